@@ -1,0 +1,39 @@
+# How everything is compiled: C++20, warnings as errors, one floating-point contract, sanitizers on request.
+if(NOT CMAKE_BUILD_TYPE)
+  set(CMAKE_BUILD_TYPE Release CACHE STRING "" FORCE)
+endif()
+set(SYNCOPATE_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'; empty for none")
+option(SYNCOPATE_WERROR "Warnings are errors" ON)
+
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
+
+# Every target of ours links this.
+add_library(syncopate_settings INTERFACE)
+target_include_directories(syncopate_settings INTERFACE ${PROJECT_SOURCE_DIR})
+# x86-64-v2 everywhere but in kernels/; no contraction, so that a slice and the whole arena give the same bits.
+target_compile_options(syncopate_settings INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow
+                                                    -Wno-missing-field-initializers)
+if(SYNCOPATE_WERROR)
+  target_compile_options(syncopate_settings INTERFACE -Werror)
+endif()
+if(SYNCOPATE_SANITIZE)
+  target_compile_options(syncopate_settings INTERFACE -fsanitize=${SYNCOPATE_SANITIZE} -fno-omit-frame-pointer
+                                                      -fno-sanitize-recover=all)
+  target_link_options(syncopate_settings INTERFACE -fsanitize=${SYNCOPATE_SANITIZE})
+endif()
+find_package(Threads REQUIRED)
+target_link_libraries(syncopate_settings INTERFACE Threads::Threads)
+
+# The library and programs outside kernels/ run on any x86-64-v2 machine.
+add_library(syncopate_baseline INTERFACE)
+target_link_libraries(syncopate_baseline INTERFACE syncopate_settings)
+target_compile_options(syncopate_baseline INTERFACE -march=x86-64-v2)
+
+find_program(SYNCOPATE_CCACHE ccache)
+if(SYNCOPATE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  set(CMAKE_CXX_COMPILER_LAUNCHER ${SYNCOPATE_CCACHE})
+endif()

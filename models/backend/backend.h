@@ -1,0 +1,49 @@
+// One device's arithmetic. One Backend per replica: what it compiles shares its threads or its stream.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "models/backend/model.h"
+#include "models/backend/statistics_reducer.h"
+#include "models/graph/graph.h"
+#include "models/optim/optimizer.h"
+
+namespace syncopate {
+
+struct CompileOptions {
+  Mode mode = Mode::kTrain;
+  std::int64_t batch_size = 1;
+  // Off: every node alone, the plain lowering that fused groups are checked against.
+  bool fuse = true;
+  // Off: direct convolutions only, whatever the algorithm table says.
+  bool winograd = true;
+  // Null: batch norm sees this replica only. Must outlive the model.
+  StatisticsReducer* statistics = nullptr;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+
+  virtual Device device() const noexcept = 0;
+  // What results depend on besides the inputs: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
+  virtual std::string description() const = 0;
+
+  // Models of one replica share arena and state; both must outlive the model.
+  // Throws ShapeError, UnavailableError (no kernel for an operation), OutOfMemoryError.
+  virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
+                                         const CompileOptions& options) = 0;
+
+  // One update of elements [range.begin, range.end) of the arena, whole parameters or not; the caller bumps
+  // the version. slots[i]: [arena total] f32, as many as the optimizer has.
+  virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
+                      std::span<const Tensor> slots, Bucket range) = 0;
+};
+
+// lanes: threads that share a replica's batch; >= 1. Throws UsageError.
+std::unique_ptr<Backend> make_cpu_backend(int lanes);
+
+}  // namespace syncopate

@@ -1,0 +1,221 @@
+#include "models/graph/graph.h"
+
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// A map [H, W, C] or a vector [F].
+void require_map(const Shape& shape, std::string_view what) {
+  if (shape.size() != 3) {
+    throw ShapeError(std::string(what) + ": expected a map [H, W, C], found " + to_string(shape));
+  }
+}
+
+std::int64_t window_count(std::int64_t size, int window, int stride, int pad, std::string_view what) {
+  const std::int64_t span = size + 2 * std::int64_t{pad} - window;
+  if (window < 1 || stride < 1 || pad < 0 || span < 0) {
+    throw ShapeError(std::string(what) + ": a window of " + std::to_string(window) + " with stride " +
+                     std::to_string(stride) + " and padding " + std::to_string(pad) +
+                     " does not fit a map of size " + std::to_string(size));
+  }
+  return span / stride + 1;
+}
+
+ArenaLayout layout_of_parameters(const std::vector<Parameter>& parameters) {
+  std::vector<ArenaEntry> entries;
+  entries.reserve(parameters.size());
+  for (const Parameter& parameter : parameters) {
+    entries.push_back({parameter.name, parameter.shape, parameter.decays});
+  }
+  return ArenaLayout(std::move(entries));
+}
+
+}  // namespace
+
+std::int64_t Graph::num_classes() const {
+  const Node& loss = nodes.back();
+  return nodes.at(static_cast<std::size_t>(loss.inputs.at(0))).shape.at(0);
+}
+
+std::int64_t Graph::num_parameters() const {
+  std::int64_t count = 0;
+  for (const Parameter& parameter : parameters) count += num_elements(parameter.shape);
+  return count;
+}
+
+ArenaLayout Graph::parameter_layout() const { return layout_of_parameters(parameters); }
+
+ArenaLayout Graph::state_layout() const {
+  std::vector<ArenaEntry> entries;
+  entries.reserve(state.size());
+  for (const State& s : state) entries.push_back({s.name, s.shape, false});
+  return ArenaLayout(std::move(entries));
+}
+
+GraphBuilder::GraphBuilder(std::string name) { graph_.name = std::move(name); }
+
+const Shape& GraphBuilder::shape(NodeId node) const {
+  return graph_.nodes.at(static_cast<std::size_t>(node)).shape;
+}
+
+NodeId GraphBuilder::append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
+                            Shape shape) {
+  Node node;
+  node.name = name;
+  node.operation = std::move(operation);
+  node.inputs = std::move(inputs);
+  node.shape = std::move(shape);
+  graph_.nodes.push_back(std::move(node));
+  return static_cast<NodeId>(graph_.nodes.size()) - 1;
+}
+
+NodeId GraphBuilder::input(Shape sample_shape, InputOp operation) {
+  check(graph_.nodes.empty(), "the input is the first node");
+  const bool is_map = sample_shape.size() == 3;
+  const auto channels = static_cast<std::size_t>(is_map ? sample_shape[2] : 1);
+  if (!is_map && sample_shape.size() != 1) {
+    throw ShapeError("input: expected [H, W, C] or [F], found " + to_string(sample_shape));
+  }
+  if (operation.mean.empty()) operation.mean.assign(channels, 0.0F);
+  if (operation.stddev.empty()) operation.stddev.assign(channels, 1.0F);
+  if (operation.mean.size() != channels || operation.stddev.size() != channels) {
+    throw ShapeError("input: " + std::to_string(operation.mean.size()) + " means and " +
+                     std::to_string(operation.stddev.size()) + " standard deviations for " +
+                     std::to_string(channels) + " channels");
+  }
+  return append("", std::move(operation), {}, std::move(sample_shape));
+}
+
+NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation) {
+  const Shape in = shape(x);
+  require_map(in, "conv2d " + std::string(name));
+  const std::int64_t h =
+      window_count(in[0], operation.kernel_h, operation.stride, operation.pad, name);
+  const std::int64_t w =
+      window_count(in[1], operation.kernel_w, operation.stride, operation.pad, name);
+  const NodeId id = append(name, operation, {x}, {h, w, out_channels});
+  const std::int64_t area = std::int64_t{operation.kernel_h} * operation.kernel_w;
+
+  Parameter weight;
+  weight.name = std::string(name) + ".weight";
+  weight.shape = {out_channels, operation.kernel_h, operation.kernel_w, in[2]};
+  weight.file_shape = {out_channels, in[2], operation.kernel_h, operation.kernel_w};
+  weight.file_axes = {out_channels, in[2], operation.kernel_h, operation.kernel_w};
+  weight.init = operation.bias ? Init::kGlorotUniform : Init::kHeUniform;
+  weight.fan_in = area * in[2];
+  weight.fan_out = area * out_channels;
+  weight.decays = true;
+  Node& node = graph_.nodes.back();
+  node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
+  graph_.parameters.push_back(std::move(weight));
+  if (operation.bias) {
+    node.parameters.push_back(static_cast<int>(graph_.parameters.size()));
+    graph_.parameters.push_back({.name = std::string(name) + ".bias",
+                                 .shape = {out_channels},
+                                 .file_shape = {out_channels}});
+  }
+  return id;
+}
+
+NodeId GraphBuilder::batch_norm(NodeId x, std::string_view name, BatchNormOp operation) {
+  const Shape in = shape(x);
+  require_map(in, "batch_norm " + std::string(name));
+  const NodeId id = append(name, operation, {x}, in);
+  const Shape channels = {in[2]};
+  const auto first = static_cast<int>(graph_.parameters.size());
+  graph_.parameters.push_back({.name = std::string(name) + ".weight",
+                               .shape = channels,
+                               .file_shape = channels,
+                               .init = Init::kOnes});
+  graph_.parameters.push_back(
+      {.name = std::string(name) + ".bias", .shape = channels, .file_shape = channels});
+  const auto first_state = static_cast<int>(graph_.state.size());
+  graph_.state.push_back({std::string(name) + ".running_mean", channels, 0.0F});
+  graph_.state.push_back({std::string(name) + ".running_var", channels, 1.0F});
+  graph_.nodes.back().parameters = {first, first + 1};
+  graph_.nodes.back().state = {first_state, first_state + 1};
+  return id;
+}
+
+NodeId GraphBuilder::relu(NodeId x) { return append("", ReluOp{}, {x}, Shape(shape(x))); }
+
+NodeId GraphBuilder::max_pool(NodeId x, MaxPoolOp operation) {
+  const Shape in = shape(x);
+  require_map(in, "max_pool");
+  const std::int64_t h = window_count(in[0], operation.window, operation.stride, 0, "max_pool");
+  const std::int64_t w = window_count(in[1], operation.window, operation.stride, 0, "max_pool");
+  return append("", operation, {x}, {h, w, in[2]});
+}
+
+NodeId GraphBuilder::global_average_pool(NodeId x) {
+  const Shape in = shape(x);
+  require_map(in, "global_average_pool");
+  return append("", GlobalAveragePoolOp{}, {x}, {in[2]});
+}
+
+NodeId GraphBuilder::flatten(NodeId x) {
+  return append("", FlattenOp{}, {x}, {num_elements(shape(x))});
+}
+
+NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, Init init) {
+  const Shape in = shape(x);
+  if (in.size() != 1) {
+    throw ShapeError("dense " + std::string(name) + ": expected a vector [F], found " +
+                     to_string(in) + "; flatten it first");
+  }
+  const NodeId id = append(name, DenseOp{}, {x}, {out_features});
+  Parameter weight;
+  weight.name = std::string(name) + ".weight";
+  weight.shape = {out_features, in[0]};
+  weight.file_shape = weight.shape;
+  // After a flatten the columns are H, W, C here and C, H, W in files.
+  const Node& source = graph_.nodes.at(static_cast<std::size_t>(x));
+  if (std::holds_alternative<FlattenOp>(source.operation)) {
+    const Shape& map = shape(source.inputs.at(0));
+    if (map.size() == 3) weight.file_axes = {out_features, map[2], map[0], map[1]};
+  }
+  weight.init = init;
+  weight.fan_in = in[0];
+  weight.fan_out = out_features;
+  weight.decays = true;
+  const auto first = static_cast<int>(graph_.parameters.size());
+  graph_.parameters.push_back(std::move(weight));
+  graph_.parameters.push_back({.name = std::string(name) + ".bias",
+                               .shape = {out_features},
+                               .file_shape = {out_features}});
+  graph_.nodes.back().parameters = {first, first + 1};
+  return id;
+}
+
+NodeId GraphBuilder::add(NodeId a, NodeId b) {
+  if (shape(a) != shape(b)) {
+    throw ShapeError("add: " + to_string(shape(a)) + " and " + to_string(shape(b)) +
+                     "; both sides must have one shape");
+  }
+  return append("", AddOp{}, {a, b}, Shape(shape(a)));
+}
+
+NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {
+  const Shape in = shape(x);
+  require_map(in, "shortcut");
+  if (out_channels < in[2] || stride < 1) {
+    throw ShapeError("shortcut: from " + std::to_string(in[2]) + " to " +
+                     std::to_string(out_channels) + " channels with stride " +
+                     std::to_string(stride) + "; channels may only be added");
+  }
+  return append("", ShortcutOp{stride}, {x},
+                {(in[0] - 1) / stride + 1, (in[1] - 1) / stride + 1, out_channels});
+}
+
+Graph GraphBuilder::finish(NodeId logits) {
+  if (shape(logits).size() != 1) {
+    throw ShapeError("loss: expected logits [classes], found " + to_string(shape(logits)));
+  }
+  append("", SoftmaxCrossEntropyOp{}, {logits}, {});
+  return std::move(graph_);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,53 @@
+// Checkpoints: one safetensors file each, under DIR/checkpoint-<step>.safetensors. Written by the chief to a
+// temporary file, synced, renamed; the last N are kept. Tensors are in PyTorch's names, shapes and order.
+// Source: the safetensors format, github.com/huggingface/safetensors (u64 length, JSON header, bytes).
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/graph/graph.h"
+#include "strategies/strategy.h"
+#include "worker/input/batch_source.h"
+
+namespace syncopate {
+
+// What a run must know to go on as if it had not stopped.
+struct Progress {
+  std::int64_t step = 0;     // updates applied
+  std::int64_t samples = 0;  // samples trained
+  DataPosition position;     // of the next batch
+  std::uint64_t seed = 1;    // all random numbers are functions of (seed, step, epoch, sample)
+};
+
+struct CheckpointInfo {
+  std::filesystem::path path;
+  Progress progress;
+  std::string model;      // "mnist-cnn"
+  std::string optimizer;  // "adam"
+};
+
+// <DIR>/checkpoint-000000001234.safetensors
+std::filesystem::path checkpoint_path(const std::filesystem::path& dir, std::int64_t step);
+
+// Throws FileError (folder not writable, disk full; the last good checkpoint survives, no temporary file stays).
+void save_checkpoint(const std::filesystem::path& path, const Graph& graph, const Snapshot& snapshot,
+                     const std::string& optimizer, const Progress& progress);
+
+// Removes all but the newest `keep` checkpoints of the folder, and temporary files left by killed runs.
+void prune_checkpoints(const std::filesystem::path& dir, int keep);
+
+// The checkpoint with the highest step, if the folder has one.
+std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);
+
+// Copies the tensors into `snapshot` (memory order). `want_slots` false: values and state only (evaluation,
+// --init-from). Throws FileError for a file that is cut short, damaged or of another format version; UsageError
+// for one of another network or optimizer, naming both and what differs.
+CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph, const Snapshot& snapshot,
+                               const std::string& optimizer, bool want_slots);
+
+}  // namespace syncopate

@@ -1,0 +1,59 @@
+// Batches without end. The order is a function of (seed, epoch), whatever the number of threads; the share
+// is a function of the input shard; the position can be saved and restored.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "models/backend/model.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate {
+
+// Where the next batch starts: `epoch` from 0, `offset` samples of the global order already handed out.
+struct DataPosition {
+  std::int64_t epoch = 0;
+  std::int64_t offset = 0;
+  bool operator==(const DataPosition&) const = default;
+};
+
+enum class Augment : std::uint8_t { kNone, kCropFlip };
+
+struct InputOptions {
+  std::int64_t batch_size = 64;    // this task's samples per batch
+  std::uint64_t seed = 1;
+  bool shuffle = true;
+  bool drop_remainder = true;      // training; else an epoch's last batch is short
+  Augment augment = Augment::kNone;
+  int threads = 1;                 // that read and augment
+  int prefetch = 2;                // batches ready ahead of the consumer
+  int shard_index = 0;             // this task takes batch slices shard_index of shard_count
+  int shard_count = 1;
+};
+
+struct InputCounters {
+  double wait_seconds = 0.0;  // the consumer stood waiting in next()
+  std::int64_t batches = 0;
+};
+
+// next() from one thread only.
+class BatchSource {
+ public:
+  virtual ~BatchSource() = default;
+  // x u8, as the dataset's samples; loss_divisor is the global count of this step (all shards). The tensors are
+  // recycled: they stay as they are until the next call but one.
+  // Throws what the dataset throws, at the batch it belongs to.
+  virtual Batch next() = 0;
+  // Of the batch that next() will return.
+  virtual DataPosition position() const = 0;
+  virtual std::int64_t batches_per_epoch() const = 0;
+  virtual InputCounters counters() const = 0;
+};
+
+// The dataset must outlive the source. Throws UsageError when a batch is larger than the dataset, or not
+// positive.
+std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
+                                               DataPosition start = {});
+
+}  // namespace syncopate

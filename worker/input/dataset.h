@@ -1,0 +1,57 @@
+// Samples by number: immutable, readable from many threads. Pixels stay u8 until the device.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/tensor/tensor.h"
+
+namespace syncopate {
+
+class Dataset {
+ public:
+  virtual ~Dataset() = default;
+  virtual std::int64_t size() const noexcept = 0;
+  virtual const Shape& sample_shape() const noexcept = 0;  // [H, W, C]
+  virtual int num_classes() const noexcept = 0;
+  // Fills pixels [H * W * C] u8 in H, W, C order; returns the label, in [0, num_classes()).
+  // Throws FileError naming file and offset when the sample cannot be read.
+  virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
+};
+
+// What one --data argument stands for.
+struct DataSplits {
+  std::string name;  // "digits"
+  std::unique_ptr<Dataset> train;
+  std::unique_ptr<Dataset> test;
+  // Per channel, in units of pixel / 255; what the networks subtract and divide by.
+  std::vector<float> mean;
+  std::vector<float> stddev;
+  bool suits_crop_flip = false;  // natural images: mirror images are the same class
+};
+
+struct DataOptions {
+  // Where rendered datasets are kept between runs; created when needed.
+  std::filesystem::path cache_dir;
+  std::uint64_t seed = 1;  // synthetic
+};
+
+struct DatasetRow {
+  std::string_view name;     // "mnist"
+  std::string_view pattern;  // "mnist:DIR"
+  std::string_view help;
+  DataSplits (*open)(std::string_view argument, const DataOptions&);  // argument: what follows the colon
+};
+// The table behind --data.
+std::span<const DatasetRow> datasets() noexcept;
+
+// Throws UsageError (unknown name, listing the right ones; missing folder or file), FileError (a file that is
+// cut short, has a wrong magic number, a label out of range, counts that differ).
+DataSplits open_dataset(std::string_view specification, const DataOptions& options);
+
+}  // namespace syncopate

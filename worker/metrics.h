@@ -1,0 +1,63 @@
+// Metrics as JSON lines: {"event":"step",...}, {"event":"eval",...} and last {"event":"summary",...}.
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+
+namespace syncopate {
+
+struct StepMetrics {
+  std::int64_t step = 0;
+  double epoch = 0.0;  // passes over the data so far, with fraction
+  double loss = 0.0;
+  double accuracy = 0.0;  // of the samples since the last line
+  double learning_rate = 0.0;
+  std::int64_t samples = 0;
+  double seconds = 0.0;  // since training began
+  double samples_per_second = 0.0;
+  double input_wait_fraction = 0.0;  // of the time since the last line
+};
+
+struct EvalMetrics {
+  std::int64_t step = 0;
+  double epoch = 0.0;
+  double test_loss = 0.0;
+  double test_accuracy = 0.0;
+  std::int64_t samples = 0;
+  double seconds = 0.0;
+};
+
+struct Summary {
+  std::string strategy;
+  std::string model;
+  std::string data;
+  std::string device;  // Backend::description
+  int replicas = 1;
+  std::int64_t steps = 0;
+  std::int64_t samples = 0;
+  double seconds = 0.0;  // in training steps, evaluation and checkpoints excluded
+  double samples_per_second = 0.0;
+  double train_loss = 0.0;
+  double test_accuracy = 0.0;
+  double test_loss = 0.0;
+  double staleness_mean = 0.0;
+  std::int64_t staleness_max = 0;
+  double input_wait_fraction = 0.0;
+  std::int64_t peak_memory_bytes = 0;
+  std::string weights_hash;  // FNV-1a of all values in memory order, hexadecimal
+};
+
+// One thread only. A numeric field that is not a number is written as null.
+class MetricsWriter {
+ public:
+  virtual ~MetricsWriter() = default;
+  virtual void write(const StepMetrics& metrics) = 0;
+  virtual void write(const EvalMetrics& metrics) = 0;
+  virtual void write(const Summary& summary) = 0;
+};
+
+// An empty path writes nothing. `append` for a resumed run. Throws FileError naming the file.
+std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append);
+
+}  // namespace syncopate
