@@ -1,4 +1,5 @@
-// One device's arithmetic. One Backend per replica: what it compiles shares its threads or its stream.
+// One device's arithmetic. One Backend per replica: what it compiles shares its threads or its
+// stream.
 #pragma once
 
 #include <cstdint>
@@ -34,11 +35,11 @@ class Backend {
 
   // Models of one replica share arena and state; both must outlive the model.
   // Throws ShapeError, UnavailableError (no kernel for an operation), OutOfMemoryError.
-  virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
-                                         const CompileOptions& options) = 0;
+  virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena,
+                                         StateBlock& state, const CompileOptions& options) = 0;
 
-  // One update of elements [range.begin, range.end) of the arena, whole parameters or not; the caller bumps
-  // the version. slots[i]: [arena total] f32, as many as the optimizer has.
+  // One update of elements [range.begin, range.end) of the arena, whole parameters or not; the
+  // caller bumps the version. slots[i]: [arena total] f32, as many as the optimizer has.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
 };

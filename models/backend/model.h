@@ -1,5 +1,5 @@
-// A graph compiled for one device and one batch size: forward, backward, and nothing else. What becomes
-// of the gradients is the strategy's business (strategies/variable_store.h).
+// A graph compiled for one device and one batch size: forward, backward, and nothing else. What
+// becomes of the gradients is the strategy's business (strategies/variable_store.h).
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,10 @@ namespace syncopate {
 
 // One replica's share of a step.
 struct Batch {
-  Tensor x;                       // [N, H, W, C] or [N, F]; u8 or f32 as the graph's input says
-  Tensor label;                   // [N] i32, each in [0, classes)
-  std::int64_t loss_divisor = 0;  // what the summed sample losses are divided by: the step's global count
+  Tensor x;      // [N, H, W, C] or [N, F]; u8 or f32 as the graph's input says
+  Tensor label;  // [N] i32, each in [0, classes)
+  std::int64_t loss_divisor =
+      0;  // what the summed sample losses are divided by: the step's global count
 
   std::int64_t size() const noexcept { return label.num_elements(); }
 };
@@ -47,8 +48,8 @@ class Model {
   virtual std::int64_t batch_size() const noexcept = 0;
   // Batches of up to batch_size() samples, none included. Throws ShapeError.
   virtual Scores forward(const Batch& batch, const ValuesHook& before_use) = 0;
-  // Overwrites every gradient of the arena with the sum over the batch of the last forward, divided by its
-  // loss_divisor. Only in a model compiled for Mode::kTrain.
+  // Overwrites every gradient of the arena with the sum over the batch of the last forward, divided
+  // by its loss_divisor. Only in a model compiled for Mode::kTrain.
   virtual void backward(const GradientHook& on_ready) = 0;
   // The logits of the last forward, [N, classes] f32 on the host. For tests and predictions.
   virtual Tensor logits() const = 0;

@@ -1,5 +1,6 @@
-// What synchronised batch norm sums through. Identity here; a strategy with several replicas implements it
-// on a communicator of its own. Lanes of one replica are summed before, in lane order.
+// What synchronised batch norm sums through. Identity here; a strategy with several replicas
+// implements it on a communicator of its own. Lanes of one replica are summed before, in lane
+// order.
 #pragma once
 
 #include <span>

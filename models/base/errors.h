@@ -19,8 +19,8 @@ class UsageError : public Error {
   using Error::Error;
 };
 
-// A file or the system failed us although the request was sensible: unreadable, cut short, disk full.
-// Exit code 1.
+// A file or the system failed us although the request was sensible: unreadable, cut short, disk
+// full. Exit code 1.
 class FileError : public Error {
   using Error::Error;
 };
@@ -60,8 +60,7 @@ class InternalError : public Error {
 };
 
 // Throws InternalError with `what` and the caller's place unless `condition` holds.
-void check(bool condition, std::string_view what,
-           SourceLocation where = SourceLocation::current());
+void check(bool condition, std::string_view what, SourceLocation where = SourceLocation::current());
 
 // "open /x/y: No such file or directory" from errno's value.
 std::string describe_errno(std::string_view action, std::string_view path, int error_number);

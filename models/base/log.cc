@@ -12,8 +12,8 @@ namespace {
 // The one mutable global of the project (STYLE.md): set before any thread starts.
 std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance = [] {
-    auto made = std::make_shared<spdlog::logger>(
-        "syncopate", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    auto made = std::make_shared<spdlog::logger>("syncopate",
+                                                 std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("[syncopate] %l: %v");
     return made;
   }();

@@ -35,9 +35,10 @@ std::uint64_t hash_name(std::string_view name) noexcept {
 }
 
 std::array<std::uint32_t, 4> RandomStream::block(std::uint64_t index) const noexcept {
-  return philox4x32({static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
-                     static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
-                    {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
+  return philox4x32(
+      {static_cast<std::uint32_t>(index), static_cast<std::uint32_t>(index >> 32),
+       static_cast<std::uint32_t>(stream_), static_cast<std::uint32_t>(stream_ >> 32)},
+      {static_cast<std::uint32_t>(seed_), static_cast<std::uint32_t>(seed_ >> 32)});
 }
 
 std::uint32_t RandomStream::bits(std::uint64_t index) const noexcept {

@@ -1,6 +1,6 @@
-// Counter-based random numbers: a value is a pure function of (seed, stream, index), so that no result
-// depends on who draws it, on which thread, or in which order.
-// Source: Salmon et al. 2011, "Parallel random numbers: as easy as 1, 2, 3" (Philox4x32-10).
+// Counter-based random numbers: a value is a pure function of (seed, stream, index), so that no
+// result depends on who draws it, on which thread, or in which order. Source: Salmon et al. 2011,
+// "Parallel random numbers: as easy as 1, 2, 3" (Philox4x32-10).
 #pragma once
 
 #include <array>

@@ -1,4 +1,5 @@
-// One owner for a C handle (file descriptor, oneDNN primitive, ...): freed on every path, never twice.
+// One owner for a C handle (file descriptor, oneDNN primitive, ...): freed on every path, never
+// twice.
 #pragma once
 
 #include <utility>

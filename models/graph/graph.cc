@@ -14,12 +14,13 @@ void require_map(const Shape& shape, std::string_view what) {
   }
 }
 
-std::int64_t window_count(std::int64_t size, int window, int stride, int pad, std::string_view what) {
+std::int64_t window_count(std::int64_t size, int window, int stride, int pad,
+                          std::string_view what) {
   const std::int64_t span = size + 2 * std::int64_t{pad} - window;
   if (window < 1 || stride < 1 || pad < 0 || span < 0) {
-    throw ShapeError(std::string(what) + ": a window of " + std::to_string(window) + " with stride " +
-                     std::to_string(stride) + " and padding " + std::to_string(pad) +
-                     " does not fit a map of size " + std::to_string(size));
+    throw ShapeError(std::string(what) + ": a window of " + std::to_string(window) +
+                     " with stride " + std::to_string(stride) + " and padding " +
+                     std::to_string(pad) + " does not fit a map of size " + std::to_string(size));
   }
   return span / stride + 1;
 }
@@ -183,9 +184,8 @@ NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, In
   weight.decays = true;
   const auto first = static_cast<int>(graph_.parameters.size());
   graph_.parameters.push_back(std::move(weight));
-  graph_.parameters.push_back({.name = std::string(name) + ".bias",
-                               .shape = {out_features},
-                               .file_shape = {out_features}});
+  graph_.parameters.push_back(
+      {.name = std::string(name) + ".bias", .shape = {out_features}, .file_shape = {out_features}});
   graph_.nodes.back().parameters = {first, first + 1};
   return id;
 }

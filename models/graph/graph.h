@@ -16,12 +16,13 @@ namespace syncopate {
 
 using NodeId = int;
 
-// First values of a parameter. The uniform ones need only a square root, so they are the same bits on
-// every machine. Source: He et al. 2015 (variance 2 / fan_in), Glorot and Bengio 2010 (2 / (in + out)).
+// First values of a parameter. The uniform ones need only a square root, so they are the same bits
+// on every machine. Source: He et al. 2015 (variance 2 / fan_in), Glorot and Bengio 2010 (2 / (in +
+// out)).
 enum class Init : std::uint8_t { kZeros, kOnes, kHeUniform, kGlorotUniform };
 
-// A trained tensor. In memory a convolution's weight is [K, R, S, C] and a dense one's [out, in] with
-// `in` = H, W, C; in files both follow PyTorch: [K, C, R, S], and `in` = C, H, W.
+// A trained tensor. In memory a convolution's weight is [K, R, S, C] and a dense one's [out, in]
+// with `in` = H, W, C; in files both follow PyTorch: [K, C, R, S], and `in` = C, H, W.
 struct Parameter {
   std::string name;  // "layer1.0.conv1.weight"
   Shape shape;       // as in memory
@@ -82,8 +83,9 @@ struct ShortcutOp {
 // Inputs: logits [classes]; labels come with the batch.
 struct SoftmaxCrossEntropyOp {};
 
-using Operation = std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, MaxPoolOp, GlobalAveragePoolOp,
-                               FlattenOp, DenseOp, AddOp, ShortcutOp, SoftmaxCrossEntropyOp>;
+using Operation =
+    std::variant<InputOp, Conv2dOp, BatchNormOp, ReluOp, MaxPoolOp, GlobalAveragePoolOp, FlattenOp,
+                 DenseOp, AddOp, ShortcutOp, SoftmaxCrossEntropyOp>;
 
 struct Node {
   std::string name;  // "layer1.0.conv1"; "" where the node has no parameters
@@ -128,14 +130,15 @@ class GraphBuilder {
   Graph finish(NodeId logits);
 
  private:
-  NodeId append(std::string_view name, Operation operation, std::vector<NodeId> inputs, Shape shape);
+  NodeId append(std::string_view name, Operation operation, std::vector<NodeId> inputs,
+                Shape shape);
   const Shape& shape(NodeId node) const;
 
   Graph graph_;
 };
 
-// Element `file_index` of a parameter is a function of (seed, name, file_index): never of the rank, the
-// layout or the order of construction. Fills value [parameter.shape] f32 on the host.
+// Element `file_index` of a parameter is a function of (seed, name, file_index): never of the rank,
+// the layout or the order of construction. Fills value [parameter.shape] f32 on the host.
 void fill_initial_value(const Parameter& parameter, std::uint64_t seed, const Tensor& value);
 // All parameters of an arena (padding stays zero) and all state.
 void fill_initial_values(const Graph& graph, std::uint64_t seed, ParameterArena& arena);

@@ -1,5 +1,5 @@
-// The update rules. Element by element, so that a slice and the whole arena, a device and a shard give the
-// same bits. Memory is the caller's.
+// The update rules. Element by element, so that a slice and the whole arena, a device and a shard
+// give the same bits. Memory is the caller's.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 namespace syncopate {
 
 struct OptimizerOptions {
-  std::string name = "sgd";     // a row of optimizers()
-  float momentum = 0.9F;        // momentum: in [0, 1)
-  bool nesterov = false;        // momentum
-  float beta1 = 0.9F;           // adam, adamw
-  float beta2 = 0.999F;         // adam, adamw
-  float epsilon = 1e-8F;        // adam, adamw
-  float weight_decay = 0.0F;    // added to the gradient; adamw: taken from the value
+  std::string name = "sgd";  // a row of optimizers()
+  // Doubles, because 1 - beta2 of an f32 0.999 is off by 5e-5.
+  double momentum = 0.9;      // momentum: in [0, 1)
+  bool nesterov = false;      // momentum
+  double beta1 = 0.9;         // adam, adamw: in [0, 1)
+  double beta2 = 0.999;       // adam, adamw: in [0, 1)
+  double epsilon = 1e-8;      // adam, adamw: positive
+  double weight_decay = 0.0;  // times the value, added to the gradient; adamw: taken from the value
 };
 
 // What changes from step to step.
@@ -34,10 +35,12 @@ class Optimizer {
   virtual const OptimizerOptions& options() const noexcept = 0;
   // Names of the slots, as in checkpoints: {"momentum"}, {"exp_avg", "exp_avg_sq"}.
   virtual std::span<const std::string_view> slot_names() const noexcept = 0;
-  // values -= f(gradients, slots); slots advance. All spans [n] f32; slots.size() == slot_names().size().
-  // decays: weight decay applies to these elements.
-  virtual void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
-                      std::span<const std::span<float>> slots, bool decays) const = 0;
+  // values -= f(gradients, slots); slots advance. All spans [n] f32; slots.size() ==
+  // slot_names().size(). decays: weight decay applies to these elements. Throws ShapeError when
+  // lengths differ.
+  virtual void update(const UpdateStep& step, std::span<float> values,
+                      std::span<const float> gradients, std::span<const std::span<float>> slots,
+                      bool decays) const = 0;
 };
 
 struct OptimizerRow {

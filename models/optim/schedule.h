@@ -1,4 +1,5 @@
-// The learning rate as a function of progress, so that it follows samples and not anybody's local steps.
+// The learning rate as a function of progress, so that it follows samples and not anybody's local
+// steps.
 #pragma once
 
 #include <cstdint>
@@ -22,10 +23,12 @@ struct ScheduleOptions {
 // Thread-safe.
 class Schedule {
  public:
-  // Throws UsageError: rate not finite or not positive, milestones not ascending, warm-up longer than the run.
+  // Throws UsageError: rate not finite or not positive, milestones not ascending, warm-up longer
+  // than the run.
   explicit Schedule(ScheduleOptions options);
   // The rate at `epochs` passes over the data (a fraction within an epoch counts).
-  // Source: cosine, Loshchilov and Hutter 2017, eq. 5 without restarts; warm-up, Goyal et al. 2017, section 2.2.
+  // Source: cosine, Loshchilov and Hutter 2017, eq. 5 without restarts; warm-up, Goyal et al. 2017,
+  // section 2.2.
   double learning_rate(double epochs) const;
 
  private:

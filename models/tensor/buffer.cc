@@ -19,7 +19,8 @@ class HostBuffer final : public Buffer {
     const std::size_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kAlignmentBytes;
     const std::size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
     if (rounded < size_bytes) throw OutOfMemoryError("host memory: the size overflows");
-    data_ = static_cast<std::byte*>(std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded));
+    data_ =
+        static_cast<std::byte*>(std::aligned_alloc(alignment, rounded == 0 ? alignment : rounded));
     if (data_ == nullptr) {
       throw OutOfMemoryError("host memory: " + std::to_string(size_bytes >> 20) +
                              " MiB are not to be had; try a smaller batch");

@@ -52,8 +52,7 @@ Tensor ParameterArena::window(const Tensor& block, std::size_t i) const {
 }
 
 StateBlock::StateBlock(ArenaLayout layout_of_state)
-    : layout(std::move(layout_of_state)),
-      values(make_host_tensor({layout.total()}, DType::kF32)) {}
+    : layout(std::move(layout_of_state)), values(make_host_tensor({layout.total()}, DType::kF32)) {}
 
 Tensor StateBlock::value(std::size_t i) const { return window_of(values, layout, i); }
 

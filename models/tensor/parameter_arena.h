@@ -1,6 +1,6 @@
-// All values of a replica in one block and all gradients in another, so that a bucket is a slice, an
-// update is one sweep and a strategy need not know the network. Parameters stand in forward order,
-// each on a 256-byte boundary; the padding between them stays zero.
+// All values of a replica in one block and all gradients in another, so that a bucket is a slice,
+// an update is one sweep and a strategy need not know the network. Parameters stand in forward
+// order, each on a 256-byte boundary; the padding between them stays zero.
 #pragma once
 
 #include <cstdint>
@@ -45,8 +45,8 @@ class ArenaLayout {
   std::int64_t total_ = 0;
 };
 
-// Cuts the arena into buckets of at least `bucket_bytes` (the last one may be smaller), at parameter
-// borders, from the last parameter to the first. A pure function of its arguments.
+// Cuts the arena into buckets of at least `bucket_bytes` (the last one may be smaller), at
+// parameter borders, from the last parameter to the first. A pure function of its arguments.
 std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_bytes);
 
 // Not thread-safe: whoever writes a bucket's values (update, pull, restore) has it alone meanwhile.
@@ -65,7 +65,9 @@ class ParameterArena {
 
   // Counts the writes of a bucket's values; working copies (packed weights) older than this are
   // stale. Starts at 1.
-  std::uint64_t version(BucketId bucket) const { return versions_.at(static_cast<std::size_t>(bucket)); }
+  std::uint64_t version(BucketId bucket) const {
+    return versions_.at(static_cast<std::size_t>(bucket));
+  }
   void bump_version(BucketId bucket) { ++versions_.at(static_cast<std::size_t>(bucket)); }
   void bump_all_versions();
 

@@ -61,7 +61,9 @@ std::span<float> Tensor::f32() const { return host_elements<float>(*this, DType:
 std::span<std::int32_t> Tensor::i32() const {
   return host_elements<std::int32_t>(*this, DType::kI32);
 }
-std::span<std::uint8_t> Tensor::u8() const { return host_elements<std::uint8_t>(*this, DType::kU8); }
+std::span<std::uint8_t> Tensor::u8() const {
+  return host_elements<std::uint8_t>(*this, DType::kU8);
+}
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
   if (shape_.empty() || begin < 0 || begin > end || end > shape_[0]) {

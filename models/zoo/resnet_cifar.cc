@@ -8,7 +8,8 @@ namespace {
 
 constexpr Conv2dOp kConv3x3 = {.kernel_h = 3, .kernel_w = 3, .stride = 1, .pad = 1};
 
-NodeId basic_block(GraphBuilder& build, NodeId x, const std::string& name, int channels, int stride) {
+NodeId basic_block(GraphBuilder& build, NodeId x, const std::string& name, int channels,
+                   int stride) {
   Conv2dOp first = kConv3x3;
   first.stride = stride;
   NodeId y = build.conv2d(x, name + ".conv1", channels, first);

@@ -8,7 +8,8 @@ namespace syncopate {
 namespace {
 
 constexpr std::array kNetworks = {
-    NetworkRow{"mnist-cnn", "conv 32, pool, dense 64: the network of the tf.distribute guides", mnist_cnn},
+    NetworkRow{"mnist-cnn", "conv 32, pool, dense 64: the network of the tf.distribute guides",
+               mnist_cnn},
     NetworkRow{"mlp", "one hidden layer of 128", mlp},
     NetworkRow{"resnet20", "He et al. 2016 for small images, 0.27 M parameters", resnet20},
     NetworkRow{"resnet56", "the same, 56 layers, 0.85 M parameters", resnet56},

@@ -16,8 +16,8 @@ struct NetworkInput {
   InputOp input;
 };
 
-// The network of TensorFlow's tf.distribute guides: conv 3x3x32 valid, ReLU, max-pool 2, flatten, dense 64,
-// ReLU, dense classes.
+// The network of TensorFlow's tf.distribute guides: conv 3x3x32 valid, ReLU, max-pool 2, flatten,
+// dense 64, ReLU, dense classes.
 Graph mnist_cnn(const NetworkInput& input);
 // Flatten, dense 128, ReLU, dense classes.
 Graph mlp(const NetworkInput& input);
@@ -33,7 +33,8 @@ struct NetworkRow {
 // The table behind --model.
 std::span<const NetworkRow> networks() noexcept;
 
-// Throws UsageError for an unknown name (listing the right ones), ShapeError when the samples are too small.
+// Throws UsageError for an unknown name (listing the right ones), ShapeError when the samples are
+// too small.
 Graph build_network(std::string_view name, const NetworkInput& input);
 
 }  // namespace syncopate

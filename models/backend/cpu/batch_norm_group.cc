@@ -1,0 +1,204 @@
+// batch_norm (+ add) (+ ReLU). Statistics cross the lanes of the replica and, where a reducer is
+// given, its peers, which is why this is ours: oneDNN's backward drops the statistics' terms when
+// they come from outside.
+#include <algorithm>
+#include <cmath>
+
+#include "models/backend/cpu/groups.h"
+
+namespace syncopate {
+
+BatchNormSums::BatchNormSums(int lanes, std::int64_t channels,
+                             StatisticsReducer* reducer_of_replicas)
+    : width(2 * channels + 1),
+      slots(static_cast<std::size_t>(lanes * width), 0.0),
+      totals(static_cast<std::size_t>(width), 0.0),
+      reducer(reducer_of_replicas) {}
+
+std::span<const double> BatchNormSums::total(LanePool& lanes, int lane) {
+  lanes.barrier();
+  if (lane == 0) {
+    std::fill(totals.begin(), totals.end(), 0.0);
+    for (int l = 0; l < lanes.count(); ++l) {
+      const double* slot = of_lane(l);
+      for (std::size_t i = 0; i < totals.size(); ++i) totals[i] += slot[i];
+    }
+    if (reducer != nullptr) reducer->sum(totals);
+  }
+  lanes.barrier();
+  return totals;
+}
+
+namespace {
+
+class BatchNormGroup final : public Group {
+ public:
+  BatchNormGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output,
+                 BatchNormShared& shared)
+      : context_(context),
+        group_(group),
+        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
+        op_(std::get<BatchNormOp>(node_.operation)),
+        channels_(output.channels()),
+        shape_{.n = context.n,
+               .blocks = (output.channels() + context.kernels.block - 1) / context.kernels.block,
+               .pixels = output.pixels()},
+        shared_(shared) {
+    const auto padded = static_cast<std::size_t>(shape_.blocks * context.kernels.block);
+    for (std::vector<float>* row : {&scale_, &shift_, &mean_, &inverse_deviation_, &a_, &m_, &k_}) {
+      row->assign(padded, 0.0F);
+    }
+  }
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    if (context_.mode != Mode::kTrain) return needs;
+    needs.input_in_backward = true;
+    needs.output_in_backward = group_.relu && group_.add;
+    needs.takes_two_gradients = true;
+    // With an addend, its gradient serves as the masked gradient too; else that needs memory of its
+    // own.
+    if (!group_.add) needs.backward_scratch = map_bytes();
+    return needs;
+  }
+
+  void bind(const GroupMemory& memory) override { memory_ = memory; }
+
+  void forward(LaneStep& step) override {
+    if (context_.mode == Mode::kTrain) {
+      double* sums = shared_.forward.of_lane(context_.lane);
+      context_.kernels.batch_norm_statistics(memory_.inputs[0], shape_, sums);
+      sums[shared_.forward.width - 1] = static_cast<double>(context_.n * shape_.pixels);
+      use_batch_statistics(shared_.forward.total(step.lanes, context_.lane));
+    } else {
+      use_running_statistics();
+    }
+    context_.kernels.batch_norm_apply(memory_.inputs[0], group_.add ? memory_.inputs[1] : nullptr,
+                                      memory_.output, shape_, scale_.data(), shift_.data(),
+                                      group_.relu);
+  }
+
+  void backward(LaneStep& step) override {
+    float* dz = group_.add && memory_.input_gradients[1] != nullptr ? memory_.input_gradients[1]
+                : group_.add                                        ? memory_.output_gradients[0]
+                             : reinterpret_cast<float*>(memory_.backward_scratch);
+    const BatchNormBackward args = {
+        .dy = memory_.output_gradients[0],
+        .dy2 = memory_.output_gradients.size() > 1 ? memory_.output_gradients[1] : nullptr,
+        .x = memory_.inputs[0],
+        .y = group_.add ? memory_.output : nullptr,
+        .scale = scale_.data(),
+        .shift = shift_.data(),
+        .mean = mean_.data(),
+        .inverse_deviation = inverse_deviation_.data(),
+        .dz = dz,
+        .relu = group_.relu};
+    double* sums = shared_.backward.of_lane(context_.lane);
+    context_.kernels.batch_norm_backward_sums(args, shape_, sums);
+    sums[shared_.backward.width - 1] = static_cast<double>(context_.n * shape_.pixels);
+
+    // This lane's part of the parameters' gradients; the statistics' terms below need everybody's.
+    float* dgamma = gradient_of(context_, node_.parameters[0]);
+    float* dbeta = gradient_of(context_, node_.parameters[1]);
+    const std::int64_t padded = shape_.blocks * context_.kernels.block;
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      dbeta[c] = static_cast<float>(sums[c]);
+      dgamma[c] = static_cast<float>(sums[padded + c]);
+    }
+    const std::span<const double> total = shared_.backward.total(step.lanes, context_.lane);
+    if (memory_.input_gradients[0] == nullptr) return;
+    const double count = std::max(total.back(), 1.0);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      a_[i] = scale_[i];
+      m_[i] = static_cast<float>(total[i] / count);
+      k_[i] = static_cast<float>(double{scale_[i]} * inverse_deviation_[i] *
+                                 total[static_cast<std::size_t>(padded + c)] / count);
+    }
+    context_.kernels.batch_norm_backward_apply(dz, memory_.inputs[0], memory_.input_gradients[0],
+                                               shape_, a_.data(), m_.data(), mean_.data(),
+                                               k_.data());
+  }
+
+ private:
+  std::size_t map_bytes() const {
+    return static_cast<std::size_t>(shape_.n * shape_.blocks * shape_.pixels *
+                                    context_.kernels.block) *
+           sizeof(float);
+  }
+
+  void use_batch_statistics(std::span<const double> total) {
+    const float* gamma = value_of(context_, node_.parameters[0]);
+    const float* beta = value_of(context_, node_.parameters[1]);
+    const double count = std::max(total.back(), 1.0);
+    const auto padded = static_cast<std::size_t>(shape_.blocks * context_.kernels.block);
+    float* running_mean = nullptr;
+    float* running_variance = nullptr;
+    if (context_.lane == 0 && total.back() > 0.0) {
+      running_mean = state_values(0);
+      running_variance = state_values(1);
+    }
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      const auto i = static_cast<std::size_t>(c);
+      const double mean = total[i] / count;
+      const double variance = std::max(total[padded + i] / count - mean * mean, 0.0);
+      const double inverse = 1.0 / std::sqrt(variance + double{op_.epsilon});
+      set_channel(i, gamma[c], beta[c], mean, inverse);
+      if (running_mean == nullptr) continue;
+      const double momentum = op_.momentum;
+      const double unbiased = count > 1.0 ? variance * count / (count - 1.0) : variance;
+      running_mean[c] = static_cast<float>((1.0 - momentum) * running_mean[c] + momentum * mean);
+      running_variance[c] =
+          static_cast<float>((1.0 - momentum) * running_variance[c] + momentum * unbiased);
+    }
+  }
+
+  void use_running_statistics() {
+    const float* gamma = value_of(context_, node_.parameters[0]);
+    const float* beta = value_of(context_, node_.parameters[1]);
+    const float* running_mean = state_values(0);
+    const float* running_variance = state_values(1);
+    for (std::int64_t c = 0; c < channels_; ++c) {
+      set_channel(static_cast<std::size_t>(c), gamma[c], beta[c], running_mean[c],
+                  1.0 / std::sqrt(double{running_variance[c]} + double{op_.epsilon}));
+    }
+  }
+
+  void set_channel(std::size_t c, float gamma, float beta, double mean, double inverse_deviation) {
+    const double scale = gamma * inverse_deviation;
+    scale_[c] = static_cast<float>(scale);
+    shift_[c] = static_cast<float>(beta - mean * scale);
+    mean_[c] = static_cast<float>(mean);
+    inverse_deviation_[c] = static_cast<float>(inverse_deviation);
+  }
+
+  float* state_values(std::size_t which) const {
+    return context_.state.value(static_cast<std::size_t>(node_.state.at(which))).f32().data();
+  }
+
+  const GroupContext context_;
+  const FusedGroup& group_;
+  const Node& node_;
+  const BatchNormOp op_;
+  const std::int64_t channels_;
+  const BlockedShape shape_;
+  BatchNormShared& shared_;
+  GroupMemory memory_;
+  // Per channel, padded to whole blocks with zeros.
+  std::vector<float> scale_;
+  std::vector<float> shift_;
+  std::vector<float> mean_;
+  std::vector<float> inverse_deviation_;
+  std::vector<float> a_;
+  std::vector<float> m_;
+  std::vector<float> k_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group,
+                                             const ValueType& output, BatchNormShared& shared) {
+  return std::make_unique<BatchNormGroup>(context, group, output, shared);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,95 @@
+// The CPU: lanes, kernels for this machine's instruction set, oneDNN.
+#include <dnnl.h>
+
+#include <algorithm>
+#include <array>
+
+#include <memory>
+#include <string>
+
+#include "models/backend/backend.h"
+#include "models/backend/cpu/cpu_model.h"
+#include "models/backend/cpu/onednn.h"
+#include "models/base/errors.h"
+#include "models/base/isa.h"
+
+namespace syncopate {
+namespace {
+
+class CpuBackend final : public Backend {
+ public:
+  explicit CpuBackend(int lanes) : isa_(detect_isa()), kernels_(cpu_kernels(isa_)), lanes_(lanes) {}
+
+  Device device() const noexcept override { return {}; }
+
+  std::string description() const override {
+    const dnnl_version_t* version = dnnl_version();
+    return "cpu, " + std::string(name(isa_)) + ", " + std::to_string(lanes_.count()) +
+           (lanes_.count() == 1 ? " lane" : " lanes") + ", oneDNN " +
+           std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
+           std::to_string(version->patch);
+  }
+
+  std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
+                                 const CompileOptions& options) override {
+    return std::make_unique<CpuModel>(onednn_, graph, arena, state, lanes_, kernels_, options);
+  }
+
+  void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
+              std::span<const Tensor> slots, Bucket range) override {
+    check(slots.size() == optimizer.slot_names().size(), "as many slots as the optimizer has");
+    update_ = {&optimizer, &step, &arena, slots, range};
+    lanes_.run([this](int lane) { update_lane(lane); });
+  }
+
+ private:
+  struct Update {
+    const Optimizer* optimizer = nullptr;
+    const UpdateStep* step = nullptr;
+    const ParameterArena* arena = nullptr;
+    std::span<const Tensor> slots;
+    Bucket range;
+  };
+
+  // This lane's part of the range, parameter by parameter: weight decay applies to some and not to
+  // others.
+  void update_lane(int lane) const {
+    const ArenaLayout& layout = update_.arena->layout();
+    const std::int64_t length = update_.range.end - update_.range.begin;
+    const Share share = share_of(length, lane, lanes_.count(), kAlignmentBytes / sizeof(float));
+    const std::int64_t begin = update_.range.begin + share.begin;
+    const std::int64_t end = update_.range.begin + share.end;
+    for (std::size_t i = 0; i < layout.entries().size(); ++i) {
+      const std::int64_t first = std::max(begin, layout.offset(i));
+      const std::int64_t last = std::min(end, layout.offset(i) + layout.size(i));
+      if (first < last) update_slice(first, last, layout.entries()[i].decays);
+    }
+  }
+
+  void update_slice(std::int64_t first, std::int64_t last, bool decays) const {
+    const auto window = [&](const Tensor& block) {
+      return block.f32().subspan(static_cast<std::size_t>(first),
+                                 static_cast<std::size_t>(last - first));
+    };
+    std::array<std::span<float>, kMaxSlots> slots;
+    check(update_.slots.size() <= slots.size(), "no optimizer has more slots than that");
+    for (std::size_t s = 0; s < update_.slots.size(); ++s) slots[s] = window(update_.slots[s]);
+    update_.optimizer->update(*update_.step, window(update_.arena->values()),
+                              window(update_.arena->gradients()),
+                              std::span(slots).first(update_.slots.size()), decays);
+  }
+
+  static constexpr std::size_t kMaxSlots = 4;
+
+  const OneDnn onednn_;
+  const Isa isa_;
+  const CpuKernels& kernels_;
+  LanePool lanes_;
+  Update update_;  // the call in progress
+};
+
+}  // namespace
+
+std::unique_ptr<Backend> make_cpu_backend(int lanes) { return std::make_unique<CpuBackend>(lanes); }
+
+}  // namespace syncopate

@@ -1,0 +1,223 @@
+#include "models/backend/cpu/cpu_model.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// For each group, the parameters of all its nodes.
+std::vector<int> parameters_of(const Graph& graph, const FusedGroup& group) {
+  return graph.nodes[static_cast<std::size_t>(group.main)].parameters;
+}
+
+bool overlaps(const ArenaLayout& layout, int parameter, const Bucket& bucket) {
+  const std::int64_t begin = layout.offset(static_cast<std::size_t>(parameter));
+  const std::int64_t end = begin + layout.size(static_cast<std::size_t>(parameter));
+  return begin < bucket.end && end > bucket.begin;
+}
+
+}  // namespace
+
+CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& arena,
+                   StateBlock& state, LanePool& lanes, const CpuKernels& kernels,
+                   const CompileOptions& options)
+    : onednn_(onednn),
+      graph_(graph),
+      arena_(arena),
+      state_(state),
+      lanes_(lanes),
+      kernels_(kernels),
+      options_(options),
+      groups_(match_groups(graph, options.fuse)),
+      packed_(onednn, graph, arena),
+      batch_norms_(groups_.size()),
+      first_used_by_(groups_.size()),
+      completed_by_(groups_.size()) {
+  if (options.batch_size < 1) {
+    throw ShapeError("compile: a batch of " + std::to_string(options.batch_size) + " samples");
+  }
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    if (groups_[i].kind != GroupKind::kBatchNorm) continue;
+    const std::int64_t channels = graph.nodes[static_cast<std::size_t>(groups_[i].main)].shape[2];
+    const std::int64_t padded = (channels + kernels.block - 1) / kernels.block * kernels.block;
+    batch_norms_[i] = std::make_unique<BatchNormShared>(lanes.count(), padded, options.statistics);
+  }
+  // A branch may be computed in another order than its parameters stand in; buckets are handed out
+  // in theirs.
+  std::size_t first = groups_.size();
+  for (std::size_t b = 0; b < arena.buckets().size(); ++b) {
+    for (std::size_t i = groups_.size(); i-- > 0;) {
+      for (const int parameter : parameters_of(graph, groups_[i])) {
+        if (overlaps(arena.layout(), parameter, arena.buckets()[b])) first = std::min(first, i);
+      }
+    }
+    check(first < groups_.size(), "every bucket holds a parameter");
+    // In the arena's order the first group of a bucket is the last to write its gradients.
+    first_used_by_[first].push_back(static_cast<BucketId>(b));
+    completed_by_[first].push_back(static_cast<BucketId>(b));
+  }
+  // Going back, buckets complete in their own order.
+  for (std::vector<BucketId>& buckets : first_used_by_) std::ranges::reverse(buckets);
+  if (options.mode == Mode::kTrain) {
+    lane_gradients_.push_back(arena.gradients());
+    for (int lane = 1; lane < lanes.count(); ++lane) {
+      lane_gradients_.push_back(make_host_tensor({arena.layout().total()}, DType::kF32));
+    }
+  }
+  for (int lane = 0; lane < lanes.count(); ++lane) steps_.push_back(LaneStep{.lanes = lanes});
+  plan_for(options.batch_size);
+}
+
+CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
+  for (const auto& plan : plans_) {
+    if (plan->n == n) return *plan;
+  }
+  // Besides the full batch one more size is kept: an epoch has one tail.
+  if (plans_.size() > 1) plans_.pop_back();
+  auto plan = std::make_unique<Plan>();
+  plan->n = n;
+  std::int64_t first = 0;
+  // Primitives are made for as many threads as the maker would use: one.
+  lanes_.run([&](int lane) {
+    if (lane != 0) return;
+    for (int l = 0; l < lanes_.count(); ++l) {
+      const std::int64_t share = n / lanes_.count() + (l < n % lanes_.count() ? 1 : 0);
+      const GroupContext context = {
+          .onednn = onednn_,
+          .graph = graph_,
+          .kernels = kernels_,
+          .packed = packed_,
+          .arena = arena_,
+          .state = state_,
+          .mode = options_.mode,
+          .winograd = options_.winograd,
+          .n = share,
+          .lane = l,
+          .lanes = lanes_.count(),
+          .gradients = lane_gradients_.empty()
+                           ? nullptr
+                           : lane_gradients_[static_cast<std::size_t>(l)].f32().data()};
+      plan->programs.push_back(std::make_unique<LaneProgram>(context, groups_, batch_norms_));
+      plan->first_sample.push_back(first);
+      first += share;
+      if (share > 0) ++plan->active_lanes;
+    }
+  });
+  plans_.push_back(std::move(plan));
+  return *plans_.back();
+}
+
+void CpuModel::check_batch(const Batch& batch) const {
+  const std::int64_t n = batch.size();
+  const auto& input = std::get<InputOp>(graph_.nodes.front().operation);
+  Shape expected = graph_.input_shape();
+  expected.insert(expected.begin(), n);
+  if (n > options_.batch_size || batch.x.shape() != expected || batch.x.dtype() != input.dtype) {
+    throw ShapeError("forward: samples " + to_string(batch.x.shape()) + " of " +
+                     std::string(name(batch.x.dtype())) + "; expected " + to_string(expected) +
+                     " of " + std::string(name(input.dtype)) + ", at most " +
+                     std::to_string(options_.batch_size));
+  }
+  if (batch.loss_divisor < 1) {
+    throw ShapeError("forward: the loss divisor is " + std::to_string(batch.loss_divisor) +
+                     ", expected >= 1");
+  }
+  const std::int64_t classes = graph_.num_classes();
+  for (const std::int32_t label : batch.label.i32()) {
+    if (label < 0 || label >= classes) {
+      throw ShapeError("forward: label " + std::to_string(label) + " of a network with " +
+                       std::to_string(classes) + " classes");
+    }
+  }
+}
+
+Scores CpuModel::forward(const Batch& batch, const ValuesHook& before_use) {
+  check_batch(batch);
+  const std::int64_t n = batch.size();
+  plan_ = &plan_for(n);
+  before_use_ = &before_use;
+  const std::size_t sample_bytes =
+      n == 0 ? 0 : batch.x.bytes().size() / static_cast<std::size_t>(n);
+  for (std::size_t l = 0; l < steps_.size(); ++l) {
+    const std::int64_t first = plan_->first_sample[l];
+    const std::int64_t end = l + 1 < steps_.size() ? plan_->first_sample[l + 1] : n;
+    steps_[l].x = batch.x.bytes().data() + static_cast<std::size_t>(first) * sample_bytes;
+    steps_[l].labels = batch.label.i32().subspan(static_cast<std::size_t>(first),
+                                                 static_cast<std::size_t>(end - first));
+    steps_[l].loss_divisor = batch.loss_divisor;
+  }
+  lanes_.run([this](int lane) { forward_lane(lane); });
+  Scores scores;
+  scores.num_samples = n;
+  for (const LaneStep& step : steps_) {
+    scores.loss += step.loss;
+    scores.num_correct += step.num_correct;
+  }
+  return scores;
+}
+
+void CpuModel::forward_lane(int lane) {
+  LaneProgram& program = *plan_->programs[static_cast<std::size_t>(lane)];
+  LaneStep& step = steps_[static_cast<std::size_t>(lane)];
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (const BucketId bucket : first_used_by_[i]) prepare_bucket(bucket, lane);
+    program.forward(i, step);
+  }
+}
+
+void CpuModel::prepare_bucket(BucketId bucket, int lane) {
+  if (lane == 0) (*before_use_)(bucket);
+  lanes_.barrier();
+  if (packed_.current(bucket)) return;
+  packed_.refresh(bucket, lane, lanes_.count());
+  lanes_.barrier();
+  if (lane == 0) packed_.mark_current(bucket);
+}
+
+void CpuModel::backward(const GradientHook& on_ready) {
+  check(options_.mode == Mode::kTrain, "backward needs a model compiled for training");
+  check(plan_ != nullptr, "backward follows a forward");
+  on_ready_ = &on_ready;
+  lanes_.run([this](int lane) { backward_lane(lane); });
+}
+
+void CpuModel::backward_lane(int lane) {
+  LaneProgram& program = *plan_->programs[static_cast<std::size_t>(lane)];
+  LaneStep& step = steps_[static_cast<std::size_t>(lane)];
+  for (std::size_t i = groups_.size(); i-- > 0;) {
+    program.backward(i, step);
+    for (const BucketId bucket : completed_by_[i]) complete_bucket(bucket, lane);
+  }
+}
+
+void CpuModel::complete_bucket(BucketId bucket, int lane) {
+  const Bucket& range = arena_.buckets()[static_cast<std::size_t>(bucket)];
+  float* sum = lane_gradients_[0].f32().data();
+  if (plan_->active_lanes != 1 && plan_->n > 0) {
+    lanes_.barrier();
+    const Share share =
+        share_of(range.end - range.begin, lane, lanes_.count(), kAlignmentBytes / sizeof(float));
+    for (int other = 1; other < plan_->active_lanes; ++other) {
+      const float* part = lane_gradients_[static_cast<std::size_t>(other)].f32().data();
+      const std::int64_t begin = range.begin + share.begin;
+      kernels_.add(sum + begin, part + begin, sum + begin, share.end - share.begin);
+    }
+  }
+  if (plan_->n == 0 && lane == 0) std::fill(sum + range.begin, sum + range.end, 0.0F);
+  lanes_.barrier();
+  if (lane == 0) (*on_ready_)(bucket, Event{});
+}
+
+Tensor CpuModel::logits() const {
+  check(plan_ != nullptr, "logits follow a forward");
+  const Tensor logits = make_host_tensor({plan_->n, graph_.num_classes()}, DType::kF32);
+  auto out = logits.f32().begin();
+  for (const auto& program : plan_->programs) out = std::ranges::copy(program->logits(), out).out;
+  return logits;
+}
+
+}  // namespace syncopate

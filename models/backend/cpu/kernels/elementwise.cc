@@ -1,0 +1,121 @@
+// ReLU, sums, biases, and the ways from pixels to maps and from maps to vectors.
+#include "models/backend/cpu/kernels/kernels_isa.h"
+#include "models/backend/cpu/kernels/vec.h"
+
+namespace syncopate::SYNCOPATE_ISA {
+
+void pixels_to_planar(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
+                      int channels, const float* scale, const float* shift) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (int c = 0; c < channels; ++c) {
+      const std::uint8_t* in = x + i * pixels * channels + c;
+      float* out = y + (i * channels + c) * pixels;
+      for (std::int64_t p = 0; p < pixels; ++p) {
+        out[p] = static_cast<float>(in[p * channels]) * scale[c] + shift[c];
+      }
+    }
+  }
+}
+
+void pixels_to_interleaved(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
+                           int channels, const float* scale, const float* shift) {
+  if (channels == 1) {
+    const float s = scale[0];
+    const float t = shift[0];
+    for (std::int64_t i = 0; i < n * pixels; ++i) y[i] = static_cast<float>(x[i]) * s + t;
+    return;
+  }
+  for (std::int64_t i = 0; i < n * pixels; ++i) {
+    for (int c = 0; c < channels; ++c) {
+      y[i * channels + c] = static_cast<float>(x[i * channels + c]) * scale[c] + shift[c];
+    }
+  }
+}
+
+void relu(const float* x, float* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = x[i] < 0.0F ? 0.0F : x[i];
+}
+
+void relu_backward(const float* dy, const float* y, float* dx, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) dx[i] = y[i] > 0.0F ? dy[i] : 0.0F;
+}
+
+void add(const float* a, const float* b, float* y, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) y[i] = a[i] + b[i];
+}
+
+void global_average_pool(const float* x, float* y, BlockedShape shape, std::int64_t channels) {
+  const float inverse = 1.0F / static_cast<float>(shape.pixels);
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      const float* in = x + (n * shape.blocks + b) * shape.pixels * kBlock;
+      Vec sum = {};
+      for (std::int64_t p = 0; p < shape.pixels; ++p) sum += load(in + p * kBlock);
+      for (int c = 0; c < kBlock && b * kBlock + c < channels; ++c) {
+        y[n * channels + b * kBlock + c] = sum[c] * inverse;
+      }
+    }
+  }
+}
+
+void global_average_pool_backward(const float* dy, float* dx, BlockedShape shape,
+                                  std::int64_t channels) {
+  const float inverse = 1.0F / static_cast<float>(shape.pixels);
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      float* out = dx + (n * shape.blocks + b) * shape.pixels * kBlock;
+      Vec gradient = {};
+      for (int c = 0; c < kBlock && b * kBlock + c < channels; ++c) {
+        gradient[c] = dy[n * channels + b * kBlock + c] * inverse;
+      }
+      for (std::int64_t p = 0; p < shape.pixels; ++p) store(out + p * kBlock, gradient);
+    }
+  }
+}
+
+void blocked_to_interleaved(const float* x, float* y, BlockedShape shape, std::int64_t channels) {
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      for (std::int64_t p = 0; p < shape.pixels; ++p) {
+        const float* in = x + ((n * shape.blocks + b) * shape.pixels + p) * kBlock;
+        float* out = y + (n * shape.pixels + p) * channels + b * kBlock;
+        for (int c = 0; c < kBlock && b * kBlock + c < channels; ++c) out[c] = in[c];
+      }
+    }
+  }
+}
+
+void interleaved_to_blocked(const float* x, float* y, BlockedShape shape, std::int64_t channels) {
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      for (std::int64_t p = 0; p < shape.pixels; ++p) {
+        const float* in = x + (n * shape.pixels + p) * channels + b * kBlock;
+        float* out = y + ((n * shape.blocks + b) * shape.pixels + p) * kBlock;
+        for (int c = 0; c < kBlock; ++c) out[c] = b * kBlock + c < channels ? in[c] : 0.0F;
+      }
+    }
+  }
+}
+
+void add_bias(float* y, const float* bias, std::int64_t n, std::int64_t features, bool relu) {
+  for (std::int64_t i = 0; i < n; ++i) {
+    float* row = y + i * features;
+    if (relu) {
+      for (std::int64_t f = 0; f < features; ++f) {
+        const float v = row[f] + bias[f];
+        row[f] = v < 0.0F ? 0.0F : v;
+      }
+    } else {
+      for (std::int64_t f = 0; f < features; ++f) row[f] += bias[f];
+    }
+  }
+}
+
+void bias_gradient(const float* dy, float* dbias, std::int64_t n, std::int64_t features) {
+  for (std::int64_t f = 0; f < features; ++f) dbias[f] = 0.0F;
+  for (std::int64_t i = 0; i < n; ++i) {
+    for (std::int64_t f = 0; f < features; ++f) dbias[f] += dy[i * features + f];
+  }
+}
+
+}  // namespace syncopate::SYNCOPATE_ISA

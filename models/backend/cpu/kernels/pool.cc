@@ -1,0 +1,89 @@
+// Max pooling and ResNet's shortcut over blocked maps.
+#include "models/backend/cpu/kernels/kernels_isa.h"
+#include "models/backend/cpu/kernels/vec.h"
+
+namespace syncopate::SYNCOPATE_ISA {
+
+void max_pool(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape) {
+  for (std::int64_t map = 0; map < shape.n * shape.blocks; ++map) {
+    const float* in = x + map * shape.in_h * shape.in_w * kBlock;
+    for (std::int64_t h = 0; h < shape.out_h; ++h) {
+      for (std::int64_t w = 0; w < shape.out_w; ++w) {
+        const float* corner = in + (h * shape.stride * shape.in_w + w * shape.stride) * kBlock;
+        Vec best = load(corner);
+        IntVec place = {};
+        for (int i = 1; i < shape.window * shape.window; ++i) {
+          const Vec v =
+              load(corner + ((i / shape.window) * shape.in_w + i % shape.window) * kBlock);
+          const IntVec larger = v > best;
+          best = larger ? v : best;
+          place = larger ? IntVec{} + i : place;
+        }
+        const std::int64_t out = ((map * shape.out_h + h) * shape.out_w + w) * kBlock;
+        store(y + out, best);
+        if (winner != nullptr) store_bytes(winner + out, place);
+      }
+    }
+  }
+}
+
+void max_pool_backward(const float* dy, const std::uint8_t* winner, float* dx,
+                       const PoolShape& shape) {
+  const std::int64_t in_size = shape.in_h * shape.in_w * kBlock;
+  for (std::int64_t map = 0; map < shape.n * shape.blocks; ++map) {
+    float* out = dx + map * in_size;
+    for (std::int64_t i = 0; i < in_size; i += kBlock) store(out + i, Vec{});
+    for (std::int64_t h = 0; h < shape.out_h; ++h) {
+      for (std::int64_t w = 0; w < shape.out_w; ++w) {
+        float* corner = out + (h * shape.stride * shape.in_w + w * shape.stride) * kBlock;
+        const std::int64_t at = ((map * shape.out_h + h) * shape.out_w + w) * kBlock;
+        const Vec gradient = load(dy + at);
+        const IntVec place = load_bytes(winner + at);
+        for (int i = 0; i < shape.window * shape.window; ++i) {
+          float* pixel = corner + ((i / shape.window) * shape.in_w + i % shape.window) * kBlock;
+          store(pixel, load(pixel) + (place == i ? gradient : Vec{}));
+        }
+      }
+    }
+  }
+}
+
+void shortcut(const float* x, float* y, const PoolShape& shape, std::int64_t in_blocks) {
+  const std::int64_t out_size = shape.out_h * shape.out_w * kBlock;
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      float* out = y + (n * shape.blocks + b) * out_size;
+      if (b >= in_blocks) {
+        for (std::int64_t i = 0; i < out_size; i += kBlock) store(out + i, Vec{});
+        continue;
+      }
+      const float* in = x + (n * in_blocks + b) * shape.in_h * shape.in_w * kBlock;
+      for (std::int64_t h = 0; h < shape.out_h; ++h) {
+        for (std::int64_t w = 0; w < shape.out_w; ++w) {
+          store(out + (h * shape.out_w + w) * kBlock,
+                load(in + (h * shape.stride * shape.in_w + w * shape.stride) * kBlock));
+        }
+      }
+    }
+  }
+}
+
+void shortcut_backward(const float* dy, float* dx, const PoolShape& shape, std::int64_t in_blocks) {
+  const std::int64_t in_size = shape.in_h * shape.in_w * kBlock;
+  const std::int64_t out_size = shape.out_h * shape.out_w * kBlock;
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < in_blocks; ++b) {
+      float* in = dx + (n * in_blocks + b) * in_size;
+      const float* out = dy + (n * shape.blocks + b) * out_size;
+      for (std::int64_t i = 0; i < in_size; i += kBlock) store(in + i, Vec{});
+      for (std::int64_t h = 0; h < shape.out_h; ++h) {
+        for (std::int64_t w = 0; w < shape.out_w; ++w) {
+          store(in + (h * shape.stride * shape.in_w + w * shape.stride) * kBlock,
+                load(out + (h * shape.out_w + w) * kBlock));
+        }
+      }
+    }
+  }
+}
+
+}  // namespace syncopate::SYNCOPATE_ISA

@@ -1,0 +1,34 @@
+// This instruction set's table.
+#include "models/backend/cpu/kernels/kernels_isa.h"
+#include "models/backend/cpu/kernels/vec.h"
+
+namespace syncopate::SYNCOPATE_ISA {
+
+extern const CpuKernels kCpuKernels;
+const CpuKernels kCpuKernels = {
+    .block = kBlock,
+    .pixels_to_planar = pixels_to_planar,
+    .pixels_to_interleaved = pixels_to_interleaved,
+    .batch_norm_statistics = batch_norm_statistics,
+    .batch_norm_apply = batch_norm_apply,
+    .batch_norm_backward_sums = batch_norm_backward_sums,
+    .batch_norm_backward_apply = batch_norm_backward_apply,
+    .relu = relu,
+    .relu_backward = relu_backward,
+    .add = add,
+    .max_pool = max_pool,
+    .max_pool_backward = max_pool_backward,
+    .global_average_pool = global_average_pool,
+    .global_average_pool_backward = global_average_pool_backward,
+    .blocked_to_interleaved = blocked_to_interleaved,
+    .interleaved_to_blocked = interleaved_to_blocked,
+    .shortcut = shortcut,
+    .shortcut_backward = shortcut_backward,
+    .add_bias = add_bias,
+    .bias_gradient = bias_gradient,
+    .conv_pool_pack = conv_pool_pack,
+    .conv_pool = conv_pool,
+    .conv_pool_backward = conv_pool_backward,
+};
+
+}  // namespace syncopate::SYNCOPATE_ISA

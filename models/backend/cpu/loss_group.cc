@@ -1,0 +1,76 @@
+// Softmax cross-entropy and the count of right answers.
+#include <cmath>
+
+#include "models/backend/cpu/groups.h"
+
+namespace syncopate {
+namespace {
+
+// y = softmax(x); loss = sum over n of -log y[label] / loss_divisor; dx = (y - onehot) /
+// loss_divisor. x [n, classes]. The maximum is subtracted first. Source: Goodfellow et al. 2016,
+// section 4.1.
+class LossGroup final : public Group {
+ public:
+  LossGroup(const GroupContext& context, const ValueType& input)
+      : context_(context), classes_(input.channels()) {}
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.input_in_backward = context_.mode == Mode::kTrain;
+    return needs;
+  }
+
+  void bind(const GroupMemory& memory) override { memory_ = memory; }
+
+  void forward(LaneStep& step) override {
+    step.loss = 0.0;
+    step.num_correct = 0;
+    for (std::int64_t i = 0; i < context_.n; ++i) {
+      const float* x = memory_.inputs[0] + i * classes_;
+      const std::int32_t label = step.labels[static_cast<std::size_t>(i)];
+      std::int64_t best = 0;
+      for (std::int64_t c = 1; c < classes_; ++c) {
+        if (x[c] > x[best]) best = c;
+      }
+      double sum = 0.0;
+      for (std::int64_t c = 0; c < classes_; ++c)
+        sum += static_cast<double>(std::exp(x[c] - x[best]));
+      step.loss += std::log(sum) - static_cast<double>(x[label] - x[best]);
+      if (best == label) ++step.num_correct;
+    }
+    step.loss /= static_cast<double>(step.loss_divisor);
+  }
+
+  void backward(LaneStep& step) override {
+    const float inverse_divisor = 1.0F / static_cast<float>(step.loss_divisor);
+    for (std::int64_t i = 0; i < context_.n; ++i) {
+      const float* x = memory_.inputs[0] + i * classes_;
+      float* dx = memory_.input_gradients[0] + i * classes_;
+      float largest = x[0];
+      for (std::int64_t c = 1; c < classes_; ++c) largest = std::max(largest, x[c]);
+      double sum = 0.0;
+      for (std::int64_t c = 0; c < classes_; ++c) {
+        dx[c] = std::exp(x[c] - largest);
+        sum += static_cast<double>(dx[c]);
+      }
+      const float inverse_sum = static_cast<float>(1.0 / sum);
+      for (std::int64_t c = 0; c < classes_; ++c) {
+        const float target = c == step.labels[static_cast<std::size_t>(i)] ? 1.0F : 0.0F;
+        dx[c] = (dx[c] * inverse_sum - target) * inverse_divisor;
+      }
+    }
+  }
+
+ private:
+  const GroupContext context_;
+  const std::int64_t classes_;
+  GroupMemory memory_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_loss_group(const GroupContext& context, const ValueType& input) {
+  return std::make_unique<LossGroup>(context, input);
+}
+
+}  // namespace syncopate

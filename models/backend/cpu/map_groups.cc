@@ -1,0 +1,305 @@
+// The groups without parameters: input, ReLU, add, pooling, flatten, shortcut.
+#include <algorithm>
+#include <cstring>
+
+#include "models/backend/cpu/groups.h"
+
+namespace syncopate {
+namespace {
+
+// What all of them share: the context, and memory bound once.
+class PlainGroup : public Group {
+ public:
+  explicit PlainGroup(const GroupContext& context) : context_(context) {}
+  GroupNeeds needs() const override { return {}; }
+  void bind(const GroupMemory& memory) override { memory_ = memory; }
+
+ protected:
+  const GroupContext& context() const { return context_; }
+  const GroupMemory& memory() const { return memory_; }
+  bool trains() const { return context_.mode == Mode::kTrain; }
+  BlockedShape blocked(const ValueType& type) const {
+    return {context_.n, (type.channels() + context_.kernels.block - 1) / context_.kernels.block,
+            type.pixels()};
+  }
+
+ private:
+  const GroupContext context_;
+  GroupMemory memory_;
+};
+
+// Samples to f32 in the layout that the first layer wants.
+class InputGroup final : public PlainGroup {
+ public:
+  InputGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
+      : PlainGroup(context),
+        op_(std::get<InputOp>(node(context, group).operation)),
+        layout_(output.layout) {
+    const Shape& sample = node(context, group).shape;
+    const bool is_map = sample.size() == 3;
+    channels_ = is_map ? sample[2] : 1;
+    pixels_ = num_elements(sample) / channels_;
+    for (std::size_t c = 0; c < op_.mean.size(); ++c) {
+      scale_.push_back(1.0F / (255.0F * op_.stddev[c]));
+      shift_.push_back(-op_.mean[c] / op_.stddev[c]);
+    }
+  }
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    if (layout_ == Layout::kBlocked) needs.forward_scratch = sample_bytes();
+    return needs;
+  }
+
+  void forward(LaneStep& step) override {
+    const CpuKernels& kernels = context().kernels;
+    const std::int64_t n = context().n;
+    const auto channels = static_cast<int>(channels_);
+    const bool bytes = op_.dtype == DType::kU8;
+    const auto* pixels = reinterpret_cast<const std::uint8_t*>(step.x);
+    const auto* floats = reinterpret_cast<const float*>(step.x);
+    if (layout_ == Layout::kPlanar && channels_ > 1) {
+      if (bytes) {
+        kernels.pixels_to_planar(pixels, memory().output, n, pixels_, channels, scale_.data(),
+                                 shift_.data());
+      } else {
+        floats_to_planar(floats);
+      }
+      return;
+    }
+    float* interleaved = layout_ == Layout::kBlocked
+                             ? reinterpret_cast<float*>(memory().forward_scratch)
+                             : memory().output;
+    if (bytes) {
+      kernels.pixels_to_interleaved(pixels, interleaved, n, pixels_, channels, scale_.data(),
+                                    shift_.data());
+    } else {
+      std::copy_n(floats, n * pixels_ * channels_, interleaved);
+    }
+    if (layout_ == Layout::kBlocked) {
+      const std::int64_t blocks = (channels_ + kernels.block - 1) / kernels.block;
+      kernels.interleaved_to_blocked(interleaved, memory().output, {n, blocks, pixels_}, channels_);
+    }
+  }
+
+  void backward(LaneStep& /*step*/) override {}
+
+ private:
+  static const Node& node(const GroupContext& context, const FusedGroup& group) {
+    return context.graph.nodes[static_cast<std::size_t>(group.main)];
+  }
+
+  std::size_t sample_bytes() const {
+    return static_cast<std::size_t>(context().n * pixels_ * channels_) * sizeof(float);
+  }
+
+  void floats_to_planar(const float* x) {
+    for (std::int64_t i = 0; i < context().n; ++i) {
+      for (std::int64_t c = 0; c < channels_; ++c) {
+        for (std::int64_t p = 0; p < pixels_; ++p) {
+          memory().output[(i * channels_ + c) * pixels_ + p] = x[(i * pixels_ + p) * channels_ + c];
+        }
+      }
+    }
+  }
+
+  const InputOp& op_;
+  const Layout layout_;
+  std::int64_t channels_ = 1;
+  std::int64_t pixels_ = 1;
+  std::vector<float> scale_;
+  std::vector<float> shift_;
+};
+
+class ReluGroup final : public PlainGroup {
+ public:
+  ReluGroup(const GroupContext& context, const ValueType& output)
+      : PlainGroup(context),
+        count_(context.n * elements_per_sample(output, context.kernels.block)) {}
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.output_in_backward = trains();
+    return needs;
+  }
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.relu(memory().inputs[0], memory().output, count_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    context().kernels.relu_backward(memory().output_gradients[0], memory().output,
+                                    memory().input_gradients[0], count_);
+  }
+
+ private:
+  const std::int64_t count_;
+};
+
+class AddGroup final : public PlainGroup {
+ public:
+  AddGroup(const GroupContext& context, const ValueType& output)
+      : PlainGroup(context),
+        count_(context.n * elements_per_sample(output, context.kernels.block)) {}
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.add(memory().inputs[0], memory().inputs[1], memory().output, count_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    for (float* gradient : memory().input_gradients) {
+      if (gradient != nullptr) std::copy_n(memory().output_gradients[0], count_, gradient);
+    }
+  }
+
+ private:
+  const std::int64_t count_;
+};
+
+PoolShape pool_shape(const GroupContext& context, const ValueType& input, const ValueType& output,
+                     int window, int stride) {
+  return {.n = context.n,
+          .blocks = (output.channels() + context.kernels.block - 1) / context.kernels.block,
+          .in_h = input.shape[0],
+          .in_w = input.shape[1],
+          .out_h = output.shape[0],
+          .out_w = output.shape[1],
+          .window = window,
+          .stride = stride};
+}
+
+class MaxPoolGroup final : public PlainGroup {
+ public:
+  MaxPoolGroup(const GroupContext& context, const MaxPoolOp& op, const ValueType& input,
+               const ValueType& output)
+      : PlainGroup(context),
+        shape_(pool_shape(context, input, output, op.window, op.stride)),
+        winner_bytes_(static_cast<std::size_t>(
+            context.n * elements_per_sample(output, context.kernels.block))) {}
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    if (trains()) needs.saved = winner_bytes_;
+    return needs;
+  }
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.max_pool(memory().inputs[0], memory().output, winners(), shape_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    context().kernels.max_pool_backward(memory().output_gradients[0], winners(),
+                                        memory().input_gradients[0], shape_);
+  }
+
+ private:
+  std::uint8_t* winners() const {
+    return trains() ? reinterpret_cast<std::uint8_t*>(memory().saved) : nullptr;
+  }
+
+  const PoolShape shape_;
+  const std::size_t winner_bytes_;
+};
+
+class GlobalAveragePoolGroup final : public PlainGroup {
+ public:
+  GlobalAveragePoolGroup(const GroupContext& context, const ValueType& input)
+      : PlainGroup(context), shape_(blocked(input)), channels_(input.channels()) {}
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.global_average_pool(memory().inputs[0], memory().output, shape_, channels_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    context().kernels.global_average_pool_backward(memory().output_gradients[0],
+                                                   memory().input_gradients[0], shape_, channels_);
+  }
+
+ private:
+  const BlockedShape shape_;
+  const std::int64_t channels_;
+};
+
+// H, W, C order whatever the map's layout.
+class FlattenGroup final : public PlainGroup {
+ public:
+  FlattenGroup(const GroupContext& context, const ValueType& input)
+      : PlainGroup(context),
+        shape_(blocked(input)),
+        channels_(input.channels()),
+        layout_(input.layout) {}
+  void forward(LaneStep& /*step*/) override {
+    if (layout_ == Layout::kBlocked) {
+      context().kernels.blocked_to_interleaved(memory().inputs[0], memory().output, shape_,
+                                               channels_);
+    } else {
+      std::copy_n(memory().inputs[0], shape_.n * shape_.pixels * channels_, memory().output);
+    }
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    if (layout_ == Layout::kBlocked) {
+      context().kernels.interleaved_to_blocked(memory().output_gradients[0],
+                                               memory().input_gradients[0], shape_, channels_);
+    } else {
+      std::copy_n(memory().output_gradients[0], shape_.n * shape_.pixels * channels_,
+                  memory().input_gradients[0]);
+    }
+  }
+
+ private:
+  const BlockedShape shape_;
+  const std::int64_t channels_;
+  const Layout layout_;
+};
+
+class ShortcutGroup final : public PlainGroup {
+ public:
+  ShortcutGroup(const GroupContext& context, const ShortcutOp& op, const ValueType& input,
+                const ValueType& output)
+      : PlainGroup(context),
+        shape_(pool_shape(context, input, output, 1, op.stride)),
+        in_blocks_((input.channels() + context.kernels.block - 1) / context.kernels.block) {}
+  void forward(LaneStep& /*step*/) override {
+    context().kernels.shortcut(memory().inputs[0], memory().output, shape_, in_blocks_);
+  }
+  void backward(LaneStep& /*step*/) override {
+    if (memory().input_gradients[0] == nullptr) return;
+    context().kernels.shortcut_backward(memory().output_gradients[0], memory().input_gradients[0],
+                                        shape_, in_blocks_);
+  }
+
+ private:
+  const PoolShape shape_;
+  const std::int64_t in_blocks_;
+};
+
+template <typename Op>
+const Op& operation_of(const GroupContext& context, const FusedGroup& group) {
+  return std::get<Op>(context.graph.nodes[static_cast<std::size_t>(group.main)].operation);
+}
+
+}  // namespace
+
+std::unique_ptr<Group> make_input_group(const GroupContext& context, const FusedGroup& group,
+                                        const ValueType& output) {
+  return std::make_unique<InputGroup>(context, group, output);
+}
+std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output) {
+  return std::make_unique<ReluGroup>(context, output);
+}
+std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output) {
+  return std::make_unique<AddGroup>(context, output);
+}
+std::unique_ptr<Group> make_max_pool_group(const GroupContext& context, const FusedGroup& group,
+                                           const ValueType& input, const ValueType& output) {
+  return std::make_unique<MaxPoolGroup>(context, operation_of<MaxPoolOp>(context, group), input,
+                                        output);
+}
+std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
+                                                      const ValueType& input) {
+  return std::make_unique<GlobalAveragePoolGroup>(context, input);
+}
+std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input) {
+  return std::make_unique<FlattenGroup>(context, input);
+}
+std::unique_ptr<Group> make_shortcut_group(const GroupContext& context, const FusedGroup& group,
+                                           const ValueType& input, const ValueType& output) {
+  return std::make_unique<ShortcutGroup>(context, operation_of<ShortcutOp>(context, group), input,
+                                         output);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,77 @@
+// The little of oneDNN that the backend uses: one engine, one stream per lane, primitives with
+// memory bound once. For .cc files of this folder only: the library's header is large.
+#pragma once
+
+#include <dnnl.hpp>
+#include <vector>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+// Memory of this shape whose format the library may choose.
+inline dnnl::memory::desc any_format(const dnnl::memory::dims& dims) {
+  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
+}
+
+// A weight as the arena has it: [K, R, S, C] for dims {K, C, R, S}.
+inline dnnl::memory::desc arena_weight(const dnnl::memory::dims& dims) {
+  return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi};
+}
+
+// Runs `make`, which calls the library; its refusal becomes a DeviceError that names `what`.
+template <typename Make>
+auto onednn_call(std::string_view what, const Make& make) {
+  try {
+    return make();
+  } catch (const dnnl::error& error) {
+    throw DeviceError("oneDNN: " + std::string(what) + ": " + error.message + " (status " +
+                      std::to_string(static_cast<int>(error.status)) + ")");
+  }
+}
+
+// A primitive with its arguments. Executing it allocates nothing of ours; single-threaded, in
+// order.
+class BoundPrimitive {
+ public:
+  struct Argument {
+    int kind;  // DNNL_ARG_SRC, ...
+    dnnl::memory::desc format;
+    void* data;
+  };
+
+  BoundPrimitive() = default;
+  BoundPrimitive(const dnnl::engine& engine, dnnl::primitive primitive,
+                 const std::vector<Argument>& arguments)
+      : stream_(engine), primitive_(std::move(primitive)) {
+    for (const Argument& argument : arguments) {
+      memories_.emplace_back(argument.format, engine, argument.data);
+      arguments_.push_back({argument.kind, memories_.back().get()});
+    }
+  }
+
+  explicit operator bool() const noexcept { return !arguments_.empty(); }
+
+  // Throws DeviceError.
+  void run() const {
+    const dnnl_status_t status = dnnl_primitive_execute(
+        primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
+    if (status != dnnl_success) {
+      throw DeviceError("oneDNN: execute: status " + std::to_string(static_cast<int>(status)));
+    }
+  }
+
+ private:
+  dnnl::stream stream_;
+  dnnl::primitive primitive_;
+  std::vector<dnnl::memory> memories_;
+  std::vector<dnnl_exec_arg_t> arguments_;
+};
+
+// One for a backend and all it compiles: what is made with an engine points to it and must not
+// outlive it.
+struct OneDnn {
+  dnnl::engine engine{dnnl::engine::kind::cpu, 0};
+};
+
+}  // namespace syncopate

@@ -1,0 +1,129 @@
+#include "models/graph/fused_groups.h"
+
+#include <algorithm>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+class Matcher {
+ public:
+  Matcher(const Graph& graph, bool fuse)
+      : graph_(graph), fuse_(fuse), consumers_(graph.nodes.size()), absorbed_(graph.nodes.size()) {
+    for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
+      for (const NodeId input : graph.nodes[i].inputs) {
+        consumers_[static_cast<std::size_t>(input)].push_back(static_cast<NodeId>(i));
+      }
+    }
+  }
+
+  std::vector<FusedGroup> match() {
+    std::vector<FusedGroup> groups;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (!absorbed_[i]) groups.push_back(start_group(static_cast<NodeId>(i)));
+    }
+    // Inputs of a group have lower numbers than its output, so this order is topological.
+    std::ranges::sort(groups, {}, &FusedGroup::output);
+    return groups;
+  }
+
+ private:
+  const Node& node(NodeId id) const { return graph_.nodes[static_cast<std::size_t>(id)]; }
+
+  template <typename Op>
+  bool is(NodeId id) const {
+    return std::holds_alternative<Op>(node(id).operation);
+  }
+
+  // The only consumer of `id` when it is an Op that no group has yet; else -1.
+  template <typename Op>
+  NodeId sole_consumer(NodeId id) const {
+    const std::vector<NodeId>& consumers = consumers_[static_cast<std::size_t>(id)];
+    if (!fuse_ || consumers.size() != 1) return -1;
+    const NodeId consumer = consumers.front();
+    return is<Op>(consumer) && !absorbed_[static_cast<std::size_t>(consumer)] ? consumer : -1;
+  }
+
+  // Extends the group by the sole consumer of its output, if that is an Op.
+  template <typename Op>
+  bool absorb(FusedGroup& group) {
+    const NodeId next = sole_consumer<Op>(group.output);
+    if (next < 0) return false;
+    absorbed_[static_cast<std::size_t>(next)] = true;
+    group.output = next;
+    return true;
+  }
+
+  // Pooling on top is worth a kernel of its own only for the first layer of small images: few
+  // channels in, no gradient to send further back.
+  bool pools_first_layer(const FusedGroup& group) const {
+    const Conv2dOp& conv = std::get<Conv2dOp>(node(group.main).operation);
+    const NodeId pool = sole_consumer<MaxPoolOp>(group.output);
+    if (pool < 0 || !group.relu || !conv.bias || conv.stride != 1 || conv.pad != 0) return false;
+    if (!is<InputOp>(group.inputs[0]) || node(group.inputs[0]).shape.at(2) > 3) return false;
+    if (conv.kernel_h != 3 || conv.kernel_w != 3) return false;
+    const MaxPoolOp& op = std::get<MaxPoolOp>(node(pool).operation);
+    return op.window == 2 && op.stride == 2;
+  }
+
+  FusedGroup start_group(NodeId id) {
+    FusedGroup group;
+    group.main = id;
+    group.output = id;
+    group.inputs = node(id).inputs;
+    if (is<InputOp>(id)) {
+      group.kind = GroupKind::kInput;
+      group.flatten = absorb<FlattenOp>(group);
+    } else if (is<Conv2dOp>(id)) {
+      group.kind = GroupKind::kConv;
+      group.relu = absorb<ReluOp>(group);
+      if (pools_first_layer(group)) {
+        group.kind = GroupKind::kConvReluPool;
+        absorb<MaxPoolOp>(group);
+        group.flatten = absorb<FlattenOp>(group);
+      }
+    } else if (is<BatchNormOp>(id)) {
+      group.kind = GroupKind::kBatchNorm;
+      const NodeId normalised = group.output;
+      if (absorb<AddOp>(group)) {
+        const std::vector<NodeId>& terms = node(group.output).inputs;
+        group.add = true;
+        group.inputs.push_back(terms[0] == normalised ? terms[1] : terms[0]);
+      }
+      group.relu = absorb<ReluOp>(group);
+    } else if (is<DenseOp>(id)) {
+      group.kind = GroupKind::kDense;
+      group.relu = absorb<ReluOp>(group);
+    } else if (is<ReluOp>(id)) {
+      group.kind = GroupKind::kRelu;
+    } else if (is<AddOp>(id)) {
+      group.kind = GroupKind::kAdd;
+    } else if (is<MaxPoolOp>(id)) {
+      group.kind = GroupKind::kMaxPool;
+    } else if (is<GlobalAveragePoolOp>(id)) {
+      group.kind = GroupKind::kGlobalAveragePool;
+    } else if (is<FlattenOp>(id)) {
+      group.kind = GroupKind::kFlatten;
+    } else if (is<ShortcutOp>(id)) {
+      group.kind = GroupKind::kShortcut;
+    } else {
+      check(is<SoftmaxCrossEntropyOp>(id), "every operation has a group");
+      group.kind = GroupKind::kLoss;
+    }
+    return group;
+  }
+
+  const Graph& graph_;
+  bool fuse_;
+  std::vector<std::vector<NodeId>> consumers_;
+  std::vector<bool> absorbed_;
+};
+
+}  // namespace
+
+std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse) {
+  return Matcher(graph, fuse).match();
+}
+
+}  // namespace syncopate
