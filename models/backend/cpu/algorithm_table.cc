@@ -1,11 +1,14 @@
 #include "models/backend/cpu/algorithm_table.h"
 
-#include <array>
-
 namespace syncopate {
 namespace {
 
-constexpr std::array<AlgorithmRow, 0> kRows = {};
+constexpr auto kWinograd = ConvAlgorithm::kWinograd;
+[[maybe_unused]] constexpr auto kDirect = ConvAlgorithm::kDirect;
+
+constexpr AlgorithmRow kRows[] = {
+#include "models/backend/cpu/algorithm_rows.inc"
+};
 
 }  // namespace
 

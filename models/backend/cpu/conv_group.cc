@@ -4,31 +4,12 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/backend/cpu/algorithm_table.h"
+#include "models/backend/cpu/convolution.h"
 #include "models/backend/cpu/groups.h"
 #include "models/backend/cpu/onednn.h"
 
 namespace syncopate {
 namespace {
-
-using dnnl::memory;
-using dnnl::prop_kind;
-using Forward = dnnl::convolution_forward;
-using BackwardData = dnnl::convolution_backward_data;
-using BackwardWeights = dnnl::convolution_backward_weights;
-
-memory::desc activation(const ValueType& type, std::int64_t n, int block) {
-  const memory::dims dims = {n, type.channels(), type.shape[0], type.shape[1]};
-  const auto tag = type.layout == Layout::kPlanar ? memory::format_tag::nchw
-                   : block == 16                  ? memory::format_tag::nChw16c
-                                                  : memory::format_tag::nChw8c;
-  return {dims, memory::data_type::f32, tag};
-}
-
-dnnl::algorithm to_onednn(ConvAlgorithm algorithm) {
-  return algorithm == ConvAlgorithm::kWinograd ? dnnl::algorithm::convolution_winograd
-                                               : dnnl::algorithm::convolution_direct;
-}
 
 class ConvGroup final : public Group {
  public:
@@ -41,11 +22,21 @@ class ConvGroup final : public Group {
         wants_input_gradient_(wants_input_gradient),
         output_elements_(context.n * elements_per_sample(output, context.kernels.block)) {
     if (context.n == 0) return;  // oneDNN falls to its reference code for empty batches
-    x_ = activation(input, context.n, context.kernels.block);
-    y_ = activation(output, context.n, context.kernels.block);
-    weight_dims_ = {output.channels(), input.channels(), op_.kernel_h, op_.kernel_w};
+    convolution_ = {.problem = {.n = context.n,
+                                .c = input.channels(),
+                                .k = output.channels(),
+                                .h = input.shape[0],
+                                .w = input.shape[1],
+                                .kernel_h = op_.kernel_h,
+                                .kernel_w = op_.kernel_w,
+                                .stride = op_.stride,
+                                .pad = op_.pad},
+                    .block = context.kernels.block,
+                    .planar_input = input.layout == Layout::kPlanar,
+                    .bias = op_.bias,
+                    .relu = group.relu};
     onednn_call("convolution " + node_.name, [&] {
-      describe(input);
+      describe();
       return 0;
     });
   }
@@ -71,39 +62,39 @@ class ConvGroup final : public Group {
     const dnnl::engine& engine = context_.onednn.engine;
     const int weight = node_.parameters[0];
     std::vector<BoundPrimitive::Argument> arguments = {
-        {DNNL_ARG_SRC, x_, memory.inputs[0]},
+        {DNNL_ARG_SRC, convolution_.x(), memory.inputs[0]},
         {DNNL_ARG_WEIGHTS, forward_.weights_desc(),
          context_.packed.request(weight, forward_.weights_desc().data)},
-        {DNNL_ARG_DST, y_, memory.output},
+        {DNNL_ARG_DST, convolution_.y(), memory.output},
         {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), memory.forward_scratch}};
     if (op_.bias) {
       arguments.push_back({DNNL_ARG_BIAS, forward_.bias_desc(),
                            const_cast<float*>(value_of(context_, node_.parameters[1]))});
     }
-    run_forward_ = BoundPrimitive(engine, Forward(forward_), arguments);
+    run_forward_ = BoundPrimitive(engine, dnnl::convolution_forward(forward_), arguments);
     if (context_.mode != Mode::kTrain) return;
 
     float* dy = memory.output_gradients[0];
     const std::size_t packed = aligned(weights_.diff_weights_desc().get_size());
     std::byte* scratch = memory.backward_scratch + packed;
     if (wants_input_gradient_) {
-      run_data_ = BoundPrimitive(engine, BackwardData(data_),
-                                 {{DNNL_ARG_DIFF_DST, y_, dy},
+      run_data_ = BoundPrimitive(engine, dnnl::convolution_backward_data(data_),
+                                 {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
                                   {DNNL_ARG_WEIGHTS, data_.weights_desc(),
                                    context_.packed.request(weight, data_.weights_desc().data)},
-                                  {DNNL_ARG_DIFF_SRC, x_, memory.input_gradients[0]},
+                                  {DNNL_ARG_DIFF_SRC, convolution_.x(), memory.input_gradients[0]},
                                   {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
     }
-    arguments = {{DNNL_ARG_SRC, x_, memory.inputs[0]},
-                 {DNNL_ARG_DIFF_DST, y_, dy},
+    arguments = {{DNNL_ARG_SRC, convolution_.x(), memory.inputs[0]},
+                 {DNNL_ARG_DIFF_DST, convolution_.y(), dy},
                  {DNNL_ARG_DIFF_WEIGHTS, weights_.diff_weights_desc(), memory.backward_scratch},
                  {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), scratch}};
     if (op_.bias) {
       arguments.push_back({DNNL_ARG_DIFF_BIAS, weights_.diff_bias_desc(),
                            gradient_of(context_, node_.parameters[1])});
     }
-    run_weights_ = BoundPrimitive(engine, BackwardWeights(weights_), arguments);
-    const auto target = arena_weight(weight_dims_);
+    run_weights_ = BoundPrimitive(engine, dnnl::convolution_backward_weights(weights_), arguments);
+    const auto target = arena_weight(convolution_.weight_dims());
     const dnnl::reorder::primitive_desc reorder(engine, weights_.diff_weights_desc(), engine,
                                                 target);
     run_unpack_ =
@@ -132,68 +123,20 @@ class ConvGroup final : public Group {
     return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
   }
 
-  void describe(const ValueType& input) {
+  void describe() {
     const dnnl::engine& engine = context_.onednn.engine;
-    const memory::dims strides = {op_.stride, op_.stride};
-    const memory::dims padding = {op_.pad, op_.pad};
-    const memory::desc weight = any_format(weight_dims_);
-    const memory::desc bias =
-        op_.bias ? memory::desc({weight_dims_[0]}, memory::data_type::f32, memory::format_tag::x)
-                 : memory::desc();
-    dnnl::primitive_attr attributes;
-    attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
-    dnnl::primitive_attr forward_attributes = attributes;
-    if (group_.relu) {
-      dnnl::post_ops relu;
-      relu.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
-      forward_attributes.set_post_ops(relu);
-    }
-    const ConvProblem problem = {.n = context_.n,
-                                 .c = weight_dims_[1],
-                                 .k = weight_dims_[0],
-                                 .h = input.shape[0],
-                                 .w = input.shape[1],
-                                 .kernel_h = op_.kernel_h,
-                                 .kernel_w = op_.kernel_w,
-                                 .stride = op_.stride,
-                                 .pad = op_.pad};
+    // The table was measured on AVX-512; without it oneDNN has no Winograd kernel.
+    const bool may_choose = context_.winograd && context_.kernels.block == 16;
     const auto algorithm = [&](ConvPass pass) {
-      const bool may = context_.winograd && context_.kernels.block == 16;
-      return to_onednn(may ? choose_algorithm(problem, pass) : ConvAlgorithm::kDirect);
+      return may_choose ? choose_algorithm(convolution_.problem, pass) : ConvAlgorithm::kDirect;
     };
-    const bool train = context_.mode == Mode::kTrain;
-    forward_ = make_forward(train ? prop_kind::forward_training : prop_kind::forward_inference,
-                            algorithm(ConvPass::kForward), weight, bias, strides, padding,
-                            forward_attributes, engine);
-    if (!train) return;
-    // The backward passes take a direct forward as their hint: the library does not pair
-    // algorithms.
+    const bool training = context_.mode == Mode::kTrain;
+    forward_ = convolution_.forward(engine, algorithm(ConvPass::kForward), training);
+    if (!training) return;
     if (wants_input_gradient_) {
-      const auto chosen = algorithm(ConvPass::kBackwardData);
-      const auto hint = make_forward(prop_kind::forward_training, chosen, weight, bias, strides,
-                                     padding, attributes, engine);
-      data_ = BackwardData::primitive_desc(
-          BackwardData::desc(chosen, x_, weight, y_, strides, padding, padding), attributes, engine,
-          hint);
+      data_ = convolution_.backward_data(engine, algorithm(ConvPass::kBackwardData));
     }
-    const auto chosen = algorithm(ConvPass::kBackwardWeights);
-    const auto hint = make_forward(prop_kind::forward_training, chosen, weight, bias, strides,
-                                   padding, attributes, engine);
-    weights_ = BackwardWeights::primitive_desc(
-        op_.bias ? BackwardWeights::desc(chosen, x_, weight, bias, y_, strides, padding, padding)
-                 : BackwardWeights::desc(chosen, x_, weight, y_, strides, padding, padding),
-        attributes, engine, hint);
-  }
-
-  Forward::primitive_desc make_forward(prop_kind kind, dnnl::algorithm algorithm,
-                                       const memory::desc& weight, const memory::desc& bias,
-                                       const memory::dims& strides, const memory::dims& padding,
-                                       const dnnl::primitive_attr& attributes,
-                                       const dnnl::engine& engine) const {
-    const Forward::desc desc =
-        op_.bias ? Forward::desc(kind, algorithm, x_, weight, bias, y_, strides, padding, padding)
-                 : Forward::desc(kind, algorithm, x_, weight, y_, strides, padding, padding);
-    return {desc, attributes, engine};
+    weights_ = convolution_.backward_weights(engine, algorithm(ConvPass::kBackwardWeights));
   }
 
   const GroupContext context_;
@@ -202,12 +145,10 @@ class ConvGroup final : public Group {
   const Conv2dOp op_;
   const bool wants_input_gradient_;
   const std::int64_t output_elements_;
-  memory::dims weight_dims_;
-  memory::desc x_;
-  memory::desc y_;
-  Forward::primitive_desc forward_;
-  BackwardData::primitive_desc data_;
-  BackwardWeights::primitive_desc weights_;
+  Convolution convolution_;
+  dnnl::convolution_forward::primitive_desc forward_;
+  dnnl::convolution_backward_data::primitive_desc data_;
+  dnnl::convolution_backward_weights::primitive_desc weights_;
   GroupMemory memory_;
   BoundPrimitive run_forward_;
   BoundPrimitive run_data_;

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "models/base/denormals.h"
 #include "models/base/errors.h"
 
 // Of libgomp, which oneDNN links. Its header is GCC's own and clang's tools do not find it.
@@ -60,6 +61,7 @@ void LanePool::lane_main(int lane, const std::stop_token& stop) {
 }
 
 void LanePool::run_lane(int lane) noexcept {
+  const FlushDenormals flush;
   try {
     (*task_)(lane);
   } catch (const LaneReleased&) {

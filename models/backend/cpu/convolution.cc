@@ -1,0 +1,94 @@
+#include "models/backend/cpu/convolution.h"
+
+namespace syncopate {
+namespace {
+
+using dnnl::memory;
+using Forward = dnnl::convolution_forward;
+using BackwardData = dnnl::convolution_backward_data;
+using BackwardWeights = dnnl::convolution_backward_weights;
+
+dnnl::algorithm to_onednn(ConvAlgorithm algorithm) {
+  return algorithm == ConvAlgorithm::kWinograd ? dnnl::algorithm::convolution_winograd
+                                               : dnnl::algorithm::convolution_direct;
+}
+
+// The library's own scratch memory crashes when a primitive runs on another thread than it was made
+// on.
+dnnl::primitive_attr callers_scratchpad() {
+  dnnl::primitive_attr attributes;
+  attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  return attributes;
+}
+
+memory::desc activation(const memory::dims& dims, bool planar, int block) {
+  const auto tag = planar        ? memory::format_tag::nchw
+                   : block == 16 ? memory::format_tag::nChw16c
+                                 : memory::format_tag::nChw8c;
+  return {dims, memory::data_type::f32, tag};
+}
+
+std::int64_t out_size(std::int64_t size, int kernel, const ConvProblem& problem) {
+  return (size + 2 * std::int64_t{problem.pad} - kernel) / problem.stride + 1;
+}
+
+}  // namespace
+
+memory::desc Convolution::x() const {
+  return activation({problem.n, problem.c, problem.h, problem.w}, planar_input, block);
+}
+
+memory::desc Convolution::y() const {
+  return activation({problem.n, problem.k, out_size(problem.h, problem.kernel_h, problem),
+                     out_size(problem.w, problem.kernel_w, problem)},
+                    false, block);
+}
+
+memory::desc Convolution::bias_format() const {
+  return {{problem.k}, memory::data_type::f32, memory::format_tag::x};
+}
+
+Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
+                                                  ConvAlgorithm algorithm, bool training,
+                                                  const dnnl::primitive_attr& attributes) const {
+  const auto kind =
+      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  const memory::desc weight = any_format(weight_dims());
+  const auto desc = bias ? Forward::desc(kind, to_onednn(algorithm), x(), weight, bias_format(),
+                                         y(), strides(), padding(), padding())
+                         : Forward::desc(kind, to_onednn(algorithm), x(), weight, y(), strides(),
+                                         padding(), padding());
+  return {desc, attributes, engine};
+}
+
+Forward::primitive_desc Convolution::forward(const dnnl::engine& engine, ConvAlgorithm algorithm,
+                                             bool training) const {
+  dnnl::primitive_attr attributes = callers_scratchpad();
+  if (relu) {
+    dnnl::post_ops after;
+    after.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
+    attributes.set_post_ops(after);
+  }
+  return forward_with(engine, algorithm, training, attributes);
+}
+
+BackwardData::primitive_desc Convolution::backward_data(const dnnl::engine& engine,
+                                                        ConvAlgorithm algorithm) const {
+  const dnnl::primitive_attr attributes = callers_scratchpad();
+  const BackwardData::desc desc(to_onednn(algorithm), x(), any_format(weight_dims()), y(),
+                                strides(), padding(), padding());
+  return {desc, attributes, engine, forward_with(engine, algorithm, true, attributes)};
+}
+
+BackwardWeights::primitive_desc Convolution::backward_weights(const dnnl::engine& engine,
+                                                              ConvAlgorithm algorithm) const {
+  const dnnl::primitive_attr attributes = callers_scratchpad();
+  const memory::desc weight = any_format(weight_dims());
+  const auto desc = bias ? BackwardWeights::desc(to_onednn(algorithm), x(), weight, bias_format(),
+                                                 y(), strides(), padding(), padding())
+                         : BackwardWeights::desc(to_onednn(algorithm), x(), weight, y(), strides(),
+                                                 padding(), padding());
+  return {desc, attributes, engine, forward_with(engine, algorithm, true, attributes)};
+}
+
+}  // namespace syncopate

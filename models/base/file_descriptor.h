@@ -1,0 +1,17 @@
+// A file descriptor with one owner.
+#pragma once
+
+#include <unistd.h>
+
+#include "models/base/unique_handle.h"
+
+namespace syncopate {
+
+struct FileDescriptorTraits {
+  using Type = int;
+  static Type none() noexcept { return -1; }
+  static void close(Type descriptor) noexcept { ::close(descriptor); }
+};
+using FileDescriptor = UniqueHandle<FileDescriptorTraits>;
+
+}  // namespace syncopate

@@ -1,0 +1,77 @@
+#include "models/graph/fused_groups.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/zoo/zoo.h"
+
+namespace syncopate {
+namespace {
+
+constexpr NetworkInput kDigits = {.sample_shape = {}, .classes = 10, .input = {}};
+
+NetworkInput samples(std::int64_t size, std::int64_t channels) {
+  NetworkInput input = kDigits;
+  input.sample_shape = {size, size, channels};
+  return input;
+}
+
+std::vector<GroupKind> kinds(const Graph& graph, bool fuse) {
+  std::vector<GroupKind> result;
+  for (const FusedGroup& group : match_groups(graph, fuse)) result.push_back(group.kind);
+  return result;
+}
+
+TEST(FusedGroups, TakeTheWholeFirstLayerOfMnistCnnTogether) {
+  EXPECT_EQ(kinds(mnist_cnn(samples(28, 1)), true),
+            (std::vector{GroupKind::kInput, GroupKind::kConvReluPool, GroupKind::kDense,
+                         GroupKind::kDense, GroupKind::kLoss}));
+}
+
+TEST(FusedGroups, AreSingleNodesWithoutFusion) {
+  const Graph graph = mnist_cnn(samples(28, 1));
+  const std::vector<FusedGroup> groups = match_groups(graph, false);
+  ASSERT_EQ(groups.size(), graph.nodes.size());
+  for (std::size_t i = 0; i < groups.size(); ++i)
+    EXPECT_EQ(groups[i].output, static_cast<NodeId>(i));
+}
+
+TEST(FusedGroups, FoldTheResidualSumAndItsReluIntoTheSecondBatchNorm) {
+  const std::vector<FusedGroup> groups = match_groups(resnet20(samples(32, 3)), true);
+  const auto with_sum = std::ranges::count_if(groups, [](const FusedGroup& group) {
+    return group.kind == GroupKind::kBatchNorm && group.add && group.relu &&
+           group.inputs.size() == 2;
+  });
+  EXPECT_EQ(with_sum, 9);  // one for each block
+  EXPECT_EQ(std::ranges::count(groups, GroupKind::kAdd, &FusedGroup::kind), 0);
+  EXPECT_EQ(std::ranges::count(groups, GroupKind::kRelu, &FusedGroup::kind), 0);
+}
+
+TEST(FusedGroups, AreInAnOrderInWhichEveryInputIsComputedFirst) {
+  for (const bool fuse : {false, true}) {
+    std::vector<NodeId> computed;
+    for (const FusedGroup& group : match_groups(resnet56(samples(32, 3)), fuse)) {
+      for (const NodeId input : group.inputs) {
+        EXPECT_TRUE(std::ranges::find(computed, input) != computed.end()) << input;
+      }
+      computed.push_back(group.output);
+    }
+  }
+}
+
+TEST(FusedGroups, NeverSwallowAValueThatSomebodyElseReads) {
+  GraphBuilder build("two readers");
+  NodeId x = build.input({4, 4, 16}, {});
+  const NodeId y = build.conv2d(x, "conv", 16, {.kernel_h = 3, .kernel_w = 3, .pad = 1});
+  const NodeId z = build.add(build.relu(y), y);  // y is read twice: the ReLU may not replace it
+  const Graph graph = build.finish(build.global_average_pool(z));
+  const std::vector<FusedGroup> groups = match_groups(graph, true);
+  const auto conv = std::ranges::find(groups, GroupKind::kConv, &FusedGroup::kind);
+  ASSERT_NE(conv, groups.end());
+  EXPECT_FALSE(conv->relu);
+  EXPECT_EQ(conv->output, y);
+}
+
+}  // namespace
+}  // namespace syncopate
