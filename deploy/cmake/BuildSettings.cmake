@@ -14,9 +14,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 # Every target of ours links this.
 add_library(syncopate_settings INTERFACE)
 target_include_directories(syncopate_settings INTERFACE ${PROJECT_SOURCE_DIR})
-# x86-64-v2 everywhere but in kernels/; no contraction, so that a slice and the whole arena give the same bits.
-target_compile_options(syncopate_settings INTERFACE -ffp-contract=off -Wall -Wextra -Wshadow
-                                                    -Wno-missing-field-initializers)
+target_compile_options(syncopate_settings INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
 if(SYNCOPATE_WERROR)
   target_compile_options(syncopate_settings INTERFACE -Werror)
 endif()
@@ -28,10 +26,10 @@ endif()
 find_package(Threads REQUIRED)
 target_link_libraries(syncopate_settings INTERFACE Threads::Threads)
 
-# The library and programs outside kernels/ run on any x86-64-v2 machine.
+# The library and programs outside kernels/ run on any x86-64-v2 machine. No contraction: the same bits everywhere.
 add_library(syncopate_baseline INTERFACE)
 target_link_libraries(syncopate_baseline INTERFACE syncopate_settings)
-target_compile_options(syncopate_baseline INTERFACE -march=x86-64-v2)
+target_compile_options(syncopate_baseline INTERFACE -march=x86-64-v2 -ffp-contract=off)
 
 find_program(SYNCOPATE_CCACHE ccache)
 if(SYNCOPATE_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)

@@ -43,7 +43,11 @@ class BatchNormGroup final : public Group {
         shape_{.n = context.n,
                .blocks = (output.channels() + context.kernels.block - 1) / context.kernels.block,
                .pixels = output.pixels()},
-        shared_(shared) {
+        shared_(shared),
+        gamma_(value_of(context, node_.parameters[0])),
+        beta_(value_of(context, node_.parameters[1])),
+        running_mean_(state_of(context, node_.state.at(0))),
+        running_variance_(state_of(context, node_.state.at(1))) {
     const auto padded = static_cast<std::size_t>(shape_.blocks * context.kernels.block);
     for (std::vector<float>* row : {&scale_, &shift_, &mean_, &inverse_deviation_, &a_, &m_, &k_}) {
       row->assign(padded, 0.0F);
@@ -56,9 +60,8 @@ class BatchNormGroup final : public Group {
     needs.input_in_backward = true;
     needs.output_in_backward = group_.relu && group_.add;
     needs.takes_two_gradients = true;
-    // With an addend, its gradient serves as the masked gradient too; else that needs memory of its
-    // own.
-    if (!group_.add) needs.backward_scratch = map_bytes();
+    // The masked gradient is the addend's gradient; without an addend nobody else wants it.
+    needs.gradient_in_place = group_.add ? 1 : 0;
     return needs;
   }
 
@@ -79,20 +82,24 @@ class BatchNormGroup final : public Group {
   }
 
   void backward(LaneStep& step) override {
-    float* dz = group_.add && memory_.input_gradients[1] != nullptr ? memory_.input_gradients[1]
-                : group_.add                                        ? memory_.output_gradients[0]
-                             : reinterpret_cast<float*>(memory_.backward_scratch);
-    const BatchNormBackward args = {
-        .dy = memory_.output_gradients[0],
-        .dy2 = memory_.output_gradients.size() > 1 ? memory_.output_gradients[1] : nullptr,
-        .x = memory_.inputs[0],
-        .y = group_.add ? memory_.output : nullptr,
-        .scale = scale_.data(),
-        .shift = shift_.data(),
-        .mean = mean_.data(),
-        .inverse_deviation = inverse_deviation_.data(),
-        .dz = dz,
-        .relu = group_.relu};
+    float* dy = memory_.output_gradients[0];
+    const bool two = memory_.output_gradients.size() > 1;
+    // Without an addend the mask follows from x alone: it is applied twice rather than written and
+    // read.
+    const bool mask_again = group_.relu && !group_.add && !two;
+    const bool store_sum = two || (group_.relu && !mask_again);
+    float* dz =
+        group_.add && memory_.input_gradients[1] != nullptr ? memory_.input_gradients[1] : dy;
+    const BatchNormBackward args = {.dy = dy,
+                                    .dy2 = two ? memory_.output_gradients[1] : nullptr,
+                                    .x = memory_.inputs[0],
+                                    .y = group_.add ? memory_.output : nullptr,
+                                    .scale = scale_.data(),
+                                    .shift = shift_.data(),
+                                    .mean = mean_.data(),
+                                    .inverse_deviation = inverse_deviation_.data(),
+                                    .dz = store_sum || dz != dy ? dz : nullptr,
+                                    .relu = group_.relu};
     double* sums = shared_.backward.of_lane(context_.lane);
     context_.kernels.batch_norm_backward_sums(args, shape_, sums);
     sums[shared_.backward.width - 1] = static_cast<double>(context_.n * shape_.pixels);
@@ -115,52 +122,42 @@ class BatchNormGroup final : public Group {
       k_[i] = static_cast<float>(double{scale_[i]} * inverse_deviation_[i] *
                                  total[static_cast<std::size_t>(padded + c)] / count);
     }
-    context_.kernels.batch_norm_backward_apply(dz, memory_.inputs[0], memory_.input_gradients[0],
-                                               shape_, a_.data(), m_.data(), mean_.data(),
-                                               k_.data());
+    const BatchNormInputGradient gradient = {.dz = dz,
+                                             .x = memory_.inputs[0],
+                                             .dx = memory_.input_gradients[0],
+                                             .a = a_.data(),
+                                             .m = m_.data(),
+                                             .mean = mean_.data(),
+                                             .k = k_.data(),
+                                             .scale = mask_again ? scale_.data() : nullptr,
+                                             .shift = mask_again ? shift_.data() : nullptr};
+    context_.kernels.batch_norm_backward_apply(gradient, shape_);
   }
 
  private:
-  std::size_t map_bytes() const {
-    return static_cast<std::size_t>(shape_.n * shape_.blocks * shape_.pixels *
-                                    context_.kernels.block) *
-           sizeof(float);
-  }
-
   void use_batch_statistics(std::span<const double> total) {
-    const float* gamma = value_of(context_, node_.parameters[0]);
-    const float* beta = value_of(context_, node_.parameters[1]);
     const double count = std::max(total.back(), 1.0);
     const auto padded = static_cast<std::size_t>(shape_.blocks * context_.kernels.block);
-    float* running_mean = nullptr;
-    float* running_variance = nullptr;
-    if (context_.lane == 0 && total.back() > 0.0) {
-      running_mean = state_values(0);
-      running_variance = state_values(1);
-    }
+    const bool keeps_state = context_.lane == 0 && total.back() > 0.0;
     for (std::int64_t c = 0; c < channels_; ++c) {
       const auto i = static_cast<std::size_t>(c);
       const double mean = total[i] / count;
       const double variance = std::max(total[padded + i] / count - mean * mean, 0.0);
       const double inverse = 1.0 / std::sqrt(variance + double{op_.epsilon});
-      set_channel(i, gamma[c], beta[c], mean, inverse);
-      if (running_mean == nullptr) continue;
+      set_channel(i, gamma_[c], beta_[c], mean, inverse);
+      if (!keeps_state) continue;
       const double momentum = op_.momentum;
       const double unbiased = count > 1.0 ? variance * count / (count - 1.0) : variance;
-      running_mean[c] = static_cast<float>((1.0 - momentum) * running_mean[c] + momentum * mean);
-      running_variance[c] =
-          static_cast<float>((1.0 - momentum) * running_variance[c] + momentum * unbiased);
+      running_mean_[c] = static_cast<float>((1.0 - momentum) * running_mean_[c] + momentum * mean);
+      running_variance_[c] =
+          static_cast<float>((1.0 - momentum) * running_variance_[c] + momentum * unbiased);
     }
   }
 
   void use_running_statistics() {
-    const float* gamma = value_of(context_, node_.parameters[0]);
-    const float* beta = value_of(context_, node_.parameters[1]);
-    const float* running_mean = state_values(0);
-    const float* running_variance = state_values(1);
     for (std::int64_t c = 0; c < channels_; ++c) {
-      set_channel(static_cast<std::size_t>(c), gamma[c], beta[c], running_mean[c],
-                  1.0 / std::sqrt(double{running_variance[c]} + double{op_.epsilon}));
+      set_channel(static_cast<std::size_t>(c), gamma_[c], beta_[c], running_mean_[c],
+                  1.0 / std::sqrt(double{running_variance_[c]} + double{op_.epsilon}));
     }
   }
 
@@ -172,8 +169,8 @@ class BatchNormGroup final : public Group {
     inverse_deviation_[c] = static_cast<float>(inverse_deviation);
   }
 
-  float* state_values(std::size_t which) const {
-    return context_.state.value(static_cast<std::size_t>(node_.state.at(which))).f32().data();
+  static float* state_of(const GroupContext& context, int index) {
+    return context.state.value(static_cast<std::size_t>(index)).f32().data();
   }
 
   const GroupContext context_;
@@ -183,6 +180,10 @@ class BatchNormGroup final : public Group {
   const std::int64_t channels_;
   const BlockedShape shape_;
   BatchNormShared& shared_;
+  const float* const gamma_;
+  const float* const beta_;
+  float* const running_mean_;
+  float* const running_variance_;
   GroupMemory memory_;
   // Per channel, padded to whole blocks with zeros.
   std::vector<float> scale_;

@@ -9,7 +9,10 @@ class ConvPoolGroup final : public Group {
  public:
   ConvPoolGroup(const GroupContext& context, const FusedGroup& group, const ValueType& input,
                 const ValueType& output)
-      : context_(context), node_(context.graph.nodes[static_cast<std::size_t>(group.main)]) {
+      : context_(context),
+        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
+        weight_(value_of(context, node_.parameters[0])),
+        bias_(value_of(context, node_.parameters[1])) {
     const Shape& pooled = context.graph.nodes[static_cast<std::size_t>(group.output)].shape;
     const std::int64_t out_channels = node_.shape[2];
     shape_ = {.n = context.n,
@@ -43,10 +46,8 @@ class ConvPoolGroup final : public Group {
 
   void forward(LaneStep& /*step*/) override {
     // A few hundred weights: packing them anew costs less than asking whether they changed.
-    context_.kernels.conv_pool_pack(value_of(context_, node_.parameters[0]), packed_.data(),
-                                    shape_);
-    context_.kernels.conv_pool(memory_.inputs[0], packed_.data(),
-                               value_of(context_, node_.parameters[1]), memory_.output, winners(),
+    context_.kernels.conv_pool_pack(weight_, packed_.data(), shape_);
+    context_.kernels.conv_pool(memory_.inputs[0], packed_.data(), bias_, memory_.output, winners(),
                                shape_);
   }
 
@@ -62,6 +63,8 @@ class ConvPoolGroup final : public Group {
 
   const GroupContext context_;
   const Node& node_;
+  const float* const weight_;
+  const float* const bias_;
   ConvPoolShape shape_{};
   std::int64_t packed_elements_ = 0;
   std::size_t winner_bytes_ = 0;

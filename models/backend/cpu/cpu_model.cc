@@ -114,10 +114,14 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
 void CpuModel::check_batch(const Batch& batch) const {
   const std::int64_t n = batch.size();
   const auto& input = std::get<InputOp>(graph_.nodes.front().operation);
-  Shape expected = graph_.input_shape();
-  expected.insert(expected.begin(), n);
-  if (n > options_.batch_size || batch.x.shape() != expected || batch.x.dtype() != input.dtype) {
-    throw ShapeError("forward: samples " + to_string(batch.x.shape()) + " of " +
+  const Shape& sample = graph_.input_shape();
+  const Shape& found = batch.x.shape();
+  const bool fits = found.size() == sample.size() + 1 && found[0] == n &&
+                    std::equal(sample.begin(), sample.end(), found.begin() + 1);
+  if (n > options_.batch_size || !fits || batch.x.dtype() != input.dtype) {
+    Shape expected = sample;
+    expected.insert(expected.begin(), n);
+    throw ShapeError("forward: samples " + to_string(found) + " of " +
                      std::string(name(batch.x.dtype())) + "; expected " + to_string(expected) +
                      " of " + std::string(name(input.dtype)) + ", at most " +
                      std::to_string(options_.batch_size));

@@ -29,7 +29,9 @@ class DenseGroup final : public Group {
         node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
         in_(input.channels()),
         out_(output.channels()),
-        wants_input_gradient_(wants_input_gradient) {}
+        wants_input_gradient_(wants_input_gradient),
+        weight_(value_of(context, node_.parameters[0])),
+        bias_(value_of(context, node_.parameters[1])) {}
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
@@ -44,10 +46,8 @@ class DenseGroup final : public Group {
   void forward(LaneStep& /*step*/) override {
     const std::int64_t n = context_.n;
     if (n == 0) return;
-    multiply('N', 'T', n, out_, in_, memory_.inputs[0], value_of(context_, node_.parameters[0]),
-             memory_.output);
-    context_.kernels.add_bias(memory_.output, value_of(context_, node_.parameters[1]), n, out_,
-                              group_.relu);
+    multiply('N', 'T', n, out_, in_, memory_.inputs[0], weight_, memory_.output);
+    context_.kernels.add_bias(memory_.output, bias_, n, out_, group_.relu);
   }
 
   void backward(LaneStep& /*step*/) override {
@@ -59,8 +59,7 @@ class DenseGroup final : public Group {
     multiply('T', 'N', out_, in_, n, dy, memory_.inputs[0],
              gradient_of(context_, node_.parameters[0]));
     if (wants_input_gradient_) {
-      multiply('N', 'N', n, in_, out_, dy, value_of(context_, node_.parameters[0]),
-               memory_.input_gradients[0]);
+      multiply('N', 'N', n, in_, out_, dy, weight_, memory_.input_gradients[0]);
     }
   }
 
@@ -71,6 +70,8 @@ class DenseGroup final : public Group {
   const std::int64_t in_;
   const std::int64_t out_;
   const bool wants_input_gradient_;
+  const float* const weight_;
+  const float* const bias_;
   GroupMemory memory_;
 };
 

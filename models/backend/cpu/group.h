@@ -57,6 +57,8 @@ struct GroupNeeds {
   std::size_t backward_scratch = 0;  // during backward
   bool input_in_backward = false;    // the first input's values
   bool output_in_backward = false;
+  int gradient_in_place =
+      -1;  // the input whose gradient takes the memory of the output's first gradient; -1: none
   bool takes_two_gradients = false;  // sums two gradients of its output by itself
 };
 
@@ -95,6 +97,7 @@ class Group {
 inline float* gradient_of(const GroupContext& context, int parameter) {
   return context.gradients + context.arena.layout().offset(static_cast<std::size_t>(parameter));
 }
+// Its values, which stay where they are.
 inline const float* value_of(const GroupContext& context, int parameter) {
   return context.arena.value(static_cast<std::size_t>(parameter)).f32().data();
 }

@@ -77,6 +77,8 @@ class LaneProgram::Planner {
   void build() {
     for (std::size_t i = 0; i < groups_.size(); ++i) program_.groups_.push_back(make_group(i));
     for (std::size_t i = 0; i < groups_.size(); ++i) place_group(i);
+    // Going back: where a gradient is written in place, its memory is already known.
+    for (std::size_t i = groups_.size(); i-- > 0;) place_gradients(i);
     const MemoryPlan plan = plan_memory(lifetimes_);
     program_.workspace_bytes_ = plan.total_bytes;
     program_.workspace_ =
@@ -175,13 +177,30 @@ class LaneProgram::Planner {
     placement.forward_scratch = add_buffer(needs.forward_scratch, forward_time(i), forward_time(i));
     placement.backward_scratch =
         add_buffer(needs.backward_scratch, backward_time(i), backward_time(i));
-    for (const NodeId input : groups_[i].inputs) {
-      const std::size_t producer = producer_of(groups_, input);
-      placement.input_gradients.push_back(
-          wants_gradient(input)
-              ? add_buffer(value_bytes(producer), backward_time(i), backward_time(producer))
-              : kNone);
+  }
+
+  void place_gradients(std::size_t i) {
+    const int in_place = program_.groups_[i]->needs().gradient_in_place;
+    for (std::size_t k = 0; k < groups_[i].inputs.size(); ++k) {
+      BufferId gradient = kNone;
+      if (wants_gradient(groups_[i].inputs[k])) {
+        const std::size_t producer = producer_of(groups_, groups_[i].inputs[k]);
+        const BufferId shared = static_cast<int>(k) == in_place ? first_gradient_of(i) : kNone;
+        if (shared == kNone) {
+          gradient = add_buffer(value_bytes(producer), backward_time(i), backward_time(producer));
+        } else {
+          gradient = shared;
+          lifetimes_[static_cast<std::size_t>(shared)].last = backward_time(producer);
+        }
+      }
+      placements_[i].input_gradients.push_back(gradient);
     }
+  }
+
+  BufferId first_gradient_of(std::size_t i) const {
+    const auto consumers = consumers_of(groups_, i);
+    if (consumers.empty()) return kNone;
+    return placements_[consumers.front().first].input_gradients.at(consumers.front().second);
   }
 
   float* memory_at(const MemoryPlan& plan, BufferId buffer) const {

@@ -91,9 +91,10 @@ void batch_norm_apply(const float* x, const float* added, float* y, BlockedShape
 
 namespace {
 
-// One run of one block; the mask and the second gradient are template arguments so that the loop
-// has no branch.
-template <bool kTwo, bool kMaskFromInput, bool kMaskFromOutput>
+enum class Mask { kNone, kFromInput, kFromOutput };
+
+// One run of one block; what varies is a template argument so that the loop has no branch.
+template <bool kTwo, Mask kMask, bool kStore>
 void backward_run(const BatchNormBackward& args, std::int64_t offset, std::int64_t count,
                   std::int64_t c, double* sum, double* product_sum) {
   const Vec scale = load(args.scale + c);
@@ -106,9 +107,9 @@ void backward_run(const BatchNormBackward& args, std::int64_t offset, std::int64
     Vec dz = load(args.dy + at);
     if constexpr (kTwo) dz += load(args.dy2 + at);
     const Vec x = load(args.x + at);
-    if constexpr (kMaskFromInput) dz = x * scale + shift > 0.0F ? dz : Vec{};
-    if constexpr (kMaskFromOutput) dz = load(args.y + at) > 0.0F ? dz : Vec{};
-    if (kTwo || kMaskFromOutput || kMaskFromInput) store(args.dz + at, dz);
+    if constexpr (kMask == Mask::kFromInput) dz = x * scale + shift > 0.0F ? dz : Vec{};
+    if constexpr (kMask == Mask::kFromOutput) dz = load(args.y + at) > 0.0F ? dz : Vec{};
+    if constexpr (kStore) store(args.dz + at, dz);
     s[i & 1] += dz;
     q[i & 1] += dz * (x - mean);
   }
@@ -117,16 +118,51 @@ void backward_run(const BatchNormBackward& args, std::int64_t offset, std::int64
   add_run((q[0] + q[1]) * inverse, product_sum);
 }
 
-template <bool kTwo, bool kMaskFromInput, bool kMaskFromOutput>
+template <bool kTwo, Mask kMask, bool kStore>
 void backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums) {
   const std::int64_t channels = shape.blocks * kBlock;
   for (std::int64_t n = 0; n < shape.n; ++n) {
     for (std::int64_t b = 0; b < shape.blocks; ++b) {
       const std::int64_t offset = (n * shape.blocks + b) * shape.pixels * kBlock;
       for (std::int64_t p = 0; p < shape.pixels; p += kRun) {
-        backward_run<kTwo, kMaskFromInput, kMaskFromOutput>(
-            args, offset + p * kBlock, shorter(kRun, shape.pixels - p), b * kBlock,
-            sums + b * kBlock, sums + channels + b * kBlock);
+        backward_run<kTwo, kMask, kStore>(args, offset + p * kBlock,
+                                          shorter(kRun, shape.pixels - p), b * kBlock,
+                                          sums + b * kBlock, sums + channels + b * kBlock);
+      }
+    }
+  }
+}
+
+template <bool kTwo, Mask kMask>
+void backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums) {
+  if (args.dz != nullptr) return backward_sums<kTwo, kMask, true>(args, shape, sums);
+  return backward_sums<kTwo, kMask, false>(args, shape, sums);
+}
+
+template <bool kTwo>
+void backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums) {
+  if (!args.relu) return backward_sums<kTwo, Mask::kNone>(args, shape, sums);
+  if (args.y != nullptr) return backward_sums<kTwo, Mask::kFromOutput>(args, shape, sums);
+  return backward_sums<kTwo, Mask::kFromInput>(args, shape, sums);
+}
+
+template <bool kMask>
+void backward_apply(const BatchNormInputGradient& args, BlockedShape shape) {
+  for (std::int64_t n = 0; n < shape.n; ++n) {
+    for (std::int64_t b = 0; b < shape.blocks; ++b) {
+      const std::int64_t offset = (n * shape.blocks + b) * shape.pixels * kBlock;
+      const std::int64_t c = b * kBlock;
+      const Vec a = load(args.a + c);
+      const Vec m = load(args.m + c);
+      const Vec mean = load(args.mean + c);
+      const Vec k = load(args.k + c);
+      const Vec scale = kMask ? load(args.scale + c) : Vec{};
+      const Vec shift = kMask ? load(args.shift + c) : Vec{};
+      for (std::int64_t i = offset; i < offset + shape.pixels * kBlock; i += kBlock) {
+        const Vec x = load(args.x + i);
+        Vec dz = load(args.dz + i);
+        if constexpr (kMask) dz = x * scale + shift > 0.0F ? dz : Vec{};
+        store(args.dx + i, a * (dz - m) - (x - mean) * k);
       }
     }
   }
@@ -136,39 +172,13 @@ void backward_sums(const BatchNormBackward& args, BlockedShape shape, double* su
 
 void batch_norm_backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums) {
   for (std::int64_t c = 0; c < 2 * shape.blocks * kBlock; ++c) sums[c] = 0.0;
-  const bool two = args.dy2 != nullptr;
-  const bool from_output = args.relu && args.y != nullptr;
-  const bool from_input = args.relu && args.y == nullptr;
-  if (two && from_output) return backward_sums<true, false, true>(args, shape, sums);
-  if (two && from_input) return backward_sums<true, true, false>(args, shape, sums);
-  if (two) return backward_sums<true, false, false>(args, shape, sums);
-  if (from_output) return backward_sums<false, false, true>(args, shape, sums);
-  if (from_input) return backward_sums<false, true, false>(args, shape, sums);
-  // dz is dy itself then: args.dz may be other memory, so it is written all the same.
-  if (args.dz != args.dy) {
-    for (std::int64_t i = 0; i < shape.n * shape.blocks * shape.pixels * kBlock; i += kBlock) {
-      store(args.dz + i, load(args.dy + i));
-    }
-  }
-  return backward_sums<false, false, false>(args, shape, sums);
+  if (args.dy2 != nullptr) return backward_sums<true>(args, shape, sums);
+  return backward_sums<false>(args, shape, sums);
 }
 
-void batch_norm_backward_apply(const float* dz, const float* x, float* dx, BlockedShape shape,
-                               const float* a, const float* m, const float* mean, const float* k) {
-  for (std::int64_t n = 0; n < shape.n; ++n) {
-    for (std::int64_t b = 0; b < shape.blocks; ++b) {
-      const std::int64_t offset = (n * shape.blocks + b) * shape.pixels * kBlock;
-      const std::int64_t c = b * kBlock;
-      const Vec a_c = load(a + c);
-      const Vec m_c = load(m + c);
-      const Vec mean_c = load(mean + c);
-      const Vec k_c = load(k + c);
-      for (std::int64_t i = 0; i < shape.pixels * kBlock; i += kBlock) {
-        const Vec centred = load(x + offset + i) - mean_c;
-        store(dx + offset + i, a_c * (load(dz + offset + i) - m_c) - centred * k_c);
-      }
-    }
-  }
+void batch_norm_backward_apply(const BatchNormInputGradient& args, BlockedShape shape) {
+  if (args.scale != nullptr) return backward_apply<true>(args, shape);
+  return backward_apply<false>(args, shape);
 }
 
 }  // namespace syncopate::SYNCOPATE_ISA

@@ -52,8 +52,21 @@ struct BatchNormBackward {
   const float* shift;
   const float* mean;
   const float* inverse_deviation;
-  float* dz;  // gradient of the sum; may be dy's own memory
+  float* dz;  // out: gradient of the sum; dy's own memory or other; null to keep it to oneself
   bool relu;
+};
+
+struct BatchNormInputGradient {
+  const float* dz;
+  const float* x;
+  float* dx;  // may be dz's memory
+  const float* a;
+  const float* m;
+  const float* mean;
+  const float* k;
+  // Given when dz still has what the ReLU cut, else null: y = x * scale + shift.
+  const float* scale;
+  const float* shift;
 };
 
 struct CpuKernels {
@@ -75,9 +88,7 @@ struct CpuKernels {
   // dz = (dy [+ dy2]) where the ReLU let it pass; sums [2, channels]: of dz and of dz * xhat.
   void (*batch_norm_backward_sums)(const BatchNormBackward& args, BlockedShape shape, double* sums);
   // dx = a * (dz - m) - (x - mean) * k, all per channel.
-  void (*batch_norm_backward_apply)(const float* dz, const float* x, float* dx, BlockedShape shape,
-                                    const float* a, const float* m, const float* mean,
-                                    const float* k);
+  void (*batch_norm_backward_apply)(const BatchNormInputGradient& args, BlockedShape shape);
 
   void (*relu)(const float* x, float* y, std::int64_t count);
   // dx = y > 0 ? dy : 0

@@ -14,8 +14,7 @@ void batch_norm_statistics(const float* x, BlockedShape shape, double* sums);
 void batch_norm_apply(const float* x, const float* added, float* y, BlockedShape shape,
                       const float* scale, const float* shift, bool relu);
 void batch_norm_backward_sums(const BatchNormBackward& args, BlockedShape shape, double* sums);
-void batch_norm_backward_apply(const float* dz, const float* x, float* dx, BlockedShape shape,
-                               const float* a, const float* m, const float* mean, const float* k);
+void batch_norm_backward_apply(const BatchNormInputGradient& args, BlockedShape shape);
 void relu(const float* x, float* y, std::int64_t count);
 void relu_backward(const float* dy, const float* y, float* dx, std::int64_t count);
 void add(const float* a, const float* b, float* y, std::int64_t count);

@@ -1,0 +1,28 @@
+// The subcommands of syncopate-bench: each declares its options and returns what to do once they
+// are parsed.
+#pragma once
+
+#include <functional>
+#include <string_view>
+
+#include "models/base/environment.h"
+
+namespace CLI {
+class App;
+}
+
+namespace syncopate::bench {
+
+using Command = std::function<void()>;
+
+struct CommandRow {
+  std::string_view name;
+  std::string_view help;
+  // The parsed options live in the Command.
+  Command (*declare)(CLI::App& options, const Environment& environment);
+};
+
+Command declare_step(CLI::App& options, const Environment& environment);   // bench/step_command.cc
+Command declare_input(CLI::App& options, const Environment& environment);  // bench/input_command.cc
+
+}  // namespace syncopate::bench

@@ -1,0 +1,64 @@
+// syncopate-bench: measures, beside a peer where there is one, and says how sure it is.
+// Exit codes: 0 done, 1 failed, 2 wrong usage.
+#include <CLI/CLI.hpp>
+#include <array>
+#include <exception>
+#include <iostream>
+
+#include "bench/commands.h"
+#include "models/base/errors.h"
+
+namespace {
+
+using syncopate::Environment;
+using syncopate::bench::Command;
+using syncopate::bench::CommandRow;
+
+constexpr int kFailed = 1;
+constexpr int kWrongUsage = 2;
+
+constexpr std::array kCommands = {
+    CommandRow{"step", "one training step, beside PyTorch", syncopate::bench::declare_step},
+    CommandRow{"input", "samples per second of the input pipeline alone",
+               syncopate::bench::declare_input},
+};
+
+int complain(const std::exception& error, int exit_code) {
+  std::cerr << "syncopate-bench: " << error.what() << std::endl;
+  return exit_code;
+}
+
+int run(int argc, char** argv) {
+  const Environment environment = Environment::of_process();
+  CLI::App app("Measures syncopate; both sides of a comparison take turns in one run.",
+               "syncopate-bench");
+  app.require_subcommand(1);
+  Command chosen;
+  for (const CommandRow& row : kCommands) {
+    CLI::App* options = app.add_subcommand(std::string(row.name), std::string(row.help));
+    options->callback(
+        [&chosen, command = row.declare(*options, environment)] { chosen = command; });
+  }
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    if (error.get_exit_code() == 0) return app.exit(error);  // --help
+    return complain(error, kWrongUsage);
+  }
+  chosen();
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  try {
+    return run(argc, argv);
+  } catch (const syncopate::UsageError& error) {
+    return complain(error, kWrongUsage);
+  } catch (const syncopate::UnavailableError& error) {
+    return complain(error, kWrongUsage);
+  } catch (const std::exception& error) {
+    return complain(error, kFailed);
+  }
+}

@@ -1,0 +1,154 @@
+#include "bench/step.h"
+
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "bench/measure.h"
+#include "bench/peer.h"
+#include "bench/report.h"
+#include "bench/rounds.h"
+
+namespace syncopate::bench {
+namespace {
+
+using nlohmann::json;
+
+struct Result {
+  Workload workload;
+  std::string device;
+  Rounds rounds;
+  std::string peer_settings;  // JSON; empty without a peer
+  std::string peer_description;
+  std::string peer_warning;
+};
+
+Workload requested_workload(const StepOptions& options, const std::string& model) {
+  Workload workload = find_workload(model);
+  if (options.batch_size > 0) workload.batch_size = options.batch_size;
+  if (!options.optimizer.empty()) workload.optimizer = options.optimizer;
+  if (options.quick) workload.steps_per_round = std::max(2, workload.steps_per_round / 4);
+  if (options.steps_per_round > 0) workload.steps_per_round = options.steps_per_round;
+  return workload;
+}
+
+// std::to_string would give 0.000000 for 1e-7.
+std::string exact_text(double value) { return json(value).dump(); }
+
+std::vector<std::string> peer_command(const StepOptions& options, const Workload& workload) {
+  std::vector<std::string> command = split_command(options.peer);
+  if (!options.peer_python.empty()) {
+    command = {options.peer_python, SYNCOPATE_BENCH_DIR "/peers/torch_step.py"};
+  }
+  if (command.empty()) return command;
+  for (const std::string& word :
+       {std::string("--serve"), std::string("--model"), workload.model, std::string("--batch-size"),
+        std::to_string(workload.batch_size), std::string("--optimizer"), workload.optimizer,
+        std::string("--threads"), std::to_string(options.training.lanes),
+        std::string("--learning-rate"), exact_text(options.training.learning_rate)}) {
+    command.push_back(word);
+  }
+  return command;
+}
+
+Result measure(const StepOptions& options, const Workload& workload) {
+  // The peer first: when it cannot run we say so before anything is computed.
+  std::unique_ptr<Peer> peer;
+  if (auto command = peer_command(options, workload); !command.empty()) {
+    peer = std::make_unique<Peer>(PeerOptions{.command = std::move(command)});
+  }
+  InMemoryTraining ours(workload, options.training);
+  Result result{workload, ours.description(), {}, "", "", ""};
+  std::vector<Turn> turns = {[&] { return median(ours.run(workload.steps_per_round)); }};
+  std::vector<pid_t> other_side;
+  if (peer) {
+    turns.push_back([&] { return median(peer->run(workload.steps_per_round)); });
+    other_side = {peer->pid()};
+    result.peer_settings = peer->settings();
+    result.peer_description = peer->description();
+    result.peer_warning = peer->warning();
+  }
+  result.rounds = take_rounds(options.rounds, turns, other_side);
+  if (options.profile) {
+    const StepParts parts = ours.profile(workload.steps_per_round);
+    std::cout << workload.model << ": forward " << number_text(1e3 * parts.forward)
+              << " ms, backward " << number_text(1e3 * parts.backward) << " ms, update "
+              << number_text(1e3 * parts.update) << " ms\n";
+  }
+  return result;
+}
+
+std::vector<std::string> table_row(const Result& result) {
+  const auto samples = static_cast<double>(result.workload.batch_size);
+  const std::vector<double> ours = result.rounds.counted(0);
+  std::vector<std::string> row = {result.workload.model, std::to_string(result.workload.batch_size),
+                                  result.workload.optimizer, spread_text(spread_of(ours), 1e3),
+                                  number_text(samples / median(ours))};
+  if (result.rounds.sides.size() > 1) {
+    const std::vector<double> theirs = result.rounds.counted(1);
+    row.push_back(spread_text(spread_of(theirs), 1e3));
+    row.push_back(number_text(samples / median(theirs)));
+    row.push_back(spread_text(ratio_of(theirs, ours)) + " x" +
+                  (is_quiet(result.rounds.foreign) ? "" : " NOT QUIET"));
+  }
+  return row;
+}
+
+json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
+}
+
+json result_json(const Result& result) {
+  const std::vector<double> ours = result.rounds.counted(0);
+  json document = {{"model", result.workload.model},
+                   {"batch_size", result.workload.batch_size},
+                   {"optimizer", result.workload.optimizer},
+                   {"steps_per_round", result.workload.steps_per_round},
+                   {"device", result.device},
+                   {"step_seconds", spread_json(spread_of(ours))},
+                   {"step_seconds_per_round", result.rounds.sides[0]},
+                   {"quiet", is_quiet(result.rounds.foreign)},
+                   {"foreign_load_per_round", result.rounds.foreign},
+                   {"core_ring_gb_per_s_per_round", result.rounds.ring_gb_per_s}};
+  if (result.rounds.sides.size() > 1) {
+    const std::vector<double> theirs = result.rounds.counted(1);
+    document["peer"] = json::parse(result.peer_settings);
+    document["peer_step_seconds"] = spread_json(spread_of(theirs));
+    document["peer_step_seconds_per_round"] = result.rounds.sides[1];
+    document["ratio"] = spread_json(ratio_of(theirs, ours));
+  }
+  return document;
+}
+
+void print_result(const Result& result) {
+  std::vector<std::string> heading = {"model", "batch", "optimizer", "ours ms [min-max]",
+                                      "samples/s"};
+  if (result.rounds.sides.size() > 1) {
+    heading.insert(heading.end(), {"peer ms [min-max]", "samples/s", "ratio [min-max]"});
+  }
+  std::cout << format_table({heading, table_row(result)}) << "ours: " << result.device << '\n';
+  if (!result.peer_description.empty()) std::cout << "peer: " << result.peer_description << '\n';
+  if (!result.peer_warning.empty()) std::cout << "WARNING: " << result.peer_warning << '\n';
+  std::cout << describe_conditions(result.rounds) << std::endl;
+}
+
+}  // namespace
+
+void run_step(StepOptions options) {
+  require_writable(options.json_file);
+  if (options.quick) options.rounds = std::min(options.rounds, 3);
+  options.training.fuse = !options.no_fuse;
+  options.training.winograd = !options.no_winograd;
+  std::vector<Workload> workloads;  // all names are checked before the first is measured
+  for (const std::string& model : options.models)
+    workloads.push_back(requested_workload(options, model));
+  json document = json::array();
+  for (const Workload& workload : workloads) {
+    const Result result = measure(options, workload);
+    print_result(result);
+    document.push_back(result_json(result));
+  }
+  if (!options.json_file.empty()) write_report(options.json_file, document.dump(2));
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,66 @@
+// What a benchmark trains: the settings each network is usually quoted with, and samples that are
+// in memory from the start, so that only the step is measured.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/strategy.h"
+#include "worker/input/batch_source.h"
+
+namespace syncopate::bench {
+
+struct Workload {
+  std::string model;
+  Shape sample_shape;  // [H, W, C]
+  std::int64_t batch_size = 0;
+  std::string optimizer;
+  int steps_per_round = 0;  // about a second of work
+};
+
+// Throws UsageError for an unknown model, listing the right ones.
+Workload find_workload(std::string_view model);
+
+struct TrainingOptions {
+  int lanes = 1;
+  double learning_rate = 1e-3;
+  bool fuse = true;
+  bool winograd = true;
+};
+
+// Seconds of the parts of a step, median over the steps of one call.
+struct StepParts {
+  double forward = 0.0;
+  double backward = 0.0;
+  double update = 0.0;
+};
+
+// One replica that trains on its own over a few random batches. One thread only.
+class InMemoryTraining {
+ public:
+  InMemoryTraining(const Workload& workload, const TrainingOptions& options);
+
+  // Seconds of each of `steps` training steps, after one that is not counted (it wakes the lanes).
+  // Throws DivergenceError when the loss is not a number.
+  std::vector<double> run(int steps);
+  // The same steps, taken apart.
+  StepParts profile(int steps);
+
+  const Workload& workload() const noexcept { return workload_; }
+  std::string description() const;  // of the backend
+
+ private:
+  UpdateStep next_update() noexcept;
+
+  Workload workload_;
+  TrainingOptions options_;
+  Graph graph_;
+  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<BatchSource> batches_;
+  std::int64_t step_ = 0;
+};
+
+}  // namespace syncopate::bench

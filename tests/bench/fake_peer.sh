@@ -1,0 +1,16 @@
+# A peer that speaks the protocol of bench/peers/*.py and computes nothing. Its only argument says how it behaves:
+# well | silent | broken | lost | short | dies.
+case "$1" in
+  silent) read -r _ ;;  # until whoever started us goes away
+  broken) echo '{"event": "error", "message": "no such library here"}'; exit 2 ;;
+  dies) exit 3 ;;
+esac
+echo '{"event": "ready", "description": "a peer of straw", "warning": ""}'
+while read -r command steps; do
+  if [ "$command" = quit ]; then exit 0; fi
+  case "$1" in
+    lost) exit 4 ;;
+    short) echo '{"event": "steps", "seconds": [0.5]}' ;;
+    *) echo "{\"event\": \"steps\", \"seconds\": [0.5, 0.25, 0.$steps]}" ;;
+  esac
+done
