@@ -7,6 +7,7 @@
 #include "bench/measure.h"
 #include "bench/peer.h"
 #include "bench/report.h"
+#include "bench/retune.h"
 #include "bench/rounds.h"
 
 namespace syncopate::bench {
@@ -142,6 +143,11 @@ void run_step(StepOptions options) {
   std::vector<Workload> workloads;  // all names are checked before the first is measured
   for (const std::string& model : options.models)
     workloads.push_back(requested_workload(options, model));
+  if (!options.retune_file.empty()) {
+    std::vector<Graph> graphs;
+    for (const Workload& workload : workloads) graphs.push_back(build_graph(workload));
+    return retune(graphs, options.retune_file);
+  }
   json document = json::array();
   for (const Workload& workload : workloads) {
     const Result result = measure(options, workload);

@@ -20,6 +20,7 @@ struct StepOptions {
   std::string peer;
   std::string peer_python;
   std::string json_file;
+  std::string retune_file;  // write the algorithm table there instead of timing steps
   bool quick = false;
   bool no_fuse = false;
   bool no_winograd = false;

@@ -41,6 +41,9 @@ Command declare_step(CLI::App& app, const Environment& /*environment*/) {
                  "the other side is this interpreter with bench/peers/torch_step.py")
       ->excludes(peer);
   app.add_option("--json", options->json_file, "write the results, round by round, to this file");
+  app.add_option("--retune", options->retune_file,
+                 "instead: measure convolution algorithms and write the table to this file "
+                 "(models/backend/cpu/algorithm_rows.inc)");
   app.add_flag("--quick", options->quick, "3 short rounds: does it run, not how fast");
   app.add_flag("--no-winograd", options->no_winograd, "direct convolutions only");
   app.add_flag("--no-fuse", options->no_fuse, "every node alone");

@@ -60,6 +60,13 @@ class SyntheticBatches final : public BatchSource {
   std::size_t num_taken_ = 0;
 };
 
+void require_finite(double loss, const std::string& model) {
+  if (std::isfinite(loss)) return;
+  throw DivergenceError(model + ": the loss is not a number; choose a smaller --learning-rate");
+}
+
+}  // namespace
+
 Graph build_graph(const Workload& workload) {
   const auto channels = static_cast<std::size_t>(workload.sample_shape.back());
   return build_network(workload.model, {.sample_shape = workload.sample_shape,
@@ -68,13 +75,6 @@ Graph build_graph(const Workload& workload) {
                                                   .mean = std::vector<float>(channels, 0.5F),
                                                   .stddev = std::vector<float>(channels, 0.25F)}});
 }
-
-void require_finite(double loss, const std::string& model) {
-  if (std::isfinite(loss)) return;
-  throw DivergenceError(model + ": the loss is not a number; choose a smaller --learning-rate");
-}
-
-}  // namespace
 
 Workload find_workload(std::string_view model) {
   const std::array<Workload, 4> workloads = {{

@@ -24,6 +24,9 @@ struct Workload {
 // Throws UsageError for an unknown model, listing the right ones.
 Workload find_workload(std::string_view model);
 
+// The network for the workload's samples.
+Graph build_graph(const Workload& workload);
+
 struct TrainingOptions {
   int lanes = 1;
   double learning_rate = 1e-3;

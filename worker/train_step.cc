@@ -5,7 +5,7 @@
 namespace syncopate {
 
 Scores train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step) {
-  const Batch batch = input.next();
+  const Batch& batch = input.next();
   const std::span<Replica> replicas = strategy.replicas();
   check(replicas.size() == 1, "strategies with several local replicas start one thread for each");
   Replica& replica = replicas.front();

@@ -1,5 +1,5 @@
-// Batches without end. The order is a function of (seed, epoch), whatever the number of threads; the share
-// is a function of the input shard; the position can be saved and restored.
+// Batches without end. The order is a function of (seed, epoch), whatever the number of threads;
+// the share is a function of the input shard; the position can be saved and restored.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,8 @@
 
 namespace syncopate {
 
-// Where the next batch starts: `epoch` from 0, `offset` samples of the global order already handed out.
+// Where the next batch starts: `epoch` from 0, `offset` samples of the global order already handed
+// out.
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
@@ -21,14 +22,14 @@ struct DataPosition {
 enum class Augment : std::uint8_t { kNone, kCropFlip };
 
 struct InputOptions {
-  std::int64_t batch_size = 64;    // this task's samples per batch
+  std::int64_t batch_size = 64;  // this task's samples per batch
   std::uint64_t seed = 1;
   bool shuffle = true;
-  bool drop_remainder = true;      // training; else an epoch's last batch is short
+  bool drop_remainder = true;  // training; else an epoch's last batch is short
   Augment augment = Augment::kNone;
-  int threads = 1;                 // that read and augment
-  int prefetch = 2;                // batches ready ahead of the consumer
-  int shard_index = 0;             // this task takes batch slices shard_index of shard_count
+  int threads = 1;      // that read and augment
+  int prefetch = 2;     // batches ready ahead of the consumer
+  int shard_index = 0;  // this task takes batch slices shard_index of shard_count
   int shard_count = 1;
 };
 
@@ -41,18 +42,22 @@ struct InputCounters {
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // x u8, as the dataset's samples; loss_divisor is the global count of this step (all shards). The tensors are
-  // recycled: they stay as they are until the next call but one.
-  // Throws what the dataset throws, at the batch it belongs to.
-  virtual Batch next() = 0;
+  // x [N, H, W, C] u8, as the dataset's samples; label [N]; loss_divisor is the global count of
+  // this step (all shards). N is batch_size but in an epoch's short last batch, where it may be 0
+  // on some shards. Batch and tensors are recycled: they stay as they are until the next call but
+  // one. By reference, because copying a Batch copies its shapes: two allocations a step. Throws
+  // what the dataset throws, at the batch it belongs to, and the same on every later call.
+  virtual const Batch& next() = 0;
   // Of the batch that next() will return.
   virtual DataPosition position() const = 0;
+  // Of a whole epoch, short last batch included where it is handed out.
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual InputCounters counters() const = 0;
 };
 
-// The dataset must outlive the source. Throws UsageError when a batch is larger than the dataset, or not
-// positive.
+// The dataset must outlive the source. Throws UsageError when the dataset is empty, when
+// drop_remainder would drop everything (the global batch is larger than the dataset), and for
+// options or a position out of range.
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
                                                DataPosition start = {});
 

@@ -45,13 +45,13 @@ struct DatasetRow {
   std::string_view name;     // "mnist"
   std::string_view pattern;  // "mnist:DIR"
   std::string_view help;
-  DataSplits (*open)(std::string_view argument, const DataOptions&);  // argument: what follows the colon
+  DataSplits (*open)(std::string_view after_the_colon, const DataOptions&);
 };
 // The table behind --data.
 std::span<const DatasetRow> datasets() noexcept;
 
-// Throws UsageError (unknown name, listing the right ones; missing folder or file), FileError (a file that is
-// cut short, has a wrong magic number, a label out of range, counts that differ).
+// Throws UsageError (unknown name, listing the right ones; missing folder or file), FileError (a
+// file that is cut short, has a wrong magic number, a label out of range, counts that differ).
 DataSplits open_dataset(std::string_view specification, const DataOptions& options);
 
 }  // namespace syncopate

@@ -1,0 +1,92 @@
+// What a backend computes, network by network, against the interpreter: with and without fused
+// groups, with and without Winograd, on one to three lanes, for full batches, short ones and none.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+#include "tests/models/backend/backend_case.h"
+#include "tests/models/backend/small_networks.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kLargestBatch = 8;
+constexpr std::int64_t kLossDivisor = 13;  // of the whole step, more than this replica's share
+
+class BackendArithmetic : public testing::TestWithParam<SmallNetwork> {
+ protected:
+  const Graph& graph() const { return GetParam().graph; }
+
+  // The interpreter is slow: each result is computed once.
+  const reference::Result& expected(std::int64_t batch, Mode mode) {
+    const auto key = std::make_pair(batch, mode);
+    const auto found = results_.find(key);
+    if (found != results_.end()) return found->second;
+    return results_[key] =
+               reference::run(graph(), variables_, reference::first_samples(samples_, batch),
+                              static_cast<double>(kLossDivisor), mode);
+  }
+
+  void expect_right(BackendCase& subject, std::int64_t batch, const CaseOptions& options) {
+    SCOPED_TRACE(to_string(options) + ", " + std::to_string(batch) + " samples");
+    subject.set_state(variables_);
+    const Scores scores =
+        subject.step(make_batch(graph(), reference::first_samples(samples_, batch), kLossDivisor));
+    expect_equal(expected(batch, options.mode), subject, scores, graph(), tolerance(options));
+  }
+
+  reference::Variables variables_ = reference::random_variables(graph(), 21);
+  reference::Samples samples_ = reference::random_samples(graph(), kLargestBatch, 22);
+
+ private:
+  std::map<std::pair<std::int64_t, Mode>, reference::Result> results_;
+};
+
+TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesForEveryBatchUpToTheCompiledOne) {
+  for (const int lanes : {1, 2, 3}) {
+    for (const bool fuse : {true, false}) {
+      for (const bool winograd : {false, true}) {
+        const CaseOptions options{
+            .lanes = lanes, .batch_size = kLargestBatch, .fuse = fuse, .winograd = winograd};
+        BackendCase subject(graph(), variables_, options);
+        // Short after long: nothing of the longer batch may be left over.
+        for (const std::int64_t batch : {8, 5, 2, 1, 0, 8}) expect_right(subject, batch, options);
+      }
+    }
+  }
+}
+
+TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesWhenCompiledForFewSamples) {
+  for (const int lanes : {1, 2, 3}) {
+    for (const std::int64_t batch : {1, 2, 5}) {
+      const CaseOptions options{.lanes = lanes, .batch_size = batch, .winograd = false};
+      BackendCase subject(graph(), variables_, options);
+      expect_right(subject, batch, options);
+    }
+  }
+}
+
+TEST_P(BackendArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
+  for (const int lanes : {1, 2, 3}) {
+    for (const bool fuse : {true, false}) {
+      const CaseOptions options{
+          .lanes = lanes, .fuse = fuse, .winograd = false, .mode = Mode::kEvaluate};
+      BackendCase subject(graph(), variables_, options);
+      for (const std::int64_t batch : {8, 5, 1, 0}) expect_right(subject, batch, options);
+      for (std::size_t s = 0; s < variables_.state.size(); ++s) {
+        EXPECT_TRUE(std::ranges::equal(subject.state.value(s).f32(), variables_.state[s]))
+            << graph().state[s].name << " changed, " << to_string(options);
+      }
+    }
+  }
+}
+
+std::string test_name(const testing::TestParamInfo<SmallNetwork>& network) {
+  return network.param.name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, BackendArithmetic, testing::ValuesIn(small_networks()), test_name);
+
+}  // namespace
+}  // namespace syncopate

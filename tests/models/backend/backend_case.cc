@@ -1,0 +1,91 @@
+#include "tests/models/backend/backend_case.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+namespace syncopate {
+
+std::string to_string(const CaseOptions& options) {
+  return std::to_string(options.lanes) + " lanes, compiled for " +
+         std::to_string(options.batch_size) + (options.fuse ? ", fused" : ", plain") +
+         (options.winograd ? ", winograd" : ", direct");
+}
+
+Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int64_t loss_divisor) {
+  const DType dtype = std::get<InputOp>(graph.nodes.front().operation).dtype;
+  Shape shape = graph.input_shape();
+  shape.insert(shape.begin(), samples.size());
+  Batch batch{make_host_tensor(shape, dtype), make_host_tensor({samples.size()}, DType::kI32),
+              loss_divisor};
+  std::ranges::copy(samples.labels, batch.label.i32().begin());
+  for (std::size_t i = 0; i < samples.x.size(); ++i) {
+    if (dtype == DType::kU8) {
+      batch.x.u8()[i] = static_cast<std::uint8_t>(samples.x[i]);
+    } else {
+      batch.x.f32()[i] = static_cast<float>(samples.x[i]);
+    }
+  }
+  return batch;
+}
+
+BackendCase::BackendCase(const Graph& graph, const reference::Variables& variables,
+                         const CaseOptions& options)
+    : arena(graph.parameter_layout(), plan_buckets(graph.parameter_layout(), options.bucket_bytes)),
+      state(graph.state_layout()),
+      backend(make_cpu_backend(options.lanes)),
+      model(backend->compile(graph, arena, state,
+                             {.mode = options.mode,
+                              .batch_size = options.batch_size,
+                              .fuse = options.fuse,
+                              .winograd = options.winograd})),
+      mode(options.mode) {
+  set_values(variables);
+  set_state(variables);
+}
+
+void BackendCase::set_values(const reference::Variables& variables) {
+  for (std::size_t p = 0; p < variables.parameters.size(); ++p) {
+    std::ranges::transform(variables.parameters[p], arena.value(p).f32().begin(),
+                           [](double value) { return static_cast<float>(value); });
+  }
+  arena.bump_all_versions();
+}
+
+void BackendCase::set_state(const reference::Variables& variables) {
+  for (std::size_t s = 0; s < variables.state.size(); ++s) {
+    std::ranges::transform(variables.state[s], state.value(s).f32().begin(),
+                           [](double value) { return static_cast<float>(value); });
+  }
+}
+
+Scores BackendCase::step(const Batch& batch) {
+  const Scores scores = model->forward(batch, [](BucketId) {});
+  if (mode == Mode::kTrain) model->backward([](BucketId, const Event&) {});
+  return scores;
+}
+
+void expect_equal(const reference::Result& expected, const BackendCase& found, const Scores& scores,
+                  const Graph& graph, double tolerance) {
+  EXPECT_NEAR(scores.loss, expected.loss, tolerance * std::max(1.0, expected.loss));
+  EXPECT_EQ(scores.num_correct, expected.num_correct);
+  if (!expected.logits.empty()) {
+    EXPECT_EQ(scores.num_samples * graph.num_classes(),
+              static_cast<std::int64_t>(expected.logits.size()));
+    EXPECT_LE(reference::relative_l2(expected.logits, found.model->logits().f32()), tolerance)
+        << "logits";
+  }
+  for (std::size_t p = 0; p < expected.gradients.size(); ++p) {
+    EXPECT_LE(reference::relative_l2(expected.gradients[p], found.arena.gradient(p).f32()),
+              tolerance)
+        << graph.parameters[p].name;
+  }
+  for (std::size_t s = 0; s < expected.state.size(); ++s) {
+    EXPECT_LE(reference::relative_l2(expected.state[s], found.state.value(s).f32()), tolerance)
+        << graph.state[s].name;
+  }
+}
+
+double tolerance(const CaseOptions& options) { return options.winograd ? 1e-4 : 1e-5; }
+
+}  // namespace syncopate

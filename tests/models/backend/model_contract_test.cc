@@ -1,0 +1,181 @@
+// What callers of a compiled model may rely on beside its arithmetic: repeatable bits, versions,
+// shared arenas, refusals.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstring>
+
+#include "models/base/errors.h"
+#include "tests/models/backend/backend_case.h"
+#include "tests/models/backend/small_networks.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kBatch = 6;
+
+bool same_bits(std::span<const float> a, std::span<const float> b) {
+  return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
+}
+
+class BackendModel : public testing::TestWithParam<int> {  // lanes
+ protected:
+  CaseOptions options() const {
+    return {.lanes = GetParam(), .batch_size = kBatch, .winograd = false};
+  }
+
+  Graph graph_ = everything_network();
+  reference::Variables variables_ = reference::random_variables(graph_, 41);
+  reference::Samples samples_ = reference::random_samples(graph_, kBatch, 42);
+  Batch batch_ = make_batch(graph_, samples_, kBatch);
+};
+
+TEST_P(BackendModel, GivesTheSameBitsWhenBuiltAndRunAgain) {
+  for (const bool winograd : {false, true}) {
+    CaseOptions with = options();
+    with.winograd = winograd;
+    BackendCase first(graph_, variables_, with);
+    BackendCase second(graph_, variables_, with);
+    const Scores once = first.step(batch_);
+    (void)second.step(batch_);
+    second.set_state(variables_);
+    const Scores again = second.step(batch_);
+    EXPECT_EQ(once.loss, again.loss);
+    EXPECT_TRUE(same_bits(first.model->logits().f32(), second.model->logits().f32()));
+    EXPECT_TRUE(same_bits(first.arena.gradients().f32(), second.arena.gradients().f32()));
+    EXPECT_TRUE(same_bits(first.state.values.f32(), second.state.values.f32()));
+  }
+}
+
+TEST_P(BackendModel, ComputesWithNewValuesOnceTheirVersionIsBumped) {
+  BackendCase subject(graph_, variables_, options());
+  (void)subject.step(batch_);
+  for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
+    SCOPED_TRACE(graph_.parameters[p].name);
+    for (double& value : variables_.parameters[p]) value *= 1.25;
+    std::ranges::transform(variables_.parameters[p], subject.arena.value(p).f32().begin(),
+                           [](double value) { return static_cast<float>(value); });
+    const std::int64_t begin = subject.arena.layout().offset(p);
+    const auto& buckets = subject.arena.buckets();
+    const auto holder = std::ranges::find_if(
+        buckets, [&](const Bucket& bucket) { return bucket.begin <= begin && begin < bucket.end; });
+    subject.arena.bump_version(static_cast<BucketId>(holder - buckets.begin()));
+    subject.set_state(variables_);
+    const Scores scores = subject.step(batch_);
+    expect_equal(reference::run(graph_, variables_, samples_, kBatch, Mode::kTrain), subject,
+                 scores, graph_, tolerance(options()));
+  }
+}
+
+TEST_P(BackendModel, SharesArenaAndStateWithAnEvaluatingOne) {
+  BackendCase subject(graph_, variables_, options());
+  const auto evaluating = subject.backend->compile(
+      graph_, subject.arena, subject.state,
+      {.mode = Mode::kEvaluate, .batch_size = kBatch + 3, .winograd = false});
+  (void)subject.step(batch_);
+  const std::vector<float> gradients(subject.arena.gradients().f32().begin(),
+                                     subject.arena.gradients().f32().end());
+  variables_.state = reference::run(graph_, variables_, samples_, kBatch, Mode::kTrain).state;
+  for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
+    for (double& value : variables_.parameters[p]) value = static_cast<float>(value * 0.75);
+  }
+  subject.set_values(variables_);
+  const Scores scores = evaluating->forward(batch_, [](BucketId) {});
+  const reference::Result expected =
+      reference::run(graph_, variables_, samples_, kBatch, Mode::kEvaluate);
+  EXPECT_NEAR(scores.loss, expected.loss, tolerance(options()) * std::max(1.0, expected.loss));
+  EXPECT_LE(reference::relative_l2(expected.logits, evaluating->logits().f32()),
+            tolerance(options()));
+  EXPECT_TRUE(same_bits(gradients, subject.arena.gradients().f32()))
+      << "evaluating wrote gradients";
+}
+
+TEST_P(BackendModel, HasGradientsThatAreTheSlopesOfItsOwnLoss) {
+  GraphBuilder build("slopes");
+  NodeId x = build.input({6, 6, 2}, {.dtype = DType::kF32});
+  x = build.batch_norm(build.conv2d(x, "conv", 3, {.pad = 1}), "bn");
+  const Graph graph = build.finish(build.dense(build.global_average_pool(x), "fc", 3));
+  const reference::Variables variables = reference::random_variables(graph, 51);
+  const Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 52), kBatch);
+  BackendCase subject(graph, variables, options());
+  (void)subject.step(batch);
+  // 2^-7: rounding of the f32 forward pass, 1e-7 / step, and the curvature, step^2, both stay below
+  // 1e-3.
+  constexpr float kStep = 0x1p-7F;
+  for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
+    reference::Values slopes;
+    for (float& value : subject.arena.value(p).f32()) {
+      const auto loss_at = [&, kept = value](float shift) {
+        value = kept + shift;
+        subject.arena.bump_all_versions();
+        const double loss = subject.model->forward(batch, [](BucketId) {}).loss;
+        value = kept;
+        return loss;
+      };
+      const double above = loss_at(kStep);
+      const double below = loss_at(-kStep);
+      slopes.push_back((above - below) / (2.0 * kStep));
+    }
+    subject.arena.bump_all_versions();
+    EXPECT_LE(reference::relative_l2(slopes, subject.arena.gradient(p).f32()), 5e-3)
+        << graph.parameters[p].name;
+  }
+}
+
+TEST_P(BackendModel, RefusesABatchLargerThanCompiledFor) {
+  BackendCase subject(graph_, variables_, options());
+  const Batch large =
+      make_batch(graph_, reference::random_samples(graph_, kBatch + 1, 1), kBatch + 1);
+  EXPECT_THROW(subject.model->forward(large, [](BucketId) {}), ShapeError);
+}
+
+TEST_P(BackendModel, RefusesSamplesOfAnotherShapeOrType) {
+  BackendCase subject(graph_, variables_, options());
+  Batch transposed = batch_;
+  transposed.x = make_host_tensor({kBatch, 11, 13, 3}, DType::kU8);
+  EXPECT_THROW(subject.model->forward(transposed, [](BucketId) {}), ShapeError);
+  Batch floats = batch_;
+  floats.x = make_host_tensor(batch_.x.shape(), DType::kF32);
+  EXPECT_THROW(subject.model->forward(floats, [](BucketId) {}), ShapeError);
+  Batch unlabelled = batch_;
+  unlabelled.label = make_host_tensor({kBatch - 1}, DType::kI32);
+  EXPECT_THROW(subject.model->forward(unlabelled, [](BucketId) {}), ShapeError);
+}
+
+TEST_P(BackendModel, UpdatesTheArenaInPiecesAsAWhole) {
+  const auto optimizer = make_optimizer({.name = "momentum", .weight_decay = 0.01F});
+  BackendCase whole(graph_, variables_, options());
+  BackendCase pieces(graph_, variables_, options());
+  const std::int64_t total = whole.arena.layout().total();
+  const std::vector<Tensor> slots = {make_host_tensor({total}, DType::kF32)};
+  const std::vector<Tensor> other_slots = {make_host_tensor({total}, DType::kF32)};
+  for (std::int64_t step = 1; step <= 2; ++step) {
+    (void)whole.step(batch_);
+    (void)pieces.step(batch_);
+    const UpdateStep update{.learning_rate = 0.1F, .step = step};
+    whole.backend->update(*optimizer, update, whole.arena, slots, {0, total});
+    std::int64_t begin = 0;
+    for (const std::int64_t end : {std::int64_t{37}, total / 3 + 1, total}) {
+      pieces.backend->update(*optimizer, update, pieces.arena, other_slots, {begin, end});
+      begin = end;
+    }
+    whole.arena.bump_all_versions();
+    pieces.arena.bump_all_versions();
+  }
+  EXPECT_TRUE(same_bits(whole.arena.values().f32(), pieces.arena.values().f32()));
+  EXPECT_FALSE(std::ranges::equal(variables_.parameters[0], whole.arena.value(0).f32()));
+}
+
+INSTANTIATE_TEST_SUITE_P(Lanes, BackendModel, testing::Values(1, 2, 3));
+
+TEST(CpuBackend, RefusesToHaveNoLane) { EXPECT_THROW(make_cpu_backend(0), UsageError); }
+
+TEST(CpuBackend, TellsWhatItsResultsDependOn) {
+  const std::string description = make_cpu_backend(2)->description();
+  EXPECT_NE(description.find("x86-64-v"), std::string::npos) << description;
+  EXPECT_NE(description.find("2 lanes"), std::string::npos) << description;
+  EXPECT_NE(description.find("oneDNN"), std::string::npos) << description;
+}
+
+}  // namespace
+}  // namespace syncopate

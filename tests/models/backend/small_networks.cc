@@ -1,0 +1,220 @@
+#include "tests/models/backend/small_networks.h"
+
+#include <functional>
+#include <utility>
+
+namespace syncopate {
+namespace {
+
+constexpr int kClasses = 10;
+
+using Body = std::function<NodeId(GraphBuilder&, NodeId)>;
+
+InputOp u8_input(std::int64_t channels) {
+  InputOp operation{.dtype = DType::kU8};
+  for (std::int64_t c = 0; c < channels; ++c) {
+    operation.mean.push_back(0.4F + 0.05F * static_cast<float>(c));
+    operation.stddev.push_back(0.3F - 0.01F * static_cast<float>(c));
+  }
+  return operation;
+}
+
+NodeId classify(GraphBuilder& build, NodeId x) {
+  return build.dense(build.flatten(x), "fc", kClasses);
+}
+
+Graph build_graph(const std::string& name, const Shape& shape, const Body& body) {
+  GraphBuilder build(name);
+  return build.finish(body(build, build.input(shape, u8_input(shape.back()))));
+}
+
+SmallNetwork map_network(std::string name, const Shape& shape, const Body& body) {
+  Graph graph =
+      build_graph(name, shape, [&](GraphBuilder& b, NodeId x) { return classify(b, body(b, x)); });
+  return {std::move(name), std::move(graph)};
+}
+
+// f32 samples, taken as they are.
+SmallNetwork plain_network(std::string name, Shape shape, const Body& body) {
+  GraphBuilder build(name);
+  const NodeId x = build.input(std::move(shape), {.dtype = DType::kF32});
+  return {std::move(name), build.finish(body(build, x))};
+}
+
+Body conv(int channels, Conv2dOp operation) {
+  return [=](GraphBuilder& b, NodeId x) { return b.conv2d(x, "conv", channels, operation); };
+}
+Body conv_relu(int channels, Conv2dOp operation) {
+  return
+      [=](GraphBuilder& b, NodeId x) { return b.relu(b.conv2d(x, "conv", channels, operation)); };
+}
+Body conv_relu_pool(int channels, Conv2dOp operation, MaxPoolOp pool = {}) {
+  return [=](GraphBuilder& b, NodeId x) {
+    return b.max_pool(b.relu(b.conv2d(x, "conv", channels, operation)), pool);
+  };
+}
+Body conv_norm_relu(int channels, Conv2dOp operation) {
+  return [=](GraphBuilder& b, NodeId x) {
+    return b.relu(b.batch_norm(b.conv2d(x, "conv", channels, operation), "bn"));
+  };
+}
+// A block as in a residual network, behind a convolution of its own.
+Body residual_block(int channels_in, int channels, int stride) {
+  return [=](GraphBuilder& b, NodeId x) {
+    const Conv2dOp same{.pad = 1};
+    x = b.relu(b.batch_norm(b.conv2d(x, "conv0", channels_in, same), "bn0"));
+    NodeId y = b.conv2d(x, "conv1", channels, {.stride = stride, .pad = 1});
+    y = b.relu(b.batch_norm(y, "bn1"));
+    y = b.batch_norm(b.conv2d(y, "conv2", channels, same), "bn2");
+    const NodeId skip = stride == 1 ? x : b.shortcut(x, stride, channels);
+    return b.relu(b.add(y, skip));
+  };
+}
+
+void append_convolutions(std::vector<SmallNetwork>& all) {
+  const Conv2dOp valid{.bias = true};
+  const Conv2dOp same{.pad = 1, .bias = true};
+  const Conv2dOp same_plain{.pad = 1};
+  const Conv2dOp pointwise{.kernel_h = 1, .kernel_w = 1, .bias = true};
+  const Conv2dOp strided{.stride = 2, .pad = 1, .bias = true};
+  all.push_back(map_network("Conv5To24", {7, 6, 5}, conv(24, valid)));
+  all.push_back(map_network("ConvWithoutBias", {8, 8, 16}, conv(16, same_plain)));
+  all.push_back(map_network("ConvStride2On9x8", {9, 8, 3}, conv(10, strided)));
+  all.push_back(map_network("ConvStride2On8x8", {8, 8, 16}, conv(32, strided)));
+  all.push_back(map_network("Conv1x1", {5, 7, 20}, conv(24, pointwise)));
+  all.push_back(map_network("Conv1x1Stride2", {7, 7, 16},
+                            conv(16, {.kernel_h = 1, .kernel_w = 1, .stride = 2})));
+  all.push_back(map_network("Conv5x3", {9, 8, 3},
+                            conv(10, {.kernel_h = 5, .kernel_w = 3, .pad = 2, .bias = true})));
+  all.push_back(map_network("ConvRelu20To24", {6, 9, 20}, conv_relu(24, same)));
+  all.push_back(map_network("ConvRelu32To32", {8, 8, 32}, conv_relu(32, same)));
+  all.push_back(map_network("ConvReluWithoutBias", {6, 6, 3}, conv_relu(10, same_plain)));
+  all.push_back(map_network("ConvReluPoolGrey28x28", {28, 28, 1}, conv_relu_pool(10, valid)));
+  all.push_back(map_network("ConvReluPoolGrey28x28To32", {28, 28, 1}, conv_relu_pool(32, valid)));
+  all.push_back(map_network("ConvReluPoolGrey27x27", {27, 27, 1}, conv_relu_pool(24, valid)));
+  all.push_back(map_network("ConvReluPoolGrey9x7", {9, 7, 1}, conv_relu_pool(16, same)));
+  all.push_back(map_network("ConvReluPoolColour28x28", {28, 28, 3}, conv_relu_pool(16, valid)));
+  all.push_back(map_network("ConvReluPoolColour27x27", {27, 27, 3}, conv_relu_pool(10, valid)));
+  all.push_back(map_network("ConvReluPoolColour9x7", {9, 7, 3}, conv_relu_pool(24, valid)));
+  all.push_back(map_network("ConvReluPoolOfThree", {11, 12, 1},
+                            conv_relu_pool(16, valid, {.window = 3, .stride = 3})));
+  all.push_back(map_network("ConvReluOverlappingPool", {11, 12, 3},
+                            conv_relu_pool(16, valid, {.window = 3, .stride = 2})));
+  all.push_back(map_network("ConvPoolWithoutRelu", {8, 9, 1}, [=](GraphBuilder& b, NodeId x) {
+    return b.max_pool(b.conv2d(x, "conv", 16, valid));
+  }));
+  all.push_back(map_network("TwoConvReluPools", {15, 14, 1}, [=](GraphBuilder& b, NodeId x) {
+    x = b.max_pool(b.relu(b.conv2d(x, "conv1", 16, valid)));
+    return b.max_pool(b.relu(b.conv2d(x, "conv2", 24, same)));
+  }));
+}
+
+void append_normalised(std::vector<SmallNetwork>& all) {
+  const Conv2dOp same{.pad = 1};
+  all.push_back(map_network("BatchNormOfTheInput", {5, 5, 3},
+                            [](GraphBuilder& b, NodeId x) { return b.batch_norm(x, "bn"); }));
+  all.push_back(map_network("ConvBatchNorm", {6, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.batch_norm(b.conv2d(x, "conv", 10, same), "bn");
+  }));
+  all.push_back(map_network("ConvBatchNormRelu", {8, 7, 3}, conv_norm_relu(16, same)));
+  all.push_back(map_network("ConvBatchNormRelu20To24", {6, 6, 20}, conv_norm_relu(24, same)));
+  all.push_back(
+      map_network("BatchNormWithItsOwnConstants", {6, 6, 16}, [](GraphBuilder& b, NodeId x) {
+        x = b.conv2d(x, "conv", 16, {.pad = 1});
+        return b.batch_norm(x, "bn", {.epsilon = 1e-3F, .momentum = 0.3F});
+      }));
+  all.push_back(map_network("ResidualBlock16", {8, 8, 3}, residual_block(16, 16, 1)));
+  all.push_back(map_network("ResidualBlock10", {7, 6, 3}, residual_block(10, 10, 1)));
+  all.push_back(map_network("ResidualBlock16To32", {8, 8, 3}, residual_block(16, 32, 2)));
+  all.push_back(map_network("ResidualBlock5To24", {9, 7, 3}, residual_block(5, 24, 2)));
+}
+
+void append_joins(std::vector<SmallNetwork>& all) {
+  const Conv2dOp same{.pad = 1, .bias = true};
+  // The convolution's result is needed as it is as well as after the ReLU.
+  all.push_back(map_network("ConvReadByReluAndAdd", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv", 16, same);
+    return b.add(y, b.relu(y));
+  }));
+  all.push_back(map_network("BatchNormReadByReluAndAdd", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.batch_norm(b.conv2d(x, "conv", 16, {.pad = 1}), "bn");
+    return b.add(b.relu(y), y);
+  }));
+  all.push_back(map_network("ConvReadByBatchNormAndAdd", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv", 16, {.pad = 1});
+    return b.relu(b.add(b.batch_norm(y, "bn"), y));
+  }));
+  all.push_back(map_network("ReluReadByPoolAndAdd", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.relu(b.conv2d(x, "conv1", 16, same));
+    const NodeId pooled = b.max_pool(y);
+    return b.add(pooled, b.shortcut(y, 2, 16));
+  }));
+  all.push_back(map_network("SumReadTwice", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv1", 16, same);
+    const NodeId sum = b.add(y, b.conv2d(y, "conv2", 16, same));
+    return b.add(sum, b.relu(b.conv2d(sum, "conv3", 16, same)));
+  }));
+  all.push_back(map_network("AddToItself", {5, 5, 3}, [=](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.conv2d(x, "conv", 10, same);
+    return b.add(y, y);
+  }));
+  all.push_back(map_network("ShortcutOfTheInput", {7, 6, 3},
+                            [](GraphBuilder& b, NodeId x) { return b.shortcut(x, 2, 10); }));
+  all.push_back(map_network("ShortcutWithoutStride", {5, 6, 3}, [=](GraphBuilder& b, NodeId x) {
+    return b.shortcut(b.conv2d(x, "conv", 10, same), 1, 24);
+  }));
+  all.push_back(map_network("PoolOfTheInput", {7, 7, 3},
+                            [](GraphBuilder& b, NodeId x) { return b.max_pool(x); }));
+}
+
+void append_vectors(std::vector<SmallNetwork>& all) {
+  all.push_back(plain_network("DenseChain", {13}, [](GraphBuilder& b, NodeId x) {
+    x = b.relu(b.dense(x, "fc1", 20));
+    x = b.relu(b.dense(x, "fc2", 7));
+    return b.dense(x, "fc3", kClasses);
+  }));
+  all.push_back(plain_network("DenseWithoutRelu", {16}, [](GraphBuilder& b, NodeId x) {
+    return b.dense(b.dense(x, "fc1", 32), "fc2", 3);
+  }));
+  all.push_back(plain_network("DenseReadTwice", {9}, [](GraphBuilder& b, NodeId x) {
+    const NodeId y = b.dense(x, "fc1", 12);
+    return b.dense(b.add(b.relu(y), y), "fc2", 5);
+  }));
+  all.push_back(plain_network("MapOfFloats", {6, 5, 3}, [](GraphBuilder& b, NodeId x) {
+    return classify(b, b.relu(b.conv2d(x, "conv", 8, {.pad = 1, .bias = true})));
+  }));
+  GraphBuilder average("average");
+  NodeId x =
+      average.conv2d(average.input({6, 5, 3}, u8_input(3)), "conv", 20, {.pad = 1, .bias = true});
+  x = average.global_average_pool(average.relu(x));
+  all.push_back({"GlobalAveragePool", average.finish(average.dense(x, "fc", kClasses))});
+}
+
+}  // namespace
+
+Graph everything_network() {
+  return build_graph("everything", {13, 11, 3}, [](GraphBuilder& b, NodeId x) {
+    const Conv2dOp same{.pad = 1};
+    x = b.max_pool(b.relu(b.conv2d(x, "conv1", 10, {.bias = true})));
+    NodeId y = b.relu(b.batch_norm(b.conv2d(x, "conv2", 10, same), "bn2"));
+    y = b.batch_norm(b.conv2d(y, "conv3", 10, same), "bn3");
+    x = b.relu(b.add(y, x));
+    y = b.relu(b.batch_norm(b.conv2d(x, "conv4", 24, {.stride = 2, .pad = 1}), "bn4"));
+    y = b.batch_norm(b.conv2d(y, "conv5", 24, same), "bn5");
+    x = b.relu(b.add(y, b.shortcut(x, 2, 24)));
+    x = b.relu(b.dense(b.global_average_pool(x), "fc1", 17));
+    return b.dense(x, "fc2", kClasses);
+  });
+}
+
+std::vector<SmallNetwork> small_networks() {
+  std::vector<SmallNetwork> all;
+  append_convolutions(all);
+  append_normalised(all);
+  append_joins(all);
+  append_vectors(all);
+  all.push_back({"Everything", everything_network()});
+  return all;
+}
+
+}  // namespace syncopate

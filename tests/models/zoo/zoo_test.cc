@@ -1,0 +1,96 @@
+// The networks of --model, against the sizes that their papers and PyTorch's names give.
+#include "models/zoo/zoo.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+NetworkInput grey() { return {{28, 28, 1}, 10, {}}; }
+NetworkInput colour() { return {{32, 32, 3}, 10, {}}; }
+
+const Parameter& parameter(const Graph& graph, std::string_view name) {
+  const auto found = std::ranges::find(graph.parameters, name, &Parameter::name);
+  if (found == graph.parameters.end()) throw InternalError("no parameter " + std::string(name));
+  return *found;
+}
+
+TEST(MnistCnn, HasTheParametersOfTheGuides) {
+  const Graph graph = mnist_cnn(grey());
+  // 3*3*32 + 32, then 13*13*32*64 + 64, then 64*10 + 10
+  EXPECT_EQ(graph.num_parameters(), 320 + 346176 + 650);
+  EXPECT_EQ(parameter(graph, "conv1.weight").file_shape, (Shape{32, 1, 3, 3}));
+  EXPECT_EQ(parameter(graph, "fc1.weight").file_shape, (Shape{64, 5408}));
+  EXPECT_EQ(parameter(graph, "fc2.bias").file_shape, (Shape{10}));
+}
+
+TEST(Mlp, HasOneHiddenLayerOf128) {
+  EXPECT_EQ(mlp(grey()).num_parameters(), 784 * 128 + 128 + 128 * 10 + 10);
+}
+
+TEST(Resnet20, HasTheParametersOfItsPaper) {
+  // He et al. 2016, table 6: 0.27 M. Convolutions 432 + 6*2304 + 4608 + 5*9216 + 18432 + 5*36864,
+  // batch norms 2*(7*16 + 6*32 + 6*64), dense 650.
+  EXPECT_EQ(resnet20(colour()).num_parameters(), 269722);
+}
+
+TEST(Resnet56, HasTheParametersOfItsPaper) {
+  EXPECT_EQ(resnet56(colour()).num_parameters(), 853018);  // table 6: 0.85 M
+}
+
+TEST(Resnet56, HasFiftySixLayersWithWeights) {
+  const Graph graph = resnet56(colour());
+  EXPECT_EQ(std::ranges::count_if(graph.parameters, &Parameter::decays), 56);
+}
+
+TEST(Resnet20, HalvesItsMapTwiceAndEndsWith64Channels) {
+  const Graph graph = resnet20(colour());
+  std::vector<Shape> maps;
+  for (const Node& node : graph.nodes) {
+    if (std::holds_alternative<AddOp>(node.operation)) maps.push_back(node.shape);
+  }
+  const Shape first{32, 32, 16};
+  const Shape second{16, 16, 32};
+  const Shape third{8, 8, 64};
+  EXPECT_EQ(maps,
+            (std::vector<Shape>{first, first, first, second, second, second, third, third, third}));
+}
+
+TEST(Resnet20, NamesItsParametersAsPyTorchDoes) {
+  const Graph graph = resnet20(colour());
+  EXPECT_EQ(parameter(graph, "layer2.0.conv1.weight").file_shape, (Shape{32, 16, 3, 3}));
+  EXPECT_EQ(parameter(graph, "layer3.2.bn2.bias").file_shape, (Shape{64}));
+  EXPECT_EQ(parameter(graph, "fc.weight").file_shape, (Shape{10, 64}));
+  EXPECT_EQ(graph.state.front().name, "bn1.running_mean");
+}
+
+TEST(Networks, LetOnlyConvolutionAndDenseWeightsDecay) {
+  for (const NetworkRow& row : networks()) {
+    const Graph graph = row.build(colour());
+    for (const Parameter& p : graph.parameters) EXPECT_EQ(p.decays, p.shape.size() > 1) << p.name;
+  }
+}
+
+TEST(Networks, AreNamedInTheErrorForAWrongName) {
+  try {
+    (void)build_network("resnet21", colour());
+    FAIL() << "resnet21 was built";
+  } catch (const UsageError& error) {
+    const std::string message = error.what();
+    EXPECT_NE(message.find("resnet21"), std::string::npos) << message;
+    for (const NetworkRow& row : networks()) {
+      EXPECT_NE(message.find(row.name), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(Networks, RefuseSamplesThatAreTooSmall) {
+  EXPECT_THROW(build_network("mnist-cnn", {{2, 2, 1}, 10, {}}), ShapeError);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,159 @@
+#include "tests/reference/interpreter.h"
+
+#include <utility>
+
+namespace syncopate::reference {
+namespace {
+
+std::size_t at(int index) { return static_cast<std::size_t>(index); }
+
+void accumulate(Values& sum, const Values& term) {
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
+}
+
+// The value of every node, and what the backward pass has gathered for it.
+class Interpreter {
+ public:
+  Interpreter(const Graph& graph, const Variables& variables, const Samples& samples,
+              double loss_divisor, Mode mode)
+      : graph_(graph),
+        variables_(variables),
+        samples_(samples),
+        loss_divisor_(loss_divisor),
+        mode_(mode),
+        moments_(graph.nodes.size()) {
+    result_.state = variables.state;
+  }
+
+  Result run() {
+    for (const Node& node : graph_.nodes) {
+      node_ = &node;
+      outputs_.push_back(std::visit([&](const auto& op) { return forward(op); }, node.operation));
+    }
+    if (mode_ == Mode::kTrain) backward_all();
+    return std::move(result_);
+  }
+
+ private:
+  const Map& x(std::size_t i = 0) const { return outputs_[at(node_->inputs.at(i))]; }
+  Map& dx(std::size_t i = 0) { return gradients_[at(node_->inputs.at(i))]; }
+  const Values& parameter(std::size_t i) const {
+    return variables_.parameters[at(node_->parameters.at(i))];
+  }
+  Values& dparameter(std::size_t i) { return result_.gradients[at(node_->parameters.at(i))]; }
+  std::size_t number() const { return static_cast<std::size_t>(node_ - graph_.nodes.data()); }
+
+  Map forward(const InputOp& op) {
+    Map raw = make_map(samples_.size(), node_->shape);
+    raw.values = samples_.x;
+    return input(raw, op);
+  }
+  Map forward(const Conv2dOp& op) {
+    return conv2d(x(), op, parameter(0), op.bias ? parameter(1) : Values{}, node_->shape);
+  }
+  Map forward(const BatchNormOp& op) {
+    Values& running_mean = result_.state[at(node_->state.at(0))];
+    Values& running_variance = result_.state[at(node_->state.at(1))];
+    Moments& moments = moments_[number()];
+    moments = {running_mean, running_variance};
+    if (mode_ == Mode::kTrain && x().n > 0) {
+      const Moments running = moments;
+      moments = batch_moments(x());
+      const Moments updated = updated_statistics(running, moments, op, x().n * x().h * x().w);
+      running_mean = updated.mean;
+      running_variance = updated.variance;
+    }
+    return batch_norm(x(), moments, op, parameter(0), parameter(1));
+  }
+  Map forward(const ReluOp& /*op*/) { return relu(x()); }
+  Map forward(const MaxPoolOp& op) { return max_pool(x(), op, node_->shape); }
+  Map forward(const GlobalAveragePoolOp& /*op*/) { return global_average_pool(x()); }
+  Map forward(const FlattenOp& /*op*/) {
+    Map y = make_map(x().n, node_->shape);
+    y.values = x().values;
+    return y;
+  }
+  Map forward(const DenseOp& /*op*/) { return dense(x(), parameter(0), parameter(1)); }
+  Map forward(const AddOp& /*op*/) { return add(x(0), x(1)); }
+  Map forward(const ShortcutOp& op) { return shortcut(x(), op, node_->shape); }
+  Map forward(const SoftmaxCrossEntropyOp& /*op*/) {
+    const Loss loss = softmax_cross_entropy(x(), samples_.labels, loss_divisor_);
+    result_.logits = x().values;
+    result_.loss = loss.loss;
+    result_.num_correct = loss.num_correct;
+    return loss.dlogits;  // kept for the way back: the node has no output of its own
+  }
+
+  void backward_all() {
+    for (const Map& output : outputs_) {
+      Map& zeros = gradients_.emplace_back(output);
+      zeros.values.assign(zeros.values.size(), 0.0);
+    }
+    for (const Values& value : variables_.parameters) result_.gradients.emplace_back(value.size());
+    for (std::size_t i = graph_.nodes.size(); i-- > 0;) {
+      node_ = &graph_.nodes[i];
+      std::visit([&](const auto& op) { backward(op, gradients_[number()]); }, node_->operation);
+    }
+  }
+
+  void backward(const InputOp& /*op*/, const Map& /*dy*/) {}
+  void backward(const Conv2dOp& op, const Map& dy) {
+    const ConvGradients gradients = conv2d_backward(x(), op, parameter(0), dy);
+    accumulate(dx().values, gradients.x.values);
+    accumulate(dparameter(0), gradients.weight);
+    if (op.bias) accumulate(dparameter(1), gradients.bias);
+  }
+  void backward(const BatchNormOp& op, const Map& dy) {
+    const BatchNormGradients gradients =
+        batch_norm_backward(x(), moments_[number()], op, parameter(0), dy);
+    accumulate(dx().values, gradients.x.values);
+    accumulate(dparameter(0), gradients.scale);
+    accumulate(dparameter(1), gradients.shift);
+  }
+  void backward(const ReluOp& /*op*/, const Map& dy) {
+    accumulate(dx().values, relu_backward(x(), dy).values);
+  }
+  void backward(const MaxPoolOp& op, const Map& dy) {
+    accumulate(dx().values, max_pool_backward(x(), op, dy).values);
+  }
+  void backward(const GlobalAveragePoolOp& /*op*/, const Map& dy) {
+    accumulate(dx().values, global_average_pool_backward(x(), dy).values);
+  }
+  void backward(const FlattenOp& /*op*/, const Map& dy) { accumulate(dx().values, dy.values); }
+  void backward(const DenseOp& /*op*/, const Map& dy) {
+    const DenseGradients gradients = dense_backward(x(), parameter(0), dy);
+    accumulate(dx().values, gradients.x.values);
+    accumulate(dparameter(0), gradients.weight);
+    accumulate(dparameter(1), gradients.bias);
+  }
+  void backward(const AddOp& /*op*/, const Map& dy) {
+    accumulate(dx(0).values, dy.values);
+    accumulate(dx(1).values, dy.values);
+  }
+  void backward(const ShortcutOp& op, const Map& dy) {
+    accumulate(dx().values, shortcut_backward(x(), op, dy).values);
+  }
+  void backward(const SoftmaxCrossEntropyOp& /*op*/, const Map& /*dy*/) {
+    accumulate(dx().values, outputs_[number()].values);
+  }
+
+  const Graph& graph_;
+  const Variables& variables_;
+  const Samples& samples_;
+  const double loss_divisor_;
+  const Mode mode_;
+  std::vector<Moments> moments_;  // per node; what batch norm normalised with
+  const Node* node_ = nullptr;    // the one at work
+  std::vector<Map> outputs_;
+  std::vector<Map> gradients_;
+  Result result_;
+};
+
+}  // namespace
+
+Result run(const Graph& graph, const Variables& variables, const Samples& samples,
+           double loss_divisor, Mode mode) {
+  return Interpreter(graph, variables, samples, loss_divisor, mode).run();
+}
+
+}  // namespace syncopate::reference

@@ -1,0 +1,178 @@
+// The operations without parameters, and the loss.
+#include "tests/reference/operations.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace syncopate::reference {
+namespace {
+
+Map zeros_like(const Map& x) { return make_map(x.n, {x.h, x.w, x.c}); }
+
+// Calls visit(n, oh, ow, c, winning row, winning column) for every window of a max pool.
+template <typename Visit>
+void for_each_maximum(const Map& x, const MaxPoolOp& op, std::int64_t out_h, std::int64_t out_w,
+                      const Visit& visit) {
+  for (std::int64_t n = 0; n < x.n; ++n) {
+    for (std::int64_t oh = 0; oh < out_h; ++oh) {
+      for (std::int64_t ow = 0; ow < out_w; ++ow) {
+        for (std::int64_t c = 0; c < x.c; ++c) {
+          std::int64_t best_h = oh * op.stride;
+          std::int64_t best_w = ow * op.stride;
+          for (std::int64_t r = 0; r < op.window; ++r) {
+            for (std::int64_t s = 0; s < op.window; ++s) {
+              const std::int64_t ih = oh * op.stride + r;
+              const std::int64_t iw = ow * op.stride + s;
+              if (x.at(n, ih, iw, c) > x.at(n, best_h, best_w, c)) {
+                best_h = ih;
+                best_w = iw;
+              }
+            }
+          }
+          visit(n, oh, ow, c, best_h, best_w);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace
+
+Map make_map(std::int64_t n, const Shape& sample_shape) {
+  Map map{.n = n, .h = 1, .w = 1, .c = sample_shape.back()};
+  if (sample_shape.size() == 3) {
+    map.h = sample_shape[0];
+    map.w = sample_shape[1];
+  }
+  map.values.resize(static_cast<std::size_t>(n * num_elements(sample_shape)));
+  return map;
+}
+
+Map input(const Map& x, const InputOp& operation) {
+  if (operation.dtype != DType::kU8) return x;
+  Map y = x;
+  for (std::size_t i = 0; i < y.values.size(); ++i) {
+    const std::size_t c = i % operation.mean.size();
+    y.values[i] = (x.values[i] / 255.0 - static_cast<double>(operation.mean[c])) /
+                  static_cast<double>(operation.stddev[c]);
+  }
+  return y;
+}
+
+Map relu(const Map& x) {
+  Map y = x;
+  for (double& value : y.values) value = std::max(value, 0.0);
+  return y;
+}
+
+Map relu_backward(const Map& x, const Map& dy) {
+  Map dx = dy;
+  for (std::size_t i = 0; i < x.values.size(); ++i) {
+    if (x.values[i] <= 0.0) dx.values[i] = 0.0;
+  }
+  return dx;
+}
+
+Map max_pool(const Map& x, const MaxPoolOp& operation, const Shape& out_shape) {
+  Map y = make_map(x.n, out_shape);
+  for_each_maximum(
+      x, operation, y.h, y.w,
+      [&](std::int64_t n, std::int64_t oh, std::int64_t ow, std::int64_t c, std::int64_t ih,
+          std::int64_t iw) { y.at(n, oh, ow, c) = x.at(n, ih, iw, c); });
+  return y;
+}
+
+Map max_pool_backward(const Map& x, const MaxPoolOp& operation, const Map& dy) {
+  Map dx = zeros_like(x);
+  for_each_maximum(
+      x, operation, dy.h, dy.w,
+      [&](std::int64_t n, std::int64_t oh, std::int64_t ow, std::int64_t c, std::int64_t ih,
+          std::int64_t iw) { dx.at(n, ih, iw, c) += dy.at(n, oh, ow, c); });
+  return dx;
+}
+
+Map global_average_pool(const Map& x) {
+  Map y = make_map(x.n, {x.c});
+  for (std::int64_t n = 0; n < x.n; ++n) {
+    for (std::int64_t h = 0; h < x.h; ++h) {
+      for (std::int64_t w = 0; w < x.w; ++w) {
+        for (std::int64_t c = 0; c < x.c; ++c) {
+          y.at(n, 0, 0, c) += x.at(n, h, w, c) / static_cast<double>(x.h * x.w);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+Map global_average_pool_backward(const Map& x, const Map& dy) {
+  Map dx = zeros_like(x);
+  for (std::int64_t n = 0; n < x.n; ++n) {
+    for (std::int64_t h = 0; h < x.h; ++h) {
+      for (std::int64_t w = 0; w < x.w; ++w) {
+        for (std::int64_t c = 0; c < x.c; ++c) {
+          dx.at(n, h, w, c) = dy.at(n, 0, 0, c) / static_cast<double>(x.h * x.w);
+        }
+      }
+    }
+  }
+  return dx;
+}
+
+Map add(const Map& a, const Map& b) {
+  Map y = a;
+  for (std::size_t i = 0; i < y.values.size(); ++i) y.values[i] += b.values[i];
+  return y;
+}
+
+Map shortcut(const Map& x, const ShortcutOp& operation, const Shape& out_shape) {
+  Map y = make_map(x.n, out_shape);
+  for (std::int64_t n = 0; n < x.n; ++n) {
+    for (std::int64_t h = 0; h < y.h; ++h) {
+      for (std::int64_t w = 0; w < y.w; ++w) {
+        for (std::int64_t c = 0; c < x.c; ++c) {
+          y.at(n, h, w, c) = x.at(n, h * operation.stride, w * operation.stride, c);
+        }
+      }
+    }
+  }
+  return y;
+}
+
+Map shortcut_backward(const Map& x, const ShortcutOp& operation, const Map& dy) {
+  Map dx = zeros_like(x);
+  for (std::int64_t n = 0; n < x.n; ++n) {
+    for (std::int64_t h = 0; h < dy.h; ++h) {
+      for (std::int64_t w = 0; w < dy.w; ++w) {
+        for (std::int64_t c = 0; c < x.c; ++c) {
+          dx.at(n, h * operation.stride, w * operation.stride, c) = dy.at(n, h, w, c);
+        }
+      }
+    }
+  }
+  return dx;
+}
+
+Loss softmax_cross_entropy(const Map& logits, const std::vector<std::int32_t>& labels,
+                           double loss_divisor) {
+  Loss result{.dlogits = zeros_like(logits)};
+  for (std::int64_t n = 0; n < logits.n; ++n) {
+    const std::int64_t label = labels[static_cast<std::size_t>(n)];
+    std::int64_t largest = 0;
+    for (std::int64_t k = 1; k < logits.c; ++k) {
+      if (logits.at(n, 0, 0, k) > logits.at(n, 0, 0, largest)) largest = k;
+    }
+    const double max = logits.at(n, 0, 0, largest);
+    double sum = 0.0;
+    for (std::int64_t k = 0; k < logits.c; ++k) sum += std::exp(logits.at(n, 0, 0, k) - max);
+    result.loss += (std::log(sum) - (logits.at(n, 0, 0, label) - max)) / loss_divisor;
+    result.num_correct += largest == label ? 1 : 0;
+    for (std::int64_t k = 0; k < logits.c; ++k) {
+      const double probability = std::exp(logits.at(n, 0, 0, k) - max) / sum;
+      result.dlogits.at(n, 0, 0, k) = (probability - (k == label ? 1.0 : 0.0)) / loss_divisor;
+    }
+  }
+  return result;
+}
+
+}  // namespace syncopate::reference

@@ -1,0 +1,64 @@
+// Single operations against numbers worked out by hand.
+#include "tests/reference/operations.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace syncopate::reference {
+namespace {
+
+Map map_of(std::int64_t h, std::int64_t w, std::int64_t c, Values values) {
+  return {.n = 1, .h = h, .w = w, .c = c, .values = std::move(values)};
+}
+
+TEST(ReferenceInput, SubtractsTheMeanAndDividesByTheDeviationOfItsChannel) {
+  const Map y =
+      input(map_of(1, 1, 2, {255.0, 51.0}), {.mean = {0.5F, 0.25F}, .stddev = {0.25F, 0.5F}});
+  EXPECT_DOUBLE_EQ(y.values[0], 2.0);
+  EXPECT_DOUBLE_EQ(y.values[1], (0.2 - 0.25) / 0.5);
+}
+
+TEST(ReferenceConvolution, DoesNotFlipTheKernel) {
+  const Map x = map_of(2, 2, 1, {1.0, 2.0, 3.0, 4.0});
+  const Map y =
+      conv2d(x, {.kernel_h = 2, .kernel_w = 2}, {1.0, 10.0, 100.0, 1000.0}, {0.5}, {1, 1, 1});
+  EXPECT_EQ(y.values, Values{4321.5});
+}
+
+TEST(ReferenceConvolution, ReadsZeroOutsideTheMap) {
+  const Map y =
+      conv2d(map_of(1, 1, 1, {2.0}), {.pad = 1}, {1, 2, 3, 4, 5, 6, 7, 8, 9}, {}, {1, 1, 1});
+  EXPECT_EQ(y.values, Values{10.0});
+}
+
+TEST(ReferenceConvolution, KeepsChannelsInnermostInItsWeights) {
+  // K = 2, R = S = 1, C = 2
+  const Map y = conv2d(map_of(1, 1, 2, {1.0, 10.0}), {.kernel_h = 1, .kernel_w = 1},
+                       {1.0, 2.0, 3.0, 4.0}, {}, {1, 1, 2});
+  EXPECT_EQ(y.values, (Values{21.0, 43.0}));
+}
+
+TEST(ReferenceMaxPool, GivesATieToTheFirstInRowOrder) {
+  const Map dx =
+      max_pool_backward(map_of(2, 2, 1, {1.0, 5.0, 5.0, 5.0}), {}, map_of(1, 1, 1, {7.0}));
+  EXPECT_EQ(dx.values, (Values{0.0, 7.0, 0.0, 0.0}));
+}
+
+TEST(ReferenceMaxPool, DropsAWindowThatDoesNotFit) {
+  const Map y = max_pool(map_of(2, 3, 1, {1.0, 2.0, 9.0, 3.0, 4.0, 9.0}), {}, {1, 1, 1});
+  EXPECT_EQ(y.values, Values{4.0});
+}
+
+TEST(ReferenceShortcut, TakesEverySecondPixelAndAddsZeroChannelsAtTheEnd) {
+  const Map y = shortcut(map_of(2, 3, 1, {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}), {.stride = 2}, {1, 2, 2});
+  EXPECT_EQ(y.values, (Values{1.0, 0.0, 3.0, 0.0}));
+}
+
+TEST(ReferenceLoss, IsTheLogarithmOfTheClassesForEqualLogits) {
+  const Map logits{.n = 2, .h = 1, .w = 1, .c = 4, .values = Values(8, 1000.0)};
+  EXPECT_DOUBLE_EQ(softmax_cross_entropy(logits, {0, 3}, 2.0).loss, std::log(4.0));
+}
+
+}  // namespace
+}  // namespace syncopate::reference

@@ -1,0 +1,76 @@
+#include "tests/reference/random_case.h"
+
+#include <cmath>
+
+#include "models/base/errors.h"
+#include "models/base/random.h"
+
+namespace syncopate::reference {
+namespace {
+
+// Uniform in [centre - width, centre + width].
+Values draw(std::int64_t count, const RandomStream& random, float centre, float width) {
+  Values values(static_cast<std::size_t>(count));
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    values[i] = centre + width * (2.0F * random.uniform(i) - 1.0F);
+  }
+  return values;
+}
+
+}  // namespace
+
+Variables random_variables(const Graph& graph, std::uint64_t seed) {
+  Variables variables;
+  for (const Parameter& parameter : graph.parameters) {
+    const RandomStream random(seed, hash_name(parameter.name));
+    const bool is_weight = parameter.init != Init::kZeros && parameter.init != Init::kOnes;
+    const float centre = parameter.init == Init::kOnes ? 1.0F : 0.0F;
+    const float width = is_weight ? std::sqrt(6.0F / static_cast<float>(parameter.fan_in)) : 0.5F;
+    variables.parameters.push_back(draw(num_elements(parameter.shape), random, centre, width));
+  }
+  for (const State& state : graph.state) {
+    const RandomStream random(seed, hash_name(state.name));
+    variables.state.push_back(draw(num_elements(state.shape), random, state.initial, 0.5F));
+  }
+  return variables;
+}
+
+Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t seed) {
+  const InputOp& input = std::get<InputOp>(graph.nodes.front().operation);
+  const RandomStream pixels(seed, hash_name("pixels"));
+  const RandomStream labels(seed, hash_name("labels"));
+  Samples samples;
+  samples.x = draw(count * num_elements(graph.input_shape()), pixels, 0.0F, 1.0F);
+  if (input.dtype == DType::kU8) {
+    for (std::size_t i = 0; i < samples.x.size(); ++i) samples.x[i] = pixels.below(i, 256);
+  }
+  for (std::int64_t n = 0; n < count; ++n) {
+    const auto classes = static_cast<std::uint32_t>(graph.num_classes());
+    samples.labels.push_back(
+        static_cast<std::int32_t>(labels.below(static_cast<std::uint64_t>(n), classes)));
+  }
+  return samples;
+}
+
+Samples first_samples(const Samples& samples, std::int64_t count) {
+  const auto per_sample = static_cast<std::int64_t>(samples.x.size()) / samples.size();
+  return {{samples.x.begin(), samples.x.begin() + count * per_sample},
+          {samples.labels.begin(), samples.labels.begin() + count}};
+}
+
+double relative_l2(std::span<const double> expected, std::span<const double> found) {
+  check(expected.size() == found.size(), "tensors of one size are compared");
+  double difference = 0.0;
+  double norm = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += (found[i] - expected[i]) * (found[i] - expected[i]);
+    norm += expected[i] * expected[i];
+  }
+  return std::sqrt(norm > 0.0 ? difference / norm : difference);
+}
+
+double relative_l2(std::span<const double> expected, std::span<const float> found) {
+  return relative_l2(expected, Values(found.begin(), found.end()));
+}
+
+}  // namespace syncopate::reference

@@ -1,0 +1,207 @@
+#include "worker/input/batch_source.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/counting_dataset.h"
+
+namespace syncopate {
+namespace {
+
+using Labels = std::vector<std::int32_t>;
+
+Labels labels_of(const Batch& batch) {
+  const auto labels = batch.label.i32();
+  return {labels.begin(), labels.end()};
+}
+
+std::vector<std::uint8_t> pixels_of(const Batch& batch) {
+  const auto pixels = batch.x.u8();
+  return {pixels.begin(), pixels.end()};
+}
+
+Labels take(BatchSource& source, std::int64_t batches) {
+  Labels all;
+  for (std::int64_t i = 0; i < batches; ++i) {
+    const Labels labels = labels_of(source.next());
+    all.insert(all.end(), labels.begin(), labels.end());
+  }
+  return all;
+}
+
+TEST(BatchSource, HandsOutEverySampleOnceAnEpochOverAllShards) {
+  constexpr std::int64_t kBatch = 5;
+  for (const std::int64_t size :
+       {std::int64_t{1}, kBatch - 1, kBatch, kBatch + 1, std::int64_t{38}}) {
+    for (const int shards : {1, 2, 3, 7}) {
+      for (const int threads : {1, 2, 8}) {
+        const CountingDataset dataset(size);
+        std::map<std::int32_t, int> seen;
+        for (int shard = 0; shard < shards; ++shard) {
+          const auto source = make_batch_source(dataset, {.batch_size = kBatch,
+                                                          .drop_remainder = false,
+                                                          .threads = threads,
+                                                          .shard_index = shard,
+                                                          .shard_count = shards});
+          for (const std::int32_t label : take(*source, source->batches_per_epoch())) ++seen[label];
+          EXPECT_EQ(source->position(), (DataPosition{1, 0}));
+        }
+        ASSERT_EQ(static_cast<std::int64_t>(seen.size()), size);
+        for (const auto& [label, times] : seen) {
+          ASSERT_EQ(times, 1) << "sample " << label << " of " << size << ", " << shards
+                              << " shards, " << threads << " threads";
+        }
+      }
+    }
+  }
+}
+
+TEST(BatchSource, RefusesAnEmptyDataset) {
+  EXPECT_THROW(make_batch_source(CountingDataset(0), {.batch_size = 1, .drop_remainder = false}),
+               UsageError);
+}
+
+TEST(BatchSource, KeepsItsOrderWhateverTheNumberOfThreads) {
+  const CountingDataset dataset(100, {8, 8, 3});
+  const auto sequence = [&](int threads, int prefetch) {
+    const auto source = make_batch_source(
+        dataset,
+        {.batch_size = 7, .augment = Augment::kCropFlip, .threads = threads, .prefetch = prefetch});
+    std::vector<std::vector<std::uint8_t>> batches;
+    for (int i = 0; i < 40; ++i) batches.push_back(pixels_of(source->next()));
+    return batches;
+  };
+  const auto expected = sequence(1, 2);
+  EXPECT_EQ(sequence(2, 2), expected);
+  EXPECT_EQ(sequence(8, 6), expected);
+  EXPECT_EQ(sequence(3, 0), expected);
+}
+
+TEST(BatchSource, OrdersEachEpochAndEachSeedAnew) {
+  const CountingDataset dataset(50);
+  const auto source = make_batch_source(dataset, {.batch_size = 50});
+  const auto other_seed = make_batch_source(dataset, {.batch_size = 50, .seed = 2});
+  const Labels first = take(*source, 1);
+  EXPECT_NE(take(*source, 1), first);
+  EXPECT_NE(take(*other_seed, 1), first);
+}
+
+TEST(BatchSource, KeepsTheDatasetsOrderWithoutShuffling) {
+  const CountingDataset dataset(5);
+  const auto source =
+      make_batch_source(dataset, {.batch_size = 2, .shuffle = false, .drop_remainder = false});
+  EXPECT_EQ(take(*source, 4), (Labels{0, 1, 2, 3, 4, 0, 1}));
+}
+
+TEST(BatchSource, PairsEachLabelWithItsPixels) {
+  const CountingDataset dataset(200);
+  const auto source = make_batch_source(dataset, {.batch_size = 16, .threads = 2});
+  for (int i = 0; i < 30; ++i) {
+    const Batch& batch = source->next();
+    ASSERT_EQ(batch.x.shape(), (Shape{16, 2, 3, 1}));
+    for (std::size_t row = 0; row < 16; ++row) {
+      ASSERT_EQ(batch.x.u8()[row * 6 + 1], static_cast<std::uint8_t>(batch.label.i32()[row] + 1));
+    }
+  }
+}
+
+TEST(BatchSource, DividesTheLossByTheGlobalCountShortBatchesIncluded) {
+  const CountingDataset dataset(9);
+  const auto last_shard = make_batch_source(
+      dataset, {.batch_size = 2, .drop_remainder = false, .shard_index = 3, .shard_count = 4});
+  const Batch& whole = last_shard->next();
+  EXPECT_EQ(whole.size(), 2);
+  EXPECT_EQ(whole.loss_divisor, 8);
+  const Batch& rest = last_shard->next();
+  EXPECT_EQ(rest.size(), 0);
+  EXPECT_EQ(rest.x.shape(), (Shape{0, 2, 3, 1}));
+  EXPECT_EQ(rest.loss_divisor, 1);
+  EXPECT_EQ(last_shard->next().size(), 2);
+}
+
+TEST(BatchSource, LeavesABatchAloneUntilTheNextCallButOne) {
+  const CountingDataset dataset(1000);
+  const InputOptions options{.batch_size = 4, .shuffle = false, .threads = 2, .prefetch = 1};
+  const auto source = make_batch_source(dataset, options);
+  for (std::int32_t i = 0; i < 50; ++i) {
+    const Batch& held = source->next();
+    const Batch& newer = source->next();
+    const auto ready_ahead = static_cast<std::int64_t>(options.prefetch) + 2;
+    // The readers have nothing left to do: had they touched `held`, it would show.
+    ASSERT_TRUE(dataset.wait_for_reads((2 * i + ready_ahead) * 4));
+    ASSERT_EQ(labels_of(held).front(), 8 * i);
+    ASSERT_EQ(labels_of(newer).front(), 8 * i + 4);
+  }
+}
+
+// Shuffled, augmented, with and without remainder, over two epoch borders.
+TEST(BatchSource, GoesOnBitEqualFromEveryPosition) {
+  const CountingDataset dataset(11, {6, 6, 1});
+  for (const bool drop_remainder : {true, false}) {
+    for (const int shards : {1, 2}) {
+      const InputOptions options{.batch_size = 2,
+                                 .drop_remainder = drop_remainder,
+                                 .augment = Augment::kCropFlip,
+                                 .threads = 2,
+                                 .shard_index = shards - 1,
+                                 .shard_count = shards};
+      std::vector<DataPosition> positions;
+      std::vector<std::vector<std::uint8_t>> batches;
+      const auto uninterrupted = make_batch_source(dataset, options);
+      for (int i = 0; i < 16; ++i) {
+        positions.push_back(uninterrupted->position());
+        batches.push_back(pixels_of(uninterrupted->next()));
+      }
+      for (std::size_t from = 0; from < positions.size(); ++from) {
+        const auto resumed = make_batch_source(dataset, options, positions[from]);
+        for (std::size_t i = from; i < batches.size(); ++i) {
+          ASSERT_EQ(resumed->position(), positions[i]);
+          ASSERT_EQ(pixels_of(resumed->next()), batches[i]) << "batch " << i << " from " << from;
+        }
+      }
+    }
+  }
+}
+
+TEST(BatchSource, DeliversAnErrorAtTheBatchItBelongsTo) {
+  const BrokenDataset dataset(40, 17);
+  for (const int threads : {1, 2, 8}) {
+    const auto source = make_batch_source(
+        dataset, {.batch_size = 5, .shuffle = false, .threads = threads, .prefetch = 6});
+    EXPECT_EQ(take(*source, 3).back(), 14);
+    EXPECT_THROW(source->next(), FileError);
+    EXPECT_THROW(source->next(), FileError);
+    EXPECT_EQ(source->position(), (DataPosition{0, 15}));
+    EXPECT_EQ(source->counters().batches, 3);
+  }
+}
+
+TEST(BatchSource, ReadsNoFurtherAheadThanAsked) {
+  const CountingDataset dataset(1000);
+  {
+    const auto source = make_batch_source(dataset, {.batch_size = 10, .threads = 3, .prefetch = 3});
+    // Three ready ahead and the two that the consumer will hold. The ring is full when it is
+    // destroyed.
+    ASSERT_TRUE(dataset.wait_for_reads(50));
+  }
+  EXPECT_EQ(dataset.reads(), 50);
+}
+
+TEST(BatchSource, CanBeDestroyedAtAnyMoment) {
+  const CountingDataset dataset(100);
+  for (int taken = 0; taken < 20; ++taken) {
+    for (const int threads : {1, 4}) {
+      const auto source = make_batch_source(dataset, {.batch_size = 9, .threads = threads});
+      take(*source, taken);
+    }
+  }
+  const BrokenDataset broken(100, 3);
+  make_batch_source(broken, {.batch_size = 100});
+}
+
+}  // namespace
+}  // namespace syncopate

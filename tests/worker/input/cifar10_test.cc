@@ -1,0 +1,119 @@
+#include <gtest/gtest.h>
+
+#include <array>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "tests/worker/input/packed_files.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::size_t kRecord = 3073;
+
+// Records of one label each: red is 1, 2, 3, ..., green 100 everywhere, blue the label.
+Bytes records(const Bytes& labels) {
+  Bytes bytes;
+  for (const std::uint8_t label : labels) {
+    bytes.push_back(label);
+    for (int i = 1; i <= 1024; ++i) bytes.push_back(static_cast<std::uint8_t>(i));
+    bytes.insert(bytes.end(), 1024, 100);
+    bytes.insert(bytes.end(), 1024, label);
+  }
+  return bytes;
+}
+
+class Cifar10Folder : public testing::Test {
+ protected:
+  Cifar10Folder() {
+    set_log_prefix("syncopate",
+                   LogLevel::kError);  // these files are smaller than the official ones
+    for (std::uint8_t i = 1; i <= 5; ++i) {
+      put("data_batch_" + std::to_string(i) + ".bin", records({i, 0}));
+    }
+    put("test_batch.bin", records({9}));
+  }
+  ~Cifar10Folder() override { set_log_prefix("syncopate", LogLevel::kInfo); }
+
+  void put(const std::string& name, const Bytes& bytes) {
+    write_file(folder_.path() / name, bytes);
+  }
+  DataSplits open() const { return open_dataset("cifar10:" + folder_.path().string(), {}); }
+  std::string complaint() const {
+    return message_of<Error>([&] { open(); });
+  }
+
+  TemporaryFolder folder_;
+};
+
+TEST_F(Cifar10Folder, JoinsItsFilesAndInterleavesTheirPlanes) {
+  const DataSplits splits = open();
+  ASSERT_EQ(splits.train->size(), 10);
+  EXPECT_EQ(splits.test->size(), 1);
+  EXPECT_EQ(splits.train->sample_shape(), (Shape{32, 32, 3}));
+  EXPECT_TRUE(splits.suits_crop_flip);
+  Bytes pixels(3072);
+  EXPECT_EQ(splits.train->read(2, pixels), 2);
+  EXPECT_EQ(Bytes(pixels.begin(), pixels.begin() + 6), (Bytes{1, 100, 2, 2, 100, 2}));
+  EXPECT_EQ(Bytes(pixels.end() - 3, pixels.end()), (Bytes{0, 100, 2}));  // 1024 modulo 256
+}
+
+TEST_F(Cifar10Folder, IsReadPackedAndFromItsArchivesFolder) {
+  const TemporaryFolder outer;
+  const auto inner = outer.path() / "cifar-10-batches-bin";
+  std::filesystem::create_directory(inner);
+  for (int i = 1; i <= 5; ++i) {
+    const std::string name = "data_batch_" + std::to_string(i) + ".bin";
+    const Bytes plain = read_file(folder_.path() / name);
+    write_file(inner / (name + (i % 2 == 0 ? ".gz" : ".zst")),
+               i % 2 == 0 ? gzip(plain) : zstd(plain));
+  }
+  write_file(inner / "test_batch.bin", records({9}));
+  const DataSplits splits = open_dataset("cifar10:" + outer.path().string(), {});
+  Bytes pixels(3072);
+  EXPECT_EQ(splits.train->read(8, pixels), 5);
+}
+
+TEST_F(Cifar10Folder, NamesAMissingFile) {
+  std::filesystem::remove(folder_.path() / "data_batch_3.bin");
+  const std::string message = message_of<UsageError>([&] { open(); });
+  EXPECT_NE(message.find("has no data_batch_3.bin"), std::string::npos) << message;
+}
+
+TEST_F(Cifar10Folder, NamesTheRecordWhoseLabelIsOutOfRange) {
+  put("data_batch_2.bin", records({1, 10}));
+  EXPECT_NE(complaint().find("data_batch_2.bin: the label of record 1 is 10; expected 0 to 9"),
+            std::string::npos)
+      << complaint();
+}
+
+TEST_F(Cifar10Folder, RefusesAFileCutInsideARecord) {
+  const Bytes whole = records({1, 2});
+  for (std::size_t size = 0; size < whole.size(); size += size % kRecord < 5 ? 1 : 307) {
+    if (size == kRecord) continue;
+    put("test_batch.bin", Bytes(whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)));
+    const std::string message = message_of<FileError>([&] { open(); });
+    ASSERT_NE(message.find("test_batch.bin holds " + std::to_string(size) + " bytes"),
+              std::string::npos)
+        << size << ": " << message;
+  }
+}
+
+TEST_F(Cifar10Folder, WarnsWhenAFileIsCutBetweenRecords) {
+  set_log_prefix("syncopate", LogLevel::kWarning);
+  testing::internal::CaptureStderr();
+  open();
+  EXPECT_NE(testing::internal::GetCapturedStderr().find("test_batch.bin holds 1 records"),
+            std::string::npos);
+}
+
+TEST_F(Cifar10Folder, RefusesBytesAfterTheLastRecord) {
+  Bytes bytes = records({1});
+  bytes.push_back(0);
+  put("test_batch.bin", bytes);
+  EXPECT_THROW(open(), FileError);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,93 @@
+#include "worker/input/dataset.h"
+
+#include <gtest/gtest.h>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/packed_files.h"
+
+namespace syncopate {
+namespace {
+
+std::string complaint(const std::string& specification) {
+  return message_of<UsageError>([&] { open_dataset(specification, {}); });
+}
+
+TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
+  EXPECT_EQ(complaint("minst:/data"),
+            "no dataset is called 'minst'; expected one of digits, mnist:DIR, cifar10:DIR, "
+            "synthetic:CxHxW:CLASSES");
+}
+
+TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {
+  EXPECT_EQ(complaint("mnist"), "--data 'mnist'; expected mnist:DIR");
+  EXPECT_EQ(complaint("mnist:"), "--data 'mnist:'; expected mnist:DIR");
+  EXPECT_EQ(complaint("digits:big"), "--data 'digits:big'; expected digits");
+  EXPECT_FALSE(complaint("").empty());
+}
+
+TEST(SyntheticData, HasTheShapeThatWasAskedFor) {
+  const DataSplits splits = open_dataset("synthetic:3x8x6:7", {});
+  EXPECT_EQ(splits.train->sample_shape(), (Shape{8, 6, 3}));
+  EXPECT_EQ(splits.train->num_classes(), 7);
+  EXPECT_EQ(splits.train->size(), 50000);
+  EXPECT_EQ(splits.test->size(), 10000);
+  EXPECT_EQ(splits.mean.size(), 3U);
+}
+
+TEST(SyntheticData, RefusesWhatIsNoShape) {
+  for (const char* wrong :
+       {"3x32x32", "3x32:10", "3x32x32:0", "0x32x32:10", "3x32x32:10x", "x:", "-3x32x32:10",
+        "3x5000x5000:10", "4096x4096x4096:10", "99999999999999999999x1x1:2"}) {
+    EXPECT_NE(complaint(std::string("synthetic:") + wrong).find("expected CxHxW:CLASSES"),
+              std::string::npos)
+        << wrong;
+  }
+}
+
+TEST(SyntheticData, IsAFunctionOfSeedAndIndex) {
+  const auto sample = [](std::uint64_t seed, std::int64_t index) {
+    const DataSplits splits = open_dataset("synthetic:1x8x8:10", {.seed = seed});
+    Bytes pixels(64);
+    splits.train->read(index, pixels);
+    return pixels;
+  };
+  EXPECT_EQ(sample(1, 5), sample(1, 5));
+  EXPECT_NE(sample(1, 5), sample(1, 6));
+  EXPECT_NE(sample(1, 5), sample(2, 5));
+}
+
+// What makes its loss fall: the nearest class mean of the training images names most test images.
+TEST(SyntheticData, CanBeLearned) {
+  const DataSplits splits = open_dataset("synthetic:3x8x8:10", {});
+  constexpr std::size_t kPixels = 192;
+  std::vector<std::vector<double>> mean(10, std::vector<double>(kPixels));
+  std::vector<int> count(10);
+  Bytes pixels(kPixels);
+  for (std::int64_t i = 0; i < 2000; ++i) {
+    const auto label = static_cast<std::size_t>(splits.train->read(i, pixels));
+    ++count.at(label);
+    for (std::size_t p = 0; p < kPixels; ++p) mean[label][p] += pixels[p];
+  }
+  int correct = 0;
+  for (std::int64_t i = 0; i < 500; ++i) {
+    const auto label = static_cast<std::size_t>(splits.test->read(i, pixels));
+    std::size_t nearest = 0;
+    double least = 1e300;
+    for (std::size_t k = 0; k < 10; ++k) {
+      double distance = 0;
+      for (std::size_t p = 0; p < kPixels; ++p) {
+        const double d = mean[k][p] / count[k] - pixels[p];
+        distance += d * d;
+      }
+      if (distance < least) {
+        least = distance;
+        nearest = k;
+      }
+    }
+    correct += nearest == label ? 1 : 0;
+  }
+  EXPECT_GT(correct, 450);
+}
+
+}  // namespace
+}  // namespace syncopate

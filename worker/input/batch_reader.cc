@@ -1,0 +1,65 @@
+#include "worker/input/batch_reader.h"
+
+#include <memory>
+#include <span>
+#include <string>
+
+#include "models/base/errors.h"
+#include "worker/input/crop_flip.h"
+
+namespace syncopate {
+
+BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options, DataPosition start)
+    : dataset_(dataset),
+      options_(options),
+      plan_(dataset.size(), options, start),
+      order_(dataset.size(), options.seed, options.shuffle) {
+  if (options.augment == Augment::kCropFlip && dataset.sample_shape().size() != 3) {
+    throw UsageError("crop-flip needs images [H, W, C]; this dataset's samples are " +
+                     to_string(dataset.sample_shape()));
+  }
+}
+
+BatchSlot BatchReader::make_slot() const {
+  Shape shape = dataset_.sample_shape();
+  shape.insert(shape.begin(), options_.batch_size);
+  BatchSlot slot;
+  slot.whole.x = make_host_tensor(shape, DType::kU8);
+  slot.whole.label = make_host_tensor({options_.batch_size}, DType::kI32);
+  slot.batch = slot.whole;
+  if (options_.augment == Augment::kCropFlip) {
+    slot.sample.resize(static_cast<std::size_t>(num_elements(dataset_.sample_shape())));
+  }
+  return slot;
+}
+
+void BatchReader::fill(std::int64_t sequence, BatchSlot& slot) const {
+  const PlannedBatch planned = plan_.batch(sequence);
+  const std::int64_t count = planned.end - planned.begin;
+  if (slot.batch.size() != count) {
+    // Only around an epoch's short last batch: new windows are new shapes, which allocate.
+    slot.batch.x = slot.whole.x.rows(0, count);
+    slot.batch.label = slot.whole.label.rows(0, count);
+  }
+  slot.batch.loss_divisor = planned.global_count;
+
+  const auto order = order_.of_epoch(planned.position.epoch);
+  const auto sample_bytes = static_cast<std::size_t>(num_elements(dataset_.sample_shape()));
+  const std::span<std::uint8_t> pixels = slot.whole.x.u8();
+  const std::span<std::int32_t> labels = slot.whole.label.i32();
+  for (std::int64_t i = 0; i < count; ++i) {
+    const std::int64_t place = planned.begin + i;
+    const std::int64_t index = order ? (*order)[static_cast<std::size_t>(place)] : place;
+    const auto row = static_cast<std::size_t>(i);
+    const std::span<std::uint8_t> target = pixels.subspan(row * sample_bytes, sample_bytes);
+    if (options_.augment == Augment::kNone) {
+      labels[row] = dataset_.read(index, target);
+    } else {
+      labels[row] = dataset_.read(index, slot.sample);
+      apply_crop_flip(draw_crop_flip(options_.seed, planned.position.epoch, index),
+                      dataset_.sample_shape(), slot.sample, target);
+    }
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,42 @@
+// Fills one batch: looks up which samples the plan names, reads them and augments them.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "models/backend/model.h"
+#include "worker/input/batch_plan.h"
+#include "worker/input/batch_source.h"
+#include "worker/input/dataset.h"
+#include "worker/input/epoch_order.h"
+
+namespace syncopate {
+
+// A place for one batch, made once and filled again and again.
+struct BatchSlot {
+  Batch whole;                       // batch_size samples
+  Batch batch;                       // what was filled: `whole`, or a window of its first rows
+  std::vector<std::uint8_t> sample;  // an image before augmentation
+};
+
+// Immutable, thread-safe: each thread brings its own slot.
+class BatchReader {
+ public:
+  // Throws UsageError for what make_batch_source refuses.
+  BatchReader(const Dataset& dataset, const InputOptions& options, DataPosition start);
+
+  const BatchPlan& plan() const noexcept { return plan_; }
+
+  // Throws OutOfMemoryError.
+  BatchSlot make_slot() const;
+  // Fills the slot with batch `sequence` of the plan. Throws what the dataset throws.
+  void fill(std::int64_t sequence, BatchSlot& slot) const;
+
+ private:
+  const Dataset& dataset_;
+  InputOptions options_;
+  BatchPlan plan_;
+  EpochOrder order_;
+};
+
+}  // namespace syncopate

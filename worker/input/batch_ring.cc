@@ -1,0 +1,88 @@
+#include "worker/input/batch_ring.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+BatchRing::BatchRing(std::size_t slots, int threads, Fill fill)
+    : fill_(std::move(fill)), slots_(slots) {
+  check(slots >= 2 && threads >= 1, "a batch ring needs two slots and one thread");
+  // A thread beyond the number of slots would never find one.
+  const int useful = std::min(threads, static_cast<int>(slots));
+  try {
+    for (int i = 0; i < useful; ++i) {
+      readers_.emplace_back([this] { read_batches(); });
+      const std::string thread_name = "input-" + std::to_string(i);
+      pthread_setname_np(readers_.back().native_handle(), thread_name.c_str());
+    }
+  } catch (...) {
+    stop();  // the system has no more threads: those that run would wait for ever
+    throw;
+  }
+}
+
+BatchRing::~BatchRing() { stop(); }
+
+void BatchRing::stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  slot_freed_.notify_all();
+  readers_.clear();  // joins
+}
+
+std::size_t BatchRing::take() {
+  std::unique_lock lock(mutex_);
+  // The caller kept the last two batches; the older one is now free.
+  const std::int64_t freed = std::max<std::int64_t>(taken_ - 1, 0);
+  const bool frees_one = freed > freed_;
+  freed_ = freed;
+  if (frees_one) slot_freed_.notify_one();
+  Slot& slot = slots_[static_cast<std::size_t>(taken_) % slots_.size()];
+  if (slot.filled_with != taken_) {
+    const auto start = std::chrono::steady_clock::now();
+    slot_filled_.wait(lock, [&] { return slot.filled_with == taken_; });
+    waited_ += std::chrono::steady_clock::now() - start;
+  }
+  if (slot.error) std::rethrow_exception(slot.error);
+  return static_cast<std::size_t>(taken_++) % slots_.size();
+}
+
+std::optional<std::int64_t> BatchRing::claim() {
+  std::unique_lock lock(mutex_);
+  const auto size = static_cast<std::int64_t>(slots_.size());
+  slot_freed_.wait(lock, [&] { return stopping_ || claimed_ < freed_ + size; });
+  if (stopping_) return std::nullopt;
+  return claimed_++;
+}
+
+void BatchRing::finish(std::int64_t sequence, std::exception_ptr error) {
+  {
+    const std::lock_guard lock(mutex_);
+    Slot& slot = slots_[static_cast<std::size_t>(sequence) % slots_.size()];
+    slot.error = std::move(error);
+    slot.filled_with = sequence;
+  }
+  slot_filled_.notify_one();
+}
+
+void BatchRing::read_batches() {
+  while (const std::optional<std::int64_t> sequence = claim()) {
+    std::exception_ptr error;
+    try {
+      fill_(*sequence, static_cast<std::size_t>(*sequence) % slots_.size());
+    } catch (...) {
+      error = std::current_exception();
+    }
+    finish(*sequence, std::move(error));
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,148 @@
+// synthetic:CxHxW:CLASSES: each class has a coarse pattern, each sample adds noise of its own.
+// Cheap to make, so that it measures the machine and not the reader; easy to learn, so that a
+// falling loss means something.
+#include <array>
+#include <charconv>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/base/random.h"
+#include "worker/input/dataset_openers.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kTrainSamples = 50000;
+constexpr std::int64_t kTestSamples = 10000;
+constexpr std::int64_t kCells = 4;               // the pattern is kCells x kCells, stretched
+constexpr std::int64_t kLargestSide = 4096;      // pixels
+constexpr std::int64_t kMostClasses = 100000;    //
+constexpr std::int64_t kMostBytes = 1 << 28;     // of the pattern table
+constexpr std::uint32_t kNoisePlaces = 1 << 16;  // where a sample's noise may start in the table
+
+struct Layout {
+  std::int64_t channels, height, width, classes;
+};
+
+// Shared by both splits: immutable.
+struct Tables {
+  Layout layout;
+  std::vector<std::uint8_t>
+      rows;  // [classes, kCells, W, C]: a row of each band of the pattern, 0 .. 127
+  std::vector<std::uint8_t> noise;  // [H * W * C + kNoisePlaces], 0 .. 127
+};
+
+std::shared_ptr<const Tables> make_tables(const Layout& layout, std::uint64_t seed) {
+  auto tables = std::make_shared<Tables>();
+  tables->layout = layout;
+  const RandomStream levels(seed, hash_name("synthetic pattern"));
+  for (std::int64_t row = 0; row < layout.classes * kCells; ++row) {
+    for (std::int64_t x = 0; x < layout.width; ++x) {
+      for (std::int64_t c = 0; c < layout.channels; ++c) {
+        const std::int64_t cell = row * kCells + x * kCells / layout.width;
+        const std::uint32_t bits =
+            levels.bits(static_cast<std::uint64_t>(cell * layout.channels + c));
+        tables->rows.push_back(static_cast<std::uint8_t>(bits >> 25));
+      }
+    }
+  }
+  const RandomStream noise(seed, hash_name("synthetic noise"));
+  const auto bytes = static_cast<std::size_t>(layout.height * layout.width * layout.channels);
+  tables->noise.resize(bytes + kNoisePlaces);
+  for (std::size_t i = 0; i < tables->noise.size(); ++i) {
+    tables->noise[i] = static_cast<std::uint8_t>(noise.bits(i) >> 25);
+  }
+  return tables;
+}
+
+class SyntheticDataset final : public Dataset {
+ public:
+  SyntheticDataset(std::shared_ptr<const Tables> tables, std::int64_t size, RandomStream draws)
+      : tables_(std::move(tables)),
+        size_(size),
+        draws_(draws),
+        shape_{tables_->layout.height, tables_->layout.width, tables_->layout.channels} {}
+
+  std::int64_t size() const noexcept override { return size_; }
+  const Shape& sample_shape() const noexcept override { return shape_; }
+  int num_classes() const noexcept override { return static_cast<int>(tables_->layout.classes); }
+
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+    const Layout& layout = tables_->layout;
+    const auto row_bytes = static_cast<std::size_t>(layout.width * layout.channels);
+    check(index >= 0 && index < size_ &&
+              pixels.size() == row_bytes * static_cast<std::size_t>(layout.height),
+          "a sample outside the dataset, or of another size");
+    const auto words = draws_.block(static_cast<std::uint64_t>(index));
+    const auto label = static_cast<std::int32_t>(
+        (std::uint64_t{words[0]} * static_cast<std::uint64_t>(layout.classes)) >> 32);
+    const std::uint8_t* noise = tables_->noise.data() + words[1] % kNoisePlaces;
+    std::uint8_t* target = pixels.data();
+    for (std::int64_t y = 0; y < layout.height; ++y) {
+      const std::int64_t band = label * kCells + y * kCells / layout.height;
+      const std::uint8_t* pattern =
+          tables_->rows.data() + static_cast<std::size_t>(band) * row_bytes;
+      for (std::size_t i = 0; i < row_bytes; ++i) {
+        target[i] = static_cast<std::uint8_t>(pattern[i] + noise[i]);
+      }
+      target += row_bytes;
+      noise += row_bytes;
+    }
+    return label;
+  }
+
+ private:
+  std::shared_ptr<const Tables> tables_;
+  std::int64_t size_;
+  RandomStream draws_;
+  Shape shape_;
+};
+
+// "3x32x32:10"
+Layout parse_layout(std::string_view argument) {
+  std::array<std::int64_t, 4> numbers{};
+  constexpr std::array<char, 4> kAfter = {'x', 'x', ':', '\0'};
+  constexpr std::array<std::int64_t, 4> kLargest = {kLargestSide, kLargestSide, kLargestSide,
+                                                    kMostClasses};
+  const char* at = argument.data();
+  const char* const end = at + argument.size();
+  bool good = true;
+  for (std::size_t i = 0; good && i < numbers.size(); ++i) {
+    const auto parsed = std::from_chars(at, end, numbers[i]);
+    at = parsed.ptr;
+    good = parsed.ec == std::errc() && numbers[i] >= 1 && numbers[i] <= kLargest[i] &&
+           (kAfter[i] == '\0' ? at == end : at != end && *at++ == kAfter[i]);
+  }
+  const Layout layout{numbers[0], numbers[1], numbers[2], numbers[3]};
+  good = good && layout.channels * layout.height * layout.width <= kMostBytes &&
+         layout.classes * kCells * layout.width * layout.channels <= kMostBytes;
+  if (!good) {
+    throw UsageError("synthetic: '" + std::string(argument) +
+                     "'; expected CxHxW:CLASSES with sides of 1 to 4096 pixels, in 256 MB, such as "
+                     "synthetic:3x32x32:10");
+  }
+  return layout;
+}
+
+}  // namespace
+
+DataSplits open_synthetic(std::string_view argument, const DataOptions& options) {
+  const Layout layout = parse_layout(argument);
+  const auto tables = make_tables(layout, options.seed);
+  const auto split = [&](std::string_view name, std::int64_t size) {
+    return std::make_unique<SyntheticDataset>(tables, size,
+                                              RandomStream(options.seed, hash_name(name)));
+  };
+  const auto channels = static_cast<std::size_t>(layout.channels);
+  // The sum of two uniform numbers in 0 .. 127: mean 127 / 255, deviation sqrt(2 / 12) * 128 / 255.
+  return {.name = "synthetic",
+          .train = split("synthetic train", kTrainSamples),
+          .test = split("synthetic test", kTestSamples),
+          .mean = std::vector<float>(channels, 0.498F),
+          .stddev = std::vector<float>(channels, 0.205F),
+          .suits_crop_flip = false};
+}
+
+}  // namespace syncopate
