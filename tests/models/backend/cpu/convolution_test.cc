@@ -1,0 +1,79 @@
+#include "models/backend/cpu/convolution.h"
+
+#include <gtest/gtest.h>
+
+#include "models/backend/cpu/kernels/kernels.h"
+#include "models/backend/cpu/lanes.h"
+#include "models/base/isa.h"
+#include "models/zoo/zoo.h"
+
+namespace syncopate {
+namespace {
+
+bool is_reference(const std::string& implementation) {
+  return implementation.find("ref") != std::string::npos;
+}
+
+TEST(Convolutions, OfEveryNetworkRunInOptimisedKernels) {
+  // oneDNN falls back to loops a hundred times slower without a word.
+  const NetworkInput input = {.sample_shape = {32, 32, 3}, .classes = 10, .input = {}};
+  const OneDnn onednn;
+  LanePool one_lane(1);  // oneDNN plans for the caller's number of threads
+  for (const Graph& graph : {resnet20(input), resnet56(input), mnist_cnn(input)}) {
+    for (const Node& node : graph.nodes) {
+      const auto* op = std::get_if<Conv2dOp>(&node.operation);
+      if (op == nullptr) continue;
+      const Shape& in = graph.nodes[static_cast<std::size_t>(node.inputs[0])].shape;
+      const Convolution conv = {.problem = {.n = 32,
+                                            .c = in[2],
+                                            .k = node.shape[2],
+                                            .h = in[0],
+                                            .w = in[1],
+                                            .kernel_h = op->kernel_h,
+                                            .kernel_w = op->kernel_w,
+                                            .stride = op->stride,
+                                            .pad = op->pad},
+                                .block = cpu_kernels(detect_isa()).block,
+                                .planar_input = in[2] <= 3,
+                                .bias = op->bias};
+      one_lane.run([&](int) {
+        for (const ConvAlgorithm algorithm :
+             {ConvAlgorithm::kDirect, choose_algorithm(conv.problem, ConvPass::kForward)}) {
+          if (algorithm == ConvAlgorithm::kWinograd && conv.block != 16) continue;
+          const std::string name = graph.name + " " + node.name;
+          EXPECT_FALSE(is_reference(conv.forward(onednn.engine, algorithm, true).impl_info_str()))
+              << name;
+          EXPECT_FALSE(
+              is_reference(conv.backward_weights(onednn.engine, algorithm).impl_info_str()))
+              << name;
+          if (in[2] <= 3) continue;  // samples have no gradient
+          EXPECT_FALSE(is_reference(conv.backward_data(onednn.engine, algorithm).impl_info_str()))
+              << name;
+        }
+      });
+    }
+  }
+}
+
+TEST(AlgorithmTable, ListsWhatItChooses) {
+  for (const AlgorithmRow& row : algorithm_table()) {
+    ConvProblem problem = {.n = 1,
+                           .c = row.c,
+                           .k = row.k,
+                           .h = row.h,
+                           .w = row.h,
+                           .kernel_h = 3,
+                           .kernel_w = 3,
+                           .stride = 1,
+                           .pad = 1};
+    EXPECT_EQ(choose_algorithm(problem, ConvPass::kForward), row.forward);
+    // The batch, and so the number of lanes, plays no part.
+    problem.n = 64;
+    EXPECT_EQ(choose_algorithm(problem, ConvPass::kBackwardWeights), row.backward_weights);
+    problem.stride = 2;
+    EXPECT_EQ(choose_algorithm(problem, ConvPass::kForward), ConvAlgorithm::kDirect);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,114 @@
+// Batch norm whose statistics cross replicas: two models with half of the batch each are one model
+// with all of it.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <barrier>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "models/backend/backend.h"
+#include "models/base/random.h"
+#include "models/zoo/zoo.h"
+#include "tests/reference/random_case.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kReplicas = 2;
+
+// Sums over the threads that share it, in replica order.
+class SharedSums {
+ public:
+  void sum(int replica, std::span<double> values) {
+    parts_[static_cast<std::size_t>(replica)].assign(values.begin(), values.end());
+    arrived_.arrive_and_wait();
+    for (std::size_t i = 0; i < values.size(); ++i) values[i] = parts_[0][i] + parts_[1][i];
+    arrived_.arrive_and_wait();
+  }
+
+ private:
+  std::array<std::vector<double>, kReplicas> parts_;
+  std::barrier<> arrived_{kReplicas};
+};
+
+class ReducerOfReplica final : public StatisticsReducer {
+ public:
+  ReducerOfReplica(SharedSums& shared, int replica) : shared_(shared), replica_(replica) {}
+  void sum(std::span<double> values) override { shared_.sum(replica_, values); }
+
+ private:
+  SharedSums& shared_;
+  const int replica_;
+};
+
+// One replica of resnet20 after one step on its part of the batch.
+struct TrainedReplica {
+  TrainedReplica(const Graph& network, int lanes, const Batch& part, StatisticsReducer* reducer)
+      : arena(network.parameter_layout(), plan_buckets(network.parameter_layout(), 1 << 20)),
+        state(network.state_layout()),
+        backend(make_cpu_backend(lanes)) {
+    fill_initial_values(network, 5, arena);
+    fill_initial_state(network, state);
+    const auto model =
+        backend->compile(network, arena, state, {.batch_size = 8, .statistics = reducer});
+    scores = model->forward(part, [](BucketId) {});
+    model->backward([](BucketId, const Event&) {});
+  }
+
+  ParameterArena arena;
+  StateBlock state;
+  std::unique_ptr<Backend> backend;
+  Scores scores;
+};
+
+std::vector<double> in_double(std::span<const float> values) {
+  return {values.begin(), values.end()};
+}
+
+// The first of `split` samples go to replica 0, the others to replica 1; none may be left for it.
+class SynchronisedBatchNorm : public testing::TestWithParam<int> {};
+
+TEST_P(SynchronisedBatchNorm, OverUnevenHalvesEqualsOneModelWithTheWholeBatch) {
+  constexpr std::int64_t kBatch = 8;
+  const Graph graph = resnet20({.sample_shape = {32, 32, 3}, .classes = 10, .input = {}});
+  Batch whole = {make_host_tensor({kBatch, 32, 32, 3}, DType::kU8),
+                 make_host_tensor({kBatch}, DType::kI32), kBatch};
+  const RandomStream random(9, 1);
+  for (std::size_t i = 0; i < whole.x.u8().size(); ++i)
+    whole.x.u8()[i] = static_cast<std::uint8_t>(random.bits(i));
+  for (std::size_t i = 0; i < kBatch; ++i) whole.label.i32()[i] = static_cast<std::int32_t>(i);
+  const TrainedReplica one(graph, 1, whole, nullptr);
+
+  SharedSums shared;
+  std::array<std::unique_ptr<TrainedReplica>, kReplicas> halves;
+  {
+    std::vector<std::jthread> threads;
+    for (int r = 0; r < kReplicas; ++r) {
+      threads.emplace_back([&, r] {
+        const std::int64_t begin = r == 0 ? 0 : GetParam();
+        const std::int64_t end = r == 0 ? GetParam() : kBatch;
+        const Batch part = {whole.x.rows(begin, end), whole.label.rows(begin, end), kBatch};
+        ReducerOfReplica reducer(shared, r);
+        halves[static_cast<std::size_t>(r)] =
+            std::make_unique<TrainedReplica>(graph, 2, part, &reducer);
+      });
+    }
+  }
+  EXPECT_NEAR(halves[0]->scores.loss + halves[1]->scores.loss, one.scores.loss, 1e-5);
+  std::vector<double> sum = in_double(halves[0]->arena.gradients().f32());
+  const std::vector<double> second = in_double(halves[1]->arena.gradients().f32());
+  for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += second[i];
+  // 1e-5: the same sums in another order, through 20 layers.
+  EXPECT_LE(reference::relative_l2(in_double(one.arena.gradients().f32()), sum), 1e-5);
+  for (const auto& half : halves) {
+    EXPECT_LE(reference::relative_l2(in_double(one.state.values.f32()), half->state.values.f32()),
+              1e-6);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Splits, SynchronisedBatchNorm, testing::Values(4, 7, 8));
+
+}  // namespace
+}  // namespace syncopate
