@@ -1,6 +1,7 @@
-// Checkpoints: one safetensors file each, under DIR/checkpoint-<step>.safetensors. Written by the chief to a
-// temporary file, synced, renamed; the last N are kept. Tensors are in PyTorch's names, shapes and order.
-// Source: the safetensors format, github.com/huggingface/safetensors (u64 length, JSON header, bytes).
+// Checkpoints: one safetensors file each, under DIR/checkpoint-<step>.safetensors. Written by the
+// chief to a temporary file, synced, renamed; the last N are kept. Tensors are in PyTorch's names,
+// shapes and order.
+// Source: the safetensors format, github.com/huggingface/safetensors (u64 length, JSON, bytes).
 #pragma once
 
 #include <cstdint>
@@ -34,20 +35,25 @@ struct CheckpointInfo {
 // <DIR>/checkpoint-000000001234.safetensors
 std::filesystem::path checkpoint_path(const std::filesystem::path& dir, std::int64_t step);
 
-// Throws FileError (folder not writable, disk full; the last good checkpoint survives, no temporary file stays).
-void save_checkpoint(const std::filesystem::path& path, const Graph& graph, const Snapshot& snapshot,
-                     const std::string& optimizer, const Progress& progress);
+// Throws FileError (folder not writable, disk full; the last good checkpoint survives, no temporary
+// file stays).
+void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
+                     const Snapshot& snapshot, const std::string& optimizer,
+                     const Progress& progress);
 
-// Removes all but the newest `keep` checkpoints of the folder, and temporary files left by killed runs.
+// Removes all but the newest `keep` checkpoints of the folder, and temporary files left by killed
+// runs.
 void prune_checkpoints(const std::filesystem::path& dir, int keep);
 
 // The checkpoint with the highest step, if the folder has one.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);
 
-// Copies the tensors into `snapshot` (memory order). `want_slots` false: values and state only (evaluation,
-// --init-from). Throws FileError for a file that is cut short, damaged or of another format version; UsageError
+// Copies the tensors into `snapshot` (memory order); nothing is copied when it throws.
+// `want_slots` false: values and state only (evaluation, --init-from).
+// Throws FileError for a file that is cut short, damaged or of another format version; UsageError
 // for one of another network or optimizer, naming both and what differs.
-CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph, const Snapshot& snapshot,
-                               const std::string& optimizer, bool want_slots);
+CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
+                               const Snapshot& snapshot, const std::string& optimizer,
+                               bool want_slots);
 
 }  // namespace syncopate

@@ -1,6 +1,8 @@
-// Metrics as JSON lines: {"event":"step",...}, {"event":"eval",...} and last {"event":"summary",...}.
+// Metrics as JSON lines: {"event":"step",...}, {"event":"eval",...} and last
+// {"event":"summary",...}.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <string>

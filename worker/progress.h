@@ -1,4 +1,5 @@
-// What a person sees while training runs: one line that is redrawn on a terminal, plain lines elsewhere.
+// What a person sees while training runs: one line that is redrawn on a terminal, plain lines
+// elsewhere.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +23,8 @@ struct ProgressState {
 class ProgressDisplay {
  public:
   virtual ~ProgressDisplay() = default;
-  // Cheap to call every step: draws at most ten times a second on a terminal, every ten seconds elsewhere.
+  // Cheap to call every step: draws at most ten times a second on a terminal, every ten seconds
+  // elsewhere.
   virtual void update(const ProgressState& state) = 0;
   // A line that stays: an evaluation, a checkpoint.
   virtual void note(const std::string& line) = 0;

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 
+#include "models/base/denormals.h"
 #include "models/base/isa.h"
 #include "models/optim/kernels/optimizer_kernels.h"
 #include "models/optim/rules.h"
@@ -24,6 +25,7 @@ class Adam final : public Optimizer {
   void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
               std::span<const std::span<float>> slots, bool decays) const override {
     check_update_lengths(*this, values, gradients, slots);
+    const FlushDenormals flush;
     kernels_.adam(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
                   slots[0].data(), slots[1].data(), fold(step, decays));
   }

@@ -1,8 +1,9 @@
 // Gradient descent, plain and with momentum. The learning rate multiplies the buffer, not the
-// gradient that enters it, so that a schedule takes effect at once. Source: Sutskever et al. 2013
-// in PyTorch's form (torch.optim.SGD, dampening 0).
+// gradient that enters it, so that a schedule takes effect at once.
+// Source: Sutskever et al. 2013 in PyTorch's form (torch.optim.SGD, dampening 0).
 #include <array>
 
+#include "models/base/denormals.h"
 #include "models/base/isa.h"
 #include "models/optim/kernels/optimizer_kernels.h"
 #include "models/optim/rules.h"
@@ -27,6 +28,7 @@ class Sgd final : public Optimizer {
   void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
               std::span<const std::span<float>> slots, bool decays) const override {
     check_update_lengths(*this, values, gradients, slots);
+    const FlushDenormals flush;
     kernels_.sgd(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
                  fold(options_, step, decays));
   }
@@ -47,6 +49,7 @@ class Momentum final : public Optimizer {
   void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
               std::span<const std::span<float>> slots, bool decays) const override {
     check_update_lengths(*this, values, gradients, slots);
+    const FlushDenormals flush;
     const auto kernel = options_.nesterov ? kernels_.nesterov : kernels_.momentum;
     kernel(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
            slots[0].data(), fold(options_, step, decays));

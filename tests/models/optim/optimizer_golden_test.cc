@@ -3,6 +3,9 @@
 
 #include <array>
 #include <cmath>
+#include <ostream>
+#include <string>
+#include <vector>
 
 #include "models/optim/optimizer.h"
 
@@ -18,11 +21,15 @@ struct GoldenRun {
   std::vector<Values> slots;
 };
 
+// For GoogleTest, which names this function and would else print bytes.
+// NOLINTNEXTLINE(readability-identifier-naming)
+void PrintTo(const GoldenRun& run, std::ostream* out) { *out << run.name; }
+
 const std::vector<GoldenRun>& golden_runs() {
-  static const std::vector<GoldenRun> runs = {
+  static const std::vector<GoldenRun> kRuns = {
 #include "tests/models/optim/golden_values.inc"
   };
-  return runs;
+  return kRuns;
 }
 
 // 1e-6: both round to f32 in every operation, but PyTorch folds the constants in another order.

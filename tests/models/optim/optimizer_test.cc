@@ -155,5 +155,19 @@ TEST(Optimizers, RefuseArraysOfUnequalLength) {
   EXPECT_THROW(optimizer->update({}, four, four, {}, true), ShapeError);
 }
 
+TEST(Optimizer, TakesAveragesThatHaveDecayedBelowNormalNumbersAsZero) {
+  // They would make every later step many times slower: a unit that no longer learns has them for
+  // ever.
+  for (const std::string name : {"momentum", "adam"}) {
+    const auto optimizer = make_optimizer({.name = name});
+    std::vector<float> value = {1.0F};
+    const std::vector<float> gradient = {0.0F};
+    std::vector<std::vector<float>> slots(optimizer->slot_names().size(), {1e-39F});
+    std::vector<std::span<float>> windows(slots.begin(), slots.end());
+    optimizer->update({.learning_rate = 0.1F, .step = 1}, value, gradient, windows, false);
+    EXPECT_EQ(slots[0][0], 0.0F) << name;
+  }
+}
+
 }  // namespace
 }  // namespace syncopate

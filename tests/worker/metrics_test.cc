@@ -1,0 +1,123 @@
+#include "worker/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/worker/temporary_folder.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class MetricsTest : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
+
+  std::vector<Json> lines() const {
+    std::vector<Json> parsed;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) {
+      parsed.push_back(Json::parse(line, nullptr, false));
+    }
+    return parsed;
+  }
+};
+
+std::vector<std::string> keys(const Json& json) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : json.items()) names.push_back(name);
+  return names;
+}
+
+TEST_F(MetricsTest, LinesCanBeReadWhileTheRunGoesOn) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(StepMetrics{.step = 100, .epoch = 0.5, .loss = 0.25, .samples = 6400});
+  ASSERT_EQ(lines().size(), 1U);
+  metrics->write(EvalMetrics{.step = 200, .test_loss = 0.5, .test_accuracy = 0.75});
+  ASSERT_EQ(lines().size(), 2U);
+  EXPECT_EQ(lines()[0]["event"], "step");
+  EXPECT_EQ(lines()[0]["step"], 100);
+  EXPECT_EQ(lines()[0]["loss"], 0.25);
+  EXPECT_EQ(lines()[0]["samples"], 6400);
+  EXPECT_EQ(lines()[1]["event"], "eval");
+  EXPECT_EQ(lines()[1]["test_accuracy"], 0.75);
+}
+
+TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
+  make_metrics_writer(path_, false)->write(Summary{.strategy = "one-device", .steps = 3});
+  const std::vector<std::string> found = keys(lines().at(0));
+  const std::vector<std::string> promised = {"event",
+                                             "strategy",
+                                             "model",
+                                             "replicas",
+                                             "steps",
+                                             "samples",
+                                             "seconds",
+                                             "samples_per_second",
+                                             "train_loss",
+                                             "test_accuracy",
+                                             "test_loss",
+                                             "staleness_mean",
+                                             "staleness_max",
+                                             "input_wait_fraction",
+                                             "peak_memory_bytes"};
+  ASSERT_GE(found.size(), promised.size());
+  EXPECT_EQ(std::vector<std::string>(found.begin(), found.begin() + 15), promised);
+  EXPECT_EQ(lines()[0]["strategy"], "one-device");
+}
+
+TEST_F(MetricsTest, WriteNullForWhatIsNotANumber) {
+  make_metrics_writer(path_, false)
+      ->write(StepMetrics{.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()});
+  EXPECT_TRUE(lines().at(0)["loss"].is_null());
+}
+
+TEST_F(MetricsTest, OfAResumedRunFollowTheOldOnes) {
+  make_metrics_writer(path_, false)->write(StepMetrics{.step = 1});
+  make_metrics_writer(path_, true)->write(StepMetrics{.step = 2});
+  ASSERT_EQ(lines().size(), 2U);
+  EXPECT_EQ(lines()[1]["step"], 2);
+}
+
+TEST_F(MetricsTest, OfAFreshRunReplaceTheOldOnes) {
+  make_metrics_writer(path_, false)->write(StepMetrics{.step = 1});
+  make_metrics_writer(path_, false)->write(StepMetrics{.step = 2});
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_EQ(lines()[0]["step"], 2);
+}
+
+TEST_F(MetricsTest, SurviveALineThatAKilledRunLeftBroken) {
+  std::ofstream(path_) << R"({"event":"st)";
+  make_metrics_writer(path_, true)->write(StepMetrics{.step = 2});
+  ASSERT_EQ(lines().size(), 2U);
+  EXPECT_EQ(lines()[1]["step"], 2);
+}
+
+TEST_F(MetricsTest, GoNowhereWithoutAPath) {
+  EXPECT_NO_THROW(make_metrics_writer("", false)->write(Summary{}));
+}
+
+TEST_F(MetricsTest, NameTheFileThatCannotBeOpened) {
+  try {
+    make_metrics_writer(folder_.path() / "absent" / "metrics.jsonl", false);
+    FAIL() << "nothing was thrown";
+  } catch (const FileError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "absent/metrics.jsonl", std::string(error.what()));
+  }
+}
+
+TEST_F(MetricsTest, OnAFullDiskAreAnError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  const auto metrics = make_metrics_writer("/dev/full", false);
+  EXPECT_THROW(metrics->write(StepMetrics{}), FileError);
+}
+
+}  // namespace
+}  // namespace syncopate

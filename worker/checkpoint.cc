@@ -1,0 +1,287 @@
+#include "worker/checkpoint.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <system_error>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "worker/safetensors.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Raised whenever an older program could misread a file.
+constexpr std::string_view kFormatVersion = "1";
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kSlotPrefix = "optimizer.";
+
+std::string slot_name(const std::string& slot, const std::string& parameter) {
+  return std::string(kSlotPrefix) + slot + "." + parameter;
+}
+
+// Elements of entry i of a block that is laid out as `layout`.
+std::span<float> elements(const Tensor& block, const ArenaLayout& layout, std::size_t i) {
+  return block.f32().subspan(static_cast<std::size_t>(layout.offset(i)),
+                             static_cast<std::size_t>(layout.size(i)));
+}
+
+// The network's own tensors: parameters, then state.
+std::vector<TensorEntry> network_entries(const Graph& graph) {
+  std::vector<TensorEntry> entries;
+  for (const Parameter& parameter : graph.parameters) {
+    entries.push_back({.name = parameter.name, .shape = parameter.file_shape});
+  }
+  for (const State& state : graph.state) {
+    entries.push_back({.name = state.name, .shape = state.shape});
+  }
+  return entries;
+}
+
+std::vector<TensorEntry> slot_entries(const Graph& graph, const Snapshot& snapshot) {
+  std::vector<TensorEntry> entries;
+  for (const Snapshot::Slot& slot : snapshot.slots) {
+    for (const Parameter& parameter : graph.parameters) {
+      entries.push_back(
+          {.name = slot_name(slot.name, parameter.name), .shape = parameter.file_shape});
+    }
+  }
+  return entries;
+}
+
+std::string text_of(const SafetensorsReader& file, const fs::path& path, const std::string& key) {
+  const auto found = file.metadata().find(key);
+  if (found != file.metadata().end()) return found->second;
+  throw FileError("checkpoint " + path.string() + " is damaged: its metadata lack '" + key + "'");
+}
+
+template <typename Integer>
+Integer number_of(const SafetensorsReader& file, const fs::path& path, const std::string& key) {
+  const std::string text = text_of(file, path, key);
+  Integer value = 0;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error == std::errc{} && last == text.data() + text.size() && value >= 0) return value;
+  throw FileError("checkpoint " + path.string() + " is damaged: its " + key + " is '" + text + "'");
+}
+
+void check_format_version(const SafetensorsReader& file, const fs::path& path) {
+  const auto version = file.metadata().find("format_version");
+  if (version == file.metadata().end()) {
+    throw FileError("checkpoint " + path.string() +
+                    " has no format version: expected a file that this program wrote");
+  }
+  if (version->second == kFormatVersion) return;
+  throw FileError("checkpoint " + path.string() + " is of format version " + version->second +
+                  ", this program reads version " + std::string(kFormatVersion) +
+                  "; use the program that wrote it");
+}
+
+bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
+
+// What the file and `wanted` disagree on first; "" when they agree.
+std::string first_difference(const SafetensorsReader& file,
+                             const std::vector<TensorEntry>& wanted) {
+  for (const TensorEntry& entry : wanted) {
+    const TensorEntry* found = file.find(entry.name);
+    if (found == nullptr) return entry.name + " is not in the file";
+    if (found->shape != entry.shape) {
+      return entry.name + " is " + to_string(found->shape) + " in the file, expected " +
+             to_string(entry.shape);
+    }
+  }
+  for (const TensorEntry& entry : file.tensors()) {
+    const bool known = is_slot(entry.name) ||
+                       std::any_of(wanted.begin(), wanted.end(), [&](const TensorEntry& want) {
+                         return want.name == entry.name;
+                       });
+    if (!known) return entry.name + " is in the file only";
+  }
+  return "";
+}
+
+void check_network(const SafetensorsReader& file, const fs::path& path, const Graph& graph) {
+  const std::string model = text_of(file, path, "model");
+  const std::string difference = first_difference(file, network_entries(graph));
+  if (model == graph.name && difference.empty()) return;
+  throw UsageError("checkpoint " + path.string() + " is of network " + model +
+                   ", this run has network " + graph.name + ": " +
+                   (difference.empty() ? "only the names differ" : difference));
+}
+
+void check_optimizer(const SafetensorsReader& file, const fs::path& path, const Graph& graph,
+                     const Snapshot& snapshot, const std::string& optimizer) {
+  const std::string saved = text_of(file, path, "optimizer");
+  if (saved != optimizer) {
+    throw UsageError("checkpoint " + path.string() + " is of optimizer " + saved +
+                     ", this run has optimizer " + optimizer + ": resume with --optimizer " +
+                     saved + ", or take the values only");
+  }
+  for (const TensorEntry& entry : slot_entries(graph, snapshot)) {
+    const TensorEntry* found = file.find(entry.name);
+    if (found == nullptr || found->shape != entry.shape) {
+      throw FileError("checkpoint " + path.string() + " is damaged: " + entry.name +
+                      (found == nullptr ? " is missing" : " has another shape"));
+    }
+  }
+}
+
+void append_parameters(SafetensorsWriter& file, const Graph& graph, const ArenaLayout& layout,
+                       const Tensor& block) {
+  std::vector<float> ordered;
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
+    const std::span<const float> memory = elements(block, layout, i);
+    ordered.resize(memory.size());
+    memory_to_file_order(graph.parameters[i], memory, ordered);
+    file.append(ordered);
+  }
+}
+
+void read_parameters(const SafetensorsReader& file, const Graph& graph, const ArenaLayout& layout,
+                     const Tensor& block, const std::string& slot) {
+  std::vector<float> ordered;
+  for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
+    const Parameter& parameter = graph.parameters[i];
+    const std::string name = slot.empty() ? parameter.name : slot_name(slot, parameter.name);
+    const std::span<float> memory = elements(block, layout, i);
+    ordered.resize(memory.size());
+    file.read(*file.find(name), ordered);
+    file_to_memory_order(parameter, ordered, memory);
+  }
+}
+
+// The step of "checkpoint-000000001234.safetensors"; none for any other name.
+std::optional<std::int64_t> step_of(const std::string& file_name) {
+  std::string_view text = file_name;
+  if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) return std::nullopt;
+  if (text.size() <= kPrefix.size() + kSuffix.size()) return std::nullopt;
+  text.remove_prefix(kPrefix.size());
+  text.remove_suffix(kSuffix.size());
+  std::int64_t step = 0;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  if (error != std::errc{} || last != text.data() + text.size() || step < 0) return std::nullopt;
+  return step;
+}
+
+struct Folder {
+  std::vector<std::pair<std::int64_t, fs::path>> checkpoints;  // newest first
+  std::vector<fs::path> temporaries;
+};
+
+// A folder that does not exist is an empty one.
+Folder read_folder(const fs::path& dir) {
+  Folder folder;
+  std::error_code error;
+  fs::directory_iterator file(dir, error);
+  for (; !error && file != fs::directory_iterator(); file.increment(error)) {
+    const std::string name = file->path().filename().string();
+    if (const auto step = step_of(name)) folder.checkpoints.emplace_back(*step, file->path());
+    const std::size_t suffix = name.rfind(kTemporarySuffix);
+    if (suffix != std::string::npos && step_of(name.substr(0, suffix))) {
+      folder.temporaries.push_back(file->path());
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError("read checkpoint folder " + dir.string() + ": " + error.message());
+  }
+  std::sort(folder.checkpoints.rbegin(), folder.checkpoints.rend());
+  return folder;
+}
+
+}  // namespace
+
+fs::path checkpoint_path(const fs::path& dir, std::int64_t step) {
+  std::string digits = std::to_string(step);
+  constexpr std::size_t kDigits = 12;  // so that names sort as steps do
+  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
+  return dir / (std::string(kPrefix) + digits + std::string(kSuffix));
+}
+
+void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& snapshot,
+                     const std::string& optimizer, const Progress& progress) {
+  if (path.has_parent_path()) {
+    std::error_code error;
+    fs::create_directories(path.parent_path(), error);
+    if (error) {
+      throw FileError("create checkpoint folder " + path.parent_path().string() + ": " +
+                      error.message());
+    }
+  }
+  FileMetadata metadata = {{"format_version", std::string(kFormatVersion)},
+                           {"model", graph.name},
+                           {"optimizer", optimizer},
+                           {"step", std::to_string(progress.step)},
+                           {"samples", std::to_string(progress.samples)},
+                           {"epoch", std::to_string(progress.position.epoch)},
+                           {"offset", std::to_string(progress.position.offset)},
+                           {"seed", std::to_string(progress.seed)}};
+  std::vector<TensorEntry> entries = network_entries(graph);
+  for (TensorEntry& entry : slot_entries(graph, snapshot)) entries.push_back(std::move(entry));
+
+  SafetensorsWriter file(path, std::move(metadata), std::move(entries));
+  const ArenaLayout parameters = graph.parameter_layout();
+  const ArenaLayout state = graph.state_layout();
+  append_parameters(file, graph, parameters, snapshot.values);
+  for (std::size_t i = 0; i < graph.state.size(); ++i) {
+    file.append(elements(snapshot.state, state, i));
+  }
+  for (const Snapshot::Slot& slot : snapshot.slots) {
+    append_parameters(file, graph, parameters, slot.values);
+  }
+  file.commit();
+}
+
+CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& snapshot,
+                               const std::string& optimizer, bool want_slots) {
+  const SafetensorsReader file(path);
+  // Everything is checked before the first value is touched.
+  check_format_version(file, path);
+  file.verify_checksum();
+  check_network(file, path, graph);
+  if (want_slots) check_optimizer(file, path, graph, snapshot, optimizer);
+  CheckpointInfo info;
+  info.path = path;
+  info.model = text_of(file, path, "model");
+  info.optimizer = text_of(file, path, "optimizer");
+  info.progress.step = number_of<std::int64_t>(file, path, "step");
+  info.progress.samples = number_of<std::int64_t>(file, path, "samples");
+  info.progress.position.epoch = number_of<std::int64_t>(file, path, "epoch");
+  info.progress.position.offset = number_of<std::int64_t>(file, path, "offset");
+  info.progress.seed = number_of<std::uint64_t>(file, path, "seed");
+
+  const ArenaLayout parameters = graph.parameter_layout();
+  const ArenaLayout state = graph.state_layout();
+  read_parameters(file, graph, parameters, snapshot.values, "");
+  for (std::size_t i = 0; i < graph.state.size(); ++i) {
+    file.read(*file.find(graph.state[i].name), elements(snapshot.state, state, i));
+  }
+  if (!want_slots) return info;
+  for (const Snapshot::Slot& slot : snapshot.slots) {
+    read_parameters(file, graph, parameters, slot.values, slot.name);
+  }
+  return info;
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& dir) {
+  const Folder folder = read_folder(dir);
+  if (folder.checkpoints.empty()) return std::nullopt;
+  return folder.checkpoints.front().second;
+}
+
+void prune_checkpoints(const fs::path& dir, int keep) {
+  check(keep >= 1, "the newest checkpoint is kept");
+  Folder folder = read_folder(dir);
+  for (std::size_t i = static_cast<std::size_t>(keep); i < folder.checkpoints.size(); ++i) {
+    folder.temporaries.push_back(folder.checkpoints[i].second);
+  }
+  for (const fs::path& path : folder.temporaries) {
+    std::error_code error;
+    fs::remove(path, error);  // gone already is as good
+    if (error) throw FileError("remove old checkpoint " + path.string() + ": " + error.message());
+  }
+}
+
+}  // namespace syncopate

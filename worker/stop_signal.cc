@@ -1,0 +1,53 @@
+#include "worker/stop_signal.h"
+
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+struct NamedSignal {
+  int number;
+  std::string_view name;
+};
+constexpr std::array kStopSignals = {NamedSignal{SIGINT, "SIGINT"}, NamedSignal{SIGTERM, "SIGTERM"},
+                                     NamedSignal{SIGUSR1, "SIGUSR1"}};
+
+bool is_ignored(int number) {
+  struct sigaction current {};
+  return sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  sigset_t stops;
+  sigemptyset(&stops);
+  for (const NamedSignal& signal : kStopSignals) {
+    // A blocked signal is queued even where it is ignored: `script &` ignores SIGINT for its jobs.
+    if (!is_ignored(signal.number)) sigaddset(&stops, signal.number);
+  }
+  descriptor_.reset(signalfd(-1, &stops, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!descriptor_) throw FileError(describe_errno("create", "a signalfd", errno));
+  const int refused = pthread_sigmask(SIG_BLOCK, &stops, &previous_mask_);
+  if (refused != 0)
+    throw FileError(describe_errno("block", "SIGINT, SIGTERM and SIGUSR1", refused));
+}
+
+StopSignal::~StopSignal() { pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
+
+std::optional<std::string_view> StopSignal::poll() {
+  signalfd_siginfo arrived{};
+  if (read(descriptor_.get(), &arrived, sizeof arrived) != sizeof arrived) return std::nullopt;
+  for (const NamedSignal& signal : kStopSignals) {
+    if (static_cast<std::uint32_t>(signal.number) == arrived.ssi_signo) return signal.name;
+  }
+  return "a signal";
+}
+
+}  // namespace syncopate

@@ -1,0 +1,33 @@
+// Asks politely: SIGINT, SIGTERM and SIGUSR1 become something the train loop looks at between
+// steps, so that a checkpoint is written before the process ends. What to do about it is the loop's
+// affair.
+#pragma once
+
+#include <csignal>
+#include <optional>
+#include <string_view>
+
+#include "models/base/file_descriptor.h"
+
+namespace syncopate {
+
+// One thread only. Source: signalfd(2).
+class StopSignal {
+ public:
+  // Blocks the signals for this thread and for the threads it starts from now on: make it before
+  // any other thread exists. A signal that the parent process had us ignore stays ignored. Throws
+  // FileError.
+  StopSignal();
+  StopSignal(const StopSignal&) = delete;
+  StopSignal& operator=(const StopSignal&) = delete;
+  ~StopSignal();  // as before
+
+  // The name of a signal that arrived since the last call, if one did. Never waits.
+  std::optional<std::string_view> poll();
+
+ private:
+  sigset_t previous_mask_{};
+  FileDescriptor descriptor_;
+};
+
+}  // namespace syncopate

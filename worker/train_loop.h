@@ -1,0 +1,69 @@
+// A training run: steps until the epochs are done, and between them metrics, evaluations,
+// checkpoints and a look at whether somebody asked us to stop. Called by `syncopate train`, which
+// made everything it works with; one step is in train_step.h.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "models/graph/graph.h"
+#include "models/optim/schedule.h"
+#include "strategies/strategy.h"
+#include "worker/checkpoint.h"
+#include "worker/evaluate.h"
+#include "worker/input/batch_source.h"
+#include "worker/metrics.h"
+#include "worker/progress.h"
+
+namespace syncopate {
+
+struct TrainLoopOptions {
+  std::int64_t total_epochs = 3;
+  std::optional<std::int64_t> total_steps;  // given: decides instead of total_epochs
+  std::int64_t eval_every_epochs = 1;       // 0: at the end only
+  std::int64_t log_every_steps = 50;
+  std::filesystem::path checkpoint_dir;     // empty: no checkpoints
+  std::int64_t checkpoint_every_steps = 0;  // 0: at the end of each epoch
+  int keep_checkpoints = 3;
+};
+
+// What the loop works with. Everything outlives it; `input` stands at the start's position.
+struct TrainingRun {
+  const Graph& graph;
+  Strategy& strategy;
+  BatchSource& input;
+  std::int64_t dataset_size;
+  std::int64_t global_batch;
+  const Schedule& schedule;
+  std::string optimizer;  // its name, for checkpoints
+  Evaluator& evaluator;
+  MetricsWriter& metrics;
+  ProgressDisplay& display;
+  StopPoll stop;
+};
+
+struct TrainOutcome {
+  Progress progress;                                // where it ended
+  std::optional<std::string> stopped_by;            // a signal's name
+  std::optional<std::filesystem::path> checkpoint;  // of exactly this progress
+  std::optional<Evaluation> test;                   // of the final weights; none when stopped
+  double seconds = 0.0;  // in steps; evaluation, checkpoints and earlier processes excluded
+  double samples_per_second = 0.0;
+  double train_loss =
+      0.0;  // mean over the last epoch, or what this process trained of it; NaN if nothing
+  double input_wait_fraction = 0.0;
+  std::string weights_hash;  // FNV-1a of all values, hexadecimal
+};
+
+// How many passes over the data a position stands for: the clock of the schedule.
+double epochs_at(DataPosition position, std::int64_t dataset_size, std::int64_t global_batch);
+
+// Trains from `start` to the end, or until `run.stop` speaks. A run that is already complete only
+// evaluates. Throws DivergenceError when loss, weights or slots are no longer finite, naming the
+// step; checkpoints of before stay as they are. Throws FileError when a checkpoint cannot be
+// written.
+TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start);
+
+}  // namespace syncopate
