@@ -1,6 +1,6 @@
-// One replica; its variables live on its device. Nothing travels: pull and push have nothing to do, and
-// commit is the optimizer over the whole arena. Every other strategy with one replica must equal this one
-// bit for bit.
+// One replica; its variables live on its device. Nothing travels: pull and push have nothing to do,
+// and commit is the optimizer over the whole arena. Every other strategy with one replica must
+// equal this one bit for bit.
 #include <algorithm>
 #include <utility>
 
@@ -51,13 +51,14 @@ class OneDevice final : public Strategy {
     Replica& replica = replicas_.emplace_back();
     const ArenaLayout layout = graph.parameter_layout();
     replica.backend = make_cpu_backend(options.lanes);
-    replica.arena = std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
+    replica.arena =
+        std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
     replica.state = std::make_unique<StateBlock>(graph.state_layout());
     fill_initial_values(graph, options.seed, *replica.arena);
     fill_initial_state(graph, *replica.state);
-    replica.model = replica.backend->compile(graph, *replica.arena, *replica.state,
-                                             {.mode = Mode::kTrain,
-                                              .batch_size = options.batch_size_per_replica});
+    replica.model = replica.backend->compile(
+        graph, *replica.arena, *replica.state,
+        {.mode = Mode::kTrain, .batch_size = options.batch_size_per_replica});
     auto variables = std::make_unique<DeviceVariables>(*replica.backend, *replica.arena,
                                                        make_optimizer(options.optimizer));
     variables_ = variables.get();
@@ -73,7 +74,8 @@ class OneDevice final : public Strategy {
     const Replica& replica = replicas_.front();
     Snapshot saved{replica.arena->values(), {}, replica.state->values};
     for (std::size_t i = 0; i < variables_->slots().size(); ++i) {
-      saved.slots.push_back({std::string(variables_->optimizer().slot_names()[i]), variables_->slots()[i]});
+      saved.slots.push_back(
+          {std::string(variables_->optimizer().slot_names()[i]), variables_->slots()[i]});
     }
     return saved;
   }
@@ -83,8 +85,8 @@ class OneDevice final : public Strategy {
     copy_block(saved.values, replica.arena->values(), "values");
     copy_block(saved.state, replica.state->values, "state");
     if (saved.slots.size() != variables_->slots().size()) {
-      throw ShapeError("restore: " + std::to_string(saved.slots.size()) + " optimizer slots, expected " +
-                       std::to_string(variables_->slots().size()));
+      throw ShapeError("restore: " + std::to_string(saved.slots.size()) +
+                       " optimizer slots, expected " + std::to_string(variables_->slots().size()));
     }
     for (std::size_t i = 0; i < saved.slots.size(); ++i) {
       copy_block(saved.slots[i].values, variables_->slots()[i], saved.slots[i].name);

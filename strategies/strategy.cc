@@ -21,8 +21,8 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Gr
     if (row.name == options.name) return row.make(options, graph);
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw UsageError("--strategy " + options.name + ": no such strategy in this build; choose one of " +
-                   known);
+  throw UsageError("--strategy " + options.name +
+                   ": no such strategy in this build; choose one of " + known);
 }
 
 }  // namespace syncopate

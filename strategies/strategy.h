@@ -13,7 +13,8 @@
 
 namespace syncopate {
 
-// One copy of the network on one device. Arena and state stay where they are for the replica's life.
+// One copy of the network on one device. Arena and state stay where they are for the replica's
+// life.
 struct Replica {
   int index = 0;
   std::unique_ptr<Backend> backend;
@@ -29,8 +30,8 @@ struct InputShard {
   int count = 1;
 };
 
-// What a checkpoint holds of the variables: values and optimizer slots, on the host, in memory order.
-// Windows on live memory: copy or write them out before the next step.
+// What a checkpoint holds of the variables: values and optimizer slots, on the host, in memory
+// order. Windows on live memory: copy or write them out before the next step.
 struct Snapshot {
   struct Slot {
     std::string name;  // "exp_avg"
@@ -44,14 +45,15 @@ struct Snapshot {
 class Strategy {
  public:
   virtual ~Strategy() = default;
-  virtual std::span<Replica> replicas() noexcept = 0;      // the ones in this process
-  virtual int replicas_in_sync() const noexcept = 0;       // gradients summed into one update
+  virtual std::span<Replica> replicas() noexcept = 0;  // the ones in this process
+  virtual int replicas_in_sync() const noexcept = 0;   // gradients summed into one update
   virtual InputShard input_shard() const noexcept = 0;
-  virtual bool is_chief() const noexcept = 0;              // writes checkpoints and metrics
+  virtual bool is_chief() const noexcept = 0;  // writes checkpoints and metrics
   virtual Snapshot snapshot() = 0;
   // Shapes as snapshot() gives them. Throws ShapeError.
   virtual void restore(const Snapshot& saved) = 0;
-  virtual void abort(std::string_view reason) noexcept = 0;  // wakes every replica and peer that waits for us
+  virtual void abort(
+      std::string_view reason) noexcept = 0;  // wakes every replica and peer that waits for us
 };
 
 struct StrategyOptions {

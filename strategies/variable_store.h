@@ -1,5 +1,5 @@
-// The three verbs in which strategies differ: pull, push, commit. One store per replica, used by its thread
-// only.
+// The three verbs in which strategies differ: pull, push, commit. One store per replica, used by
+// its thread only.
 #pragma once
 
 #include "models/backend/model.h"
@@ -14,7 +14,8 @@ class VariableStore {
   virtual void pull() = 0;
   // Returns when the bucket's values may be read.
   virtual void wait_values(BucketId bucket) = 0;
-  // The bucket's gradient is complete once `ready` has passed; may start to travel, must not block for long.
+  // The bucket's gradient is complete once `ready` has passed; may start to travel, must not block
+  // for long.
   virtual void push(BucketId bucket, const Event& ready) = 0;
   // Every push of this step is summed and applied, as the strategy promises.
   virtual void commit(const UpdateStep& step) = 0;

@@ -1,0 +1,108 @@
+#include "deploy/flags.h"
+
+#include <sched.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+
+#include "models/base/errors.h"
+#include "models/zoo/zoo.h"
+#include "worker/input/dataset.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostThreads = 1024;
+constexpr int kMostDefaultLanes = 8;
+
+}  // namespace
+
+void add_data_flags(CLI::App& app, std::string& model, std::string& data,
+                    std::filesystem::path& cache_dir, std::uint64_t& seed) {
+  // Given twice, the last one counts, so that scripts can put their user's flags behind their own.
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  std::string kinds;
+  for (const DatasetRow& row : datasets()) {
+    kinds += (kinds.empty() ? "" : " | ") + std::string(row.pattern);
+  }
+  const std::string group = "What";
+  app.add_option("--model", model, help_of("network", names_of(networks())))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--data", data, "samples: " + kinds)->capture_default_str()->group(group);
+  app.add_option("--cache-dir", cache_dir, "where rendered samples are kept between runs")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--seed", seed,
+                 "first values, order, augmentation and synthetic data follow from it")
+      ->capture_default_str()
+      ->group(group)
+      ->check([](const std::string& text) {
+        // Without this a minus sign wraps around to a huge number.
+        return text.rfind('-', 0) == 0 ? "expected a whole number, at least 0" : std::string();
+      });
+}
+
+std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments) {
+  app.allow_extras();  // so that we can name the flag that was meant
+  app.allow_config_extras(CLI::config_extras_mode::error);
+  try {
+    app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
+  } catch (const CLI::CallForHelp&) {
+    return app.help();
+  } catch (const CLI::ParseError& error) {
+    std::string line = error.what();
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    throw UsageError(line + " (" + app.get_name() + " --help lists the flags)");
+  }
+  const std::vector<std::string> unknown = app.remaining();
+  if (unknown.empty()) return std::nullopt;
+  const std::string typed = unknown.front().substr(0, unknown.front().find('='));
+  std::vector<std::string> flags;
+  for (const CLI::Option* option : app.get_options()) {
+    for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
+  }
+  const std::vector<std::string_view> names(flags.begin(), flags.end());
+  throw UsageError((typed.rfind('-', 0) == 0 ? "unknown flag " : "unexpected argument ") + typed +
+                   suggest(typed, names));
+}
+
+void require_at_least(std::string_view flag, std::int64_t value, std::int64_t least) {
+  if (value >= least) return;
+  throw UsageError(std::string(flag) + " " + std::to_string(value) +
+                   ": expected a whole number, at least " + std::to_string(least));
+}
+
+void require_threads(std::string_view flag, int value) {
+  if (value >= 1 && value <= kMostThreads) return;
+  throw UsageError(std::string(flag) + " " + std::to_string(value) +
+                   ": expected a whole number from 1 to " + std::to_string(kMostThreads));
+}
+
+void require_name(std::string_view flag, const std::string& value,
+                  const std::vector<std::string_view>& names) {
+  if (std::find(names.begin(), names.end(), value) != names.end()) return;
+  throw UsageError(std::string(flag) + " " + value + ": no such name" + suggest(value, names));
+}
+
+void require_used(const CLI::App& app, std::string_view flag, bool used, std::string_view advice) {
+  if (used || app.count(std::string(flag)) == 0) return;
+  throw UsageError(std::string(flag) + " has no effect here: " + std::string(advice));
+}
+
+int default_lanes() {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
+  return std::clamp(CPU_COUNT(&set), 1, kMostDefaultLanes);
+}
+
+std::string help_of(std::string_view what, const std::vector<std::string_view>& names) {
+  std::string text = std::string(what) + ":";
+  for (const std::string_view name : names) {
+    text += (text.back() == ':' ? " " : ", ") + std::string(name);
+  }
+  return text;
+}
+
+}  // namespace syncopate

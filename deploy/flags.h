@@ -1,0 +1,51 @@
+// What the commands' flag lists have in common: parsing with one clear line for what is unknown,
+// and checks that name the flag, the value and what was expected. CLI11 stays in the .cc files.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "deploy/nearest_name.h"
+
+namespace CLI {
+class App;
+}
+
+namespace syncopate {
+
+// --model, --data, --cache-dir, --seed.
+void add_data_flags(CLI::App& app, std::string& model, std::string& data,
+                    std::filesystem::path& cache_dir, std::uint64_t& seed);
+
+// Fills what the flags were bound to; returns the text of --help when that was asked for. Throws
+// UsageError.
+std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments);
+
+// Each throws UsageError unless the value is good.
+void require_at_least(std::string_view flag, std::int64_t value, std::int64_t least);
+void require_threads(std::string_view flag, int value);
+void require_name(std::string_view flag, const std::string& value,
+                  const std::vector<std::string_view>& names);
+// A flag that the chosen name ignores is a misunderstanding.
+void require_used(const CLI::App& app, std::string_view flag, bool used, std::string_view advice);
+
+// Lanes when nobody says: the CPUs this process may use, but not more than a usual batch feeds.
+int default_lanes();
+
+// The names of a table's rows.
+template <typename Row>
+std::vector<std::string_view> names_of(std::span<const Row> rows) {
+  std::vector<std::string_view> names;
+  for (const Row& row : rows) names.push_back(row.name);
+  return names;
+}
+
+// "network: mlp, resnet20"
+std::string help_of(std::string_view what, const std::vector<std::string_view>& names);
+
+}  // namespace syncopate

@@ -1,0 +1,82 @@
+// `syncopate info`: what is built in, from the tables themselves, and what was found at run time.
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <thread>
+
+#include "deploy/commands.h"
+#include "deploy/library_versions.h"
+#include "deploy/version.h"
+#include "models/base/isa.h"
+#include "models/zoo/zoo.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Row>
+Json rows_as_json(std::span<const Row> rows) {
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back({{"name", row.name}, {"help", row.help}});
+  return list;
+}
+
+void print_rows(std::string_view title, const Json& rows, std::ostream& out) {
+  out << title << '\n';
+  for (const Json& row : rows) {
+    std::string name = row.at("name");
+    name.resize(std::max<std::size_t>(name.size() + 1, 18), ' ');
+    out << "  " << name << row.at("help").get<std::string>() << '\n';
+  }
+}
+
+Json facts() {
+  Json datasets_list = Json::array();
+  for (const DatasetRow& row : datasets()) {
+    datasets_list.push_back({{"name", row.pattern}, {"help", row.help}});
+  }
+  Json libraries = Json::array();
+  for (const LibraryVersion& library : library_versions()) {
+    libraries.push_back(
+        {{"name", library.name}, {"built", library.built}, {"loaded", library.loaded}});
+  }
+  return {{"version", program_version()},
+          {"compiler", compiler_version()},
+          {"isa", name(detect_isa())},
+          {"cpus", std::thread::hardware_concurrency()},
+          {"devices", Json::array({"cpu"})},
+          {"strategies", rows_as_json(strategies())},
+          {"networks", rows_as_json(networks())},
+          {"datasets", datasets_list},
+          {"optimizers", rows_as_json(optimizers())},
+          {"libraries", libraries}};
+}
+
+}  // namespace
+
+int run_info(const InfoOptions& options, std::ostream& out) {
+  const Json json = facts();
+  if (options.json) {
+    out << json.dump(2) << std::endl;
+    return 0;
+  }
+  out << "syncopate " << program_version() << ", built with " << compiler_version() << '\n'
+      << "instruction set   " << name(detect_isa()) << ", " << json.at("cpus") << " CPUs\n"
+      << "devices           cpu (no CUDA module in this build)\n";
+  print_rows("strategies", json.at("strategies"), out);
+  print_rows("networks", json.at("networks"), out);
+  print_rows("datasets", json.at("datasets"), out);
+  print_rows("optimizers", json.at("optimizers"), out);
+  out << "libraries\n";
+  for (const LibraryVersion& library : library_versions()) {
+    std::string padded = library.name;
+    padded.resize(18, ' ');
+    out << "  " << padded << library.loaded
+        << (library.loaded == library.built ? "" : " (built against " + library.built + ")")
+        << '\n';
+  }
+  out << std::flush;
+  return 0;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,13 @@
+// The libraries this program computes and reads with, as built and as loaded: for `syncopate info`
+// and for reports of a difference between two machines.
+#pragma once
+
+#include <vector>
+
+#include "models/backend/cpu/versions.h"
+
+namespace syncopate {
+
+std::vector<LibraryVersion> library_versions();
+
+}  // namespace syncopate

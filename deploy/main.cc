@@ -1,0 +1,55 @@
+// The program `syncopate`: reads arguments and environment, runs a command, and is the only place
+// where the process ends. Every failure is one line on stderr and an exit code: 2 where the user
+// must act, else 1.
+#include <algorithm>
+#include <iostream>
+#include <string>
+#include <vector>
+
+#include "deploy/commands.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitUsage = 2;
+
+struct RunCommand {
+  int operator()(const TrainOptions& options) const { return run_train(options, std::cout); }
+  int operator()(const EvaluateOptions& options) const { return run_evaluate(options, std::cout); }
+  int operator()(const InfoOptions& options) const { return run_info(options, std::cout); }
+  int operator()(const TextOptions& options) const {
+    std::cout << options.text << std::flush;
+    return 0;
+  }
+};
+
+int complain(std::string message, int exit_code) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  std::cerr << "syncopate: " + message + "\n" << std::flush;
+  return exit_code;
+}
+
+int run(const std::vector<std::string>& arguments) {
+  try {
+    const CommandOptions command = parse_command_line(arguments, Environment::of_process());
+    const int exit_code = std::visit(RunCommand{}, command);
+    return std::cout ? exit_code : complain("cannot write to standard output", kExitFailed);
+  } catch (const UsageError& error) {
+    return complain(error.what(), kExitUsage);
+  } catch (const UnavailableError& error) {
+    return complain(error.what(), kExitUsage);
+  } catch (const std::bad_alloc&) {
+    return complain("out of memory; try a smaller batch or network", kExitFailed);
+  } catch (const std::exception& error) {
+    return complain(error.what(), kExitFailed);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
+
+int main(int argc, char** argv) {
+  return syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+}

@@ -1,0 +1,85 @@
+#include "deploy/options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "deploy/flags.h"
+#include "deploy/train_options.h"
+#include "deploy/version.h"
+#include "models/base/errors.h"
+#include "models/zoo/zoo.h"
+
+namespace syncopate {
+namespace {
+
+CommandOptions parse_evaluate(std::span<const std::string> arguments,
+                              const Environment& environment) {
+  EvaluateOptions options;
+  options.lanes = default_lanes();
+  options.cache_dir = default_cache_dir(environment);
+  CLI::App app("Measures a checkpoint on a test split: every sample exactly once.",
+               "syncopate evaluate");
+  app.add_option("--checkpoint", options.checkpoint, "file that train wrote")
+      ->required()
+      ->group("What");
+  add_data_flags(app, options.model, options.data, options.cache_dir, options.seed);
+  app.add_option("--threads", options.lanes, "compute lanes")
+      ->capture_default_str()
+      ->group("Where");
+  app.add_option("--input-threads", options.input_threads, "threads that read")
+      ->capture_default_str()
+      ->group("Where");
+  app.add_flag("--json", options.json, "one JSON object instead of text");
+  if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
+  require_name("--model", options.model, names_of(networks()));
+  require_threads("--threads", options.lanes);
+  require_threads("--input-threads", options.input_threads);
+  return options;
+}
+
+CommandOptions parse_info(std::span<const std::string> arguments) {
+  InfoOptions options;
+  CLI::App app("Says what is built in, and which libraries were found.", "syncopate info");
+  app.add_flag("--json", options.json, "one JSON object instead of text");
+  if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
+  return options;
+}
+
+}  // namespace
+
+std::filesystem::path default_cache_dir(const Environment& environment) {
+  const auto named = [&](const char* variable) { return environment.get(variable).value_or(""); };
+  if (const std::string dir = named("SYNCOPATE_CACHE_DIR"); !dir.empty()) return dir;
+  if (const std::string dir = named("XDG_CACHE_HOME"); !dir.empty()) {
+    return std::filesystem::path(dir) / "syncopate";
+  }
+  if (const std::string dir = named("HOME"); !dir.empty()) {
+    return std::filesystem::path(dir) / ".cache" / "syncopate";
+  }
+  return std::filesystem::temp_directory_path() / "syncopate-cache";
+}
+
+CommandOptions parse_command_line(std::span<const std::string> arguments,
+                                  const Environment& environment) {
+  const std::string usage =
+      "syncopate trains a network from the same first bits on the same samples under any "
+      "strategy.\n\n"
+      "  syncopate train [FLAGS]                    trains; alone: mnist-cnn on digits\n"
+      "  syncopate evaluate --checkpoint F [FLAGS]  measures a checkpoint on the test split\n"
+      "  syncopate info [--json]                    says what is built in\n\n"
+      "`syncopate COMMAND --help` lists a command's flags.\n";
+  if (arguments.empty())
+    throw UsageError("which command? Choose one of train, evaluate, info, --help");
+  const std::string& command = arguments.front();
+  const auto rest = arguments.subspan(1);
+  if (command == "train") return parse_train_options(rest, environment);
+  if (command == "evaluate") return parse_evaluate(rest, environment);
+  if (command == "info") return parse_info(rest);
+  if (command == "--help" || command == "-h" || command == "help") return TextOptions{usage};
+  if (command == "--version") {
+    return TextOptions{"syncopate " + std::string(program_version()) + "\n"};
+  }
+  throw UsageError("unknown command " + command +
+                   suggest(command, {"train", "evaluate", "info", "--help", "--version"}));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,132 @@
+#!/bin/bash
+# From an empty Debian 12 machine to a trained model: installs what is missing, builds, trains.
+# With `test`: the same set-up, then the tests. Safe to run again: what is done is not done twice.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+usage: deploy/quickstart.sh [WORD]
+
+  (none)      install missing packages, build, and train mnist-cnn on the embedded digits
+  test        install missing packages, build, and run the tests
+  packages    install missing packages, no more
+  --help      this text
+
+Packages are listed in deploy/dependencies.txt. As root they are installed directly, else with sudo.
+The program is built into build/release; runs are kept in build/quickstart.
+TEXT
+}
+
+say() { printf '%s\n' "quickstart: $*"; }
+fail() {
+  printf '%s\n' "quickstart: $*" >&2
+  exit 1
+}
+
+# Lines "package minimum" that are needed today.
+needed_packages() { awk '$1 == "build" { print $2, $3 }' deploy/dependencies.txt; }
+
+# Those of them that are absent or older than needed, one per line.
+missing_packages() {
+  local package minimum version
+  while read -r package minimum; do
+    version=$(dpkg-query --show --showformat='${db:Status-Status} ${Version}\n' "$package" 2>/dev/null |
+      awk '$1 == "installed" { print $2; exit }') || version=""
+    version=${version#*:}  # the epoch is Debian's own count and not in our list
+    if [[ -z $version ]]; then
+      echo "$package"
+    elif [[ $minimum != any ]] && ! dpkg --compare-versions "$version" ge "$minimum"; then
+      echo "$package"
+    fi
+  done < <(needed_packages)
+}
+
+install_packages() {
+  if ! command -v apt-get >/dev/null || ! command -v dpkg-query >/dev/null; then
+    local tool
+    for tool in c++ cmake ninja pkg-config; do
+      command -v "$tool" >/dev/null ||
+        fail "$tool is missing and this is not a Debian system; install what these Debian packages" \
+          "contain: $(needed_packages | awk '{ printf "%s%s", sep, $1; sep = " " }')"
+    done
+    say "not a Debian system: going on with the tools and libraries that are here"
+    return
+  fi
+  local -a missing as_root=()
+  mapfile -t missing < <(missing_packages)
+  if ((${#missing[@]} == 0)); then
+    say "all packages are installed"
+    return
+  fi
+  local -a install=(apt-get install --yes --no-install-recommends "${missing[@]}")
+  if (($(id -u) != 0)); then
+    command -v sudo >/dev/null ||
+      fail "packages are missing and there is neither root nor sudo; as root, run:" \
+        "apt-get update && ${install[*]}"
+    as_root=(sudo)
+  fi
+  say "about to install ${#missing[@]} packages: ${missing[*]}"
+  say "with: ${as_root[*]:+${as_root[*]} }apt-get update && ${as_root[*]:+${as_root[*]} }${install[*]}"
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get update --quiet
+  "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive "${install[@]}"
+}
+
+# Arguments: what to build; everything when there are none.
+build() {
+  local jobs
+  jobs=$(deploy/build_jobs.sh)
+  say "building into build/release with $jobs jobs"
+  cmake --preset release
+  cmake --build --preset release --parallel "$jobs" ${1:+--target "$@"}
+}
+
+run_tests() {
+  say "running the tests"
+  ctest --preset release --parallel "$(nproc)"
+}
+
+train() {
+  # Two lanes at most: the lanes fix the order of additions, so the numbers are the README's on any machine
+  # with two cores or more.
+  local lanes results
+  lanes=$(nproc)
+  ((lanes > 2)) && lanes=2
+  results=build/quickstart/$(date +%Y%m%d-%H%M%S)
+  mkdir -p "$results"
+  local -a command=(build/release/deploy/syncopate train
+    --strategy one-device --model mnist-cnn --data digits
+    --optimizer adam --learning-rate 0.001 --batch-size-per-replica 64 --epochs 3
+    --threads "$lanes" --input-threads 1
+    --metrics "$results/metrics.jsonl" --checkpoint-dir "$results/checkpoints")
+  say "${command[*]}"
+  "${command[@]}"
+  say "metrics and checkpoints are in $results"
+}
+
+main() {
+  local word=${1:-train}
+  if (($# > 1)); then
+    printf '%s\n' "quickstart: one word at most, got $#; see deploy/quickstart.sh --help" >&2
+    exit 2
+  fi
+  case $word in
+    train | test | packages) ;;
+    --help | -h) usage && exit 0 ;;
+    *)
+      printf '%s\n' "quickstart: unknown word '$word'; expected test, packages, --help or nothing" >&2
+      exit 2
+      ;;
+  esac
+  cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  install_packages
+  [[ $word == packages ]] && exit 0
+  if [[ $word == test ]]; then
+    build
+    run_tests
+  else
+    build syncopate
+    train
+  fi
+}
+
+main "$@"

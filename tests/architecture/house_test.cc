@@ -1,0 +1,85 @@
+// The tree as it stands, held against the rules.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+
+#include "tests/architecture/include_rules.h"
+
+namespace syncopate::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+
+fs::path root() { return SYNCOPATE_SOURCE_DIR; }
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// Paths from the root of every .h and .cc file on the floors.
+std::vector<std::string> source_files() {
+  std::vector<std::string> paths;
+  for (const char* floor : {"models", "ps", "strategies", "worker", "deploy", "bench", "tests"}) {
+    for (const fs::directory_entry& entry : fs::recursive_directory_iterator(root() / floor)) {
+      const fs::path extension = entry.path().extension();
+      if (extension == ".h" || extension == ".cc" || extension == ".cu") {
+        paths.push_back(entry.path().lexically_relative(root()).generic_string());
+      }
+    }
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+// Top-level names that .gitignore excludes: "/build/" gives "build".
+std::vector<std::string> ignored_entries() {
+  std::vector<std::string> names;
+  std::ifstream in(root() / ".gitignore");
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with('/')) continue;
+    line.erase(0, 1);
+    if (line.ends_with('/')) line.pop_back();
+    names.push_back(line);
+  }
+  return names;
+}
+
+std::string lines(const Violations& violations) {
+  std::string text;
+  for (const std::string& violation : violations) text += violation + "\n";
+  return text;
+}
+
+TEST(TheHouse, HasSourcesOnItsFloors) { EXPECT_GT(source_files().size(), 30U); }
+
+TEST(TheHouse, KeepsItsSourceRules) {
+  Violations all;
+  for (const std::string& path : source_files()) {
+    const Violations found = check_source(path, read(root() / path));
+    all.insert(all.end(), found.begin(), found.end());
+  }
+  EXPECT_TRUE(all.empty()) << lines(all);
+}
+
+TEST(TheHouse, KeepsItsRootTidy) {
+  std::vector<std::string> entries;
+  for (const fs::directory_entry& entry : fs::directory_iterator(root())) {
+    entries.push_back(entry.path().filename().string());
+  }
+  const Violations found = check_root(entries, ignored_entries());
+  EXPECT_TRUE(found.empty()) << lines(found);
+}
+
+TEST(TheHouse, HasAGuideInEveryRoom) {
+  for (const char* floor :
+       {".", "models", "ps", "strategies", "worker", "deploy", "bench", "tests"}) {
+    EXPECT_TRUE(fs::exists(root() / floor / "README.md")) << floor;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::architecture

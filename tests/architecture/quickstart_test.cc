@@ -1,0 +1,151 @@
+// deploy/quickstart.sh before it builds: what it would install, and how. The package tools are
+// stand-ins that write down what they were asked, so nothing is installed and no network is needed.
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+namespace syncopate::architecture {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int exit_code = -1;
+  std::string output;    // stdout and stderr
+  std::string commands;  // what the stand-ins were asked, one line each
+};
+
+std::string read(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+// A PATH with the few tools that the script needs, and stand-ins for the rest.
+class Quickstart : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (fs::temp_directory_path() / "syncopate-quickstart-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+    fs::create_directory(folder_ / "bin");
+    for (const char* tool : {"bash", "awk", "dirname", "cat"}) {
+      fs::create_symlink(fs::path("/usr/bin") / tool, folder_ / "bin" / tool);
+    }
+    stand_in("id", "echo 0");
+    stand_in("env", "echo \"$*\" >> \"$STAND_IN_LOG\"");
+    stand_in("apt-get", "true");
+    stand_in("dpkg", "exit 0");
+    stand_in("dpkg-query", "exit 1");  // nothing is installed
+  }
+  void TearDown() override { fs::remove_all(folder_); }
+
+  void stand_in(const std::string& tool, const std::string& script) const {
+    const fs::path path = folder_ / "bin" / tool;
+    std::ofstream(path) << "#!/bin/bash\n" << script << "\n";
+    fs::permissions(path, fs::perms::owner_all);
+  }
+
+  Outcome run(const std::string& word) const {
+    const std::string command = "PATH='" + (folder_ / "bin").string() + "' STAND_IN_LOG='" +
+                                (folder_ / "log").string() +
+                                "' /bin/bash '" SYNCOPATE_SOURCE_DIR "/deploy/quickstart.sh' " +
+                                word + " > '" + (folder_ / "output").string() + "' 2>&1";
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, read(folder_ / "output"),
+            read(folder_ / "log")};
+  }
+
+  fs::path folder_;
+};
+
+TEST_F(Quickstart, RefusesAnUnknownWordWithOneLine) {
+  const Outcome outcome = run("tset");
+  EXPECT_EQ(outcome.exit_code, 2);
+  EXPECT_EQ(outcome.output,
+            "quickstart: unknown word 'tset'; expected test, packages, --help or nothing\n");
+  EXPECT_EQ(outcome.commands, "");
+}
+
+TEST_F(Quickstart, SaysWhatItWillInstallAndInstallsIt) {
+  const Outcome outcome = run("packages");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("about to install"), std::string::npos);
+  EXPECT_NE(outcome.output.find("libdnnl-dev"), std::string::npos);
+  EXPECT_EQ(outcome.commands.find("DEBIAN_FRONTEND=noninteractive apt-get update"), 0U)
+      << outcome.commands;
+  EXPECT_NE(outcome.commands.find("apt-get install --yes --no-install-recommends g++ cmake"),
+            std::string::npos)
+      << outcome.commands;
+}
+
+TEST_F(Quickstart, HasNothingToDoTheSecondTime) {
+  stand_in("dpkg-query", "echo installed 99");
+  const Outcome outcome = run("packages");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.output, "quickstart: all packages are installed\n");
+  EXPECT_EQ(outcome.commands, "");
+}
+
+TEST_F(Quickstart, InstallsAgainWhatIsTooOld) {
+  stand_in("dpkg-query", "echo installed 1:0.9-1");
+  stand_in("dpkg", "exit 1");
+  EXPECT_NE(run("packages").commands.find("apt-get install"), std::string::npos);
+}
+
+TEST_F(Quickstart, AsksSudoWhenItIsNotRoot) {
+  stand_in("id", "echo 1000");
+  stand_in("sudo", "echo \"sudo $*\" >> \"$STAND_IN_LOG\"");
+  const Outcome outcome = run("packages");
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.commands.find("sudo env DEBIAN_FRONTEND=noninteractive apt-get install"),
+            std::string::npos)
+      << outcome.commands;
+}
+
+TEST_F(Quickstart, PrintsTheCommandWhenNobodyMayInstall) {
+  stand_in("id", "echo 1000");
+  const Outcome outcome = run("packages");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.output.find("as root, run: apt-get update && apt-get install"),
+            std::string::npos)
+      << outcome.output;
+  EXPECT_EQ(outcome.commands, "");
+}
+
+TEST_F(Quickstart, NamesThePackagesWhereThereIsNoApt) {
+  fs::remove(folder_ / "bin" / "apt-get");
+  const Outcome outcome = run("packages");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_NE(outcome.output.find("c++ is missing and this is not a Debian system"),
+            std::string::npos);
+  EXPECT_NE(outcome.output.find("libdnnl-dev"), std::string::npos);
+}
+
+TEST(Dependencies, SayWhenWhichHowOldForWhomAndWhy) {
+  std::ifstream in(SYNCOPATE_SOURCE_DIR "/deploy/dependencies.txt");
+  const std::vector<std::string> kinds = {"build", "later", "dev", "peer"};
+  int packages = 0;
+  for (std::string line; std::getline(in, line);) {
+    if (line.empty() || line.starts_with('#')) continue;
+    std::istringstream words(line);
+    const std::vector<std::string> fields{std::istream_iterator<std::string>(words), {}};
+    ASSERT_GE(fields.size(), 5U) << line;
+    EXPECT_EQ(std::count(kinds.begin(), kinds.end(), fields[0]), 1) << line;
+    EXPECT_TRUE(fields[2] == "any" ||
+                fields[2].find_first_not_of("0123456789.") == std::string::npos)
+        << line;
+    ++packages;
+  }
+  EXPECT_GT(packages, 15);
+}
+
+}  // namespace
+}  // namespace syncopate::architecture

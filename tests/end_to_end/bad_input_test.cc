@@ -1,0 +1,186 @@
+// Every mistake ends with its exit code, one clear line, and nothing half-written.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+// The last line is the complaint; notes may stand before it.
+std::string last_line(const std::string& text) {
+  if (text.empty()) return "";
+  const std::size_t end = text.size() - 1;  // its newline
+  const std::size_t newline = text.rfind('\n', end - 1);
+  return text.substr(newline == std::string::npos ? 0 : newline + 1);
+}
+
+void expect_refusal(const Arguments& arguments, int exit_code, const std::string& says) {
+  const ProgramResult result = run_syncopate(arguments);
+  EXPECT_EQ(result.exit_code, exit_code) << result.err;
+  EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  EXPECT_EQ(result.err.rfind("syncopate: ", 0), 0U) << result.err;
+  EXPECT_NE(result.err.find(says), std::string::npos)
+      << "'" << says << "' is not in: " << result.err;
+  EXPECT_EQ(result.out, "");
+}
+
+Arguments train(Arguments flags) {
+  flags.insert(flags.begin(), {"train", "--no-progress"});
+  return flags;
+}
+
+Arguments small(Arguments flags) {
+  flags.insert(flags.begin(), {"--model", "mlp", "--data", "synthetic:1x8x8:4", "--threads", "1"});
+  return train(flags);
+}
+
+std::string big_endian(std::uint32_t value) {
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16),
+          static_cast<char>(value >> 8), static_cast<char>(value)};
+}
+
+// A folder in MNIST's format: eight 28 x 28 images in each split.
+struct IdxFolder {
+  std::uint32_t magic = 2051;
+  std::uint32_t labels = 8;
+  char label = 3;
+  std::size_t cut_bytes = 0;  // off the end of the training images
+
+  void write(const std::filesystem::path& folder) const {
+    std::filesystem::create_directories(folder);
+    for (const std::string split : {"train", "t10k"}) {
+      std::string images = big_endian(magic) + big_endian(8) + big_endian(28) + big_endian(28) +
+                           std::string(std::size_t{8} * 28 * 28, '\x40');
+      images.resize(images.size() - (split == "train" ? cut_bytes : 0));
+      std::ofstream(folder / (split + "-images-idx3-ubyte"), std::ios::binary) << images;
+      std::ofstream(folder / (split + "-labels-idx1-ubyte"), std::ios::binary)
+          << big_endian(2049) + big_endian(labels) + std::string(labels, label);
+    }
+  }
+};
+
+TEST(BadInput, UnknownNamesAndFlagsExitWith2AndTheRightOnes) {
+  expect_refusal({}, 2, "train, evaluate, info");
+  expect_refusal({"trian"}, 2, "did you mean 'train'");
+  expect_refusal(train({"--modle", "mlp"}), 2, "did you mean '--model'");
+  expect_refusal(train({"--model", "lenet"}), 2, "mnist-cnn, mlp, resnet20");
+  expect_refusal(train({"--strategy", "none"}), 2, "one-device");
+  expect_refusal(train({"--optimizer", "lion"}), 2, "sgd, momentum, adam, adamw");
+  expect_refusal(train({"--data", "imagenet"}), 2, "digits");
+  expect_refusal(train({"--lr-schedule", "poly"}), 2, "cosine");
+  expect_refusal(train({"--devices", "cuda"}), 2, "no CUDA module");
+}
+
+TEST(BadInput, ValuesOutOfRangeExitWith2) {
+  expect_refusal(small({"--batch-size-per-replica", "0"}), 2, "--batch-size-per-replica 0");
+  expect_refusal(small({"--batch-size", "50001"}), 2, "50000 samples");
+  expect_refusal(small({"--learning-rate", "nan"}), 2, "--learning-rate nan");
+  expect_refusal(small({"--learning-rate", "-1"}), 2, "--learning-rate -1");
+  expect_refusal(small({"--epochs", "-2"}), 2, "--epochs -2");
+  expect_refusal(small({"--threads", "0"}), 2, "--threads 0");
+  expect_refusal(small({"--epochs", "1", "--warmup-epochs", "2"}), 2, "--warmup-epochs 2");
+  expect_refusal(train({"--model", "mnist-cnn", "--data", "synthetic:1x2x2:4"}), 2, "does not fit");
+}
+
+TEST(BadInput, DamagedMnistFoldersAreNamedWithWhatIsWrong) {
+  const ScratchDir scratch;
+  const auto refuse = [&](const IdxFolder& folder, int exit_code, const std::string& says) {
+    folder.write(scratch / "mnist");
+    expect_refusal(train({"--model", "mlp", "--data", "mnist:" + (scratch / "mnist").string(),
+                          "--batch-size", "4", "--metrics", scratch / "m.jsonl"}),
+                   exit_code, says);
+    EXPECT_FALSE(std::filesystem::exists(scratch / "m.jsonl"));
+  };
+  expect_refusal(train({"--data", "mnist:" + (scratch / "absent").string()}), 2, "absent");
+  refuse({.cut_bytes = 1}, 1, "train-images-idx3-ubyte");
+  refuse({.magic = 2052}, 1, "magic");
+  refuse({.labels = 7}, 1, "7");
+  refuse({.label = 10}, 1, "label");
+  // The same folder undamaged is trained on: the refusals above are not about the folder itself.
+  IdxFolder{}.write(scratch / "mnist");
+  EXPECT_EQ(
+      run_syncopate(train({"--model", "mlp", "--data", "mnist:" + (scratch / "mnist").string(),
+                           "--batch-size", "4", "--steps", "2"}))
+          .exit_code,
+      0);
+}
+
+TEST(BadInput, CheckpointsOfOthersAndDamagedOnesAreRefused) {
+  const ScratchDir scratch;
+  const Arguments keep{"--checkpoint-dir", scratch / "ck", "--steps", "5"};
+  ASSERT_EQ(run_syncopate(small(keep)).exit_code, 0);
+  const std::filesystem::path file = scratch / ("ck/" + names_in(scratch / "ck").at(0));
+  const std::string good = read_text(file);
+  const auto evaluate = [&](const std::string& model, const std::string& data) {
+    return Arguments{"evaluate", "--checkpoint", file, "--model", model, "--data", data};
+  };
+  expect_refusal(evaluate("resnet20", "synthetic:3x16x16:4"), 2, "mlp");
+  expect_refusal(evaluate("mlp", "synthetic:1x8x8:5"), 2, "5");
+  expect_refusal(
+      small({"--checkpoint-dir", scratch / "ck", "--steps", "9", "--resume", "--optimizer", "sgd"}),
+      2, "adam");
+  expect_refusal(
+      small({"--checkpoint-dir", scratch / "ck", "--steps", "9", "--resume", "--seed", "2"}), 2,
+      "--seed 1");
+  std::ofstream(file, std::ios::binary) << good.substr(0, good.size() - 100);
+  expect_refusal(evaluate("mlp", "synthetic:1x8x8:4"), 1, file.filename().string());
+  std::string flipped = good;
+  flipped[flipped.size() - 100] ^= 1;
+  std::ofstream(file, std::ios::binary) << flipped;
+  expect_refusal(evaluate("mlp", "synthetic:1x8x8:4"), 1, file.filename().string());
+  std::ofstream(file, std::ios::binary) << good;
+  EXPECT_EQ(run_syncopate(evaluate("mlp", "synthetic:1x8x8:4")).exit_code, 0);
+  expect_refusal({"evaluate", "--checkpoint", scratch / "none"}, 1, "none");
+}
+
+TEST(BadInput, ADivergingRunStopsNamesTheStepAndKeepsTheLastCheckpoint) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      run_syncopate(small({"--optimizer", "sgd", "--learning-rate", "1e30", "--steps", "50",
+                           "--checkpoint-dir", scratch / "ck", "--checkpoint-every", "1"}));
+  EXPECT_EQ(result.exit_code, 1);
+  const std::string line = last_line(result.err);
+  EXPECT_EQ(line.rfind("syncopate: ", 0), 0U) << result.err;
+  EXPECT_NE(line.find("step 2"), std::string::npos) << line;
+  const std::vector<std::string> kept{"checkpoint-000000000001.safetensors"};
+  EXPECT_EQ(names_in(scratch / "ck"), kept);
+  EXPECT_NE(line.find(kept.front()), std::string::npos) << line;
+}
+
+TEST(BadInput, AFullCheckpointFolderEndsTheRunAndTheLastGoodOneSurvives) {
+  const ScratchDir scratch;
+  const Arguments run = small({"--checkpoint-dir", scratch / "ck", "--resume"});
+  Arguments first = run;
+  first.insert(first.end(), {"--steps", "5"});
+  ASSERT_EQ(run_syncopate(first).exit_code, 0);
+  const auto before = names_in(scratch / "ck");
+  // No file may grow beyond a few KiB, as on a full disk; ignored, SIGXFSZ becomes an error of
+  // write(2).
+  Arguments limited{"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh",
+                    SYNCOPATE_PROGRAM};
+  limited.insert(limited.end(), run.begin(), run.end());
+  limited.insert(limited.end(), {"--steps", "9"});
+  const ProgramResult result = RunningProgram(limited).wait();
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(last_line(result.err).rfind("syncopate: ", 0), 0U) << result.err;
+  EXPECT_EQ(names_in(scratch / "ck"), before);
+}
+
+TEST(BadInput, UnwritablePlacesAreFoundBeforeTraining) {
+  const ScratchDir scratch;
+  std::ofstream(scratch / "file") << "in the way";
+  expect_refusal(small({"--checkpoint-dir", (scratch / "file").string() + "/ck"}), 1,
+                 "--checkpoint-dir");
+  expect_refusal(small({"--metrics", (scratch / "absent").string() + "/m.jsonl"}), 1, "m.jsonl");
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,54 @@
+// The networks reach what their data allows.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+nlohmann::json three_epochs_of_mnist_cnn(const std::string& data) {
+  const ScratchDir scratch;
+  const std::vector<std::string> arguments{"train",       "--model",
+                                           "mnist-cnn",   "--data",
+                                           data,          "--optimizer",
+                                           "adam",        "--learning-rate",
+                                           "0.001",       "--batch-size-per-replica",
+                                           "64",          "--epochs",
+                                           "3",           "--threads",
+                                           "2",           "--no-progress",
+                                           "--cache-dir", SYNCOPATE_TEST_CACHE,
+                                           "--metrics",   scratch / "m.jsonl"};
+  const ProgramResult result = run_syncopate(arguments, std::chrono::seconds(180));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return summary_of(scratch / "m.jsonl");
+}
+
+TEST(MnistCnn, Reaches98PercentOnDigitsAndHardlyWaitsForInput) {
+  if (SYNCOPATE_SANITIZED)
+    GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
+  const auto summary = three_epochs_of_mnist_cnn("digits");
+  EXPECT_GE(summary.at("test_accuracy"), 0.98);
+  EXPECT_LT(summary.at("input_wait_fraction"), 0.2);  // 0.02 on an idle machine; tests share theirs
+}
+
+// "" when the files are not there.
+std::string mnist_flag() {
+  const std::filesystem::path folder = std::filesystem::path(SYNCOPATE_SHARED_DATA) / "mnist";
+  return std::filesystem::exists(folder) ? "mnist:" + folder.string() : "";
+}
+
+TEST(MnistCnn, ReachesWhatPyTorchReachesOnMnist) {
+  if (SYNCOPATE_SANITIZED)
+    GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
+  if (mnist_flag().empty()) GTEST_SKIP() << "no MNIST files in " << SYNCOPATE_SHARED_DATA;
+  // PyTorch 1.13, same network, initialiser, batch and rate: 97.92, 98.23 and 98.17 % after epochs
+  // 1, 2 and 3; ours with six seeds 98.09 to 98.45 %. The bound is below the worst of these.
+  EXPECT_GE(three_epochs_of_mnist_cnn(mnist_flag()).at("test_accuracy"), 0.98);
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,57 @@
+// `evaluate`, `info`, `--help`.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+TEST(EvaluateProgram, FindsExactlyWhatTheTrainingRunFound) {
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4", "--steps",
+                           "100", "--threads", "1", "--no-progress", "--checkpoint-dir",
+                           scratch / "ck", "--metrics", scratch / "m.jsonl"})
+                .exit_code,
+            0);
+  const auto summary = summary_of(scratch / "m.jsonl");
+  const std::string file = scratch / ("ck/" + names_in(scratch / "ck").at(0));
+  const ProgramResult result =
+      run_syncopate({"evaluate", "--checkpoint", file, "--model", "mlp", "--data",
+                     "synthetic:1x8x8:4", "--threads", "1", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto found = nlohmann::json::parse(result.out);
+  EXPECT_EQ(found.at("test_accuracy"), summary.at("test_accuracy"));
+  EXPECT_EQ(found.at("test_loss"), summary.at("test_loss"));
+  EXPECT_EQ(found.at("samples"), 10000);
+  EXPECT_EQ(found.at("step"), 100);
+}
+
+TEST(InfoProgram, ListsTablesAndLibrariesAsJson) {
+  const ProgramResult result = run_syncopate({"info", "--json"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto info = nlohmann::json::parse(result.out);
+  EXPECT_EQ(info.at("strategies").at(0).at("name"), "one-device");
+  EXPECT_GE(info.at("networks").size(), 4U);
+  EXPECT_GE(info.at("datasets").size(), 4U);
+  EXPECT_EQ(info.at("libraries").at(0).at("name"), "oneDNN");
+  EXPECT_EQ(info.at("libraries").at(0).at("loaded"), info.at("libraries").at(0).at("built"));
+  EXPECT_EQ(info.at("isa").get<std::string>().rfind("x86-64-v", 0), 0U);
+}
+
+TEST(HelpProgram, ExitsWith0AndShowsTheCommands) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"--help"},
+                                                    {"train", "--help"},
+                                                    {"evaluate", "--help"},
+                                                    {"info", "--help"}}) {
+    const ProgramResult result = run_syncopate(arguments);
+    EXPECT_EQ(result.exit_code, 0);
+    EXPECT_NE(result.out.find("syncopate"), std::string::npos) << result.out;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

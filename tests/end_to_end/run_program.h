@@ -1,0 +1,56 @@
+// Runs the program under test as a user would, with a time limit after which it is killed.
+#pragma once
+
+#include <sys/types.h>
+
+#include <chrono>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace syncopate::test {
+
+struct ProgramResult {
+  int exit_code = -1;       // -1 when a signal ended it
+  int ended_by_signal = 0;  // SIGKILL also when the limit passed
+  bool timed_out = false;
+  std::string out;
+  std::string err;
+};
+
+// One process. One thread only.
+class RunningProgram {
+ public:
+  // arguments[0] is the program. The limit counts from now.
+  explicit RunningProgram(const std::vector<std::string>& arguments,
+                          std::chrono::seconds limit = std::chrono::seconds(60));
+  RunningProgram(const RunningProgram&) = delete;
+  RunningProgram& operator=(const RunningProgram&) = delete;
+  ~RunningProgram();  // kills it if it still runs
+
+  void send(int signal) const;
+  // False when the program ended or the limit passed before the file held the text so many times.
+  bool wait_until_file_has(const std::filesystem::path& file, const std::string& text,
+                           int times = 1) const;
+  ProgramResult wait();
+
+ private:
+  int remaining_milliseconds() const;
+
+  std::chrono::steady_clock::time_point end_;
+  int out_ = -1;
+  int err_ = -1;
+  int pidfd_ = -1;
+  pid_t pid_ = 0;
+  bool waited_ = false;
+};
+
+// `syncopate` with these arguments, to its end.
+ProgramResult run_syncopate(std::vector<std::string> arguments,
+                            std::chrono::seconds limit = std::chrono::seconds(60));
+std::vector<std::string> syncopate_command(std::vector<std::string> arguments);
+
+// "" when the file is not there.
+std::string read_text(const std::filesystem::path& file);
+
+}  // namespace syncopate::test

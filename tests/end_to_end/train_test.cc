@@ -1,0 +1,120 @@
+// What a user gets from a training run that goes well.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+// A second of training: 50,000 small samples, a small network.
+Arguments small_run(const ScratchDir& scratch, const std::string& name, Arguments more = {}) {
+  Arguments arguments{
+      "train",         "--model",   "mlp", "--data",    "synthetic:1x8x8:4",
+      "--no-progress", "--threads", "1",   "--metrics", scratch / (name + ".jsonl")};
+  arguments.insert(arguments.end(), more.begin(), more.end());
+  return arguments;
+}
+
+std::string weights_hash(const ScratchDir& scratch, const std::string& name, Arguments more) {
+  const ProgramResult result = run_syncopate(small_run(scratch, name, std::move(more)));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return summary_of(scratch / (name + ".jsonl")).at("weights_hash");
+}
+
+TEST(TrainProgram, LearnsASmallDataSet) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      run_syncopate(small_run(scratch, "m", {"--steps", "400", "--log-every", "20"}));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto steps = metrics_lines(scratch / "m.jsonl", "step");
+  ASSERT_EQ(steps.size(), 20U);
+  EXPECT_LT(steps.back().at("loss"), 0.5 * steps.front().at("loss").get<double>());
+  EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.5);  // chance is 0.25
+  EXPECT_NE(result.out.find("test accuracy"), std::string::npos) << result.out;
+}
+
+TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
+  const ScratchDir scratch;
+  // Two epochs of 781 batches: three lines of 500 steps, and one at the end.
+  ASSERT_EQ(
+      run_syncopate(small_run(scratch, "m", {"--epochs", "2", "--log-every", "500"})).exit_code, 0);
+  const auto lines = metrics_lines(scratch / "m.jsonl");
+  const auto evaluations = metrics_lines(scratch / "m.jsonl", "eval");
+  const auto summary = summary_of(scratch / "m.jsonl");
+  EXPECT_EQ(metrics_lines(scratch / "m.jsonl", "step").size(), 4U);
+  ASSERT_EQ(evaluations.size(), 2U);
+  EXPECT_EQ(lines.size(), 4U + 2U + 1U);
+  for (const char* key : {"step", "epoch", "loss", "accuracy", "learning_rate", "samples",
+                          "seconds", "samples_per_second", "input_wait_fraction"}) {
+    EXPECT_TRUE(lines.front().at(key).is_number()) << key;
+  }
+  for (const char* key : {"replicas", "steps", "samples", "seconds", "samples_per_second",
+                          "train_loss", "test_accuracy", "test_loss", "staleness_mean",
+                          "staleness_max", "input_wait_fraction", "peak_memory_bytes"}) {
+    EXPECT_TRUE(summary.at(key).is_number()) << key;
+  }
+  EXPECT_EQ(summary.at("strategy"), "one-device");
+  EXPECT_EQ(summary.at("model"), "mlp");
+  EXPECT_EQ(summary.at("steps"), 2 * 781);
+  EXPECT_EQ(summary.at("samples"), 2 * 781 * 64);
+  EXPECT_DOUBLE_EQ(evaluations.at(0).at("epoch"), 1.0);
+  // 10,000 is no multiple of the evaluation's batch: the tail counts, and counts once.
+  EXPECT_EQ(evaluations.at(1).at("samples"), 10000);
+  EXPECT_DOUBLE_EQ(evaluations.at(1).at("test_accuracy"), summary.at("test_accuracy"));
+  EXPECT_GT(summary.at("peak_memory_bytes"), 1 << 20);
+}
+
+TEST(TrainProgram, GivesTheSameBitsTwiceAndOtherBitsForAnotherSeed) {
+  const ScratchDir scratch;
+  const Arguments run{"--steps", "200", "--deterministic", "--threads", "2"};
+  const std::string first = weights_hash(scratch, "a", run);
+  EXPECT_EQ(weights_hash(scratch, "b", run), first);
+  EXPECT_NE(weights_hash(scratch, "c", {"--steps", "200", "--threads", "2", "--seed", "2"}), first);
+}
+
+TEST(TrainProgram, GivesTheSameBitsForAnyNumberOfInputThreads) {
+  const ScratchDir scratch;
+  const std::string one = weights_hash(scratch, "a", {"--steps", "200", "--input-threads", "1"});
+  EXPECT_EQ(weights_hash(scratch, "b", {"--steps", "200", "--input-threads", "2"}), one);
+  EXPECT_EQ(
+      weights_hash(scratch, "c", {"--steps", "200", "--input-threads", "3", "--prefetch", "7"}),
+      one);
+}
+
+TEST(TrainProgram, FollowsTheScheduleFromWarmUpToTheEnd) {
+  const ScratchDir scratch;
+  ASSERT_EQ(
+      run_syncopate(small_run(scratch, "m",
+                              {"--steps", "100", "--log-every", "1", "--learning-rate", "0.01",
+                               "--lr-schedule", "cosine", "--warmup-epochs", "0.0128"}))
+          .exit_code,
+      0);
+  const auto steps = metrics_lines(scratch / "m.jsonl", "step");
+  ASSERT_EQ(steps.size(), 100U);
+  EXPECT_NEAR(steps[0].at("learning_rate"), 0.0001,
+              1e-5);  // a hundredth, at the first of ten steps
+  EXPECT_NEAR(steps[10].at("learning_rate"), 0.01, 5e-4);
+  EXPECT_LT(steps[99].at("learning_rate"), 1e-4);
+}
+
+TEST(TrainProgram, TrainsWithEveryOptimizer) {
+  const ScratchDir scratch;
+  for (const char* optimizer : {"sgd", "momentum", "adam", "adamw"}) {
+    const std::string name = optimizer;
+    const ProgramResult result = run_syncopate(small_run(
+        scratch, name,
+        {"--steps", "300", "--log-every", "50", "--optimizer", name, "--weight-decay", "1e-4"}));
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto steps = metrics_lines(scratch / (name + ".jsonl"), "step");
+    EXPECT_LT(steps.back().at("loss"), steps.front().at("loss")) << name;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test
