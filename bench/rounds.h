@@ -24,7 +24,8 @@ struct Rounds {
 // One side's turn: its number for this round, in the same unit every time.
 using Turn = std::function<double()>;
 
-// The sides take their turns in order, `rounds` times. meter: as constructed just before.
+// The sides take their turns in order, `rounds` times. other_side: processes whose time is ours,
+// not foreign load. Throws what a turn throws, and FileError when /proc cannot be read.
 Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
                    const std::vector<pid_t>& other_side);
 

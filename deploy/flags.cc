@@ -15,6 +15,10 @@ namespace {
 constexpr int kMostThreads = 1024;
 constexpr int kMostDefaultLanes = 8;
 
+bool contains(const Names& names, std::string_view name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 }  // namespace
 
 void add_data_flags(CLI::App& app, std::string& model, std::string& data,
@@ -43,13 +47,18 @@ void add_data_flags(CLI::App& app, std::string& model, std::string& data,
       });
 }
 
-std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments) {
+std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments,
+                                       const Names& not_yet) {
   app.allow_extras();  // so that we can name the flag that was meant
   app.allow_config_extras(CLI::config_extras_mode::error);
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
     return app.help();
+  } catch (const CLI::ConfigError& error) {
+    throw UsageError("--config: " + std::string(error.what()) +
+                     "; expected lines NAME = VALUE, the name a flag without its dashes (" +
+                     app.get_name() + " --help lists them)");
   } catch (const CLI::ParseError& error) {
     std::string line = error.what();
     std::replace(line.begin(), line.end(), '\n', ' ');
@@ -58,11 +67,15 @@ std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::strin
   const std::vector<std::string> unknown = app.remaining();
   if (unknown.empty()) return std::nullopt;
   const std::string typed = unknown.front().substr(0, unknown.front().find('='));
+  if (contains(not_yet, typed)) {
+    throw UnavailableError(typed + ": not in this version (" + app.get_name() +
+                           " --help lists the flags that are)");
+  }
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
-  const std::vector<std::string_view> names(flags.begin(), flags.end());
+  const Names names(flags.begin(), flags.end());
   throw UsageError((typed.rfind('-', 0) == 0 ? "unknown flag " : "unexpected argument ") + typed +
                    suggest(typed, names));
 }
@@ -73,15 +86,25 @@ void require_at_least(std::string_view flag, std::int64_t value, std::int64_t le
                    ": expected a whole number, at least " + std::to_string(least));
 }
 
-void require_threads(std::string_view flag, int value) {
-  if (value >= 1 && value <= kMostThreads) return;
+void require_between(std::string_view flag, std::int64_t value, std::int64_t least,
+                     std::int64_t most) {
+  if (value >= least && value <= most) return;
   throw UsageError(std::string(flag) + " " + std::to_string(value) +
-                   ": expected a whole number from 1 to " + std::to_string(kMostThreads));
+                   ": expected a whole number from " + std::to_string(least) + " to " +
+                   std::to_string(most));
 }
 
-void require_name(std::string_view flag, const std::string& value,
-                  const std::vector<std::string_view>& names) {
-  if (std::find(names.begin(), names.end(), value) != names.end()) return;
+void require_threads(std::string_view flag, int value) {
+  require_between(flag, value, 1, kMostThreads);
+}
+
+void require_name(std::string_view flag, const std::string& value, const Names& names,
+                  const Names& not_yet) {
+  if (contains(names, value)) return;
+  if (contains(not_yet, value)) {
+    throw UnavailableError(
+        help_of(std::string(flag) + " " + value + ": not in this version; choose one of", names));
+  }
   throw UsageError(std::string(flag) + " " + value + ": no such name" + suggest(value, names));
 }
 
@@ -97,7 +120,7 @@ int default_lanes() {
   return std::clamp(CPU_COUNT(&set), 1, kMostDefaultLanes);
 }
 
-std::string help_of(std::string_view what, const std::vector<std::string_view>& names) {
+std::string help_of(std::string_view what, const Names& names) {
   std::string text = std::string(what) + ":";
   for (const std::string_view name : names) {
     text += (text.back() == ':' ? " " : ", ") + std::string(name);

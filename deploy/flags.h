@@ -22,15 +22,21 @@ namespace syncopate {
 void add_data_flags(CLI::App& app, std::string& model, std::string& data,
                     std::filesystem::path& cache_dir, std::uint64_t& seed);
 
+using Names = std::vector<std::string_view>;
+
 // Fills what the flags were bound to; returns the text of --help when that was asked for. Throws
-// UsageError.
-std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments);
+// UsageError, and UnavailableError for one of `not_yet`, the flags that have no meaning so far.
+std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments,
+                                       const Names& not_yet = {});
 
 // Each throws UsageError unless the value is good.
 void require_at_least(std::string_view flag, std::int64_t value, std::int64_t least);
+void require_between(std::string_view flag, std::int64_t value, std::int64_t least,
+                     std::int64_t most);
 void require_threads(std::string_view flag, int value);
-void require_name(std::string_view flag, const std::string& value,
-                  const std::vector<std::string_view>& names);
+// Throws UnavailableError for one of `not_yet`: a right name, but nothing stands behind it so far.
+void require_name(std::string_view flag, const std::string& value, const Names& names,
+                  const Names& not_yet = {});
 // A flag that the chosen name ignores is a misunderstanding.
 void require_used(const CLI::App& app, std::string_view flag, bool used, std::string_view advice);
 
@@ -39,13 +45,13 @@ int default_lanes();
 
 // The names of a table's rows.
 template <typename Row>
-std::vector<std::string_view> names_of(std::span<const Row> rows) {
-  std::vector<std::string_view> names;
+Names names_of(std::span<const Row> rows) {
+  Names names;
   for (const Row& row : rows) names.push_back(row.name);
   return names;
 }
 
 // "network: mlp, resnet20"
-std::string help_of(std::string_view what, const std::vector<std::string_view>& names);
+std::string help_of(std::string_view what, const Names& names);
 
 }  // namespace syncopate

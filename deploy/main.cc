@@ -2,6 +2,7 @@
 // where the process ends. Every failure is one line on stderr and an exit code: 2 where the user
 // must act, else 1.
 #include <algorithm>
+#include <csignal>
 #include <iostream>
 #include <string>
 #include <vector>
@@ -51,5 +52,8 @@ int run(const std::vector<std::string>& arguments) {
 }  // namespace syncopate
 
 int main(int argc, char** argv) {
+  // A reader that has gone away makes a write fail, not the process end: training goes on when the
+  // terminal's end of a pipe is closed.
+  std::signal(SIGPIPE, SIG_IGN);
   return syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
 }

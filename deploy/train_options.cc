@@ -13,6 +13,35 @@
 namespace syncopate {
 namespace {
 
+// Flags and names that a script may already use; what they ask for is still to come.
+Names flags_not_yet() {
+  return {"--learning-rate-scale",
+          "--batch-norm",
+          "--collective",
+          "--rank",
+          "--world-size",
+          "--rendezvous",
+          "--peer-timeout",
+          "--rendezvous-timeout",
+          "--consistency",
+          "--max-staleness",
+          "--backup-workers",
+          "--staleness-rule",
+          "--compress",
+          "--partition",
+          "--transport",
+          "--tensorboard",
+          "--trace",
+          "--image-size"};
+}
+Names strategies_not_yet() {
+  return {"mirrored", "multi-worker-mirrored", "central-storage", "parameter-server"};
+}
+
+// Far above any real run, far below where steps per epoch times epochs overflow.
+constexpr std::int64_t kMostEpochs = 1'000'000'000;
+constexpr std::int64_t kMostSteps = 1'000'000'000'000;
+
 // What the flags of `train` fill before it becomes TrainOptions.
 struct TrainFlags {
   TrainOptions options;
@@ -213,8 +242,8 @@ void check_optimizer(const CLI::App& app, TrainFlags& flags) {
 
 void check_train(const CLI::App& app, TrainFlags& flags) {
   TrainOptions& options = flags.options;
-  require_name("--strategy", options.strategy.name, names_of(strategies()));
-  require_name("--model", options.model, names_of(networks()));
+  require_name("--strategy", options.strategy.name, names_of(strategies()), strategies_not_yet());
+  require_name("--model", options.model, names_of(networks()), {"resnet50", "vgg16", "fcn"});
   require_cpu(flags.devices);
   require_at_least("--replicas", flags.replicas, 1);
   if (flags.replicas > 1) {
@@ -226,9 +255,9 @@ void check_train(const CLI::App& app, TrainFlags& flags) {
     options.strategy.batch_size_per_replica = flags.global_batch / flags.replicas;
   }
   require_at_least("--batch-size-per-replica", options.strategy.batch_size_per_replica, 1);
-  require_at_least("--epochs", options.loop.total_epochs, 1);
+  require_between("--epochs", options.loop.total_epochs, 1, kMostEpochs);
   if (app.count("--steps") > 0) {
-    require_at_least("--steps", flags.steps, 1);
+    require_between("--steps", flags.steps, 1, kMostSteps);
     options.loop.total_steps = flags.steps;
   }
   require_at_least("--eval-every", options.loop.eval_every_epochs, 0);
@@ -259,6 +288,12 @@ void check_train(const CLI::App& app, TrainFlags& flags) {
     require_at_least("--checkpoint-every", options.loop.checkpoint_every_steps, 1);
   }
   require_at_least("--keep-checkpoints", options.loop.keep_checkpoints, 1);
+  for (const char* flag : {"--checkpoint-dir", "--init-from", "--metrics"}) {
+    // A script's variable that was never set would quietly save nothing.
+    if (app.count(flag) > 0 && app.get_option(flag)->as<std::string>().empty()) {
+      throw UsageError(std::string(flag) + " is empty: expected a path");
+    }
+  }
   for (const char* flag : {"--checkpoint-every", "--keep-checkpoints", "--resume"}) {
     require_used(app, flag, !options.loop.checkpoint_dir.empty(),
                  "which folder? Give --checkpoint-dir");
@@ -293,7 +328,7 @@ CommandOptions parse_train_options(std::span<const std::string> arguments,
       "      --learning-rate 0.1 --weight-decay 1e-4 --lr-schedule step --lr-milestones 80,120 "
       "--epochs 164\n"
       "  syncopate train --checkpoint-dir runs/a --resume --metrics runs/a.jsonl");
-  if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
+  if (const auto help = parse_flags(app, arguments, flags_not_yet())) return TextOptions{*help};
   check_train(app, flags);
   return options;
 }

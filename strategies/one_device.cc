@@ -37,11 +37,30 @@ class DeviceVariables final : public VariableStore {
   std::vector<Tensor> slots_;
 };
 
-void copy_block(const Tensor& source, const Tensor& target, std::string_view what) {
-  if (source.shape() != target.shape()) {
-    throw ShapeError("restore: " + std::string(what) + " has " + to_string(source.shape()) +
-                     " elements, expected " + to_string(target.shape()));
+void check_block(const Tensor& source, const Tensor& target, std::string_view what) {
+  if (source.shape() == target.shape()) return;
+  throw ShapeError("restore: " + std::string(what) + " has shape " + to_string(source.shape()) +
+                   ", expected " + to_string(target.shape()));
+}
+
+// Throws ShapeError unless `saved` has the blocks of `live`.
+void check_snapshot(const Snapshot& saved, const Snapshot& live) {
+  check_block(saved.values, live.values, "values");
+  check_block(saved.state, live.state, "state");
+  if (saved.slots.size() != live.slots.size()) {
+    throw ShapeError("restore: " + std::to_string(saved.slots.size()) +
+                     " optimizer slots, expected " + std::to_string(live.slots.size()));
   }
+  for (std::size_t i = 0; i < live.slots.size(); ++i) {
+    if (saved.slots[i].name != live.slots[i].name) {
+      throw ShapeError("restore: optimizer slot " + saved.slots[i].name + ", expected " +
+                       live.slots[i].name);
+    }
+    check_block(saved.slots[i].values, live.slots[i].values, live.slots[i].name);
+  }
+}
+
+void copy_block(const Tensor& source, const Tensor& target) {
   std::ranges::copy(source.f32(), target.f32().begin());
 }
 
@@ -81,17 +100,14 @@ class OneDevice final : public Strategy {
   }
 
   void restore(const Snapshot& saved) override {
-    const Replica& replica = replicas_.front();
-    copy_block(saved.values, replica.arena->values(), "values");
-    copy_block(saved.state, replica.state->values, "state");
-    if (saved.slots.size() != variables_->slots().size()) {
-      throw ShapeError("restore: " + std::to_string(saved.slots.size()) +
-                       " optimizer slots, expected " + std::to_string(variables_->slots().size()));
+    const Snapshot live = snapshot();
+    check_snapshot(saved, live);
+    copy_block(saved.values, live.values);
+    copy_block(saved.state, live.state);
+    for (std::size_t i = 0; i < live.slots.size(); ++i) {
+      copy_block(saved.slots[i].values, live.slots[i].values);
     }
-    for (std::size_t i = 0; i < saved.slots.size(); ++i) {
-      copy_block(saved.slots[i].values, variables_->slots()[i], saved.slots[i].name);
-    }
-    replica.arena->bump_all_versions();
+    replicas_.front().arena->bump_all_versions();
   }
 
   void abort(std::string_view /*reason*/) noexcept override {}

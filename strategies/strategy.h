@@ -50,7 +50,7 @@ class Strategy {
   virtual InputShard input_shard() const noexcept = 0;
   virtual bool is_chief() const noexcept = 0;  // writes checkpoints and metrics
   virtual Snapshot snapshot() = 0;
-  // Shapes as snapshot() gives them. Throws ShapeError.
+  // Blocks as snapshot() gives them. Throws ShapeError, and then has changed nothing.
   virtual void restore(const Snapshot& saved) = 0;
   virtual void abort(
       std::string_view reason) noexcept = 0;  // wakes every replica and peer that waits for us

@@ -38,7 +38,9 @@ struct Summary {
   int replicas = 1;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  double seconds = 0.0;  // in training steps, evaluation and checkpoints excluded
+  // In training steps of this process: evaluation, checkpoints and, after --resume, earlier
+  // processes excluded, while steps and samples count from the run's beginning.
+  double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
   double test_accuracy = 0.0;

@@ -39,7 +39,13 @@ StopSignal::StopSignal() {
     throw FileError(describe_errno("block", "SIGINT, SIGTERM and SIGUSR1", refused));
 }
 
-StopSignal::~StopSignal() { pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr); }
+StopSignal::~StopSignal() {
+  // One that is still queued would end the process as soon as it is unblocked, and with it the exit
+  // code that says that a checkpoint was written: whoever asks twice, as batch systems do, asked.
+  while (poll()) {
+  }
+  pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+}
 
 std::optional<std::string_view> StopSignal::poll() {
   signalfd_siginfo arrived{};

@@ -20,7 +20,7 @@ class StopSignal {
   StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
-  ~StopSignal();  // as before
+  ~StopSignal();  // signals are as before; those that nobody polled are forgotten
 
   // The name of a signal that arrived since the last call, if one did. Never waits.
   std::optional<std::string_view> poll();

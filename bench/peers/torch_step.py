@@ -12,7 +12,7 @@ Tuned means: all threads, bound to cores; channels_last; malloc keeps its pages 
 when the C library starts, so the script starts itself once more under them). --contiguous and --stock-malloc
 show what that is worth. PyTorch leaves matrix products to the system's libblas: with the reference BLAS it is
 a weak opponent, so the `ready` line names the file in use, and --blas-dir chooses a folder that holds another
-libblas.so.3 (Debian: libopenblas0-pthread).
+libblas.so.3 (Debian: libopenblas0-openmp).
 """
 
 import argparse

@@ -33,7 +33,8 @@ class Backend {
   // What results depend on besides the inputs: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
   virtual std::string description() const = 0;
 
-  // Models of one replica share arena and state; both must outlive the model.
+  // Models of one replica share arena and state. Backend, graph, arena and state must outlive the
+  // model.
   // Throws ShapeError, UnavailableError (no kernel for an operation), OutOfMemoryError.
   virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena,
                                          StateBlock& state, const CompileOptions& options) = 0;

@@ -74,14 +74,14 @@ class Matcher {
     group.inputs = node(id).inputs;
     if (is<InputOp>(id)) {
       group.kind = GroupKind::kInput;
-      group.flatten = absorb<FlattenOp>(group);
+      absorb<FlattenOp>(group);
     } else if (is<Conv2dOp>(id)) {
       group.kind = GroupKind::kConv;
       group.relu = absorb<ReluOp>(group);
       if (pools_first_layer(group)) {
         group.kind = GroupKind::kConvReluPool;
         absorb<MaxPoolOp>(group);
-        group.flatten = absorb<FlattenOp>(group);
+        absorb<FlattenOp>(group);
       }
     } else if (is<BatchNormOp>(id)) {
       group.kind = GroupKind::kBatchNorm;

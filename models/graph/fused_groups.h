@@ -32,7 +32,6 @@ struct FusedGroup {
   NodeId output = 0;           // the value written: the last node of the group
   bool relu = false;
   bool add = false;
-  bool flatten = false;
 };
 
 // In an order in which every input is computed before it is read. A value that somebody outside the

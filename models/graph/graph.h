@@ -79,7 +79,8 @@ struct AddOp {};
 struct ShortcutOp {
   int stride = 2;
 };
-// The last node: mean loss over the batch, and how many samples were right.
+// The last node: the samples' losses, summed and divided by the batch's loss_divisor, and how many
+// samples were right.
 // Inputs: logits [classes]; labels come with the batch.
 struct SoftmaxCrossEntropyOp {};
 

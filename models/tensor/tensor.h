@@ -29,7 +29,6 @@ class Tensor {
   DType dtype() const noexcept { return dtype_; }
   Device device() const noexcept;
   std::int64_t num_elements() const noexcept { return num_elements_; }
-  bool defined() const noexcept { return memory_ != nullptr; }
 
   std::span<std::byte> bytes() const;  // any device; host code must not dereference device bytes
   // Host memory of that dtype. Throws ShapeError otherwise.

@@ -139,6 +139,7 @@ TEST(TrainFlags, ComeFromAFileToo) {
   EXPECT_EQ(options.loop.total_epochs, 6) << "a flag outranks the file";
   EXPECT_TRUE(options.resume);
   EXPECT_NE(unknown.find("modle"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("--config: "), std::string::npos) << unknown;
 }
 
 struct BadFlags {
@@ -162,6 +163,14 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--model", "mnist_cnn"},
                  "did you mean 'mnist-cnn'? Choose one of mnist-cnn, mlp"},
         BadFlags{{"--strategy", "mirored"}, "--strategy mirored: no such name"},
+        BadFlags{{"--strategy", "mirrored"}, "mirrored: not in this version; choose one of: one"},
+        BadFlags{{"--model", "vgg16"}, "vgg16: not in this version; choose one of: mnist-cnn"},
+        BadFlags{{"--collective", "ring"}, "--collective: not in this version"},
+        BadFlags{{"--rank=1"}, "--rank: not in this version"},
+        BadFlags{{"--epochs", "9223372036854775807"}, "expected a whole number from 1 to"},
+        BadFlags{{"--steps", "9223372036854775807"}, "expected a whole number from 1 to"},
+        BadFlags{{"--checkpoint-dir", ""}, "--checkpoint-dir is empty"},
+        BadFlags{{"--metrics", ""}, "--metrics is empty"},
         BadFlags{{"--optimizer", "lion"}, "choose one of sgd"},
         BadFlags{{"--batch-size-per-replica", "0"}, "--batch-size-per-replica 0: expected"},
         BadFlags{{"--batch-size", "-8"}, "--batch-size -8: expected"},

@@ -48,6 +48,18 @@ TEST_P(StopSignals, SaveACheckpointThatGoesOnAndExitWith75) {
 
 INSTANTIATE_TEST_SUITE_P(Each, StopSignals, testing::Values(SIGINT, SIGTERM, SIGUSR1));
 
+TEST(StopSignal, SentMoreThanOnceStillEndsWith75) {
+  const ScratchDir scratch;
+  RunningProgram program(
+      syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"})));
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
+  // As a batch system does: a warning, then the end of the time, and a user who presses Ctrl-C.
+  for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) program.send(signal);
+  const ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << "ended by signal " << stopped.ended_by_signal;
+  EXPECT_FALSE(names_in(scratch / "ck").empty());
+}
+
 TEST(StopSignal, WithoutACheckpointFolderSaysThatNothingWasSaved) {
   const ScratchDir scratch;
   RunningProgram program(syncopate_command(long_run(scratch)));

@@ -70,6 +70,20 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   EXPECT_GT(summary.at("peak_memory_bytes"), 1 << 20);
 }
 
+TEST(TrainProgram, GoesOnWhenNobodyReadsItsNotes) {
+  const ScratchDir scratch;
+  // stderr is a pipe whose reader has gone: opening it waits for the reader, which leaves at once.
+  Arguments command{"/bin/sh", "-c",
+                    "mkfifo \"$1\"; : <\"$1\" & exec 2>\"$1\"; wait; shift; exec \"$@\"", "sh",
+                    scratch / "notes"};
+  for (const std::string& word : syncopate_command(small_run(scratch, "m", {"--steps", "5"}))) {
+    command.push_back(word);
+  }
+  const ProgramResult result = RunningProgram(command).wait();
+  EXPECT_EQ(result.exit_code, 0) << "ended by signal " << result.ended_by_signal;
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 5);
+}
+
 TEST(TrainProgram, GivesTheSameBitsTwiceAndOtherBitsForAnotherSeed) {
   const ScratchDir scratch;
   const Arguments run{"--steps", "200", "--deterministic", "--threads", "2"};

@@ -11,17 +11,10 @@
 #include <cstring>
 
 #include "models/base/errors.h"
-#include "models/base/unique_handle.h"
+#include "models/base/file_descriptor.h"
 
 namespace syncopate {
 namespace {
-
-struct FileTraits {
-  using Type = int;
-  static Type none() { return -1; }
-  static void close(Type file) noexcept { ::close(file); }
-};
-using File = UniqueHandle<FileTraits>;
 
 // Little-endian, as every machine this program runs on.
 struct Header {
@@ -76,7 +69,7 @@ void write_all(int file, const std::string& path, std::span<const std::uint8_t> 
 
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
                                              const PixelCacheKey& key) {
-  const File file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   struct stat status {};
   if (!file || ::fstat(file.get(), &status) != 0) return std::nullopt;
   const std::size_t size = sizeof(Header) + static_cast<std::size_t>(key.payload_bytes);
@@ -102,7 +95,7 @@ void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& k
   std::filesystem::create_directories(path.parent_path(), error);
   if (error) throw FileError(describe_errno("create", path.parent_path().string(), error.value()));
   std::string temporary = path.string() + ".XXXXXX";
-  const File file(::mkostemp(temporary.data(), O_CLOEXEC));
+  const FileDescriptor file(::mkostemp(temporary.data(), O_CLOEXEC));
   if (!file) throw FileError(describe_errno("create", temporary, errno));
   try {
     const Header header = make_header(key, payload);

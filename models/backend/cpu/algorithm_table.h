@@ -24,9 +24,8 @@ struct ConvProblem {
   int pad;
 };
 
-// A row holds for every 3x3 convolution with stride 1 and padding 1 between channels in these
-// ranges, on AVX-512 and oneDNN 2.6.3, whatever the batch: the choice must not change with the
-// number of lanes.
+// A row holds for the 3x3 convolutions with stride 1 and padding 1 from c to k channels, on AVX-512
+// and oneDNN 2.6.3, whatever the batch: the choice must not change with the number of lanes.
 struct AlgorithmRow {
   std::int64_t c;
   std::int64_t k;

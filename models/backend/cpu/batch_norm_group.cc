@@ -49,7 +49,7 @@ class BatchNormGroup final : public Group {
         running_mean_(state_of(context, node_.state.at(0))),
         running_variance_(state_of(context, node_.state.at(1))) {
     const auto padded = static_cast<std::size_t>(shape_.blocks * context.kernels.block);
-    for (std::vector<float>* row : {&scale_, &shift_, &mean_, &inverse_deviation_, &a_, &m_, &k_}) {
+    for (std::vector<float>* row : {&scale_, &shift_, &mean_, &inverse_deviation_, &m_, &k_}) {
       row->assign(padded, 0.0F);
     }
   }
@@ -117,7 +117,6 @@ class BatchNormGroup final : public Group {
     const double count = std::max(total.back(), 1.0);
     for (std::int64_t c = 0; c < channels_; ++c) {
       const auto i = static_cast<std::size_t>(c);
-      a_[i] = scale_[i];
       m_[i] = static_cast<float>(total[i] / count);
       k_[i] = static_cast<float>(double{scale_[i]} * inverse_deviation_[i] *
                                  total[static_cast<std::size_t>(padded + c)] / count);
@@ -125,7 +124,7 @@ class BatchNormGroup final : public Group {
     const BatchNormInputGradient gradient = {.dz = dz,
                                              .x = memory_.inputs[0],
                                              .dx = memory_.input_gradients[0],
-                                             .a = a_.data(),
+                                             .a = scale_.data(),
                                              .m = m_.data(),
                                              .mean = mean_.data(),
                                              .k = k_.data(),
@@ -190,7 +189,6 @@ class BatchNormGroup final : public Group {
   std::vector<float> shift_;
   std::vector<float> mean_;
   std::vector<float> inverse_deviation_;
-  std::vector<float> a_;
   std::vector<float> m_;
   std::vector<float> k_;
 };

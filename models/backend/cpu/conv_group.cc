@@ -1,6 +1,5 @@
 // conv2d (+ bias) (+ ReLU) through oneDNN: activations blocked, weights in whatever format it likes
 // best.
-
 #include <algorithm>
 #include <utility>
 
@@ -35,10 +34,7 @@ class ConvGroup final : public Group {
                     .planar_input = input.layout == Layout::kPlanar,
                     .bias = op_.bias,
                     .relu = group.relu};
-    onednn_call("convolution " + node_.name, [&] {
-      describe();
-      return 0;
-    });
+    onednn_call("convolution " + node_.name, [&] { describe(); });
   }
 
   GroupNeeds needs() const override {
@@ -59,48 +55,10 @@ class ConvGroup final : public Group {
   void bind(const GroupMemory& memory) override {
     memory_ = memory;
     if (context_.n == 0) return;
-    const dnnl::engine& engine = context_.onednn.engine;
-    const int weight = node_.parameters[0];
-    std::vector<BoundPrimitive::Argument> arguments = {
-        {DNNL_ARG_SRC, convolution_.x(), memory.inputs[0]},
-        {DNNL_ARG_WEIGHTS, forward_.weights_desc(),
-         context_.packed.request(weight, forward_.weights_desc().data)},
-        {DNNL_ARG_DST, convolution_.y(), memory.output},
-        {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), memory.forward_scratch}};
-    if (op_.bias) {
-      arguments.push_back({DNNL_ARG_BIAS, forward_.bias_desc(),
-                           const_cast<float*>(value_of(context_, node_.parameters[1]))});
-    }
-    run_forward_ = BoundPrimitive(engine, dnnl::convolution_forward(forward_), arguments);
-    if (context_.mode != Mode::kTrain) return;
-
-    float* dy = memory.output_gradients[0];
-    const std::size_t packed = aligned(weights_.diff_weights_desc().get_size());
-    std::byte* scratch = memory.backward_scratch + packed;
-    if (wants_input_gradient_) {
-      run_data_ = BoundPrimitive(engine, dnnl::convolution_backward_data(data_),
-                                 {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
-                                  {DNNL_ARG_WEIGHTS, data_.weights_desc(),
-                                   context_.packed.request(weight, data_.weights_desc().data)},
-                                  {DNNL_ARG_DIFF_SRC, convolution_.x(), memory.input_gradients[0]},
-                                  {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
-    }
-    arguments = {{DNNL_ARG_SRC, convolution_.x(), memory.inputs[0]},
-                 {DNNL_ARG_DIFF_DST, convolution_.y(), dy},
-                 {DNNL_ARG_DIFF_WEIGHTS, weights_.diff_weights_desc(), memory.backward_scratch},
-                 {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), scratch}};
-    if (op_.bias) {
-      arguments.push_back({DNNL_ARG_DIFF_BIAS, weights_.diff_bias_desc(),
-                           gradient_of(context_, node_.parameters[1])});
-    }
-    run_weights_ = BoundPrimitive(engine, dnnl::convolution_backward_weights(weights_), arguments);
-    const auto target = arena_weight(convolution_.weight_dims());
-    const dnnl::reorder::primitive_desc reorder(engine, weights_.diff_weights_desc(), engine,
-                                                target);
-    run_unpack_ =
-        BoundPrimitive(engine, dnnl::reorder(reorder),
-                       {{DNNL_ARG_FROM, weights_.diff_weights_desc(), memory.backward_scratch},
-                        {DNNL_ARG_TO, target, gradient_of(context_, weight)}});
+    onednn_call("convolution " + node_.name, [&] {
+      make_forward();
+      if (context_.mode == Mode::kTrain) make_backward();
+    });
   }
 
   void forward(LaneStep& /*step*/) override {
@@ -123,6 +81,55 @@ class ConvGroup final : public Group {
     return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
   }
 
+  void make_forward() {
+    const dnnl::engine& engine = context_.onednn.engine;
+    const int weight = node_.parameters[0];
+    std::vector<BoundPrimitive::Argument> arguments = {
+        {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
+        {DNNL_ARG_WEIGHTS, forward_.weights_desc(),
+         context_.packed.request(weight, forward_.weights_desc().data)},
+        {DNNL_ARG_DST, convolution_.y(), memory_.output},
+        {DNNL_ARG_SCRATCHPAD, forward_.scratchpad_desc(), memory_.forward_scratch}};
+    if (op_.bias) {
+      arguments.push_back({DNNL_ARG_BIAS, forward_.bias_desc(),
+                           const_cast<float*>(value_of(context_, node_.parameters[1]))});
+    }
+    run_forward_ = BoundPrimitive(engine, dnnl::convolution_forward(forward_), arguments);
+  }
+
+  void make_backward() {
+    const dnnl::engine& engine = context_.onednn.engine;
+    const int weight = node_.parameters[0];
+    float* dy = memory_.output_gradients[0];
+    const std::size_t packed = aligned(weights_.diff_weights_desc().get_size());
+    std::byte* scratch = memory_.backward_scratch + packed;
+    if (wants_input_gradient_) {
+      run_data_ = BoundPrimitive(engine, dnnl::convolution_backward_data(data_),
+                                 {{DNNL_ARG_DIFF_DST, convolution_.y(), dy},
+                                  {DNNL_ARG_WEIGHTS, data_.weights_desc(),
+                                   context_.packed.request(weight, data_.weights_desc().data)},
+                                  {DNNL_ARG_DIFF_SRC, convolution_.x(), memory_.input_gradients[0]},
+                                  {DNNL_ARG_SCRATCHPAD, data_.scratchpad_desc(), scratch}});
+    }
+    std::vector<BoundPrimitive::Argument> arguments = {
+        {DNNL_ARG_SRC, convolution_.x(), memory_.inputs[0]},
+        {DNNL_ARG_DIFF_DST, convolution_.y(), dy},
+        {DNNL_ARG_DIFF_WEIGHTS, weights_.diff_weights_desc(), memory_.backward_scratch},
+        {DNNL_ARG_SCRATCHPAD, weights_.scratchpad_desc(), scratch}};
+    if (op_.bias) {
+      arguments.push_back({DNNL_ARG_DIFF_BIAS, weights_.diff_bias_desc(),
+                           gradient_of(context_, node_.parameters[1])});
+    }
+    run_weights_ = BoundPrimitive(engine, dnnl::convolution_backward_weights(weights_), arguments);
+    const auto target = arena_weight(convolution_.weight_dims());
+    const dnnl::reorder::primitive_desc reorder(engine, weights_.diff_weights_desc(), engine,
+                                                target);
+    run_unpack_ =
+        BoundPrimitive(engine, dnnl::reorder(reorder),
+                       {{DNNL_ARG_FROM, weights_.diff_weights_desc(), memory_.backward_scratch},
+                        {DNNL_ARG_TO, target, gradient_of(context_, weight)}});
+  }
+
   void describe() {
     const dnnl::engine& engine = context_.onednn.engine;
     // The table was measured on AVX-512; without it oneDNN has no Winograd kernel.
@@ -130,9 +137,8 @@ class ConvGroup final : public Group {
     const auto algorithm = [&](ConvPass pass) {
       return may_choose ? choose_algorithm(convolution_.problem, pass) : ConvAlgorithm::kDirect;
     };
-    const bool training = context_.mode == Mode::kTrain;
-    forward_ = convolution_.forward(engine, algorithm(ConvPass::kForward), training);
-    if (!training) return;
+    forward_ = convolution_.forward(engine, algorithm(ConvPass::kForward));
+    if (context_.mode != Mode::kTrain) return;
     if (wants_input_gradient_) {
       data_ = convolution_.backward_data(engine, algorithm(ConvPass::kBackwardData));
     }

@@ -26,11 +26,11 @@ class ConvPoolGroup final : public Group {
     check(num_elements(pooled) == shape_.pooled_h * shape_.pooled_w * out_channels,
           "the pooled map has this size");
     const std::int64_t blocks = (out_channels + context.kernels.block - 1) / context.kernels.block;
-    packed_elements_ = blocks * 9 * shape_.in_channels * context.kernels.block;
+    const std::int64_t packed_elements = blocks * 9 * shape_.in_channels * context.kernels.block;
     winner_bytes_ =
         static_cast<std::size_t>(context.n * blocks * shape_.pooled_h * shape_.pooled_w) *
         static_cast<std::size_t>(context.kernels.block);
-    packed_.assign(static_cast<std::size_t>(packed_elements_), 0.0F);
+    packed_.assign(static_cast<std::size_t>(packed_elements), 0.0F);
   }
 
   GroupNeeds needs() const override {
@@ -66,7 +66,6 @@ class ConvPoolGroup final : public Group {
   const float* const weight_;
   const float* const bias_;
   ConvPoolShape shape_{};
-  std::int64_t packed_elements_ = 0;
   std::size_t winner_bytes_ = 0;
   std::vector<float> packed_;
   GroupMemory memory_;

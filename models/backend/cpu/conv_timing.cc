@@ -44,7 +44,7 @@ class Trial {
 Trial make_trial(const dnnl::engine& engine, const Convolution& conv, ConvPass pass,
                  ConvAlgorithm algorithm) {
   if (pass == ConvPass::kForward) {
-    const auto p = conv.forward(engine, algorithm, true);
+    const auto p = conv.forward(engine, algorithm);
     return {engine,
             dnnl::convolution_forward(p),
             {{DNNL_ARG_SRC, conv.x()},

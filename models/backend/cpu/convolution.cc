@@ -49,10 +49,11 @@ memory::desc Convolution::bias_format() const {
 }
 
 Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
-                                                  ConvAlgorithm algorithm, bool training,
+                                                  ConvAlgorithm algorithm,
                                                   const dnnl::primitive_attr& attributes) const {
-  const auto kind =
-      training ? dnnl::prop_kind::forward_training : dnnl::prop_kind::forward_inference;
+  // When evaluating too: Winograd for inference wants weights in a format of its own, to which the
+  // library has no way from the arena's.
+  constexpr auto kind = dnnl::prop_kind::forward_training;
   const memory::desc weight = any_format(weight_dims());
   const auto desc = bias ? Forward::desc(kind, to_onednn(algorithm), x(), weight, bias_format(),
                                          y(), strides(), padding(), padding())
@@ -61,15 +62,15 @@ Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
   return {desc, attributes, engine};
 }
 
-Forward::primitive_desc Convolution::forward(const dnnl::engine& engine, ConvAlgorithm algorithm,
-                                             bool training) const {
+Forward::primitive_desc Convolution::forward(const dnnl::engine& engine,
+                                             ConvAlgorithm algorithm) const {
   dnnl::primitive_attr attributes = callers_scratchpad();
   if (relu) {
     dnnl::post_ops after;
     after.append_eltwise(1.0F, dnnl::algorithm::eltwise_relu, 0.0F, 0.0F);
     attributes.set_post_ops(after);
   }
-  return forward_with(engine, algorithm, training, attributes);
+  return forward_with(engine, algorithm, attributes);
 }
 
 BackwardData::primitive_desc Convolution::backward_data(const dnnl::engine& engine,
@@ -77,7 +78,7 @@ BackwardData::primitive_desc Convolution::backward_data(const dnnl::engine& engi
   const dnnl::primitive_attr attributes = callers_scratchpad();
   const BackwardData::desc desc(to_onednn(algorithm), x(), any_format(weight_dims()), y(),
                                 strides(), padding(), padding());
-  return {desc, attributes, engine, forward_with(engine, algorithm, true, attributes)};
+  return {desc, attributes, engine, forward_with(engine, algorithm, attributes)};
 }
 
 BackwardWeights::primitive_desc Convolution::backward_weights(const dnnl::engine& engine,
@@ -88,7 +89,7 @@ BackwardWeights::primitive_desc Convolution::backward_weights(const dnnl::engine
                                                  y(), strides(), padding(), padding())
                          : BackwardWeights::desc(to_onednn(algorithm), x(), weight, y(), strides(),
                                                  padding(), padding());
-  return {desc, attributes, engine, forward_with(engine, algorithm, true, attributes)};
+  return {desc, attributes, engine, forward_with(engine, algorithm, attributes)};
 }
 
 }  // namespace syncopate

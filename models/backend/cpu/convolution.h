@@ -23,7 +23,7 @@ struct Convolution {
   // Weights in the format that the library likes best, scratch memory from the caller. Throw
   // dnnl::error when the library has no such kernel.
   dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine,
-                                                    ConvAlgorithm algorithm, bool training) const;
+                                                    ConvAlgorithm algorithm) const;
   dnnl::convolution_backward_data::primitive_desc backward_data(const dnnl::engine& engine,
                                                                 ConvAlgorithm algorithm) const;
   dnnl::convolution_backward_weights::primitive_desc backward_weights(
@@ -31,7 +31,7 @@ struct Convolution {
 
  private:
   dnnl::convolution_forward::primitive_desc forward_with(
-      const dnnl::engine& engine, ConvAlgorithm algorithm, bool training,
+      const dnnl::engine& engine, ConvAlgorithm algorithm,
       const dnnl::primitive_attr& attributes) const;
   dnnl::memory::desc bias_format() const;
   dnnl::memory::dims strides() const { return {problem.stride, problem.stride}; }

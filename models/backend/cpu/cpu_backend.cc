@@ -1,15 +1,13 @@
 // The CPU: lanes, kernels for this machine's instruction set, oneDNN.
-#include <dnnl.h>
-
 #include <algorithm>
 #include <array>
-
 #include <memory>
 #include <string>
 
 #include "models/backend/backend.h"
 #include "models/backend/cpu/cpu_model.h"
 #include "models/backend/cpu/onednn.h"
+#include "models/backend/cpu/versions.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 
@@ -23,11 +21,12 @@ class CpuBackend final : public Backend {
   Device device() const noexcept override { return {}; }
 
   std::string description() const override {
-    const dnnl_version_t* version = dnnl_version();
-    return "cpu, " + std::string(name(isa_)) + ", " + std::to_string(lanes_.count()) +
-           (lanes_.count() == 1 ? " lane" : " lanes") + ", oneDNN " +
-           std::to_string(version->major) + "." + std::to_string(version->minor) + "." +
-           std::to_string(version->patch);
+    std::string text = "cpu, " + std::string(name(isa_)) + ", " + std::to_string(lanes_.count()) +
+                       (lanes_.count() == 1 ? " lane" : " lanes");
+    for (const LibraryVersion& library : cpu_library_versions()) {
+      text += ", " + library.name + " " + library.loaded;
+    }
+    return text;
   }
 
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,

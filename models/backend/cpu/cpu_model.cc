@@ -1,7 +1,6 @@
 #include "models/backend/cpu/cpu_model.h"
 
 #include <algorithm>
-#include <cstring>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -9,8 +8,8 @@
 namespace syncopate {
 namespace {
 
-// For each group, the parameters of all its nodes.
-std::vector<int> parameters_of(const Graph& graph, const FusedGroup& group) {
+// Of a group's nodes only the main one has parameters.
+const std::vector<int>& parameters_of(const Graph& graph, const FusedGroup& group) {
   return graph.nodes[static_cast<std::size_t>(group.main)].parameters;
 }
 
@@ -142,6 +141,7 @@ void CpuModel::check_batch(const Batch& batch) const {
 Scores CpuModel::forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(batch);
   const std::int64_t n = batch.size();
+  plan_ = nullptr;  // plan_for may give it up, and throw
   plan_ = &plan_for(n);
   before_use_ = &before_use;
   const std::size_t sample_bytes =

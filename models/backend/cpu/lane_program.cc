@@ -80,7 +80,6 @@ class LaneProgram::Planner {
     // Going back: where a gradient is written in place, its memory is already known.
     for (std::size_t i = groups_.size(); i-- > 0;) place_gradients(i);
     const MemoryPlan plan = plan_memory(lifetimes_);
-    program_.workspace_bytes_ = plan.total_bytes;
     program_.workspace_ =
         make_host_tensor({static_cast<std::int64_t>(plan.total_bytes)}, DType::kU8);
     program_.sums_before_backward_.resize(groups_.size());

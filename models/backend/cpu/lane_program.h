@@ -2,8 +2,8 @@
 // values, gradients and scratch live.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "models/backend/cpu/groups.h"
@@ -18,13 +18,11 @@ class LaneProgram {
   LaneProgram(const GroupContext& context, const std::vector<FusedGroup>& groups,
               const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms);
 
-  std::size_t num_groups() const noexcept { return groups_.size(); }
   void forward(std::size_t group, LaneStep& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, LaneStep& step);
 
   // [n, classes], after forward.
   std::span<const float> logits() const noexcept { return logits_; }
-  std::size_t workspace_bytes() const noexcept { return workspace_bytes_; }
 
  private:
   class Planner;
@@ -41,7 +39,6 @@ class LaneProgram {
   std::vector<std::unique_ptr<Group>> groups_;
   std::vector<std::vector<GradientSum>> sums_before_backward_;  // of each group
   Tensor workspace_;
-  std::size_t workspace_bytes_ = 0;
   std::span<const float> logits_;
 };
 

@@ -35,12 +35,21 @@ LanePool::LanePool(int count) : count_(count) {
   if (count < 1 || count > 1024) {
     throw UsageError("--threads " + std::to_string(count) + ": expected 1 to 1024 lanes");
   }
-  for (int lane = 1; lane < count; ++lane) {
-    threads_.emplace_back([this, lane](const std::stop_token& stop) { lane_main(lane, stop); });
+  threads_.reserve(static_cast<std::size_t>(count - 1));
+  try {
+    for (int lane = 1; lane < count; ++lane) {
+      threads_.emplace_back([this, lane](const std::stop_token& stop) { lane_main(lane, stop); });
+    }
+  } catch (const std::exception& error) {
+    end_lanes();  // no destructor runs, and those that did start would be joined for ever
+    throw UsageError("--threads " + std::to_string(count) + ": the system started only " +
+                     std::to_string(threads_.size() + 1) + " (" + error.what() + "); try fewer");
   }
 }
 
-LanePool::~LanePool() {
+LanePool::~LanePool() { end_lanes(); }
+
+void LanePool::end_lanes() {
   for (std::jthread& thread : threads_) thread.request_stop();
   generation_.fetch_add(1, std::memory_order_release);
   generation_.notify_all();

@@ -16,7 +16,8 @@ namespace syncopate {
 // run() from one thread at a time.
 class LanePool {
  public:
-  // `count` lanes, the caller of run() included. Throws UsageError unless 1 <= count <= 1024.
+  // `count` lanes, the caller of run() included. Throws UsageError unless 1 <= count <= 1024 and
+  // the system starts that many threads.
   explicit LanePool(int count);
   LanePool(const LanePool&) = delete;
   LanePool& operator=(const LanePool&) = delete;
@@ -36,6 +37,7 @@ class LanePool {
   // Thrown out of barrier() when another lane failed; never leaves run().
   struct LaneReleased {};
 
+  void end_lanes();
   void lane_main(int lane, const std::stop_token& stop);
   void run_lane(int lane) noexcept;
 

@@ -1,4 +1,5 @@
 // Softmax cross-entropy and the count of right answers.
+#include <algorithm>
 #include <cmath>
 
 #include "models/backend/cpu/groups.h"
@@ -42,6 +43,7 @@ class LossGroup final : public Group {
   }
 
   void backward(LaneStep& step) override {
+    if (memory_.input_gradients[0] == nullptr) return;
     const float inverse_divisor = 1.0F / static_cast<float>(step.loss_divisor);
     for (std::int64_t i = 0; i < context_.n; ++i) {
       const float* x = memory_.inputs[0] + i * classes_;

@@ -1,8 +1,9 @@
 // The groups without parameters: input, ReLU, add, pooling, flatten, shortcut.
 #include <algorithm>
-#include <cstring>
+#include <string>
 
 #include "models/backend/cpu/groups.h"
+#include "models/base/errors.h"
 
 namespace syncopate {
 namespace {
@@ -171,7 +172,12 @@ class MaxPoolGroup final : public PlainGroup {
       : PlainGroup(context),
         shape_(pool_shape(context, input, output, op.window, op.stride)),
         winner_bytes_(static_cast<std::size_t>(
-            context.n * elements_per_sample(output, context.kernels.block))) {}
+            context.n * elements_per_sample(output, context.kernels.block))) {
+    if (op.window > kLargestWindow) {
+      throw UnavailableError("max_pool: a window of " + std::to_string(op.window) +
+                             "; the CPU backend goes up to " + std::to_string(kLargestWindow));
+    }
+  }
   GroupNeeds needs() const override {
     GroupNeeds needs;
     if (trains()) needs.saved = winner_bytes_;
@@ -187,6 +193,8 @@ class MaxPoolGroup final : public PlainGroup {
   }
 
  private:
+  static constexpr int kLargestWindow = 16;  // a winner's place is one byte
+
   std::uint8_t* winners() const {
     return trains() ? reinterpret_cast<std::uint8_t*>(memory().saved) : nullptr;
   }

@@ -1,5 +1,6 @@
-// The little of oneDNN that the backend uses: one engine, one stream per lane, primitives with
-// memory bound once. For .cc files of this folder only: the library's header is large.
+// The little of oneDNN that the backend uses: one engine, and primitives with a stream of
+// their own and memory bound once. For .cc files of this folder only: the library's header is
+// large.
 #pragma once
 
 #include <dnnl.hpp>

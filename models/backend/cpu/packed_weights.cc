@@ -1,6 +1,5 @@
 #include "models/backend/cpu/packed_weights.h"
 
-#include <cstring>
 #include <utility>
 
 #include "models/backend/cpu/onednn.h"

@@ -70,13 +70,15 @@ TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesWhenCompiledForFewSamples) {
 TEST_P(BackendArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
   for (const int lanes : {1, 2, 3}) {
     for (const bool fuse : {true, false}) {
-      const CaseOptions options{
-          .lanes = lanes, .fuse = fuse, .winograd = false, .mode = Mode::kEvaluate};
-      BackendCase subject(graph(), variables_, options);
-      for (const std::int64_t batch : {8, 5, 1, 0}) expect_right(subject, batch, options);
-      for (std::size_t s = 0; s < variables_.state.size(); ++s) {
-        EXPECT_TRUE(std::ranges::equal(subject.state.value(s).f32(), variables_.state[s]))
-            << graph().state[s].name << " changed, " << to_string(options);
+      for (const bool winograd : {false, true}) {
+        const CaseOptions options{
+            .lanes = lanes, .fuse = fuse, .winograd = winograd, .mode = Mode::kEvaluate};
+        BackendCase subject(graph(), variables_, options);
+        for (const std::int64_t batch : {8, 5, 1, 0}) expect_right(subject, batch, options);
+        for (std::size_t s = 0; s < variables_.state.size(); ++s) {
+          EXPECT_TRUE(std::ranges::equal(subject.state.value(s).f32(), variables_.state[s]))
+              << graph().state[s].name << " changed, " << to_string(options);
+        }
       }
     }
   }

@@ -15,8 +15,8 @@ constexpr std::int64_t kBatch = 5;
 constexpr std::int64_t kOneBucketPerParameter = 1;  // byte
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
-class BackendHooks
-    : public testing::TestWithParam<std::tuple<int, std::int64_t>> {  // lanes, bucket bytes
+// Lanes, bucket bytes, and whether groups run in another order than their parameters stand in.
+class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t, bool>> {
  protected:
   std::span<float> bucket(const Tensor& block, BucketId id) const {
     const Bucket range = subject_.arena.buckets().at(static_cast<std::size_t>(id));
@@ -33,7 +33,7 @@ class BackendHooks
     }
   }
 
-  Graph graph_ = everything_network();
+  Graph graph_ = std::get<2>(GetParam()) ? crossed_branches_network() : everything_network();
   reference::Variables variables_ = reference::random_variables(graph_, 31);
   reference::Samples samples_ = reference::random_samples(graph_, kBatch, 32);
   reference::Result expected_ = reference::run(graph_, variables_, samples_, kBatch, Mode::kTrain);
@@ -104,7 +104,8 @@ TEST_P(BackendHooks, HandOutZerosForNoSamples) {
 
 INSTANTIATE_TEST_SUITE_P(Lanes, BackendHooks,
                          testing::Combine(testing::Values(1, 2, 3),
-                                          testing::Values(kOneBucketPerParameter, 4096, 1 << 30)));
+                                          testing::Values(kOneBucketPerParameter, 4096, 1 << 30),
+                                          testing::Bool()));
 
 }  // namespace
 }  // namespace syncopate

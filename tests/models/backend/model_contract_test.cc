@@ -142,6 +142,37 @@ TEST_P(BackendModel, RefusesSamplesOfAnotherShapeOrType) {
   EXPECT_THROW(subject.model->forward(unlabelled, [](BucketId) {}), ShapeError);
 }
 
+TEST_P(BackendModel, RefusesLabelsItHasNoClassForAndALossDividedByNothing) {
+  BackendCase subject(graph_, variables_, options());
+  for (const std::int32_t label : {-1, 10}) {
+    Batch mislabelled = batch_;
+    mislabelled.label = make_host_tensor({kBatch}, DType::kI32);
+    mislabelled.label.i32().back() = label;
+    EXPECT_THROW(subject.model->forward(mislabelled, [](BucketId) {}), ShapeError) << label;
+  }
+  Batch undivided = batch_;
+  undivided.loss_divisor = 0;
+  EXPECT_THROW(subject.model->forward(undivided, [](BucketId) {}), ShapeError);
+}
+
+TEST_P(BackendModel, ComputesAsBeforeAfterAHookThatThrew) {
+  BackendCase subject(graph_, variables_, options());
+  EXPECT_THROW(subject.model->forward(batch_,
+                                      [](BucketId id) {
+                                        if (id == 0) throw PeerError("gone");
+                                      }),
+               PeerError);
+  (void)subject.model->forward(batch_, [](BucketId) {});
+  EXPECT_THROW(subject.model->backward([](BucketId id, const Event&) {
+    if (id == 1) throw PeerError("gone");
+  }),
+               PeerError);
+  subject.set_state(variables_);
+  const Scores scores = subject.step(batch_);
+  expect_equal(reference::run(graph_, variables_, samples_, kBatch, Mode::kTrain), subject, scores,
+               graph_, tolerance(options()));
+}
+
 TEST_P(BackendModel, UpdatesTheArenaInPiecesAsAWhole) {
   const auto optimizer = make_optimizer({.name = "momentum", .weight_decay = 0.01F});
   BackendCase whole(graph_, variables_, options());
@@ -167,6 +198,23 @@ TEST_P(BackendModel, UpdatesTheArenaInPiecesAsAWhole) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Lanes, BackendModel, testing::Values(1, 2, 3));
+
+TEST(CpuBackend, RefusesAWindowWhosePlacesAreMoreThanOneByteHolds) {
+  const auto pooled = [](int window) {
+    GraphBuilder build("pooled");
+    const NodeId x = build.input({17, 17, 1}, {.dtype = DType::kF32});
+    const NodeId y = build.max_pool(x, {.window = window, .stride = 1});
+    return build.finish(build.dense(build.flatten(y), "fc", 2));
+  };
+  const auto compile = [](const Graph& graph) {
+    ParameterArena arena(graph.parameter_layout(), plan_buckets(graph.parameter_layout(), 4096));
+    StateBlock state(graph.state_layout());
+    const auto backend = make_cpu_backend(1);
+    (void)backend->compile(graph, arena, state, {.batch_size = 1});
+  };
+  EXPECT_NO_THROW(compile(pooled(16)));
+  EXPECT_THROW(compile(pooled(17)), UnavailableError);
+}
 
 TEST(CpuBackend, RefusesToHaveNoLane) { EXPECT_THROW(make_cpu_backend(0), UsageError); }
 

@@ -88,6 +88,12 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
                             conv(10, {.kernel_h = 5, .kernel_w = 3, .pad = 2, .bias = true})));
   all.push_back(map_network("ConvRelu20To24", {6, 9, 20}, conv_relu(24, same)));
   all.push_back(map_network("ConvRelu32To32", {8, 8, 32}, conv_relu(32, same)));
+  // In the algorithm table: these two run with Winograd.
+  all.push_back(map_network("ConvRelu64To64On8x8", {8, 8, 64}, conv_relu(64, same)));
+  all.push_back(map_network("ConvTwice32On16x16", {16, 16, 3}, [=](GraphBuilder& b, NodeId x) {
+    x = b.relu(b.conv2d(x, "conv1", 32, same));
+    return b.relu(b.conv2d(x, "conv2", 32, same));
+  }));
   all.push_back(map_network("ConvReluWithoutBias", {6, 6, 3}, conv_relu(10, same_plain)));
   all.push_back(map_network("ConvReluPoolGrey28x28", {28, 28, 1}, conv_relu_pool(10, valid)));
   all.push_back(map_network("ConvReluPoolGrey28x28To32", {28, 28, 1}, conv_relu_pool(32, valid)));
@@ -144,6 +150,7 @@ void append_joins(std::vector<SmallNetwork>& all) {
     const NodeId y = b.conv2d(x, "conv", 16, {.pad = 1});
     return b.relu(b.add(b.batch_norm(y, "bn"), y));
   }));
+  all.push_back({"SumOfTwoBatchNorms", crossed_branches_network()});
   all.push_back(map_network("ReluReadByPoolAndAdd", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
     const NodeId y = b.relu(b.conv2d(x, "conv1", 16, same));
     const NodeId pooled = b.max_pool(y);
@@ -176,6 +183,7 @@ void append_vectors(std::vector<SmallNetwork>& all) {
   all.push_back(plain_network("DenseWithoutRelu", {16}, [](GraphBuilder& b, NodeId x) {
     return b.dense(b.dense(x, "fc1", 32), "fc2", 3);
   }));
+  all.push_back(plain_network("SamplesAsLogits", {5}, [](GraphBuilder&, NodeId x) { return x; }));
   all.push_back(plain_network("DenseReadTwice", {9}, [](GraphBuilder& b, NodeId x) {
     const NodeId y = b.dense(x, "fc1", 12);
     return b.dense(b.add(b.relu(y), y), "fc2", 5);
@@ -191,6 +199,15 @@ void append_vectors(std::vector<SmallNetwork>& all) {
 }
 
 }  // namespace
+
+Graph crossed_branches_network() {
+  return build_graph("crossed", {6, 5, 3}, [](GraphBuilder& b, NodeId x) {
+    x = b.conv2d(x, "conv0", 10, {.pad = 1});
+    const NodeId left = b.batch_norm(b.conv2d(x, "conv1", 10, {.pad = 1}), "bn1");
+    const NodeId right = b.batch_norm(b.conv2d(x, "conv2", 10, {.pad = 1}), "bn2");
+    return classify(b, b.relu(b.add(left, right)));
+  });
+}
 
 Graph everything_network() {
   return build_graph("everything", {13, 11, 3}, [](GraphBuilder& b, NodeId x) {

@@ -16,6 +16,9 @@ struct SmallNetwork {
 };
 
 std::vector<SmallNetwork> small_networks();
+// The left branch's batch norm computes the sum as well, so it runs after the right branch, whose
+// parameters stand behind its own.
+Graph crossed_branches_network();
 // Every operation at once, with residual joins.
 Graph everything_network();
 

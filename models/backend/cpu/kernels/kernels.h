@@ -2,8 +2,8 @@
 // is worth a matrix product goes to oneDNN; what is bound by memory is here, fused.
 //
 // Maps are blocked: [N, ceil(C / B), H * W, B] f32, where B is `block`; channels beyond C are zero
-// and stay zero. Per-channel arrays have ceil(C / B) * B elements. Functions work on one lane's
-// samples; n = 0 does nothing.
+// and stay zero; in a gradient they may hold anything and nobody reads them. Per-channel arrays
+// have ceil(C / B) * B elements. Functions work on one lane's samples; n = 0 does nothing.
 #pragma once
 
 #include <cstdint>

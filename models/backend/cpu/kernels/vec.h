@@ -19,7 +19,6 @@ using Vec = float __attribute__((vector_size(kBlock * 4), aligned(4), may_alias)
 using IntVec = std::int32_t __attribute__((vector_size(kBlock * 4), aligned(4), may_alias));
 static inline Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
 static inline void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
-static inline Vec splat(float value) { return Vec{} + value; }
 // Keeps NaN: a broken network must not look healthy.
 static inline Vec positive_part(Vec v) { return v < 0.0F ? Vec{} : v; }
 

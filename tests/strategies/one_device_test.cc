@@ -1,0 +1,137 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "strategies/strategy.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kBatch = 4;
+
+Graph small_network() {
+  GraphBuilder build("small");
+  NodeId x = build.input({4, 4, 2}, {.dtype = DType::kF32});
+  x = build.relu(build.batch_norm(build.conv2d(x, "conv", 3, {.pad = 1}), "bn"));
+  return build.finish(build.dense(build.flatten(x), "fc", 5));
+}
+
+Batch small_batch() {
+  Batch batch{make_host_tensor({kBatch, 4, 4, 2}, DType::kF32),
+              make_host_tensor({kBatch}, DType::kI32), kBatch};
+  float value = -1.0F;
+  for (float& x : batch.x.f32()) x = value = value < 1.0F ? value + 0.0625F : -1.0F;
+  for (std::size_t i = 0; i < kBatch; ++i) batch.label.i32()[i] = static_cast<std::int32_t>(i);
+  return batch;
+}
+
+Tensor copy_of(const Tensor& block) {
+  const Tensor copy = make_host_tensor(block.shape(), DType::kF32);
+  std::ranges::copy(block.f32(), copy.f32().begin());
+  return copy;
+}
+
+Snapshot copy_of(const Snapshot& live) {
+  Snapshot copy{copy_of(live.values), {}, copy_of(live.state)};
+  for (const Snapshot::Slot& slot : live.slots)
+    copy.slots.push_back({slot.name, copy_of(slot.values)});
+  return copy;
+}
+
+bool same_blocks(const Snapshot& a, const Snapshot& b) {
+  bool same = std::ranges::equal(a.values.f32(), b.values.f32()) &&
+              std::ranges::equal(a.state.f32(), b.state.f32()) && a.slots.size() == b.slots.size();
+  for (std::size_t i = 0; same && i < a.slots.size(); ++i) {
+    same = a.slots[i].name == b.slots[i].name &&
+           std::ranges::equal(a.slots[i].values.f32(), b.slots[i].values.f32());
+  }
+  return same;
+}
+
+class OneDeviceStrategy : public testing::Test {
+ protected:
+  std::unique_ptr<Strategy> make(const std::string& optimizer) const {
+    StrategyOptions options;
+    options.seed = 7;
+    options.batch_size_per_replica = kBatch;
+    options.bucket_bytes = 256;
+    options.optimizer.name = optimizer;
+    return make_strategy(options, graph_);
+  }
+
+  void train(Strategy& strategy, std::int64_t first_step, std::int64_t last_step) const {
+    Replica& replica = strategy.replicas().front();
+    for (std::int64_t step = first_step; step <= last_step; ++step) {
+      replica.variables->pull();
+      (void)replica.model->forward(
+          batch_, [&](BucketId bucket) { replica.variables->wait_values(bucket); });
+      replica.model->backward(
+          [&](BucketId bucket, const Event& ready) { replica.variables->push(bucket, ready); });
+      replica.variables->commit({.learning_rate = 0.05F, .step = step});
+    }
+  }
+
+  Graph graph_ = small_network();
+  Batch batch_ = small_batch();
+};
+
+TEST_F(OneDeviceStrategy, GoesOnFromASnapshotAsIfItHadNeverStopped) {
+  const auto uninterrupted = make("adam");
+  train(*uninterrupted, 1, 3);
+  const Snapshot saved = copy_of(uninterrupted->snapshot());
+  train(*uninterrupted, 4, 6);
+  EXPECT_FALSE(same_blocks(saved, uninterrupted->snapshot()));
+
+  const auto resumed = make("adam");
+  train(*resumed, 1, 1);  // working copies of other values exist now
+  resumed->restore(saved);
+  train(*resumed, 4, 6);
+  EXPECT_TRUE(same_blocks(resumed->snapshot(), uninterrupted->snapshot()));
+}
+
+TEST_F(OneDeviceStrategy, KeepsWhatItHasWhenASnapshotDoesNotFit) {
+  const auto strategy = make("adam");
+  train(*strategy, 1, 1);
+  const Snapshot before = copy_of(strategy->snapshot());
+  const auto other = make("adam");
+  train(*other, 1, 2);
+
+  Snapshot short_state = copy_of(other->snapshot());
+  short_state.state = make_host_tensor({1}, DType::kF32);
+  EXPECT_THROW(strategy->restore(short_state), ShapeError);
+  Snapshot one_slot = copy_of(other->snapshot());
+  one_slot.slots.pop_back();
+  EXPECT_THROW(strategy->restore(one_slot), ShapeError);
+  Snapshot swapped_slots = copy_of(other->snapshot());
+  std::swap(swapped_slots.slots[0], swapped_slots.slots[1]);
+  EXPECT_THROW(strategy->restore(swapped_slots), ShapeError);
+  EXPECT_TRUE(same_blocks(before, strategy->snapshot()));
+}
+
+TEST_F(OneDeviceStrategy, IsOneReplicaInSyncWithTheWholeInput) {
+  const auto strategy = make("sgd");
+  EXPECT_EQ(strategy->replicas().size(), 1U);
+  EXPECT_EQ(strategy->replicas_in_sync(), 1);
+  EXPECT_EQ(strategy->input_shard().index, 0);
+  EXPECT_EQ(strategy->input_shard().count, 1);
+  EXPECT_TRUE(strategy->is_chief());
+}
+
+TEST(Strategies, NameTheRightOnesWhenAskedForAnUnknownOne) {
+  StrategyOptions options;
+  options.name = "mirored";
+  try {
+    (void)make_strategy(options, small_network());
+    FAIL() << "a strategy of that name was made";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("one-device"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syncopate
