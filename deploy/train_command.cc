@@ -90,7 +90,13 @@ CheckpointInfo restore(const std::filesystem::path& path, const Graph& graph, St
   return info;
 }
 
-void require_seed(const CheckpointInfo& info, std::uint64_t seed) {
+// The position in the checkpoint means nothing in other data or in another order of them.
+void require_same_samples(const CheckpointInfo& info, const std::string& data, std::uint64_t seed) {
+  if (info.progress.data != data) {
+    throw UsageError("--resume: " + info.path.string() + " was trained on " + info.progress.data +
+                     ", this run has " + data +
+                     "; give the same --data, or --init-from to start anew");
+  }
   if (info.progress.seed == seed) return;
   throw UsageError("--resume: " + info.path.string() + " was trained with --seed " +
                    std::to_string(info.progress.seed) + ", this run has --seed " +
@@ -176,11 +182,11 @@ int run_train(const TrainOptions& options, std::ostream& out) {
 
   const auto newest = find_start(options, *display);
   const auto strategy = make_strategy(options.strategy, graph);
-  Progress start{.seed = options.strategy.seed};
+  Progress start{.data = data.name, .seed = options.strategy.seed};
   if (newest) {
     const CheckpointInfo info =
         restore(*newest, graph, *strategy, options.strategy.optimizer.name, true);
-    require_seed(info, options.strategy.seed);
+    require_same_samples(info, data.name, options.strategy.seed);
     start = info.progress;
     display->note("resumed from " + newest->string() + " at step " + std::to_string(start.step));
   } else if (!options.init_from.empty()) {

@@ -217,6 +217,7 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
                            {"samples", std::to_string(progress.samples)},
                            {"epoch", std::to_string(progress.position.epoch)},
                            {"offset", std::to_string(progress.position.offset)},
+                           {"data", progress.data},
                            {"seed", std::to_string(progress.seed)}};
   std::vector<TensorEntry> entries = network_entries(graph);
   for (TensorEntry& entry : slot_entries(graph, snapshot)) entries.push_back(std::move(entry));
@@ -250,6 +251,7 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   info.progress.samples = number_of<std::int64_t>(file, path, "samples");
   info.progress.position.epoch = number_of<std::int64_t>(file, path, "epoch");
   info.progress.position.offset = number_of<std::int64_t>(file, path, "offset");
+  info.progress.data = text_of(file, path, "data");
   info.progress.seed = number_of<std::uint64_t>(file, path, "seed");
 
   const ArenaLayout parameters = graph.parameter_layout();

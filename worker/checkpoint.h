@@ -22,6 +22,7 @@ struct Progress {
   std::int64_t step = 0;     // updates applied
   std::int64_t samples = 0;  // samples trained
   DataPosition position;     // of the next batch
+  std::string data;          // what the position counts in: a DataSplits name, "digits"
   std::uint64_t seed = 1;    // all random numbers are functions of (seed, step, epoch, sample)
 };
 

@@ -135,7 +135,9 @@ class TrainLoop {
         {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1});
     const double seconds = seconds_since(begun);
     ++progress_.step;
-    if (!std::isfinite(scores.loss)) throw diverged("the loss is " + std::to_string(scores.loss));
+    if (!std::isfinite(scores.loss)) {
+      throw diverged(std::isnan(scores.loss) ? "the loss is not a number" : "the loss is infinite");
+    }
     progress_.samples += scores.num_samples;
     progress_.position = run_.input.position();
     for (Tally* tally : {&all_, &epoch_, &line_}) tally->add(scores, seconds);

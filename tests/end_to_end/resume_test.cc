@@ -115,6 +115,27 @@ TEST(Resume, OfADirectoryInUseMustBeAskedFor) {
   EXPECT_EQ(names_in(scratch / "ck"), before);
 }
 
+TEST(Resume, OnOtherDataIsRefused) {
+  const ScratchDir scratch;
+  const Arguments run{"train",
+                      "--model",
+                      "mlp",
+                      "--steps",
+                      "3",
+                      "--no-progress",
+                      "--resume",
+                      "--cache-dir",
+                      SYNCOPATE_TEST_CACHE,
+                      "--checkpoint-dir",
+                      scratch / "ck"};
+  ASSERT_EQ(run_syncopate(joined(run, {"--data", "synthetic:1x28x28:10"})).exit_code, 0);
+  const auto before = names_in(scratch / "ck");
+  const ProgramResult other = run_syncopate(joined(run, {"--data", "digits", "--steps", "6"}));
+  EXPECT_EQ(other.exit_code, 2);
+  EXPECT_NE(other.err.find("trained on synthetic"), std::string::npos) << other.err;
+  EXPECT_EQ(names_in(scratch / "ck"), before);
+}
+
 TEST(InitFrom, TakesTheWeightsAndStartsAtStepZero) {
   const ScratchDir scratch;
   const Arguments run{"train", "--model", "mlp", "--data", "synthetic:1x8x8:4", "--no-progress"};

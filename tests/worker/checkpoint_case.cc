@@ -59,7 +59,11 @@ const std::vector<std::string>& adam_slots() {
 }
 
 Progress some_progress() {
-  return {.step = 1234, .samples = 78'976, .position = {.epoch = 1, .offset = 18'976}, .seed = 42};
+  return {.step = 1234,
+          .samples = 78'976,
+          .position = {.epoch = 1, .offset = 18'976},
+          .data = "digits",
+          .seed = 42};
 }
 
 std::string read_file(const std::filesystem::path& path) {

@@ -36,6 +36,7 @@ TEST_F(CheckpointTest, ComesBackBitForBit) {
   EXPECT_EQ(info.progress.step, 1234);
   EXPECT_EQ(info.progress.samples, 78'976);
   EXPECT_EQ(info.progress.position, (DataPosition{1, 18'976}));
+  EXPECT_EQ(info.progress.data, "digits");
   EXPECT_EQ(info.progress.seed, 42U);
 }
 
