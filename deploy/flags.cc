@@ -4,6 +4,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
@@ -42,8 +43,12 @@ void add_data_flags(CLI::App& app, std::string& model, std::string& data,
       ->capture_default_str()
       ->group(group)
       ->check([](const std::string& text) {
-        // Without this a minus sign wraps around to a huge number.
-        return text.rfind('-', 0) == 0 ? "expected a whole number, at least 0" : std::string();
+        // Without this a minus sign wraps around, and what is too large becomes the largest number.
+        std::uint64_t number = 0;
+        const char* end = text.data() + text.size();
+        const auto [stop, error] = std::from_chars(text.data(), end, number);
+        const bool whole = error == std::errc() && stop == end;
+        return whole ? std::string() : "expected a whole number from 0 to 2^64 - 1";
       });
 }
 

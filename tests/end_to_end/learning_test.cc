@@ -10,21 +10,24 @@
 namespace syncopate::test {
 namespace {
 
-nlohmann::json three_epochs_of_mnist_cnn(const std::string& data) {
+nlohmann::json three_epochs_of_mnist_cnn(const std::string& data,
+                                         const std::vector<std::string>& more = {}) {
   const ScratchDir scratch;
-  const std::vector<std::string> arguments{"train",       "--model",
-                                           "mnist-cnn",   "--data",
-                                           data,          "--optimizer",
-                                           "adam",        "--learning-rate",
-                                           "0.001",       "--batch-size-per-replica",
-                                           "64",          "--epochs",
-                                           "3",           "--threads",
-                                           "2",           "--no-progress",
-                                           "--cache-dir", SYNCOPATE_TEST_CACHE,
-                                           "--metrics",   scratch / "m.jsonl"};
+  const std::string metrics = scratch / "m.jsonl";
+  std::vector<std::string> arguments = {"train",       "--model",
+                                        "mnist-cnn",   "--data",
+                                        data,          "--optimizer",
+                                        "adam",        "--learning-rate",
+                                        "0.001",       "--batch-size-per-replica",
+                                        "64",          "--epochs",
+                                        "3",           "--threads",
+                                        "2",           "--no-progress",
+                                        "--cache-dir", SYNCOPATE_TEST_CACHE,
+                                        "--metrics",   metrics};
+  arguments.insert(arguments.end(), more.begin(), more.end());
   const ProgramResult result = run_syncopate(arguments, std::chrono::seconds(180));
   EXPECT_EQ(result.exit_code, 0) << result.err;
-  return summary_of(scratch / "m.jsonl");
+  return summary_of(metrics);
 }
 
 TEST(MnistCnn, Reaches98PercentOnDigitsAndHardlyWaitsForInput) {
@@ -48,6 +51,16 @@ TEST(MnistCnn, ReachesWhatPyTorchReachesOnMnist) {
   // PyTorch 1.13, same network, initialiser, batch and rate: 97.92, 98.23 and 98.17 % after epochs
   // 1, 2 and 3; ours with six seeds 98.09 to 98.45 %. The bound is below the worst of these.
   EXPECT_GE(three_epochs_of_mnist_cnn(mnist_flag()).at("test_accuracy"), 0.98);
+}
+
+TEST(MnistCnn, Reaches98AndAHalfPercentOnMnistWhenTheRateFalls) {
+  if (SYNCOPATE_SANITIZED)
+    GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
+  if (mnist_flag().empty()) GTEST_SKIP() << "no MNIST files in " << SYNCOPATE_SHARED_DATA;
+  // This seed with 1 to 4 lanes: 98.61 to 98.69 %; six seeds with 2 lanes: 98.52 to 98.69 %.
+  const auto summary = three_epochs_of_mnist_cnn(
+      mnist_flag(), {"--lr-schedule", "cosine", "--weight-decay", "1e-4", "--beta2", "0.99"});
+  EXPECT_GE(summary.at("test_accuracy"), 0.985);
 }
 
 }  // namespace
