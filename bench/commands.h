@@ -22,7 +22,7 @@ struct CommandRow {
   Command (*declare)(CLI::App& options, const Environment& environment);
 };
 
-Command declare_step(CLI::App& options, const Environment& environment);   // bench/step_command.cc
-Command declare_input(CLI::App& options, const Environment& environment);  // bench/input_command.cc
+Command declare_step(CLI::App& app, const Environment& environment);   // bench/step_command.cc
+Command declare_input(CLI::App& app, const Environment& environment);  // bench/input_command.cc
 
 }  // namespace syncopate::bench

@@ -63,7 +63,7 @@ Result measure(const StepOptions& options, const Workload& workload) {
   std::vector<Turn> turns = {[&] { return median(ours.run(workload.steps_per_round)); }};
   std::vector<pid_t> other_side;
   if (peer) {
-    turns.push_back([&] { return median(peer->run(workload.steps_per_round)); });
+    turns.emplace_back([&] { return median(peer->run(workload.steps_per_round)); });
     other_side = {peer->pid()};
     result.peer_settings = peer->settings();
     result.peer_description = peer->description();
@@ -145,6 +145,7 @@ void run_step(StepOptions options) {
     workloads.push_back(requested_workload(options, model));
   if (!options.retune_file.empty()) {
     std::vector<Graph> graphs;
+    graphs.reserve(workloads.size());
     for (const Workload& workload : workloads) graphs.push_back(build_graph(workload));
     return retune(graphs, options.retune_file);
   }

@@ -53,11 +53,11 @@ Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
                                                   const dnnl::primitive_attr& attributes) const {
   // When evaluating too: Winograd for inference wants weights in a format of its own, to which the
   // library has no way from the arena's.
-  constexpr auto kind = dnnl::prop_kind::forward_training;
+  constexpr auto kKind = dnnl::prop_kind::forward_training;
   const memory::desc weight = any_format(weight_dims());
-  const auto desc = bias ? Forward::desc(kind, to_onednn(algorithm), x(), weight, bias_format(),
+  const auto desc = bias ? Forward::desc(kKind, to_onednn(algorithm), x(), weight, bias_format(),
                                          y(), strides(), padding(), padding())
-                         : Forward::desc(kind, to_onednn(algorithm), x(), weight, y(), strides(),
+                         : Forward::desc(kKind, to_onednn(algorithm), x(), weight, y(), strides(),
                                          padding(), padding());
   return {desc, attributes, engine};
 }

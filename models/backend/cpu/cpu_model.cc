@@ -217,7 +217,7 @@ void CpuModel::complete_bucket(BucketId bucket, int lane) {
 }
 
 Tensor CpuModel::logits() const {
-  check(plan_ != nullptr, "logits follow a forward");
+  if (plan_ == nullptr) throw InternalError("logits follow a forward");
   const Tensor logits = make_host_tensor({plan_->n, graph_.num_classes()}, DType::kF32);
   auto out = logits.f32().begin();
   for (const auto& program : plan_->programs) out = std::ranges::copy(program->logits(), out).out;

@@ -85,6 +85,7 @@ TEST_P(SynchronisedBatchNorm, OverUnevenHalvesEqualsOneModelWithTheWholeBatch) {
   std::array<std::unique_ptr<TrainedReplica>, kReplicas> halves;
   {
     std::vector<std::jthread> threads;
+    threads.reserve(kReplicas);
     for (int r = 0; r < kReplicas; ++r) {
       threads.emplace_back([&, r] {
         const std::int64_t begin = r == 0 ? 0 : GetParam();

@@ -17,7 +17,9 @@ struct RecordedHandle {
 struct RecordingTraits {
   using Type = RecordedHandle;
   static Type none() noexcept { return {}; }
-  static void close(Type handle) noexcept { handle.closed->push_back(handle.number); }
+  static void close(Type handle) noexcept {
+    if (handle.closed != nullptr) handle.closed->push_back(handle.number);
+  }
 };
 using Handle = UniqueHandle<RecordingTraits>;
 

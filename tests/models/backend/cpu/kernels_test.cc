@@ -71,7 +71,7 @@ TEST(ConvPoolKernels, AgreeBetweenInstructionSets) {
                            .pooled_w = 6,
                            .channels_last = true};
     const auto in = static_cast<std::size_t>(shape.n * shape.in_h * shape.in_w * channels);
-    const auto weights = static_cast<std::size_t>(20 * 9 * channels);
+    const auto weights = 20 * 9 * static_cast<std::size_t>(channels);
     const std::size_t out = 3 * 4 * 6 * 20;
     const std::vector<float> x = noise(in, 1);
     const std::vector<float> weight = noise(weights, 2);
@@ -81,7 +81,7 @@ TEST(ConvPoolKernels, AgreeBetweenInstructionSets) {
     std::vector<std::vector<float>> gradients;
     for (const Isa isa : runnable()) {
       const CpuKernels& kernels = cpu_kernels(isa);
-      std::vector<float> packed(static_cast<std::size_t>(9 * channels) * 32);
+      std::vector<float> packed(9 * static_cast<std::size_t>(channels) * 32);
       std::vector<float> y(out);
       std::vector<std::uint8_t> winner(3 * 4 * 6 * 32);
       kernels.conv_pool_pack(weight.data(), packed.data(), shape);
