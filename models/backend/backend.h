@@ -9,6 +9,7 @@
 
 #include "models/backend/model.h"
 #include "models/backend/statistics_reducer.h"
+#include "models/base/isa.h"
 #include "models/graph/graph.h"
 #include "models/optim/optimizer.h"
 
@@ -46,6 +47,7 @@ class Backend {
 };
 
 // lanes: threads that share a replica's batch; >= 1. Throws UsageError.
-std::unique_ptr<Backend> make_cpu_backend(int lanes);
+// isa: what our own kernels and the layouts are made for; the machine must support it.
+std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa = detect_isa());
 
 }  // namespace syncopate

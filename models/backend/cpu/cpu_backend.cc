@@ -16,7 +16,7 @@ namespace {
 
 class CpuBackend final : public Backend {
  public:
-  explicit CpuBackend(int lanes) : isa_(detect_isa()), kernels_(cpu_kernels(isa_)), lanes_(lanes) {}
+  CpuBackend(int lanes, Isa isa) : isa_(isa), kernels_(cpu_kernels(isa_)), lanes_(lanes) {}
 
   Device device() const noexcept override { return {}; }
 
@@ -89,6 +89,12 @@ class CpuBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cpu_backend(int lanes) { return std::make_unique<CpuBackend>(lanes); }
+std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa) {
+  if (isa > detect_isa()) {
+    throw UnavailableError("this machine has no " + std::string(name(isa)) +
+                           "; the best it has is " + std::string(name(detect_isa())));
+  }
+  return std::make_unique<CpuBackend>(lanes, isa);
+}
 
 }  // namespace syncopate

@@ -84,6 +84,17 @@ TEST_P(BackendArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
   }
 }
 
+TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesOnOlderInstructionSets) {
+  for (const Isa isa : {Isa::kV2, Isa::kV3}) {
+    if (isa >= detect_isa()) continue;  // what this machine has itself is tested above
+    for (const Mode mode : {Mode::kTrain, Mode::kEvaluate}) {
+      const CaseOptions options{.lanes = 2, .isa = isa, .mode = mode};
+      BackendCase subject(graph(), variables_, options);
+      for (const std::int64_t batch : {8, 5}) expect_right(subject, batch, options);
+    }
+  }
+}
+
 std::string test_name(const testing::TestParamInfo<SmallNetwork>& network) {
   return network.param.name;
 }

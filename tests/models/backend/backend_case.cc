@@ -9,7 +9,7 @@ namespace syncopate {
 std::string to_string(const CaseOptions& options) {
   return std::to_string(options.lanes) + " lanes, compiled for " +
          std::to_string(options.batch_size) + (options.fuse ? ", fused" : ", plain") +
-         (options.winograd ? ", winograd" : ", direct");
+         (options.winograd ? ", winograd, " : ", direct, ") + std::string(name(options.isa));
 }
 
 Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int64_t loss_divisor) {
@@ -33,7 +33,7 @@ BackendCase::BackendCase(const Graph& graph, const reference::Variables& variabl
                          const CaseOptions& options)
     : arena(graph.parameter_layout(), plan_buckets(graph.parameter_layout(), options.bucket_bytes)),
       state(graph.state_layout()),
-      backend(make_cpu_backend(options.lanes)),
+      backend(make_cpu_backend(options.lanes, options.isa)),
       model(backend->compile(graph, arena, state,
                              {.mode = options.mode,
                               .batch_size = options.batch_size,

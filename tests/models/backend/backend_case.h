@@ -15,6 +15,7 @@ namespace syncopate {
 
 struct CaseOptions {
   int lanes = 1;
+  Isa isa = detect_isa();
   std::int64_t batch_size = 8;
   bool fuse = true;
   bool winograd = true;

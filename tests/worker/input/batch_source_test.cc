@@ -72,6 +72,7 @@ TEST(BatchSource, KeepsItsOrderWhateverTheNumberOfThreads) {
         dataset,
         {.batch_size = 7, .augment = Augment::kCropFlip, .threads = threads, .prefetch = prefetch});
     std::vector<std::vector<std::uint8_t>> batches;
+    batches.reserve(40);
     for (int i = 0; i < 40; ++i) batches.push_back(pixels_of(source->next()));
     return batches;
   };
