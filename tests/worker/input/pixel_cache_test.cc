@@ -83,6 +83,7 @@ TEST_F(PixelCache, StaysMappedWhenTheFileIsReplaced) {
 TEST_F(PixelCache, MayBeWrittenByManyAtOnce) {
   {
     std::vector<std::jthread> writers;
+    writers.reserve(8);
     for (int i = 0; i < 8; ++i) {
       writers.emplace_back([&] { write_pixel_cache(path_, kKey, payload()); });
     }
