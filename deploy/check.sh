@@ -69,7 +69,12 @@ tidy() {
       clang-tidy -p build/release --quiet 2> >(grep -v 'warnings\? generated\|^Suppressed\|^Use -header' >&2)
 }
 
-build() { cmake --build --preset "$1" --parallel "$(deploy/build_jobs.sh)"; }
+# Arguments: the preset, then targets; everything when there are none.
+build() {
+  local preset=$1
+  shift
+  cmake --build --preset "$preset" --parallel "$(deploy/build_jobs.sh)" ${1:+--target "$@"}
+}
 
 run_tests() {
   local preset=$1
@@ -81,7 +86,7 @@ address_sanitizer() { cmake --preset asan >/dev/null && build asan && run_tests 
 
 # Every OpenMP region would be a false alarm, hence one thread of it.
 thread_sanitizer() {
-  cmake --preset tsan >/dev/null && build tsan && OMP_NUM_THREADS=1 run_tests tsan --label-regex '^tsan$'
+  cmake --preset tsan >/dev/null && build tsan tsan_tests && OMP_NUM_THREADS=1 run_tests tsan --label-regex '^tsan$'
 }
 
 stage() {
