@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 #include "models/base/errors.h"
@@ -65,6 +66,31 @@ TEST_P(BackendModel, ComputesWithNewValuesOnceTheirVersionIsBumped) {
     expect_equal(reference::run(graph_, variables_, samples_, kBatch, Mode::kTrain), subject,
                  scores, graph_, tolerance(options()));
   }
+}
+
+TEST_P(BackendModel, HasTheGradientThatCentralDifferencesOfItsLossShow) {
+  BackendCase subject(graph_, variables_, options());
+  (void)subject.step(batch_);
+  const std::span<float> values = subject.arena.values().f32();
+  const std::vector<float> start(values.begin(), values.end());
+  const std::vector<float> gradient(subject.arena.gradients().f32().begin(),
+                                    subject.arena.gradients().f32().end());
+  double norm = 0.0;
+  for (const float g : gradient) norm += static_cast<double>(g) * g;
+  norm = std::sqrt(norm);
+  // Along the gradient itself, where the loss changes most and f32 loses least.
+  const double distance = 1e-3;
+  const auto loss_at = [&](double along) {
+    for (std::size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<float>(start[i] + along * gradient[i] / norm);
+    }
+    subject.arena.bump_all_versions();
+    subject.set_state(variables_);
+    return subject.model->forward(batch_, [](BucketId) {}).loss;
+  };
+  const double slope = (loss_at(distance) - loss_at(-distance)) / (2.0 * distance);
+  // 1e-2: rounding of the loss over the distance, and units that switch within it.
+  EXPECT_NEAR(slope, norm, 1e-2 * norm);
 }
 
 TEST_P(BackendModel, SharesArenaAndStateWithAnEvaluatingOne) {
