@@ -10,9 +10,10 @@ namespace syncopate {
 
 class Environment {
  public:
+  using Variables = std::map<std::string, std::string, std::less<>>;
+
   Environment() = default;
-  explicit Environment(std::map<std::string, std::string, std::less<>> variables)
-      : variables_(std::move(variables)) {}
+  explicit Environment(Variables variables) : variables_(std::move(variables)) {}
 
   // A copy of what the process was started with.
   static Environment of_process();
@@ -20,8 +21,11 @@ class Environment {
   // Unset and empty are told apart: the latter is "".
   std::optional<std::string> get(std::string_view variable) const;
 
+  // All of them: to start a process with.
+  const Variables& variables() const noexcept { return variables_; }
+
  private:
-  std::map<std::string, std::string, std::less<>> variables_;
+  Variables variables_;
 };
 
 }  // namespace syncopate

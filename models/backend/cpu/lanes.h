@@ -2,14 +2,10 @@
 // one thread in it, so that lanes never fight over OpenMP's pool.
 #pragma once
 
-#include <atomic>
 #include <cstdint>
-#include <exception>
 #include <functional>
-#include <mutex>
-#include <stop_token>
-#include <thread>
-#include <vector>
+
+#include "models/base/thread_team.h"
 
 namespace syncopate {
 
@@ -19,11 +15,7 @@ class LanePool {
   // `count` lanes, the caller of run() included. Throws UsageError unless 1 <= count <= 1024 and
   // the system starts that many threads.
   explicit LanePool(int count);
-  LanePool(const LanePool&) = delete;
-  LanePool& operator=(const LanePool&) = delete;
-  ~LanePool();
-
-  int count() const noexcept { return count_; }
+  int count() const noexcept { return team_.count(); }
 
   // Calls task(lane) on every lane, lane 0 on the caller's thread; returns when all are done. When
   // one throws, the others are released from their barriers and the first exception is rethrown
@@ -31,26 +23,10 @@ class LanePool {
   void run(const std::function<void(int lane)>& task);
 
   // Inside run(), by every lane: returns when all have arrived.
-  void barrier();
+  void barrier() { team_.barrier(); }
 
  private:
-  // Thrown out of barrier() when another lane failed; never leaves run().
-  struct LaneReleased {};
-
-  void end_lanes();
-  void lane_main(int lane, const std::stop_token& stop);
-  void run_lane(int lane) noexcept;
-
-  const int count_;
-  const std::function<void(int)>* task_ = nullptr;
-  std::atomic<std::uint32_t> generation_{0};  // bumped to start a run
-  std::atomic<std::uint32_t> running_{0};     // lanes other than 0 still at work
-  std::atomic<std::uint32_t> arrived_{0};
-  std::atomic<std::uint32_t> phase_{0};  // bumped when a barrier opens
-  std::atomic<bool> failed_{false};
-  std::mutex failure_mutex_;
-  std::exception_ptr failure_;  // guarded by failure_mutex_
-  std::vector<std::jthread> threads_;
+  ThreadTeam team_;
 };
 
 // Elements [begin, end) of `count` that `part` of `parts` works on; borders on multiples of
