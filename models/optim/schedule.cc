@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-// Where warm-up begins, as a fraction of the full rate.
+// Where warm-up begins when nobody says, as a fraction of the full rate.
 constexpr double kWarmupStart = 0.01;
 
 void require(bool holds, const std::string& what) {
@@ -43,7 +43,8 @@ Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
 double Schedule::learning_rate(double epochs) const {
   const ScheduleOptions& o = options_;
   if (epochs < o.warmup_epochs) {
-    return o.learning_rate * (kWarmupStart + (1.0 - kWarmupStart) * epochs / o.warmup_epochs);
+    const double start = o.warmup_start > 0.0 ? o.warmup_start : o.learning_rate * kWarmupStart;
+    return start + (o.learning_rate - start) * epochs / o.warmup_epochs;
   }
   switch (o.kind) {
     case ScheduleKind::kConstant:

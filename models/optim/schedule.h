@@ -14,7 +14,8 @@ struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kConstant;
   double learning_rate = 0.01;
   double total_epochs = 1.0;
-  double warmup_epochs = 0.0;  // linear from learning_rate / 100 to learning_rate
+  double warmup_epochs = 0.0;  // linear from warmup_start to learning_rate
+  double warmup_start = 0.0;   // 0: learning_rate / 100
   // kStep: at each of these epochs the rate is multiplied by `factor`.
   std::vector<double> milestones;
   double factor = 0.1;

@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "models/base/errors.h"
+
 namespace syncopate {
 namespace {
 
@@ -10,6 +12,15 @@ constexpr std::int64_t kAlignmentElements = kAlignmentBytes / sizeof(float);
 Tensor window_of(const Tensor& block, const ArenaLayout& layout, std::size_t i) {
   const std::int64_t begin = layout.offset(i);
   return block.rows(begin, begin + layout.size(i)).reshaped(layout.entries()[i].shape);
+}
+
+Tensor own_or_given(const Tensor* given, std::int64_t total) {
+  if (given == nullptr) return make_host_tensor({total}, DType::kF32);
+  if (given->shape() != Shape{total} || given->dtype() != DType::kF32) {
+    throw ShapeError("arena: a block of " + to_string(given->shape()) + " was given; expected [" +
+                     std::to_string(total) + "] f32");
+  }
+  return *given;
 }
 
 }  // namespace
@@ -36,12 +47,13 @@ std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_
   return buckets;
 }
 
-ParameterArena::ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets)
+ParameterArena::ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets,
+                               const Tensor* values, const Tensor* gradients)
     : layout_(std::move(layout)),
       buckets_(std::move(buckets)),
       versions_(buckets_.size(), 1),
-      values_(make_host_tensor({layout_.total()}, DType::kF32)),
-      gradients_(make_host_tensor({layout_.total()}, DType::kF32)) {}
+      values_(own_or_given(values, layout_.total())),
+      gradients_(own_or_given(gradients, layout_.total())) {}
 
 void ParameterArena::bump_all_versions() {
   for (std::uint64_t& version : versions_) ++version;

@@ -52,8 +52,10 @@ std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_
 // Not thread-safe: whoever writes a bucket's values (update, pull, restore) has it alone meanwhile.
 class ParameterArena {
  public:
-  // Zeroed. `buckets` as from plan_buckets.
-  ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets);
+  // `buckets` as from plan_buckets. Zeroed host memory of its own, but for what is given: a store
+  // may keep values or gradients where it shares them. Throws ShapeError unless [total] f32.
+  ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets, const Tensor* values = nullptr,
+                 const Tensor* gradients = nullptr);
 
   const ArenaLayout& layout() const noexcept { return layout_; }
   const std::vector<Bucket>& buckets() const noexcept { return buckets_; }

@@ -1,5 +1,4 @@
 // The CPU: lanes, kernels for this machine's instruction set, oneDNN.
-#include <algorithm>
 #include <array>
 #include <memory>
 #include <string>
@@ -10,6 +9,7 @@
 #include "models/backend/cpu/versions.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
+#include "models/optim/update_range.h"
 
 namespace syncopate {
 namespace {
@@ -50,35 +50,22 @@ class CpuBackend final : public Backend {
     Bucket range;
   };
 
-  // This lane's part of the range, parameter by parameter: weight decay applies to some and not to
-  // others.
+  // This lane's part of the range.
   void update_lane(int lane) const {
-    const ArenaLayout& layout = update_.arena->layout();
     const std::int64_t length = update_.range.end - update_.range.begin;
     const Share share = share_of(length, lane, lanes_.count(), kAlignmentBytes / sizeof(float));
-    const std::int64_t begin = update_.range.begin + share.begin;
-    const std::int64_t end = update_.range.begin + share.end;
-    for (std::size_t i = 0; i < layout.entries().size(); ++i) {
-      const std::int64_t first = std::max(begin, layout.offset(i));
-      const std::int64_t last = std::min(end, layout.offset(i) + layout.size(i));
-      if (first < last) update_slice(first, last, layout.entries()[i].decays);
-    }
-  }
-
-  void update_slice(std::int64_t first, std::int64_t last, bool decays) const {
+    const Bucket range{update_.range.begin + share.begin, update_.range.begin + share.end};
     const auto window = [&](const Tensor& block) {
-      return block.f32().subspan(static_cast<std::size_t>(first),
-                                 static_cast<std::size_t>(last - first));
+      return block.f32().subspan(static_cast<std::size_t>(range.begin),
+                                 static_cast<std::size_t>(range.end - range.begin));
     };
     std::array<std::span<float>, kMaxSlots> slots;
     check(update_.slots.size() <= slots.size(), "no optimizer has more slots than that");
     for (std::size_t s = 0; s < update_.slots.size(); ++s) slots[s] = window(update_.slots[s]);
-    update_.optimizer->update(*update_.step, window(update_.arena->values()),
-                              window(update_.arena->gradients()),
-                              std::span(slots).first(update_.slots.size()), decays);
+    update_range(*update_.optimizer, *update_.step, update_.arena->layout(), range,
+                 window(update_.arena->values()), window(update_.arena->gradients()),
+                 std::span(slots).first(update_.slots.size()));
   }
-
-  static constexpr std::size_t kMaxSlots = 4;
 
   const OneDnn onednn_;
   const Isa isa_;

@@ -1,0 +1,142 @@
+#include <immintrin.h>
+
+#include "models/tensor/sums.h"
+
+namespace syncopate::SYNCOPATE_ISA {
+namespace {
+
+// Set here and not by the callers: one that forgot would differ from the others in the last bits.
+// (Not FlushDenormals: an inline function compiled for this instruction set could be the copy that
+// the linker keeps for everybody.) The loops are not inlined, so that no addition moves past it.
+class Flush {
+ public:
+  Flush() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040U); }
+  Flush(const Flush&) = delete;
+  Flush& operator=(const Flush&) = delete;
+  ~Flush() { _mm_setcsr(saved_); }
+
+ private:
+  unsigned saved_;
+};
+
+#if defined(__AVX512F__)
+constexpr int kVectorFloats = 16;
+#elif defined(__AVX__)
+constexpr int kVectorFloats = 8;
+#else
+constexpr int kVectorFloats = 4;
+#endif
+using Floats [[gnu::vector_size(kVectorFloats * sizeof(float))]] = float;
+
+inline Floats load(const float* from) {
+  Floats value;
+  __builtin_memcpy(&value, from, sizeof value);
+  return value;
+}
+inline void store(float* to, Floats value) { __builtin_memcpy(to, &value, sizeof value); }
+
+inline int next(int rank, int n) { return rank + 1 == n ? 0 : rank + 1; }
+
+[[gnu::noinline]] void sum_two(float* __restrict a, float* __restrict b, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) {
+    const float sum = a[i] + b[i];
+    a[i] = sum;
+    b[i] = sum;
+  }
+}
+
+// Columns of eight vectors stay in registers from the first rank to the last.
+[[gnu::noinline]] void sum_many(float* const* ranks, int n, int first, std::int64_t begin,
+                                std::int64_t count) {
+  constexpr int kColumns = 8;
+  constexpr std::int64_t kStep = kColumns * kVectorFloats;
+  const std::int64_t end = begin + count;
+  std::int64_t i = begin;
+  for (; i + kStep <= end; i += kStep) {
+    Floats sum[kColumns];
+    for (int c = 0; c < kColumns; ++c) sum[c] = load(ranks[first] + i + c * kVectorFloats);
+    for (int rank = next(first, n); rank != first; rank = next(rank, n)) {
+      for (int c = 0; c < kColumns; ++c) sum[c] += load(ranks[rank] + i + c * kVectorFloats);
+    }
+    for (int rank = 0; rank < n; ++rank) {
+      for (int c = 0; c < kColumns; ++c) store(ranks[rank] + i + c * kVectorFloats, sum[c]);
+    }
+  }
+  for (; i < end; ++i) {
+    float sum = ranks[first][i];
+    for (int rank = next(first, n); rank != first; rank = next(rank, n)) sum += ranks[rank][i];
+    for (int rank = 0; rank < n; ++rank) ranks[rank][i] = sum;
+  }
+}
+
+void sum_to_all_f32(float* const* ranks, int n, int first, std::int64_t begin, std::int64_t count) {
+  const Flush flush;
+  if (n == 1) return;
+  if (n == 2) {
+    sum_two(ranks[first] + begin, ranks[1 - first] + begin, count);
+  } else {
+    sum_many(ranks, n, first, begin, count);
+  }
+}
+
+[[gnu::noinline]] void add_loop(float* __restrict into, const float* __restrict addend,
+                                std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) into[i] += addend[i];
+}
+
+void add_f32(float* into, const float* addend, std::int64_t count) {
+  const Flush flush;
+  add_loop(into, addend, count);
+}
+
+inline float widen(std::uint16_t value) {
+  const std::uint32_t bits = static_cast<std::uint32_t>(value) << 16;
+  float result;
+  __builtin_memcpy(&result, &bits, sizeof result);
+  return result;
+}
+
+// To nearest, ties to even. A NaN keeps its sign and becomes a quiet one: rounding up could carry
+// its last bits into the exponent and make an infinity of it.
+inline std::uint16_t narrow(float value) {
+  std::uint32_t bits;
+  __builtin_memcpy(&bits, &value, sizeof bits);
+  const std::uint32_t rounded = (bits + 0x7FFFU + ((bits >> 16) & 1U)) >> 16;
+  const std::uint32_t quiet = (bits >> 16) | 0x40U;
+  const bool nan = (bits & 0x7FFFFFFFU) > 0x7F800000U;
+  return static_cast<std::uint16_t>(nan ? quiet : rounded);
+}
+
+[[gnu::noinline]] void add_loop(std::uint16_t* __restrict into,
+                                const std::uint16_t* __restrict addend, std::int64_t count) {
+  for (std::int64_t i = 0; i < count; ++i) into[i] = narrow(widen(into[i]) + widen(addend[i]));
+}
+
+void add_bf16(std::uint16_t* into, const std::uint16_t* addend, std::int64_t count) {
+  const Flush flush;
+  add_loop(into, addend, count);
+}
+
+// A piece that stays in the first-level cache is summed into the first rank, then copied.
+void sum_to_all_bf16(std::uint16_t* const* ranks, int n, int first, std::int64_t begin,
+                     std::int64_t count) {
+  constexpr std::int64_t kPiece = 1024;
+  const Flush flush;
+  const std::int64_t end = begin + count;
+  for (std::int64_t i = begin; i < end; i += kPiece) {
+    const std::int64_t length = end - i < kPiece ? end - i : kPiece;
+    std::uint16_t* const sum = ranks[first] + i;
+    for (int rank = next(first, n); rank != first; rank = next(rank, n)) {
+      add_loop(sum, ranks[rank] + i, length);
+    }
+    for (int rank = next(first, n); rank != first; rank = next(rank, n)) {
+      __builtin_memcpy(ranks[rank] + i, sum, static_cast<std::size_t>(length) * sizeof *sum);
+    }
+  }
+}
+
+}  // namespace
+
+const SumKernels kSumKernels = {sum_to_all_f32, sum_to_all_bf16, add_f32, add_bf16};
+
+}  // namespace syncopate::SYNCOPATE_ISA
