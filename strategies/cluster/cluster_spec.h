@@ -1,0 +1,65 @@
+// Who takes part in a job, and which of them this process is. Resolvers read it from flags, from
+// launch, torchrun, TF_CONFIG or Open MPI; they only read. A source counts when it is complete.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "models/base/endpoint.h"
+#include "models/base/environment.h"
+
+namespace syncopate {
+
+enum class Role : std::uint8_t { kWorker, kServer, kEvaluator };
+std::string_view name(Role role) noexcept;  // "worker"
+
+struct ClusterSpec {
+  std::string source = "none";  // the row of resolvers() that won; "none": a process on its own
+  Role role = Role::kWorker;
+  int index = 0;        // among the tasks of its role; for workers this is the rank
+  int world_size = 1;   // worker tasks
+  int num_servers = 0;  // parameter servers
+  int local_rank = 0;   // among the tasks on its host, where the source tells
+  int local_size = 1;
+  std::optional<Endpoint> rendezvous;  // where rank 0 listens; none: world_size is 1, or MPI tells
+  // An open listening socket for rank 0, inherited from launch; -1: none.
+  int rendezvous_descriptor = -1;
+  std::string nonce;              // of the job; "": rank 0 makes one up
+  std::vector<Endpoint> workers;  // where the source lists them (TF_CONFIG)
+  std::vector<Endpoint> servers;
+  std::vector<std::string> notes;  // one line per source that lost or was ignored: why
+
+  bool is_chief() const noexcept { return role == Role::kWorker && index == 0; }
+};
+
+// What the user said on the command line; outranks everything.
+struct ClusterFlags {
+  std::optional<int> rank;
+  std::optional<int> world_size;
+  std::string rendezvous;  // "host:port"
+};
+
+struct ResolverRow {
+  std::string_view name;  // "torchrun"
+  std::string_view help;
+  // Nothing when the source is absent or incomplete (then with a note). Throws UsageError when it
+  // is there and wrong.
+  std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&,
+                                        std::vector<std::string>& notes);
+};
+// In order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, Slurm.
+std::span<const ResolverRow> resolvers() noexcept;
+
+// The first complete source wins; what comes after it, right or wrong, is a note. Throws UsageError
+// when a source that would have won is wrong, or when the winner, unless it is the flags, says one
+// task and another complete source says more (a silent shrink).
+ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& environment);
+
+// As `syncopate cluster` prints it: one JSON object.
+std::string to_json(const ClusterSpec& spec);
+
+}  // namespace syncopate

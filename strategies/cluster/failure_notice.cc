@@ -1,0 +1,44 @@
+#include "strategies/cluster/failure_notice.h"
+
+#include <utility>
+
+namespace syncopate {
+
+void FailureNotice::set(const std::string& reason) {
+  Callback callback;
+  {
+    const std::lock_guard lock(mutex_);
+    if (reason_) return;
+    reason_ = reason;
+    callback = std::exchange(callback_, nullptr);
+    if (callback) caller_ = std::this_thread::get_id();
+  }
+  if (!callback) return;
+  callback(reason);
+  {
+    const std::lock_guard lock(mutex_);
+    caller_ = {};
+  }
+  returned_.notify_all();
+}
+
+std::optional<std::string> FailureNotice::get() const {
+  const std::lock_guard lock(mutex_);
+  return reason_;
+}
+
+void FailureNotice::subscribe(const Callback& callback) {
+  std::optional<std::string> reason;
+  {
+    std::unique_lock lock(mutex_);
+    // Callbacks do not wait, so this is short.
+    returned_.wait(lock, [&] {
+      return caller_ == std::thread::id() || caller_ == std::this_thread::get_id();
+    });
+    reason = reason_;
+    callback_ = reason ? Callback() : callback;
+  }
+  if (reason && callback) callback(*reason);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,207 @@
+#include "strategies/cluster/hello.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+
+Frame frame_of(MessageType type, const Json& json) {
+  // A host name or a path may be no UTF-8: better a wrong letter in a message than no message.
+  return {type, json.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+// What `read` makes of the frame's JSON.
+template <typename Read>
+auto decode(const Frame& frame, MessageType type, std::string_view what, Read read) {
+  try {
+    if (frame.type == type) return read(Json::parse(frame.payload));
+  } catch (const Json::exception&) {
+    // Told below: what the library says about it helps nobody.
+  }
+  throw PeerError("expected " + std::string(what) + ", got a message of type " +
+                  std::to_string(frame.type) + " that is none");
+}
+
+std::string value_of(const std::string& name, const std::vector<Agreement>& agreements) {
+  const auto found = std::ranges::find(agreements, name, &Agreement::name);
+  return found == agreements.end() ? "no " + name : name + " " + found->value;
+}
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+std::string random_nonce() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::random_device device;
+  std::string nonce;
+  for (int i = 0; i < 32; ++i) nonce += kDigits[device() & 15U];
+  return nonce;
+}
+
+bool on_one_machine(const std::vector<Hello>& hellos) {
+  return std::ranges::all_of(hellos, [&](const Hello& hello) {
+    return !hello.boot_id.empty() && hello.boot_id == hellos[0].boot_id &&
+           hello.host == hellos[0].host;
+  });
+}
+
+}  // namespace
+
+Frame encode(const Hello& hello) {
+  Json agreements = Json::array();
+  for (const Agreement& agreement : hello.agreements) {
+    agreements.push_back(
+        {{"name", agreement.name}, {"value", agreement.value}, {"must", agreement.must}});
+  }
+  return frame_of(kHello, {{"nonce", hello.nonce},
+                           {"index", hello.index},
+                           {"world_size", hello.world_size},
+                           {"num_replicas", hello.num_replicas},
+                           {"host", hello.host},
+                           {"boot_id", hello.boot_id},
+                           {"pid", hello.pid},
+                           {"peer_timeout_ms", hello.peer_timeout.count()},
+                           {"agreements", agreements}});
+}
+
+Hello decode_hello(const Frame& frame) {
+  return decode(frame, kHello, "a hello", [](const Json& json) {
+    Hello hello{.nonce = json.at("nonce"),
+                .index = json.at("index"),
+                .world_size = json.at("world_size"),
+                .num_replicas = json.at("num_replicas"),
+                .host = json.at("host"),
+                .boot_id = json.at("boot_id"),
+                .pid = json.at("pid"),
+                .peer_timeout = milliseconds(json.at("peer_timeout_ms").get<std::int64_t>())};
+    for (const Json& agreement : json.at("agreements")) {
+      hello.agreements.push_back(
+          {agreement.at("name"), agreement.at("value"), agreement.at("must")});
+    }
+    return hello;
+  });
+}
+
+Frame encode(const Roster& roster) {
+  Json members = Json::array();
+  for (const Member& member : roster.members) {
+    members.push_back({{"index", member.index},
+                       {"first_replica", member.first_replica},
+                       {"num_replicas", member.num_replicas},
+                       {"host", member.host},
+                       {"address", member.address},
+                       {"pid", member.pid}});
+  }
+  return frame_of(kRoster, {{"nonce", roster.nonce},
+                            {"peer_timeout_ms", roster.peer_timeout.count()},
+                            {"members", members}});
+}
+
+Roster decode_roster(const Frame& frame) {
+  return decode(frame, kRoster, "the roster", [](const Json& json) {
+    Roster roster{
+        json.at("nonce"), milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()), {}};
+    for (const Json& member : json.at("members")) {
+      roster.members.push_back({.index = member.at("index"),
+                                .first_replica = member.at("first_replica"),
+                                .num_replicas = member.at("num_replicas"),
+                                .host = member.at("host"),
+                                .address = member.at("address"),
+                                .pid = member.at("pid")});
+    }
+    return roster;
+  });
+}
+
+Frame encode(const Refusal& refusal) {
+  return frame_of(kTurnedAway, {{"line", refusal.line}, {"usage", refusal.is_usage_error}});
+}
+
+Refusal decode_refusal(const Frame& frame) {
+  return decode(frame, kTurnedAway, "a refusal", [](const Json& json) {
+    return Refusal{json.at("line"), json.at("usage")};
+  });
+}
+
+std::int64_t decode_number(const Frame& frame) noexcept {
+  std::int64_t number = -1;
+  std::from_chars(frame.payload.data(), frame.payload.data() + frame.payload.size(), number);
+  return number;
+}
+
+Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options) {
+  Hello hello{.nonce = spec.nonce,
+              .index = spec.index,
+              .world_size = spec.world_size,
+              .num_replicas = options.num_replicas,
+              .host = host_name(),
+              .pid = getpid(),
+              .peer_timeout = options.peer_timeout,
+              .agreements = options.agreements};
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> hello.boot_id;
+  return hello;
+}
+
+std::string describe(int index, const std::string& host, std::int64_t pid) {
+  return "rank " + std::to_string(index) + " (host " + host + ", pid " + std::to_string(pid) + ")";
+}
+
+std::string differences(const Hello& rank_zero, const Hello& caller, bool must) {
+  std::string line;
+  const auto compare = [&](const std::string& name) {
+    const std::string theirs = value_of(name, caller.agreements);
+    const std::string ours = value_of(name, rank_zero.agreements);
+    if (theirs == ours) return;
+    if (!line.empty()) line += "; ";
+    line += "rank " + std::to_string(caller.index) + " has " + theirs + ", rank 0 has " + ours;
+  };
+  for (const Agreement& agreement : rank_zero.agreements) {
+    if (agreement.must == must) compare(agreement.name);
+  }
+  for (const Agreement& agreement : caller.agreements) {
+    const auto& known = rank_zero.agreements;
+    if (agreement.must == must &&
+        std::ranges::find(known, agreement.name, &Agreement::name) == known.end()) {
+      compare(agreement.name);
+    }
+  }
+  return line;
+}
+
+Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses) {
+  Roster roster{hellos[0].nonce.empty() ? random_nonce() : hellos[0].nonce, milliseconds(0), {}};
+  int first_replica = 0;
+  for (std::size_t i = 0; i < hellos.size(); ++i) {
+    const Hello& hello = hellos[i];
+    roster.peer_timeout = std::max(roster.peer_timeout, hello.peer_timeout);
+    roster.members.push_back({.index = hello.index,
+                              .first_replica = first_replica,
+                              .num_replicas = hello.num_replicas,
+                              .host = hello.host,
+                              .address = addresses[i],
+                              .pid = hello.pid});
+    first_replica += hello.num_replicas;
+  }
+  if (roster.peer_timeout <= milliseconds(0)) {
+    roster.peer_timeout = std::chrono::seconds(on_one_machine(hellos) ? 5 : 15);
+  }
+  return roster;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,39 @@
+// An environment written down in a test, and what a refusal says.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "models/base/errors.h"
+#include "strategies/cluster/cluster_spec.h"
+
+namespace syncopate::test {
+
+using Variables = std::map<std::string, std::string, std::less<>>;
+
+inline ClusterSpec resolve(const Variables& variables, const ClusterFlags& flags = {}) {
+  return resolve_cluster(flags, Environment(variables));
+}
+
+// What the UsageError says; "" when there is none.
+inline std::string refusal(const Variables& variables, const ClusterFlags& flags = {}) {
+  try {
+    resolve(variables, flags);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// All notes, one per line.
+inline std::string notes_of(const ClusterSpec& spec) {
+  std::string text;
+  for (const std::string& note : spec.notes) text += note + "\n";
+  return text;
+}
+
+inline bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+}  // namespace syncopate::test

@@ -1,0 +1,281 @@
+#include "strategies/cluster/membership.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <future>
+#include <string>
+#include <vector>
+
+#include "strategies/cluster/hello.h"
+#include "tests/strategies/cluster/threads_as_tasks.h"
+
+namespace syncopate {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using Tasks = std::vector<std::unique_ptr<Membership>>;
+
+std::string rank(int index) {
+  std::array<char, 256> host{};
+  gethostname(host.data(), host.size() - 1);
+  return describe(index, host.data(), getpid());
+}
+
+// Every task that is left comes to know this and nothing else.
+void expect_verdict(const Tasks& tasks, const std::string& line) {
+  for (const auto& task : tasks) {
+    if (task == nullptr) continue;
+    EXPECT_TRUE(eventually([&] { return task->failure().has_value(); })) << task->index();
+    EXPECT_EQ(task->failure().value_or("nothing"), line) << task->index();
+  }
+}
+
+// What `call` throws as PeerError.
+template <typename Call>
+std::string peer_error_of(Call call) {
+  try {
+    call();
+  } catch (const PeerError& error) {
+    return error.what();
+  }
+  return "nothing was thrown";
+}
+
+TEST(Membership, ExchangesAnyBytesInRankOrder) {
+  const Tasks tasks = meet(3);
+  const std::vector<std::string> texts = {std::string("a\0\n", 3), "", std::string(3U << 20U, 'c')};
+  at_once(3, [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    EXPECT_EQ(tasks[index]->exchange(texts[index]), texts);
+    for (int round = 0; round < 20; ++round) {
+      const std::string mine = std::to_string(round) + "/" + std::to_string(i);
+      EXPECT_EQ(tasks[index]->exchange(mine)[2], std::to_string(round) + "/2");
+    }
+  });
+}
+
+TEST(Membership, NamesWhoDoesNotJoinAnExchange) {
+  MeetingPlace place;
+  const std::vector<ClusterSpec> specs = {place.spec(0, 3), place.spec(1, 3), place.spec(2, 3)};
+  MembershipOptions options = quick_options();
+  options.rendezvous_timeout = milliseconds(600);
+  Tasks tasks(3);
+  at_once(3, [&](int i) {
+    tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
+  });
+  const std::string line =
+      "not every task sent its part of the set-up within 0.6 s; missing: rank 2";
+  std::future<std::string> other = std::async(
+      std::launch::async, [&] { return peer_error_of([&] { tasks[1]->exchange("one"); }); });
+  EXPECT_EQ(peer_error_of([&] { tasks[0]->exchange("zero"); }), line);
+  tasks[0]->fail(line);
+  EXPECT_EQ(other.get(), rank(0) + " failed: " + line);
+}
+
+TEST(Membership, LeavesWhenAllAreDone) {
+  Tasks tasks = meet(4);
+  std::atomic<int> done = 0;
+  at_once(4, [&](int i) {
+    ++done;
+    tasks[static_cast<std::size_t>(i)]->leave();
+    EXPECT_EQ(done, 4);
+    tasks[static_cast<std::size_t>(i)].reset();
+  });
+}
+
+TEST(Membership, TakesNoCloseAfterLeavingForAFailure) {
+  Tasks tasks = meet(3);
+  at_once(3, [&](int i) { tasks[static_cast<std::size_t>(i)]->leave(); });
+  tasks[0].reset();
+  tasks[2].reset();
+  EXPECT_FALSE(tasks[1]->failure().has_value());
+}
+
+class ADeath : public testing::TestWithParam<int> {};
+
+TEST_P(ADeath, IsNamedByAllOthersWithTheLastStep) {
+  const auto lost = static_cast<std::size_t>(GetParam());
+  Tasks tasks = meet(3);
+  tasks[lost].reset();
+  expect_verdict(tasks, rank(GetParam()) +
+                            " was lost: its connection closed; it was last heard before its first "
+                            "step");
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRank, ADeath, testing::Values(0, 1, 2));
+
+// Speaks as a task of the job does, as far as the test wants it to.
+Connection fake_task(const Endpoint& endpoint, int index, int world_size) {
+  const Deadline soon = Deadline::after(seconds(10));
+  Connection connection = connect_to(endpoint, "rank 0", soon);
+  connection.send(
+      encode(
+          Hello{.nonce = "job", .index = index, .world_size = world_size, .host = "b", .pid = 77}),
+      soon);
+  while (connection.receive(soon).type != kRoster) {
+  }
+  return connection;
+}
+
+class AJobWithAFakeTask : public testing::Test {
+ protected:
+  // Ranks 0 and 1 are real, rank 2 is `fake_`.
+  void SetUp() override {
+    MeetingPlace place;
+    const std::vector<ClusterSpec> specs = {place.spec(0, 3), place.spec(1, 3)};
+    MembershipOptions options = quick_options();
+    options.peer_timeout = milliseconds(2000);
+    at_once(3, [&](int i) {
+      if (i == 2) {
+        fake_ = fake_task(place.endpoint(), 2, 3);
+      } else {
+        const auto index = static_cast<std::size_t>(i);
+        tasks_[index] = join(specs[index], options).membership;
+      }
+    });
+    ASSERT_TRUE(tasks_[0] && tasks_[1]);
+  }
+
+  Connection fake_;
+  Tasks tasks_{2};
+};
+
+TEST_F(AJobWithAFakeTask, NamesWhoFallsSilentWithinThePeerTimeout) {
+  fake_.send({kHeartbeat, "120"}, Deadline::after(seconds(1)));
+  const Deadline in_time = Deadline::after(milliseconds(2000));
+  expect_verdict(tasks_,
+                 "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; it was last "
+                 "heard at step 120");
+  EXPECT_FALSE(in_time.passed());
+}
+
+TEST_F(AJobWithAFakeTask, TellsTheSilentOneTooForWhenItGoesOn) {
+  expect_verdict(tasks_,
+                 "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; it was last "
+                 "heard before its first step");
+  Frame frame;
+  while (frame.type != kVerdict) frame = fake_.receive(Deadline::after(seconds(5)));
+  EXPECT_EQ(frame.payload, tasks_[0]->failure());
+}
+
+TEST_F(AJobWithAFakeTask, EndsWhenATaskSendsNonsense) {
+  ASSERT_EQ(::write(fake_.descriptor(), "nonsense", 8), 8);
+  for (const auto& task : tasks_) {
+    EXPECT_TRUE(eventually([&] { return task->failure().has_value(); }));
+    EXPECT_NE(task->failure()->find("rank 2 (host b, pid 77) was lost: it does not speak our"),
+              std::string::npos);
+  }
+}
+
+TEST(Membership, NamesARankZeroThatFallsSilent) {
+  MeetingPlace place;
+  Listener listener = place.take_listener();
+  MembershipOptions options = quick_options();
+  Joined joined;
+  Connection rank_zero;
+  {
+    ClusterSpec spec = place.spec(1, 2);
+    const std::jthread joining([&] { joined = join(spec, options); });
+    const Deadline soon = Deadline::after(seconds(10));
+    rank_zero = *listener.accept(soon);
+    const Hello caller = decode_hello(rank_zero.receive(soon));
+    const Hello own{.nonce = "job", .world_size = 2, .host = "a"};
+    Roster roster = make_roster({own, caller}, {"127.0.0.1", "127.0.0.1"});
+    roster.peer_timeout = milliseconds(500);
+    rank_zero.send(encode(roster), soon);
+  }
+  ASSERT_TRUE(joined.membership) << joined.peer_error;
+  EXPECT_TRUE(eventually([&] { return joined.membership->failure().has_value(); }));
+  EXPECT_EQ(joined.membership->failure(),
+            "rank 0 (host a, pid 0) was lost: it has been silent for 0.35 s; it was last heard "
+            "before its first step");
+}
+
+TEST(Membership, StaysAliveWhileNobodySaysAnythingButHeartbeats) {
+  MeetingPlace place;
+  const std::vector<ClusterSpec> specs = {place.spec(0, 2), place.spec(1, 2)};
+  MembershipOptions options = quick_options();
+  options.peer_timeout = milliseconds(600);
+  Tasks tasks(2);
+  at_once(2, [&](int i) {
+    tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
+  });
+  // Three times as long as silence is suffered.
+  EXPECT_FALSE(
+      eventually([&] { return tasks[0]->failure() || tasks[1]->failure(); }, milliseconds(1300)));
+}
+
+class Failing : public testing::TestWithParam<int> {};
+
+TEST_P(Failing, TellsAllOthersWhy) {
+  const auto failing = static_cast<std::size_t>(GetParam());
+  Tasks tasks = meet(3);
+  tasks[failing]->fail("the disk is full:\n/data");
+  tasks[failing].reset();
+  expect_verdict(tasks, rank(GetParam()) + " failed: the disk is full: /data");
+}
+
+INSTANTIATE_TEST_SUITE_P(OfRank, Failing, testing::Values(0, 1, 2));
+
+TEST(Membership, CountsTheFirstVerdictOnly) {
+  Tasks tasks = meet(3);
+  tasks[2]->fail("first");
+  EXPECT_TRUE(eventually([&] { return tasks[1]->failure().has_value(); }));
+  tasks[1]->fail("second");
+  tasks[1].reset();
+  EXPECT_EQ(tasks[0]->failure(), rank(2) + " failed: first");
+}
+
+TEST(Membership, CallsTheSubscriberOnceAndALateOneAtOnce) {
+  Tasks tasks = meet(2);
+  std::promise<std::string> told;
+  tasks[0]->on_failure([&](const std::string& reason) { told.set_value(reason); });
+  tasks[1].reset();
+  std::future<std::string> reason = told.get_future();
+  ASSERT_EQ(reason.wait_for(seconds(10)), std::future_status::ready);
+  EXPECT_EQ(reason.get(), tasks[0]->failure());
+
+  std::string late;
+  tasks[0]->on_failure([&](const std::string& again) { late = again; });
+  EXPECT_EQ(late, tasks[0]->failure());
+}
+
+TEST(Membership, CallsNobodyWhoHasUnsubscribed) {
+  Tasks tasks = meet(2);
+  std::atomic<bool> called = false;
+  tasks[0]->on_failure([&](const std::string&) { called = true; });
+  tasks[0]->on_failure({});
+  tasks[1].reset();
+  EXPECT_TRUE(eventually([&] { return tasks[0]->failure().has_value(); }));
+  tasks[0].reset();
+  EXPECT_FALSE(called);
+}
+
+TEST(Membership, WakesWhoeverWaitsForALostTask) {
+  Tasks tasks = meet(3);
+  std::future<std::string> exchanging = std::async(
+      std::launch::async, [&] { return peer_error_of([&] { tasks[0]->exchange("mine"); }); });
+  std::future<std::string> leaving =
+      std::async(std::launch::async, [&] { return peer_error_of([&] { tasks[1]->leave(); }); });
+  tasks[2].reset();
+  const std::string line =
+      rank(2) + " was lost: its connection closed; it was last heard before its first step";
+  EXPECT_EQ(exchanging.get(), line);
+  EXPECT_EQ(leaving.get(), line);
+}
+
+TEST(Membership, OfOneTaskNeedsNobody) {
+  const std::unique_ptr<Membership> alone = join_cluster({}, {.num_replicas = 2});
+  ASSERT_EQ(alone->members().size(), 1U);
+  EXPECT_EQ(alone->members()[0].num_replicas, 2);
+  EXPECT_EQ(alone->exchange("mine"), std::vector<std::string>{"mine"});
+  alone->leave();
+  EXPECT_FALSE(alone->failure().has_value());
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,317 @@
+// Which source decides who a process is, and what each of them says.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/strategies/cluster/cluster_case.h"
+
+namespace syncopate::test {
+namespace {
+
+Variables operator+(Variables left, const Variables& right) {
+  for (const auto& [name, value] : right) left[name] = value;
+  return left;
+}
+
+const Variables kTorchrun = {{"RANK", "5"},
+                             {"WORLD_SIZE", "8"},
+                             {"LOCAL_RANK", "1"},
+                             {"LOCAL_WORLD_SIZE", "4"},
+                             {"MASTER_ADDR", "node7"},
+                             {"MASTER_PORT", "29500"}};
+const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
+                            {"OMPI_COMM_WORLD_SIZE", "4"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Variables kSlurm = {
+    {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "n[1-2]"}};
+const Variables kLaunch = {{"SYNCOPATE_ROLE", "worker"},
+                           {"SYNCOPATE_INDEX", "2"},
+                           {"SYNCOPATE_WORKERS", "3"},
+                           {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:4000"},
+                           {"SYNCOPATE_NONCE", "0f"}};
+
+// Empty host: no rendezvous.
+struct Found {
+  std::string name;
+  Variables variables;
+  ClusterFlags flags;
+  std::string source;
+  int rank = 0;
+  int world_size = 1;
+  int local_rank = 0;
+  Endpoint rendezvous;
+  std::string note;  // part of one
+};
+
+class Sources : public testing::TestWithParam<Found> {};
+
+TEST_P(Sources, SayWhoAProcessIs) {
+  const Found& expected = GetParam();
+  const ClusterSpec spec = resolve(expected.variables, expected.flags);
+  EXPECT_EQ(spec.source, expected.source);
+  EXPECT_EQ(spec.role, Role::kWorker);
+  EXPECT_EQ(spec.index, expected.rank);
+  EXPECT_EQ(spec.is_chief(), expected.rank == 0);
+  EXPECT_EQ(spec.world_size, expected.world_size);
+  EXPECT_EQ(spec.local_rank, expected.local_rank);
+  EXPECT_EQ(spec.rendezvous.value_or(Endpoint{}), expected.rendezvous);
+  EXPECT_TRUE(contains(notes_of(spec), expected.note)) << notes_of(spec);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, Sources,
+    testing::Values(
+        Found{.name = "NobodySaysAnything", .source = "none"},
+        Found{.name = "EmptyVariablesSayNothing",
+              .variables = {{"RANK", ""}, {"TF_CONFIG", ""}, {"SYNCOPATE_ROLE", ""}},
+              .source = "none"},
+        Found{.name = "Flags",
+              .flags = {.rank = 1, .world_size = 2, .rendezvous = "h:5"},
+              .source = "flags",
+              .rank = 1,
+              .world_size = 2,
+              .rendezvous = {"h", 5}},
+        Found{.name = "FlagsOfAWorldOfOneNeedNoRendezvous",
+              .flags = {.rank = 0, .world_size = 1},
+              .source = "flags"},
+        Found{.name = "FlagsOutrankAll",
+              .variables = kLaunch + kTorchrun,
+              .flags = {.rank = 0, .world_size = 2, .rendezvous = "[::1]:5"},
+              .source = "flags",
+              .world_size = 2,
+              .rendezvous = {"::1", 5},
+              .note = "torchrun: outranked by flags; it says rank 5 of 8"},
+        Found{.name = "FlagsMaySayThatATaskIsAlone",
+              .variables = kTorchrun,
+              .flags = {.rank = 0, .world_size = 1},
+              .source = "flags",
+              .note = "torchrun: outranked by flags"},
+        Found{.name = "FlagsWinOverWrongVariables",
+              .variables = kTorchrun + Variables{{"RANK", "x"}},
+              .flags = {.rank = 0, .world_size = 1},
+              .source = "flags",
+              .note = "torchrun: outranked by flags, and wrong: RANK=x"},
+        Found{.name = "Launch",
+              .variables = kLaunch,
+              .source = "launch",
+              .rank = 2,
+              .world_size = 3,
+              .local_rank = 2,
+              .rendezvous = {"127.0.0.1", 4000}},
+        Found{.name = "LaunchOutranksTorchrun",
+              .variables = kLaunch + kTorchrun,
+              .source = "launch",
+              .rank = 2,
+              .world_size = 3,
+              .local_rank = 2,
+              .rendezvous = {"127.0.0.1", 4000},
+              .note = "torchrun: outranked by launch; it says rank 5 of 8"},
+        Found{.name = "LaunchInPartIsIgnored",
+              .variables = {{"SYNCOPATE_INDEX", "1"}},
+              .source = "none",
+              .note = "launch: ignored, it is incomplete: SYNCOPATE_INDEX is set, SYNCOPATE_ROLE, "
+                      "SYNCOPATE_WORKERS are not"},
+        Found{.name = "OpenMpiOutranksSlurm",  // R14
+              .variables = kOpenMpi + kSlurm,
+              .source = "Open MPI",
+              .rank = 3,
+              .world_size = 4,
+              .local_rank = 1},
+        Found{.name = "OpenMpiUnderLaunchMeetsWhereLaunchSays",
+              .variables = kOpenMpi + Variables{{"SYNCOPATE_RENDEZVOUS", "127.0.0.1:7"}},
+              .source = "Open MPI",
+              .rank = 3,
+              .world_size = 4,
+              .local_rank = 1,
+              .rendezvous = {"127.0.0.1", 7}},
+        Found{.name = "OpenMpiInPartIsIgnored",
+              .variables = {{"OMPI_COMM_WORLD_RANK", "1"}},
+              .source = "none",
+              .note = "OMPI_COMM_WORLD_SIZE is not"},
+        Found{.name = "TorchrunUnderSrun",  // R15; its store has 29500
+              .variables = kTorchrun + kSlurm,
+              .source = "torchrun",
+              .rank = 5,
+              .world_size = 8,
+              .local_rank = 1,
+              .rendezvous = {"node7", 29501},
+              .note = "Slurm: not read yet, although SLURM_STEP_NUM_TASKS=2"},
+        Found{.name = "TorchrunInPartIsIgnored",  // R16
+              .variables = Variables{{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node7"}} + kSlurm,
+              .source = "none",
+              .note = "torchrun: ignored, it is incomplete: WORLD_SIZE, MASTER_ADDR are set, RANK"},
+        Found{.name = "TorchrunOutranksAnEqualOpenMpi",
+              .variables = kTorchrun + kOpenMpi + Variables{{"RANK", "3"}, {"WORLD_SIZE", "4"}},
+              .source = "torchrun",
+              .rank = 3,
+              .world_size = 4,
+              .local_rank = 1,
+              .rendezvous = {"node7", 29501},
+              .note = "Open MPI: outranked by torchrun; it says the same, rank 3 of 4"},
+        Found{.name = "TorchrunWithThePortInTheAddress",
+              .variables = kTorchrun + Variables{{"MASTER_ADDR", "node7:29500"}},
+              .source = "torchrun",
+              .rank = 5,
+              .world_size = 8,
+              .local_rank = 1,
+              .rendezvous = {"node7", 29501}},
+        Found{.name = "TorchrunWithThePortInTheAddressAlone",
+              .variables = kTorchrun + Variables{{"MASTER_ADDR", "node7:4"}, {"MASTER_PORT", ""}},
+              .source = "torchrun",
+              .rank = 5,
+              .world_size = 8,
+              .local_rank = 1,
+              .rendezvous = {"node7", 5}},
+        Found{.name = "TorchrunWithAnIpv6Address",
+              .variables = kTorchrun + Variables{{"MASTER_ADDR", "fe80::1"}},
+              .source = "torchrun",
+              .rank = 5,
+              .world_size = 8,
+              .local_rank = 1,
+              .rendezvous = {"fe80::1", 29501}},
+        Found{.name = "TorchrunAlone",
+              .variables = kTorchrun +
+                           Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}},
+              .source = "torchrun"}),
+    [](const auto& row) { return row.param.name; });
+
+struct Wrong {
+  std::string name;
+  Variables variables;
+  ClusterFlags flags;
+  std::string says;
+};
+
+class WrongSources : public testing::TestWithParam<Wrong> {};
+
+TEST_P(WrongSources, AreRefusedWithTheNameAndTheValue) {
+  const std::string line = refusal(GetParam().variables, GetParam().flags);
+  EXPECT_TRUE(contains(line, GetParam().says)) << "'" << line << "'";
+  EXPECT_FALSE(contains(line, "\n")) << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, WrongSources,
+    testing::Values(
+        Wrong{"RankAlone", {}, {.rank = 1}, "missing --world-size and --rendezvous HOST:PORT;"},
+        Wrong{"WorldSizeAlone", {}, {.world_size = 1}, "missing --rank;"},
+        Wrong{"RendezvousAlone", {}, {.rendezvous = "h:5"}, "missing --rank and --world-size;"},
+        Wrong{"NoRendezvous", {}, {.rank = 0, .world_size = 2}, "missing --rendezvous HOST:PORT;"},
+        Wrong{"RankTooLarge",
+              {},
+              {.rank = 2, .world_size = 2, .rendezvous = "h:5"},
+              "--rank=2: expected a number below --world-size=2"},
+        Wrong{"NegativeRank",
+              {},
+              {.rank = -1, .world_size = 2, .rendezvous = "h:5"},
+              "--rank=-1: expected a whole number from 0"},
+        Wrong{"EmptyWorld",
+              {},
+              {.rank = 0, .world_size = 0, .rendezvous = "h:5"},
+              "--world-size=0: expected a whole number from 1"},
+        Wrong{"BadRendezvous", {}, {.rank = 0, .world_size = 2, .rendezvous = "h"}, "--rendezvous"},
+        Wrong{"TorchrunRankNoNumber", kTorchrun + Variables{{"RANK", "1x"}}, {}, "RANK=1x"},
+        Wrong{"TorchrunRankTooLarge",
+              kTorchrun + Variables{{"RANK", "8"}},
+              {},
+              "RANK=8: expected a number below WORLD_SIZE=8"},
+        Wrong{"TorchrunLocalRankTooLarge",
+              kTorchrun + Variables{{"LOCAL_RANK", "4"}},
+              {},
+              "LOCAL_RANK=4: expected a number below LOCAL_WORLD_SIZE=4"},
+        Wrong{"TorchrunNegativeSize",
+              kTorchrun + Variables{{"WORLD_SIZE", "-8"}},
+              {},
+              "WORLD_SIZE=-8"},
+        Wrong{"TorchrunHugeSize",
+              kTorchrun + Variables{{"WORLD_SIZE", "99999999999"}},
+              {},
+              "WORLD_SIZE=99999999999"},
+        Wrong{"TorchrunLastPort",
+              kTorchrun + Variables{{"MASTER_PORT", "65535"}},
+              {},
+              "MASTER_PORT=65535"},
+        Wrong{"TorchrunTwoPorts",
+              kTorchrun + Variables{{"MASTER_ADDR", "h:1"}},
+              {},
+              "MASTER_ADDR=h:1 and MASTER_PORT=29500 name two ports"},
+        Wrong{"LaunchRole",
+              kLaunch + Variables{{"SYNCOPATE_ROLE", "wroker"}},
+              {},
+              "SYNCOPATE_ROLE=wroker: expected worker, server or evaluator"},
+        Wrong{"LaunchIndex",
+              kLaunch + Variables{{"SYNCOPATE_INDEX", "3"}},
+              {},
+              "SYNCOPATE_INDEX=3: expected a number below SYNCOPATE_WORKERS=3"},
+        Wrong{"LaunchServerIndex",
+              kLaunch + Variables{{"SYNCOPATE_ROLE", "server"}, {"SYNCOPATE_SERVERS", "2"}},
+              {},
+              "SYNCOPATE_INDEX=2: expected a number below SYNCOPATE_SERVERS=2"},
+        Wrong{"LaunchRendezvous",
+              kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS", ""}},
+              {},
+              "SYNCOPATE_RENDEZVOUS is not set"},
+        Wrong{"OpenMpiRank",
+              kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "4"}},
+              {},
+              "OMPI_COMM_WORLD_RANK=4: expected a number below OMPI_COMM_WORLD_SIZE=4"},
+        Wrong{"SilentShrink",
+              kOpenMpi + kTorchrun +
+                  Variables{{"RANK", "0"}, {"WORLD_SIZE", "1"}, {"LOCAL_RANK", "0"}},
+              {},
+              "torchrun says that this task is alone, but Open MPI says that it is rank 3 of 4"}),
+    [](const auto& row) { return row.param.name; });
+
+TEST(LaunchResolver, GivesTheInheritedSocketToTheChiefOnly) {
+  const Variables with_socket = kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS_FD", "7"}};
+  EXPECT_EQ(resolve(with_socket).rendezvous_descriptor, -1);
+  const ClusterSpec chief = resolve(with_socket + Variables{{"SYNCOPATE_INDEX", "0"}});
+  EXPECT_EQ(chief.rendezvous_descriptor, 7);
+  EXPECT_EQ(chief.nonce, "0f");
+  EXPECT_TRUE(contains(
+      refusal(with_socket + Variables{{"SYNCOPATE_INDEX", "0"}, {"SYNCOPATE_RENDEZVOUS_FD", "1"}}),
+      "SYNCOPATE_RENDEZVOUS_FD=1"));
+}
+
+TEST(LaunchResolver, KnowsServersAndHowManyTasksShareTheMachine) {
+  const ClusterSpec spec = resolve(kLaunch + Variables{{"SYNCOPATE_ROLE", "server"},
+                                                       {"SYNCOPATE_INDEX", "0"},
+                                                       {"SYNCOPATE_SERVERS", "2"},
+                                                       {"SYNCOPATE_LOCAL_SIZE", "5"}});
+  EXPECT_EQ(spec.role, Role::kServer);
+  EXPECT_FALSE(spec.is_chief());
+  EXPECT_EQ(spec.num_servers, 2);
+  EXPECT_EQ(spec.local_size, 5);
+}
+
+TEST(TorchrunResolver, TellsARestartedGroupFromTheOneBefore) {
+  const Variables run = kTorchrun + Variables{{"TORCHELASTIC_RUN_ID", "job"}};
+  EXPECT_EQ(resolve(kTorchrun).nonce, "");
+  EXPECT_NE(resolve(run).nonce, "");
+  EXPECT_NE(resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "1"}}).nonce,
+            resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}}).nonce);
+}
+
+TEST(ClusterJson, HasWhatScriptsReadAndShowsBytesThatAreNoText) {
+  ClusterSpec spec = resolve(kTorchrun);
+  spec.notes.emplace_back("odd \xff byte");
+  spec.workers = {{"a", 1}, {"::1", 2}};
+  const auto json = nlohmann::json::parse(to_json(spec));
+  EXPECT_EQ(json.at("source"), "torchrun");
+  EXPECT_EQ(json.at("role"), "worker");
+  EXPECT_EQ(json.at("index"), 5);
+  EXPECT_EQ(json.at("rank"), 5);
+  EXPECT_EQ(json.at("world_size"), 8);
+  EXPECT_EQ(json.at("local_rank"), 1);
+  EXPECT_EQ(json.at("chief"), false);
+  EXPECT_EQ(json.at("workers"), nlohmann::json({"a:1", "[::1]:2"}));
+  EXPECT_EQ(json.at("servers"), nlohmann::json::array());
+  EXPECT_EQ(json.at("device"), "cpu");
+  EXPECT_EQ(json.at("rendezvous"), "node7:29501");
+  EXPECT_EQ(json.at("notes").size(), 1U);
+  EXPECT_TRUE(nlohmann::json::parse(to_json(resolve({}))).at("rendezvous").is_null());
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,103 @@
+// The tasks of a job as threads of one test: each joins the cluster as a process would.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "models/base/connection.h"
+#include "models/base/errors.h"
+#include "strategies/cluster/membership.h"
+
+namespace syncopate {
+
+// How joining ended for one task: in one of the three.
+struct Joined {
+  std::unique_ptr<Membership> membership;
+  std::string usage_error;
+  std::string peer_error;
+};
+
+inline Joined join(const ClusterSpec& spec, const MembershipOptions& options) {
+  Joined joined;
+  try {
+    joined.membership = join_cluster(spec, options);
+  } catch (const UsageError& error) {
+    joined.usage_error = error.what();
+  } catch (const PeerError& error) {
+    joined.peer_error = error.what();
+  }
+  return joined;
+}
+
+// Calls task(i) for i in [0, count) at the same time, each on its own thread.
+inline void at_once(int count, const std::function<void(int)>& task) {
+  std::vector<std::jthread> threads;
+  threads.reserve(static_cast<std::size_t>(count));
+  for (int i = 0; i < count; ++i) threads.emplace_back([&task, i] { task(i); });
+}
+
+// Waits until `condition` holds; false when it does not within `patience`.
+inline bool eventually(const std::function<bool()>& condition,
+                       std::chrono::milliseconds patience = std::chrono::seconds(10)) {
+  const Deadline deadline = Deadline::after(patience);
+  while (!condition()) {
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// A place where a job meets: rank 0 inherits the socket, as from `syncopate launch`.
+class MeetingPlace {
+ public:
+  MeetingPlace() : listener_(Endpoint{"127.0.0.1", 0}), endpoint_{"127.0.0.1", listener_.port()} {}
+
+  const Endpoint& endpoint() const { return endpoint_; }
+  Listener take_listener() { return std::move(listener_); }
+
+  // For rank 0 once only.
+  ClusterSpec spec(int index, int world_size, std::string nonce = "job") {
+    ClusterSpec spec;
+    spec.index = index;
+    spec.world_size = world_size;
+    spec.rendezvous = endpoint_;
+    spec.nonce = std::move(nonce);
+    if (index == 0) spec.rendezvous_descriptor = listener_.release().release();
+    return spec;
+  }
+
+ private:
+  Listener listener_;
+  Endpoint endpoint_;
+};
+
+inline MembershipOptions quick_options() {
+  return {.rendezvous_timeout = std::chrono::seconds(10),
+          .peer_timeout = std::chrono::milliseconds(2000)};
+}
+
+// A job whose tasks have met; by index.
+inline std::vector<std::unique_ptr<Membership>> meet(int world_size) {
+  MeetingPlace place;
+  std::vector<ClusterSpec> specs;
+  specs.reserve(static_cast<std::size_t>(world_size));
+  for (int i = 0; i < world_size; ++i) specs.push_back(place.spec(i, world_size));
+  std::vector<std::unique_ptr<Membership>> tasks(specs.size());
+  at_once(world_size, [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    Joined joined = join(specs[index], quick_options());
+    EXPECT_EQ(joined.usage_error + joined.peer_error, "") << "rank " << i;
+    tasks[index] = std::move(joined.membership);
+  });
+  return tasks;
+}
+
+}  // namespace syncopate
