@@ -9,6 +9,12 @@ namespace {
 
 constexpr std::array kStrategies = {
     StrategyRow{"one-device", "one replica, variables on its device", make_one_device},
+    StrategyRow{"mirrored", "replicas of this process, each with a copy of the variables",
+                make_mirrored},
+    StrategyRow{"multi-worker-mirrored", "the same over several processes",
+                make_multi_worker_mirrored},
+    StrategyRow{"central-storage", "replicas of this process on one copy in host memory",
+                make_central_storage},
 };
 
 }  // namespace

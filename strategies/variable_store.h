@@ -2,23 +2,42 @@
 // its thread only.
 #pragma once
 
+#include <array>
+#include <cstddef>
+
 #include "models/backend/model.h"
 #include "models/optim/optimizer.h"
+#include "strategies/collective/collective.h"
 
 namespace syncopate {
+
+// Requests to stop that may be passed on; the numbers are indices into StepReport::stops.
+inline constexpr std::size_t kStopKinds = 4;
+
+// What a replica says of its step, and what all of them said: it travels with the last bucket, so
+// that every rank learns the same at the same step.
+struct StepReport {
+  Scores scores;                        // sums
+  std::array<int, kStopKinds> stops{};  // tasks that were asked to stop, by kind of request
+};
 
 class VariableStore {
  public:
   virtual ~VariableStore() = default;
-  // Starts to fetch the values this step computes with.
-  virtual void pull() = 0;
+  // Starts to fetch the values this step computes with. `update` is the step's: it is known from
+  // here on, since a bucket may be applied before the last one is pushed.
+  virtual void pull(const UpdateStep& update) = 0;
   // Returns when the bucket's values may be read.
   virtual void wait_values(BucketId bucket) = 0;
+  // Between forward and backward, once per step.
+  virtual void report(const StepReport& mine) = 0;
   // The bucket's gradient is complete once `ready` has passed; may start to travel, must not block
   // for long.
   virtual void push(BucketId bucket, const Event& ready) = 0;
-  // Every push of this step is summed and applied, as the strategy promises.
-  virtual void commit(const UpdateStep& step) = 0;
+  // Every push of this step is summed and applied, as the strategy promises. Returns the reports of
+  // the replicas that the strategy keeps in step, summed. Throws PeerError.
+  virtual StepReport commit() = 0;
+  virtual CommunicationTimes times() const = 0;
 };
 
 }  // namespace syncopate

@@ -67,12 +67,12 @@ class OneDeviceStrategy : public testing::Test {
   void train(Strategy& strategy, std::int64_t first_step, std::int64_t last_step) const {
     Replica& replica = strategy.replicas().front();
     for (std::int64_t step = first_step; step <= last_step; ++step) {
-      replica.variables->pull();
+      replica.variables->pull({.learning_rate = 0.05F, .step = step});
       (void)replica.model->forward(
           batch_, [&](BucketId bucket) { replica.variables->wait_values(bucket); });
       replica.model->backward(
           [&](BucketId bucket, const Event& ready) { replica.variables->push(bucket, ready); });
-      replica.variables->commit({.learning_rate = 0.05F, .step = step});
+      replica.variables->commit();
     }
   }
 
@@ -117,8 +117,8 @@ TEST_F(OneDeviceStrategy, IsOneReplicaInSyncWithTheWholeInput) {
   const auto strategy = make("sgd");
   EXPECT_EQ(strategy->replicas().size(), 1U);
   EXPECT_EQ(strategy->replicas_in_sync(), 1);
-  EXPECT_EQ(strategy->input_shard().index, 0);
-  EXPECT_EQ(strategy->input_shard().count, 1);
+  EXPECT_EQ(strategy->input_shard().first, 0);
+  EXPECT_EQ(strategy->input_shard().total, 1);
   EXPECT_TRUE(strategy->is_chief());
 }
 

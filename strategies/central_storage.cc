@@ -1,0 +1,201 @@
+// One copy of the variables in host memory, in the shard that a parameter server would hold,
+// without its sockets. Replicas compute on it, lay their buckets' gradients open, and whoever has
+// time takes a piece of a bucket that all have pushed, sums and updates it: while earlier layers
+// still go backward, on all replicas' threads, each element once. With exactly one replica the
+// variables live on its device, as in TensorFlow's CentralStorageStrategy, and this is one-device.
+#include <immintrin.h>
+
+#include <atomic>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "models/base/futex.h"
+#include "ps/shard.h"
+#include "strategies/collective/stopwatch.h"
+#include "strategies/step_trailer.h"
+#include "strategies/synchronous.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kPieceElements = kBlockElements;
+constexpr int kSpins = 200;
+constexpr std::chrono::seconds kPatience(600);
+constexpr std::chrono::milliseconds kNap(50);
+
+// What the replicas share besides the shard.
+struct CentralState {
+  CentralState(const ArenaLayout& layout, const StrategyOptions& options, const Tensor& values)
+      : shard(layout, plan_buckets(layout, options.bucket_bytes), options.replicas,
+              make_optimizer(options.optimizer), values) {}
+
+  void ring() {
+    bell.fetch_add(1, std::memory_order_release);
+    futex_wake_all(bell);
+  }
+
+  Shard shard;
+  std::atomic<std::uint32_t> bell{0};  // bumped when a bucket becomes due, or is done
+  std::atomic<bool> aborted{false};
+};
+
+class CentralVariables final : public VariableStore {
+ public:
+  CentralVariables(Replica& replica, CentralState& central)
+      : replica_(replica), central_(central), pulled_(replica.arena->buckets().size()) {}
+
+  // The replica's device is the host: it computes on the shard's values, and nothing is copied.
+  void pull(const UpdateStep& update) override {
+    update_ = update;
+    for (std::size_t b = 0; b < pulled_.size(); ++b) {
+      pulled_[b] = central_.shard.read(static_cast<BucketId>(b)).version;
+    }
+  }
+  void wait_values(BucketId /*bucket*/) override {}
+  void report(const StepReport& mine) override { report_ = mine; }
+
+  void push(BucketId bucket, const Event& /*ready*/) override {
+    watch_.begin();
+    const Stopwatch::Exposed exposed(watch_);
+    const auto b = static_cast<std::size_t>(bucket);
+    const Bucket& range = replica_.arena->buckets()[b];
+    const std::span<const float> gradients = replica_.arena->gradients().f32();
+    if (central_.shard.push(replica_.index, bucket, pulled_[b],
+                            gradients.subspan(static_cast<std::size_t>(range.begin),
+                                              static_cast<std::size_t>(range.end - range.begin)))) {
+      central_.ring();
+    }
+    // Whoever has pushed a bucket is done with its values, so one that is due may change now.
+    for (std::size_t due = 0; due <= b; ++due) take_pieces(due);
+  }
+
+  StepReport commit() override {
+    {
+      const Stopwatch::Exposed exposed(watch_);
+      for (std::size_t b = 0; b < pulled_.size(); ++b) {
+        finish(b);
+        replica_.arena->bump_version(static_cast<BucketId>(b));
+      }
+    }
+    watch_.end();
+    return sum_of_reports();
+  }
+
+  CommunicationTimes times() const override { return watch_.times(); }
+
+ private:
+  bool done(std::size_t b) const {
+    return central_.shard.read(static_cast<BucketId>(b)).version != pulled_[b];
+  }
+
+  void take_pieces(std::size_t b) {
+    while (const auto piece =
+               central_.shard.claim(static_cast<BucketId>(b), pulled_[b], kPieceElements)) {
+      if (central_.shard.update(*piece, update_)) central_.ring();
+    }
+  }
+
+  void finish(std::size_t b) {
+    const Deadline deadline = Deadline::after(kPatience);
+    for (;;) {
+      const std::uint32_t rung = central_.bell.load(std::memory_order_acquire);
+      take_pieces(b);
+      // The last pieces are in others' hands for microseconds.
+      for (int spin = 0; spin < kSpins; ++spin) {
+        if (done(b)) return;
+        _mm_pause();
+      }
+      if (central_.aborted.load(std::memory_order_acquire)) {
+        throw PeerError("another replica of this task failed");
+      }
+      if (deadline.passed()) {
+        throw PeerError("replica " + std::to_string(replica_.index) + " waited " +
+                        std::to_string(kPatience.count()) +
+                        " s for the gradients of the others in central storage");
+      }
+      futex_wait(central_.bell, rung, kNap);
+    }
+  }
+
+  StepReport sum_of_reports() {
+    Collective& collective = *replica_.collective;
+    reports_.resize(static_cast<std::size_t>(collective.size()));
+    collective.all_gather(std::as_bytes(std::span(&report_, 1)),
+                          std::as_writable_bytes(std::span(reports_)));
+    StepReport total;
+    for (const StepReport& one : reports_) {
+      total.scores.loss += one.scores.loss;
+      total.scores.num_correct += one.scores.num_correct;
+      total.scores.num_samples += one.scores.num_samples;
+      for (std::size_t i = 0; i < kStopKinds; ++i) total.stops[i] += one.stops[i];
+    }
+    return total;
+  }
+
+  Replica& replica_;
+  CentralState& central_;
+  std::vector<std::uint64_t> pulled_;  // version of each bucket that this step computes with
+  UpdateStep update_;
+  StepReport report_;
+  std::vector<StepReport> reports_;
+  Stopwatch watch_;
+};
+
+class CentralStorage final : public Synchronous {
+ public:
+  CentralStorage(const StrategyOptions& options, const Graph& graph, const Tensor& values)
+      : Synchronous(options, graph, make_local_collectives(collective_options(options, graph)),
+                    &values),
+        central_(graph.parameter_layout(), options, values) {
+    for (Replica& replica : replicas()) {
+      replica.variables = std::make_unique<CentralVariables>(replica, central_);
+    }
+  }
+
+  void restore(const Snapshot& saved) override {
+    Synchronous::restore(saved);
+    central_.shard.restart();
+  }
+
+  void abort(std::string_view reason) noexcept override {
+    central_.aborted.store(true, std::memory_order_release);
+    central_.ring();
+    Synchronous::abort(reason);
+  }
+
+ private:
+  std::vector<Snapshot::Slot> slots_of(const Replica& /*replica*/) const override {
+    std::vector<Snapshot::Slot> slots;
+    const std::span<const Tensor> tensors = central_.shard.slots();
+    const auto names = central_.shard.optimizer().slot_names();
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      slots.push_back({std::string(names[i]), tensors[i]});
+    }
+    return slots;
+  }
+
+  CentralState central_;
+};
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_central_storage(const StrategyOptions& options, const Graph& graph) {
+  if (options.membership != nullptr && options.membership->members().size() > 1) {
+    throw UsageError("--strategy central-storage runs in one process, and this job has " +
+                     std::to_string(options.membership->members().size()) +
+                     " tasks; choose multi-worker-mirrored");
+  }
+  if (options.collective != "auto" && options.collective != "local") {
+    throw UsageError("--collective " + options.collective +
+                     ": --strategy central-storage joins threads of one process; leave it out");
+  }
+  if (options.replicas == 1) return make_one_device(options, graph);
+  return std::make_unique<CentralStorage>(
+      options, graph, make_host_tensor({graph.parameter_layout().total()}, DType::kF32));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,24 @@
+// Stands in for mpi*.cc where the build found no MPI.
+#include "models/base/errors.h"
+#include "strategies/collective/collectives.h"
+#include "strategies/collective/mpi_session.h"
+
+namespace syncopate {
+namespace {
+
+constexpr const char* kAbsent =
+    "--collective mpi: this build has no MPI; install libopenmpi-dev and build again";
+
+}  // namespace
+
+MpiSession::MpiSession() { throw UnavailableError(kAbsent); }
+std::string MpiSession::broadcast(const std::string& text) { return text; }
+void MpiSession::close() {}
+void MpiSession::abort(int /*exit_code*/) noexcept {}
+
+std::vector<std::unique_ptr<Collective>> make_mpi_collectives(
+    const CollectiveOptions& /*options*/) {
+  throw UnavailableError(kAbsent);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,43 @@
+#include "strategies/collective/mpi_session.h"
+
+#include <mpi.h>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+MpiSession::MpiSession() {
+  int provided = MPI_THREAD_SINGLE;
+  // Serialized: the communication thread makes all calls between the first and the last.
+  if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
+    throw DeviceError("MPI_Init_thread failed; does `mpirun -n 1 true` work on this machine?");
+  }
+  if (provided < MPI_THREAD_SERIALIZED) {
+    throw DeviceError(
+        "MPI_Init_thread: this MPI has no support for threads (MPI_THREAD_SERIALIZED); choose "
+        "--collective ring");
+  }
+  MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+  MPI_Comm_rank(MPI_COMM_WORLD, &rank_);
+  MPI_Comm_size(MPI_COMM_WORLD, &size_);
+}
+
+std::string MpiSession::broadcast(const std::string& text) {
+  constexpr std::size_t kMostBytes = std::size_t{64} << 10;
+  check(text.size() < kMostBytes, "what MPI broadcasts at the start is short");
+  std::string bytes = text;
+  bytes.resize(kMostBytes);
+  if (MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_CHAR, 0, MPI_COMM_WORLD) !=
+      MPI_SUCCESS) {
+    throw DeviceError("MPI_Bcast failed while the tasks met");
+  }
+  return bytes.c_str();
+}
+
+void MpiSession::close() {
+  if (MPI_Finalize() != MPI_SUCCESS) throw DeviceError("MPI_Finalize failed");
+}
+
+void MpiSession::abort(int exit_code) noexcept { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+
+}  // namespace syncopate

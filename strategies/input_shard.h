@@ -1,0 +1,29 @@
+// Which part of every global batch a task trains.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+namespace syncopate {
+
+// The shares of replicas first .. first + count - 1 of `total`.
+struct InputShard {
+  int first = 0;
+  int count = 1;
+  int total = 1;
+};
+
+// Samples [begin, end) of a global batch.
+struct SampleRange {
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+};
+
+// Replica r's share of a global batch of `samples`: ceil(samples / total) each, the last ones get
+// what is left, which may be nothing. Source: TensorFlow's rule for distributed datasets.
+constexpr SampleRange share_of_replica(std::int64_t samples, int replica, int total) noexcept {
+  const std::int64_t share = (samples + total - 1) / total;
+  return {std::min(replica * share, samples), std::min((replica + 1) * share, samples)};
+}
+
+}  // namespace syncopate

@@ -1,0 +1,120 @@
+// A copy of the variables on every replica. A bucket's gradients are summed over all replicas as
+// soon as they are there, while backward goes on with earlier layers; then every replica makes the
+// same update. `mirrored` joins the replicas of one process, `multi-worker-mirrored` those of many:
+// one class with another collective.
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "strategies/optimizer_slots.h"
+#include "strategies/step_trailer.h"
+#include "strategies/synchronous.h"
+
+namespace syncopate {
+namespace {
+
+class MirroredVariables final : public VariableStore {
+ public:
+  MirroredVariables(Replica& replica, const OptimizerOptions& optimizer)
+      : replica_(replica), slots_(optimizer, replica.arena->layout().total()) {
+    // What travels with each bucket; the last one takes the trailer before the arena along.
+    const Tensor& block = replica.collective->block();
+    for (const Bucket& bucket : replica.arena->buckets()) {
+      const std::int64_t begin = bucket.begin == 0 ? -kTrailerElements : bucket.begin;
+      travelling_.push_back(
+          {block.rows(kTrailerElements + begin, kTrailerElements + bucket.end), begin, 0});
+    }
+  }
+
+  void pull(const UpdateStep& update) override { update_ = update; }
+  void wait_values(BucketId /*bucket*/) override {}
+
+  void report(const StepReport& mine) override {
+    report_ = mine;
+    write_trailer(mine, trailer());
+  }
+
+  void push(BucketId bucket, const Event& ready) override {
+    Travelling& part = travelling_[static_cast<std::size_t>(bucket)];
+    part.work = replica_.collective->all_reduce(part.gradients, part.begin, ready);
+  }
+
+  StepReport commit() override {
+    ParameterArena& arena = *replica_.arena;
+    for (std::size_t b = 0; b < travelling_.size(); ++b) {
+      replica_.collective->wait(travelling_[b].work);
+      replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
+                               arena.buckets()[b]);
+      arena.bump_version(static_cast<BucketId>(b));
+    }
+    return replica_.collective->size() == 1 ? report_ : read_trailer(trailer());
+  }
+
+  CommunicationTimes times() const override { return replica_.collective->times(); }
+  const OptimizerSlots& slots() const noexcept { return slots_; }
+
+ private:
+  struct Travelling {
+    Tensor gradients;
+    std::int64_t begin = 0;  // arena index of the first element
+    WorkId work = 0;
+  };
+
+  std::span<float> trailer() const {
+    return replica_.collective->block().f32().first(static_cast<std::size_t>(kTrailerElements));
+  }
+
+  Replica& replica_;
+  OptimizerSlots slots_;
+  std::vector<Travelling> travelling_;  // by bucket
+  UpdateStep update_;
+  StepReport report_;
+};
+
+class Mirrored final : public Synchronous {
+ public:
+  Mirrored(const StrategyOptions& options, const Graph& graph, CollectiveOptions collective)
+      : Synchronous(options, graph, make_collectives(collective), nullptr) {
+    for (Replica& replica : replicas()) {
+      auto variables = std::make_unique<MirroredVariables>(replica, options.optimizer);
+      variables_.push_back(variables.get());
+      replica.variables = std::move(variables);
+    }
+    finish_building();
+  }
+
+ private:
+  std::vector<Snapshot::Slot> slots_of(const Replica& replica) const override {
+    return variables_[static_cast<std::size_t>(replica.index)]->slots().named();
+  }
+
+  std::vector<MirroredVariables*> variables_;  // owned by the replicas
+};
+
+bool has_other_tasks(const StrategyOptions& options) {
+  return options.membership != nullptr && options.membership->members().size() > 1;
+}
+
+}  // namespace
+
+std::unique_ptr<Strategy> make_mirrored(const StrategyOptions& options, const Graph& graph) {
+  if (has_other_tasks(options)) {
+    throw UsageError("--strategy mirrored runs in one process, and this job has " +
+                     std::to_string(options.membership->members().size()) +
+                     " tasks; choose multi-worker-mirrored");
+  }
+  if (options.collective != "auto" && options.collective != "local") {
+    throw UsageError("--collective " + options.collective +
+                     ": --strategy mirrored joins threads of one process; leave it out, or choose "
+                     "multi-worker-mirrored");
+  }
+  return std::make_unique<Mirrored>(options, graph, collective_options(options, graph));
+}
+
+std::unique_ptr<Strategy> make_multi_worker_mirrored(const StrategyOptions& options,
+                                                     const Graph& graph) {
+  return std::make_unique<Mirrored>(options, graph, collective_options(options, graph));
+}
+
+}  // namespace syncopate

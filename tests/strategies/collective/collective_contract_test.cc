@@ -1,0 +1,216 @@
+// The promises of a Collective, kept by every row of the table that one process can try.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <ostream>
+#include <string>
+#include <thread>
+#include <tuple>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "strategies/collective/collectives.h"
+#include "tests/strategies/collective/contract.h"
+
+namespace syncopate {
+namespace {
+
+using std::chrono::seconds;
+
+struct Kind {
+  std::string name;  // of the test
+  std::string collective;
+  Transport transport = Transport::kAuto;
+};
+std::ostream& operator<<(std::ostream& out, const Kind& kind) { return out << kind.name; }
+
+class EveryCollective : public testing::TestWithParam<std::tuple<Kind, int>> {
+ protected:
+  int size() const { return std::get<1>(GetParam()); }
+
+  std::vector<std::unique_ptr<Collective>> make(seconds patience = seconds(60)) const {
+    CollectiveOptions options;
+    options.name = std::get<0>(GetParam()).collective;
+    options.transport = std::get<0>(GetParam()).transport;
+    options.num_local_ranks = size();
+    options.block_elements = 100'003;
+    options.patience = patience;
+    return make_collectives(options);
+  }
+
+  // Calls rank_main for every rank, each on a thread of its own. A rank that throws ends the
+  // others.
+  static void run(const std::vector<std::unique_ptr<Collective>>& ranks,
+                  const std::function<std::string(Collective&)>& rank_main) {
+    std::vector<std::string> complaints(ranks.size());
+    {
+      std::vector<std::jthread> threads;
+      for (std::size_t r = 0; r < ranks.size(); ++r) {
+        threads.emplace_back([&, r] {
+          try {
+            complaints[r] = rank_main(*ranks[r]);
+          } catch (const std::exception& error) {
+            complaints[r] = std::string("threw ") + error.what();
+          }
+          if (complaints[r].empty()) return;
+          for (const auto& rank : ranks) rank->abort("rank " + std::to_string(r) + " complained");
+        });
+      }
+    }
+    for (std::size_t r = 0; r < ranks.size(); ++r) {
+      EXPECT_EQ(complaints[r], "") << "rank " << r;
+    }
+  }
+
+  // What every rank but the last throws.
+  static std::vector<std::string> errors_of_others(
+      const std::vector<std::unique_ptr<Collective>>& ranks,
+      const std::function<void(Collective&)>& rank_main) {
+    std::vector<std::string> errors(ranks.size() - 1, "nothing was thrown");
+    std::vector<std::jthread> threads;
+    for (std::size_t r = 0; r + 1 < ranks.size(); ++r) {
+      threads.emplace_back([&, r] {
+        try {
+          rank_main(*ranks[r]);
+        } catch (const PeerError& error) {
+          errors[r] = error.what();
+        }
+      });
+    }
+    threads.clear();
+    return errors;
+  }
+};
+
+TEST_P(EveryCollective, NumbersItsRanks) {
+  const auto ranks = make();
+  ASSERT_EQ(ranks.size(), static_cast<std::size_t>(size()));
+  for (int r = 0; r < size(); ++r) {
+    const Collective& rank = *ranks[static_cast<std::size_t>(r)];
+    EXPECT_EQ(rank.rank(), r);
+    EXPECT_EQ(rank.size(), size());
+    EXPECT_EQ(rank.block().num_elements(), 100'003);
+  }
+}
+
+TEST_P(EveryCollective, SumsInTheOneOrderOfAdditions) {
+  run(make(), [](Collective& rank) { return check_sums(rank, {}); });
+}
+
+TEST_P(EveryCollective, KeepsSeveralAllReducesUnderWay) {
+  run(make(), [](Collective& rank) { return check_several_under_way(rank, {}); });
+}
+
+TEST_P(EveryCollective, SumsManySmallBuckets) {
+  run(make(), [](Collective& rank) { return check_many_small(rank, {}); });
+}
+
+TEST_P(EveryCollective, GathersTheBytesOfEveryRank) {
+  run(make(), [](Collective& rank) { return check_all_gather(rank); });
+}
+
+TEST_P(EveryCollective, BroadcastsFromEveryRoot) {
+  run(make(), [](Collective& rank) { return check_broadcast(rank); });
+}
+
+TEST_P(EveryCollective, GathersAndBroadcastsBesideAnAllReduce) {
+  run(make(), [](Collective& rank) { return check_small_beside_large(rank, {}); });
+}
+
+TEST_P(EveryCollective, CountsTheTimeOfItsAllReduces) {
+  run(make(), [](Collective& rank) -> std::string {
+    const std::string wrong = check_sum(rank, {}, 300'000, 0, DType::kF32);
+    const CommunicationTimes times = rank.times();
+    if (rank.size() > 1 && times.under_way_seconds <= 0.0) return "no time was under way";
+    // 1 ms: the caller wakes a little after the end.
+    if (times.exposed_seconds > times.under_way_seconds + 1e-3)
+      return "more exposed than under way";
+    return wrong;
+  });
+}
+
+std::vector<Kind> kinds() { return {{"Local", "local"}, {"TcpRing", "ring", Transport::kTcp}}; }
+
+std::string name_of(const testing::TestParamInfo<std::tuple<Kind, int>>& info) {
+  return std::get<0>(info.param).name + std::to_string(std::get<1>(info.param));
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryCollective,
+                         testing::Combine(testing::ValuesIn(kinds()),
+                                          testing::Values(1, 2, 3, 4, 7)),
+                         name_of);
+
+class EveryCollectiveWithAbsentRank : public EveryCollective {};
+
+TEST_P(EveryCollectiveWithAbsentRank, WakesAllWaitersWithTheReasonOfAnAbort) {
+  for (const bool small : {false, true}) {
+    const auto ranks = make();
+    std::latch waiting(size() - 1);
+    std::jthread aborter([&] {
+      waiting.wait();
+      for (const auto& rank : ranks) rank->abort("worker 3 on node7 died");
+    });
+    const auto errors = errors_of_others(ranks, [&](Collective& rank) {
+      waiting.count_down();
+      if (small) {
+        std::vector<std::byte> all(static_cast<std::size_t>(size()));
+        rank.all_gather(std::span(all).first(1), all);
+      } else {
+        rank.wait(rank.all_reduce(rank.block(), 0, Event{}));
+      }
+    });
+    for (const std::string& error : errors) EXPECT_EQ(error, "worker 3 on node7 died");
+  }
+}
+
+TEST_P(EveryCollectiveWithAbsentRank, ThrowsTheReasonOfAnAbortEverAfter) {
+  for (const auto& rank : make()) {
+    rank->abort("worker 3 died");
+    rank->abort("a later reason");
+    const Tensor tensor = make_host_tensor({4}, DType::kF32);
+    std::vector<std::byte> bytes(static_cast<std::size_t>(size()));
+    const std::vector<std::function<void()>> calls = {
+        [&] { rank->wait(rank->all_reduce(tensor, 0, Event{})); },
+        [&] { rank->all_gather(std::span(bytes).first(1), bytes); },
+        [&] { rank->broadcast(bytes, 0); }};
+    for (std::size_t i = 0; i < calls.size(); ++i) {
+      try {
+        calls[i]();
+        ADD_FAILURE() << "call " << i << " did not throw";
+      } catch (const PeerError& error) {
+        EXPECT_STREQ(error.what(), "worker 3 died") << "call " << i;
+      }
+    }
+  }
+}
+
+TEST_P(EveryCollectiveWithAbsentRank, NamesTheRankThatNeverComes) {
+  const std::string absent = std::to_string(size() - 1);
+  for (const bool small : {false, true}) {
+    const auto ranks = make(seconds(1));
+    const auto errors = errors_of_others(ranks, [&](Collective& rank) {
+      if (small) {
+        std::vector<std::byte> all(static_cast<std::size_t>(size()));
+        rank.all_gather(std::span(all).first(1), all);
+      } else {
+        rank.wait(rank.all_reduce(rank.block(), 0, Event{}));
+      }
+    });
+    for (const std::string& error : errors) {
+      EXPECT_TRUE(error.find("rank " + absent) != std::string::npos ||
+                  error.find("replica " + absent) != std::string::npos)
+          << error;
+      EXPECT_NE(error.find("1 s"), std::string::npos) << error;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ranks, EveryCollectiveWithAbsentRank,
+                         testing::Combine(testing::ValuesIn(kinds()), testing::Values(2, 4)),
+                         name_of);
+
+}  // namespace
+}  // namespace syncopate
