@@ -1,15 +1,21 @@
 // Exact evaluation: every sample of a dataset exactly once, the short tail included, with the
-// weights a replica has at that moment. Called by the train loop and by `syncopate evaluate`.
+// weights the replicas have at that moment. Whole batches are dealt out over all replicas, and
+// their sums are added in the order of the batches: the result does not depend on how many replicas
+// measured. Called by the train loop and by `syncopate evaluate`.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string_view>
+#include <vector>
 
 #include "models/backend/backend.h"
+#include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
+#include "worker/input/dataset_range.h"
 
 namespace syncopate {
 
@@ -29,23 +35,55 @@ struct EvaluationOptions {
   int threads = 1;  // that read samples
 };
 
-// One thread only.
-class Evaluator {
+// What one batch adds to the result.
+struct BatchSums {
+  double loss = 0.0;
+  double num_correct = 0.0;
+  double num_samples = 0.0;
+};
+
+// One replica's part of the batches. One thread only.
+class PartialEvaluator {
  public:
   // Compiles the network once, on the replica's own arena and state. All arguments must outlive the
   // evaluator. Throws what Backend::compile and make_batch_source throw.
-  Evaluator(Backend& backend, const Graph& graph, ParameterArena& arena, StateBlock& state,
-            const Dataset& dataset, EvaluationOptions options = {});
+  PartialEvaluator(Backend& backend, const Graph& graph, ParameterArena& arena, StateBlock& state,
+                   const Dataset& dataset, const EvaluationOptions& options, int part = 0,
+                   int parts = 1);
 
-  // Nothing when `stop` cut it short; then `stopped_by()` has its word. Throws what the dataset
-  // throws.
+  std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
+  // sums[b] of this part's batches; [batches_of_all], the others stay as they are. Ends early when
+  // `stop` says true. Throws what the dataset throws.
+  void run(const std::function<bool()>& stop, std::span<BatchSums> sums);
+
+ private:
+  std::int64_t batches_of_all_;
+  std::int64_t first_batch_;
+  std::int64_t end_batch_;
+  std::unique_ptr<DatasetRange> samples_;
+  std::unique_ptr<Model> model_;
+  std::unique_ptr<BatchSource> batches_;
+};
+
+// The sums, added in order of the batches; seconds are the caller's.
+Evaluation add_up(std::span<const BatchSums> sums, std::int64_t dataset_size);
+
+// All replicas' parts together.
+class Evaluator {
+ public:
+  // All arguments must outlive the evaluator.
+  Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
+            const EvaluationOptions& options = {});
+
+  // Every task calls. Nothing, on all of them, when `stop` spoke on one; then `stopped_by()` has a
+  // word. Throws what the dataset throws, and PeerError.
   std::optional<Evaluation> run(const StopPoll& stop);
   std::string_view stopped_by() const noexcept { return stopped_by_; }
 
  private:
-  std::unique_ptr<Model> model_;
-  std::unique_ptr<BatchSource> batches_;
+  Strategy& strategy_;
   std::int64_t dataset_size_;
+  std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // by local replica
   std::string_view stopped_by_;
 };
 

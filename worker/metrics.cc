@@ -46,7 +46,10 @@ class JsonLines final : public MetricsWriter {
                 {"samples", metrics.samples},
                 {"seconds", metrics.seconds},
                 {"samples_per_second", metrics.samples_per_second},
-                {"input_wait_fraction", metrics.input_wait_fraction}});
+                {"input_wait_fraction", metrics.input_wait_fraction},
+                {"compute_seconds", metrics.compute_seconds},
+                {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                {"communication_hidden_seconds", metrics.communication_hidden_seconds}});
   }
 
   void write(const EvalMetrics& metrics) override {
@@ -64,6 +67,7 @@ class JsonLines final : public MetricsWriter {
                 {"strategy", summary.strategy},
                 {"model", summary.model},
                 {"replicas", summary.replicas},
+                {"global_batch", summary.global_batch},
                 {"steps", summary.steps},
                 {"samples", summary.samples},
                 {"seconds", summary.seconds},
@@ -74,6 +78,7 @@ class JsonLines final : public MetricsWriter {
                 {"staleness_mean", summary.staleness_mean},
                 {"staleness_max", summary.staleness_max},
                 {"input_wait_fraction", summary.input_wait_fraction},
+                {"communication_exposed_fraction", summary.communication_exposed_fraction},
                 {"peak_memory_bytes", summary.peak_memory_bytes},
                 {"data", summary.data},
                 {"device", summary.device},

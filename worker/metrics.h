@@ -19,6 +19,11 @@ struct StepMetrics {
   double seconds = 0.0;  // since training began
   double samples_per_second = 0.0;
   double input_wait_fraction = 0.0;  // of the time since the last line
+  // Of a step, mean since the last line, on this task's first replica. Exposed: it stood and
+  // waited, or added up, for other replicas. Hidden: all-reduces were under way while it computed.
+  double compute_seconds = 0.0;
+  double communication_exposed_seconds = 0.0;
+  double communication_hidden_seconds = 0.0;
 };
 
 struct EvalMetrics {
@@ -36,6 +41,7 @@ struct Summary {
   std::string data;
   std::string device;  // Backend::description
   int replicas = 1;
+  std::int64_t global_batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   // In training steps of this process: evaluation, checkpoints and, after --resume, earlier
@@ -48,6 +54,7 @@ struct Summary {
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
   double input_wait_fraction = 0.0;
+  double communication_exposed_fraction = 0.0;  // of the time in steps
   std::int64_t peak_memory_bytes = 0;
   std::string weights_hash;  // FNV-1a of all values in memory order, hexadecimal
 };

@@ -42,6 +42,13 @@ void write_to_stderr(std::string_view text) {
   std::fflush(stderr);
 }
 
+class SilentDisplay final : public ProgressDisplay {
+ public:
+  void update(const ProgressState& /*state*/) override {}
+  void note(const std::string& /*line*/) override {}
+  void finish() override {}
+};
+
 }  // namespace
 
 std::unique_ptr<ProgressDisplay> make_progress_display(bool enabled) {
@@ -52,5 +59,7 @@ std::unique_ptr<ProgressDisplay> make_progress_display(bool enabled) {
   if (enabled && isatty(STDERR_FILENO) != 0) return make_terminal_progress(std::move(output));
   return make_plain_progress(std::move(output), enabled);
 }
+
+std::unique_ptr<ProgressDisplay> make_silent_display() { return std::make_unique<SilentDisplay>(); }
 
 }  // namespace syncopate

@@ -34,5 +34,7 @@ class ProgressDisplay {
 
 // Writes to stderr. `enabled` false shows notes only.
 std::unique_ptr<ProgressDisplay> make_progress_display(bool enabled);
+// Shows nothing: one task speaks for all.
+std::unique_ptr<ProgressDisplay> make_silent_display();
 
 }  // namespace syncopate

@@ -48,12 +48,18 @@ StopSignal::~StopSignal() {
 }
 
 std::optional<std::string_view> StopSignal::poll() {
-  signalfd_siginfo arrived{};
-  if (read(descriptor_.get(), &arrived, sizeof arrived) != sizeof arrived) return std::nullopt;
+  const std::optional<int> number = poll_number();
+  if (!number) return std::nullopt;
   for (const NamedSignal& signal : kStopSignals) {
-    if (static_cast<std::uint32_t>(signal.number) == arrived.ssi_signo) return signal.name;
+    if (signal.number == *number) return signal.name;
   }
   return "a signal";
+}
+
+std::optional<int> StopSignal::poll_number() {
+  signalfd_siginfo arrived{};
+  if (read(descriptor_.get(), &arrived, sizeof arrived) != sizeof arrived) return std::nullopt;
+  return static_cast<int>(arrived.ssi_signo);
 }
 
 }  // namespace syncopate

@@ -24,6 +24,13 @@ class StopSignal {
 
   // The name of a signal that arrived since the last call, if one did. Never waits.
   std::optional<std::string_view> poll();
+  // The same signal as a number: for who passes it on.
+  std::optional<int> poll_number();
+
+  // Readable when one has arrived: for who waits for other things too.
+  int descriptor() const noexcept { return descriptor_.get(); }
+  // What was blocked before us: what a child process is to start with.
+  const sigset_t& previous_mask() const noexcept { return previous_mask_; }
 
  private:
   sigset_t previous_mask_{};

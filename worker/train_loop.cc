@@ -16,6 +16,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
+// Kinds of requests to stop, as they travel (strategies/variable_store.h).
+constexpr std::array<std::string_view, kStopKinds> kStopNames = {"SIGINT", "SIGTERM", "SIGUSR1",
+                                                                 "a request"};
+
 double seconds_since(Clock::time_point begun) {
   return std::chrono::duration<double>(Clock::now() - begun).count();
 }
@@ -85,12 +89,13 @@ class TrainLoop {
 
   TrainOutcome run() {
     total_steps_ = progress_.step + remaining_steps();
+    communication_at_start_ = communication_before_line_ = communication();
     while (!finished()) {
       const std::int64_t epoch_before = position().epoch;
       train_one();
       const bool epoch_ended = position().epoch != epoch_before;
       if (progress_.step % options_.log_every_steps == 0 || finished()) write_step_line();
-      const auto signal = run_.stop();
+      const auto signal = asked_to_stop();
       if (signal || finished() || checkpoint_due(epoch_ended)) save();
       if (signal) return stopped(*signal);
       if (!finished() && epoch_ended && evaluation_due() && !evaluate()) {
@@ -129,12 +134,16 @@ class TrainLoop {
   void train_one() {
     if (position().offset == 0) epoch_ = {};
     learning_rate_ = run_.schedule.learning_rate(epochs());
+    if (const auto signal = run_.stop()) note_stop(*signal);
     const auto begun = Clock::now();
-    const Scores scores = train_step(
+    const StepReport report = train_step(
         run_.strategy, run_.input,
-        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1});
+        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1}, stops_);
     const double seconds = seconds_since(begun);
+    const Scores& scores = report.scores;
     ++progress_.step;
+    stops_of_all_ = report.stops;
+    if (run_.membership != nullptr) run_.membership->report_step(progress_.step);
     if (!std::isfinite(scores.loss)) {
       throw diverged(std::isnan(scores.loss) ? "the loss is not a number" : "the loss is infinite");
     }
@@ -142,6 +151,20 @@ class TrainLoop {
     progress_.position = run_.input.position();
     for (Tally* tally : {&all_, &epoch_, &line_}) tally->add(scores, seconds);
     show(scores.loss);
+  }
+
+  void note_stop(std::string_view signal) {
+    const auto known = std::find(kStopNames.begin(), kStopNames.end(), signal);
+    const auto kind = known == kStopNames.end() ? kStopNames.end() - 1 : known;
+    stops_[static_cast<std::size_t>(kind - kStopNames.begin())] = 1;
+  }
+
+  // A signal that reached some task, as all tasks learned of it with the last step's gradients.
+  std::optional<std::string_view> asked_to_stop() const {
+    for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
+      if (stops_of_all_[kind] > 0) return kStopNames[kind];
+    }
+    return std::nullopt;
   }
 
   void show(double loss) {
@@ -161,18 +184,31 @@ class TrainLoop {
 
   void write_step_line() {
     const double waited = run_.input.counters().wait_seconds;
-    run_.metrics.write(StepMetrics{
-        .step = progress_.step,
-        .epoch = epochs(),
-        .loss = line_.mean_loss(),
-        .accuracy = line_.accuracy(),
-        .learning_rate = learning_rate_,
-        .samples = progress_.samples,
-        .seconds = all_.seconds,
-        .samples_per_second = line_.samples_per_second(),
-        .input_wait_fraction = Tally::ratio(waited - waited_before_line_, line_.seconds)});
+    const CommunicationTimes times = communication();
+    const double steps = static_cast<double>(std::max<std::int64_t>(line_.steps, 1));
+    const double exposed = times.exposed_seconds - communication_before_line_.exposed_seconds;
+    const double under_way = times.under_way_seconds - communication_before_line_.under_way_seconds;
+    const double input_wait = waited - waited_before_line_;
+    run_.metrics.write(
+        StepMetrics{.step = progress_.step,
+                    .epoch = epochs(),
+                    .loss = line_.mean_loss(),
+                    .accuracy = line_.accuracy(),
+                    .learning_rate = learning_rate_,
+                    .samples = progress_.samples,
+                    .seconds = all_.seconds,
+                    .samples_per_second = line_.samples_per_second(),
+                    .input_wait_fraction = Tally::ratio(input_wait, line_.seconds),
+                    .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
+                    .communication_exposed_seconds = exposed / steps,
+                    .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps});
     waited_before_line_ = waited;
+    communication_before_line_ = times;
     line_ = {};
+  }
+
+  CommunicationTimes communication() const {
+    return run_.strategy.replicas().front().variables->times();
   }
 
   // False when it was cut short by a request to stop.
@@ -197,10 +233,12 @@ class TrainLoop {
 
   void save() {
     if (options_.checkpoint_dir.empty() || saved_step_ == progress_.step) return;
+    run_.strategy.agree();
     require_finite();  // a loss is finite one step longer than the weights it will ruin
+    saved_step_ = progress_.step;
+    if (!run_.strategy.is_chief()) return;
     const auto path = checkpoint_path(options_.checkpoint_dir, progress_.step);
     save_checkpoint(path, run_.graph, run_.strategy.snapshot(), run_.optimizer, progress_);
-    saved_step_ = progress_.step;
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
   }
 
@@ -223,6 +261,9 @@ class TrainLoop {
   }
 
   TrainOutcome stopped(std::string_view signal) {
+    // Nobody says "saved" before the chief's file stands: it comes here only then.
+    constexpr double kDone = 1.0;
+    run_.strategy.gather({&kDone, 1});
     TrainOutcome result = outcome();
     result.stopped_by = std::string(signal);
     result.test.reset();
@@ -240,6 +281,8 @@ class TrainLoop {
     result.samples_per_second = all_.samples_per_second();
     result.train_loss = epoch_.mean_loss();
     result.input_wait_fraction = Tally::ratio(run_.input.counters().wait_seconds, all_.seconds);
+    result.communication_exposed_fraction = Tally::ratio(
+        communication().exposed_seconds - communication_at_start_.exposed_seconds, all_.seconds);
     result.weights_hash = hash_values(run_.strategy.snapshot().values);
     return result;
   }
@@ -254,7 +297,11 @@ class TrainLoop {
   Tally epoch_;  // since the epoch began
   Tally line_;   // since the last line of metrics
   double waited_before_line_ = 0.0;
-  double shown_loss_ = 0.0;  // smoothed, for people
+  CommunicationTimes communication_at_start_;
+  CommunicationTimes communication_before_line_;
+  std::array<int, kStopKinds> stops_{};         // that reached this task
+  std::array<int, kStopKinds> stops_of_all_{};  // that reached any, at the last step
+  double shown_loss_ = 0.0;                     // smoothed, for people
   std::int64_t shown_steps_ = 0;
   std::optional<Evaluation> test_;
 };

@@ -1,6 +1,7 @@
-// A training run: steps until the epochs are done, and between them metrics, evaluations,
-// checkpoints and a look at whether somebody asked us to stop. Called by `syncopate train`, which
-// made everything it works with; one step is in train_step.h.
+// A training run, the same on every task of the job: steps until the epochs are done, and between
+// them metrics, evaluations, checkpoints and a look at whether somebody asked us to stop. Called by
+// `syncopate train`, which made everything it works with; one step is in train_step.h. Whatever all
+// tasks must decide alike, to stop, to go on, is decided from what travels with the gradients.
 #pragma once
 
 #include <cstdint>
@@ -42,6 +43,8 @@ struct TrainingRun {
   MetricsWriter& metrics;
   ProgressDisplay& display;
   StopPoll stop;
+  // Null: this task is alone. Hears how far it is.
+  Membership* membership = nullptr;
 };
 
 struct TrainOutcome {
@@ -54,16 +57,17 @@ struct TrainOutcome {
   double train_loss =
       0.0;  // mean over the last epoch, or what this process trained of it; NaN if nothing
   double input_wait_fraction = 0.0;
-  std::string weights_hash;  // FNV-1a of all values, hexadecimal
+  double communication_exposed_fraction = 0.0;  // of `seconds`
+  std::string weights_hash;                     // FNV-1a of all values, hexadecimal
 };
 
 // How many passes over the data a position stands for: the clock of the schedule.
 double epochs_at(DataPosition position, std::int64_t dataset_size, std::int64_t global_batch);
 
-// Trains from `start` to the end, or until `run.stop` speaks. A run that is already complete only
-// evaluates. Throws DivergenceError when loss, weights or slots are no longer finite, naming the
-// step; checkpoints of before stay as they are. Throws FileError when a checkpoint cannot be
-// written.
+// Trains from `start` to the end, or until `run.stop` speaks on some task. A run that is already
+// complete only evaluates. Throws DivergenceError when loss, weights or slots are no longer finite,
+// naming the step; checkpoints of before stay as they are. Throws FileError when a checkpoint
+// cannot be written.
 TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start);
 
 }  // namespace syncopate

@@ -1,22 +1,45 @@
 #include "worker/train_step.h"
 
-#include "models/base/errors.h"
-
 namespace syncopate {
+namespace {
 
-Scores train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step) {
-  const Batch& batch = input.next();
-  const std::span<Replica> replicas = strategy.replicas();
-  check(replicas.size() == 1, "strategies with several local replicas start one thread for each");
-  Replica& replica = replicas.front();
+// The replica's share of the task's batch.
+Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& shard) {
+  const auto samples = batch.loss_divisor;  // of the whole step
+  const SampleRange share = share_of_replica(samples, shard.first + replica.index, shard.total);
+  const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
+  return {batch.x.rows(share.begin - first, share.end - first),
+          batch.label.rows(share.begin - first, share.end - first), batch.loss_divisor};
+}
+
+StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
+                        const std::array<int, kStopKinds>& stops) {
   VariableStore& variables = *replica.variables;
-  variables.pull();
+  variables.pull(step);
   const Scores scores =
       replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
+  replica.samples_in_statistics += scores.num_samples;
+  // A task asks once, through its first replica.
+  variables.report({scores, replica.index == 0 ? stops : std::array<int, kStopKinds>{}});
   replica.model->backward(
       [&](BucketId bucket, const Event& ready) { variables.push(bucket, ready); });
-  variables.commit(step);
-  return scores;
+  return variables.commit();
+}
+
+}  // namespace
+
+StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
+                      const std::array<int, kStopKinds>& stops) {
+  const Batch& batch = input.next();
+  const InputShard shard = strategy.input_shard();
+  StepReport total;
+  strategy.for_each_replica([&](Replica& replica) {
+    const StepReport report =
+        shard.count == 1 ? replica_step(replica, batch, step, stops)
+                         : replica_step(replica, take_slice(batch, replica, shard), step, stops);
+    if (replica.index == 0) total = report;
+  });
+  return total;
 }
 
 }  // namespace syncopate

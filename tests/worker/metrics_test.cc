@@ -57,6 +57,7 @@ TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
                                              "strategy",
                                              "model",
                                              "replicas",
+                                             "global_batch",
                                              "steps",
                                              "samples",
                                              "seconds",
@@ -67,9 +68,10 @@ TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
                                              "staleness_mean",
                                              "staleness_max",
                                              "input_wait_fraction",
+                                             "communication_exposed_fraction",
                                              "peak_memory_bytes"};
   ASSERT_GE(found.size(), promised.size());
-  EXPECT_EQ(std::vector<std::string>(found.begin(), found.begin() + 15), promised);
+  EXPECT_EQ(std::vector<std::string>(found.begin(), found.begin() + 17), promised);
   EXPECT_EQ(lines()[0]["strategy"], "one-device");
 }
 

@@ -11,7 +11,7 @@ namespace {
 // Far above any real batch, far below where products of counts overflow.
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 31;
 constexpr int kMostPrefetch = 1 << 16;
-constexpr int kMostShards = 1 << 20;
+constexpr int kMostReplicas = 1 << 20;
 
 void check_options(std::int64_t dataset_size, const InputOptions& options) {
   const auto wrong = [](const std::string& what, std::int64_t found, const std::string& expected) {
@@ -24,18 +24,18 @@ void check_options(std::int64_t dataset_size, const InputOptions& options) {
   if (options.prefetch < 0 || options.prefetch > kMostPrefetch) {
     wrong("prefetch", options.prefetch, "0 to " + std::to_string(kMostPrefetch));
   }
-  if (options.shard_count < 1 || options.shard_count > kMostShards) {
-    wrong("the number of input shards", options.shard_count, "1 to 1048576");
+  const InputShard& shard = options.shard;
+  if (shard.total < 1 || shard.total > kMostReplicas) {
+    wrong("the number of replicas", shard.total, "1 to 1048576");
   }
-  if (options.shard_index < 0 || options.shard_index >= options.shard_count) {
-    wrong("the input shard", options.shard_index,
-          "0 to " + std::to_string(options.shard_count - 1));
+  if (shard.first < 0 || shard.count < 1 || shard.first > shard.total - shard.count) {
+    throw UsageError("the input shard is replicas " + std::to_string(shard.first) + " to " +
+                     std::to_string(shard.first + shard.count - 1) + "; expected some of 0 to " +
+                     std::to_string(shard.total - 1));
   }
-  const std::int64_t global_batch = options.batch_size * options.shard_count;
-  if (options.drop_remainder && global_batch > dataset_size) {
-    throw UsageError("a batch of " + std::to_string(global_batch) + " samples over " +
-                     std::to_string(options.shard_count) +
-                     " input shard(s) is larger than the dataset of " +
+  if (options.drop_remainder && options.batch_size > dataset_size) {
+    throw UsageError("a batch of " + std::to_string(options.batch_size) + " samples over " +
+                     std::to_string(shard.total) + " replica(s) is larger than the dataset of " +
                      std::to_string(dataset_size) + "; use a smaller batch size");
   }
 }
@@ -46,8 +46,7 @@ BatchPlan::BatchPlan(std::int64_t dataset_size, const InputOptions& options, Dat
     : dataset_size_(dataset_size),
       global_batch_(0),
       drop_remainder_(options.drop_remainder),
-      shard_index_(options.shard_index),
-      shard_count_(options.shard_count),
+      shard_(options.shard),
       start_(start),
       batches_in_first_epoch_(0) {
   check_options(dataset_size, options);
@@ -56,7 +55,7 @@ BatchPlan::BatchPlan(std::int64_t dataset_size, const InputOptions& options, Dat
                      std::to_string(start.offset) + ") does not fit a dataset of " +
                      std::to_string(dataset_size) + " samples; was the run started on other data?");
   }
-  global_batch_ = options.batch_size * options.shard_count;
+  global_batch_ = options.batch_size;
   batches_in_first_epoch_ = batches_in(dataset_size_ - start_.offset);
   if (batches_in_first_epoch_ == 0) {
     start_ = {start.epoch + 1, 0};
@@ -79,10 +78,20 @@ PlannedBatch BatchPlan::batch(std::int64_t sequence) const {
   }
   const std::int64_t offset = planned.position.offset;
   planned.global_count = std::min(global_batch_, dataset_size_ - offset);
-  const std::int64_t share = (planned.global_count + shard_count_ - 1) / shard_count_;
-  planned.begin = offset + std::min(shard_index_ * share, planned.global_count);
-  planned.end = offset + std::min((shard_index_ + 1) * share, planned.global_count);
+  const SampleRange share = share_of(planned.global_count);
+  planned.begin = offset + share.begin;
+  planned.end = offset + share.end;
   return planned;
+}
+
+SampleRange BatchPlan::share_of(std::int64_t samples) const noexcept {
+  return {share_of_replica(samples, shard_.first, shard_.total).begin,
+          share_of_replica(samples, shard_.first + shard_.count - 1, shard_.total).end};
+}
+
+std::int64_t BatchPlan::most_samples() const noexcept {
+  const std::int64_t share = share_of_replica(global_batch_, 0, shard_.total).end;
+  return std::min(share * shard_.count, global_batch_);
 }
 
 }  // namespace syncopate

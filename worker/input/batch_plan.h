@@ -1,6 +1,6 @@
 // Which samples of the global order each batch holds: arithmetic only, no threads, no memory. A
-// step's global batch is cut into equal slices, one per input shard; this plan answers for one of
-// them.
+// step's global batch is cut into equal shares, one per replica; this plan answers for those of one
+// task.
 #pragma once
 
 #include <cstdint>
@@ -23,20 +23,23 @@ class BatchPlan {
   BatchPlan(std::int64_t dataset_size, const InputOptions& options, DataPosition start);
 
   // Batch `sequence` (from 0) counted from the start position, across epochs without end.
-  // A short global batch is cut by TensorFlow's rule: ceil(n / shards) each, the last shards get
-  // what is left.
+  // Cut as strategies/input_shard.h says.
   PlannedBatch batch(std::int64_t sequence) const;
 
   std::int64_t batches_per_epoch() const noexcept { return batches_in(dataset_size_); }
+  // That this task's part of any batch can have. A short batch may give a late replica more than a
+  // whole one does: of 10 samples the last of 4 replicas gets 1, of 8 it gets 2.
+  std::int64_t most_samples() const noexcept;
 
  private:
+  // Of a global batch of so many, counted from its beginning.
+  SampleRange share_of(std::int64_t samples) const noexcept;
   std::int64_t batches_in(std::int64_t samples) const noexcept;
 
   std::int64_t dataset_size_;
   std::int64_t global_batch_;
   bool drop_remainder_;
-  int shard_index_;
-  int shard_count_;
+  InputShard shard_;
   DataPosition start_;
   std::int64_t batches_in_first_epoch_;
 };

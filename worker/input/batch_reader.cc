@@ -22,10 +22,10 @@ BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options, Da
 
 BatchSlot BatchReader::make_slot() const {
   Shape shape = dataset_.sample_shape();
-  shape.insert(shape.begin(), options_.batch_size);
+  shape.insert(shape.begin(), plan_.most_samples());
   BatchSlot slot;
   slot.whole.x = make_host_tensor(shape, DType::kU8);
-  slot.whole.label = make_host_tensor({options_.batch_size}, DType::kI32);
+  slot.whole.label = make_host_tensor({plan_.most_samples()}, DType::kI32);
   slot.batch = slot.whole;
   if (options_.augment == Augment::kCropFlip) {
     slot.sample.resize(static_cast<std::size_t>(num_elements(dataset_.sample_shape())));

@@ -14,7 +14,7 @@ namespace syncopate {
 
 // A place for one batch, made once and filled again and again.
 struct BatchSlot {
-  Batch whole;                       // batch_size samples
+  Batch whole;                       // as many samples as a share can have
   Batch batch;                       // what was filled: `whole`, or a window of its first rows
   std::vector<std::uint8_t> sample;  // an image before augmentation
 };

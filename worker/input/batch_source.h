@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/backend/model.h"
+#include "strategies/input_shard.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {
@@ -22,15 +23,14 @@ struct DataPosition {
 enum class Augment : std::uint8_t { kNone, kCropFlip };
 
 struct InputOptions {
-  std::int64_t batch_size = 64;  // this task's samples per batch
+  std::int64_t batch_size = 64;  // samples of a step, over all replicas of all tasks
   std::uint64_t seed = 1;
   bool shuffle = true;
   bool drop_remainder = true;  // training; else an epoch's last batch is short
   Augment augment = Augment::kNone;
-  int threads = 1;      // that read and augment
-  int prefetch = 2;     // batches ready ahead of the consumer
-  int shard_index = 0;  // this task takes batch slices shard_index of shard_count
-  int shard_count = 1;
+  int threads = 1;   // that read and augment
+  int prefetch = 2;  // batches ready ahead of the consumer
+  InputShard shard;  // which of them this task takes
 };
 
 struct InputCounters {
@@ -43,10 +43,10 @@ class BatchSource {
  public:
   virtual ~BatchSource() = default;
   // x [N, H, W, C] u8, as the dataset's samples; label [N]; loss_divisor is the global count of
-  // this step (all shards). N is batch_size but in an epoch's short last batch, where it may be 0
-  // on some shards. Batch and tensors are recycled: they stay as they are until the next call but
-  // one. By reference, because copying a Batch copies its shapes: two allocations a step. Throws
-  // what the dataset throws, at the batch it belongs to, and the same on every later call.
+  // this step (all shards). N is this shard's share of batch_size, less in an epoch's short last
+  // batch, where it may be 0. Batch and tensors are recycled: they stay as they are until the next
+  // call but one. By reference, because copying a Batch copies its shapes: two allocations a step.
+  // Throws what the dataset throws, at the batch it belongs to, and the same on every later call.
   virtual const Batch& next() = 0;
   // Of the batch that next() will return.
   virtual DataPosition position() const = 0;

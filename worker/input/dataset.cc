@@ -13,8 +13,8 @@ constexpr std::array<DatasetRow, 4> kDatasets = {{
     {"digits", "digits", "drawn digits, 28x28 grey, 60,000 + 10,000, made here", open_digits},
     {"mnist", "mnist:DIR", "the four IDX files of MNIST, plain or .gz", open_mnist},
     {"cifar10", "cifar10:DIR", "CIFAR-10, binary version, plain, .gz or .zst", open_cifar10},
-    {"synthetic", "synthetic:CxHxW:CLASSES", "noise on a pattern per class, made in memory",
-     open_synthetic},
+    {"synthetic", "synthetic:CxHxW:CLASSES[:SAMPLES]",
+     "noise on a pattern per class, made in memory", open_synthetic},
 }};
 
 }  // namespace

@@ -1,5 +1,5 @@
-// synthetic:CxHxW:CLASSES: each class has a coarse pattern, each sample adds noise of its own.
-// Cheap to make, so that it measures the machine and not the reader; easy to learn, so that a
+// synthetic:CxHxW:CLASSES[:SAMPLES]: each class has a coarse pattern, each sample adds noise of its
+// own. Cheap to make, so that it measures the machine and not the reader; easy to learn, so that a
 // falling loss means something.
 #include <array>
 #include <charconv>
@@ -16,14 +16,17 @@ namespace {
 
 constexpr std::int64_t kTrainSamples = 50000;
 constexpr std::int64_t kTestSamples = 10000;
-constexpr std::int64_t kCells = 4;               // the pattern is kCells x kCells, stretched
-constexpr std::int64_t kLargestSide = 4096;      // pixels
-constexpr std::int64_t kMostClasses = 100000;    //
-constexpr std::int64_t kMostBytes = 1 << 28;     // of the pattern table
-constexpr std::uint32_t kNoisePlaces = 1 << 16;  // where a sample's noise may start in the table
+constexpr std::int64_t kCells = 4;                // the pattern is kCells x kCells, stretched
+constexpr std::int64_t kLargestSide = 4096;       // pixels
+constexpr std::int64_t kMostSamples = 100000000;  // of each split
+constexpr std::int64_t kMostClasses = 100000;     //
+constexpr std::int64_t kMostBytes = 1 << 28;      // of the pattern table
+constexpr std::uint32_t kNoisePlaces = 1 << 16;   // where a sample's noise may start in the table
 
 struct Layout {
   std::int64_t channels, height, width, classes;
+  std::int64_t train_samples = kTrainSamples;
+  std::int64_t test_samples = kTestSamples;
 };
 
 // Shared by both splits: immutable.
@@ -100,28 +103,34 @@ class SyntheticDataset final : public Dataset {
   Shape shape_;
 };
 
-// "3x32x32:10"
+// "3x32x32:10", "3x32x32:10:640"
 Layout parse_layout(std::string_view argument) {
-  std::array<std::int64_t, 4> numbers{};
-  constexpr std::array<char, 4> kAfter = {'x', 'x', ':', '\0'};
-  constexpr std::array<std::int64_t, 4> kLargest = {kLargestSide, kLargestSide, kLargestSide,
-                                                    kMostClasses};
+  constexpr std::size_t kAlways = 4;
+  std::array<std::int64_t, kAlways + 1> numbers{};
+  constexpr std::array<char, kAlways + 1> kBefore = {'\0', 'x', 'x', ':', ':'};
+  constexpr std::array<std::int64_t, kAlways + 1> kLargest = {
+      kLargestSide, kLargestSide, kLargestSide, kMostClasses, kMostSamples};
   const char* at = argument.data();
   const char* const end = at + argument.size();
   bool good = true;
-  for (std::size_t i = 0; good && i < numbers.size(); ++i) {
-    const auto parsed = std::from_chars(at, end, numbers[i]);
+  std::size_t found = 0;
+  for (; good && found < numbers.size() && (found < kAlways || at != end); ++found) {
+    if (kBefore[found] != '\0' && (at == end || *at++ != kBefore[found])) good = false;
+    const auto parsed = std::from_chars(at, end, numbers[found]);
     at = parsed.ptr;
-    good = parsed.ec == std::errc() && numbers[i] >= 1 && numbers[i] <= kLargest[i] &&
-           (kAfter[i] == '\0' ? at == end : at != end && *at++ == kAfter[i]);
+    good = good && parsed.ec == std::errc() && numbers[found] >= 1 &&
+           numbers[found] <= kLargest[found];
   }
-  const Layout layout{numbers[0], numbers[1], numbers[2], numbers[3]};
+  good = good && at == end;
+  Layout layout{numbers[0], numbers[1], numbers[2], numbers[3]};
+  if (found > kAlways) layout.train_samples = layout.test_samples = numbers[kAlways];
   good = good && layout.channels * layout.height * layout.width <= kMostBytes &&
          layout.classes * kCells * layout.width * layout.channels <= kMostBytes;
   if (!good) {
-    throw UsageError("synthetic: '" + std::string(argument) +
-                     "'; expected CxHxW:CLASSES with sides of 1 to 4096 pixels, in 256 MB, such as "
-                     "synthetic:3x32x32:10");
+    throw UsageError(
+        "synthetic: '" + std::string(argument) +
+        "'; expected CxHxW:CLASSES or CxHxW:CLASSES:SAMPLES with sides of 1 to 4096 pixels, in "
+        "256 MB, such as synthetic:3x32x32:10");
   }
   return layout;
 }
@@ -138,8 +147,8 @@ DataSplits open_synthetic(std::string_view argument, const DataOptions& options)
   const auto channels = static_cast<std::size_t>(layout.channels);
   // The sum of two uniform numbers in 0 .. 127: mean 127 / 255, deviation sqrt(2 / 12) * 128 / 255.
   return {.name = "synthetic",
-          .train = split("synthetic train", kTrainSamples),
-          .test = split("synthetic test", kTestSamples),
+          .train = split("synthetic train", layout.train_samples),
+          .test = split("synthetic test", layout.test_samples),
           .mean = std::vector<float>(channels, 0.498F),
           .stddev = std::vector<float>(channels, 0.205F),
           .suits_crop_flip = false};

@@ -18,8 +18,7 @@ std::vector<Range> slices(std::int64_t size, std::int64_t batch, int shards,
   std::vector<Range> ranges;
   for (int shard = 0; shard < shards; ++shard) {
     const BatchPlan plan(
-        size,
-        {.batch_size = batch, .drop_remainder = false, .shard_index = shard, .shard_count = shards},
+        size, {.batch_size = batch * shards, .drop_remainder = false, .shard = {shard, 1, shards}},
         {});
     const PlannedBatch planned = plan.batch(sequence);
     ranges.emplace_back(planned.begin, planned.end);
@@ -40,8 +39,22 @@ TEST(BatchPlan, LeavesTheLastShardsEmptyWhenSamplesRunOut) {
   EXPECT_EQ(slices(4, 2, 3, 0), (std::vector<Range>{{0, 2}, {2, 4}, {4, 4}}));
 }
 
+TEST(BatchPlan, CutsABatchThatTheReplicasDoNotDivide) {
+  const auto range = [](InputShard shard, std::int64_t sequence) {
+    const BatchPlan plan(18, {.batch_size = 10, .drop_remainder = false, .shard = shard}, {});
+    const PlannedBatch planned = plan.batch(sequence);
+    EXPECT_LE(planned.end - planned.begin, plan.most_samples());
+    return Range{planned.begin, planned.end};
+  };
+  EXPECT_EQ(range({0, 1, 4}, 0), (Range{0, 3}));
+  EXPECT_EQ(range({3, 1, 4}, 0), (Range{9, 10}));
+  EXPECT_EQ(range({3, 1, 4}, 1), (Range{16, 18})) << "of 8 the last replica gets more than of 10";
+  EXPECT_EQ(range({1, 2, 4}, 0), (Range{3, 9})) << "a task of two replicas";
+  EXPECT_EQ(range({0, 4, 4}, 0), (Range{0, 10}));
+}
+
 TEST(BatchPlan, CountsTheSamplesOfAllShards) {
-  const BatchPlan plan(6, {.batch_size = 2, .drop_remainder = false, .shard_count = 2}, {});
+  const BatchPlan plan(6, {.batch_size = 4, .drop_remainder = false, .shard = {0, 1, 2}}, {});
   EXPECT_EQ(plan.batch(0).global_count, 4);
   EXPECT_EQ(plan.batch(1).global_count, 2);
   EXPECT_EQ(plan.batch(2).global_count, 4);
@@ -71,11 +84,10 @@ TEST(BatchPlan, RefusesWhatCannotBe) {
   EXPECT_THROW(BatchPlan(10, {.batch_size = 0}, {}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = -3}, {}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = 11}, {}), UsageError);
-  EXPECT_THROW(BatchPlan(10, {.batch_size = 6, .shard_count = 2}, {}), UsageError);
+  EXPECT_THROW(BatchPlan(10, {.batch_size = 12, .shard = {0, 1, 2}}, {}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = 1, .threads = 0}, {}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = 1, .prefetch = -1}, {}), UsageError);
-  EXPECT_THROW(BatchPlan(10, {.batch_size = 1, .shard_index = 2, .shard_count = 2}, {}),
-               UsageError);
+  EXPECT_THROW(BatchPlan(10, {.batch_size = 2, .shard = {2, 1, 2}}, {}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = 1}, {0, 11}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = 1}, {-1, 0}), UsageError);
 }

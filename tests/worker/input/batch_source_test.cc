@@ -42,11 +42,10 @@ TEST(BatchSource, HandsOutEverySampleOnceAnEpochOverAllShards) {
         const CountingDataset dataset(size);
         std::map<std::int32_t, int> seen;
         for (int shard = 0; shard < shards; ++shard) {
-          const auto source = make_batch_source(dataset, {.batch_size = kBatch,
+          const auto source = make_batch_source(dataset, {.batch_size = kBatch * shards,
                                                           .drop_remainder = false,
                                                           .threads = threads,
-                                                          .shard_index = shard,
-                                                          .shard_count = shards});
+                                                          .shard = {shard, 1, shards}});
           for (const std::int32_t label : take(*source, source->batches_per_epoch())) ++seen[label];
           EXPECT_EQ(source->position(), (DataPosition{1, 0}));
         }
@@ -112,8 +111,8 @@ TEST(BatchSource, PairsEachLabelWithItsPixels) {
 
 TEST(BatchSource, DividesTheLossByTheGlobalCountShortBatchesIncluded) {
   const CountingDataset dataset(9);
-  const auto last_shard = make_batch_source(
-      dataset, {.batch_size = 2, .drop_remainder = false, .shard_index = 3, .shard_count = 4});
+  const auto last_shard =
+      make_batch_source(dataset, {.batch_size = 8, .drop_remainder = false, .shard = {3, 1, 4}});
   const Batch& whole = last_shard->next();
   EXPECT_EQ(whole.size(), 2);
   EXPECT_EQ(whole.loss_divisor, 8);
@@ -144,12 +143,11 @@ TEST(BatchSource, GoesOnBitEqualFromEveryPosition) {
   const CountingDataset dataset(11, {6, 6, 1});
   for (const bool drop_remainder : {true, false}) {
     for (const int shards : {1, 2}) {
-      const InputOptions options{.batch_size = 2,
+      const InputOptions options{.batch_size = 2 * shards,
                                  .drop_remainder = drop_remainder,
                                  .augment = Augment::kCropFlip,
                                  .threads = 2,
-                                 .shard_index = shards - 1,
-                                 .shard_count = shards};
+                                 .shard = {shards - 1, 1, shards}};
       std::vector<DataPosition> positions;
       std::vector<std::vector<std::uint8_t>> batches;
       const auto uninterrupted = make_batch_source(dataset, options);

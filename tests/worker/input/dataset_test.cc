@@ -15,7 +15,7 @@ std::string complaint(const std::string& specification) {
 TEST(OpenDataset, ListsTheRightNamesForAWrongOne) {
   EXPECT_EQ(complaint("minst:/data"),
             "no dataset is called 'minst'; expected one of digits, mnist:DIR, cifar10:DIR, "
-            "synthetic:CxHxW:CLASSES");
+            "synthetic:CxHxW:CLASSES[:SAMPLES]");
 }
 
 TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {
