@@ -5,12 +5,19 @@
 #include <iosfwd>
 
 #include "deploy/options.h"
+#include "strategies/collective/mpi_session.h"
 
 namespace syncopate {
 
 // 0 done; 75 stopped on request after a checkpoint was written; 1 stopped with nothing saved.
-int run_train(const TrainOptions& options, std::ostream& out);
+// mpi: null unless wants_mpi().
+int run_train(const TrainOptions& options, MpiSession* mpi, std::ostream& out);
+// Its tasks sum, or must meet, through MPI.
+bool wants_mpi(const TrainOptions& options);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
+int run_cluster(const ClusterOptions& options, std::ostream& out);
+// The worst exit code of the roles: 2, then 1, then 75, then 0.
+int run_launch(const LaunchOptions& options, std::ostream& out);
 
 }  // namespace syncopate

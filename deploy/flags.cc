@@ -118,12 +118,13 @@ void require_used(const CLI::App& app, std::string_view flag, bool used, std::st
   throw UsageError(std::string(flag) + " has no effect here: " + std::string(advice));
 }
 
-int default_lanes() {
+int usable_cpus() {
   cpu_set_t set;
   CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof set, &set) != 0) return 1;
-  return std::clamp(CPU_COUNT(&set), 1, kMostDefaultLanes);
+  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
 }
+
+int default_lanes() { return std::clamp(usable_cpus(), 1, kMostDefaultLanes); }
 
 std::string help_of(std::string_view what, const Names& names) {
   std::string text = std::string(what) + ":";

@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <csignal>
 #include <iostream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "deploy/commands.h"
 #include "models/base/errors.h"
+#include "strategies/collective/mpi_session.h"
 
 namespace syncopate {
 namespace {
@@ -17,9 +19,18 @@ constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
 struct RunCommand {
-  int operator()(const TrainOptions& options) const { return run_train(options, std::cout); }
+  std::unique_ptr<MpiSession>& mpi;
+
+  int operator()(const TrainOptions& options) const {
+    if (wants_mpi(options)) mpi = std::make_unique<MpiSession>();
+    const int exit_code = run_train(options, mpi.get(), std::cout);
+    if (mpi != nullptr) mpi->close();
+    return exit_code;
+  }
   int operator()(const EvaluateOptions& options) const { return run_evaluate(options, std::cout); }
   int operator()(const InfoOptions& options) const { return run_info(options, std::cout); }
+  int operator()(const ClusterOptions& options) const { return run_cluster(options, std::cout); }
+  int operator()(const LaunchOptions& options) const { return run_launch(options, std::cout); }
   int operator()(const TextOptions& options) const {
     std::cout << options.text << std::flush;
     return 0;
@@ -32,10 +43,11 @@ int complain(std::string message, int exit_code) {
   return exit_code;
 }
 
-int run(const std::vector<std::string>& arguments) {
+int run(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& mpi) {
   try {
     const CommandOptions command = parse_command_line(arguments, Environment::of_process());
-    const int exit_code = std::visit(RunCommand{}, command);
+    const int exit_code = std::visit(RunCommand{mpi}, command);
+    mpi.reset();
     return std::cout ? exit_code : complain("cannot write to standard output", kExitFailed);
   } catch (const UsageError& error) {
     return complain(error.what(), kExitUsage);
@@ -55,5 +67,10 @@ int main(int argc, char** argv) {
   // A reader that has gone away makes a write fail, not the process end: training goes on when the
   // terminal's end of a pipe is closed.
   std::signal(SIGPIPE, SIG_IGN);
-  return syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  std::unique_ptr<syncopate::MpiSession> mpi;
+  const int exit_code =
+      syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), mpi);
+  // Still there: the run failed. MPI_Finalize might wait for the others for ever; this ends them.
+  if (mpi != nullptr) mpi->abort(exit_code);
+  return exit_code;
 }

@@ -2,7 +2,9 @@
 
 #include <CLI/CLI.hpp>
 
+#include "deploy/cluster_options.h"
 #include "deploy/flags.h"
+#include "deploy/launch_options.h"
 #include "deploy/train_options.h"
 #include "deploy/version.h"
 #include "models/base/errors.h"
@@ -65,21 +67,26 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
       "strategy.\n\n"
       "  syncopate train [FLAGS]                    trains; alone: mnist-cnn on digits\n"
       "  syncopate evaluate --checkpoint F [FLAGS]  measures a checkpoint on the test split\n"
+      "  syncopate launch --workers N -- train ...  trains with N processes on this machine\n"
+      "  syncopate cluster                          says who this task is, and who says so\n"
       "  syncopate info [--json]                    says what is built in\n\n"
       "`syncopate COMMAND --help` lists a command's flags.\n";
   if (arguments.empty())
-    throw UsageError("which command? Choose one of train, evaluate, info, --help");
+    throw UsageError("which command? Choose one of train, evaluate, info, launch, cluster, --help");
   const std::string& command = arguments.front();
   const auto rest = arguments.subspan(1);
   if (command == "train") return parse_train_options(rest, environment);
   if (command == "evaluate") return parse_evaluate(rest, environment);
   if (command == "info") return parse_info(rest);
+  if (command == "launch") return parse_launch_options(rest, environment);
+  if (command == "cluster") return parse_cluster_options(rest, environment);
   if (command == "--help" || command == "-h" || command == "help") return TextOptions{usage};
   if (command == "--version") {
     return TextOptions{"syncopate " + std::string(program_version()) + "\n"};
   }
-  throw UsageError("unknown command " + command +
-                   suggest(command, {"train", "evaluate", "info", "--help", "--version"}));
+  throw UsageError(
+      "unknown command " + command +
+      suggest(command, {"train", "evaluate", "info", "launch", "cluster", "--help", "--version"}));
 }
 
 }  // namespace syncopate

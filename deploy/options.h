@@ -2,26 +2,39 @@
 // value means is checked here where it can be; what depends on the data is checked by the command.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <span>
 #include <string>
 #include <variant>
+#include <vector>
 
+#include "deploy/launch/launch_rules.h"
 #include "models/base/environment.h"
 #include "models/optim/schedule.h"
+#include "strategies/cluster/cluster_spec.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
 #include "worker/train_loop.h"
 
 namespace syncopate {
 
+// By what the learning rate is multiplied: 1, or a power of global batch / reference batch.
+enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt };
+
 struct TrainOptions {
   std::string model = "mnist-cnn";
   std::string data = "digits";
   StrategyOptions strategy;  // its seed is everybody's
-  InputOptions input;        // batch size and seed are the strategy's
-  ScheduleOptions schedule;  // total_epochs: known once the data is
+  ClusterSpec cluster;
+  std::chrono::milliseconds rendezvous_timeout{0};
+  std::chrono::milliseconds peer_timeout{0};  // 0: by where the tasks are
+  std::int64_t global_batch_size = 0;         // 0: batch_size_per_replica times the replicas
+  LearningRateScale learning_rate_scale = LearningRateScale::kNone;
+  std::int64_t reference_batch_size = 0;  // 0: one replica's batch
+  InputOptions input;                     // batch size and seed are the strategy's
+  ScheduleOptions schedule;               // total_epochs: known once the data is
   TrainLoopOptions loop;
   bool resume = false;
   bool deterministic = false;
@@ -46,12 +59,27 @@ struct InfoOptions {
   bool json = false;
 };
 
+struct ClusterOptions {
+  ClusterSpec cluster;
+};
+
+struct LaunchOptions {
+  int workers = 1;
+  int servers = 0;
+  std::vector<std::string> role_arguments;   // of every role: "train" and its flags
+  Environment::Variables environment;        // of every role: ours and what --env adds
+  std::vector<std::string> added_variables;  // their names
+  LaunchRules rules;
+  bool with_mpirun = false;
+};
+
 // Asked for: --help, --version.
 struct TextOptions {
   std::string text;
 };
 
-using CommandOptions = std::variant<TrainOptions, EvaluateOptions, InfoOptions, TextOptions>;
+using CommandOptions = std::variant<TrainOptions, EvaluateOptions, InfoOptions, ClusterOptions,
+                                    LaunchOptions, TextOptions>;
 
 // arguments: without the program's name. Throws UsageError (unknown command, flag or name, with the
 // right ones; a value out of range), UnavailableError (a choice that this build does not have),

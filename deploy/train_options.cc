@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "deploy/flags.h"
+#include "deploy/train_cluster_options.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 
@@ -15,28 +16,10 @@ namespace {
 
 // Flags and names that a script may already use; what they ask for is still to come.
 Names flags_not_yet() {
-  return {"--learning-rate-scale",
-          "--batch-norm",
-          "--collective",
-          "--rank",
-          "--world-size",
-          "--rendezvous",
-          "--peer-timeout",
-          "--rendezvous-timeout",
-          "--consistency",
-          "--max-staleness",
-          "--backup-workers",
-          "--staleness-rule",
-          "--compress",
-          "--partition",
-          "--transport",
-          "--tensorboard",
-          "--trace",
-          "--image-size"};
+  return {"--consistency", "--max-staleness", "--backup-workers", "--staleness-rule", "--compress",
+          "--partition",   "--tensorboard",   "--trace",          "--image-size"};
 }
-Names strategies_not_yet() {
-  return {"mirrored", "multi-worker-mirrored", "central-storage", "parameter-server"};
-}
+Names strategies_not_yet() { return {"parameter-server"}; }
 
 // Far above any real run, far below where steps per epoch times epochs overflow.
 constexpr std::int64_t kMostEpochs = 1'000'000'000;
@@ -45,9 +28,8 @@ constexpr std::int64_t kMostSteps = 1'000'000'000'000;
 // What the flags of `train` fill before it becomes TrainOptions.
 struct TrainFlags {
   TrainOptions options;
+  TrainClusterFlags cluster;
   std::string devices = "cpu";
-  int replicas = 1;
-  std::int64_t global_batch = 0;
   std::int64_t steps = 0;
   std::int64_t bucket_mib = 8;
   std::string augment = "none";
@@ -64,12 +46,9 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
       ->capture_default_str()
       ->group("Where");
   app.add_option("--devices", flags.devices, "cpu")->capture_default_str()->group("Where");
-  app.add_option("--replicas", flags.replicas, "copies of the network in this process")
-      ->capture_default_str()
-      ->group("Where");
   app.add_option("--threads", options.strategy.lanes,
-                 "compute lanes per replica; part of what makes runs equal bit for bit")
-      ->capture_default_str()
+                 "compute lanes per replica, part of what makes runs equal bit for bit; default: "
+                 "the CPUs, shared out")
       ->group("Where");
   app.add_option("--input-threads", options.input.threads,
                  "threads that read and augment; never show in results")
@@ -89,7 +68,8 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
                                "samples per replica and step")
                     ->capture_default_str()
                     ->group(group);
-  app.add_option("--batch-size", flags.global_batch, "samples per step over all replicas, instead")
+  app.add_option("--batch-size", options.global_batch_size,
+                 "samples per step over all replicas, instead")
       ->excludes(local)
       ->group(group);
   auto* epochs = app.add_option("--epochs", options.loop.total_epochs, "passes over the data")
@@ -240,19 +220,13 @@ void check_optimizer(const CLI::App& app, TrainFlags& flags) {
   }
 }
 
-void check_train(const CLI::App& app, TrainFlags& flags) {
+void check_train(const CLI::App& app, const Environment& environment, TrainFlags& flags) {
   TrainOptions& options = flags.options;
   require_name("--strategy", options.strategy.name, names_of(strategies()), strategies_not_yet());
   require_name("--model", options.model, names_of(networks()), {"resnet50", "vgg16", "fcn"});
   require_cpu(flags.devices);
-  require_at_least("--replicas", flags.replicas, 1);
-  if (flags.replicas > 1) {
-    throw UsageError("--replicas " + std::to_string(flags.replicas) + ": --strategy " +
-                     options.strategy.name + " has one replica; leave --replicas out");
-  }
   if (app.count("--batch-size") > 0) {
-    require_at_least("--batch-size", flags.global_batch, 1);
-    options.strategy.batch_size_per_replica = flags.global_batch / flags.replicas;
+    require_at_least("--batch-size", options.global_batch_size, 1);
   }
   require_at_least("--batch-size-per-replica", options.strategy.batch_size_per_replica, 1);
   require_between("--epochs", options.loop.total_epochs, 1, kMostEpochs);
@@ -262,6 +236,7 @@ void check_train(const CLI::App& app, TrainFlags& flags) {
   }
   require_at_least("--eval-every", options.loop.eval_every_epochs, 0);
   require_at_least("--log-every", options.loop.log_every_steps, 1);
+  check_cluster(app, flags.cluster, environment, options);
   require_threads("--threads", options.strategy.lanes);
   require_threads("--input-threads", options.input.threads);
   require_threads("--prefetch", options.input.prefetch);
@@ -307,7 +282,6 @@ CommandOptions parse_train_options(std::span<const std::string> arguments,
   TrainFlags flags;
   TrainOptions& options = flags.options;
   options.strategy.optimizer.name = "adam";
-  options.strategy.lanes = default_lanes();
   options.cache_dir = default_cache_dir(environment);
   CLI::App app(
       "Trains a network. Alone, `syncopate train` trains mnist-cnn on the digits it draws itself.",
@@ -315,6 +289,7 @@ CommandOptions parse_train_options(std::span<const std::string> arguments,
   app.set_config("--config", "", "file of flags: a line is NAME = VALUE, without the dashes");
   add_data_flags(app, options.model, options.data, options.cache_dir, options.strategy.seed);
   add_run_flags(app, flags);
+  add_train_cluster_flags(app, flags.cluster, options);
   add_optimizer_flags(app, flags);
   add_output_flags(app, flags);
   app.footer(
@@ -329,7 +304,7 @@ CommandOptions parse_train_options(std::span<const std::string> arguments,
       "--epochs 164\n"
       "  syncopate train --checkpoint-dir runs/a --resume --metrics runs/a.jsonl");
   if (const auto help = parse_flags(app, arguments, flags_not_yet())) return TextOptions{*help};
-  check_train(app, flags);
+  check_train(app, environment, flags);
   return options;
 }
 

@@ -90,7 +90,7 @@ TEST(TrainFlags, SetWhatTheyName) {
                                             "m.jsonl"});
   EXPECT_EQ(options.model, "resnet20");
   EXPECT_EQ(options.data, "cifar10:/c");
-  EXPECT_EQ(options.strategy.batch_size_per_replica, 128);
+  EXPECT_EQ(options.global_batch_size, 128);
   EXPECT_EQ(options.loop.total_epochs, 7);
   EXPECT_EQ(options.strategy.optimizer.name, "momentum");
   EXPECT_TRUE(options.strategy.optimizer.nesterov);
@@ -163,10 +163,24 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--model", "mnist_cnn"},
                  "did you mean 'mnist-cnn'? Choose one of mnist-cnn, mlp"},
         BadFlags{{"--strategy", "mirored"}, "--strategy mirored: no such name"},
-        BadFlags{{"--strategy", "mirrored"}, "mirrored: not in this version; choose one of: one"},
+        BadFlags{{"--strategy", "parameter-server"},
+                 "parameter-server: not in this version; choose one of: one"},
         BadFlags{{"--model", "vgg16"}, "vgg16: not in this version; choose one of: mnist-cnn"},
-        BadFlags{{"--collective", "ring"}, "--collective: not in this version"},
-        BadFlags{{"--rank=1"}, "--rank: not in this version"},
+        BadFlags{{"--consistency", "ssp"}, "--consistency: not in this version"},
+        BadFlags{{"--collective", "rings"}, "did you mean 'ring'?"},
+        BadFlags{{"--transport", "udp"}, "--transport udp"},
+        BadFlags{{"--batch-norm", "global"}, "--batch-norm global"},
+        BadFlags{{"--rank=1"}, "--world-size"},
+        BadFlags{{"--rendezvous-timeout", "0"}, "--rendezvous-timeout 0"},
+        BadFlags{{"--peer-timeout", "nan"}, "--peer-timeout"},
+        BadFlags{{"--strategy", "mirrored", "--rank", "0", "--world-size", "2", "--rendezvous",
+                  "127.0.0.1:4000"},
+                 "choose --strategy multi-worker-mirrored"},
+        BadFlags{{"--learning-rate-scale", "cubic"}, "--learning-rate-scale cubic"},
+        BadFlags{{"--learning-rate-scale", "inverse-workers"}, "not in this version"},
+        BadFlags{{"--learning-rate-scale", "linear", "--batch-size", "64"},
+                 "--reference-batch-size"},
+        BadFlags{{"--reference-batch-size", "64"}, "--learning-rate-scale"},
         BadFlags{{"--epochs", "9223372036854775807"}, "expected a whole number from 1 to"},
         BadFlags{{"--steps", "9223372036854775807"}, "expected a whole number from 1 to"},
         BadFlags{{"--checkpoint-dir", ""}, "--checkpoint-dir is empty"},

@@ -103,6 +103,15 @@ bool RunningProgram::wait_until_file_has(const std::filesystem::path& file, cons
   return found;
 }
 
+bool RunningProgram::wait_until_err_has(const std::string& text) const {
+  while (remaining_milliseconds() > 0) {
+    if (contents(err_).find(text) != std::string::npos) return true;
+    pollfd ended{pidfd_, POLLIN, 0};
+    if (poll(&ended, 1, 1) != 0) return contents(err_).find(text) != std::string::npos;
+  }
+  return false;
+}
+
 ProgramResult RunningProgram::wait() {
   ProgramResult result;
   pollfd ended{pidfd_, POLLIN, 0};

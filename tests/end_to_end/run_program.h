@@ -28,10 +28,13 @@ class RunningProgram {
   RunningProgram& operator=(const RunningProgram&) = delete;
   ~RunningProgram();  // kills it if it still runs
 
+  pid_t pid() const noexcept { return pid_; }
   void send(int signal) const;
   // False when the program ended or the limit passed before the file held the text so many times.
   bool wait_until_file_has(const std::filesystem::path& file, const std::string& text,
                            int times = 1) const;
+  // The same for what it has said on stderr so far.
+  bool wait_until_err_has(const std::string& text) const;
   ProgramResult wait();
 
  private:

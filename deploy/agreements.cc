@@ -1,0 +1,70 @@
+#include "deploy/agreements.h"
+
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "deploy/version.h"
+#include "models/base/isa.h"
+
+namespace syncopate {
+namespace {
+
+// The shortest text that gives the same number back.
+std::string exact(double value) { return nlohmann::json(value).dump(); }
+
+std::string schedule_text(const ScheduleOptions& schedule) {
+  static constexpr std::array kNames = {"constant", "step", "cosine"};
+  std::string text = kNames[static_cast<std::size_t>(schedule.kind)];
+  if (schedule.kind == ScheduleKind::kStep) {
+    for (const double milestone : schedule.milestones) text += " " + exact(milestone);
+    text += " by " + exact(schedule.factor);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::vector<Agreement> agreements_of(const TrainOptions& options) {
+  const StrategyOptions& strategy = options.strategy;
+  const OptimizerOptions& optimizer = strategy.optimizer;
+  const TrainLoopOptions& loop = options.loop;
+  std::vector<Agreement> all = {
+      {"program version", std::string(program_version())},
+      {"--strategy", strategy.name},
+      {"--model", options.model},
+      {"--seed", std::to_string(strategy.seed)},
+      {"--batch-size", std::to_string(options.global_batch_size)},
+      {"--optimizer", optimizer.name},
+      {"--learning-rate", exact(options.schedule.learning_rate)},
+      {"--momentum", exact(optimizer.momentum)},
+      {"--nesterov", optimizer.nesterov ? "on" : "off"},
+      {"--beta1", exact(optimizer.beta1)},
+      {"--beta2", exact(optimizer.beta2)},
+      {"--epsilon", exact(optimizer.epsilon)},
+      {"--weight-decay", exact(optimizer.weight_decay)},
+      {"--lr-schedule", schedule_text(options.schedule)},
+      {"--warmup-epochs", exact(options.schedule.warmup_epochs)},
+      {"--learning-rate-scale", std::to_string(static_cast<int>(options.learning_rate_scale)) +
+                                    " for " + std::to_string(options.reference_batch_size)},
+      {"--epochs or --steps", loop.total_steps ? std::to_string(*loop.total_steps) + " steps"
+                                               : std::to_string(loop.total_epochs) + " epochs"},
+      {"--eval-every", std::to_string(loop.eval_every_epochs)},
+      {"--checkpoint-dir", loop.checkpoint_dir.empty() ? "absent" : "given"},
+      {"--checkpoint-every", std::to_string(loop.checkpoint_every_steps)},
+      {"--resume", options.resume ? "on" : "off"},
+      {"--init-from", options.init_from.empty() ? "absent" : "given"},
+      {"--augment", std::to_string(static_cast<int>(options.input.augment))},
+      {"--batch-norm", strategy.batch_norm == BatchNormStatistics::kSync ? "sync" : "local"},
+      {"--collective", strategy.collective},
+      {"--bucket-mb", std::to_string(strategy.bucket_bytes >> 20)},
+      {"--threads", std::to_string(strategy.lanes), false},
+      {"instruction set", std::string(name(detect_isa())), false},
+  };
+  if (options.global_batch_size == 0) {
+    all.push_back({"--batch-size-per-replica", std::to_string(strategy.batch_size_per_replica)});
+  }
+  return all;
+}
+
+}  // namespace syncopate

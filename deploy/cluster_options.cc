@@ -1,0 +1,39 @@
+#include "deploy/cluster_options.h"
+
+#include <CLI/CLI.hpp>
+
+#include "deploy/flags.h"
+
+namespace syncopate {
+
+void add_cluster_flags(CLI::App& app, ClusterFlags& flags) {
+  const std::string group = "Who takes part";
+  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+  app.add_option("--rank", flags.rank, "this task's number, from 0; with the two below")
+      ->group(group);
+  app.add_option("--world-size", flags.world_size, "how many tasks there are")->group(group);
+  app.add_option("--rendezvous", flags.rendezvous,
+                 "HOST:PORT where rank 0 listens; all three outrank what the environment says")
+      ->group(group);
+}
+
+CommandOptions parse_cluster_options(std::span<const std::string> arguments,
+                                     const Environment& environment) {
+  ClusterFlags flags;
+  CLI::App app(
+      "Prints as JSON what flags and environment say about this task's cluster, and in `notes` why "
+      "other sources lost.",
+      "syncopate cluster");
+  add_cluster_flags(app, flags);
+  std::string sources = "\nSources, the first one that is complete wins:\n";
+  for (const ResolverRow& row : resolvers()) {
+    std::string padded(row.name);
+    padded.resize(12, ' ');
+    sources += "  " + padded + std::string(row.help) + "\n";
+  }
+  app.footer(sources);
+  if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
+  return ClusterOptions{resolve_cluster(flags, environment)};
+}
+
+}  // namespace syncopate

@@ -1,0 +1,85 @@
+#include "deploy/launch/local_roles.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/random.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "models/base/errors.h"
+#include "strategies/cluster/cluster_spec.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::array<std::string_view, 8> kOurs = {
+    "SYNCOPATE_ROLE",  "SYNCOPATE_INDEX",      "SYNCOPATE_WORKERS",       "SYNCOPATE_SERVERS",
+    "SYNCOPATE_NONCE", "SYNCOPATE_RENDEZVOUS", "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_LOCAL_SIZE"};
+
+}  // namespace
+
+bool is_set_by_launch(std::string_view variable) noexcept {
+  return std::find(kOurs.begin(), kOurs.end(), variable) != kOurs.end();
+}
+
+std::string make_nonce() {
+  std::array<unsigned char, 16> bits{};
+  if (getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) {
+    throw FileError(describe_errno("read", "random bits", errno));
+  }
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text;
+  for (const unsigned char byte : bits) {
+    text += kDigits[byte >> 4];
+    text += kDigits[byte & 15];
+  }
+  return text;
+}
+
+RendezvousSocket open_rendezvous() {
+  FileDescriptor descriptor(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  socklen_t size = sizeof address;
+  auto* any = reinterpret_cast<sockaddr*>(&address);
+  if (!descriptor || bind(descriptor.get(), any, sizeof address) != 0 ||
+      listen(descriptor.get(), SOMAXCONN) != 0 || getsockname(descriptor.get(), any, &size) != 0) {
+    throw FileError(describe_errno("listen at", "a port of 127.0.0.1", errno));
+  }
+  return {std::move(descriptor), to_string(Endpoint{"127.0.0.1", ntohs(address.sin_port)})};
+}
+
+std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
+  RendezvousSocket rendezvous = open_rendezvous();
+  Environment::Variables shared = roles.environment;
+  for (const std::string_view variable : kOurs) shared.erase(std::string(variable));
+  shared["SYNCOPATE_WORKERS"] = std::to_string(roles.workers);
+  shared["SYNCOPATE_SERVERS"] = std::to_string(roles.servers);
+  shared["SYNCOPATE_RENDEZVOUS"] = rendezvous.endpoint;
+  shared["SYNCOPATE_NONCE"] = make_nonce();
+  shared["SYNCOPATE_LOCAL_SIZE"] = std::to_string(roles.workers);
+
+  std::vector<RoleCommand> commands;
+  const auto add = [&](Role role, int count) {
+    for (int index = 0; index < count; ++index) {
+      RoleCommand command{.name = std::string(name(role)) + " " + std::to_string(index),
+                          .arguments = roles.arguments,
+                          .environment = shared};
+      command.environment["SYNCOPATE_ROLE"] = name(role);
+      command.environment["SYNCOPATE_INDEX"] = std::to_string(index);
+      commands.push_back(std::move(command));
+    }
+  };
+  add(Role::kWorker, roles.workers);
+  add(Role::kServer, roles.servers);
+  RoleCommand& chief = commands.front();
+  chief.environment["SYNCOPATE_RENDEZVOUS_FD"] = std::to_string(rendezvous.socket.get());
+  chief.inherited = std::move(rendezvous.socket);
+  return commands;
+}
+
+}  // namespace syncopate

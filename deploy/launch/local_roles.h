@@ -1,0 +1,38 @@
+// The roles of a job as processes on this machine, each told by SYNCOPATE_* who it is
+// (strategies/cluster/resolve_launch.cc reads it).
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "deploy/launch/role_process.h"
+
+namespace syncopate {
+
+struct LocalRoles {
+  std::vector<std::string> arguments;  // of every role; [0]: the path of the program
+  int workers = 1;
+  int servers = 0;
+  Environment::Variables environment;  // of every role; what we set ourselves is replaced
+};
+
+// The variables that tell a role who it is: nobody else may set them.
+bool is_set_by_launch(std::string_view variable) noexcept;
+
+// 128 random bits in hexadecimal: two incarnations of a job never take each other's tasks for
+// theirs. Throws FileError.
+std::string make_nonce();
+
+// A socket on 127.0.0.1 at a port that the system chooses, listening. Throws FileError.
+struct RendezvousSocket {
+  FileDescriptor socket;
+  std::string endpoint;  // "127.0.0.1:40123"
+};
+RendezvousSocket open_rendezvous();
+
+// Fresh each time: another socket, another nonce. Worker 0 is first and inherits the socket, so
+// that nobody can take the port before it listens; once all have started it alone holds it, and the
+// others' calls are refused at once should it die. Throws FileError.
+std::vector<RoleCommand> make_local_roles(const LocalRoles& roles);
+
+}  // namespace syncopate

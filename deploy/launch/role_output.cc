@@ -1,0 +1,37 @@
+#include "deploy/launch/role_output.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+namespace syncopate {
+namespace {
+
+// More portions than a pipe can hold (1 MiB): a descendant that goes on writing does not keep us.
+constexpr int kMostLastPortions = 64;
+
+}  // namespace
+
+bool RoleOutput::forward() {
+  std::array<char, 64 << 10> bytes;  // NOLINT(*-member-init): filled by read
+  const ssize_t count = pipe_ ? read(pipe_.get(), bytes.data(), bytes.size()) : 0;
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (count <= 0) {
+    pipe_.reset();
+    return false;
+  }
+  const std::string lines = lines_.add({bytes.data(), static_cast<std::size_t>(count)});
+  if (!lines.empty()) write_(lines);
+  return true;
+}
+
+void RoleOutput::finish() {
+  for (int portion = 0; portion < kMostLastPortions && forward(); ++portion) {
+  }
+  pipe_.reset();
+  const std::string rest = lines_.finish();
+  if (!rest.empty()) write_(rest);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,154 @@
+#include "deploy/launch/role_process.h"
+
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+struct Pipe {
+  FileDescriptor read_end;
+  FileDescriptor write_end;
+};
+
+Pipe make_pipe() {
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) throw FileError(describe_errno("create", "a pipe", errno));
+  return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+// Only we stop waiting for bytes: the role's end stays an ordinary one.
+FileDescriptor non_blocking(FileDescriptor descriptor) {
+  fcntl(descriptor.get(), F_SETFL, O_NONBLOCK);
+  return descriptor;
+}
+
+std::vector<char*> pointers(std::vector<std::string>& texts) {
+  std::vector<char*> all;
+  all.reserve(texts.size() + 1);
+  for (std::string& text : texts) all.push_back(text.data());
+  all.push_back(nullptr);
+  return all;
+}
+
+// All that the child needs, made before the fork: behind it nothing may allocate.
+struct ChildPlan {
+  char* const* argv;
+  char* const* environment;
+  int null;
+  int out;
+  int err;
+  int inherited;  // or -1
+  int report;     // gets errno when the program cannot be started
+  pid_t parent;
+  const sigset_t* signal_mask;
+};
+
+[[noreturn]] void become(const ChildPlan& plan) noexcept {
+  setpgid(0, 0);
+  prctl(PR_SET_PDEATHSIG, SIGTERM);
+  if (getppid() != plan.parent) _exit(1);  // it died before the line above
+  // An ignored signal stays ignored in the new program, and we ignore this one.
+  struct sigaction usual {};
+  usual.sa_handler = SIG_DFL;
+  sigaction(SIGPIPE, &usual, nullptr);
+  dup2(plan.null, STDIN_FILENO);
+  dup2(plan.out, STDOUT_FILENO);
+  dup2(plan.err, STDERR_FILENO);
+  if (plan.inherited >= 0) fcntl(plan.inherited, F_SETFD, 0);
+  sigprocmask(SIG_SETMASK, plan.signal_mask, nullptr);
+  execve(plan.argv[0], plan.argv, plan.environment);
+  const int error = errno;
+  [[maybe_unused]] const ssize_t told = write(plan.report, &error, sizeof error);
+  _exit(127);
+}
+
+}  // namespace
+
+std::string describe(const RoleEnding& ending) {
+  if (ending.signal == 0) return "exited with " + std::to_string(ending.exit_code);
+  const char* short_name = sigabbrev_np(ending.signal);
+  return "was ended by signal " + std::to_string(ending.signal) +
+         (short_name == nullptr ? "" : " (SIG" + std::string(short_name) + ")");
+}
+
+RoleProcess::RoleProcess(RoleCommand command, const sigset_t& signal_mask)
+    : name_(std::move(command.name)), stop_signal_(command.stop_signal) {
+  std::vector<std::string> variables;
+  for (const auto& [variable, value] : command.environment) {
+    variables.emplace_back(variable).append("=").append(value);
+  }
+  const std::vector<char*> argv = pointers(command.arguments);
+  const std::vector<char*> environment = pointers(variables);
+  const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (!null) throw FileError(describe_errno("open", "/dev/null", errno));
+  Pipe out = make_pipe();
+  Pipe err = make_pipe();
+  Pipe report = make_pipe();
+  const ChildPlan plan{.argv = argv.data(),
+                       .environment = environment.data(),
+                       .null = null.get(),
+                       .out = out.write_end.get(),
+                       .err = err.write_end.get(),
+                       .inherited = command.inherited.get(),
+                       .report = report.write_end.get(),
+                       .parent = getpid(),
+                       .signal_mask = &signal_mask};
+  pid_ = fork();
+  if (pid_ == 0) become(plan);
+  if (pid_ < 0) throw FileError(describe_errno("start", name_, errno));
+
+  report.write_end.reset();
+  int error = 0;
+  // Ends without a byte as soon as the program runs: the pipe is closed by its start.
+  if (read(report.read_end.get(), &error, sizeof error) == sizeof error) {
+    waitpid(pid_, nullptr, 0);
+    throw FileError(describe_errno("start", command.arguments.front(), error));
+  }
+  // glibc 2.36 declares its wrapper without extern "C".
+  descriptor_.reset(static_cast<int>(syscall(SYS_pidfd_open, pid_, 0)));
+  if (!descriptor_) {
+    const int refused = errno;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, 0);
+    throw FileError(describe_errno("watch", name_, refused));
+  }
+  out_ = non_blocking(std::move(out.read_end));
+  err_ = non_blocking(std::move(err.read_end));
+}
+
+RoleProcess::~RoleProcess() {
+  if (!is_running()) return;
+  send(SIGKILL);
+  reap();
+}
+
+bool RoleProcess::is_stopped() const noexcept {
+  siginfo_t found{};
+  return is_running() &&
+         waitid(P_PID, static_cast<id_t>(pid_), &found, WSTOPPED | WNOHANG | WNOWAIT) == 0 &&
+         found.si_pid == pid_;
+}
+
+void RoleProcess::send(int signal) const noexcept {
+  if (is_running()) kill(pid_, signal);
+}
+
+RoleEnding RoleProcess::reap() {
+  int status = 0;
+  while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+  }
+  descriptor_.reset();
+  if (WIFSIGNALED(status)) return {.signal = WTERMSIG(status)};
+  return {.exit_code = WEXITSTATUS(status)};
+}
+
+}  // namespace syncopate

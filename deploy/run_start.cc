@@ -1,0 +1,116 @@
+#include "deploy/run_start.h"
+
+#include <unistd.h>
+#include <array>
+#include <cerrno>
+#include <optional>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// The folder exists and takes files: better known now than after an epoch.
+void make_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder)) {
+    throw FileError("--checkpoint-dir " + folder.string() + ": cannot create the folder: " +
+                    (error ? error.message() : "a file of that name exists"));
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw FileError(describe_errno("write into --checkpoint-dir", folder.string(), errno));
+  }
+}
+
+// Pruning keeps the highest steps, which would be those of an older run in the same folder.
+std::optional<std::filesystem::path> find_checkpoint(const TrainOptions& options) {
+  const std::filesystem::path& folder = options.loop.checkpoint_dir;
+  if (folder.empty() || !std::filesystem::is_directory(folder)) return std::nullopt;
+  const auto newest = newest_checkpoint(folder);
+  if (newest && !options.resume) {
+    throw UsageError("--checkpoint-dir " + folder.string() + " already holds " +
+                     newest->filename().string() +
+                     "; add --resume to go on from it, or choose another folder");
+  }
+  return newest;
+}
+
+// Host memory of the snapshot's shapes, so that a damaged file leaves the live weights alone.
+Snapshot blank_like(const Snapshot& live, bool with_slots) {
+  Snapshot blank;
+  blank.values = make_host_tensor(live.values.shape(), DType::kF32);
+  blank.state = make_host_tensor(live.state.shape(), DType::kF32);
+  for (const Snapshot::Slot& slot : live.slots) {
+    blank.slots.push_back(
+        {slot.name, with_slots ? make_host_tensor(slot.values.shape(), DType::kF32) : slot.values});
+  }
+  return blank;
+}
+
+// The position in the checkpoint means nothing in other data or in another order of them.
+void require_same_samples(const CheckpointInfo& info, const std::string& data, std::uint64_t seed) {
+  if (info.progress.data != data) {
+    throw UsageError("--resume: " + info.path.string() + " was trained on " + info.progress.data +
+                     ", this run has " + data +
+                     "; give the same --data, or --init-from to start anew");
+  }
+  if (info.progress.seed == seed) return;
+  throw UsageError("--resume: " + info.path.string() + " was trained with --seed " +
+                   std::to_string(info.progress.seed) + ", this run has --seed " +
+                   std::to_string(seed) + "; give the same");
+}
+
+// What the chief found, as all tasks hear of it.
+struct Found {
+  std::int64_t loads = 0;  // 0: nothing to restore
+  std::int64_t resumed = 0;
+  std::int64_t step = 0;
+  std::int64_t samples = 0;
+  std::int64_t epoch = 0;
+  std::int64_t offset = 0;
+};
+
+}  // namespace
+
+RunStart start_run(const TrainOptions& options, const Graph& graph, const std::string& data_name,
+                   Strategy& strategy) {
+  const std::string& optimizer = options.strategy.optimizer.name;
+  RunStart start{.progress = {.data = data_name, .seed = options.strategy.seed}, .note = ""};
+  Snapshot loaded = strategy.snapshot();
+  Found found;
+  if (strategy.is_chief()) {
+    const auto newest = find_checkpoint(options);
+    if (newest) {
+      loaded = blank_like(loaded, true);
+      const CheckpointInfo info = load_checkpoint(*newest, graph, loaded, optimizer, true);
+      require_same_samples(info, data_name, options.strategy.seed);
+      found = {1,
+               1,
+               info.progress.step,
+               info.progress.samples,
+               info.progress.position.epoch,
+               info.progress.position.offset};
+      start.note =
+          "resumed from " + newest->string() + " at step " + std::to_string(info.progress.step);
+    } else if (!options.init_from.empty()) {
+      loaded = blank_like(loaded, false);
+      load_checkpoint(options.init_from, graph, loaded, optimizer, false);
+      found.loads = 1;
+      start.note = "first values from " + options.init_from.string();
+    } else if (options.resume) {
+      start.note =
+          "nothing to resume in " + options.loop.checkpoint_dir.string() + ": starting fresh";
+    }
+    if (!options.loop.checkpoint_dir.empty()) make_folder(options.loop.checkpoint_dir);
+  }
+  strategy.broadcast(std::as_writable_bytes(std::span(&found, 1)));
+  if (found.loads != 0) strategy.restore(loaded);
+  start.resumed = found.resumed != 0;
+  start.progress.step = found.step;
+  start.progress.samples = found.samples;
+  start.progress.position = {found.epoch, found.offset};
+  return start;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,23 @@
+// Where a training run begins: a checkpoint of its folder, another file's weights, or the seed's
+// first values. Only the chief touches files; the others take what it read.
+#pragma once
+
+#include "deploy/options.h"
+#include "models/graph/graph.h"
+#include "worker/checkpoint.h"
+
+namespace syncopate {
+
+struct RunStart {
+  Progress progress;
+  std::string note;      // for people: "resumed from ... at step 40"; may be empty
+  bool resumed = false;  // from a checkpoint of the run's own folder
+};
+
+// Every task calls. Throws UsageError where a fresh run would mix with an older one or the
+// checkpoint is of another run; what load_checkpoint throws; PeerError.
+// data_name: DataSplits::name.
+RunStart start_run(const TrainOptions& options, const Graph& graph, const std::string& data_name,
+                   Strategy& strategy);
+
+}  // namespace syncopate

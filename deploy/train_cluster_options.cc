@@ -1,0 +1,155 @@
+#include "deploy/train_cluster_options.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+
+#include "deploy/cluster_options.h"
+#include "deploy/flags.h"
+#include "models/base/errors.h"
+#include "strategies/collective/collectives.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostReplicas = 1024;
+constexpr double kMostSeconds = 1e6;
+
+Names collective_names() {
+  Names names = names_of(collectives());
+  names.insert(names.begin(), "auto");
+  return names;
+}
+
+std::chrono::milliseconds seconds_of(const CLI::App& app, const std::string& flag, double seconds,
+                                     std::chrono::milliseconds otherwise) {
+  if (app.count(flag) == 0) return otherwise;
+  if (!std::isfinite(seconds) || seconds < 0.5 || seconds > kMostSeconds) {
+    throw UsageError(flag + " " + std::to_string(seconds) +
+                     ": expected seconds, from 0.5 to 1000000");
+  }
+  return std::chrono::milliseconds(std::llround(1000.0 * seconds));
+}
+
+LearningRateScale parse_scale(const std::string& text) {
+  if (text == "none") return LearningRateScale::kNone;
+  if (text == "linear") return LearningRateScale::kLinear;
+  if (text == "sqrt") return LearningRateScale::kSqrt;
+  if (text == "inverse-workers") {
+    throw UnavailableError(
+        "--learning-rate-scale inverse-workers: it belongs to --strategy parameter-server, which "
+        "is "
+        "not in this version");
+  }
+  throw UsageError("--learning-rate-scale " + text + ": no such rule" +
+                   suggest(text, {"none", "linear", "sqrt"}));
+}
+
+Transport parse_transport(const std::string& text) {
+  if (text == "auto") return Transport::kAuto;
+  if (text == "tcp") return Transport::kTcp;
+  if (text == "shm") return Transport::kShm;
+  throw UsageError("--transport " + text + ": no such transport" +
+                   suggest(text, {"auto", "tcp", "shm"}));
+}
+
+void check_replicas(const TrainOptions& options, bool share_devices) {
+  require_between("--replicas", options.strategy.replicas, 1, kMostReplicas);
+  if (options.strategy.name == "one-device" && options.strategy.replicas > 1) {
+    throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
+                     ": --strategy one-device has one replica; choose --strategy mirrored");
+  }
+  if (options.strategy.replicas > usable_cpus() && !share_devices) {
+    throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
+                     ": this process may use " + std::to_string(usable_cpus()) +
+                     " CPUs, and replicas that share one wait for each other; ask for fewer, or "
+                     "add --share-devices if that is meant");
+  }
+}
+
+}  // namespace
+
+void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptions& options) {
+  const std::string group = "Who takes part";
+  app.add_option("--replicas", options.strategy.replicas,
+                 "copies of the network in this process; they share its CPUs")
+      ->capture_default_str()
+      ->group(group);
+  app.add_flag("--share-devices", flags.share_devices,
+               "more replicas than CPUs or GPUs are meant: several share one")
+      ->group(group);
+  app.add_option("--collective", options.strategy.collective,
+                 help_of("how gradients are summed", collective_names()))
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--transport", flags.transport,
+                 "of ring: auto (shared memory on one host, else tcp) | tcp | shm")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--batch-norm", flags.batch_norm,
+                 "local: statistics of a replica's share | sync: of the whole batch")
+      ->capture_default_str()
+      ->group(group);
+  add_cluster_flags(app, flags.cluster);
+  app.add_option("--rendezvous-timeout", flags.rendezvous_timeout,
+                 "seconds to wait for the others at the start; default 120, under launch 5")
+      ->group(group);
+  app.add_option("--peer-timeout", flags.peer_timeout,
+                 "seconds from a task's death to the end of all; default 15, on one machine 5")
+      ->group(group);
+  app.add_option("--learning-rate-scale", flags.learning_rate_scale,
+                 "none | linear | sqrt in global batch / reference batch")
+      ->capture_default_str()
+      ->group("Optimizer");
+  app.add_option("--reference-batch-size", options.reference_batch_size,
+                 "what --learning-rate was chosen for; default: one replica's batch")
+      ->group("Optimizer");
+}
+
+void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
+                   const Environment& environment, TrainOptions& options) {
+  check_replicas(options, flags.share_devices);
+  require_name("--collective", options.strategy.collective, collective_names());
+  options.strategy.transport = parse_transport(flags.transport);
+  if (flags.batch_norm != "local" && flags.batch_norm != "sync") {
+    throw UsageError("--batch-norm " + flags.batch_norm + ": no such choice" +
+                     suggest(flags.batch_norm, {"local", "sync"}));
+  }
+  options.strategy.batch_norm =
+      flags.batch_norm == "sync" ? BatchNormStatistics::kSync : BatchNormStatistics::kLocal;
+
+  options.cluster = resolve_cluster(flags.cluster, environment);
+  if (options.cluster.world_size > 1 && options.strategy.name != "multi-worker-mirrored") {
+    throw UsageError("--strategy " + options.strategy.name + " is one task, but " +
+                     options.cluster.source + " says that this is task " +
+                     std::to_string(options.cluster.index) + " of " +
+                     std::to_string(options.cluster.world_size) +
+                     "; choose --strategy multi-worker-mirrored, or start one task");
+  }
+  const bool launched = options.cluster.source == "launch";
+  options.rendezvous_timeout =
+      seconds_of(app, "--rendezvous-timeout", flags.rendezvous_timeout,
+                 launched ? std::chrono::seconds(5) : std::chrono::seconds(120));
+  options.peer_timeout =
+      seconds_of(app, "--peer-timeout", flags.peer_timeout, std::chrono::milliseconds(0));
+
+  // The replicas of all tasks of this host share its CPUs.
+  if (app.count("--threads") == 0) {
+    const int sharing = options.strategy.replicas * std::max(1, options.cluster.local_size);
+    options.strategy.lanes = std::max(1, default_lanes() / sharing);
+  }
+
+  options.learning_rate_scale = parse_scale(flags.learning_rate_scale);
+  const bool scales = options.learning_rate_scale != LearningRateScale::kNone;
+  require_used(app, "--reference-batch-size", scales, "it belongs to --learning-rate-scale");
+  if (app.count("--reference-batch-size") > 0) {
+    require_at_least("--reference-batch-size", options.reference_batch_size, 1);
+  } else if (scales && options.global_batch_size > 0) {
+    throw UsageError(
+        "--learning-rate-scale with --batch-size: which batch was --learning-rate chosen for? Give "
+        "--reference-batch-size");
+  }
+}
+
+}  // namespace syncopate

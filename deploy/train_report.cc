@@ -1,0 +1,80 @@
+#include "deploy/train_report.h"
+
+#include <sys/resource.h>
+
+#include <cstdio>
+#include <ostream>
+
+#include "deploy/formatted.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kExitFailed = 1;
+constexpr int kExitRequeue = 75;  // EX_TEMPFAIL of sysexits.h: try again
+
+std::int64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;  // Linux counts in KiB
+}
+
+}  // namespace
+
+Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
+                   const TrainOutcome& outcome) {
+  return {.strategy = options.strategy.name,
+          .model = options.model,
+          .data = options.data,
+          .device = strategy.replicas().front().backend->description(),
+          .replicas = strategy.replicas_in_sync(),
+          .global_batch = global_batch,
+          .steps = outcome.progress.step,
+          .samples = outcome.progress.samples,
+          .seconds = outcome.seconds,
+          .samples_per_second = outcome.samples_per_second,
+          .train_loss = outcome.train_loss,
+          .test_accuracy = outcome.test->accuracy,
+          .test_loss = outcome.test->loss,
+          .input_wait_fraction = outcome.input_wait_fraction,
+          .communication_exposed_fraction = outcome.communication_exposed_fraction,
+          .peak_memory_bytes = peak_memory_bytes(),
+          .weights_hash = outcome.weights_hash};
+}
+
+void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
+                  std::ostream& out) {
+  out << formatted("test accuracy   %.2f%%\n", 100.0 * summary.test_accuracy)
+      << formatted("test loss       %.4f\n", summary.test_loss);
+  if (summary.seconds > 0.0) {
+    out << formatted("training        %.1f s, %.0f samples/s, %.2f%% of it waiting for input\n",
+                     summary.seconds, summary.samples_per_second,
+                     100.0 * summary.input_wait_fraction);
+    if (summary.replicas > 1) {
+      out << formatted("communication   %.2f%% of the training time stood out\n",
+                       100.0 * summary.communication_exposed_fraction);
+    }
+  }
+  out << "steps           " << summary.steps << '\n'
+      << "weights hash    " << summary.weights_hash << '\n'
+      << "checkpoint      "
+      << (outcome.checkpoint ? outcome.checkpoint->string()
+                             : std::string("none: --checkpoint-dir DIR keeps one"))
+      << '\n';
+  if (!options.metrics.empty()) out << "metrics         " << options.metrics.string() << '\n';
+  out << std::flush;
+}
+
+int report_stop(const TrainOutcome& outcome, ProgressDisplay& display) {
+  const std::string when =
+      "stopped by " + *outcome.stopped_by + " after step " + std::to_string(outcome.progress.step);
+  if (outcome.checkpoint) {
+    display.note(when + "; saved " + outcome.checkpoint->string() +
+                 "; --resume goes on from there");
+    return kExitRequeue;
+  }
+  display.note("syncopate: " + when + "; nothing was saved: there is no --checkpoint-dir");
+  return kExitFailed;
+}
+
+}  // namespace syncopate

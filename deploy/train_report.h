@@ -1,0 +1,22 @@
+// What a training run says at its end.
+#pragma once
+
+#include <iosfwd>
+
+#include "deploy/options.h"
+#include "worker/progress.h"
+#include "worker/train_loop.h"
+
+namespace syncopate {
+
+Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
+                   const TrainOutcome& outcome);
+
+void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
+                  std::ostream& out);
+
+// Says what was saved when the run was asked to stop, and returns the exit code: 75 when a
+// checkpoint stands, else 1.
+int report_stop(const TrainOutcome& outcome, ProgressDisplay& display);
+
+}  // namespace syncopate

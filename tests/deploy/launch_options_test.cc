@@ -1,0 +1,103 @@
+// The command lines of `launch` and `cluster`.
+#include <gtest/gtest.h>
+
+#include "deploy/options.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+LaunchOptions parse_launch(Arguments arguments, const Environment& environment = {}) {
+  arguments.insert(arguments.begin(), "launch");
+  return std::get<LaunchOptions>(parse_command_line(arguments, environment));
+}
+
+std::string complaint(Arguments arguments) {
+  try {
+    parse_command_line(arguments, {});
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(LaunchFlags, EndAtTheTwoDashes) {
+  const LaunchOptions options =
+      parse_launch({"--workers", "3", "--", "train", "--epochs", "1", "--workers", "--"});
+  EXPECT_EQ(options.workers, 3);
+  EXPECT_EQ(options.role_arguments, (Arguments{"train", "--epochs", "1", "--workers", "--"}));
+  EXPECT_EQ(options.rules.on_failure, FailureRule::kStop);
+  EXPECT_EQ(options.rules.most_restarts, 0);
+  EXPECT_FALSE(options.with_mpirun);
+}
+
+TEST(LaunchFlags, SetWhatTheyName) {
+  const LaunchOptions options =
+      parse_launch({"--workers=2", "--on-failure", "continue", "--restart", "4", "--env", "A=1",
+                    "--env", "B=x=y", "--", "train", "--checkpoint-dir=ck"},
+                   Environment({{"A", "0"}, {"C", "2"}}));
+  EXPECT_EQ(options.rules.on_failure, FailureRule::kContinue);
+  EXPECT_EQ(options.rules.most_restarts, 4);
+  EXPECT_EQ(options.environment, (Environment::Variables{{"A", "1"}, {"B", "x=y"}, {"C", "2"}}));
+  EXPECT_EQ(options.added_variables, (Arguments{"A", "B"}));
+}
+
+TEST(LaunchFlags, SeeThatMpiIsAskedFor) {
+  EXPECT_TRUE(parse_launch({"--workers", "2", "--", "train", "--collective", "mpi"}).with_mpirun);
+  EXPECT_TRUE(parse_launch({"--workers", "2", "--", "train", "--collective=mpi"}).with_mpirun);
+  EXPECT_FALSE(
+      parse_launch({"--workers", "2", "--", "train", "--collective", "mpi", "--collective", "ring"})
+          .with_mpirun);
+}
+
+struct BadLaunch {
+  Arguments arguments;
+  std::string says;
+};
+
+class BadLaunchFlags : public testing::TestWithParam<BadLaunch> {};
+
+TEST_P(BadLaunchFlags, AreRefusedWithOneLineThatSaysWhy) {
+  const std::string line = complaint(GetParam().arguments);
+  EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
+  EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EachKind, BadLaunchFlags,
+    testing::Values(
+        BadLaunch{{"launch"}, "Give --workers"},
+        BadLaunch{{"launch", "--", "train"}, "Give --workers"},
+        BadLaunch{{"launch", "--workers", "2"}, "launch what?"},
+        BadLaunch{{"launch", "--workers", "2", "--"}, "launch what?"},
+        BadLaunch{{"launch", "--workers", "2", "train"}, "unexpected argument train"},
+        BadLaunch{{"launch", "--workers", "2", "--", "info"}, "launch starts train, not info"},
+        BadLaunch{{"launch", "--workers", "0", "--", "train"}, "--workers 0: expected"},
+        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train"}, "not built yet"},
+        BadLaunch{{"launch", "--workers", "2", "--servers", "-1", "--", "train"}, "--servers -1"},
+        BadLaunch{{"launch", "--workers", "2", "--on-failure", "go", "--", "train"},
+                  "--on-failure go: no such name"},
+        BadLaunch{{"launch", "--workers", "2", "--restart", "-1", "--", "train"}, "--restart -1"},
+        BadLaunch{{"launch", "--workers", "2", "--restart", "1", "--", "train"},
+                  "give train a --checkpoint-dir"},
+        BadLaunch{{"launch", "--workers", "2", "--env", "A", "--", "train"}, "--env A: expected"},
+        BadLaunch{{"launch", "--workers", "2", "--env", "SYNCOPATE_INDEX=1", "--", "train"},
+                  "launch sets this one itself"},
+        BadLaunch{{"launch", "--workers", "2", "--", "train", "--rank=0"}, "leave --rank out"},
+        BadLaunch{{"launch", "--wrokers", "2", "--", "train"}, "did you mean '--workers'"},
+        BadLaunch{{"cluster", "--rank", "1"}, "missing --world-size and --rendezvous"},
+        BadLaunch{{"cluster", "--rank", "x"}, "--rank"},
+        BadLaunch{{"cluster", "--workers", "1"}, "unknown flag --workers"}));
+
+TEST(ClusterFlagList, OutranksTheEnvironment) {
+  const Arguments arguments{"cluster", "--rank", "1", "--world-size", "2", "--rendezvous", "h:5"};
+  const auto options = std::get<ClusterOptions>(parse_command_line(
+      arguments, Environment({{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "4"}})));
+  EXPECT_EQ(options.cluster.source, "flags");
+  EXPECT_EQ(options.cluster.index, 1);
+}
+
+}  // namespace
+}  // namespace syncopate

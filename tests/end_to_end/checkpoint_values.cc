@@ -1,0 +1,36 @@
+#include "tests/end_to_end/checkpoint_values.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+
+std::vector<float> newest_checkpoint_values(const std::filesystem::path& folder) {
+  const std::vector<std::string> names = names_in(folder);
+  if (names.empty()) return {};
+  const std::string bytes = read_text(folder / names.back());
+  std::uint64_t header_size = 0;
+  std::memcpy(&header_size, bytes.data(), sizeof header_size);
+  const std::size_t begin = sizeof header_size + header_size;
+  const auto header = nlohmann::ordered_json::parse(bytes.substr(sizeof header_size, header_size));
+  std::vector<float> values;
+  for (const auto& [name, entry] : header.items()) {
+    const bool is_parameter = name != "__metadata__" && name.rfind("optimizer.", 0) != 0 &&
+                              name.find(".running_") == std::string::npos;
+    if (!is_parameter) continue;
+    const auto from = entry.at("data_offsets").at(0).get<std::size_t>();
+    const auto to = entry.at("data_offsets").at(1).get<std::size_t>();
+    const std::size_t old_size = values.size();
+    values.resize(old_size + (to - from) / sizeof(float));
+    std::memcpy(values.data() + old_size, bytes.data() + begin + from, to - from);
+  }
+  return values;
+}
+
+}  // namespace syncopate::test

@@ -1,0 +1,230 @@
+// Mistakes that only show when tasks meet: every task ends, with one line that says what to mend.
+#include <gtest/gtest.h>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_program.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Arguments operator+(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+// A port of this machine; held (listening) or free when the object says so.
+class Port {
+ public:
+  explicit Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address;
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
+    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    if (held) {
+      EXPECT_EQ(listen(socket_, 1), 0);
+    }
+    endpoint_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    if (!held) release();
+  }
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+  ~Port() { release(); }
+
+  const std::string& endpoint() const { return endpoint_; }
+
+ private:
+  void release() {
+    if (socket_ >= 0) close(socket_);
+    socket_ = -1;
+  }
+
+  int socket_;
+  std::string endpoint_;
+};
+
+Arguments task(int rank, int world, const std::string& rendezvous, const Arguments& more = {}) {
+  return syncopate_command(Arguments{"train",
+                                     "--strategy",
+                                     "multi-worker-mirrored",
+                                     "--model",
+                                     "mlp",
+                                     "--data",
+                                     "synthetic:1x8x8:4:256",
+                                     "--steps",
+                                     "3",
+                                     "--threads",
+                                     "1",
+                                     "--no-progress",
+                                     "--rank",
+                                     std::to_string(rank),
+                                     "--world-size",
+                                     std::to_string(world),
+                                     "--rendezvous",
+                                     rendezvous,
+                                     "--rendezvous-timeout",
+                                     "2"} +
+                           more);
+}
+
+std::vector<ProgramResult> run_all(const std::vector<Arguments>& commands) {
+  std::vector<std::unique_ptr<RunningProgram>> running;
+  for (const Arguments& command : commands) {
+    running.push_back(std::make_unique<RunningProgram>(command, std::chrono::seconds(30)));
+  }
+  std::vector<ProgramResult> results;
+  for (const auto& program : running) results.push_back(program->wait());
+  return results;
+}
+
+// Ended by itself, failed, and with one line of ours that has all the words.
+void expect_one_line(const ProgramResult& result, const Arguments& words) {
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_GT(result.exit_code, 0) << result.err;
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = result.err.find("syncopate: ", at)) != std::string::npos; ++at) {
+    ++lines;
+  }
+  EXPECT_EQ(lines, 1U) << result.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(result.err.find(word), std::string::npos) << word << " in: " << result.err;
+  }
+}
+
+TEST(ThreeTasksOfAWorldOfFour, NameTheMissingOne) {
+  const Port port(false);
+  const auto results = run_all(
+      {task(0, 4, port.endpoint()), task(1, 4, port.endpoint()), task(3, 4, port.endpoint())});
+  for (const ProgramResult& result : results) expect_one_line(result, {"3 of 4", "rank 2"});
+}
+
+TEST(TwoTasksOfOneRank, AreToldSo) {
+  const Port port(false);
+  const auto results = run_all(
+      {task(0, 3, port.endpoint()), task(1, 3, port.endpoint()), task(1, 3, port.endpoint())});
+  for (const ProgramResult& result : results) expect_one_line(result, {"rank 1"});
+}
+
+TEST(TasksOfTwoWorlds, AreToldSo) {
+  const Port port(false);
+  const auto results = run_all({task(0, 2, port.endpoint()), task(1, 3, port.endpoint())});
+  for (const ProgramResult& result : results) {
+    expect_one_line(result, {"world of 3", "world of 2"});
+  }
+}
+
+struct Difference {
+  std::string flag;
+  std::string first;
+  std::string second;
+};
+void PrintTo(const Difference& difference, std::ostream* out) { *out << difference.flag; }
+
+class TasksThatDiffer : public testing::TestWithParam<Difference> {};
+
+TEST_P(TasksThatDiffer, AreToldInWhat) {
+  const auto& [flag, first, second] = GetParam();
+  const Port port(false);
+  Arguments one = task(0, 2, port.endpoint());
+  Arguments other = task(1, 2, port.endpoint());
+  for (auto* command : {&one, &other}) {
+    const auto at = std::find(command->begin(), command->end(), flag);
+    if (at != command->end()) command->erase(at, at + 2);
+  }
+  const auto results = run_all({one + Arguments{flag, first}, other + Arguments{flag, second}});
+  for (const ProgramResult& result : results) {
+    EXPECT_EQ(result.exit_code, 2);
+    expect_one_line(result, {"rank 1 ", flag, first, second});
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(In, TasksThatDiffer,
+                         testing::Values(Difference{"--model", "mlp", "mnist-cnn"},
+                                         Difference{"--seed", "1", "2"},
+                                         Difference{"--learning-rate", "0.001", "0.002"},
+                                         Difference{"--optimizer", "sgd", "adam"},
+                                         Difference{"--steps", "3", "4"}),
+                         [](const auto& parameters) {
+                           std::string name = parameters.param.flag.substr(2);
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(TasksWithOtherData, AreToldSo) {
+  const Port port(false);
+  Arguments other = task(1, 2, port.endpoint());
+  *(std::find(other.begin(), other.end(), "--data") + 1) = "synthetic:1x8x8:4:512";
+  const auto results = run_all({task(0, 2, port.endpoint()), other});
+  for (const ProgramResult& result : results) {
+    expect_one_line(result, {"--data: rank 1 ", "256", "512"});
+  }
+}
+
+TEST(APortInUse, IsNamed) {
+  const Port port(true);
+  const auto result = run_all({task(0, 2, port.endpoint())}).front();
+  expect_one_line(result, {port.endpoint(), "in use"});
+  EXPECT_EQ(result.exit_code, 2);
+}
+
+TEST(AnUnknownHost, IsNamed) {
+  for (const int rank : {0, 1}) {
+    const auto result = run_all({task(rank, 2, "no-such-host.invalid:4000")}).front();
+    expect_one_line(result, {"no-such-host.invalid"});
+    EXPECT_EQ(result.exit_code, 2);
+  }
+}
+
+TEST(ARankZeroThatNeverComes, IsNamedWithItsAddress) {
+  const Port port(false);
+  const auto result = run_all({task(1, 2, port.endpoint())}).front();
+  expect_one_line(result, {"rank 0", port.endpoint(), "2 s"});
+}
+
+TEST(Nccl, ThatIsAbsentEndsEveryTask) {
+  const Port port(false);
+  const auto results = run_all({task(0, 2, port.endpoint(), {"--collective", "nccl"}),
+                                task(1, 2, port.endpoint(), {"--collective", "nccl"})});
+  for (const ProgramResult& result : results) {
+    expect_one_line(result, {"nccl", "libsyncopate_cuda.so"});
+    EXPECT_EQ(result.exit_code, 2);
+  }
+}
+
+TEST(MoreReplicasThanCpus, AreRefusedWithoutLeave) {
+  const ProgramResult result = run_syncopate(
+      {"train", "--strategy", "mirrored", "--replicas", "1000", "--data", "synthetic:1x8x8:4:256"});
+  EXPECT_EQ(result.exit_code, 2);
+  expect_one_line(result, {"--replicas 1000", "--share-devices"});
+}
+
+TEST(MpiWithoutMpirun, IsToldHowToStart) {
+  const Port port(false);
+  const auto results = run_all({task(0, 2, port.endpoint(), {"--collective", "mpi"}),
+                                task(1, 2, port.endpoint(), {"--collective", "mpi"})});
+  for (const ProgramResult& result : results) expect_one_line(result, {"mpi"});
+}
+
+TEST(AStrategyOfOneTask, IsRefusedInAJobOfSeveral) {
+  const ProgramResult result =
+      run_syncopate({"launch", "--workers", "2", "--", "train", "--strategy", "mirrored", "--data",
+                     "synthetic:1x8x8:4:256"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("choose --strategy multi-worker-mirrored"), std::string::npos)
+      << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test

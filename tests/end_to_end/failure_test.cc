@@ -1,0 +1,196 @@
+// A worker that dies, stops or fails ends all the others within five seconds, with a line that
+// names it; and a restart goes on from the last checkpoint.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/worker_processes.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using Clock = std::chrono::steady_clock;
+
+Arguments operator+(Arguments a, const Arguments& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
+  return Arguments{"train",
+                   "--strategy",
+                   "multi-worker-mirrored",
+                   "--model",
+                   "mlp",
+                   "--data",
+                   "synthetic:1x28x28:10:2000",
+                   "--epochs",
+                   "100000",
+                   "--threads",
+                   "1",
+                   "--batch-size",
+                   "24",
+                   "--eval-every",
+                   "0",
+                   "--log-every",
+                   "1",
+                   "--no-progress",
+                   "--metrics",
+                   scratch / "m.jsonl"} +
+         more;
+}
+
+double seconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+// Every worker but `culprit` says a line that names it.
+void expect_all_name(const ProgramResult& result, int culprit, int workers) {
+  for (int i = 0; i < workers; ++i) {
+    if (i == culprit) continue;
+    const std::string prefix = "[worker " + std::to_string(i) + "] syncopate: ";
+    const std::size_t begin = result.err.find(prefix);
+    ASSERT_NE(begin, std::string::npos) << "worker " << i << " says nothing:\n" << result.err;
+    const std::string line = result.err.substr(begin, result.err.find('\n', begin) - begin);
+    EXPECT_NE(line.find("rank " + std::to_string(culprit) + " (host "), std::string::npos) << line;
+  }
+}
+
+struct Death {
+  const char* name;
+  int worker;
+  int signal;
+  const char* transport;
+};
+void PrintTo(const Death& death, std::ostream* out) { *out << death.name; }
+
+class AWorker : public testing::TestWithParam<Death> {};
+
+TEST_P(AWorker, ThatDiesInTheMiddleOfAStepEndsAllOthersWithinFiveSeconds) {
+  const Death& death = GetParam();
+  const ScratchDir scratch;
+  RunningProgram launch(syncopate_command(Arguments{"launch", "--workers", "3", "--"} +
+                                          endless(scratch, {"--transport", death.transport})));
+  const auto victim = worker_of(launch.pid(), death.worker);
+  ASSERT_TRUE(victim);
+  ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":50,"));
+  const auto begun = Clock::now();
+  ASSERT_EQ(kill(*victim, death.signal), 0);
+  const ProgramResult result = launch.wait();
+  EXPECT_LE(seconds_since(begun), 5.0);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  expect_all_name(result, death.worker, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, AWorker,
+    testing::Values(Death{"Killed0Shm", 0, SIGKILL, "shm"}, Death{"Killed1Shm", 1, SIGKILL, "shm"},
+                    Death{"Killed2Shm", 2, SIGKILL, "shm"}, Death{"Killed0Tcp", 0, SIGKILL, "tcp"},
+                    Death{"Killed1Tcp", 1, SIGKILL, "tcp"}, Death{"Killed2Tcp", 2, SIGKILL, "tcp"},
+                    Death{"Stopped0Shm", 0, SIGSTOP, "shm"},
+                    Death{"Stopped2Shm", 2, SIGSTOP, "shm"},
+                    Death{"Stopped1Tcp", 1, SIGSTOP, "tcp"}),
+    [](const auto& parameters) { return std::string(parameters.param.name); });
+
+TEST(AWorkerKilledWhileTheDataIsMade, EndsAllOthers) {
+  const ScratchDir scratch;
+  // Drawing the digits takes a second or more: the tasks have met and do not train yet.
+  RunningProgram launch(syncopate_command(
+      {"launch", "--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored",
+       "--cache-dir", scratch / "cache", "--no-progress", "--threads", "1", "--epochs", "1000"}));
+  const auto victim = worker_of(launch.pid(), 2);
+  ASSERT_TRUE(victim);
+  ASSERT_TRUE(launch.wait_until_err_has("3 tasks have met"));
+  const auto begun = Clock::now();
+  ASSERT_EQ(kill(*victim, SIGKILL), 0);
+  const ProgramResult result = launch.wait();
+  EXPECT_LE(seconds_since(begun), 5.0);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  expect_all_name(result, 2, 3);
+}
+
+class Restart : public testing::TestWithParam<int> {};
+
+// Checkpoints at every step, so that the kill falls beside or into one.
+TEST_P(Restart, GoesOnFromTheLastCheckpointWithTheSameBits) {
+  const ScratchDir scratch;
+  const auto run = [&](const std::string& name) {
+    return Arguments{"train",
+                     "--strategy",
+                     "multi-worker-mirrored",
+                     "--model",
+                     "mlp",
+                     "--data",
+                     "synthetic:1x28x28:10:2000",
+                     "--steps",
+                     "400",
+                     "--threads",
+                     "1",
+                     "--batch-size",
+                     "24",
+                     "--log-every",
+                     "1",
+                     "--no-progress",
+                     "--checkpoint-every",
+                     "1",
+                     "--checkpoint-dir",
+                     scratch / name,
+                     "--metrics",
+                     scratch / (name + ".jsonl")};
+  };
+  RunningProgram launch(syncopate_command(
+      Arguments{"launch", "--workers", "3", "--restart", "1", "--"} + run("killed")));
+  const auto victim = worker_of(launch.pid(), GetParam());
+  ASSERT_TRUE(victim);
+  ASSERT_TRUE(launch.wait_until_file_has(scratch / "killed.jsonl", "\"step\":60,"));
+  ASSERT_EQ(kill(*victim, SIGKILL), 0);
+  const ProgramResult result = launch.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("resumed from"), std::string::npos) << result.err;
+
+  const ProgramResult whole =
+      run_syncopate(Arguments{"launch", "--workers", "3", "--"} + run("whole"));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(summary_of(scratch / "killed.jsonl").at("weights_hash"),
+            summary_of(scratch / "whole.jsonl").at("weights_hash"));
+  EXPECT_EQ(summary_of(scratch / "killed.jsonl").at("steps"), 400);
+}
+
+INSTANTIATE_TEST_SUITE_P(EachWorker, Restart, testing::Values(0, 1, 2));
+
+TEST(AChiefThatCannotWriteItsCheckpoint, EndsAllOthersWithItsReason) {
+  const ScratchDir scratch;
+  RunningProgram launch(syncopate_command(
+      Arguments{"launch", "--workers", "2", "--"} +
+      endless(scratch, {"--checkpoint-dir", "/proc/self/nothing", "--checkpoint-every", "5"})));
+  const ProgramResult result = launch.wait();
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.err.find("[worker 1] syncopate: rank 0 (host "), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("/proc/self/nothing"), std::string::npos) << result.err;
+}
+
+TEST(ARequestToStop, ThatReachesOneWorkerStopsAllAfterACheckpoint) {
+  const ScratchDir scratch;
+  RunningProgram launch(syncopate_command(Arguments{"launch", "--workers", "3", "--"} +
+                                          endless(scratch, {"--checkpoint-dir", scratch / "ck"})));
+  const auto asked = worker_of(launch.pid(), 1);
+  ASSERT_TRUE(asked);
+  ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":50,"));
+  ASSERT_EQ(kill(*asked, SIGUSR1), 0);
+  const ProgramResult result = launch.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_NE(result.err.find("stopped by SIGUSR1"), std::string::npos) << result.err;
+  EXPECT_FALSE(names_in(scratch / "ck").empty());
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,142 @@
+// `syncopate launch` and `syncopate cluster`, with real training processes under it.
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+Arguments launch(Arguments flags, const Arguments& train_flags) {
+  flags.insert(flags.begin(), "launch");
+  flags.insert(flags.end(),
+               {"--", "train", "--strategy", "multi-worker-mirrored", "--model", "mlp", "--data",
+                "synthetic:1x8x8:4", "--threads", "1", "--no-progress", "--log-every", "1"});
+  flags.insert(flags.end(), train_flags.begin(), train_flags.end());
+  return flags;
+}
+
+// The processes that a process has started and not yet reaped, oldest first.
+std::vector<pid_t> children_of(pid_t parent) {
+  const std::string number = std::to_string(parent);
+  std::ifstream list("/proc/" + number + "/task/" + number + "/children");
+  std::vector<pid_t> children;
+  for (pid_t child = 0; list >> child;) children.push_back(child);
+  return children;
+}
+
+// The workers of the one launch that this test has started.
+std::vector<pid_t> workers() { return children_of(children_of(getpid()).at(0)); }
+
+TEST(LaunchProgram, TrainsWithTwoWorkersAndLetsOneReport) {
+  const ScratchDir scratch;
+  const ProgramResult result = run_syncopate(
+      launch({"--workers", "2"}, {"--steps", "20", "--metrics", scratch / "m.jsonl"}));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.out, "[worker 0] test accuracy")) << result.out;
+  EXPECT_FALSE(contains(result.out, "[worker 1]")) << result.out;
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 20);
+}
+
+TEST(LaunchProgram, EndsWith2WhereTheUserMustAct) {
+  for (const Arguments& arguments :
+       {Arguments{"launch"}, Arguments{"launch", "--workers", "2", "--", "info"},
+        Arguments{"launch", "--workers", "2", "--servers", "1", "--", "train"}}) {
+    const ProgramResult result = run_syncopate(arguments);
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_EQ(result.err.rfind("syncopate: ", 0), 0U) << result.err;
+  }
+  const ProgramResult result = run_syncopate(launch({"--workers", "2"}, {"--epochs", "-1"}));
+  EXPECT_EQ(result.exit_code, 2) << "as the workers said";
+  EXPECT_TRUE(contains(result.err, "[worker 1] syncopate: --epochs -1")) << result.err;
+}
+
+class LaunchStopSignals : public testing::TestWithParam<int> {};
+
+TEST_P(LaunchStopSignals, SaveACheckpointAndExitWith75) {
+  const ScratchDir scratch;
+  RunningProgram program(syncopate_command(
+      launch({"--workers", "2"}, {"--epochs", "100000", "--metrics", scratch / "m.jsonl",
+                                  "--checkpoint-dir", scratch / "ck"})));
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
+  program.send(GetParam());
+  const ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  EXPECT_FALSE(names_in(scratch / "ck").empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, LaunchStopSignals, testing::Values(SIGINT, SIGTERM, SIGUSR1));
+
+TEST(LaunchProgram, StartsAgainFromTheCheckpointWhenAWorkerDies) {
+  const ScratchDir scratch;
+  RunningProgram program(
+      syncopate_command(launch({"--workers", "2", "--restart", "1"},
+                               {"--steps", "1500", "--metrics", scratch / "m.jsonl",
+                                "--checkpoint-dir", scratch / "ck", "--checkpoint-every", "10"})));
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
+  kill(workers().at(1), SIGKILL);
+  const ProgramResult result = program.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 was ended by signal 9 (SIGKILL)"));
+  EXPECT_TRUE(contains(result.err, "launch: starts all again")) << result.err;
+  const auto kept = names_in(scratch / "ck");
+  ASSERT_FALSE(kept.empty());
+  EXPECT_TRUE(contains(kept.back(), "1500")) << kept.back();
+}
+
+TEST(LaunchProgram, TakesItsWorkersAlongWhenItIsKilled) {
+  const ScratchDir scratch;
+  // What launch leaves behind becomes ours, so that we see how it ends.
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  RunningProgram program(syncopate_command(
+      launch({"--workers", "2"}, {"--epochs", "100000", "--metrics", scratch / "m.jsonl",
+                                  "--checkpoint-dir", scratch / "ck"})));
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
+  const std::vector<pid_t> left = workers();
+  program.send(SIGKILL);
+  program.wait();
+  EXPECT_EQ(left.size(), 2U);
+  for (const pid_t worker : left) {
+    const int descriptor = static_cast<int>(syscall(SYS_pidfd_open, worker, 0));
+    pollfd ended{descriptor, POLLIN, 0};
+    EXPECT_EQ(poll(&ended, 1, 30'000), 1) << "a worker goes on alone";
+    close(descriptor);
+    kill(worker, SIGKILL);  // when it did not end
+    int status = 0;
+    EXPECT_EQ(waitpid(worker, &status, 0), worker);
+    EXPECT_TRUE(WIFEXITED(status)) << "asked, not killed";
+  }
+  EXPECT_FALSE(names_in(scratch / "ck").empty());
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+
+TEST(ClusterProgram, PrintsWhatTheEnvironmentSaysAsJson) {
+  const ProgramResult result =
+      RunningProgram({"/usr/bin/env", "RANK=1", "WORLD_SIZE=4", "LOCAL_RANK=1", "MASTER_ADDR=node7",
+                      "MASTER_PORT=29500", SYNCOPATE_PROGRAM, "cluster"})
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto cluster = nlohmann::json::parse(result.out);
+  EXPECT_EQ(cluster.at("source"), "torchrun");
+  EXPECT_EQ(cluster.at("rank"), 1);
+  EXPECT_EQ(cluster.at("rendezvous"), "node7:29501");
+}
+
+}  // namespace
+}  // namespace syncopate::test

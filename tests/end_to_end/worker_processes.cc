@@ -1,0 +1,59 @@
+#include "tests/end_to_end/worker_processes.h"
+
+#include <sched.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <sstream>
+#include <string>
+
+#include "tests/end_to_end/run_program.h"
+
+namespace syncopate::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+bool is_child(const fs::path& process, pid_t parent) {
+  // "pid (name) state ppid ...": the name may hold anything but ends with the last parenthesis.
+  const std::string stat = read_text(process / "stat");
+  const std::size_t name_end = stat.rfind(')');
+  if (name_end == std::string::npos) return false;
+  std::istringstream rest(stat.substr(name_end + 1));
+  char state = 0;
+  pid_t found = 0;
+  rest >> state >> found;
+  return found == parent;
+}
+
+bool is_worker(const fs::path& process, int index) {
+  const std::string variables = read_text(process / "environ");
+  const std::string wanted = std::string(1, '\0') + "SYNCOPATE_INDEX=" + std::to_string(index);
+  return (std::string(1, '\0') + variables).find(wanted + '\0') != std::string::npos;
+}
+
+std::optional<pid_t> look(pid_t launcher, int index) {
+  std::error_code gone;  // processes come and go while we look
+  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", gone)) {
+    const std::string name = entry.path().filename();
+    if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); })) {
+      continue;
+    }
+    if (is_child(entry.path(), launcher) && is_worker(entry.path(), index)) return std::stoi(name);
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::optional<pid_t> worker_of(pid_t launcher, int index, std::chrono::seconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (std::chrono::steady_clock::now() < end) {
+    if (const auto found = look(launcher, index)) return found;
+    sched_yield();
+  }
+  return std::nullopt;
+}
+
+}  // namespace syncopate::test
