@@ -17,12 +17,18 @@ using Command = std::function<void()>;
 
 struct CommandRow {
   std::string_view name;
-  std::string_view help;
+  std::string_view help;  // empty: not for people, and not shown to them
   // The parsed options live in the Command.
   Command (*declare)(CLI::App& options, const Environment& environment);
 };
 
 Command declare_step(CLI::App& app, const Environment& environment);   // bench/step_command.cc
 Command declare_input(CLI::App& app, const Environment& environment);  // bench/input_command.cc
+// bench/all_reduce_command.cc; `-rank`: one process of it
+Command declare_all_reduce(CLI::App& app, const Environment& environment);
+Command declare_all_reduce_rank(CLI::App& app, const Environment& environment);
+// bench/scaling_command.cc
+Command declare_scaling(CLI::App& app, const Environment& environment);
+Command declare_scaling_rank(CLI::App& app, const Environment& environment);
 
 }  // namespace syncopate::bench

@@ -21,6 +21,12 @@ constexpr std::array kCommands = {
     CommandRow{"step", "one training step, beside PyTorch", syncopate::bench::declare_step},
     CommandRow{"input", "samples per second of the input pipeline alone",
                syncopate::bench::declare_input},
+    CommandRow{"all-reduce", "sums between processes, beside MPI and Gloo",
+               syncopate::bench::declare_all_reduce},
+    CommandRow{"scaling", "one replica with all threads, beside several that share them",
+               syncopate::bench::declare_scaling},
+    CommandRow{"scaling-rank", "", syncopate::bench::declare_scaling_rank},
+    CommandRow{"all-reduce-rank", "", syncopate::bench::declare_all_reduce_rank},
 };
 
 int complain(const std::exception& error, int exit_code) {
@@ -36,6 +42,7 @@ int run(int argc, char** argv) {
   Command chosen;
   for (const CommandRow& row : kCommands) {
     CLI::App* options = app.add_subcommand(std::string(row.name), std::string(row.help));
+    if (row.help.empty()) options->group("");
     options->callback(
         [&chosen, command = row.declare(*options, environment)] { chosen = command; });
   }

@@ -1,6 +1,7 @@
 #include "bench/measure.h"
 
 #include <algorithm>
+#include <cmath>
 #include <numeric>
 
 #include "models/base/errors.h"
@@ -18,6 +19,16 @@ double median(std::span<const double> values) {
   std::sort(sorted.begin(), sorted.end());
   const std::size_t middle = sorted.size() / 2;
   return sorted.size() % 2 == 1 ? sorted[middle] : (sorted[middle - 1] + sorted[middle]) / 2;
+}
+
+double percentile(std::span<const double> values, double share) {
+  check(!values.empty() && share > 0.0 && share <= 1.0, "a percentile of some values");
+  std::vector<double> sorted(values.begin(), values.end());
+  const auto rank =
+      static_cast<std::size_t>(std::ceil(share * static_cast<double>(values.size()))) - 1;
+  std::nth_element(sorted.begin(), sorted.begin() + static_cast<std::ptrdiff_t>(rank),
+                   sorted.end());
+  return sorted[rank];
 }
 
 Spread spread_of(std::span<const double> values) {

@@ -11,6 +11,10 @@ namespace syncopate::bench {
 // empty.
 double median(std::span<const double> values);
 
+// The smallest value that at least `share` of all values do not exceed: 0.99 for the 99th
+// percentile. Throws InternalError when empty.
+double percentile(std::span<const double> values, double share);
+
 struct Spread {
   double median = 0.0;
   double min = 0.0;

@@ -20,6 +20,9 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
+// For a program to end by itself once it was told: one that has started others ends those first.
+constexpr std::chrono::seconds kEndTimeout(2);
+
 struct SpawnActions {
   SpawnActions() { posix_spawn_file_actions_init(&actions); }
   ~SpawnActions() { posix_spawn_file_actions_destroy(&actions); }
@@ -61,10 +64,24 @@ Peer::~Peer() { stop(); }
 
 void Peer::stop() noexcept {
   if (pid_ < 0) return;
+  await_end();
   ::kill(pid_, SIGKILL);
   while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
   }
   pid_ = -1;
+}
+
+void Peer::await_end() noexcept {
+  ::shutdown(socket_.get(), SHUT_WR);
+  const Clock::time_point deadline = Clock::now() + kEndTimeout;
+  for (;;) {  // what it still says is nobody's; its own end of the socket closes when it ends
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    if (left.count() <= 0 || ::poll(&readable, 1, static_cast<int>(left.count())) <= 0) return;
+    char bytes[4096];
+    if (::recv(socket_.get(), bytes, sizeof(bytes), 0) <= 0) return;
+  }
 }
 
 std::string Peer::name() const {
@@ -111,21 +128,25 @@ void Peer::handshake() {
 }
 
 std::vector<double> Peer::run(int steps) {
-  send_line("run " + std::to_string(steps));
-  const json answer =
-      parse_answer(receive_line(options_.answer_timeout, std::to_string(steps) + " steps"), name());
+  return ask("run " + std::to_string(steps), steps).seconds;
+}
+
+PeerAnswer Peer::ask(const std::string& command, int count) {
+  send_line(command);
+  const std::string steps = std::to_string(count) + " steps";
+  const json answer = parse_answer(receive_line(options_.answer_timeout, steps), name());
   const auto seconds = answer.find("seconds");
   if (answer["event"] != "steps" || seconds == answer.end() || !seconds->is_array() ||
-      seconds->size() != static_cast<std::size_t>(steps)) {
-    throw PeerError("peer '" + name() + "': expected the seconds of " + std::to_string(steps) +
-                    " steps, got: " + answer.dump().substr(0, 200));
+      seconds->size() != static_cast<std::size_t>(count)) {
+    throw PeerError("peer '" + name() + "': expected the seconds of " + steps +
+                    ", got: " + answer.dump().substr(0, 200));
   }
-  std::vector<double> result;
+  PeerAnswer result{{}, answer.dump()};
   for (const json& value : *seconds) {
     if (!value.is_number() || value.get<double>() <= 0.0) {
       throw PeerError("peer '" + name() + "': " + value.dump() + " is no time of a step");
     }
-    result.push_back(value.get<double>());
+    result.seconds.push_back(value.get<double>());
   }
   return result;
 }

@@ -19,8 +19,14 @@ struct PeerOptions {
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(300);
 };
 
-// One thread only. The child is killed and reaped on destruction; should we be killed ourselves, it
-// reads the end of its input.
+// What it said to a command.
+struct PeerAnswer {
+  std::vector<double> seconds;
+  std::string text;  // the whole answer, a JSON object
+};
+
+// One thread only. On destruction the child reads the end of its input, as it does should we be
+// killed ourselves; when it does not end then, it is killed. It is reaped in either case.
 class Peer {
  public:
   // Starts the program and waits until it is ready.
@@ -33,6 +39,8 @@ class Peer {
 
   // Seconds of each of `steps` steps. Throws PeerError.
   std::vector<double> run(int steps);
+  // Another command, which asks for `count` times. Throws PeerError.
+  PeerAnswer ask(const std::string& command, int count);
 
   pid_t pid() const noexcept { return pid_; }
   // What it said of itself, as JSON: versions, threads, layout.
@@ -44,6 +52,7 @@ class Peer {
  private:
   void start();
   void stop() noexcept;
+  void await_end() noexcept;
   void handshake();
   void send_line(const std::string& line);
   std::string receive_line(std::chrono::milliseconds timeout, const std::string& awaited);

@@ -25,15 +25,16 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The same few batches over and over.
+// The same few batches over and over: this task's share, of full batches for every replica.
 class SyntheticBatches final : public BatchSource {
  public:
-  explicit SyntheticBatches(const Workload& workload) {
+  SyntheticBatches(const Workload& workload, const InputShard& shard) {
+    const std::int64_t samples = workload.batch_size * shard.count;
     Shape shape = workload.sample_shape;
-    shape.insert(shape.begin(), workload.batch_size);
+    shape.insert(shape.begin(), samples);
     for (std::size_t b = 0; b < kNumBatches; ++b) {
-      Batch batch{make_host_tensor(shape, DType::kU8),
-                  make_host_tensor({workload.batch_size}, DType::kI32), workload.batch_size};
+      Batch batch{make_host_tensor(shape, DType::kU8), make_host_tensor({samples}, DType::kI32),
+                  workload.batch_size * shard.total};
       const RandomStream pixels(kSeed, 2 * b);
       std::uint64_t index = 0;
       for (std::uint8_t& pixel : batch.x.u8()) {
@@ -95,20 +96,24 @@ InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptio
     : workload_(workload),
       options_(options),
       graph_(build_graph(workload)),
-      batches_(std::make_unique<SyntheticBatches>(workload)) {
-  strategy_ = make_strategy({.seed = kSeed,
-                             .batch_size_per_replica = workload.batch_size,
-                             .lanes = options.lanes,
-                             .optimizer = {.name = workload.optimizer}},
-                            graph_);
+      strategy_(make_strategy({.name = options.strategy,
+                               .seed = kSeed,
+                               .batch_size_per_replica = workload.batch_size,
+                               .lanes = options.lanes,
+                               .replicas = options.replicas,
+                               .optimizer = {.name = workload.optimizer},
+                               .membership = options.membership},
+                              graph_)),
+      batches_(std::make_unique<SyntheticBatches>(workload, strategy_->input_shard())) {
   if (!options.fuse || !options.winograd) {  // only a benchmark asks for less than the best
-    Replica& replica = strategy_->replicas().front();
-    replica.model.reset();
-    replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,
-                                             {.mode = Mode::kTrain,
-                                              .batch_size = workload.batch_size,
-                                              .fuse = options.fuse,
-                                              .winograd = options.winograd});
+    for (Replica& replica : strategy_->replicas()) {
+      replica.model.reset();
+      replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,
+                                               {.mode = Mode::kTrain,
+                                                .batch_size = workload.batch_size,
+                                                .fuse = options.fuse,
+                                                .winograd = options.winograd});
+    }
   }
   run(kWarmUpSteps);
 }
@@ -120,13 +125,13 @@ UpdateStep InMemoryTraining::next_update() noexcept {
 std::vector<double> InMemoryTraining::run(int steps) {
   std::vector<double> seconds;
   seconds.reserve(static_cast<std::size_t>(steps));
-  Scores scores = train_step(*strategy_, *batches_, next_update());
+  StepReport report = train_step(*strategy_, *batches_, next_update());
   for (int i = 0; i < steps; ++i) {
     const Clock::time_point start = Clock::now();
-    scores = train_step(*strategy_, *batches_, next_update());
+    report = train_step(*strategy_, *batches_, next_update());
     seconds.push_back(seconds_since(start));
   }
-  require_finite(scores.loss, workload_.model);
+  require_finite(report.scores.loss, workload_.model);
   return seconds;
 }
 
@@ -135,19 +140,30 @@ StepParts InMemoryTraining::profile(int steps) {
   std::vector<double> forward;
   std::vector<double> backward;
   std::vector<double> update;
+  std::vector<BucketId> buckets;
   for (int i = 0; i < steps; ++i) {
     const Batch& batch = batches_->next();
+    replica.variables->pull(next_update());
     Clock::time_point start = Clock::now();
-    require_finite(replica.model->forward(batch, [](BucketId) {}).loss, workload_.model);
+    const Scores scores = replica.model->forward(batch, [](BucketId) {});
+    require_finite(scores.loss, workload_.model);
     forward.push_back(seconds_since(start));
+    replica.variables->report({scores, {}});
+    buckets.clear();
     start = Clock::now();
-    replica.model->backward([](BucketId, const Event&) {});
+    replica.model->backward([&](BucketId bucket, const Event&) { buckets.push_back(bucket); });
     backward.push_back(seconds_since(start));
-    start = Clock::now();
-    replica.variables->commit(next_update());
+    start =
+        Clock::now();  // buckets may be applied as they are pushed: not in the midst of backward
+    for (const BucketId bucket : buckets) replica.variables->push(bucket, Event{});
+    replica.variables->commit();
     update.push_back(seconds_since(start));
   }
   return {median(forward), median(backward), median(update)};
+}
+
+CommunicationTimes InMemoryTraining::communication() const {
+  return strategy_->replicas().front().variables->times();
 }
 
 std::string InMemoryTraining::description() const {

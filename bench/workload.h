@@ -15,8 +15,8 @@ namespace syncopate::bench {
 
 struct Workload {
   std::string model;
-  Shape sample_shape;  // [H, W, C]
-  std::int64_t batch_size = 0;
+  Shape sample_shape;           // [H, W, C]
+  std::int64_t batch_size = 0;  // of each replica
   std::string optimizer;
   int steps_per_round = 0;  // about a second of work
 };
@@ -28,10 +28,14 @@ Workload find_workload(std::string_view model);
 Graph build_graph(const Workload& workload);
 
 struct TrainingOptions {
-  int lanes = 1;
+  std::string strategy = "one-device";
+  int replicas = 1;  // in this process
+  int lanes = 1;     // of each replica
   double learning_rate = 1e-3;
   bool fuse = true;
   bool winograd = true;
+  // Null: this process is alone. Outlives the training.
+  Membership* membership = nullptr;
 };
 
 // Seconds of the parts of a step, median over the steps of one call.
@@ -41,7 +45,8 @@ struct StepParts {
   double update = 0.0;
 };
 
-// One replica that trains on its own over a few random batches. One thread only.
+// Training over a few random batches; where there are other tasks, every one makes the same calls.
+// One thread only.
 class InMemoryTraining {
  public:
   InMemoryTraining(const Workload& workload, const TrainingOptions& options);
@@ -49,8 +54,10 @@ class InMemoryTraining {
   // Seconds of each of `steps` training steps, after one that is not counted (it wakes the lanes).
   // Throws DivergenceError when the loss is not a number.
   std::vector<double> run(int steps);
-  // The same steps, taken apart.
+  // The same steps, taken apart; of one replica on its own.
   StepParts profile(int steps);
+  // Of this task's first replica, since construction.
+  CommunicationTimes communication() const;
 
   const Workload& workload() const noexcept { return workload_; }
   std::string description() const;  // of the backend

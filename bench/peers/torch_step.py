@@ -43,11 +43,10 @@ NUM_BATCHES = 8
 WARM_UP_STEPS = 3
 
 
-def parse_arguments():
-    parser = argparse.ArgumentParser(description="One training step in PyTorch, timed.")
+def make_parser(description):
+    parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--model", choices=sorted(MODELS), default="mnist-cnn")
     parser.add_argument("--batch-size", type=int)
-    parser.add_argument("--threads", type=int, default=os.cpu_count())
     parser.add_argument("--optimizer", choices=["sgd", "momentum", "adam", "adamw"])
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--steps", type=int, default=30, help="timed steps of a run by hand")
@@ -55,14 +54,22 @@ def parse_arguments():
     parser.add_argument("--contiguous", action="store_true", help="NCHW, PyTorch's default layout")
     parser.add_argument("--stock-malloc", action="store_true", help="leave malloc as it is")
     parser.add_argument("--blas-dir", help="folder with the libblas.so.3 to use")
-    return parser.parse_args()
+    return parser
 
 
-def start_again_tuned(args):
+def parse_arguments(parser):
+    args = parser.parse_args()
+    _, batch_size, optimizer = MODELS[args.model]
+    args.batch_size = args.batch_size or batch_size
+    args.optimizer = args.optimizer or optimizer
+    return args
+
+
+def start_again_tuned(args, more_environment):
     """Replaces this process by itself under the environment that a C library reads only at its start."""
     if STARTED_AGAIN in os.environ:
         return
-    environment = dict(os.environ, **THREAD_ENVIRONMENT)
+    environment = dict(os.environ, **more_environment)
     environment[STARTED_AGAIN] = "1"
     environment["OMP_NUM_THREADS"] = environment["OPENBLAS_NUM_THREADS"] = str(args.threads)
     for name in ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "GOMP_CPU_AFFINITY"):
@@ -72,7 +79,7 @@ def start_again_tuned(args):
     if args.blas_dir:
         folders = [args.blas_dir, os.environ.get("LD_LIBRARY_PATH", "")]
         environment["LD_LIBRARY_PATH"] = ":".join(folder for folder in folders if folder)
-    script = os.path.abspath(__file__)
+    script = os.path.abspath(sys.argv[0])
     os.execve(sys.executable, [sys.executable, script, *sys.argv[1:]], environment)
 
 
@@ -185,21 +192,19 @@ def serve(trainer):
         answer(event="steps", seconds=trainer.run(int(words[1])))
 
 
-def main():
-    args = parse_arguments()
-    _, batch_size, optimizer = MODELS[args.model]
-    args.batch_size = args.batch_size or batch_size
-    args.optimizer = args.optimizer or optimizer
-    start_again_tuned(args)
+def import_torch():
+    """The module, or None once the reason is said."""
     try:
         import torch
+        return torch
     except ImportError as error:
         answer(event="error", message=f"{sys.executable} has no PyTorch ({error}); "
                                       "install python3-torch or name another interpreter")
-        return 2
-    trainer = Trainer(args, torch)
-    for _ in range(WARM_UP_STEPS):
-        trainer.step()
+        return None
+
+
+def describe(args, torch):
+    """What the `ready` line says."""
     blas = loaded_library("libopenblas") or loaded_library("libblas") or loaded_library("libmkl")
     settings = {
         "name": f"PyTorch {torch.__version__}",
@@ -215,15 +220,34 @@ def main():
         settings["warning"] = ("PyTorch multiplies matrices with the reference BLAS here, several times slower than "
                                "OpenBLAS: no fair opponent where dense layers count (install libopenblas0-openmp "
                                "or give --blas-dir)")
+    return settings
+
+
+def run_by_hand(trainer, steps, samples_per_step, settings):
+    seconds = trainer.run(steps)
+    median = statistics.median(seconds)
+    answer(event="result", **settings, steps=steps, median_ms=round(1e3 * median, 3),
+           min_ms=round(1e3 * min(seconds), 3), max_ms=round(1e3 * max(seconds), 3),
+           samples_per_second=round(samples_per_step / median, 1))
+
+
+def main():
+    parser = make_parser("One training step in PyTorch, timed.")
+    parser.add_argument("--threads", type=int, default=os.cpu_count())
+    args = parse_arguments(parser)
+    start_again_tuned(args, THREAD_ENVIRONMENT)
+    torch = import_torch()
+    if torch is None:
+        return 2
+    trainer = Trainer(args, torch)
+    for _ in range(WARM_UP_STEPS):
+        trainer.step()
+    settings = describe(args, torch)
     if args.serve:
         answer(event="ready", **settings)
         serve(trainer)
-        return 0
-    seconds = trainer.run(args.steps)
-    median = statistics.median(seconds)
-    answer(event="result", **settings, steps=args.steps, median_ms=round(1e3 * median, 3),
-           min_ms=round(1e3 * min(seconds), 3), max_ms=round(1e3 * max(seconds), 3),
-           samples_per_second=round(args.batch_size / median, 1))
+    else:
+        run_by_hand(trainer, args.steps, args.batch_size, settings)
     return 0
 
 

@@ -19,6 +19,15 @@ TEST(Median, IsNotMovedByOneValueFarOff) { EXPECT_EQ(median(Values{1, 1e9, 2, 3,
 
 TEST(Median, OfNoValuesIsABug) { EXPECT_THROW(median({}), InternalError); }
 
+TEST(Percentile, IsTheSmallestValueThatTheShareDoesNotExceed) {
+  Values hundred(100);
+  for (std::size_t i = 0; i < hundred.size(); ++i) hundred[i] = 100.0 - static_cast<double>(i);
+  EXPECT_EQ(percentile(hundred, 0.99), 99.0);
+  EXPECT_EQ(percentile(hundred, 1.0), 100.0);
+  EXPECT_EQ(percentile(Values{3, 1, 2}, 0.99), 3.0);
+  EXPECT_EQ(percentile(Values{3, 1, 2}, 0.5), 2.0);
+}
+
 TEST(Spread, NamesTheExtremesBesideTheMedian) {
   const Spread spread = spread_of(Values{5, 3, 4});
   EXPECT_EQ(spread.median, 4.0);

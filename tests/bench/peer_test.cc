@@ -37,6 +37,13 @@ TEST(Peer, AnswersTheSecondsOfEachStep) {
   EXPECT_EQ(peer.run(3), (std::vector<double>{0.5, 0.25, 0.3}));
 }
 
+TEST(Peer, AnswersOtherCommandsWithAllItHasToSay) {
+  Peer peer(straw("well"));
+  const PeerAnswer answer = peer.ask("run 3", 3);
+  EXPECT_EQ(answer.seconds.size(), 3U);
+  EXPECT_NE(answer.text.find("\"event\":\"steps\""), std::string::npos);
+}
+
 TEST(Peer, ThatSaysWhyItCannotRunIsTheUsersError) {
   EXPECT_NE(message_of<UsageError>(straw("broken")).find("no such library here"),
             std::string::npos);
