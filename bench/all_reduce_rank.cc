@@ -5,6 +5,7 @@
 #include "bench/all_reduce.h"
 #include "bench/all_reduce_side.h"
 #include "bench/local_cluster.h"
+#include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "strategies/collective/collectives.h"
 
@@ -38,6 +39,8 @@ void run_all_reduce_rank(const AllReduceRankOptions& options) {
       options.rank, options.ranks,
       {"all-reduce-rank", "--ranks", std::to_string(options.ranks), "--transport",
        options.transport, "--largest-bytes", std::to_string(options.largest_bytes)});
+  // As mpirun binds its ranks and launch its workers.
+  bind_this_thread(cpu_share(usable_cpus(), options.rank, options.ranks));
   const auto membership = join_local_cluster(*group);
   const auto collectives = make_collectives(
       {.name = "ring",

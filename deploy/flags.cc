@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 #include "worker/input/dataset.h"
@@ -118,13 +119,9 @@ void require_used(const CLI::App& app, std::string_view flag, bool used, std::st
   throw UsageError(std::string(flag) + " has no effect here: " + std::string(advice));
 }
 
-int usable_cpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+int default_lanes() {
+  return std::clamp(static_cast<int>(usable_cpus().size()), 1, kMostDefaultLanes);
 }
-
-int default_lanes() { return std::clamp(usable_cpus(), 1, kMostDefaultLanes); }
 
 std::string help_of(std::string_view what, const Names& names) {
   std::string text = std::string(what) + ":";

@@ -40,9 +40,6 @@ void require_name(std::string_view flag, const std::string& value, const Names& 
 // A flag that the chosen name ignores is a misunderstanding.
 void require_used(const CLI::App& app, std::string_view flag, bool used, std::string_view advice);
 
-// The CPUs this process may use.
-int usable_cpus();
-
 // Lanes when nobody says: the CPUs this process may use, but not more than a usual batch feeds.
 int default_lanes();
 

@@ -29,7 +29,8 @@ std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int incarnatio
     return make_local_roles({.arguments = std::move(arguments),
                              .workers = options.workers,
                              .servers = options.servers,
-                             .environment = options.environment});
+                             .environment = options.environment,
+                             .bind_workers = options.bind_workers});
   }
   std::vector<RoleCommand> commands;
   commands.push_back(make_mpirun({.arguments = std::move(arguments),

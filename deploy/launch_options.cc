@@ -77,6 +77,7 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   LaunchOptions options;
   options.environment = environment.variables();
   std::string on_failure = "auto";
+  std::string bind = "auto";
   std::vector<std::string> assignments;
   CLI::App app(
       "Starts the roles of a job as processes on this machine and prints what they say, each line "
@@ -94,6 +95,9 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
       ->capture_default_str();
   app.add_option("--on-failure", on_failure,
                  "auto | stop (one failed: the others end too) | continue (they go on)")
+      ->capture_default_str();
+  app.add_option("--bind", bind,
+                 "auto (each worker gets its part of the CPUs, where they go round) | none")
       ->capture_default_str();
   app.footer(
       "\nSIGINT, SIGTERM and SIGUSR1 are passed on to all roles; the same one three times kills "
@@ -117,6 +121,8 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   }
   require_between("--restart", options.rules.most_restarts, 0, kMostRestarts);
   require_name("--on-failure", on_failure, {"auto", "stop", "continue"});
+  require_name("--bind", bind, {"auto", "none"});
+  options.bind_workers = bind == "auto";
   if (on_failure == "continue") options.rules.on_failure = FailureRule::kContinue;
   check_role_arguments(options);
   add_variables(assignments, options);

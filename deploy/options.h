@@ -71,6 +71,7 @@ struct LaunchOptions {
   std::vector<std::string> added_variables;  // their names
   LaunchRules rules;
   bool with_mpirun = false;
+  bool bind_workers = true;
 };
 
 // Asked for: --help, --version.

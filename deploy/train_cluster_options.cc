@@ -1,5 +1,7 @@
 #include "deploy/train_cluster_options.h"
 
+#include <unistd.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
@@ -7,6 +9,7 @@
 
 #include "deploy/cluster_options.h"
 #include "deploy/flags.h"
+#include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "strategies/collective/collectives.h"
 
@@ -54,15 +57,21 @@ Transport parse_transport(const std::string& text) {
                    suggest(text, {"auto", "tcp", "shm"}));
 }
 
+// Launch, Slurm and mpirun bind a task to its part of the machine.
+bool has_cpus_of_its_own() {
+  return static_cast<long>(usable_cpus().size()) < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 void check_replicas(const TrainOptions& options, bool share_devices) {
   require_between("--replicas", options.strategy.replicas, 1, kMostReplicas);
   if (options.strategy.name == "one-device" && options.strategy.replicas > 1) {
     throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
                      ": --strategy one-device has one replica; choose --strategy mirrored");
   }
-  if (options.strategy.replicas > usable_cpus() && !share_devices) {
+  const std::size_t cpus = usable_cpus().size();
+  if (static_cast<std::size_t>(options.strategy.replicas) > cpus && !share_devices) {
     throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
-                     ": this process may use " + std::to_string(usable_cpus()) +
+                     ": this process may use " + std::to_string(cpus) +
                      " CPUs, and replicas that share one wait for each other; ask for fewer, or "
                      "add --share-devices if that is meant");
   }
@@ -136,7 +145,8 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
 
   // The replicas of all tasks of this host share its CPUs.
   if (app.count("--threads") == 0) {
-    const int sharing = options.strategy.replicas * std::max(1, options.cluster.local_size);
+    const int sharing =
+        options.strategy.replicas * (has_cpus_of_its_own() ? 1 : options.cluster.local_size);
     options.strategy.lanes = std::max(1, default_lanes() / sharing);
   }
 

@@ -33,7 +33,10 @@ class GlooReducer final : public syncopate::bench::Reducer {
   explicit GlooReducer(std::shared_ptr<gloo::Context> context) : context_(std::move(context)) {}
 
   std::vector<std::string> algorithms() const override {
-    return {"ring (new)", "ring (old)", "ring, chunked", "halving, doubling"};
+    std::vector<std::string> all = {"ring (old)", "ring, chunked", "halving, doubling"};
+    // With more ranks than two Debian's Gloo stands still in it for tenths of a second per MB.
+    if (context_->size == 2) all.emplace_back("ring (new)");
+    return all;
   }
 
   void prepare(std::size_t algorithm, std::int64_t elements) override {
@@ -47,15 +50,16 @@ class GlooReducer final : public syncopate::bench::Reducer {
     const int count = static_cast<int>(elements);
     switch (algorithm) {
       case 0:
-        return;
-      case 1:
         old_ = std::make_unique<gloo::AllreduceRing<float>>(context_, values, count);
         return;
-      case 2:
+      case 1:
         old_ = std::make_unique<gloo::AllreduceRingChunked<float>>(context_, values, count);
         return;
-      default:
+      case 2:
         old_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, values, count);
+        return;
+      default:  // the newer interface makes nothing beforehand
+        return;
     }
   }
 

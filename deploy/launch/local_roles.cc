@@ -9,6 +9,7 @@
 #include <array>
 #include <cerrno>
 
+#include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "strategies/cluster/cluster_spec.h"
 
@@ -71,6 +72,9 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
                           .environment = shared};
       command.environment["SYNCOPATE_ROLE"] = name(role);
       command.environment["SYNCOPATE_INDEX"] = std::to_string(index);
+      if (role == Role::kWorker && roles.bind_workers) {
+        command.cpus = cpu_share(usable_cpus(), index, count);
+      }
       commands.push_back(std::move(command));
     }
   };

@@ -14,6 +14,9 @@ struct LocalRoles {
   int workers = 1;
   int servers = 0;
   Environment::Variables environment;  // of every role; what we set ourselves is replaced
+  // Workers get a part of the CPUs each, where they go round: left to the scheduler, two that run
+  // in step are now and then put on one.
+  bool bind_workers = true;
 };
 
 // The variables that tell a role who it is: nobody else may set them.

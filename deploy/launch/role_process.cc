@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "models/base/affinity.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -50,6 +51,7 @@ struct ChildPlan {
   int report;     // gets errno when the program cannot be started
   pid_t parent;
   const sigset_t* signal_mask;
+  const cpu_set_t* cpus;  // or null
 };
 
 [[noreturn]] void become(const ChildPlan& plan) noexcept {
@@ -60,6 +62,7 @@ struct ChildPlan {
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &usual, nullptr);
+  if (plan.cpus != nullptr) sched_setaffinity(0, sizeof *plan.cpus, plan.cpus);
   dup2(plan.null, STDIN_FILENO);
   dup2(plan.out, STDOUT_FILENO);
   dup2(plan.err, STDERR_FILENO);
@@ -93,6 +96,7 @@ RoleProcess::RoleProcess(RoleCommand command, const sigset_t& signal_mask)
   Pipe out = make_pipe();
   Pipe err = make_pipe();
   Pipe report = make_pipe();
+  const cpu_set_t cpus = to_cpu_set(command.cpus);
   const ChildPlan plan{.argv = argv.data(),
                        .environment = environment.data(),
                        .null = null.get(),
@@ -101,7 +105,8 @@ RoleProcess::RoleProcess(RoleCommand command, const sigset_t& signal_mask)
                        .inherited = command.inherited.get(),
                        .report = report.write_end.get(),
                        .parent = getpid(),
-                       .signal_mask = &signal_mask};
+                       .signal_mask = &signal_mask,
+                       .cpus = command.cpus.empty() ? nullptr : &cpus};
   pid_ = fork();
   if (pid_ == 0) become(plan);
   if (pid_ < 0) throw FileError(describe_errno("start", name_, errno));

@@ -19,6 +19,7 @@ struct RoleCommand {
   Environment::Variables environment;
   // Open in this child under the same number, and in no other; none: standard streams only.
   FileDescriptor inherited;
+  std::vector<int> cpus;  // it may use these; none given: all of ours
   // Sent in place of the signals that ask to stop; 0: they are passed on as they came.
   int stop_signal = 0;
 };

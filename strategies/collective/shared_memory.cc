@@ -14,11 +14,12 @@
 namespace syncopate {
 namespace {
 
-// A piece: small enough that every rank gets some, large enough that taking one costs nothing.
-constexpr std::int64_t kMostPieceElements = kBlockElements;
+// A piece: small enough that every rank gets some, large enough that taking one costs nothing and
+// that memory is read in long runs.
+constexpr std::int64_t kMostPieceElements = 8 * kBlockElements;
 constexpr std::int64_t kLeastPieceElements = 1024;
 
-// Pieces lie on multiples of this in the arena, so none has two orders of addition.
+// Pieces lie on multiples of this in the arena: parts of a block, or whole blocks.
 std::int64_t piece_elements(std::int64_t length, int num_ranks) {
   std::int64_t size = kMostPieceElements;
   while (size > kLeastPieceElements && length / size < std::int64_t{4} * num_ranks) size /= 2;
@@ -121,12 +122,17 @@ class SharedMemoryCollective final : public Collective {
         std::max(first + piece * operation.piece, operation.index) - operation.index;
     const std::int64_t end =
         std::min(first + (piece + 1) * operation.piece - operation.index, operation.length);
-    const int first_rank = first_addend(operation.index + begin, size());
-    if (operation.dtype == DType::kF32) {
-      sums_.sum_to_all_f32(f32_.data(), size(), first_rank, operation.offset + begin, end - begin);
-    } else {
-      sums_.sum_to_all_bf16(bf16_.data(), size(), first_rank, operation.offset + begin,
-                            end - begin);
+    for (std::int64_t from = begin; from < end;) {
+      const std::int64_t block_end =
+          floor_multiple(operation.index + from, kBlockElements) + kBlockElements - operation.index;
+      const std::int64_t to = std::min(block_end, end);
+      const int first_rank = first_addend(operation.index + from, size());
+      if (operation.dtype == DType::kF32) {
+        sums_.sum_to_all_f32(f32_.data(), size(), first_rank, operation.offset + from, to - from);
+      } else {
+        sums_.sum_to_all_bf16(bf16_.data(), size(), first_rank, operation.offset + from, to - from);
+      }
+      from = to;
     }
   }
 

@@ -142,9 +142,16 @@ FileDescriptor make_memory(const Layout& layout) {
 }
 
 // Pages that are missing when they are first written end the process with SIGBUS: asked for now,
-// they are a line that can be read. Each task asks for its own, so that they lie near its CPUs.
-void reserve(int memory, std::size_t begin, std::size_t size) {
-  if (fallocate(memory, 0, static_cast<off_t>(begin), static_cast<off_t>(size)) == 0) return;
+// they are a line that can be read. Each task asks for its own, so that they lie near its CPUs; and
+// through its mapping, which wants huge pages, where the descriptor would get small ones (kernels
+// before 5.14 know only that).
+void reserve(const FileDescriptor& memory, std::byte* mapping, std::size_t begin,
+             std::size_t size) {
+  if (madvise(mapping + begin, size, MADV_POPULATE_WRITE) == 0) return;
+  if (errno == EINVAL &&
+      fallocate(memory.get(), 0, static_cast<off_t>(begin), static_cast<off_t>(size)) == 0) {
+    return;
+  }
   throw OutOfMemoryError("shared memory: " + std::to_string(size >> 20) +
                          " MiB for gradients are not to be had (" + std::strerror(errno) +
                          "); start fewer replicas on this machine or give the job more memory");
@@ -208,13 +215,12 @@ std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t
       me.index == 0 ? hand_out(membership, layout, deadline) : come_for_it(membership, deadline);
   if (!memory) return nullptr;
   const std::size_t own = static_cast<std::size_t>(me.num_replicas) * layout.block_bytes;
-  if (me.index == 0) reserve(memory.get(), 0, layout.header_bytes);
-  reserve(memory.get(), layout.block(me.first_replica), own);
-
   auto segment = std::make_unique<SharedSegment>();
   segment->memory = map(memory.get(), layout);
-  // The nonce read back: this is the segment of this job, and not a copy of it.
   std::byte* front = segment->memory->data() - kNonceBytes;
+  if (me.index == 0) reserve(memory, front, 0, layout.header_bytes);
+  reserve(memory, front, layout.block(me.first_replica), own);
+  // The nonce read back: this is the segment of this job, and not a copy of it.
   const std::string nonce = membership.nonce().substr(0, kNonceBytes);
   if (me.index == 0) std::memcpy(front, nonce.data(), nonce.size());
   membership.exchange("mapped");

@@ -1,7 +1,7 @@
 #include "strategies/collective/work_board.h"
 
 #include <immintrin.h>
-#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -20,10 +20,9 @@ constexpr int kSpinsWhenCrowded = 20;
 // Sleepers look up this often, so that nothing that is lost can keep them for long.
 constexpr std::chrono::milliseconds kNap(50);
 
-int usable_cpus() noexcept {
-  cpu_set_t cpus;
-  return sched_getaffinity(0, sizeof cpus, &cpus) == 0 ? CPU_COUNT(&cpus) : 1;
-}
+// More ranks than the machine has CPUs. (Not what this thread may use: a task that is bound to its
+// own CPU shares it with nobody.)
+bool is_crowded(int num_ranks) { return num_ranks > sysconf(_SC_NPROCESSORS_ONLN); }
 
 std::string ranks_text(const std::vector<int>& ranks) {
   std::string text = ranks.size() == 1 ? "replica" : "replicas";
@@ -86,7 +85,7 @@ BoardRank::BoardRank(WorkBoard& board, int rank, std::chrono::nanoseconds patien
     : board_(board),
       rank_(rank),
       patience_(patience),
-      spins_(board.num_ranks() > usable_cpus() ? kSpinsWhenCrowded : kSpins),
+      spins_(is_crowded(board.num_ranks()) ? kSpinsWhenCrowded : kSpins),
       work_(std::move(work)) {}
 
 template <typename Ready, typename Missing>

@@ -143,7 +143,7 @@ TEST(WorkersWithSeveralReplicas, AreRanksOfOneCollective) {
   Scratch scratch;
   const auto mirrored = scratch.train(one_process("mirrored", 4), network("mnist-cnn"), 5);
   for (const char* transport : {"shm", "tcp"}) {
-    const auto both = scratch.train(workers(2, {"--replicas", "2", "--transport", transport}),
+    const auto both = scratch.train(workers(2, {"--replicas", "2", "--share-devices", "--transport", transport}),
                                     network("mnist-cnn"), 5);
     EXPECT_EQ(both.at("weights_hash"), mirrored.at("weights_hash")) << transport;
     EXPECT_EQ(both.at("replicas"), 4);

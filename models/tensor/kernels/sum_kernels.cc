@@ -37,8 +37,26 @@ inline void store(float* to, Floats value) { __builtin_memcpy(to, &value, sizeof
 
 inline int next(int rank, int n) { return rank + 1 == n ? 0 : rank + 1; }
 
+// Asks for what comes 1 KB later: the hardware's own prefetching ends at every 4 KB page. Worth a
+// fifth of the time of what does not fit into the caches. Past the end it does nothing.
+inline void prefetch(const float* from) {
+  constexpr int kFloatsAhead = 256;
+  __builtin_prefetch(from + kFloatsAhead);
+}
+
 [[gnu::noinline]] void sum_two(float* __restrict a, float* __restrict b, std::int64_t count) {
-  for (std::int64_t i = 0; i < count; ++i) {
+  constexpr int kLineFloats = 16;
+  std::int64_t i = 0;
+  for (; i + kLineFloats <= count; i += kLineFloats) {
+    prefetch(a + i);
+    prefetch(b + i);
+    for (int v = 0; v < kLineFloats; v += kVectorFloats) {
+      const Floats sum = load(a + i + v) + load(b + i + v);
+      store(a + i + v, sum);
+      store(b + i + v, sum);
+    }
+  }
+  for (; i < count; ++i) {
     const float sum = a[i] + b[i];
     a[i] = sum;
     b[i] = sum;
