@@ -13,6 +13,16 @@ namespace {
 // The shortest text that gives the same number back.
 std::string exact(double value) { return nlohmann::json(value).dump(); }
 
+std::string transport_name(Transport transport) {
+  if (transport == Transport::kTcp) return "tcp";
+  return transport == Transport::kShm ? "shm" : "auto";
+}
+
+std::string scale_name(LearningRateScale scale) {
+  if (scale == LearningRateScale::kLinear) return "linear";
+  return scale == LearningRateScale::kSqrt ? "sqrt" : "none";
+}
+
 std::string schedule_text(const ScheduleOptions& schedule) {
   static constexpr std::array kNames = {"constant", "step", "cosine"};
   std::string text = kNames[static_cast<std::size_t>(schedule.kind)];
@@ -45,8 +55,8 @@ std::vector<Agreement> agreements_of(const TrainOptions& options) {
       {"--weight-decay", exact(optimizer.weight_decay)},
       {"--lr-schedule", schedule_text(options.schedule)},
       {"--warmup-epochs", exact(options.schedule.warmup_epochs)},
-      {"--learning-rate-scale", std::to_string(static_cast<int>(options.learning_rate_scale)) +
-                                    " for " + std::to_string(options.reference_batch_size)},
+      {"--learning-rate-scale", scale_name(options.learning_rate_scale)},
+      {"--reference-batch-size", std::to_string(options.reference_batch_size)},
       {"--epochs or --steps", loop.total_steps ? std::to_string(*loop.total_steps) + " steps"
                                                : std::to_string(loop.total_epochs) + " epochs"},
       {"--eval-every", std::to_string(loop.eval_every_epochs)},
@@ -54,11 +64,12 @@ std::vector<Agreement> agreements_of(const TrainOptions& options) {
       {"--checkpoint-every", std::to_string(loop.checkpoint_every_steps)},
       {"--resume", options.resume ? "on" : "off"},
       {"--init-from", options.init_from.empty() ? "absent" : "given"},
-      {"--augment", std::to_string(static_cast<int>(options.input.augment))},
+      {"--augment", options.input.augment == Augment::kCropFlip ? "crop-flip" : "none"},
       {"--batch-norm", strategy.batch_norm == BatchNormStatistics::kSync ? "sync" : "local"},
       {"--collective", strategy.collective},
+      {"--transport", transport_name(strategy.transport)},
       {"--bucket-mb", std::to_string(strategy.bucket_bytes >> 20)},
-      {"--threads", std::to_string(strategy.lanes), false},
+      {"--threads", strategy.lanes > 0 ? std::to_string(strategy.lanes) : "absent", false},
       {"instruction set", std::string(name(detect_isa())), false},
   };
   if (options.global_batch_size == 0) {

@@ -6,12 +6,13 @@
 
 #include "deploy/options.h"
 #include "strategies/collective/mpi_session.h"
+#include "worker/stop_signal.h"
 
 namespace syncopate {
 
 // 0 done; 75 stopped on request after a checkpoint was written; 1 stopped with nothing saved.
 // mpi: null unless wants_mpi().
-int run_train(const TrainOptions& options, MpiSession* mpi, std::ostream& out);
+int run_train(const TrainOptions& options, StopSignal& signals, MpiSession* mpi, std::ostream& out);
 // Its tasks sum, or must meet, through MPI.
 bool wants_mpi(const TrainOptions& options);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);

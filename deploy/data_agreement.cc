@@ -22,35 +22,27 @@ std::uint64_t hash_samples(const Dataset& dataset) {
   return hash_name(all);
 }
 
-// As numbers that doubles hold exactly.
-std::vector<double> fingerprint(const DataSplits& data) {
-  std::vector<double> numbers;
+std::string fingerprint(const DataSplits& data) {
+  std::string text;
   for (const Dataset* split : {data.train.get(), data.test.get()}) {
-    const std::uint64_t hash = hash_samples(*split);
-    numbers.insert(numbers.end(),
-                   {static_cast<double>(split->size()), static_cast<double>(split->num_classes()),
-                    static_cast<double>(hash >> 32), static_cast<double>(hash & 0xffffffffU)});
+    text += (text.empty() ? "" : " + ") + std::to_string(split->size());
   }
-  return numbers;
+  text += " samples of " + to_string(data.train->sample_shape()) + " in " +
+          std::to_string(data.train->num_classes()) + " classes";
+  for (const Dataset* split : {data.train.get(), data.test.get()}) {
+    text += ", " + std::to_string(hash_samples(*split));
+  }
+  return text;
 }
 
 }  // namespace
 
-void require_same_data(const DataSplits& data, Strategy& strategy) {
-  const std::vector<double> mine = fingerprint(data);
-  const std::vector<double> all = strategy.gather(mine);
-  const std::size_t width = mine.size();
-  for (std::size_t task = 1; task * width < all.size(); ++task) {
-    for (std::size_t i = 0; i < width; ++i) {
-      if (all[task * width + i] == all[i]) continue;
-      const auto samples = [&](std::size_t of) {
-        return std::to_string(static_cast<std::int64_t>(all[of * width])) + " + " +
-               std::to_string(static_cast<std::int64_t>(all[of * width + width / 2]));
-      };
-      throw UsageError("--data: rank " + std::to_string(task) + " found other samples (" +
-                       samples(task) + ") than rank 0 (" + samples(0) +
-                       "); give every task the same data");
-    }
+void require_same_data(const DataSplits& data, Membership& membership) {
+  const std::vector<std::string> all = membership.exchange(fingerprint(data));
+  for (std::size_t task = 1; task < all.size(); ++task) {
+    if (all[task] == all[0]) continue;
+    throw UsageError("--data: rank " + std::to_string(task) + " found " + all[task] +
+                     " (hashes of some), rank 0 " + all[0] + "; give every task the same data");
   }
 }
 

@@ -1,13 +1,13 @@
 // Tasks may find the same data under other paths, so what they found is compared, not its name.
 #pragma once
 
-#include "strategies/strategy.h"
+#include "strategies/cluster/membership.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {
 
 // Every task calls: sizes, shapes, classes and a few samples. Throws UsageError naming a task that
-// differs from rank 0; what the datasets throw.
-void require_same_data(const DataSplits& data, Strategy& strategy);
+// differs from rank 0; what the datasets throw; PeerError.
+void require_same_data(const DataSplits& data, Membership& membership);
 
 }  // namespace syncopate

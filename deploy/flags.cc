@@ -82,8 +82,11 @@ std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::strin
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
   }
   const Names names(flags.begin(), flags.end());
+  // Not all of them: there are dozens.
+  const auto meant = nearest_name(typed, names);
   throw UsageError((typed.rfind('-', 0) == 0 ? "unknown flag " : "unexpected argument ") + typed +
-                   suggest(typed, names));
+                   (meant ? "; did you mean '" + std::string(*meant) + "'?" : ";") + " " +
+                   app.get_name() + " --help lists the flags");
 }
 
 void require_at_least(std::string_view flag, std::int64_t value, std::int64_t least) {

@@ -8,6 +8,8 @@
 #include "deploy/version.h"
 #include "models/base/isa.h"
 #include "models/zoo/zoo.h"
+#include "strategies/cluster/cluster_spec.h"
+#include "strategies/collective/collectives.h"
 
 namespace syncopate {
 namespace {
@@ -46,6 +48,8 @@ Json facts() {
           {"cpus", std::thread::hardware_concurrency()},
           {"devices", Json::array({"cpu"})},
           {"strategies", rows_as_json(strategies())},
+          {"collectives", rows_as_json(collectives())},
+          {"resolvers", rows_as_json(resolvers())},
           {"networks", rows_as_json(networks())},
           {"datasets", datasets_list},
           {"optimizers", rows_as_json(optimizers())},
@@ -64,6 +68,8 @@ int run_info(const InfoOptions& options, std::ostream& out) {
       << "instruction set   " << name(detect_isa()) << ", " << json.at("cpus") << " CPUs\n"
       << "devices           cpu (no CUDA module in this build)\n";
   print_rows("strategies", json.at("strategies"), out);
+  print_rows("collectives", json.at("collectives"), out);
+  print_rows("clusters are read from", json.at("resolvers"), out);
   print_rows("networks", json.at("networks"), out);
   print_rows("datasets", json.at("datasets"), out);
   print_rows("optimizers", json.at("optimizers"), out);

@@ -5,6 +5,7 @@
 
 #include "deploy/flags.h"
 #include "deploy/launch/local_roles.h"
+#include "deploy/train_options.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -13,24 +14,24 @@ namespace {
 constexpr int kMostWorkers = 1024;
 constexpr int kMostRestarts = 1'000'000;
 
-// "--rank 1" or "--rank=1"
-bool has_flag(std::span<const std::string> arguments, const std::string& flag) {
-  return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
-    return argument == flag || argument.starts_with(flag + "=");
-  });
+// As worker 0 will see itself, so that what it refuses is said once, and before anything starts.
+Environment environment_of_worker(const LaunchOptions& options, bool under_mpirun) {
+  const std::string workers = std::to_string(options.workers);
+  Environment::Variables variables =
+      under_mpirun ? Environment::Variables{{"OMPI_COMM_WORLD_RANK", "0"},
+                                            {"OMPI_COMM_WORLD_SIZE", workers},
+                                            {"OMPI_COMM_WORLD_LOCAL_SIZE", workers}}
+                   : Environment::Variables{{"SYNCOPATE_ROLE", "worker"},
+                                            {"SYNCOPATE_INDEX", "0"},
+                                            {"SYNCOPATE_WORKERS", workers},
+                                            {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
+  for (const auto& [variable, value] : options.environment) variables.emplace(variable, value);
+  return Environment(std::move(variables));
 }
 
-// What is given twice counts the last time, as for train itself.
-std::string value_of(std::span<const std::string> arguments, const std::string& flag) {
-  std::string value;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    if (arguments[i].starts_with(flag + "=")) value = arguments[i].substr(flag.size() + 1);
-    if (arguments[i] == flag && i + 1 < arguments.size()) value = arguments[i + 1];
-  }
-  return value;
-}
-
-void check_role_arguments(const LaunchOptions& options) {
+// Parses what the workers will be told, file of flags included. Returns train's help when that is
+// what was asked for.
+std::optional<std::string> check_role_arguments(LaunchOptions& options) {
   const std::vector<std::string>& arguments = options.role_arguments;
   if (arguments.empty()) {
     throw UsageError(
@@ -41,18 +42,28 @@ void check_role_arguments(const LaunchOptions& options) {
     throw UsageError("launch starts train, not " + arguments.front() +
                      "; expected syncopate launch --workers 2 -- train [FLAGS]");
   }
-  for (const char* flag : {"--rank", "--world-size", "--rendezvous"}) {
-    if (has_flag(arguments, flag)) {
-      throw UsageError(std::string(flag) +
-                       " would make all workers the same one: launch tells each who it is; leave " +
-                       flag + " out");
-    }
+  const auto parse = [&](bool under_mpirun) {
+    return parse_train_options(std::span(arguments).subspan(1),
+                               environment_of_worker(options, under_mpirun));
+  };
+  const bool names_mpi = std::any_of(arguments.begin(), arguments.end(), [](const auto& word) {
+    return word == "mpi" || word == "--collective=mpi";
+  });
+  const CommandOptions parsed = parse(names_mpi);
+  if (const auto* text = std::get_if<TextOptions>(&parsed)) return text->text;
+  const TrainOptions& train = std::get<TrainOptions>(parsed);
+  if (train.cluster.source == "flags") {
+    throw UsageError(
+        "--rank, --world-size and --rendezvous would make all workers the same one: launch tells "
+        "each who it is; leave them out");
   }
-  if (options.rules.most_restarts > 0 && !has_flag(arguments, "--checkpoint-dir")) {
+  if (options.rules.most_restarts > 0 && train.loop.checkpoint_dir.empty()) {
     throw UsageError(
         "--restart " + std::to_string(options.rules.most_restarts) +
         ": without checkpoints training would begin anew; give train a --checkpoint-dir");
   }
+  options.with_mpirun = train.strategy.collective == "mpi";
+  return std::nullopt;
 }
 
 void add_variables(const std::vector<std::string>& assignments, LaunchOptions& options) {
@@ -124,9 +135,8 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   require_name("--bind", bind, {"auto", "none"});
   options.bind_workers = bind == "auto";
   if (on_failure == "continue") options.rules.on_failure = FailureRule::kContinue;
-  check_role_arguments(options);
   add_variables(assignments, options);
-  options.with_mpirun = value_of(options.role_arguments, "--collective") == "mpi";
+  if (const auto help = check_role_arguments(options)) return TextOptions{*help};
   return options;
 }
 

@@ -3,12 +3,18 @@
 #include <zlib.h>
 #include <zstd.h>
 
+#include "strategies/collective/mpi_session.h"
+
 namespace syncopate {
 
 std::vector<LibraryVersion> library_versions() {
   std::vector<LibraryVersion> versions = cpu_library_versions();
   versions.push_back({"zlib", ZLIB_VERSION, zlibVersion()});
   versions.push_back({"zstd", ZSTD_VERSION_STRING, ZSTD_versionString()});
+  // MPI says which one it is only when it is loaded.
+  const std::string mpi = mpi_library();
+  const std::string shown = mpi.empty() ? "none: --collective mpi needs libopenmpi-dev" : mpi;
+  versions.push_back({"MPI", shown, shown});
   return versions;
 }
 

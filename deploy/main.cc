@@ -11,6 +11,7 @@
 #include "deploy/commands.h"
 #include "models/base/errors.h"
 #include "strategies/collective/mpi_session.h"
+#include "worker/stop_signal.h"
 
 namespace syncopate {
 namespace {
@@ -22,8 +23,9 @@ struct RunCommand {
   std::unique_ptr<MpiSession>& mpi;
 
   int operator()(const TrainOptions& options) const {
+    StopSignal signals;  // before the first thread, and MPI starts some
     if (wants_mpi(options)) mpi = std::make_unique<MpiSession>();
-    const int exit_code = run_train(options, mpi.get(), std::cout);
+    const int exit_code = run_train(options, signals, mpi.get(), std::cout);
     if (mpi != nullptr) mpi->close();
     return exit_code;
   }

@@ -28,6 +28,7 @@ struct TrainOptions {
   std::string data = "digits";
   StrategyOptions strategy;  // its seed is everybody's
   ClusterSpec cluster;
+  bool has_own_cpus = false;  // shared with no other task
   std::chrono::milliseconds rendezvous_timeout{0};
   std::chrono::milliseconds peer_timeout{0};  // 0: by where the tasks are
   std::int64_t global_batch_size = 0;         // 0: batch_size_per_replica times the replicas

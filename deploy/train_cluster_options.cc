@@ -57,8 +57,9 @@ Transport parse_transport(const std::string& text) {
                    suggest(text, {"auto", "tcp", "shm"}));
 }
 
-// Launch, Slurm and mpirun bind a task to its part of the machine.
-bool has_cpus_of_its_own() {
+// Launch says whether it bound the task to its part of the machine; mpirun binds, but does not say.
+bool has_cpus_of_its_own(const ClusterSpec& cluster) {
+  if (cluster.source != "Open MPI") return cluster.is_bound;
   return static_cast<long>(usable_cpus().size()) < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
@@ -72,8 +73,9 @@ void check_replicas(const TrainOptions& options, bool share_devices) {
   if (static_cast<std::size_t>(options.strategy.replicas) > cpus && !share_devices) {
     throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
                      ": this process may use " + std::to_string(cpus) +
-                     " CPUs, and replicas that share one wait for each other; ask for fewer, or "
-                     "add --share-devices if that is meant");
+                     " of the CPUs, and replicas that share one wait for each other; ask for "
+                     "fewer, or add --share-devices if that is meant (launch gives each worker its "
+                     "part of the CPUs; its --bind none does not)");
   }
 }
 
@@ -121,6 +123,17 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   check_replicas(options, flags.share_devices);
   require_name("--collective", options.strategy.collective, collective_names());
   options.strategy.transport = parse_transport(flags.transport);
+  const bool is_one_task = options.strategy.name != "multi-worker-mirrored";
+  if (is_one_task && options.strategy.collective != "auto" &&
+      options.strategy.collective != "local") {
+    throw UsageError("--collective " + options.strategy.collective + ": --strategy " +
+                     options.strategy.name +
+                     " is one process; leave it out, or choose multi-worker-mirrored");
+  }
+  if (is_one_task && options.strategy.transport != Transport::kAuto) {
+    throw UsageError("--transport " + flags.transport + ": --strategy " + options.strategy.name +
+                     " is one process; leave it out, or choose multi-worker-mirrored");
+  }
   if (flags.batch_norm != "local" && flags.batch_norm != "sync") {
     throw UsageError("--batch-norm " + flags.batch_norm + ": no such choice" +
                      suggest(flags.batch_norm, {"local", "sync"}));
@@ -131,10 +144,20 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   options.cluster = resolve_cluster(flags.cluster, environment);
   if (options.cluster.world_size > 1 && options.strategy.name != "multi-worker-mirrored") {
     throw UsageError("--strategy " + options.strategy.name + " is one task, but " +
-                     options.cluster.source + " says that this is task " +
+                     std::string(options.cluster.source) + " made this task " +
                      std::to_string(options.cluster.index) + " of " +
                      std::to_string(options.cluster.world_size) +
                      "; choose --strategy multi-worker-mirrored, or start one task");
+  }
+  if (options.strategy.collective == "mpi" && options.cluster.source == "none") {
+    throw UsageError(
+        "--collective mpi: MPI did not start this task; start it with mpirun, or with syncopate "
+        "launch --workers N -- train --collective mpi ...");
+  }
+  if (!is_one_task && options.cluster.source == "none" && !options.cluster.notes.empty()) {
+    throw UsageError("--strategy multi-worker-mirrored: who takes part? " +
+                     options.cluster.notes.front() +
+                     "; to train alone, give --rank 0 --world-size 1");
   }
   const bool launched = options.cluster.source == "launch";
   options.rendezvous_timeout =
@@ -143,12 +166,9 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   options.peer_timeout =
       seconds_of(app, "--peer-timeout", flags.peer_timeout, std::chrono::milliseconds(0));
 
-  // The replicas of all tasks of this host share its CPUs.
-  if (app.count("--threads") == 0) {
-    const int sharing =
-        options.strategy.replicas * (has_cpus_of_its_own() ? 1 : options.cluster.local_size);
-    options.strategy.lanes = std::max(1, default_lanes() / sharing);
-  }
+  // 0: shared out once it is known who is on this host.
+  if (app.count("--threads") == 0) options.strategy.lanes = 0;
+  options.has_own_cpus = has_cpus_of_its_own(options.cluster);
 
   options.learning_rate_scale = parse_scale(flags.learning_rate_scale);
   const bool scales = options.learning_rate_scale != LearningRateScale::kNone;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <chrono>
 #include <climits>
 #include <cmath>
 #include <cstdlib>
@@ -10,16 +11,20 @@
 #include <memory>
 #include <optional>
 #include <ostream>
+#include <thread>
 
 #include "deploy/agreements.h"
 #include "deploy/commands.h"
 #include "deploy/data_agreement.h"
+#include "deploy/early_stop.h"
+#include "deploy/flags.h"
 #include "deploy/formatted.h"
 #include "deploy/network_for_data.h"
 #include "deploy/peer_watch.h"
 #include "deploy/run_start.h"
 #include "deploy/train_report.h"
 #include "models/base/connection.h"
+#include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "strategies/collective/mpi_session.h"
@@ -69,7 +74,7 @@ int count_replicas(const TrainOptions& options, const Membership* membership) {
   return last.first_replica + last.num_replicas;
 }
 
-ScheduleOptions schedule_of(const TrainOptions& options, std::int64_t global_batch,
+ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
                             std::int64_t steps_per_epoch) {
   ScheduleOptions schedule = options.schedule;
   const TrainLoopOptions& loop = options.loop;
@@ -77,14 +82,14 @@ ScheduleOptions schedule_of(const TrainOptions& options, std::int64_t global_bat
                                                  static_cast<double>(steps_per_epoch)
                                            : static_cast<double>(loop.total_epochs);
   if (options.learning_rate_scale == LearningRateScale::kNone) return schedule;
-  const std::int64_t reference = options.reference_batch_size > 0
-                                     ? options.reference_batch_size
-                                     : options.strategy.batch_size_per_replica;
-  const double ratio = static_cast<double>(global_batch) / static_cast<double>(reference);
+  const double reference = options.reference_batch_size > 0
+                               ? static_cast<double>(options.reference_batch_size)
+                               : static_cast<double>(global_batch) / static_cast<double>(replicas);
+  const double ratio = static_cast<double>(global_batch) / reference;
   const double scale =
       options.learning_rate_scale == LearningRateScale::kLinear ? ratio : std::sqrt(ratio);
   // Warm-up climbs from the rate of the reference batch. Source: Goyal et al. 2017, section 2.2.
-  schedule.warmup_start = schedule.learning_rate;
+  if (scale > 1.0) schedule.warmup_start = schedule.learning_rate;
   schedule.learning_rate *= scale;
   return schedule;
 }
@@ -99,11 +104,12 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                          static_cast<long long>(samples / global_batch),
                          strategy.replicas().front().backend->description().c_str()));
   const int replicas = strategy.replicas_in_sync();
-  if (replicas > 1) {
+  if (replicas > 1 || options.strategy.name == "multi-worker-mirrored") {
+    const int tasks = options.cluster.world_size;
     display.note(
-        formatted("%s: %d replicas in %d tasks, %lld samples per step, %lld per replica",
-                  options.strategy.name.c_str(), replicas, options.cluster.world_size,
-                  static_cast<long long>(global_batch),
+        formatted("%s: %d replica%s in %d task%s, %lld samples per step, %lld per replica",
+                  options.strategy.name.c_str(), replicas, replicas == 1 ? "" : "s", tasks,
+                  tasks == 1 ? "" : "s", static_cast<long long>(global_batch),
                   static_cast<long long>(share_of_replica(global_batch, 0, replicas).end)));
   }
   if (options.learning_rate_scale != LearningRateScale::kNone) {
@@ -113,8 +119,82 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
   for (const std::string& note : options.cluster.notes) display.note(note);
 }
 
-int train_in_job(const TrainOptions& options, StopSignal& signals, Membership* membership,
-                 std::ostream& out) {
+// Ends this task's part of the job with what it threw: the others hear why before anything here is
+// taken down, which may take long. Where a peer began it, its verdict is what counts, and it may
+// come a moment after the connection that it broke.
+[[noreturn]] void end_job(Membership& membership, const std::exception& error, bool peer_began) {
+  constexpr std::chrono::seconds kVerdictMayTake(1);
+  constexpr std::chrono::milliseconds kLook(5);
+  const Deadline deadline = Deadline::after(kVerdictMayTake);
+  while (peer_began && !membership.failure() && !deadline.passed()) {
+    std::this_thread::sleep_for(kLook);
+  }
+  const std::optional<std::string> verdict = membership.failure();
+  if (!verdict || !peer_began) {
+    membership.fail(error.what());
+    throw;
+  }
+  if (verdict->ends_with(error.what())) throw PeerError(*verdict);
+  throw PeerError(*verdict + " (noticed here as: " + error.what() + ")");
+}
+
+// Calls `work`; what it throws ends the job.
+template <typename Work>
+void tell_others(Membership* membership, const Work& work) {
+  try {
+    work();
+  } catch (const PeerError& error) {
+    if (membership == nullptr) throw;
+    end_job(*membership, error, true);
+  } catch (const std::exception& error) {
+    if (membership == nullptr) throw;
+    end_job(*membership, error, false);
+  }
+}
+
+// The run's batch over all replicas, and the largest share of one.
+std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
+                          StrategyOptions& strategy) {
+  const std::int64_t global_batch = options.global_batch_size > 0
+                                        ? options.global_batch_size
+                                        : strategy.batch_size_per_replica * replicas;
+  strategy.batch_size_per_replica = share_of_replica(global_batch, 0, replicas).end;
+  if (global_batch > dataset_size) {
+    throw UsageError("batch of " + std::to_string(global_batch) + ": --data " + options.data +
+                     " has only " + std::to_string(dataset_size) +
+                     " samples to train on; choose a smaller batch");
+  }
+  return global_batch;
+}
+
+// What a run works with, in the order in which it is made. It outlives the telling of a failure:
+// taking down readers of a slow disk may wait for them.
+struct Workbench {
+  DataSplits data;
+  std::optional<Graph> graph;
+  std::unique_ptr<Strategy> strategy;
+  std::optional<PeerWatch::Waker> waker;
+  std::unique_ptr<MetricsWriter> metrics;
+  std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<BatchSource> input;
+};
+
+// Compute lanes of a replica where nobody chose: the CPUs, shared out over the replicas of all
+// tasks that are seen to be on this host.
+int choose_lanes(const TrainOptions& options, const Membership* membership) {
+  if (options.strategy.lanes > 0) return options.strategy.lanes;
+  int sharing = options.strategy.replicas;
+  if (membership != nullptr && !options.has_own_cpus) {
+    const std::vector<Member>& members = membership->members();
+    const std::string& host = members[static_cast<std::size_t>(membership->index())].host;
+    sharing = 0;
+    for (const Member& member : members) sharing += member.host == host ? member.num_replicas : 0;
+  }
+  return std::max(1, default_lanes() / sharing);
+}
+
+int train_in_job(const TrainOptions& options, StopSignal& signals,
+                 std::optional<EarlyStop>& early_stop, Membership* membership, std::ostream& out) {
   const bool is_chief = options.cluster.is_chief();
   const auto display =
       is_chief ? make_progress_display(options.show_progress) : make_silent_display();
@@ -126,83 +206,75 @@ int train_in_job(const TrainOptions& options, StopSignal& signals, Membership* m
     });
     display->note(formatted("%zu tasks have met", membership->members().size()));
   }
-  const DataSplits data =
-      open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
-
+  Workbench bench;
+  RunStart start;
+  TrainOutcome outcome;
   TrainOptions run_options = options;
-  StrategyOptions& strategy_options = run_options.strategy;
-  const int replicas = count_replicas(options, membership);
-  const std::int64_t global_batch = options.global_batch_size > 0
-                                        ? options.global_batch_size
-                                        : strategy_options.batch_size_per_replica * replicas;
-  if (options.global_batch_size > 0) {
-    strategy_options.batch_size_per_replica = share_of_replica(global_batch, 0, replicas).end;
-  }
-  strategy_options.membership = membership;
-  if (global_batch > data.train->size()) {
-    throw UsageError("batch of " + std::to_string(global_batch) + ": --data " + options.data +
-                     " has only " + std::to_string(data.train->size()) +
-                     " samples to train on; choose a smaller batch");
-  }
-  if (is_chief && options.input.augment == Augment::kCropFlip && !data.suits_crop_flip) {
-    log(LogLevel::kWarning,
-        "--augment crop-flip mirrors images, and a mirrored one may be of another class in " +
-            options.data);
-  }
-  const Graph graph = network_for_data(options.model, options.data, data);
-  const ScheduleOptions schedule_options =
-      schedule_of(run_options, global_batch, data.train->size() / global_batch);
-  const Schedule schedule(schedule_options);
+  std::int64_t global_batch = 0;
+  tell_others(membership, [&] {
+    bench.data =
+        open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
+    const DataSplits& data = bench.data;
+    if (membership != nullptr) require_same_data(data, *membership);
+    run_options.strategy.membership = membership;
+    run_options.strategy.lanes = choose_lanes(options, membership);
+    const int replicas = count_replicas(options, membership);
+    global_batch = choose_batch(options, replicas, data.train->size(), run_options.strategy);
+    if (is_chief && options.input.augment == Augment::kCropFlip && !data.suits_crop_flip) {
+      log(LogLevel::kWarning,
+          "--augment crop-flip mirrors images, and a mirrored one may be of another class in " +
+              options.data);
+    }
+    const Graph& graph = bench.graph.emplace(network_for_data(options.model, options.data, data));
+    const ScheduleOptions schedule_options =
+        schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
+    const Schedule schedule(schedule_options);
 
-  const auto strategy = make_strategy(strategy_options, graph);
-  std::optional<PeerWatch::Waker> waker;
-  if (watch) {
-    waker.emplace(*watch, [&strategy](const std::string& reason) { strategy->abort(reason); });
-  }
-  if (membership != nullptr) require_same_data(data, *strategy);
-  const RunStart start = start_run(run_options, graph, data.name, *strategy);
-  if (!start.note.empty()) display->note(start.note);
-  const auto metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
+    bench.strategy = make_strategy(run_options.strategy, graph);
+    Strategy& strategy = *bench.strategy;
+    if (watch) {
+      bench.waker.emplace(*watch,
+                          [&strategy](const std::string& reason) { strategy.abort(reason); });
+    }
+    start = start_run(run_options, graph, data.name, strategy);
+    if (!start.note.empty()) display->note(start.note);
+    bench.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
 
-  Evaluator evaluator(*strategy, graph, *data.test, {.threads = options.input.threads});
-  InputOptions input_options = options.input;
-  input_options.batch_size = global_batch;
-  input_options.seed = options.strategy.seed;
-  input_options.shard = strategy->input_shard();
-  const auto input = make_batch_source(*data.train, input_options, start.progress.position);
-  describe_run(run_options, graph, data, *strategy, schedule_options, global_batch, *display);
+    bench.evaluator = std::make_unique<Evaluator>(
+        strategy, graph, *data.test, EvaluationOptions{.threads = options.input.threads});
+    InputOptions input_options = options.input;
+    input_options.batch_size = global_batch;
+    input_options.seed = options.strategy.seed;
+    input_options.shard = strategy.input_shard();
+    bench.input = make_batch_source(*data.train, input_options, start.progress.position);
+    describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
-  const TrainOutcome outcome = train({.graph = graph,
-                                      .strategy = *strategy,
-                                      .input = *input,
-                                      .dataset_size = data.train->size(),
-                                      .global_batch = global_batch,
-                                      .schedule = schedule,
-                                      .optimizer = options.strategy.optimizer.name,
-                                      .evaluator = evaluator,
-                                      .metrics = *metrics,
-                                      .display = *display,
-                                      .stop = [&signals] { return signals.poll(); },
-                                      .membership = membership},
-                                     options.loop, start.progress);
-  if (membership != nullptr) membership->leave();
+    early_stop.reset();
+    outcome = train({.graph = graph,
+                     .strategy = strategy,
+                     .input = *bench.input,
+                     .dataset_size = data.train->size(),
+                     .global_batch = global_batch,
+                     .schedule = schedule,
+                     .optimizer = options.strategy.optimizer.name,
+                     .evaluator = *bench.evaluator,
+                     .metrics = *bench.metrics,
+                     .display = *display,
+                     .stop = [&signals] { return signals.poll(); },
+                     .membership = membership},
+                    options.loop, start.progress);
+    if (membership != nullptr) membership->leave();
+  });
   if (outcome.stopped_by) return report_stop(outcome, *display);
   if (outcome.progress.step == start.progress.step) {
     display->note("nothing left to train: " + std::to_string(start.progress.step) +
                   " steps are done");
   }
   if (!is_chief) return 0;
-  const Summary summary = summary_of(options, global_batch, *strategy, outcome);
-  metrics->write(summary);
+  const Summary summary = summary_of(options, global_batch, *bench.strategy, outcome);
+  bench.metrics->write(summary);
   print_result(options, summary, outcome, out);
   return 0;
-}
-
-// What ended the job, with what this task was doing, rather than a broken connection's words.
-std::string reason_of(const Membership& membership, const std::exception& error) {
-  const std::optional<std::string> failure = membership.failure();
-  if (!failure || *failure == error.what()) return error.what();
-  return *failure + " (noticed here as: " + error.what() + ")";
 }
 
 }  // namespace
@@ -211,20 +283,17 @@ bool wants_mpi(const TrainOptions& options) {
   return options.strategy.collective == "mpi" || meets_through_mpi(options);
 }
 
-int run_train(const TrainOptions& options, MpiSession* mpi, std::ostream& out) {
-  StopSignal signals;  // before the first thread of ours
+int run_train(const TrainOptions& options, StopSignal& signals, MpiSession* mpi,
+              std::ostream& out) {
+  std::optional<EarlyStop> early_stop;
+  early_stop.emplace(signals, [](std::string_view signal) {
+    std::cerr << "syncopate: stopped by " + std::string(signal) +
+                     " before training began; nothing was saved\n"
+              << std::flush;
+    std::_Exit(kExitFailed);  // whatever the main thread waits for, it need not end
+  });
   const auto membership = meet(options, mpi);
-  try {
-    return train_in_job(options, signals, membership.get(), out);
-  } catch (const PeerError& error) {
-    if (membership == nullptr) throw;
-    const std::string reason = reason_of(*membership, error);
-    membership->fail(reason);
-    throw PeerError(reason);
-  } catch (const std::exception& error) {
-    if (membership != nullptr) membership->fail(error.what());
-    throw;
-  }
+  return train_in_job(options, signals, early_stop, membership.get(), out);
 }
 
 }  // namespace syncopate

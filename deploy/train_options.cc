@@ -23,6 +23,7 @@ Names strategies_not_yet() { return {"parameter-server"}; }
 
 // Far above any real run, far below where steps per epoch times epochs overflow.
 constexpr std::int64_t kMostEpochs = 1'000'000'000;
+constexpr std::int64_t kMostSamples = std::int64_t{1} << 31;  // of a batch
 constexpr std::int64_t kMostSteps = 1'000'000'000'000;
 
 // What the flags of `train` fill before it becomes TrainOptions.
@@ -226,9 +227,10 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   require_name("--model", options.model, names_of(networks()), {"resnet50", "vgg16", "fcn"});
   require_cpu(flags.devices);
   if (app.count("--batch-size") > 0) {
-    require_at_least("--batch-size", options.global_batch_size, 1);
+    require_between("--batch-size", options.global_batch_size, 1, kMostSamples);
   }
-  require_at_least("--batch-size-per-replica", options.strategy.batch_size_per_replica, 1);
+  require_between("--batch-size-per-replica", options.strategy.batch_size_per_replica, 1,
+                  kMostSamples);
   require_between("--epochs", options.loop.total_epochs, 1, kMostEpochs);
   if (app.count("--steps") > 0) {
     require_between("--steps", flags.steps, 1, kMostSteps);
@@ -237,7 +239,7 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   require_at_least("--eval-every", options.loop.eval_every_epochs, 0);
   require_at_least("--log-every", options.loop.log_every_steps, 1);
   check_cluster(app, flags.cluster, environment, options);
-  require_threads("--threads", options.strategy.lanes);
+  if (app.count("--threads") > 0) require_threads("--threads", options.strategy.lanes);
   require_threads("--input-threads", options.input.threads);
   require_threads("--prefetch", options.input.prefetch);
   require_at_least("--bucket-mb", flags.bucket_mib, 1);

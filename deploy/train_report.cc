@@ -51,8 +51,9 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
                      summary.seconds, summary.samples_per_second,
                      100.0 * summary.input_wait_fraction);
     if (summary.replicas > 1) {
-      out << formatted("communication   %.2f%% of the training time stood out\n",
-                       100.0 * summary.communication_exposed_fraction);
+      out << formatted(
+          "communication   %.2f%% of the training spent on it or waiting for other replicas\n",
+          100.0 * summary.communication_exposed_fraction);
     }
   }
   out << "steps           " << summary.steps << '\n'

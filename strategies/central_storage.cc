@@ -50,6 +50,8 @@ class CentralVariables final : public VariableStore {
 
   // The replica's device is the host: it computes on the shard's values, and nothing is copied.
   void pull(const UpdateStep& update) override {
+    // A step that failed has left pushes of some replicas behind.
+    if (central_.aborted.load(std::memory_order_acquire)) throw_aborted();
     update_ = update;
     for (std::size_t b = 0; b < pulled_.size(); ++b) {
       pulled_[b] = central_.shard.read(static_cast<BucketId>(b)).version;
@@ -88,6 +90,10 @@ class CentralVariables final : public VariableStore {
   CommunicationTimes times() const override { return watch_.times(); }
 
  private:
+  [[noreturn]] static void throw_aborted() {
+    throw PeerError("another replica of this task failed");
+  }
+
   bool done(std::size_t b) const {
     return central_.shard.read(static_cast<BucketId>(b)).version != pulled_[b];
   }
@@ -109,9 +115,7 @@ class CentralVariables final : public VariableStore {
         if (done(b)) return;
         _mm_pause();
       }
-      if (central_.aborted.load(std::memory_order_acquire)) {
-        throw PeerError("another replica of this task failed");
-      }
+      if (central_.aborted.load(std::memory_order_acquire)) throw_aborted();
       if (deadline.passed()) {
         throw PeerError("replica " + std::to_string(replica_.index) + " waited " +
                         std::to_string(kPatience.count()) +

@@ -74,8 +74,13 @@ class MirroredVariables final : public VariableStore {
 
 class Mirrored final : public Synchronous {
  public:
-  Mirrored(const StrategyOptions& options, const Graph& graph, CollectiveOptions collective)
+  Mirrored(const StrategyOptions& options, const Graph& graph, const CollectiveOptions& collective)
       : Synchronous(options, graph, make_collectives(collective), nullptr) {
+    if (replicas_in_sync() > kMostReplicasInStep) {
+      throw UsageError("--strategy " + options.name + ": the job has " +
+                       std::to_string(replicas_in_sync()) + " replicas; at most " +
+                       std::to_string(kMostReplicasInStep) + " can step together");
+    }
     for (Replica& replica : replicas()) {
       auto variables = std::make_unique<MirroredVariables>(replica, options.optimizer);
       variables_.push_back(variables.get());

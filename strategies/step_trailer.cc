@@ -2,23 +2,40 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "models/base/errors.h"
 
 namespace syncopate {
 namespace {
 
-enum Place : std::size_t { kLossHigh, kLossLow, kCorrect, kSamples = 4, kStops = 6 };
+constexpr double kDigitBase = 16384.0;
 
-constexpr std::int64_t kCountBase = 65536;
+// Where things stand, and how many digits they have.
+constexpr std::size_t kLoss = 0;
+constexpr std::size_t kLossDigits = 5;  // two before the point, three behind it
+constexpr std::size_t kCorrect = 5;
+constexpr std::size_t kSamples = 8;
+constexpr std::size_t kCountDigits = 3;
+constexpr std::size_t kStops = 11;
+constexpr double kLossScale = kDigitBase * kDigitBase * kDigitBase;  // makes it a whole number
+constexpr double kMostLoss = kDigitBase * kDigitBase;
 
-void write_count(std::int64_t count, std::span<float> parts) {
-  parts[0] = static_cast<float>(count / kCountBase);
-  parts[1] = static_cast<float>(count % kCountBase);
+// Lowest digit first. `number`: whole, not negative, below kDigitBase ^ digits.size().
+void write_digits(double number, std::span<float> digits) {
+  for (float& digit : digits) {
+    const double rest = std::floor(number / kDigitBase);
+    digit = static_cast<float>(number - rest * kDigitBase);
+    number = rest;
+  }
 }
 
-std::int64_t read_count(std::span<const float> parts) {
-  return static_cast<std::int64_t>(parts[0]) * kCountBase + static_cast<std::int64_t>(parts[1]);
+double read_digits(std::span<const float> digits) {
+  double number = 0.0;
+  for (auto digit = digits.rbegin(); digit != digits.rend(); ++digit) {
+    number = number * kDigitBase + static_cast<double>(*digit);
+  }
+  return number;
 }
 
 }  // namespace
@@ -26,13 +43,19 @@ std::int64_t read_count(std::span<const float> parts) {
 void write_trailer(const StepReport& report, std::span<float> trailer) {
   check(trailer.size() == static_cast<std::size_t>(kTrailerElements), "the trailer has its size");
   std::fill(trailer.begin(), trailer.end(), 0.0F);
-  const auto high = static_cast<float>(report.scores.loss);
-  trailer[kLossHigh] = high;
-  if (std::isfinite(high)) {
-    trailer[kLossLow] = static_cast<float>(report.scores.loss - static_cast<double>(high));
+  const double loss = report.scores.loss;
+  if (loss >= 0.0 && loss < kMostLoss) {
+    // In two parts: a double has not the bits for all digits at once.
+    const double whole = std::floor(loss);
+    write_digits(std::floor((loss - whole) * kLossScale), trailer.subspan(kLoss, 3));
+    write_digits(whole, trailer.subspan(kLoss + 3, kLossDigits - 3));
+  } else {
+    trailer[kLoss] = std::numeric_limits<float>::quiet_NaN();
   }
-  write_count(report.scores.num_correct, trailer.subspan(kCorrect, 2));
-  write_count(report.scores.num_samples, trailer.subspan(kSamples, 2));
+  write_digits(static_cast<double>(report.scores.num_correct),
+               trailer.subspan(kCorrect, kCountDigits));
+  write_digits(static_cast<double>(report.scores.num_samples),
+               trailer.subspan(kSamples, kCountDigits));
   for (std::size_t i = 0; i < kStopKinds; ++i) {
     trailer[kStops + i] = static_cast<float>(report.stops[i]);
   }
@@ -40,10 +63,12 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
 
 StepReport read_trailer(std::span<const float> trailer) {
   StepReport report;
-  report.scores.loss =
-      static_cast<double>(trailer[kLossHigh]) + static_cast<double>(trailer[kLossLow]);
-  report.scores.num_correct = read_count(trailer.subspan(kCorrect, 2));
-  report.scores.num_samples = read_count(trailer.subspan(kSamples, 2));
+  report.scores.loss = read_digits(trailer.subspan(kLoss + 3, kLossDigits - 3)) +
+                       read_digits(trailer.subspan(kLoss, 3)) / kLossScale;
+  report.scores.num_correct =
+      static_cast<std::int64_t>(read_digits(trailer.subspan(kCorrect, kCountDigits)));
+  report.scores.num_samples =
+      static_cast<std::int64_t>(read_digits(trailer.subspan(kSamples, kCountDigits)));
   for (std::size_t i = 0; i < kStopKinds; ++i) {
     report.stops[i] = static_cast<int>(trailer[kStops + i]);
   }

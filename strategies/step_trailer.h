@@ -12,9 +12,14 @@ namespace syncopate {
 // -kTrailerElements .. -1.
 inline constexpr std::int64_t kTrailerElements = 64;
 
-// [kTrailerElements]. Numbers are split into parts that f32 sums without rounding, over up to 256
-// replicas of 2^31 samples each; of the loss 48 bits arrive.
+// Numbers are split into digits of 14 bits, so that f32 adds those of so many replicas without
+// rounding.
+inline constexpr int kMostReplicasInStep = 1024;
+
+// [kTrailerElements]. Counts below 2^42 and the loss to 2^-42 are exact; a loss that is negative,
+// not finite or above 2^28 arrives as not finite.
 void write_trailer(const StepReport& report, std::span<float> trailer);
+// Of one replica's trailer, or of the sum of many.
 StepReport read_trailer(std::span<const float> trailer);
 
 }  // namespace syncopate

@@ -39,6 +39,11 @@ class GatheredStatistics final : public StatisticsReducer {
   std::vector<double> all_;
 };
 
+std::uint64_t hash_bytes(const Tensor& tensor) {
+  const std::span<const std::byte> bytes = tensor.bytes();
+  return hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
 std::string describe(std::exception_ptr error) {
   try {
     std::rethrow_exception(std::move(error));
@@ -95,6 +100,14 @@ void Synchronous::build(Replica& replica, const Tensor* shared_values) {
       {.mode = Mode::kTrain, .batch_size = options_.batch_size_per_replica, .statistics = reducer});
 }
 
+std::string Synchronous::own_name() const {
+  if (options_.membership == nullptr) return "a replica of this process";
+  const Membership& membership = *options_.membership;
+  const Member& me = membership.members()[static_cast<std::size_t>(membership.index())];
+  return "rank " + std::to_string(me.index) + " (host " + me.host + ", pid " +
+         std::to_string(me.pid) + ")";
+}
+
 InputShard Synchronous::input_shard() const noexcept {
   return {.first = first_rank(),
           .count = static_cast<int>(replicas_.size()),
@@ -103,7 +116,9 @@ InputShard Synchronous::input_shard() const noexcept {
 
 void Synchronous::for_each_replica(const std::function<void(Replica&)>& task) {
   team_.run([&](int i) { task(replicas_[static_cast<std::size_t>(i)]); },
-            [&](std::exception_ptr error) { abort(describe(std::move(error))); });
+            [&](std::exception_ptr error) {
+              abort(own_name() + " failed: " + describe(std::move(error)));
+            });
 }
 
 std::vector<double> Synchronous::gather(std::span<const double> mine) {
@@ -183,11 +198,10 @@ void Synchronous::average_running_statistics(Replica& replica) {
 }
 
 void Synchronous::check_same_values(std::string_view what) {
-  if (replicas_in_sync() == 1) return;
+  if (replicas_in_sync() == 1 || shares_values_) return;
   for_each_replica([&](Replica& replica) {
-    const std::span<const std::byte> values = replica.arena->values().bytes();
-    const std::uint64_t own =
-        hash_name({reinterpret_cast<const char*>(values.data()), values.size()});
+    std::uint64_t own = hash_bytes(replica.arena->values());
+    for (const Snapshot::Slot& slot : slots_of(replica)) own = own * 31 + hash_bytes(slot.values);
     std::vector<std::uint64_t> all(static_cast<std::size_t>(replica.collective->size()));
     replica.collective->all_gather(std::as_bytes(std::span(&own, 1)),
                                    std::as_writable_bytes(std::span(all)));

@@ -43,6 +43,8 @@ class Synchronous : public Strategy {
   virtual std::vector<Snapshot::Slot> slots_of(const Replica& replica) const = 0;
 
  private:
+  // "rank 2 (host b, pid 77)", as the membership's verdicts say it.
+  std::string own_name() const;
   void build(Replica& replica, const Tensor* shared_values);
   void check_same_values(std::string_view what);
   void average_running_statistics(Replica& replica);

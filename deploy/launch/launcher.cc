@@ -12,8 +12,8 @@ int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput&
     // Wrong usage would be as wrong the next time; 75 is for whoever asked us to stop.
     const bool may_restart = exit_code == kExitFailed && !group.was_asked_to_stop();
     if (!may_restart || incarnation == rules.most_restarts) return exit_code;
-    output.err("launch: starts all again, for the " + std::to_string(incarnation + 1) +
-               ". time of " + std::to_string(rules.most_restarts) + "\n");
+    output.err("launch: restart " + std::to_string(incarnation + 1) + " of " +
+               std::to_string(rules.most_restarts) + "\n");
   }
 }
 

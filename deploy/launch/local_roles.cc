@@ -16,9 +16,10 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<std::string_view, 8> kOurs = {
-    "SYNCOPATE_ROLE",  "SYNCOPATE_INDEX",      "SYNCOPATE_WORKERS",       "SYNCOPATE_SERVERS",
-    "SYNCOPATE_NONCE", "SYNCOPATE_RENDEZVOUS", "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_LOCAL_SIZE"};
+constexpr std::array<std::string_view, 9> kOurs = {
+    "SYNCOPATE_ROLE",          "SYNCOPATE_INDEX", "SYNCOPATE_WORKERS",
+    "SYNCOPATE_SERVERS",       "SYNCOPATE_NONCE", "SYNCOPATE_RENDEZVOUS",
+    "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_BOUND", "SYNCOPATE_LOCAL_SIZE"};
 
 }  // namespace
 
@@ -64,6 +65,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
   shared["SYNCOPATE_NONCE"] = make_nonce();
   shared["SYNCOPATE_LOCAL_SIZE"] = std::to_string(roles.workers);
 
+  const std::vector<int> cpus = usable_cpus();
   std::vector<RoleCommand> commands;
   const auto add = [&](Role role, int count) {
     for (int index = 0; index < count; ++index) {
@@ -73,7 +75,9 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
       command.environment["SYNCOPATE_ROLE"] = name(role);
       command.environment["SYNCOPATE_INDEX"] = std::to_string(index);
       if (role == Role::kWorker && roles.bind_workers) {
-        command.cpus = cpu_share(usable_cpus(), index, count);
+        command.cpus = cpu_share(cpus, index, count);
+        const bool is_bound = cpus.size() >= static_cast<std::size_t>(count);
+        command.environment["SYNCOPATE_BOUND"] = is_bound ? "1" : "0";
       }
       commands.push_back(std::move(command));
     }

@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <system_error>
 
 #include "models/base/addresses.h"
@@ -18,6 +19,8 @@ using std::chrono::milliseconds;
 
 // A host that drops what it does not like keeps its other addresses waiting no longer than this.
 constexpr milliseconds kOneAttempt(3000);
+// Names of hosts that have just been started appear seconds after those who call them.
+constexpr std::chrono::seconds kUnknown(10);
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 
@@ -50,8 +53,16 @@ int try_connect(const addrinfo& address, const FileDescriptor& socket, const Dea
 
 Connection connect_to(const Endpoint& endpoint, const std::string& peer, const Deadline& deadline) {
   std::string reason;
+  std::optional<Deadline> unknown;  // since when nobody knows the host
   for (milliseconds pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    const Addresses found = look_up(endpoint, 0);
+    Addresses found;
+    try {
+      found = look_up(endpoint, 0);
+      unknown.reset();
+    } catch (const UsageError&) {
+      if (!unknown) unknown = Deadline::after(kUnknown);
+      if (unknown->passed() || deadline.passed()) throw;
+    }
     reason = found.trouble;
     for (const addrinfo* address = found.list.get(); address != nullptr;
          address = address->ai_next) {

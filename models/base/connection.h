@@ -84,7 +84,7 @@ class Listener {
 
 // Tries every address of the host, again and again while that fails, until the deadline (looking
 // up a name takes as long as the system takes). Throws PeerError naming `peer`, the endpoint and
-// the last reason, UsageError at once for a host name that nobody knows.
+// the last reason, UsageError for a host name that nobody knows for 10 s or until the deadline.
 Connection connect_to(const Endpoint& endpoint, const std::string& peer, const Deadline& deadline);
 
 }  // namespace syncopate

@@ -25,6 +25,7 @@ struct ClusterSpec {
   int num_servers = 0;  // parameter servers
   int local_rank = 0;   // among the tasks on its host, where the source tells
   int local_size = 1;
+  bool is_bound = false;               // to CPUs that it shares with no other task
   std::optional<Endpoint> rendezvous;  // where rank 0 listens; none: world_size is 1, or MPI tells
   // An open listening socket for rank 0, inherited from launch; -1: none.
   int rendezvous_descriptor = -1;

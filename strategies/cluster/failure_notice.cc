@@ -14,7 +14,17 @@ void FailureNotice::set(const std::string& reason) {
     if (callback) caller_ = std::this_thread::get_id();
   }
   if (!callback) return;
-  callback(reason);
+  try {
+    callback(reason);
+  } catch (...) {
+    // Or whoever subscribes next would wait for ever.
+    set_returned();
+    throw;
+  }
+  set_returned();
+}
+
+void FailureNotice::set_returned() {
   {
     const std::lock_guard lock(mutex_);
     caller_ = {};

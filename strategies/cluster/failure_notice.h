@@ -15,7 +15,7 @@ class FailureNotice {
  public:
   using Callback = std::function<void(const std::string& reason)>;
 
-  // The first one counts. Calls the subscriber, outside of any lock.
+  // The first one counts. Calls the subscriber, outside of any lock; what it throws passes through.
   void set(const std::string& reason);
   std::optional<std::string> get() const;
 
@@ -24,6 +24,8 @@ class FailureNotice {
   void subscribe(const Callback& callback);
 
  private:
+  void set_returned();
+
   mutable std::mutex mutex_;
   std::condition_variable returned_;
   // Guarded by mutex_.

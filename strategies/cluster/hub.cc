@@ -9,12 +9,12 @@ namespace syncopate {
 namespace {
 
 template <typename Flags, typename IsMissing>
-std::string list_ranks(const Flags& flags, IsMissing is_missing) {
-  std::string text;
+std::vector<int> places(const Flags& flags, IsMissing is_missing) {
+  std::vector<int> missing;
   for (std::size_t i = 0; i < flags.size(); ++i) {
-    if (is_missing(flags[i])) text += (text.empty() ? "rank " : ", rank ") + std::to_string(i);
+    if (is_missing(flags[i])) missing.push_back(static_cast<int>(i));
   }
-  return text;
+  return missing;
 }
 
 }  // namespace
@@ -39,14 +39,14 @@ std::vector<Frame> Hub::take(int from, Frame frame) {
   return answer;
 }
 
-std::string Hub::without_text() const {
+std::vector<int> Hub::without_text() const {
   const std::lock_guard lock(mutex_);
-  return list_ranks(texts_, [](const auto& texts) { return texts.empty(); });
+  return places(texts_, [](const auto& texts) { return texts.empty(); });
 }
 
-std::string Hub::not_leaving() const {
+std::vector<int> Hub::not_leaving() const {
   const std::lock_guard lock(mutex_);
-  return list_ranks(leaving_, [](bool leaving) { return !leaving; });
+  return places(leaving_, [](bool leaving) { return !leaving; });
 }
 
 }  // namespace syncopate

@@ -21,9 +21,9 @@ class Hub {
   // A kText or a kLeaving from a task; returns what every task is to get now.
   std::vector<Frame> take(int from, Frame frame);
 
-  // "rank 2, rank 3": whose text, or word to be done, has not come.
-  std::string without_text() const;
-  std::string not_leaving() const;
+  // Whose text, or word to be done, has not come: indices of tasks.
+  std::vector<int> without_text() const;
+  std::vector<int> not_leaving() const;
 
  private:
   mutable std::mutex mutex_;

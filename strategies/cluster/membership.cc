@@ -17,12 +17,12 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// A chief may write a checkpoint while the others wait for it to be done.
-constexpr seconds kLeavePatience(600);
 // For the others to get our last message.
 constexpr milliseconds kLastMessage(1000);
 // Rank 0 knows whom we wait for, and is given the time to say so.
 constexpr milliseconds kGrace(1000);
+// Rank 0 sees a connection close when we do, and tells us at once.
+constexpr milliseconds kVerdictTime(1000);
 constexpr std::size_t kLongestText = std::size_t{16} << 20U;
 
 std::string one_line(std::string_view text) {
@@ -53,10 +53,10 @@ class Alone final : public Membership {
 
 class StarMembership final : public Membership {
  public:
-  StarMembership(Meeting meeting, milliseconds exchange_patience)
+  StarMembership(Meeting meeting, milliseconds patience)
       : index_(meeting.index),
         roster_(meeting.roster),
-        exchange_patience_(exchange_patience),
+        patience_(patience + (index_ == 0 ? milliseconds(0) : kGrace)),
         hub_(static_cast<int>(roster_.members.size())),
         watcher_(std::move(meeting), {&hub_, &mailbox_, &notice_, &step_}),
         thread_([this](const std::stop_token& stop) {
@@ -84,11 +84,10 @@ class StarMembership final : public Membership {
   std::vector<std::string> exchange(const std::string& mine) override {
     check(mine.size() <= kLongestText, "a text of exchange() is longer than 16 MiB");
     mailbox_.post({kText, mine});
-    const milliseconds patience = exchange_patience_ + (index_ == 0 ? milliseconds(0) : kGrace);
     std::vector<std::string> texts =
-        mailbox_.take_texts(roster_.members.size(), Deadline::after(patience));
+        mailbox_.take_texts(roster_.members.size(), Deadline::after(patience_));
     if (texts.size() == roster_.members.size()) return texts;
-    throw_reason("sent its part of the set-up", hub_.without_text(), patience);
+    throw_reason("sent its part of the set-up", hub_.without_text());
   }
 
   std::optional<std::string> failure() const override { return notice_.get(); }
@@ -101,8 +100,8 @@ class StarMembership final : public Membership {
 
   void leave() override {
     mailbox_.post({kLeaving, ""});
-    if (!mailbox_.wait_until_left(Deadline::after(kLeavePatience))) {
-      throw_reason("was done", hub_.not_leaving(), kLeavePatience);
+    if (!mailbox_.wait_until_left(Deadline::after(patience_))) {
+      throw_reason("was done", hub_.not_leaving());
     }
     if (index_ == 0) mailbox_.wait_until_closed(Deadline::after(kLastMessage));
   }
@@ -119,17 +118,28 @@ class StarMembership final : public Membership {
 
  private:
   // Why something was not there in time: a verdict, our own end, or else somebody's delay.
-  [[noreturn]] void throw_reason(const std::string& awaited, const std::string& missing,
-                                 milliseconds patience) const {
+  [[noreturn]] void throw_reason(const std::string& awaited,
+                                 const std::vector<int>& missing) const {
     if (const std::optional<std::string> verdict = failure()) throw PeerError(*verdict);
     if (mailbox_.is_interrupted()) throw PeerError("this task has failed and waits for no other");
-    throw PeerError("not every task " + awaited + " within " + in_seconds(patience) +
-                    "; missing: " + (index_ == 0 ? missing : "rank 0's answer"));
+    throw PeerError("not every task " + awaited + " within " + in_seconds(patience_) +
+                    "; missing: " + (index_ == 0 ? names(missing) : "rank 0's answer"));
+  }
+
+  // "rank 2 (host b, pid 77), rank 3 (host c, pid 78)"
+  std::string names(const std::vector<int>& indices) const {
+    std::string text;
+    for (const int index : indices) {
+      const Member& member = roster_.members[static_cast<std::size_t>(index)];
+      if (!text.empty()) text += ", ";
+      text += describe(member.index, member.host, member.pid);
+    }
+    return text;
   }
 
   const int index_;
   const Roster roster_;
-  const milliseconds exchange_patience_;
+  const milliseconds patience_;
   std::atomic<std::int64_t> step_{-1};
   Hub hub_;  // rank 0's
   Mailbox mailbox_;
@@ -158,7 +168,16 @@ std::unique_ptr<Membership> join_cluster(const ClusterSpec& spec,
                                          const MembershipOptions& options) {
   const Hello hello = hello_of(spec, options);
   if (spec.world_size == 1) return std::make_unique<Alone>(make_roster({hello}, {"127.0.0.1"}));
-  return std::make_unique<StarMembership>(meet(hello, spec, options), options.rendezvous_timeout);
+  return std::make_unique<StarMembership>(meet(hello, spec, options), options.patience);
+}
+
+std::string verdict_or(const Membership* membership, const std::string& seen) {
+  if (membership == nullptr) return seen;
+  for (const Deadline deadline = Deadline::after(kVerdictTime);;) {
+    if (const std::optional<std::string> verdict = membership->failure()) return *verdict;
+    if (deadline.passed()) return seen;
+    std::this_thread::sleep_for(milliseconds(10));
+  }
 }
 
 }  // namespace syncopate

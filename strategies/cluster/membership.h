@@ -39,6 +39,9 @@ struct MembershipOptions {
   int num_replicas = 1;  // of this task
   std::vector<Agreement> agreements;
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
+  // For exchange() and leave(): whoever lives is waited for while it reads its data from a cold
+  // disk or writes a checkpoint; whoever dies ends the waiting.
+  std::chrono::milliseconds patience = std::chrono::seconds(600);
   // From the loss of a task to the end of all others. 0: 5 s when all tasks are on one machine,
   // else 15 s.
   std::chrono::milliseconds peer_timeout{0};
@@ -77,5 +80,9 @@ class Membership {
 // tasks of one rank, another world size, a port in use), PeerError (a task did not come in time, a
 // stranger's answer): the same line on every task that was reached.
 std::unique_ptr<Membership> join_cluster(const ClusterSpec& spec, const MembershipOptions& options);
+
+// Why a connection to another task broke: the verdict, which may be up to a second behind, or else
+// what the socket says. `membership` may be null.
+std::string verdict_or(const Membership* membership, const std::string& seen);
 
 }  // namespace syncopate

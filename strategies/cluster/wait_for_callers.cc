@@ -1,11 +1,11 @@
 #include <poll.h>
 
 #include <algorithm>
-#include <optional>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "strategies/cluster/callers.h"
 #include "strategies/cluster/meeting.h"
 
 namespace syncopate {
@@ -14,9 +14,7 @@ namespace {
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Port scanners come too: what they may cost.
 constexpr std::uint32_t kLongestHello = 1U << 20;
-constexpr std::size_t kMostStrangers = 256;
 
 std::string ranks(const std::vector<int>& indices) {
   std::string text;
@@ -32,7 +30,7 @@ class Reception {
  public:
   Reception(const Hello& own, Listener listener, const Endpoint& endpoint, milliseconds patience)
       : own_(own),
-        listener_(std::move(listener)),
+        callers_(std::move(listener), kLongestHello),
         where_(to_string(endpoint)),
         deadline_(Deadline::after(patience)) {}
 
@@ -40,12 +38,7 @@ class Reception {
     while (static_cast<int>(guests_.size()) + 1 < own_.world_size) {
       if (deadline_.passed()) refuse_all({describe_missing(), false});
       wait();
-      while (std::optional<Connection> stranger = listener_.accept(Deadline::after(seconds(0)))) {
-        stranger->limit_payload(kLongestHello);
-        strangers_.push_back(*std::move(stranger));
-      }
-      if (strangers_.size() > kMostStrangers) strangers_.erase(strangers_.begin());
-      listen_to_strangers();
+      for (Callers::Heard& caller : callers_.hear()) listen_to(std::move(caller));
       listen_to_guests();
     }
     return conclude();
@@ -59,30 +52,21 @@ class Reception {
   };
 
   void wait() const {
-    std::vector<pollfd> sockets{{listener_.descriptor(), POLLIN, 0}};
-    for (const Connection& stranger : strangers_) {
-      sockets.push_back({stranger.descriptor(), POLLIN, 0});
-    }
+    std::vector<pollfd> sockets;
+    callers_.add_to(sockets);
     for (const Guest& guest : guests_)
       sockets.push_back({guest.connection.descriptor(), POLLIN, 0});
-    poll(sockets.data(), sockets.size(), deadline_.remaining_milliseconds());
+    poll(sockets.data(), sockets.size(), callers_.poll_milliseconds(deadline_));
   }
 
-  void listen_to_strangers() {
-    for (Connection& stranger : std::exchange(strangers_, {})) {
-      std::optional<Hello> hello;
-      try {
-        if (const std::optional<Frame> frame = stranger.try_receive()) hello = decode_hello(*frame);
-      } catch (const PeerError& error) {
-        warn(stranger.peer(), error.what());
-        continue;
-      }
-      if (hello) {
-        greet(std::move(stranger), *std::move(hello));
-      } else {
-        strangers_.push_back(std::move(stranger));
-      }
+  void listen_to(Callers::Heard caller) {
+    Hello hello;
+    try {
+      hello = decode_hello(caller.frame);
+    } catch (const PeerError& error) {
+      return warn_turned_away(caller.connection.peer(), error.what());
     }
+    greet(std::move(caller.connection), std::move(hello));
   }
 
   void listen_to_guests() {
@@ -101,7 +85,7 @@ class Reception {
   void greet(Connection caller, Hello hello) {
     const std::string who = describe(hello.index, hello.host, hello.pid);
     if (hello.nonce != own_.nonce) {
-      warn(caller.peer(), who + " belongs to another job");
+      warn_turned_away(caller.peer(), who + " belongs to another job");
       dismiss(caller, {"rank 0 at " + where_ + " belongs to another job than " + who +
                        ": is one of them left from an earlier run, or do two jobs share a port?"});
       return;
@@ -168,12 +152,6 @@ class Reception {
            "longer)";
   }
 
-  static void warn(const std::string& peer, const std::string& why) {
-    // An error of the connection names the peer itself.
-    const std::string line = why.starts_with(peer) ? why : peer + ": " + why;
-    log(LogLevel::kWarning, line + " (turned away; still waiting for the tasks of this job)");
-  }
-
   static void dismiss(Connection& caller, const Refusal& refusal) {
     try {
       caller.send(encode(refusal), Deadline::after(seconds(1)));
@@ -208,10 +186,9 @@ class Reception {
   }
 
   const Hello& own_;
-  Listener listener_;
+  Callers callers_;
   std::string where_;
   Deadline deadline_;
-  std::vector<Connection> strangers_;  // have not said hello yet
   std::vector<Guest> guests_;
 };
 

@@ -17,7 +17,8 @@ constexpr std::array kCollectives = {
     CollectiveRow{"local", "threads of one process, in their own memory", make_local_collectives},
     CollectiveRow{"ring", "processes: shared memory on one host, else a ring over TCP",
                   make_ring_collectives},
-    CollectiveRow{"mpi", "MPI's all-reduce, under mpirun or launch", make_mpi_collectives},
+    CollectiveRow{"mpi", "MPI's all-reduce, under mpirun or launch; needs a build with MPI",
+                  make_mpi_collectives},
     CollectiveRow{"nccl", "NVIDIA GPUs; not in this build", nccl_is_absent},
 };
 

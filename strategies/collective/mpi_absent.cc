@@ -16,6 +16,8 @@ std::string MpiSession::broadcast(const std::string& text) { return text; }
 void MpiSession::close() {}
 void MpiSession::abort(int /*exit_code*/) noexcept {}
 
+std::string mpi_library() { return ""; }
+
 std::vector<std::unique_ptr<Collective>> make_mpi_collectives(
     const CollectiveOptions& /*options*/) {
   throw UnavailableError(kAbsent);

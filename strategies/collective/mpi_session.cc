@@ -2,6 +2,8 @@
 
 #include <mpi.h>
 
+#include <array>
+
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -39,5 +41,14 @@ void MpiSession::close() {
 }
 
 void MpiSession::abort(int exit_code) noexcept { MPI_Abort(MPI_COMM_WORLD, exit_code); }
+
+std::string mpi_library() {
+  std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
+  int length = 0;
+  MPI_Get_library_version(text.data(), &length);
+  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."
+  const std::string loaded(text.data(), static_cast<std::size_t>(length));
+  return loaded.substr(0, loaded.find(','));
+}
 
 }  // namespace syncopate

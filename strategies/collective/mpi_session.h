@@ -31,4 +31,7 @@ class MpiSession {
   int size_ = 1;
 };
 
+// "Open MPI v4.1.4", as loaded; "" where this build has no MPI.
+std::string mpi_library();
+
 }  // namespace syncopate

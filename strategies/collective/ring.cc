@@ -18,7 +18,7 @@ std::vector<std::unique_ptr<Collective>> make_ring_collectives(const CollectiveO
   const Member& me = members[static_cast<std::size_t>(options.membership->index())];
   const int num_ranks = members.back().first_replica + members.back().num_replicas;
   auto segment = share_segment(*options.membership, WorkBoard::size_bytes(num_ranks),
-                               options.block_elements, Deadline::after(options.patience));
+                               options.block_elements, options.patience);
   if (segment == nullptr && options.transport == Transport::kShm) {
     throw UsageError(
         "--transport shm: the tasks cannot map one segment of memory, they are on several hosts or "

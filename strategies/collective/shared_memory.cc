@@ -70,6 +70,10 @@ class SharedMemoryCollective final : public Collective {
     const std::int64_t first = floor_multiple(index, operation.piece);
     const std::int64_t pieces =
         (index + operation.length - first + operation.piece - 1) / operation.piece;
+    // Before its place is taken over: pieces of the job that had it may still be to do.
+    if (num_operations_ >= operations_.size()) {
+      hand_.wait(num_operations_ - operations_.size(), "an earlier all-reduce");
+    }
     // The number that post() will give: its own pieces may be taken before it returns.
     operations_[num_operations_ % operations_.size()] = operation;
     watch_.begin();

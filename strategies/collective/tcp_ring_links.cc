@@ -3,25 +3,29 @@
 #include <poll.h>
 
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <iterator>
 #include <optional>
 #include <random>
 #include <sstream>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include "models/base/connection.h"
 #include "models/base/errors.h"
-#include "models/base/log.h"
+#include "strategies/cluster/callers.h"
+#include "strategies/cluster/hello.h"
 
 namespace syncopate {
 namespace {
 
-using std::chrono::milliseconds;
 using std::chrono::seconds;
 
 // All have said that they listen, so what takes longer than this does not come.
 constexpr seconds kSetUpTime{30};
+constexpr std::uint32_t kLongestHello = 1024;  // but for the nonce
 constexpr std::uint16_t kRingHello = 0x5249;
 constexpr std::uint16_t kRingWelcome = 0x524A;
 constexpr std::array<std::string_view, 2> kChannels = {"bulk", "small"};
@@ -29,27 +33,39 @@ constexpr std::array<std::string_view, 2> kChannels = {"bulk", "small"};
 struct Task {
   int first_rank = 0;
   int num_ranks = 1;
-  std::string host;
-  std::uint16_t port = 0;
+  Endpoint endpoint;  // where this task calls it
 };
 
-struct Hello {
-  std::string nonce;
+struct RingHello {
   int from = -1;
   int to = -1;
   std::string channel;
+  std::string nonce;  // the last, for it may hold any bytes
 };
 
-std::string to_text(const Hello& hello) {
-  return hello.nonce + " " + std::to_string(hello.from) + " " + std::to_string(hello.to) + " " +
-         hello.channel;
+std::string to_text(const RingHello& hello) {
+  return std::to_string(hello.from) + " " + std::to_string(hello.to) + " " + hello.channel + " " +
+         hello.nonce;
 }
 
-std::optional<Hello> parse_hello(const std::string& text) {
+std::optional<RingHello> parse_hello(const std::string& text) {
   std::istringstream words(text);
-  Hello hello;
-  if (!(words >> hello.nonce >> hello.from >> hello.to >> hello.channel)) return std::nullopt;
+  RingHello hello;
+  if (!(words >> hello.from >> hello.to >> hello.channel)) return std::nullopt;
+  words.get();
+  hello.nonce.assign(std::istreambuf_iterator<char>(words), {});
   return hello;
+}
+
+std::uint16_t port_of(const Member& member, const std::string& text) {
+  std::uint16_t port = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, port);
+  if (error == std::errc() && rest == end && port != 0) return port;
+  throw PeerError("the ring: " + describe(member.index, member.host, member.pid) + " gave '" +
+                  text.substr(0, 40) +
+                  "' as its port, expected 1 to 65535; give all "
+                  "tasks the same program, --collective and transport");
 }
 
 std::string random_nonce() {
@@ -63,14 +79,17 @@ class RingBuilder {
  public:
   explicit RingBuilder(const CollectiveOptions& options)
       : membership_(options.membership),
-        deadline_(Deadline::after(kSetUpTime)),
-        listener_(Endpoint{membership_ == nullptr ? "127.0.0.1" : "", 0}) {
+        nonce_(membership_ == nullptr ? random_nonce() : membership_->nonce()),
+        callers_(Listener(Endpoint{membership_ == nullptr ? "127.0.0.1" : "", 0}),
+                 kLongestHello + static_cast<std::uint32_t>(nonce_.size())),
+        address_{"127.0.0.1", callers_.port()} {
     if (membership_ == nullptr) {
-      nonce_ = random_nonce();
-      tasks_.push_back({0, options.num_local_ranks, "127.0.0.1", listener_.port()});
+      tasks_.push_back({0, options.num_local_ranks, address_});
     } else {
       meet_tasks();
     }
+    // Some may have come much later than we did.
+    deadline_ = Deadline::after(kSetUpTime);
     const Task& mine = tasks_[own_task_];
     check(mine.num_ranks == options.num_local_ranks,
           "as many collectives as the membership has replicas of this task");
@@ -81,9 +100,13 @@ class RingBuilder {
 
   Ring build() {
     if (ring_.size == 1) return std::move(ring_);
-    for (int local = 0; local < static_cast<int>(ring_.links.size()); ++local) call_next(local);
-    missing_ = kChannels.size() * ring_.links.size();
-    while (missing_ > 0 || !calls_.empty()) answer_and_be_answered();
+    try {
+      for (int local = 0; local < static_cast<int>(ring_.links.size()); ++local) call_next(local);
+      missing_ = kChannels.size() * ring_.links.size();
+      while (missing_ > 0 || !calls_.empty()) answer_and_be_answered();
+    } catch (const PeerError& error) {
+      throw PeerError(verdict_or(membership_, error.what()));
+    }
     return std::move(ring_);
   }
 
@@ -95,14 +118,15 @@ class RingBuilder {
   };
 
   void meet_tasks() {
-    nonce_ = membership_->nonce();
     own_task_ = static_cast<std::size_t>(membership_->index());
-    const std::vector<std::string> ports = membership_->exchange(std::to_string(listener_.port()));
+    const std::vector<std::string> ports = membership_->exchange(std::to_string(address_.port));
     for (const Member& member : membership_->members()) {
       const auto index = static_cast<std::size_t>(member.index);
-      tasks_.push_back({member.first_replica, member.num_replicas,
-                        index == own_task_ ? "127.0.0.1" : member.address,
-                        static_cast<std::uint16_t>(std::stoul(ports[index]))});
+      const bool is_own = index == own_task_;
+      if (is_own) address_.host = member.address;
+      tasks_.push_back({member.first_replica,
+                        member.num_replicas,
+                        {is_own ? "127.0.0.1" : member.address, port_of(member, ports[index])}});
     }
   }
 
@@ -120,9 +144,9 @@ class RingBuilder {
     RingLinks& links = ring_.links[static_cast<std::size_t>(local)];
     const std::array places = {&links.bulk_to_next, &links.small_to_next};
     for (std::size_t channel = 0; channel < kChannels.size(); ++channel) {
-      Call call{connect_to({task.host, task.port}, "rank " + std::to_string(next), deadline_),
+      Call call{connect_to(task.endpoint, "rank " + std::to_string(next), deadline_),
                 places[channel]};
-      const Hello hello{nonce_, rank, next, std::string(kChannels[channel])};
+      const RingHello hello{rank, next, std::string(kChannels[channel]), nonce_};
       call.connection.send({kRingHello, to_text(hello)}, deadline_);
       calls_.push_back(std::move(call));
     }
@@ -135,14 +159,11 @@ class RingBuilder {
       if (const auto failure = membership_->failure()) throw PeerError(*failure);
     }
     if (deadline_.passed()) throw PeerError(describe_missing());
-    std::vector<pollfd> events = {{listener_.descriptor(), POLLIN, 0}};
-    for (const Connection& caller : callers_) events.push_back({caller.descriptor(), POLLIN, 0});
+    std::vector<pollfd> events;
+    callers_.add_to(events);
     for (const Call& call : calls_) events.push_back({call.connection.descriptor(), POLLIN, 0});
     (void)poll(events.data(), events.size(), kPollMilliseconds);
-    while (auto caller = listener_.accept(Deadline::after(milliseconds(0)))) {
-      callers_.push_back(std::move(*caller));
-    }
-    std::erase_if(callers_, [&](Connection& caller) { return is_settled(caller); });
+    for (Callers::Heard& caller : callers_.hear()) take(caller.connection, caller.frame);
     std::erase_if(calls_, [&](Call& call) { return is_welcome(call); });
   }
 
@@ -158,31 +179,24 @@ class RingBuilder {
     return true;
   }
 
-  // Whether the caller has been given its place or is turned away.
-  bool is_settled(Connection& caller) {
-    try {
-      const std::optional<Frame> frame = caller.try_receive();
-      if (!frame) return false;
-      const std::optional<Hello> hello = parse_hello(frame->payload);
-      FileDescriptor* const place = frame->type == kRingHello && hello && hello->nonce == nonce_
-                                        ? place_for(*hello)
-                                        : nullptr;
-      if (place == nullptr) {
-        log(LogLevel::kWarning,
-            "the ring turned away a caller that is not of this job: " + caller.peer());
-        return true;
-      }
-      caller.send({kRingWelcome, ""}, deadline_);
-      *place = caller.release();
-      --missing_;
-    } catch (const PeerError& error) {
-      log(LogLevel::kWarning, std::string("the ring turned away a caller: ") + error.what());
+  void take(Connection& caller, const Frame& frame) {
+    const std::optional<RingHello> hello = parse_hello(frame.payload);
+    FileDescriptor* const place =
+        frame.type == kRingHello && hello && hello->nonce == nonce_ ? place_for(*hello) : nullptr;
+    if (place == nullptr) {
+      return warn_turned_away(caller.peer(), "it has no place in the ring of this job");
     }
-    return true;
+    try {
+      caller.send({kRingWelcome, ""}, deadline_);
+    } catch (const PeerError& error) {
+      return warn_turned_away(caller.peer(), error.what());
+    }
+    *place = caller.release();
+    --missing_;
   }
 
   // Null: no such place, or it is taken.
-  FileDescriptor* place_for(const Hello& hello) {
+  FileDescriptor* place_for(const RingHello& hello) {
     const int local = hello.to - ring_.first_rank;
     if (local < 0 || local >= static_cast<int>(ring_.links.size())) return nullptr;
     if (hello.from != (hello.to + ring_.size - 1) % ring_.size) return nullptr;
@@ -200,8 +214,7 @@ class RingBuilder {
       const int rank = ring_.first_rank + static_cast<int>(local);
       const int previous = (rank + ring_.size - 1) % ring_.size;
       return "the ring: rank " + std::to_string(previous) + " did not connect to rank " +
-             std::to_string(rank) + " in time; can its host reach port " +
-             std::to_string(listener_.port()) + " of this one (" + task_of(rank).host + ")?";
+             std::to_string(rank) + " in time; can its host reach " + to_string(address_) + "?";
     }
     return "the ring: " + calls_.front().connection.peer() + " took the connection and did not " +
            "answer in time; is it stopped, or busy?";
@@ -210,13 +223,13 @@ class RingBuilder {
   static constexpr int kPollMilliseconds = 100;
 
   Membership* membership_;
-  Deadline deadline_;
-  Listener listener_;
   std::string nonce_;
+  Callers callers_;
+  Endpoint address_;  // where others call this task
+  Deadline deadline_ = Deadline::after(kSetUpTime);
   std::vector<Task> tasks_;
   std::size_t own_task_ = 0;
-  std::vector<Connection> callers_;  // who have not said yet who they are
-  std::size_t missing_ = 0;          // places of callers
+  std::size_t missing_ = 0;  // places of callers
   std::vector<Call> calls_;
   Ring ring_;
 };

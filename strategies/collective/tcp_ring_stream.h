@@ -45,7 +45,7 @@ struct RingOperation {
   Header header;
   std::chrono::steady_clock::time_point begun;
 };
-// "the all-reduce of 100 f32 elements at index 0 (the 3rd)", for messages.
+// "all-reduce 3 (100 f32 elements at index 0)", for messages.
 std::string to_string(const RingOperation::Header& header);
 
 // One thread only, but for begun_by_previous().

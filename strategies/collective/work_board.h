@@ -1,8 +1,7 @@
 // How ranks that share memory, threads or processes, do one job together: each posts that its part
 // is there, and once all have posted, whoever has time takes the next piece until none is left.
 // Nobody waits for a thread that the scheduler has put aside while there is work to take. What a
-// piece is, and what is done with it, is the caller's affair (shared_memory.cc,
-// central_storage.cc).
+// piece is, and what is done with it, is the caller's affair (shared_memory.cc).
 #pragma once
 
 #include <array>
@@ -78,7 +77,7 @@ class BoardRank {
   // Does piece `piece` of job `job`.
   using Work = std::function<void(std::uint64_t job, std::int64_t piece)>;
 
-  // patience: how long a wait may last. `who` names rank r in messages.
+  // patience: how long a wait may last.
   BoardRank(WorkBoard& board, int rank, std::chrono::nanoseconds patience, Work work);
 
   int rank() const noexcept { return rank_; }
@@ -110,6 +109,7 @@ class BoardRank {
   bool claim(std::uint64_t job, std::int64_t* piece);
   void post_exchange();
   void wait_for_exchange(std::string_view what);
+  std::string patience_text() const;
   // What a wait in vain says: which ranks are not `here`.
   template <typename Here>
   std::string missing_text(const Here& here, std::string_view what) const;

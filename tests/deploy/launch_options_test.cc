@@ -25,19 +25,19 @@ std::string complaint(Arguments arguments) {
 
 TEST(LaunchFlags, EndAtTheTwoDashes) {
   const LaunchOptions options =
-      parse_launch({"--workers", "3", "--", "train", "--epochs", "1", "--workers", "--"});
+      parse_launch({"--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored"});
   EXPECT_EQ(options.workers, 3);
-  EXPECT_EQ(options.role_arguments, (Arguments{"train", "--epochs", "1", "--workers", "--"}));
+  EXPECT_EQ(options.role_arguments, (Arguments{"train", "--strategy", "multi-worker-mirrored"}));
   EXPECT_EQ(options.rules.on_failure, FailureRule::kStop);
   EXPECT_EQ(options.rules.most_restarts, 0);
   EXPECT_FALSE(options.with_mpirun);
 }
 
 TEST(LaunchFlags, SetWhatTheyName) {
-  const LaunchOptions options =
-      parse_launch({"--workers=2", "--on-failure", "continue", "--restart", "4", "--env", "A=1",
-                    "--env", "B=x=y", "--", "train", "--checkpoint-dir=ck"},
-                   Environment({{"A", "0"}, {"C", "2"}}));
+  const LaunchOptions options = parse_launch(
+      {"--workers=2", "--on-failure", "continue", "--restart", "4", "--env", "A=1", "--env",
+       "B=x=y", "--", "train", "--strategy=multi-worker-mirrored", "--checkpoint-dir=ck"},
+      Environment({{"A", "0"}, {"C", "2"}}));
   EXPECT_EQ(options.rules.on_failure, FailureRule::kContinue);
   EXPECT_EQ(options.rules.most_restarts, 4);
   EXPECT_EQ(options.environment, (Environment::Variables{{"A", "1"}, {"B", "x=y"}, {"C", "2"}}));
@@ -45,11 +45,15 @@ TEST(LaunchFlags, SetWhatTheyName) {
 }
 
 TEST(LaunchFlags, SeeThatMpiIsAskedFor) {
-  EXPECT_TRUE(parse_launch({"--workers", "2", "--", "train", "--collective", "mpi"}).with_mpirun);
-  EXPECT_TRUE(parse_launch({"--workers", "2", "--", "train", "--collective=mpi"}).with_mpirun);
-  EXPECT_FALSE(
-      parse_launch({"--workers", "2", "--", "train", "--collective", "mpi", "--collective", "ring"})
-          .with_mpirun);
+  const auto sees = [](const Arguments& more) {
+    Arguments arguments{"--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return parse_launch(arguments).with_mpirun;
+  };
+  EXPECT_TRUE(sees({"--collective", "mpi"}));
+  EXPECT_TRUE(sees({"--collective=mpi"}));
+  EXPECT_FALSE(sees({"--collective", "mpi", "--collective", "ring"}));
+  EXPECT_FALSE(sees({}));
 }
 
 struct BadLaunch {
@@ -80,12 +84,18 @@ INSTANTIATE_TEST_SUITE_P(
         BadLaunch{{"launch", "--workers", "2", "--on-failure", "go", "--", "train"},
                   "--on-failure go: no such name"},
         BadLaunch{{"launch", "--workers", "2", "--restart", "-1", "--", "train"}, "--restart -1"},
-        BadLaunch{{"launch", "--workers", "2", "--restart", "1", "--", "train"},
+        BadLaunch{{"launch", "--workers", "2", "--restart", "1", "--", "train", "--strategy",
+                   "multi-worker-mirrored"},
                   "give train a --checkpoint-dir"},
+        BadLaunch{{"launch", "--workers", "2", "--", "train", "--stepz", "2"},
+                  "unknown flag --stepz; did you mean '--steps'?"},
+        BadLaunch{{"launch", "--workers", "2", "--", "train"}, "choose --strategy multi-worker"},
         BadLaunch{{"launch", "--workers", "2", "--env", "A", "--", "train"}, "--env A: expected"},
         BadLaunch{{"launch", "--workers", "2", "--env", "SYNCOPATE_INDEX=1", "--", "train"},
                   "launch sets this one itself"},
-        BadLaunch{{"launch", "--workers", "2", "--", "train", "--rank=0"}, "leave --rank out"},
+        BadLaunch{{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored",
+                   "--rank=0", "--world-size=2", "--rendezvous=127.0.0.1:4000"},
+                  "launch tells each who it is"},
         BadLaunch{{"launch", "--wrokers", "2", "--", "train"}, "did you mean '--workers'"},
         BadLaunch{{"cluster", "--rank", "1"}, "missing --world-size and --rendezvous"},
         BadLaunch{{"cluster", "--rank", "x"}, "--rank"},

@@ -155,6 +155,7 @@ INSTANTIATE_TEST_SUITE_P(In, TasksThatDiffer,
                                          Difference{"--seed", "1", "2"},
                                          Difference{"--learning-rate", "0.001", "0.002"},
                                          Difference{"--optimizer", "sgd", "adam"},
+                                         Difference{"--transport", "tcp", "shm"},
                                          Difference{"--steps", "3", "4"}),
                          [](const auto& parameters) {
                            std::string name = parameters.param.flag.substr(2);
@@ -169,6 +170,17 @@ TEST(TasksWithOtherData, AreToldSo) {
   const auto results = run_all({task(0, 2, port.endpoint()), other});
   for (const ProgramResult& result : results) {
     expect_one_line(result, {"--data: rank 1 ", "256", "512"});
+  }
+}
+
+TEST(TasksWhoseSamplesDifferInShape, AreToldSo) {
+  const Port port(false);
+  Arguments other = task(1, 2, port.endpoint());
+  *(std::find(other.begin(), other.end(), "--data") + 1) = "synthetic:1x16x16:4:256";
+  const auto results = run_all({task(0, 2, port.endpoint()), other});
+  for (const ProgramResult& result : results) {
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    expect_one_line(result, {"--data: rank 1 ", "[16, 16, 1]", "[8, 8, 1]"});
   }
 }
 

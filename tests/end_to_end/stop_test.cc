@@ -3,23 +3,29 @@
 
 #include <csignal>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
 #include "tests/end_to_end/metrics_lines.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/worker_processes.h"
 
 namespace syncopate::test {
 namespace {
 
 using Arguments = std::vector<std::string>;
 
-Arguments long_run(const ScratchDir& scratch, Arguments more = {}) {
-  Arguments arguments{
-      "train",       "--model", "mlp",           "--data",           "synthetic:1x8x8:4",
-      "--epochs",    "100000",  "--no-progress", "--threads",        "1",
-      "--log-every", "1",       "--metrics",     scratch / "m.jsonl"};
+Arguments run(const ScratchDir& scratch, const Arguments& more) {
+  Arguments arguments{"train", "--model",     "mlp", "--no-progress", "--threads",
+                      "1",     "--log-every", "1",   "--metrics",     scratch / "m.jsonl"};
   arguments.insert(arguments.end(), more.begin(), more.end());
   return arguments;
+}
+
+Arguments long_run(const ScratchDir& scratch, Arguments more = {}) {
+  more.insert(more.end(), {"--data", "synthetic:1x8x8:4", "--epochs", "100000"});
+  return run(scratch, more);
 }
 
 class StopSignals : public testing::TestWithParam<int> {};
@@ -69,6 +75,52 @@ TEST(StopSignal, WithoutACheckpointFolderSaysThatNothingWasSaved) {
   EXPECT_EQ(stopped.exit_code, 1);
   EXPECT_NE(stopped.err.find("nothing was saved"), std::string::npos) << stopped.err;
 }
+
+struct EvaluationCase {
+  const char* name;
+  const char* data;
+  Arguments flags;
+  int last_step;
+};
+void PrintTo(const EvaluationCase& evaluation, std::ostream* out) { *out << evaluation.name; }
+
+class AnEvaluation : public testing::TestWithParam<EvaluationCase> {};
+
+// It begins with the last step's line and takes half a second or longer, so that the request comes
+// while it is under way.
+TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
+  const auto& [name, data, flags, last_step] = GetParam();
+  const ScratchDir scratch;
+  Arguments arguments{"launch", "--workers", "3", "--"};
+  const Arguments train = run(scratch, {"--strategy", "multi-worker-mirrored", "--data", data,
+                                        "--checkpoint-dir", scratch / "ck"});
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  arguments.insert(arguments.end(), flags.begin(), flags.end());
+  RunningProgram launch(syncopate_command(arguments));
+  const auto asked = worker_of(launch.pid(), 1);
+  ASSERT_TRUE(asked);
+  const std::string step = std::to_string(last_step);
+  ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":" + step + ","));
+  ASSERT_EQ(kill(*asked, SIGUSR1), 0);
+  const ProgramResult result = launch.wait();
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_NE(result.err.find("after step " + step + "; saved"), std::string::npos) << result.err;
+  EXPECT_EQ(names_in(scratch / "ck").size(), 1U);
+  EXPECT_TRUE(metrics_lines(scratch / "m.jsonl", "eval").empty()) << "it came to its end";
+  EXPECT_EQ(metrics_lines(scratch / "m.jsonl").back().at("step"), last_step);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Each, AnEvaluation,
+    testing::Values(EvaluationCase{"AfterAnEpoch",
+                                   "synthetic:1x28x28:10:400000",
+                                   {"--batch-size", "4000", "--epochs", "9", "--eval-every", "1"},
+                                   100},
+                    EvaluationCase{"AtTheEnd",
+                                   "synthetic:1x28x28:10:800000",
+                                   {"--batch-size", "24", "--steps", "2", "--eval-every", "0"},
+                                   2}),
+    [](const auto& parameters) { return std::string(parameters.param.name); });
 
 }  // namespace
 }  // namespace syncopate::test

@@ -2,10 +2,12 @@
 // checkpoints that move between them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/end_to_end/checkpoint_values.h"
@@ -143,8 +145,9 @@ TEST(WorkersWithSeveralReplicas, AreRanksOfOneCollective) {
   Scratch scratch;
   const auto mirrored = scratch.train(one_process("mirrored", 4), network("mnist-cnn"), 5);
   for (const char* transport : {"shm", "tcp"}) {
-    const auto both = scratch.train(workers(2, {"--replicas", "2", "--share-devices", "--transport", transport}),
-                                    network("mnist-cnn"), 5);
+    const auto both =
+        scratch.train(workers(2, {"--replicas", "2", "--share-devices", "--transport", transport}),
+                      network("mnist-cnn"), 5);
     EXPECT_EQ(both.at("weights_hash"), mirrored.at("weights_hash")) << transport;
     EXPECT_EQ(both.at("replicas"), 4);
   }
@@ -199,6 +202,22 @@ TEST(AnHttpProxy, ChangesNothing) {
   const auto behind = scratch.train(launch, network("mlp"), 3);
   const auto mirrored = scratch.train(one_process("mirrored", 2), network("mlp"), 3);
   EXPECT_EQ(behind.at("weights_hash"), mirrored.at("weights_hash"));
+}
+
+TEST(AStrategyOfOneProcess, RefusesToBeToldHowProcessesTalk) {
+  for (const auto& [strategy, flag, value] :
+       {std::tuple{"one-device", "--collective", "mpi"},
+        std::tuple{"one-device", "--transport", "tcp"},
+        std::tuple{"mirrored", "--collective", "mpi"}, std::tuple{"mirrored", "--transport", "shm"},
+        std::tuple{"central-storage", "--transport", "tcp"}}) {
+    const ProgramResult result = run_syncopate({"train", "--strategy", strategy, "--model", "mlp",
+                                                "--data", "synthetic:1x8x8:4:256", flag, value});
+    EXPECT_EQ(result.exit_code, 2) << strategy << " " << flag;
+    EXPECT_EQ(result.err.rfind(std::string("syncopate: ") + flag + " " + value, 0), 0U)
+        << result.err;
+    EXPECT_NE(result.err.find(strategy), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
 }
 
 }  // namespace

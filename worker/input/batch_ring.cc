@@ -9,6 +9,12 @@
 #include "models/base/errors.h"
 
 namespace syncopate {
+namespace {
+
+// Far longer than any batch takes, far shorter than for ever.
+constexpr std::chrono::seconds kPatience(600);
+
+}  // namespace
 
 BatchRing::BatchRing(std::size_t slots, int threads, Fill fill)
     : fill_(std::move(fill)), slots_(slots) {
@@ -48,7 +54,11 @@ std::size_t BatchRing::take() {
   Slot& slot = slots_[static_cast<std::size_t>(taken_) % slots_.size()];
   if (slot.filled_with != taken_) {
     const auto start = std::chrono::steady_clock::now();
-    slot_filled_.wait(lock, [&] { return slot.filled_with == taken_; });
+    if (!slot_filled_.wait_for(lock, kPatience, [&] { return slot.filled_with == taken_; })) {
+      throw FileError("reading a batch of samples has taken more than " +
+                      std::to_string(kPatience.count()) +
+                      " s; does the file system that holds --data answer?");
+    }
     waited_ += std::chrono::steady_clock::now() - start;
   }
   if (slot.error) std::rethrow_exception(slot.error);

@@ -192,6 +192,26 @@ TEST(Meeting, TurnsStrangersAwayAndGoesOn) {
       << stale.usage_error << stale.peer_error;
 }
 
+TEST(Meeting, LosesNobodyOfALargeJobThatCallsAtOnce) {
+  constexpr int kTasks = 301;
+  MeetingPlace place;
+  const Deadline soon = Deadline::after(seconds(60));
+  std::vector<Connection> others;
+  for (int index = 1; index < kTasks; ++index) {
+    others.push_back(connect_to(place.endpoint(), "rank 0", soon));
+    others.back().send(
+        encode(Hello{.nonce = "job", .index = index, .world_size = kTasks, .host = "b"}), soon);
+  }
+  MembershipOptions options = quick_options();
+  options.peer_timeout = seconds(60);
+  const Joined rank_zero = join(place.spec(0, kTasks), options);
+  ASSERT_TRUE(rank_zero.membership) << rank_zero.usage_error << rank_zero.peer_error;
+  for (Connection& other : others) {
+    EXPECT_EQ(other.receive(soon).type, kWelcome);
+    EXPECT_EQ(decode_roster(other.receive(soon)).members.size(), 301U);
+  }
+}
+
 TEST(Meeting, NamesARankZeroThatNeverCame) {
   MeetingPlace place;
   { const Listener closed = place.take_listener(); }

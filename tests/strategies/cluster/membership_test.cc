@@ -62,18 +62,36 @@ TEST(Membership, NamesWhoDoesNotJoinAnExchange) {
   MeetingPlace place;
   const std::vector<ClusterSpec> specs = {place.spec(0, 3), place.spec(1, 3), place.spec(2, 3)};
   MembershipOptions options = quick_options();
-  options.rendezvous_timeout = milliseconds(600);
+  options.patience = milliseconds(600);
   Tasks tasks(3);
   at_once(3, [&](int i) {
     tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
   });
   const std::string line =
-      "not every task sent its part of the set-up within 0.6 s; missing: rank 2";
+      "not every task sent its part of the set-up within 0.6 s; missing: " + rank(2);
   std::future<std::string> other = std::async(
       std::launch::async, [&] { return peer_error_of([&] { tasks[1]->exchange("one"); }); });
   EXPECT_EQ(peer_error_of([&] { tasks[0]->exchange("zero"); }), line);
   tasks[0]->fail(line);
   EXPECT_EQ(other.get(), rank(0) + " failed: " + line);
+}
+
+TEST(Membership, WaitsForASlowTaskLongerThanForTheRendezvous) {
+  MeetingPlace place;
+  const std::vector<ClusterSpec> specs = {place.spec(0, 2), place.spec(1, 2)};
+  MembershipOptions options = quick_options();
+  options.rendezvous_timeout = seconds(2);
+  Tasks tasks(2);
+  at_once(2, [&](int i) {
+    tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
+  });
+  std::future<std::vector<std::string>> early =
+      std::async(std::launch::async, [&] { return tasks[0]->exchange("zero"); });
+  // As one that reads its data meanwhile.
+  EXPECT_NE(early.wait_for(milliseconds(2500)), std::future_status::ready);
+  const std::vector<std::string> texts = {"zero", "one"};
+  EXPECT_EQ(tasks[1]->exchange("one"), texts);
+  EXPECT_EQ(early.get(), texts);
 }
 
 TEST(Membership, LeavesWhenAllAreDone) {
@@ -266,6 +284,15 @@ TEST(Membership, WakesWhoeverWaitsForALostTask) {
       rank(2) + " was lost: its connection closed; it was last heard before its first step";
   EXPECT_EQ(exchanging.get(), line);
   EXPECT_EQ(leaving.get(), line);
+}
+
+TEST(Membership, HasAVerdictOnABrokenConnectionOrNone) {
+  Tasks tasks = meet(2);
+  EXPECT_EQ(verdict_or(nullptr, "its connection closed"), "its connection closed");
+  EXPECT_EQ(verdict_or(tasks[0].get(), "its connection closed"), "its connection closed");
+  tasks[1]->fail("the disk is full");
+  EXPECT_EQ(verdict_or(tasks[0].get(), "its connection closed"),
+            rank(1) + " failed: the disk is full");
 }
 
 TEST(Membership, OfOneTaskNeedsNobody) {

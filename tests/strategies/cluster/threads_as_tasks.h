@@ -81,6 +81,7 @@ class MeetingPlace {
 
 inline MembershipOptions quick_options() {
   return {.rendezvous_timeout = std::chrono::seconds(10),
+          .patience = std::chrono::seconds(20),
           .peer_timeout = std::chrono::milliseconds(2000)};
 }
 

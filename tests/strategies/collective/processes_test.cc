@@ -40,7 +40,7 @@ TEST_P(RingBetweenProcesses, KeepsThePromisesOfACollective) {
     tasks.push_back(std::make_unique<RunningProgram>(
         std::vector<std::string>{SYNCOPATE_RANK_PROGRAM, job.collective, std::to_string(index),
                                  std::to_string(job.tasks), std::to_string(job.ranks_per_task),
-                                 std::to_string(rendezvous.port()),
+                                 "127.0.0.1:" + std::to_string(rendezvous.port()),
                                  std::to_string(rendezvous.descriptor())},
         seconds(60)));
   }

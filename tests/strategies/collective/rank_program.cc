@@ -2,7 +2,9 @@
 // by itself or under mpirun. Exits 0, or 1 after a line that says what was wrong.
 //
 //   rank_program mpi
-//   rank_program ring|tcp INDEX WORLD_SIZE LOCAL_RANKS PORT LISTENING_DESCRIPTOR
+//   rank_program ring|tcp|shm INDEX WORLD_SIZE LOCAL_RANKS HOST:PORT LISTENING_DESCRIPTOR
+//
+// A descriptor of -1: rank 0 listens at HOST:PORT itself.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -69,7 +71,7 @@ std::string check_ring(const std::vector<std::string>& arguments) {
   spec.source = "test";
   spec.index = std::stoi(arguments.at(1));
   spec.world_size = std::stoi(arguments.at(2));
-  spec.rendezvous = Endpoint{"127.0.0.1", static_cast<std::uint16_t>(std::stoi(arguments.at(4)))};
+  spec.rendezvous = parse_endpoint(arguments.at(4), "HOST:PORT");
   if (spec.index == 0) spec.rendezvous_descriptor = std::stoi(arguments.at(5));
   spec.nonce = "processes_test";
   CollectiveOptions options = options_for("ring", std::stoi(arguments.at(3)));
@@ -78,7 +80,8 @@ std::string check_ring(const std::vector<std::string>& arguments) {
   membership_options.rendezvous_timeout = std::chrono::seconds(30);
   const auto membership = join_cluster(spec, membership_options);
   options.membership = membership.get();
-  options.transport = arguments.at(0) == "tcp" ? Transport::kTcp : Transport::kAuto;
+  if (arguments.at(0) == "tcp") options.transport = Transport::kTcp;
+  if (arguments.at(0) == "shm") options.transport = Transport::kShm;
   const std::string wrong = check_ranks(options, {});
   if (wrong.empty()) {
     membership->leave();

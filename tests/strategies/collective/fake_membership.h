@@ -1,0 +1,54 @@
+// One task of two whose other task a test plays itself.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "strategies/cluster/membership.h"
+
+namespace syncopate {
+
+// Task 0 (host a, pid 1); the other one is task 1 (host b, pid 77), on loopback.
+class FakeMembership final : public Membership {
+ public:
+  // answer: what the other task says to every exchange(), given what this one says.
+  explicit FakeMembership(std::function<std::string(const std::string&)> answer)
+      : answer_(std::move(answer)),
+        members_{{.index = 0, .host = "a", .address = "192.0.2.1", .pid = 1},
+                 {.index = 1, .first_replica = 1, .host = "b", .address = "127.0.0.1", .pid = 77}} {
+  }
+
+  int index() const noexcept override { return 0; }
+  const std::vector<Member>& members() const noexcept override { return members_; }
+  const std::string& nonce() const noexcept override { return nonce_; }
+  std::chrono::milliseconds peer_timeout() const noexcept override {
+    return std::chrono::seconds(5);
+  }
+  std::vector<std::string> exchange(const std::string& mine) override {
+    return {mine, answer_(mine)};
+  }
+  // verdict, once it is asked for the time after `askings_before_verdict`.
+  std::optional<std::string> failure() const override {
+    if (askings_before_verdict-- > 0) return std::nullopt;
+    return verdict;
+  }
+  void on_failure(std::function<void(const std::string&)> /*callback*/) override {}
+  void report_step(std::int64_t /*step*/) noexcept override {}
+  void leave() override {}
+  void fail(std::string_view /*reason*/) noexcept override {}
+
+  std::optional<std::string> verdict;
+  mutable int askings_before_verdict = 0;
+
+ private:
+  std::function<std::string(const std::string&)> answer_;
+  std::vector<Member> members_;
+  std::string nonce_ = "a job";
+};
+
+}  // namespace syncopate

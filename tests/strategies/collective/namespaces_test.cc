@@ -1,0 +1,92 @@
+// Two tasks in networks of their own, as in two containers of one host: they reach each other over
+// TCP and cannot share memory.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_program.h"
+
+namespace syncopate {
+namespace {
+
+using std::chrono::seconds;
+using test::ProgramResult;
+using test::RunningProgram;
+
+ProgramResult run(std::vector<std::string> command) {
+  command.insert(command.begin(), "ip");
+  // env finds the program, and says so where there is none.
+  command.insert(command.begin(), "env");
+  return RunningProgram(command, seconds(20)).wait();
+}
+
+// Two network namespaces, joined by a cable.
+class TasksInNetworksOfTheirOwn : public testing::Test {
+ protected:
+  void SetUp() override {
+    const std::vector<std::vector<std::string>> commands = {
+        {"netns", "add", first_},
+        {"netns", "add", second_},
+        {"-n", first_, "link", "add", "cable", "type", "veth", "peer", "name", "cable", "netns",
+         second_},
+        {"-n", first_, "addr", "add", "10.77.0.1/24", "dev", "cable"},
+        {"-n", second_, "addr", "add", "10.77.0.2/24", "dev", "cable"},
+        {"-n", first_, "link", "set", "cable", "up"},
+        {"-n", second_, "link", "set", "cable", "up"},
+        {"-n", first_, "link", "set", "lo", "up"},
+        {"-n", second_, "link", "set", "lo", "up"}};
+    for (const std::vector<std::string>& command : commands) {
+      const ProgramResult result = run(command);
+      if (result.exit_code != 0) {
+        GTEST_SKIP() << "network namespaces cannot be made here: " << result.err;
+      }
+    }
+  }
+  void TearDown() override {
+    for (const std::string& name : {first_, second_}) (void)run({"netns", "delete", name});
+  }
+
+  static std::vector<std::string> task(const std::string& space, const std::string& transport,
+                                       int index) {
+    // Ports are free in a network that nobody else has.
+    return {"env",
+            "ip",
+            "netns",
+            "exec",
+            space,
+            SYNCOPATE_RANK_PROGRAM,
+            transport,
+            std::to_string(index),
+            "2",
+            "2",
+            "10.77.0.1:4000",
+            "-1"};
+  }
+  std::vector<ProgramResult> run_job(const std::string& transport) const {
+    RunningProgram rank_zero(task(first_, transport, 0), seconds(60));
+    RunningProgram rank_one(task(second_, transport, 1), seconds(60));
+    return {rank_zero.wait(), rank_one.wait()};
+  }
+
+  const std::string first_ = "syncopate-test-" + std::to_string(getpid()) + "-0";
+  const std::string second_ = "syncopate-test-" + std::to_string(getpid()) + "-1";
+};
+
+TEST_F(TasksInNetworksOfTheirOwn, SumOverTcpWhenNobodyChose) {
+  for (const ProgramResult& result : run_job("ring")) EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(TasksInNetworksOfTheirOwn, SayThatTheyCannotShareMemoryWhenThatWasChosen) {
+  for (const ProgramResult& result : run_job("shm")) {
+    EXPECT_EQ(result.exit_code, 1);
+    EXPECT_NE(result.err.find("--transport shm: the tasks cannot map one segment of memory"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

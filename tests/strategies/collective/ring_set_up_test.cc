@@ -1,0 +1,71 @@
+// How the TCP ring is connected: who is let in, and what is said of those who do not come.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/connection.h"
+#include "models/base/errors.h"
+#include "strategies/collective/tcp_ring_links.h"
+#include "tests/strategies/cluster/threads_as_tasks.h"
+#include "tests/strategies/collective/fake_membership.h"
+
+namespace syncopate {
+namespace {
+
+std::string error_of_ring(Membership& membership) {
+  try {
+    (void)connect_ring({.membership = &membership});
+  } catch (const PeerError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class APortThatIsNone : public testing::TestWithParam<std::string> {};
+
+TEST_P(APortThatIsNone, EndsTheSetUpNamingTheTask) {
+  FakeMembership membership([](const std::string&) { return GetParam(); });
+  const std::string error = error_of_ring(membership);
+  EXPECT_NE(error.find("rank 1 (host b, pid 77) gave '" + GetParam() +
+                       "' as its port, expected 1 to 65535"),
+            std::string::npos)
+      << error;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, APortThatIsNone,
+                         testing::Values("", "syncopate-1", "0", "65536", "-1", "80 ", "0x50"));
+
+TEST(RingSetUp, TakesANonceOfAnyBytes) {
+  MeetingPlace place;
+  const std::string nonce = " a job\nof mine ";
+  const std::vector<ClusterSpec> specs = {place.spec(0, 2, nonce), place.spec(1, 2, nonce)};
+  std::vector<std::string> errors(2);
+  std::vector<Joined> joined(2);
+  at_once(2, [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    joined[index] = join(specs[index], quick_options());
+    ASSERT_TRUE(joined[index].membership) << joined[index].usage_error << joined[index].peer_error;
+    errors[index] = error_of_ring(*joined[index].membership);
+  });
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1], "");
+}
+
+// The other task takes the connections and closes them; the verdict comes a moment later.
+TEST(RingSetUp, SaysTheVerdictRatherThanThatAConnectionClosed) {
+  Listener listener(Endpoint{"127.0.0.1", 0});
+  FakeMembership membership([&](const std::string&) { return std::to_string(listener.port()); });
+  membership.verdict = "rank 1 failed: the disk is full";
+  membership.askings_before_verdict = 5;
+  const std::jthread other([&] {
+    for (int channel = 0; channel < 2; ++channel) {
+      (void)listener.accept(Deadline::after(std::chrono::seconds(10)));
+    }
+  });
+  EXPECT_EQ(error_of_ring(membership), "rank 1 failed: the disk is full");
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,170 @@
+// The memory that tasks of one host share: who is given it, and what is said when it cannot be.
+#include "strategies/collective/shared_segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <cstring>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/connection.h"
+#include "models/base/errors.h"
+#include "tests/strategies/cluster/threads_as_tasks.h"
+
+namespace syncopate {
+namespace {
+
+using std::chrono::seconds;
+
+constexpr std::size_t kHeaderBytes = 100;
+
+// Calls `name` of the abstract namespace.
+FileDescriptor call(const std::string& name) {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::copy_n(name.data(), std::min(name.size(), sizeof(address.sun_path) - 1),
+              address.sun_path + 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  if (connect(socket.get(), generic, length) != 0) socket.reset();
+  return socket;
+}
+
+// A connection to the socket at which this very process hands memory out; none: there is no such
+// socket yet. /proc/net/unix tells its name to every program of the host.
+FileDescriptor intrude() {
+  std::ifstream sockets("/proc/net/unix");
+  for (std::string line; std::getline(sockets, line);) {
+    const std::size_t at = line.find("@syncopate-");
+    if (at == std::string::npos) continue;
+    FileDescriptor socket = call(line.substr(at + 1));
+    ucred owner{};
+    socklen_t length = sizeof owner;
+    if (socket && getsockopt(socket.get(), SOL_SOCKET, SO_PEERCRED, &owner, &length) == 0 &&
+        owner.pid == getpid()) {
+      return socket;
+    }
+  }
+  return {};
+}
+
+// Until the other end closes.
+bool is_given_a_descriptor(int socket) {
+  for (;;) {
+    std::array<char, 100> bytes{};
+    iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
+    alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int))> control{};
+    msghdr message{};
+    message.msg_iov = &data;
+    message.msg_iovlen = 1;
+    message.msg_control = control.data();
+    message.msg_controllen = control.size();
+    if (recvmsg(socket, &message, 0) <= 0) return false;
+    if (CMSG_FIRSTHDR(&message) != nullptr) return true;
+  }
+}
+
+// How sharing ended for one task.
+struct Shared {
+  std::unique_ptr<SharedSegment> segment;
+  std::string peer_error;
+  std::string usage_error;
+  std::string memory_error;
+};
+
+Shared share(Membership& membership, std::int64_t block_elements = 10) {
+  Shared shared;
+  try {
+    shared.segment = share_segment(membership, kHeaderBytes, block_elements, seconds(10));
+  } catch (const PeerError& error) {
+    shared.peer_error = error.what();
+  } catch (const UsageError& error) {
+    shared.usage_error = error.what();
+  } catch (const OutOfMemoryError& error) {
+    shared.memory_error = error.what();
+  }
+  return shared;
+}
+
+TEST(SharedSegment, IsOneMemoryForAllTasks) {
+  const auto tasks = meet(3);
+  std::vector<Shared> shared(3);
+  at_once(3, [&](int i) {
+    shared[static_cast<std::size_t>(i)] = share(*tasks[static_cast<std::size_t>(i)]);
+  });
+  for (const Shared& task : shared) ASSERT_NE(task.segment, nullptr) << task.peer_error;
+  shared[2].segment->blocks[1].f32()[3] = 5.0F;
+  EXPECT_EQ(shared[0].segment->blocks[1].f32()[3], 5.0F);
+  EXPECT_EQ(shared[1].segment->blocks[1].f32()[3], 5.0F);
+  EXPECT_NE(shared[0].segment->memory->data(), shared[1].segment->memory->data());
+}
+
+TEST(SharedSegment, IsGivenToTheTasksOfTheJobOnly) {
+  const auto tasks = meet(2);
+  std::vector<Shared> shared(2);
+  std::jthread rank_zero([&] { shared[0] = share(*tasks[0]); });
+  FileDescriptor silent;
+  ASSERT_TRUE(eventually([&] { return static_cast<bool>(silent = intrude()); }));
+  Connection guessing(intrude(), "rank 0's task");
+  guessing.send({0x5347, "1 jab"}, Deadline::after(seconds(1)));
+  Connection out_of_range(intrude(), "rank 0's task");
+  out_of_range.send({0x5347, "2 " + tasks[0]->nonce()}, Deadline::after(seconds(1)));
+  shared[1] = share(*tasks[1]);
+  rank_zero.join();
+  for (const Shared& task : shared) EXPECT_NE(task.segment, nullptr) << task.peer_error;
+  for (const int stranger : {silent.get(), guessing.descriptor(), out_of_range.descriptor()}) {
+    EXPECT_FALSE(is_given_a_descriptor(stranger));
+  }
+}
+
+TEST(SharedSegment, IsNotMadeForTasksThatDifferInSize) {
+  const auto tasks = meet(3);
+  std::vector<std::string> errors(3);
+  at_once(3, [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    errors[index] = share(*tasks[index], i == 2 ? 11 : 10).usage_error;
+  });
+  EXPECT_EQ(errors[0].find("the tasks' networks differ in size: rank 2 (host "), 0U) << errors[0];
+  EXPECT_NE(errors[0].find(" has 11 gradients for each of 3 ranks"), std::string::npos);
+  EXPECT_NE(errors[0].find("rank 0 has 10 gradients for each of 3 ranks"), std::string::npos);
+  EXPECT_EQ(errors[1], errors[0]);
+  EXPECT_EQ(errors[2], errors[0]);
+}
+
+TEST(SharedSegment, NamesWhoEndedInsteadOfComingForIt) {
+  const auto tasks = meet(2);
+  Shared shared;
+  {
+    const std::jthread rank_zero([&] { shared = share(*tasks[0]); });
+    (void)tasks[1]->exchange("");
+    tasks[1]->fail("the disk is full");
+  }
+  EXPECT_NE(shared.peer_error.find("failed: the disk is full"), std::string::npos)
+      << shared.peer_error;
+}
+
+TEST(SharedSegment, SaysThatTheMachineHasNoRoomForIt) {
+  const auto tasks = meet(2);
+  std::vector<Shared> shared(2);
+  at_once(2, [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    shared[index] = share(*tasks[index], std::int64_t{1} << 58);
+  });
+  for (const Shared& task : shared) {
+    EXPECT_NE(task.memory_error.find("MiB for gradients are not to be had"), std::string::npos)
+        << task.memory_error << task.peer_error;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,157 @@
+// What replicas say of a step, summed as f32 with their gradients, arrives exactly.
+#include "strategies/step_trailer.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace syncopate {
+namespace {
+
+using Trailer = std::vector<float>;
+
+Trailer trailer_of(const StepReport& report) {
+  Trailer trailer(static_cast<std::size_t>(kTrailerElements), -1.0F);
+  write_trailer(report, trailer);
+  return trailer;
+}
+
+std::vector<Trailer> trailers_of(const std::vector<StepReport>& reports) {
+  std::vector<Trailer> trailers;
+  for (const StepReport& report : reports) trailers.push_back(trailer_of(report));
+  return trailers;
+}
+
+// One after the other, as collectives sum a block.
+Trailer in_a_row(const std::vector<Trailer>& trailers) {
+  Trailer sum = trailers.front();
+  for (std::size_t r = 1; r < trailers.size(); ++r) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += trailers[r][i];
+  }
+  return sum;
+}
+
+// Neighbours first, as MPI and NCCL may.
+Trailer in_a_tree(std::vector<Trailer> trailers) {
+  for (std::size_t step = 1; step < trailers.size(); step *= 2) {
+    for (std::size_t r = 0; r + step < trailers.size(); r += 2 * step) {
+      for (std::size_t i = 0; i < trailers[r].size(); ++i) trailers[r][i] += trailers[r + step][i];
+    }
+  }
+  return trailers.front();
+}
+
+StepReport report_of(double loss) {
+  return {.scores = {.loss = loss, .num_correct = 3, .num_samples = 5}, .stops = {0, 1, 0, 0}};
+}
+
+class Trailers : public testing::TestWithParam<int> {
+ protected:
+  // Counts over all of [0, 2^31], both ends among them; losses that are multiples of 2^-40.
+  std::vector<StepReport> random_reports() const {
+    constexpr std::int64_t kMost = std::int64_t{1} << 31;
+    std::mt19937_64 random(17);
+    std::uniform_int_distribution<std::int64_t> count(0, kMost);
+    // Below 4: the exact sum of 1000 fits the 53 bits of a double.
+    std::uniform_int_distribution<std::int64_t> loss(0, (std::int64_t{4} << 40) - 1);
+    std::vector<StepReport> reports(static_cast<std::size_t>(GetParam()));
+    for (StepReport& report : reports) {
+      report.scores = {std::ldexp(static_cast<double>(loss(random)), -40), count(random),
+                       count(random)};
+      for (int& stop : report.stops) stop = static_cast<int>(count(random) % 2);
+    }
+    reports.front().scores.num_correct = 0;
+    reports.back().scores.num_samples = kMost;
+    return reports;
+  }
+
+  static void expect_exact(const StepReport& found, const std::vector<StepReport>& reports) {
+    StepReport sum;
+    for (const StepReport& report : reports) {
+      sum.scores.loss += report.scores.loss;
+      sum.scores.num_correct += report.scores.num_correct;
+      sum.scores.num_samples += report.scores.num_samples;
+      for (std::size_t i = 0; i < kStopKinds; ++i) sum.stops[i] += report.stops[i];
+    }
+    EXPECT_EQ(found.scores.loss, sum.scores.loss);
+    EXPECT_EQ(found.scores.num_correct, sum.scores.num_correct);
+    EXPECT_EQ(found.scores.num_samples, sum.scores.num_samples);
+    EXPECT_EQ(found.stops, sum.stops);
+  }
+};
+
+TEST_P(Trailers, SumToTheSumOfTheReportsInAnyOrderOfAdditions) {
+  const std::vector<StepReport> reports = random_reports();
+  const std::vector<Trailer> trailers = trailers_of(reports);
+  expect_exact(read_trailer(in_a_row(trailers)), reports);
+  expect_exact(read_trailer(in_a_tree(trailers)), reports);
+}
+
+TEST_P(Trailers, HoldTheLargestCountOfEveryReplica) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;  // all digits at their largest
+  const auto n = static_cast<std::size_t>(GetParam());
+  const std::vector<StepReport> reports(
+      n,
+      {.scores = {.loss = 0.0, .num_correct = kMost, .num_samples = kMost}, .stops = {1, 1, 1, 1}});
+  expect_exact(read_trailer(in_a_row(trailers_of(reports))), reports);
+}
+
+TEST_P(Trailers, GiveTheLossToTwoToTheMinusForty) {
+  std::mt19937_64 random(23);
+  std::uniform_real_distribution<double> any_loss(0.0, 8.0);
+  std::vector<StepReport> reports;
+  double sum = 0.0;
+  for (int r = 0; r < GetParam(); ++r) {
+    reports.push_back(report_of(any_loss(random) / GetParam()));
+    sum += reports.back().scores.loss;
+  }
+  const double found = read_trailer(in_a_row(trailers_of(reports))).scores.loss;
+  // Each replica may be off by so much; 2^-49 is a rounding of the expected sum of up to 8.
+  EXPECT_NEAR(found, sum, GetParam() * (std::ldexp(1.0, -40) + std::ldexp(1.0, -49)));
+}
+
+TEST_P(Trailers, HaveNoFiniteLossWhenThatOfOneReplicaIsNot) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  for (const double broken : {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity}) {
+    const auto n = static_cast<std::size_t>(GetParam());
+    for (const std::size_t who : {std::size_t{0}, n / 2, n - 1}) {
+      std::vector<StepReport> reports(n, report_of(0.5));
+      reports[who].scores.loss = broken;
+      const StepReport found = read_trailer(in_a_row(trailers_of(reports)));
+      EXPECT_FALSE(std::isfinite(found.scores.loss)) << broken << " of replica " << who;
+      EXPECT_EQ(found.scores.num_samples, 5 * GetParam()) << "the rest still counts";
+      EXPECT_EQ(found.stops[1], GetParam());
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, Trailers, testing::Values(1, 2, 7, 64, 1000, kMostReplicasInStep),
+                         [](const auto& parameters) {
+                           return std::to_string(parameters.param) + "Replicas" +
+                                  (parameters.index == 5 ? "TheMost" : "");
+                         });
+
+TEST(ATrailer, HidesNoLossThatIsTooLarge) {
+  for (const double loss : {std::ldexp(1.0, 28), 1e30, 1e300}) {
+    const double found = read_trailer(trailer_of(report_of(loss))).scores.loss;
+    EXPECT_TRUE(found == loss || !std::isfinite(found)) << loss << " arrived as " << found;
+  }
+}
+
+TEST(ATrailer, LeavesNothingOfAnOlderOne) {
+  Trailer trailer = trailer_of({.scores = {.loss = std::numeric_limits<double>::quiet_NaN(),
+                                           .num_correct = std::int64_t{1} << 31,
+                                           .num_samples = std::int64_t{1} << 31},
+                                .stops = {1, 1, 1, 1}});
+  write_trailer({}, trailer);
+  EXPECT_TRUE(std::all_of(trailer.begin(), trailer.end(), [](float x) { return x == 0.0F; }));
+}
+
+}  // namespace
+}  // namespace syncopate
