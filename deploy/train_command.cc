@@ -2,6 +2,7 @@
 // mistakes are cheapest, trains, reports. Only the chief writes and speaks of results.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <climits>
@@ -158,6 +159,7 @@ std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_
   const std::int64_t global_batch = options.global_batch_size > 0
                                         ? options.global_batch_size
                                         : strategy.batch_size_per_replica * replicas;
+  check(global_batch >= 1 && replicas >= 1, "a step has samples, and replicas to train them");
   strategy.batch_size_per_replica = share_of_replica(global_batch, 0, replicas).end;
   if (global_batch > dataset_size) {
     throw UsageError("batch of " + std::to_string(global_batch) + ": --data " + options.data +
@@ -186,9 +188,10 @@ int choose_lanes(const TrainOptions& options, const Membership* membership) {
   int sharing = options.strategy.replicas;
   if (membership != nullptr && !options.has_own_cpus) {
     const std::vector<Member>& members = membership->members();
-    const std::string& host = members[static_cast<std::size_t>(membership->index())].host;
-    sharing = 0;
-    for (const Member& member : members) sharing += member.host == host ? member.num_replicas : 0;
+    const Member& me = members[static_cast<std::size_t>(membership->index())];
+    for (const Member& member : members) {
+      if (member.index != me.index && member.host == me.host) sharing += member.num_replicas;
+    }
   }
   return std::max(1, default_lanes() / sharing);
 }

@@ -18,10 +18,12 @@ std::vector<std::unique_ptr<Collective>> make_local_collectives(const Collective
   auto shared = std::make_shared<SharedRanks>();
   shared->memory = make_host_buffer(WorkBoard::size_bytes(n));
   shared->board = std::make_unique<WorkBoard>(shared->memory->data(), n);
+  shared->blocks.reserve(static_cast<std::size_t>(n));
   for (int r = 0; r < n; ++r) {
     shared->blocks.push_back(make_host_tensor({options.block_elements}, DType::kF32));
   }
   std::vector<std::unique_ptr<Collective>> ranks;
+  ranks.reserve(static_cast<std::size_t>(n));
   for (int r = 0; r < n; ++r) {
     ranks.push_back(make_shared_memory_collective(shared, r, options.patience));
   }

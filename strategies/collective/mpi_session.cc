@@ -33,7 +33,8 @@ std::string MpiSession::broadcast(const std::string& text) {
       MPI_SUCCESS) {
     throw DeviceError("MPI_Bcast failed while the tasks met");
   }
-  return bytes.c_str();
+  bytes.resize(bytes.find('\0'));
+  return bytes;
 }
 
 void MpiSession::close() {

@@ -31,6 +31,7 @@ std::vector<std::unique_ptr<Collective>> make_ring_collectives(const CollectiveO
   shared->memory = std::move(segment->memory);
   shared->blocks = std::move(segment->blocks);
   std::vector<std::unique_ptr<Collective>> ranks;
+  ranks.reserve(static_cast<std::size_t>(me.num_replicas));
   for (int r = 0; r < me.num_replicas; ++r) {
     ranks.push_back(make_shared_memory_collective(shared, me.first_replica + r, options.patience));
   }

@@ -183,8 +183,7 @@ TEST(LaunchRestart, StartsAllAgainAfterAFailureAndCountsTheLastTime) {
       job.run({"echo >>$FOLDER/n; [ $(wc -l <$FOLDER/n) -ge 3 ]", "echo started"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(count_lines(result.out), 3) << result.out;
-  EXPECT_TRUE(contains(result.err, "launch: restart 2 of 5\n"))
-      << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: restart 2 of 5\n")) << result.err;
 }
 
 TEST(LaunchRestart, GivesUpInTheEnd) {
