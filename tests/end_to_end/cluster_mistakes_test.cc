@@ -81,10 +81,12 @@ Arguments task(int rank, int world, const std::string& rendezvous, const Argumen
 
 std::vector<ProgramResult> run_all(const std::vector<Arguments>& commands) {
   std::vector<std::unique_ptr<RunningProgram>> running;
+  running.reserve(commands.size());
   for (const Arguments& command : commands) {
     running.push_back(std::make_unique<RunningProgram>(command, std::chrono::seconds(30)));
   }
   std::vector<ProgramResult> results;
+  results.reserve(running.size());
   for (const auto& program : running) results.push_back(program->wait());
   return results;
 }
@@ -130,7 +132,9 @@ struct Difference {
   std::string first;
   std::string second;
 };
-void PrintTo(const Difference& difference, std::ostream* out) { *out << difference.flag; }
+std::ostream& operator<<(std::ostream& out, const Difference& difference) {
+  return out << difference.flag;
+}
 
 class TasksThatDiffer : public testing::TestWithParam<Difference> {};
 

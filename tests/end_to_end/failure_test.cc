@@ -70,7 +70,7 @@ struct Death {
   int signal;
   const char* transport;
 };
-void PrintTo(const Death& death, std::ostream* out) { *out << death.name; }
+std::ostream& operator<<(std::ostream& out, const Death& death) { return out << death.name; }
 
 class AWorker : public testing::TestWithParam<Death> {};
 

@@ -82,7 +82,9 @@ struct EvaluationCase {
   Arguments flags;
   int last_step;
 };
-void PrintTo(const EvaluationCase& evaluation, std::ostream* out) { *out << evaluation.name; }
+std::ostream& operator<<(std::ostream& out, const EvaluationCase& evaluation) {
+  return out << evaluation.name;
+}
 
 class AnEvaluation : public testing::TestWithParam<EvaluationCase> {};
 

@@ -23,7 +23,7 @@ struct GoldenRun {
 
 // For GoogleTest, which names this function and would else print bytes.
 // NOLINTNEXTLINE(readability-identifier-naming)
-void PrintTo(const GoldenRun& run, std::ostream* out) { *out << run.name; }
+std::ostream& operator<<(std::ostream& out, const GoldenRun& run) { return out << run.name; }
 
 const std::vector<GoldenRun>& golden_runs() {
   static const std::vector<GoldenRun> kRuns = {
