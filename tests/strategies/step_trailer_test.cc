@@ -24,6 +24,7 @@ Trailer trailer_of(const StepReport& report) {
 
 std::vector<Trailer> trailers_of(const std::vector<StepReport>& reports) {
   std::vector<Trailer> trailers;
+  trailers.reserve(reports.size());
   for (const StepReport& report : reports) trailers.push_back(trailer_of(report));
   return trailers;
 }

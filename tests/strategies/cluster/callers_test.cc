@@ -76,7 +76,7 @@ TEST_F(CallersInAQueue, AreTurnedAwayWhenTheySayTooMuchOrSomethingElse) {
   good.send({1, "good"}, soon());
   Callers callers = take(seconds(5));
   EXPECT_EQ(hear_one(callers), "good");
-  EXPECT_FALSE(callers.hear().size() > 0);
+  EXPECT_TRUE(callers.hear().empty());
 }
 
 // The limit on open files of this process, for as long as it lives.
