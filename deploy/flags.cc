@@ -122,9 +122,11 @@ void require_used(const CLI::App& app, std::string_view flag, bool used, std::st
   throw UsageError(std::string(flag) + " has no effect here: " + std::string(advice));
 }
 
-int default_lanes() {
-  return std::clamp(static_cast<int>(usable_cpus().size()), 1, kMostDefaultLanes);
+int lanes_of(int cpus, int sharing) noexcept {
+  return std::clamp(cpus / sharing, 1, kMostDefaultLanes);
 }
+
+int default_lanes(int sharing) { return lanes_of(static_cast<int>(usable_cpus().size()), sharing); }
 
 std::string help_of(std::string_view what, const Names& names) {
   std::string text = std::string(what) + ":";

@@ -40,8 +40,11 @@ void require_name(std::string_view flag, const std::string& value, const Names& 
 // A flag that the chosen name ignores is a misunderstanding.
 void require_used(const CLI::App& app, std::string_view flag, bool used, std::string_view advice);
 
-// Lanes when nobody says: the CPUs this process may use, but not more than a usual batch feeds.
-int default_lanes();
+// Lanes of a replica when nobody says: the CPUs this process may use, but not more than a usual
+// batch feeds.
+int default_lanes(int sharing = 1);
+// The same for a number of CPUs that `sharing` replicas divide among them; at least 1.
+int lanes_of(int cpus, int sharing) noexcept;
 
 // The names of a table's rows.
 template <typename Row>

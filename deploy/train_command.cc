@@ -193,7 +193,7 @@ int choose_lanes(const TrainOptions& options, const Membership* membership) {
       if (member.index != me.index && member.host == me.host) sharing += member.num_replicas;
     }
   }
-  return std::max(1, default_lanes() / sharing);
+  return default_lanes(sharing);
 }
 
 int train_in_job(const TrainOptions& options, StopSignal& signals,

@@ -1,4 +1,5 @@
 #include "deploy/options.h"
+#include "deploy/flags.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -116,6 +117,15 @@ TEST(TrainFlags, SetWhatTheyName) {
 
 TEST(TrainFlags, GivenTwiceTheLastOneCounts) {
   EXPECT_EQ(parse_train({"--epochs", "2", "--epochs", "9"}).loop.total_epochs, 9);
+}
+
+// The limit is a replica's, not the machine's: replicas that share 32 CPUs in one process have as
+// many lanes as in processes that are bound to 16 each.
+TEST(DefaultLanes, AreTheCpusSharedOutUpToWhatABatchFeeds) {
+  EXPECT_EQ(lanes_of(2, 1), 2);
+  EXPECT_EQ(lanes_of(32, 1), 8);
+  EXPECT_EQ(lanes_of(32, 2), lanes_of(16, 1));
+  EXPECT_EQ(lanes_of(2, 4), 1);
 }
 
 TEST(TrainFlags, StepsReplaceEpochs) {
