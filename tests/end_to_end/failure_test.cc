@@ -4,8 +4,10 @@
 
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "tests/end_to_end/metrics_lines.h"
@@ -24,7 +26,8 @@ Arguments operator+(Arguments a, const Arguments& b) {
   return a;
 }
 
-Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
+// A small job; each line of metrics is a step.
+Arguments small_job(const std::filesystem::path& metrics, const Arguments& more) {
   return Arguments{"train",
                    "--strategy",
                    "multi-worker-mirrored",
@@ -32,20 +35,21 @@ Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
                    "mlp",
                    "--data",
                    "synthetic:1x28x28:10:2000",
-                   "--epochs",
-                   "100000",
                    "--threads",
                    "1",
                    "--batch-size",
                    "24",
-                   "--eval-every",
-                   "0",
                    "--log-every",
                    "1",
                    "--no-progress",
                    "--metrics",
-                   scratch / "m.jsonl"} +
+                   metrics} +
          more;
+}
+
+Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
+  return small_job(scratch / "m.jsonl",
+                   Arguments{"--epochs", "100000", "--eval-every", "0"} + more);
 }
 
 double seconds_since(Clock::time_point begun) {
@@ -100,21 +104,52 @@ INSTANTIATE_TEST_SUITE_P(
                     Death{"Stopped1Tcp", 1, SIGSTOP, "tcp"}),
     [](const auto& parameters) { return std::string(parameters.param.name); });
 
-TEST(AWorkerKilledWhileTheDataIsMade, EndsAllOthers) {
+// Whoever is stopped cannot end by itself: what counts is when launch sees the others end.
+void expect_others_end_in_time(const RunningProgram& launch, int culprit, Clock::time_point begun) {
+  for (int i = 0; i < 3; ++i) {
+    if (i == culprit) continue;
+    EXPECT_TRUE(
+        launch.wait_until_err_has("launch: worker " + std::to_string(i) + " exited with 1"));
+  }
+  EXPECT_LE(seconds_since(begun), 5.0);
+}
+
+class AWorkerAtStartUp : public testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(AWorkerAtStartUp, ThatDiesAfterTheMeetingEndsAllOthers) {
+  const auto [culprit, signal] = GetParam();
   const ScratchDir scratch;
   // Drawing the digits takes a second or more: the tasks have met and do not train yet.
   RunningProgram launch(syncopate_command(
       {"launch", "--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored",
        "--cache-dir", scratch / "cache", "--no-progress", "--threads", "1", "--epochs", "1000"}));
-  const auto victim = worker_of(launch.pid(), 2);
+  const auto victim = worker_of(launch.pid(), culprit);
   ASSERT_TRUE(victim);
   ASSERT_TRUE(launch.wait_until_err_has("3 tasks have met"));
   const auto begun = Clock::now();
-  ASSERT_EQ(kill(*victim, SIGKILL), 0);
+  ASSERT_EQ(kill(*victim, signal), 0);
+  expect_others_end_in_time(launch, culprit, begun);
   const ProgramResult result = launch.wait();
-  EXPECT_LE(seconds_since(begun), 5.0);
   EXPECT_EQ(result.exit_code, 1) << result.err;
-  expect_all_name(result, 2, 3);
+  expect_all_name(result, culprit, 3);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AWorkerAtStartUp,
+                         testing::Combine(testing::Values(0, 1, 2),
+                                          testing::Values(SIGKILL, SIGSTOP)));
+
+TEST(AChiefThatIsStoppedAmongItsCheckpoints, EndsAllOthers) {
+  const ScratchDir scratch;
+  RunningProgram launch(syncopate_command(
+      Arguments{"launch", "--workers", "3", "--"} +
+      endless(scratch, {"--checkpoint-dir", scratch / "ck", "--checkpoint-every", "1"})));
+  const auto chief = worker_of(launch.pid(), 0);
+  ASSERT_TRUE(chief);
+  ASSERT_TRUE(launch.wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
+  const auto begun = Clock::now();
+  ASSERT_EQ(kill(*chief, SIGSTOP), 0);
+  expect_others_end_in_time(launch, 0, begun);
+  expect_all_name(launch.wait(), 0, 3);
 }
 
 class Restart : public testing::TestWithParam<int> {};
@@ -123,28 +158,8 @@ class Restart : public testing::TestWithParam<int> {};
 TEST_P(Restart, GoesOnFromTheLastCheckpointWithTheSameBits) {
   const ScratchDir scratch;
   const auto run = [&](const std::string& name) {
-    return Arguments{"train",
-                     "--strategy",
-                     "multi-worker-mirrored",
-                     "--model",
-                     "mlp",
-                     "--data",
-                     "synthetic:1x28x28:10:2000",
-                     "--steps",
-                     "400",
-                     "--threads",
-                     "1",
-                     "--batch-size",
-                     "24",
-                     "--log-every",
-                     "1",
-                     "--no-progress",
-                     "--checkpoint-every",
-                     "1",
-                     "--checkpoint-dir",
-                     scratch / name,
-                     "--metrics",
-                     scratch / (name + ".jsonl")};
+    return small_job(scratch / (name + ".jsonl"), {"--steps", "400", "--checkpoint-every", "1",
+                                                   "--checkpoint-dir", scratch / name});
   };
   RunningProgram launch(syncopate_command(
       Arguments{"launch", "--workers", "3", "--restart", "1", "--"} + run("killed")));
