@@ -11,6 +11,7 @@
 #include <tuple>
 #include <vector>
 
+#include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "strategies/collective/collectives.h"
 #include "tests/strategies/collective/contract.h"
@@ -118,6 +119,35 @@ TEST_P(EveryCollective, BroadcastsFromEveryRoot) {
 
 TEST_P(EveryCollective, GathersAndBroadcastsBesideAnAllReduce) {
   run(make(), [](Collective& rank) { return check_small_beside_large(rank, {}); });
+}
+
+// The last rank begins only when the others stand before the 257th: their places in the queue are
+// taken over while pieces of what had them are still to do.
+TEST_P(EveryCollective, TakesMoreAllReducesThanMayBeUnderWay) {
+  constexpr int kAllReduces = 600;
+  constexpr int kMayBeUnderWay = 256;
+  std::atomic<int> of_first_rank = 0;
+  run(make(), [&](Collective& rank) -> std::string {
+    const Tensor& block = rank.block();
+    for (int i = 0; i < kAllReduces; ++i) block.f32()[i] = static_cast<float>(i);
+    const Deadline deadline = Deadline::after(seconds(30));
+    while (rank.size() > 1 && rank.rank() == rank.size() - 1 && of_first_rank <= kMayBeUnderWay) {
+      if (deadline.passed()) return "the first rank never stood before its 257th";
+      std::this_thread::yield();
+    }
+    WorkId last = 0;
+    for (int i = 0; i < kAllReduces; ++i) {
+      if (rank.rank() == 0) ++of_first_rank;
+      last = rank.all_reduce(block.rows(i, i + 1), i, Event{});
+    }
+    rank.wait(last);
+    for (int i = 0; i < kAllReduces; ++i) {
+      if (block.f32()[i] != static_cast<float>(i * rank.size())) {
+        return "element " + std::to_string(i) + " is " + std::to_string(block.f32()[i]);
+      }
+    }
+    return "";
+  });
 }
 
 TEST_P(EveryCollective, CountsTheTimeOfItsAllReduces) {

@@ -89,24 +89,6 @@ TEST(TcpRing, SumsNothingAlone) {
   EXPECT_EQ(tensor.f32()[1], 5.0F);
 }
 
-TEST(TcpRing, TakesMoreAllReducesThanMayBeUnderWay) {
-  Ranks ranks = make_ranks(2);
-  const auto errors = errors_of(ranks, [](std::unique_ptr<Collective>& rank) {
-    std::vector<Tensor> tensors;
-    for (int i = 0; i < 600; ++i) {
-      tensors.push_back(make_host_tensor({1}, DType::kF32));
-      tensors.back().f32()[0] = static_cast<float>(i);
-    }
-    WorkId last = 0;
-    for (const Tensor& tensor : tensors) last = rank->all_reduce(tensor, 0, Event{});
-    rank->wait(last);
-    for (int i = 0; i < 600; ++i) {
-      EXPECT_EQ(tensors[static_cast<std::size_t>(i)].f32()[0], static_cast<float>(2 * i));
-    }
-  });
-  for (const std::string& error : errors) EXPECT_EQ(error, "");
-}
-
 TEST(TcpRing, NamesTheRanksThatDisagreeAboutWhatTheySum) {
   Ranks ranks = make_ranks(3);
   const auto errors = errors_of(ranks, [](std::unique_ptr<Collective>& rank) {
