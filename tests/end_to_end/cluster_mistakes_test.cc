@@ -3,10 +3,13 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sched.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
+#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -27,16 +30,15 @@ Arguments operator+(Arguments a, const Arguments& b) {
 class Port {
  public:
   explicit Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    sockaddr_in address{};
-    address.sin_family = AF_INET;
-    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address;
-    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address), size), 0);
-    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address), &size), 0);
+    address_.sin_family = AF_INET;
+    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    socklen_t size = sizeof address_;
+    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address_), size), 0);
+    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
     if (held) {
       EXPECT_EQ(listen(socket_, 1), 0);
     }
-    endpoint_ = "127.0.0.1:" + std::to_string(ntohs(address.sin_port));
+    endpoint_ = "127.0.0.1:" + std::to_string(ntohs(address_.sin_port));
     if (!held) release();
   }
   Port(const Port&) = delete;
@@ -44,6 +46,14 @@ class Port {
   ~Port() { release(); }
 
   const std::string& endpoint() const { return endpoint_; }
+  // Somebody listens there.
+  bool answers() const {
+    const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    const bool connected =
+        connect(caller, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0;
+    close(caller);
+    return connected;
+  }
 
  private:
   void release() {
@@ -52,6 +62,7 @@ class Port {
   }
 
   int socket_;
+  sockaddr_in address_{};
   std::string endpoint_;
 };
 
@@ -208,6 +219,22 @@ TEST(ARankZeroThatNeverComes, IsNamedWithItsAddress) {
   const auto result = run_all({task(1, 2, port.endpoint())}).front();
   expect_one_line(result, {"rank 0", port.endpoint(), "2 s"});
 }
+
+class AWaitingTask : public testing::TestWithParam<int> {};
+
+TEST_P(AWaitingTask, EndsAtOnceWhenAskedTo) {
+  const Port port(false);
+  RunningProgram waiting(task(0, 2, port.endpoint(), {"--rendezvous-timeout", "600"}));
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+  while (!port.answers() && std::chrono::steady_clock::now() < end) sched_yield();
+  waiting.send(GetParam());
+  const ProgramResult result = waiting.wait();
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 1);
+  expect_one_line(result, {"before training began"});
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AWaitingTask, testing::Values(SIGINT, SIGTERM, SIGUSR1));
 
 TEST(Nccl, ThatIsAbsentEndsEveryTask) {
   const Port port(false);
