@@ -21,11 +21,6 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // A port of this machine; held (listening) or free when the object says so.
 class Port {
  public:

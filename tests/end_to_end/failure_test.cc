@@ -21,11 +21,6 @@ namespace {
 using Arguments = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 // A small job; each line of metrics is a step.
 Arguments small_job(const std::filesystem::path& metrics, const Arguments& more) {
   return Arguments{"train",

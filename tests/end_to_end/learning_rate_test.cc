@@ -16,11 +16,6 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 Arguments two_replicas() {
   return {"--strategy", "mirrored", "--replicas", "2", "--share-devices"};
 }

@@ -10,6 +10,13 @@
 
 namespace syncopate::test {
 
+// One command line after the other.
+inline std::vector<std::string> operator+(std::vector<std::string> a,
+                                          const std::vector<std::string>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
 struct ProgramResult {
   int exit_code = -1;       // -1 when a signal ended it
   int ended_by_signal = 0;  // SIGKILL also when the limit passed

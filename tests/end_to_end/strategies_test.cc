@@ -20,11 +20,6 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-Arguments operator+(Arguments a, const Arguments& b) {
-  a.insert(a.end(), b.begin(), b.end());
-  return a;
-}
-
 Arguments network(const std::string& model) {
   if (model == "resnet20") {
     return {"--model", model, "--data", "synthetic:3x32x32:10:500", "--batch-norm", "sync"};
