@@ -35,8 +35,9 @@ Meeting call_rank_zero(const Hello& hello, const Endpoint& endpoint, millisecond
   rank_zero.send(encode(hello), deadline);
   Frame frame = receive_admitted(rank_zero, Deadline::after(patience));
   if (frame.type == kWelcome) {
-    const milliseconds rest(decode_number(frame));
-    frame = receive_admitted(rank_zero, Deadline::after(rest + kGrace));
+    const Welcome welcome = decode_welcome(frame);
+    rank_zero.set_peer(describe(0, welcome.host, welcome.pid));
+    frame = receive_admitted(rank_zero, Deadline::after(welcome.patience + kGrace));
   }
   Meeting meeting{hello.index, decode_roster(frame), {}};
   correct_addresses(meeting.roster.members, rank_zero.remote_address());

@@ -98,6 +98,19 @@ Hello decode_hello(const Frame& frame) {
   });
 }
 
+Frame encode(const Welcome& welcome) {
+  return frame_of(kWelcome, {{"patience_ms", welcome.patience.count()},
+                             {"host", welcome.host},
+                             {"pid", welcome.pid}});
+}
+
+Welcome decode_welcome(const Frame& frame) {
+  return decode(frame, kWelcome, "a welcome", [](const Json& json) {
+    return Welcome{milliseconds(json.at("patience_ms").get<std::int64_t>()), json.at("host"),
+                   json.at("pid")};
+  });
+}
+
 Frame encode(const Roster& roster) {
   Json members = Json::array();
   for (const Member& member : roster.members) {

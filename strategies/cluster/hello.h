@@ -15,7 +15,7 @@ namespace syncopate {
 // The types of frames between rank 0 and the others.
 enum MessageType : std::uint16_t {
   kHello = 1,   // to rank 0, first of all: Hello
-  kWelcome,     // from rank 0: how many milliseconds it still waits for the rest, in decimal
+  kWelcome,     // from rank 0, for a good hello: Welcome
   kTurnedAway,  // from rank 0, and then it closes: Refusal
   kRoster,      // from rank 0, when all have come: Roster
   kHeartbeat,   // both ways: the step, in decimal
@@ -38,6 +38,13 @@ struct Hello {
   std::vector<Agreement> agreements;
 };
 
+// Names rank 0 before the roster does: should it die meanwhile, its callers can say who did.
+struct Welcome {
+  std::chrono::milliseconds patience{0};  // rank 0 still waits for the rest as long
+  std::string host;
+  std::int64_t pid = 0;
+};
+
 struct Roster {
   std::string nonce;
   std::chrono::milliseconds peer_timeout{0};
@@ -51,13 +58,15 @@ struct Refusal {
 
 // Decoding throws PeerError for what is no such message.
 Frame encode(const Hello& hello);
+Frame encode(const Welcome& welcome);
 Frame encode(const Roster& roster);
 Frame encode(const Refusal& refusal);
 Hello decode_hello(const Frame& frame);
+Welcome decode_welcome(const Frame& frame);
 Roster decode_roster(const Frame& frame);
 Refusal decode_refusal(const Frame& frame);
 
-// The numbers of heartbeats and welcomes; -1 for what is none.
+// The number of a heartbeat; -1 for what is none.
 std::int64_t decode_number(const Frame& frame) noexcept;
 
 // Of this process on this machine; index, sizes and agreements from the arguments.

@@ -102,11 +102,16 @@ class Reception {
   }
 
   void welcome(Guest& guest) const {
-    guest.connection.queue({kWelcome, std::to_string(deadline_.remaining_milliseconds())});
+    guest.connection.queue(encode(
+        Welcome{milliseconds(deadline_.remaining_milliseconds()), own_.host, own_.pid}));
+    flush(guest.connection);
+  }
+
+  static void flush(Connection& connection) {
     try {
-      guest.connection.flush();
+      connection.flush();
     } catch (const PeerError&) {
-      // listen_to_guests() finds it, and says so.
+      // Whoever reads from it next finds the same, and says so.
     }
   }
 
@@ -181,6 +186,7 @@ class Reception {
     for (Connection& connection : meeting.connections) {
       connection.limit_payload(kLongestPayload);
       connection.queue(encode(meeting.roster));
+      flush(connection);
     }
     return meeting;
   }

@@ -6,11 +6,12 @@ namespace syncopate {
 
 using std::chrono::nanoseconds;
 
-void Watch::round(Time now, nanoseconds wait) {
-  if (const nanoseconds late = now - expected_; late > kTolerance) {
-    for (Time& heard : heard_) heard += late;
-  }
+nanoseconds Watch::round(Time now, nanoseconds wait) {
+  const nanoseconds late = now - expected_;
   expected_ = now + wait;
+  if (late <= kTolerance) return nanoseconds(0);
+  for (Time& heard : heard_) heard += late;
+  return late;
 }
 
 std::optional<int> Watch::silent(Time now) const {

@@ -20,8 +20,8 @@ class Watch {
 
   // The observer runs, and will again after `wait` at the latest: before and after each time that
   // it sleeps (then with 0). When it comes later than it said, by more than kTolerance, it was
-  // stopped, and that time is forgiven to all.
-  void round(Time now, std::chrono::nanoseconds wait);
+  // stopped: that time is forgiven to all, and returned (else 0).
+  std::chrono::nanoseconds round(Time now, std::chrono::nanoseconds wait);
 
   void heard(int peer, Time now) { heard_[static_cast<std::size_t>(peer)] = now; }
 

@@ -16,6 +16,8 @@ using std::chrono::nanoseconds;
 // whoever does not take it must not keep this task alive.
 constexpr milliseconds kLinger(500);
 constexpr milliseconds kLongestWait(1000);
+// After we ran again, until we notice that others have ended meanwhile.
+constexpr milliseconds kGivenUpMayShowIn(1000);
 
 // The rest of peer_timeout is for telling everybody, and for ending.
 nanoseconds longest_silence(nanoseconds peer_timeout) { return peer_timeout * 7 / 10; }
@@ -93,10 +95,22 @@ std::vector<pollfd> Watcher::wait(const std::optional<Deadline>& linger) {
         {patience, watch_.time_left(now), std::max(nanoseconds(0), next_heartbeat_ - now)});
   }
   const auto rounded = std::chrono::ceil<milliseconds>(patience);
-  watch_.round(now, rounded);
+  note_own_absence(watch_.round(now, rounded));
   poll(sockets.data(), sockets.size(), static_cast<int>(rounded.count()));
-  watch_.round(Clock::now(), nanoseconds(0));
+  note_own_absence(watch_.round(Clock::now(), nanoseconds(0)));
   return sockets;
+}
+
+void Watcher::note_own_absence(nanoseconds late) {
+  if (late <= nanoseconds(0)) return;
+  absence_ = late;
+  absent_until_ = Clock::now();
+}
+
+// Whoever is lost right after we did not run for so long ended because of us.
+bool Watcher::was_given_up() const {
+  return absence_ >= longest_silence(peer_timeout_) &&
+         Clock::now() - absent_until_ < kGivenUpMayShowIn;
 }
 
 void Watcher::listen_to(Peer& peer) {
@@ -181,7 +195,12 @@ void Watcher::flush() {
 }
 
 void Watcher::lose(Peer& peer, const std::string& how) {
-  if (!ended_) conclude(how + last_step(peer.step));
+  if (!ended_ && was_given_up()) {
+    conclude(own_name_ + " did not run for " + in_seconds(absence_) +
+             " (stopped, or without a CPU), and the others gave it up");
+  } else if (!ended_) {
+    conclude(how + last_step(peer.step));
+  }
   peer.close();
 }
 

@@ -60,6 +60,8 @@ class Watcher {
   void send_heartbeats();
   void flush();
   void lose(Peer& peer, const std::string& how);
+  void note_own_absence(std::chrono::nanoseconds late);
+  bool was_given_up() const;
   void conclude(const std::string& verdict);  // the first one counts
   void close_all();
   bool all_closed() const noexcept;
@@ -72,6 +74,8 @@ class Watcher {
   std::vector<Peer> peers_;  // those we have a connection to
   Watch watch_;              // by place in peers_
   Watch::Time next_heartbeat_;
+  std::chrono::nanoseconds absence_{0};  // how long we did not run ourselves, the last time
+  Watch::Time absent_until_;
   bool ended_ = false;
 };
 

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -231,6 +232,21 @@ TEST(Meeting, NamesARankZeroThatDoesNotAnswer) {
   const Joined joined = join(place.spec(1, 2), options);
   EXPECT_EQ(joined.peer_error, "rank 0 at " + to_string(place.endpoint()) +
                                    ", which rank 1 called: it did not answer within 0.2 s");
+}
+
+TEST(Meeting, NamesARankZeroThatDiesBeforeItsRosterHasCome) {
+  MeetingPlace place;
+  const ClusterSpec spec = place.spec(1, 2);
+  Joined joined;
+  {
+    const std::jthread calling([&] { joined = join(spec, quick_options()); });
+    const Deadline soon = Deadline::after(seconds(10));
+    std::optional<Connection> caller = place.take_listener().accept(soon);
+    ASSERT_TRUE(caller);
+    EXPECT_EQ(caller->receive(soon).type, kHello);
+    caller->send(encode(Welcome{seconds(5), "a", 66}), soon);
+  }
+  EXPECT_EQ(joined.peer_error, "rank 0 (host a, pid 66): its connection closed");
 }
 
 TEST(Meeting, NamesARendezvousPortThatIsInUse) {

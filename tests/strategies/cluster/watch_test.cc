@@ -48,6 +48,14 @@ TEST_F(TheWatch, ForgivesTimeInWhichItWasStoppedItself) {
   EXPECT_EQ(watch_.time_left(now_), kPatience - seconds(1) - kWait);
 }
 
+TEST_F(TheWatch, SaysHowLongItWasStoppedItself) {
+  EXPECT_EQ(watch_.round(now_, kWait), nanoseconds(0));
+  now_ += kWait + seconds(4);
+  EXPECT_EQ(watch_.round(now_, kWait), seconds(4));
+  now_ += kWait + milliseconds(500);
+  EXPECT_EQ(watch_.round(now_, kWait), nanoseconds(0)) << "a busy machine is no stop";
+}
+
 TEST_F(TheWatch, ForgivesTimeBetweenItsSleepsToo) {
   sleep(kWait);
   now_ += seconds(600);
