@@ -1,14 +1,17 @@
 #include "models/backend/cpu/packed_weights.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "models/backend/cpu/onednn.h"
+#include "models/base/errors.h"
 
 namespace syncopate {
 
 struct PackedWeights::Copy {
   int parameter;
-  BucketId bucket;
+  BucketId first_bucket;                // the last to be waited for: it belongs to this one
+  std::vector<std::uint64_t> versions;  // of its buckets, from that one on, as it was made
   dnnl::memory::desc format;
   Tensor memory;
   BoundPrimitive reorder;
@@ -16,21 +19,29 @@ struct PackedWeights::Copy {
 
 namespace {
 
-BucketId bucket_of(const ParameterArena& arena, int parameter) {
-  const std::int64_t offset = arena.layout().offset(static_cast<std::size_t>(parameter));
-  for (std::size_t b = 0; b < arena.buckets().size(); ++b) {
-    if (arena.buckets()[b].begin <= offset && offset < arena.buckets()[b].end) {
-      return static_cast<BucketId>(b);
-    }
+struct BucketRange {
+  BucketId first = 0;
+  std::size_t count = 0;
+};
+
+// Buckets stand in backward order and cover the arena: those of a parameter are neighbours.
+BucketRange buckets_of(const ParameterArena& arena, int parameter) {
+  const std::int64_t begin = arena.layout().offset(static_cast<std::size_t>(parameter));
+  const std::int64_t end = begin + arena.layout().size(static_cast<std::size_t>(parameter));
+  BucketRange range;
+  for (std::size_t b = arena.buckets().size(); b-- > 0;) {
+    if (arena.buckets()[b].begin >= end || arena.buckets()[b].end <= begin) continue;
+    range.first = static_cast<BucketId>(b);
+    ++range.count;
   }
-  check(false, "every parameter lies in a bucket");
-  return 0;
+  check(range.count > 0, "every parameter lies in a bucket");
+  return range;
 }
 
 }  // namespace
 
 PackedWeights::PackedWeights(const OneDnn& onednn, const Graph& graph, const ParameterArena& arena)
-    : onednn_(onednn), graph_(graph), arena_(arena), versions_(arena.buckets().size(), 0) {}
+    : onednn_(onednn), graph_(graph), arena_(arena) {}
 
 PackedWeights::~PackedWeights() = default;
 
@@ -43,7 +54,9 @@ float* PackedWeights::request(int index, const dnnl_memory_desc_t& format) {
   const dnnl::memory::dims dims(parameter.file_axes.begin(), parameter.file_axes.end());
   auto copy = std::make_unique<Copy>();
   copy->parameter = index;
-  copy->bucket = bucket_of(arena_, index);
+  const BucketRange buckets = buckets_of(arena_, index);
+  copy->first_bucket = buckets.first;
+  copy->versions.assign(buckets.count, 0);
   copy->format = wanted;
   copy->memory =
       make_host_tensor({static_cast<std::int64_t>(wanted.get_size() / sizeof(float))}, DType::kF32);
@@ -57,24 +70,36 @@ float* PackedWeights::request(int index, const dnnl_memory_desc_t& format) {
          {DNNL_ARG_TO, wanted, copy->memory.f32().data()}});
   });
   copies_.push_back(std::move(copy));
-  versions_.at(static_cast<std::size_t>(copies_.back()->bucket)) = 0;
   return copies_.back()->memory.f32().data();
 }
 
 void PackedWeights::refresh(BucketId bucket, int lane, int lanes) {
   int turn = 0;
   for (const auto& copy : copies_) {
-    if (copy->bucket != bucket) continue;
+    if (copy->first_bucket != bucket || current(*copy)) continue;
     if (turn++ % lanes == lane) copy->reorder.run();
   }
 }
 
+bool PackedWeights::current(const Copy& copy) const {
+  BucketId bucket = copy.first_bucket;
+  for (const std::uint64_t version : copy.versions) {
+    if (version != arena_.version(bucket++)) return false;
+  }
+  return true;
+}
+
 bool PackedWeights::current(BucketId bucket) const {
-  return versions_.at(static_cast<std::size_t>(bucket)) == arena_.version(bucket);
+  return std::ranges::all_of(
+      copies_, [&](const auto& copy) { return copy->first_bucket != bucket || current(*copy); });
 }
 
 void PackedWeights::mark_current(BucketId bucket) {
-  versions_.at(static_cast<std::size_t>(bucket)) = arena_.version(bucket);
+  for (const auto& copy : copies_) {
+    if (copy->first_bucket != bucket) continue;
+    BucketId of = bucket;
+    for (std::uint64_t& version : copy->versions) version = arena_.version(of++);
+  }
 }
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 // Working copies of convolution weights in the blocked formats that oneDNN computes with. Shared by
-// the lanes of a model, refreshed when the arena's version is newer.
+// the lanes of a model, refreshed when the arena's version is newer. A parameter may lie in several
+// buckets: its copies belong to the last of these that is waited for. A forward pass asks for
+// buckets in descending order, so that is the lowest.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_types.h>
@@ -27,10 +29,11 @@ class PackedWeights {
   // request. Throws DeviceError.
   float* request(int index, const dnnl_memory_desc_t& format);
 
-  // Makes current the copies of one bucket that fall to `lane`; every lane calls it, then all wait
-  // for each other. Throws DeviceError.
+  // Makes current the stale copies that belong to `bucket` and fall to `lane`; every lane calls it,
+  // then all wait for each other. The buckets from this one on hold the values to compute with.
+  // Throws DeviceError.
   void refresh(BucketId bucket, int lane, int lanes);
-  // No copy of this bucket is stale.
+  // No copy that belongs to this bucket is older than any of its parameter's buckets.
   bool current(BucketId bucket) const;
   // After all lanes have refreshed it.
   void mark_current(BucketId bucket);
@@ -38,11 +41,12 @@ class PackedWeights {
  private:
   struct Copy;
 
+  bool current(const Copy& copy) const;
+
   const OneDnn& onednn_;
   const Graph& graph_;
   const ParameterArena& arena_;
   std::vector<std::unique_ptr<Copy>> copies_;
-  std::vector<std::uint64_t> versions_;  // of each bucket
 };
 
 }  // namespace syncopate

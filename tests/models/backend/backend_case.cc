@@ -12,6 +12,23 @@ std::string to_string(const CaseOptions& options) {
          (options.winograd ? ", winograd, " : ", direct, ") + std::string(name(options.isa));
 }
 
+std::vector<Bucket> buckets_across_parameters(const ArenaLayout& layout) {
+  std::vector<Bucket> buckets;
+  std::int64_t end = layout.total();
+  const auto cut_at = [&](std::int64_t begin) {
+    buckets.push_back({begin, end});
+    end = begin;
+  };
+  for (std::size_t i = layout.entries().size(); i-- > 0;) {
+    const std::int64_t rows = layout.entries()[i].shape.front();
+    if (rows < 4) continue;
+    cut_at(layout.offset(i) + (rows - 2) * (layout.size(i) / rows));
+    cut_at(layout.offset(i) + layout.size(i) / rows);
+  }
+  cut_at(0);
+  return buckets;
+}
+
 Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int64_t loss_divisor) {
   const DType dtype = std::get<InputOp>(graph.nodes.front().operation).dtype;
   Shape shape = graph.input_shape();
@@ -31,7 +48,9 @@ Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int
 
 BackendCase::BackendCase(const Graph& graph, const reference::Variables& variables,
                          const CaseOptions& options)
-    : arena(graph.parameter_layout(), plan_buckets(graph.parameter_layout(), options.bucket_bytes)),
+    : arena(graph.parameter_layout(),
+            options.buckets.empty() ? plan_buckets(graph.parameter_layout(), options.bucket_bytes)
+                                    : options.buckets),
       state(graph.state_layout()),
       backend(make_cpu_backend(options.lanes, options.isa)),
       model(backend->compile(graph, arena, state,

@@ -21,9 +21,14 @@ struct CaseOptions {
   bool winograd = true;
   Mode mode = Mode::kTrain;
   std::int64_t bucket_bytes = 4096;  // several buckets even in small graphs
+  std::vector<Bucket> buckets;       // if any are given: instead of whole parameters
 };
 
 std::string to_string(const CaseOptions& options);
+
+// Buckets that end within parameters: after the first row of each and before its last but one, so
+// that one parameter lies in several and a bucket holds parts of two.
+std::vector<Bucket> buckets_across_parameters(const ArenaLayout& layout);
 
 // Samples as a backend takes them.
 Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int64_t loss_divisor);

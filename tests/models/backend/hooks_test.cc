@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "tests/models/backend/backend_case.h"
 #include "tests/models/backend/small_networks.h"
@@ -13,9 +14,11 @@ namespace {
 
 constexpr std::int64_t kBatch = 5;
 constexpr std::int64_t kOneBucketPerParameter = 1;  // byte
+constexpr std::int64_t kAcrossParameters = 0;
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
-// Lanes, bucket bytes, and whether groups run in another order than their parameters stand in.
+// Lanes, bucket bytes (or kAcrossParameters), and whether groups run in another order than their
+// parameters stand in.
 class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t, bool>> {
  protected:
   std::span<float> bucket(const Tensor& block, BucketId id) const {
@@ -41,7 +44,10 @@ class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t,
   CaseOptions options_{.lanes = std::get<0>(GetParam()),
                        .batch_size = kBatch,
                        .winograd = false,
-                       .bucket_bytes = std::get<1>(GetParam())};
+                       .bucket_bytes = std::get<1>(GetParam()),
+                       .buckets = std::get<1>(GetParam()) == kAcrossParameters
+                                      ? buckets_across_parameters(graph_.parameter_layout())
+                                      : std::vector<Bucket>()};
   BackendCase subject_{graph_, variables_, options_};
 };
 
@@ -104,7 +110,8 @@ TEST_P(BackendHooks, HandOutZerosForNoSamples) {
 
 INSTANTIATE_TEST_SUITE_P(Lanes, BackendHooks,
                          testing::Combine(testing::Values(1, 2, 3),
-                                          testing::Values(kOneBucketPerParameter, 4096, 1 << 30),
+                                          testing::Values(kAcrossParameters, kOneBucketPerParameter,
+                                                          4096, 1 << 30),
                                           testing::Bool()));
 
 }  // namespace
