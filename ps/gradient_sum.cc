@@ -2,24 +2,23 @@
 
 #include <algorithm>
 
-namespace syncopate {
+namespace syncopate::ps {
 
 std::span<const float> sum_gradients(const SumKernels& kernels,
-                                     std::span<const std::span<const float>> gradients,
-                                     std::int64_t offset, std::int64_t index,
-                                     std::span<float> sum) {
-  const auto addend = [&](std::size_t worker) {
-    return gradients[worker].subspan(static_cast<std::size_t>(offset), sum.size());
-  };
+                                     std::span<const EncodedGradient> gradients,
+                                     std::int64_t offset, std::int64_t index, std::span<float> sum,
+                                     std::span<float> scratch) {
   const std::size_t workers = gradients.size();
-  if (workers == 1) return addend(0);
+  if (workers == 1) return decode_chunk(gradients.front(), offset, sum);
   auto worker = static_cast<std::size_t>(first_addend(index, static_cast<int>(workers)));
-  std::ranges::copy(addend(worker), sum.begin());
+  const std::span<const float> first = decode_chunk(gradients[worker], offset, sum);
+  if (first.data() != sum.data()) std::ranges::copy(first, sum.begin());
   for (std::size_t added = 1; added < workers; ++added) {
     worker = worker + 1 == workers ? 0 : worker + 1;
-    kernels.add_f32(sum.data(), addend(worker).data(), static_cast<std::int64_t>(sum.size()));
+    const std::span<const float> addend = decode_chunk(gradients[worker], offset, scratch);
+    kernels.add_f32(sum.data(), addend.data(), static_cast<std::int64_t>(sum.size()));
   }
   return sum;
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::ps

@@ -1,7 +1,7 @@
 #include "ps/shard.h"
 
 #include <algorithm>
-#include <array>
+#include <map>
 #include <numeric>
 #include <string>
 #include <utility>
@@ -9,40 +9,52 @@
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/optim/update_range.h"
-#include "ps/gradient_sum.h"
+#include "ps/shard_variable.h"
 
-namespace syncopate {
+namespace syncopate::ps {
 namespace {
 
 std::string describe(Bucket bucket) {
   return "[" + std::to_string(bucket.begin) + ", " + std::to_string(bucket.end) + ")";
 }
 
-std::span<float> window(const Tensor& block, std::int64_t begin, std::int64_t count) {
-  return block.f32().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+std::string describe(const PushRequest& push) {
+  return "push of bucket " + std::to_string(push.bucket) + " by worker " +
+         std::to_string(push.id.worker);
+}
+
+void check_values(std::span<const float> values, std::int64_t elements, const std::string& what) {
+  if (std::cmp_equal(values.size(), elements)) return;
+  throw ShapeError(what + ": room for " + std::to_string(values.size()) + " values, expected " +
+                   std::to_string(elements));
 }
 
 }  // namespace
 
-Shard::Shard(ArenaLayout layout, std::vector<Bucket> buckets, int workers,
-             std::unique_ptr<Optimizer> optimizer, Tensor values)
+Shard::Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Optimizer> optimizer,
+             const ConsistencyOptions& consistency, Tensor values)
     : layout_(std::move(layout)),
       buckets_(std::move(buckets)),
-      workers_(workers),
       optimizer_(std::move(optimizer)),
       sums_(sum_kernels(detect_isa())),
       values_(std::move(values)) {
-  check(workers >= 1, "a shard has at least one worker");
   check(optimizer_->slot_names().size() <= kMaxSlots, "no optimizer has more slots than that");
-  place_variables();
+  place_variables(consistency);
   for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i) {
     slots_.push_back(make_host_tensor(values_.shape(), DType::kF32));
   }
 }
 
-void Shard::place_variables() {
+Shard::~Shard() = default;
+
+void Shard::place_variables(const ConsistencyOptions& consistency) {
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
-    variables_.emplace_back(static_cast<BucketId>(b), workers_);
+    const Bucket bucket = buckets_[b];
+    if (bucket.begin < 0 || bucket.end <= bucket.begin || bucket.end > layout_.total()) {
+      throw ShapeError("shard: bucket " + std::to_string(b) + " is " + describe(bucket) +
+                       ", expected elements of the arena " + describe(Bucket{0, layout_.total()}));
+    }
+    variables_.push_back(std::make_unique<Variable>(static_cast<BucketId>(b), bucket, consistency));
   }
   std::vector<std::size_t> in_arena_order(buckets_.size());
   std::iota(in_arena_order.begin(), in_arena_order.end(), std::size_t{0});
@@ -51,12 +63,12 @@ void Shard::place_variables() {
   std::int64_t free_from = 0;
   for (const std::size_t b : in_arena_order) {
     const Bucket bucket = buckets_[b];
-    if (bucket.begin < free_from || bucket.end <= bucket.begin || bucket.end > layout_.total()) {
+    if (bucket.begin < free_from) {
       throw ShapeError("shard: bucket " + std::to_string(b) + " is " + describe(bucket) +
-                       ", expected elements of the arena " + describe({0, layout_.total()}) +
-                       " that no other bucket has");
+                       ", expected elements that no other bucket has, from " +
+                       std::to_string(free_from));
     }
-    variables_[b].position = position;
+    variables_[b]->position = position;
     position += bucket.end - bucket.begin;
     free_from = bucket.end;
   }
@@ -66,101 +78,123 @@ void Shard::place_variables() {
   }
 }
 
-std::size_t Shard::index_of(BucketId bucket) const {
+Shard::Variable& Shard::at(BucketId bucket) const {
   if (bucket < 0 || static_cast<std::size_t>(bucket) >= variables_.size()) {
     throw InternalError("shard: no bucket " + std::to_string(bucket) + ", expected one in [0, " +
                         std::to_string(variables_.size()) + ")");
   }
-  return static_cast<std::size_t>(bucket);
+  return *variables_[static_cast<std::size_t>(bucket)];
 }
 
-std::int64_t Shard::size(BucketId bucket) const {
-  const Bucket range = buckets_[static_cast<std::size_t>(bucket)];
-  return range.end - range.begin;
+void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
+  check(worker >= 0, "workers are counted from 0");
+  const std::optional<std::int64_t> slowest = slowest_but(worker);
+  std::optional<std::uint64_t> own;
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    const std::uint64_t here = variable->shared.standing(worker, incarnation, sequence).sequence;
+    own = std::min(own.value_or(here), here);
+  }
+  const std::int64_t offset =
+      slowest ? *slowest - static_cast<std::int64_t>(own.value_or(sequence)) : 0;
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.join(worker, incarnation, sequence, offset);
+  }
 }
 
-Shard::Reading Shard::read(BucketId bucket) const {
-  const Variable& of = variables_[index_of(bucket)];
-  const std::lock_guard lock(of.mutex);
-  return {window(values_, of.position, size(bucket)), of.rule.version()};
+// One clock for all buckets. A worker that were level with the slowest on each of them, some of
+// them in the middle of a step, could stand ahead of another one here and behind it there: then
+// both would wait for each other.
+std::optional<std::int64_t> Shard::slowest_but(WorkerId worker) const {
+  std::optional<std::int64_t> slowest;
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    const auto here = variable->shared.standing(worker, 0, 0).slowest;
+    if (here) slowest = std::min(slowest.value_or(*here), *here);
+  }
+  return slowest;
 }
 
-bool Shard::push(int worker, BucketId bucket, std::uint64_t version,
-                 std::span<const float> gradient) {
-  Variable& to = variables_[index_of(bucket)];
-  if (gradient.size() != static_cast<std::size_t>(size(bucket))) {
-    throw ShapeError("push of bucket " + std::to_string(bucket) + " by worker " +
-                     std::to_string(worker) + ": a gradient of " + std::to_string(gradient.size()) +
-                     " elements, expected " + std::to_string(size(bucket)));
+void Shard::leave(WorkerId worker, std::uint32_t incarnation) {
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.leave(worker, incarnation);
+  }
+}
+
+void Shard::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.rest(worker, incarnation, sequence);
+  }
+}
+
+void Shard::set_consistency(const ConsistencyOptions& consistency) {
+  check_consistency(consistency);
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.set_consistency(consistency);
+  }
+}
+
+bool Shard::push(const PushRequest& request) {
+  Variable& to = at(request.bucket);
+  if (request.gradient.num_elements != to.elements()) {
+    throw ShapeError(describe(request) + ": a gradient of " +
+                     std::to_string(request.gradient.num_elements) + " elements, expected " +
+                     std::to_string(to.elements()));
+  }
+  if (!is_well_formed(request.gradient)) {
+    throw ShapeError(describe(request) + ": " + std::to_string(request.gradient.bytes.size()) +
+                     " bytes, expected " + std::to_string(to.elements()) +
+                     " elements as their codec has them");
+  }
+  if (!request.values.empty()) check_values(request.values, to.elements(), describe(request));
+  {
+    const std::lock_guard lock(to.mutex);
+    if (!to.shared.ends_rest(request.id)) return to.shared.push(request);
+  }
+  const std::optional<std::int64_t> slowest = slowest_but(request.id.worker);
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.wake(request.id.worker, slowest);
   }
   const std::lock_guard lock(to.mutex);
-  return to.rule.push(worker, version, gradient);
+  return to.shared.push(request);
 }
 
-std::optional<Shard::Piece> Shard::claim(BucketId bucket, std::uint64_t version,
-                                         std::int64_t most_elements) {
-  check(most_elements >= 1, "a piece has elements");
-  Variable& of = variables_[index_of(bucket)];
+bool Shard::read(const ReadRequest& request) {
+  Variable& of = at(request.bucket);
+  check_values(request.values, of.elements(),
+               "read of bucket " + std::to_string(request.bucket) + " by worker " +
+                   std::to_string(request.worker));
   const std::lock_guard lock(of.mutex);
-  const std::int64_t left = size(bucket) - of.claimed;
-  if (of.rule.version() != version || !of.rule.due() || left == 0) return std::nullopt;
-  const std::int64_t begin = buckets_[static_cast<std::size_t>(bucket)].begin + of.claimed;
-  const std::int64_t count = std::min(left, most_elements);
-  of.claimed += count;
-  return Piece{bucket, version, {begin, begin + count}};
+  return of.shared.read(request);
 }
 
-bool Shard::update(const Piece& piece, const UpdateStep& step) {
-  Variable& of = variables_[index_of(piece.bucket)];
-  const Bucket bucket = buckets_[static_cast<std::size_t>(piece.bucket)];
-  const Bucket range = piece.range;
-  {
-    const std::lock_guard lock(of.mutex);
-    const bool under_way = of.rule.due() && of.rule.version() == piece.version &&
-                           range.begin >= bucket.begin && range.begin < range.end &&
-                           range.end <= bucket.begin + of.claimed;
-    if (!under_way) {
-      throw InternalError("update of elements " + describe(range) + " of bucket " +
-                          std::to_string(piece.bucket) + " from version " +
-                          std::to_string(piece.version) +
-                          ": expected a piece that claim() gave and that is not done");
+Shard::Reading Shard::view(BucketId bucket) const {
+  const Variable& of = at(bucket);
+  const std::lock_guard lock(of.mutex);
+  return {values_.f32().subspan(static_cast<std::size_t>(of.position),
+                                static_cast<std::size_t>(of.elements())),
+          of.shared.version()};
+}
+
+std::vector<StalenessHistogram> Shard::staleness() const {
+  std::map<WorkerId, StalenessHistogram> merged;
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    for (const auto& [worker, histogram] : variable->shared.staleness()) {
+      merged[worker].merge(histogram);
     }
   }
-  for (Bucket chunk{range.begin, range.begin}; chunk.begin < range.end; chunk.begin = chunk.end) {
-    chunk.end = std::min(range.end, (chunk.begin / kSumChunk + 1) * kSumChunk);
-    update_chunk(of, bucket, chunk, step);
+  std::vector<StalenessHistogram> by_worker;
+  for (const auto& [worker, histogram] : merged) {
+    by_worker.resize(static_cast<std::size_t>(worker) + 1);
+    by_worker.back() = histogram;
   }
-  const std::lock_guard lock(of.mutex);
-  of.updated += range.end - range.begin;
-  if (of.updated != bucket.end - bucket.begin) return false;
-  of.claimed = 0;
-  of.updated = 0;
-  of.rule.advance();
-  return true;
+  return by_worker;
 }
 
-void Shard::update_chunk(const Variable& variable, Bucket bucket, Bucket chunk,
-                         const UpdateStep& step) {
-  const std::int64_t offset = chunk.begin - bucket.begin;
-  const std::int64_t count = chunk.end - chunk.begin;
-  alignas(kAlignmentBytes) std::array<float, kSumChunk> sum;  // written before it is read
-  const std::span<const float> gradient =
-      sum_gradients(sums_, variable.rule.gradients(), offset, chunk.begin,
-                    std::span(sum).first(static_cast<std::size_t>(count)));
-  const std::int64_t position = variable.position + offset;
-  std::array<std::span<float>, kMaxSlots> slots;
-  for (std::size_t s = 0; s < slots_.size(); ++s) slots[s] = window(slots_[s], position, count);
-  update_range(*optimizer_, step, layout_, chunk, window(values_, position, count), gradient,
-               std::span(slots).first(slots_.size()));
-}
-
-void Shard::restart() {
-  for (Variable& variable : variables_) {
-    const std::lock_guard lock(variable.mutex);
-    variable.claimed = 0;
-    variable.updated = 0;
-    variable.rule.advance();
-  }
-}
-
-}  // namespace syncopate
+}  // namespace syncopate::ps

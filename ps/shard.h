@@ -1,19 +1,17 @@
 // Variables that several workers share: values, optimizer slots and versions of a set of buckets,
-// and the rule that says when a bucket is updated. A pure state machine without sockets, threads or
-// clock: the caller's threads do the work, be they replicas of one task or a server's.
+// and the consistency rule. A pure state machine without sockets, threads or clock: the caller's
+// threads do the work, be they a server's, replicas of one task, or a simulation's event queue.
 //
-//   worker:  read(bucket) -> values, version ... gradient ... push(worker, bucket, version, window)
-//   anybody: once the update is due, while (claim(bucket, version)) update(piece, step)
+//   worker:  read(values) ... computes ... push(gradient, where the next values go)
+//   anybody: while (auto piece = claim(bucket)) update(*piece, events)
 //
-// The sum over workers and the update are one pass over a piece, so a summed gradient never goes to
-// memory. Pieces cut and timed anyhow give the same bits: those of the collectives (models/tensor/
-// addition_order.h) followed by one update of the whole arena.
+// One pass over a piece decodes the gradients, sums them, updates the values and copies the new
+// ones out: what is in the cache is used up there. Pieces cut and timed anyhow give the same bits.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <span>
 #include <vector>
@@ -21,93 +19,136 @@
 #include "models/optim/optimizer.h"
 #include "models/tensor/parameter_arena.h"
 #include "models/tensor/sums.h"
-#include "ps/sync_rule.h"
+#include "ps/consistency.h"
+#include "ps/shard_requests.h"
+#include "ps/shard_state.h"
+#include "ps/staleness.h"
 
-namespace syncopate {
+namespace syncopate::ps {
+
+struct BucketTask;
+
+// A part of the work that is due on a bucket.
+struct Piece {
+  BucketId bucket = 0;
+  std::uint64_t task = 0;  // which piece of work, counted per bucket
+  Bucket range;            // of the arena; empty: there are only events to be handed out
+};
 
 // Thread-safe, but for what says otherwise. No call waits for another thread's work; locks are per
-// bucket and held for bookkeeping only.
+// bucket and held for bookkeeping only. Events of one bucket are handed out in the order in which
+// they happened to whoever ended the work they come from.
 class Shard {
  public:
-  // The bucket's values, and how often they have been written: from 1.
+  // Bucket b of this shard is buckets[b]: any part of the arena, in any order, none twice.
+  // `values`: [elements of all buckets] f32 on the host, in the order of the arena; the shard reads
+  // and writes this memory. Slots begin as zeros. Throws ShapeError; UsageError for options that
+  // contradict each other.
+  Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Optimizer> optimizer,
+        const ConsistencyOptions& consistency, Tensor values);
+  ~Shard();
+  Shard(const Shard&) = delete;
+  Shard& operator=(const Shard&) = delete;
+
+  const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
+  const Optimizer& optimizer() const noexcept { return *optimizer_; }
+
+  // The worker takes part from now on, its clock at `sequence`, level with the slowest. What an
+  // earlier incarnation has waiting is forgotten, and its later requests are refused; the same
+  // incarnation goes on where it was, or at `sequence` if the shard went back meanwhile. What becomes
+  // due is found by claim(), on any bucket.
+  void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
+  // It has finished or died: nobody waits for it any more, and its requests are refused. What it
+  // pushed stays, and is applied if it waits; what it asked to read is forgotten. A stranger or an
+  // earlier incarnation: nothing happens.
+  void leave(WorkerId worker, std::uint32_t incarnation);
+  // It has nothing to push after `sequence` for now: nobody waits for it until its next push, when
+  // it is no further behind than the slowest. A stranger or an earlier incarnation: nothing
+  // happens.
+  void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
+  // From the next decision on. Throws UsageError for options that contradict each other.
+  void set_consistency(const ConsistencyOptions& consistency);
+
+  // Returns false to a stranger, to one that has left and to an earlier incarnation: nothing is
+  // kept. Else events will follow, for a duplicate as well: kDropped, then kAnswered. Throws
+  // ShapeError for a wrong length and for bytes that are not what their codec says; InternalError
+  // for an unknown bucket.
+  bool push(const PushRequest& request);
+  // The values as soon as the rule lets this worker read. Returns and throws as push().
+  bool read(const ReadRequest& request);
+  // The values in place, for who knows that nobody writes: alone with the shard, or between the end
+  // of a synchronous update and one's own next push.
   struct Reading {
     std::span<const float> values;
     std::uint64_t version = 0;
   };
-  // A part of a due update.
-  struct Piece {
-    BucketId bucket = 0;
-    std::uint64_t version = 0;  // that the update starts from
-    Bucket range;               // of the arena
+  Reading view(BucketId bucket) const;
+
+  // Takes the next part, of at most `most_elements`, of the work that is due on the bucket. Who
+  // took a piece must hand it to update().
+  std::optional<Piece> claim(BucketId bucket, std::int64_t most_elements = kPieceElements);
+  // Does it. Appends what has happened when this was the last piece of its work; more may be due
+  // then. Throws InternalError for a piece that is not under way.
+  void update(const Piece& piece, std::vector<ShardEvent>& events);
+  // claim() and update() until nothing is due: for one thread alone.
+  void work(BucketId bucket, std::vector<ShardEvent>& events);
+
+  // A cut, for a consistent copy over several shards, in two steps. freeze(): pushes later than
+  // those begun wait; returns how far any bucket has got, by worker.
+  std::vector<CutEntry> freeze();
+  // Each bucket is copied into `copy` when it has applied exactly the pushes up to `entries`
+  // (workers that have left are not waited for, but for what of theirs waits), and goes on at once.
+  // Events: kCutCopied. `copy` holds tensors as state() has them, or no slots: those are not copied
+  // then. In use until the last event; versions and clocks are filled in. Throws ShapeError.
+  void cut(std::span<const CutEntry> entries, ShardState& copy);
+  // Pushes wait no longer, and what is not begun to be copied will not be.
+  void thaw();
+
+  // Alone with the shard. A copy; and values, slots, versions and clocks written from outside: what
+  // waits is forgotten without an event, nobody has joined. The tensors may be the shard's own.
+  // Throws ShapeError, and then has changed nothing.
+  ShardState state() const;
+  void restore(const ShardState& state);
+  // One bucket's first values: [bucket] f32 in bytes of any alignment, then each slot's, or none of
+  // them, which leaves the slots. Whoever has joined stays. False, and nothing is changed, for
+  // version 0 and once the bucket has been pushed to. Throws ShapeError, InternalError as push().
+  bool write(BucketId bucket, std::uint64_t version,
+             std::span<const std::span<const std::byte>> values_and_slots);
+  // Where the bucket stands in values(), slots() and copies of them.
+  struct Window {
+    std::int64_t begin = 0;
+    std::int64_t count = 0;
   };
-
-  // Bucket b of this shard is buckets[b]: any part of the arena, in any order, none twice.
-  // `values`: [elements of all buckets] f32 on the host, in the order of the arena, holding the
-  // first values; the shard reads and writes this memory. Slots begin as zeros. Workers: 1 or more.
-  // Throws ShapeError.
-  Shard(ArenaLayout layout, std::vector<Bucket> buckets, int workers,
-        std::unique_ptr<Optimizer> optimizer, Tensor values);
-
-  int workers() const noexcept { return workers_; }
-  const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
-  const Optimizer& optimizer() const noexcept { return *optimizer_; }
-
-  // The values may be read until this bucket's next update is due; a worker reads between the end
-  // of one update and its own next push.
-  Reading read(BucketId bucket) const;
-
-  // The worker's gradient of the bucket, [bucket] f32, computed from values of `version`. The
-  // window stays in use until the version moves on. Returns true to the one push that makes the
-  // update due. Throws ShapeError for a wrong length; InternalError for an unknown bucket or
-  // worker, a second push of the same version, and another version than the current one.
-  bool push(int worker, BucketId bucket, std::uint64_t version, std::span<const float> gradient);
-
-  // Takes the next part, of at most `most_elements`, of the due update that starts from `version`.
-  // Nothing when the update is not due, all of it is taken, or it is done: a thread that comes late
-  // takes nothing of a later update. Who took a piece must update it.
-  std::optional<Piece> claim(BucketId bucket, std::uint64_t version,
-                             std::int64_t most_elements = kPieceElements);
-
-  // Sums and updates a claimed piece. All pieces of one update are given the same `step`. Returns
-  // true to the one call that ends the bucket's update: version + 1, and what was written is seen
-  // by whoever reads that version. Throws InternalError for a piece that is not under way.
-  bool update(const Piece& piece, const UpdateStep& step);
-
-  // For checkpoints, alone with the shard: `values` as given to the constructor, slots like it.
+  Window window(BucketId bucket) const;
   const Tensor& values() const noexcept { return values_; }
   std::span<const Tensor> slots() const noexcept { return slots_; }
-  // Values and slots were written from outside: forgets the pushes and raises every version.
-  void restart();
+
+  // By worker, of all buckets: of the applied pushes whose version was ours.
+  std::vector<StalenessHistogram> staleness() const;
 
   // Long enough to make a claim's lock cheap, short enough to share out a small bucket.
   static constexpr std::int64_t kPieceElements = 16384;
 
  private:
-  struct Variable {
-    Variable(BucketId bucket, int workers) : rule(bucket, workers) {}
+  struct Variable;
 
-    std::int64_t position = 0;  // of its first element in values_
-    mutable std::mutex mutex;
-    // Guarded by mutex; the gradients of a due update may be read by who holds a piece of it.
-    SyncRule rule;
-    std::int64_t claimed = 0;  // elements of the update that is due
-    std::int64_t updated = 0;
-  };
-
-  void place_variables();
+  void place_variables(const ConsistencyOptions& consistency);
   // Throws InternalError for a bucket that this shard has not.
-  std::size_t index_of(BucketId bucket) const;
-  std::int64_t size(BucketId bucket) const;
-  void update_chunk(const Variable& variable, Bucket bucket, Bucket chunk, const UpdateStep& step);
+  Variable& at(BucketId bucket) const;
+  // One task's work on a stretch of the bucket that lies within a chunk of the sums.
+  void work_on_chunk(const BucketTask& task, const Variable& variable, Bucket chunk);
+  void update_chunk(const BucketTask& task, const Variable& variable, Bucket chunk);
+  std::optional<std::int64_t> slowest_but(WorkerId worker) const;
+  // Throws ShapeError unless the tensors are as ours; without slots where `may_lack_slots`.
+  void check_tensors(const ShardState& state, bool may_lack_slots) const;
 
   const ArenaLayout layout_;
   const std::vector<Bucket> buckets_;
-  const int workers_;
   const std::unique_ptr<Optimizer> optimizer_;
   const SumKernels& sums_;
   Tensor values_;
   std::vector<Tensor> slots_;
-  std::deque<Variable> variables_;
+  std::vector<std::unique_ptr<Variable>> variables_;
 };
 
-}  // namespace syncopate
+}  // namespace syncopate::ps

@@ -9,7 +9,7 @@
 #include "models/base/random.h"
 #include "models/tensor/addition_order.h"
 
-namespace syncopate {
+namespace syncopate::ps {
 namespace {
 
 std::vector<float> random_floats(std::int64_t count, std::uint64_t stream) {
@@ -88,8 +88,10 @@ std::vector<Gradient> random_gradients(int workers, std::int64_t step) {
 }
 
 std::unique_ptr<Shard> make_shard(const OptimizerOptions& options, int workers) {
-  return std::make_unique<Shard>(small_layout(), small_buckets(), workers, make_optimizer(options),
-                                 first_values());
+  auto shard = std::make_unique<Shard>(small_layout(), small_buckets(), make_optimizer(options),
+                                       ConsistencyOptions{}, first_values());
+  for (int worker = 0; worker < workers; ++worker) shard->join(worker, 1, 0);
+  return shard;
 }
 
 std::span<const float> part_of(const Gradient& gradient, Bucket bucket) {
@@ -97,17 +99,34 @@ std::span<const float> part_of(const Gradient& gradient, Bucket bucket) {
                                      static_cast<std::size_t>(bucket.end - bucket.begin));
 }
 
+EncodedGradient as_f32(std::span<const float> gradient) {
+  return {.codec = Codec::kF32,
+          .num_elements = static_cast<std::int64_t>(gradient.size()),
+          .bytes = std::as_bytes(gradient)};
+}
+
+PushRequest sync_push(int worker, BucketId bucket, std::uint64_t version,
+                      std::span<const float> gradient, float learning_rate) {
+  return {.id = {.worker = worker, .incarnation = 1, .sequence = version},
+          .bucket = bucket,
+          .version = version,
+          .learning_rate = learning_rate,
+          .gradient = as_f32(gradient),
+          .values = {}};
+}
+
 void run_step(Shard& shard, std::span<const Gradient> gradients, const UpdateStep& step,
               std::int64_t piece_elements) {
   for (std::size_t b = 0; b < shard.buckets().size(); ++b) {
     const auto bucket = static_cast<BucketId>(b);
-    const std::uint64_t version = shard.read(bucket).version;
+    const std::uint64_t version = shard.view(bucket).version;
     for (std::size_t worker = 0; worker < gradients.size(); ++worker) {
-      shard.push(static_cast<int>(worker), bucket, version,
-                 part_of(gradients[worker], shard.buckets()[b]));
+      shard.push(sync_push(static_cast<int>(worker), bucket, version,
+                           part_of(gradients[worker], shard.buckets()[b]), step.learning_rate));
     }
-    while (const std::optional<Shard::Piece> piece = shard.claim(bucket, version, piece_elements)) {
-      shard.update(*piece, step);
+    std::vector<ShardEvent> events;
+    while (const std::optional<Piece> piece = shard.claim(bucket, piece_elements)) {
+      shard.update(*piece, events);
     }
   }
 }
@@ -144,4 +163,4 @@ bool same_bits(std::span<const Tensor> a, std::span<const Tensor> b) {
   return std::ranges::equal(a, b, [](const Tensor& x, const Tensor& y) { return same_bits(x, y); });
 }
 
-}  // namespace syncopate
+}  // namespace syncopate::ps

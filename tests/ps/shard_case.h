@@ -12,7 +12,7 @@
 #include "models/tensor/parameter_arena.h"
 #include "ps/shard.h"
 
-namespace syncopate {
+namespace syncopate::ps {
 
 // About 53,000 elements: parameters with and without weight decay, padding between them.
 ArenaLayout small_layout();
@@ -28,10 +28,16 @@ UpdateStep update_step(std::int64_t step);
 using Gradient = std::vector<float>;
 std::vector<Gradient> random_gradients(int workers, std::int64_t step);
 
+// kSync; workers 0, 1, ... have joined, as incarnation 1.
 std::unique_ptr<Shard> make_shard(const OptimizerOptions& options, int workers);
 
 // What a bucket has of a gradient.
 std::span<const float> part_of(const Gradient& gradient, Bucket bucket);
+// Its worker's push of this version under kSync: nobody is to be answered.
+PushRequest sync_push(int worker, BucketId bucket, std::uint64_t version,
+                      std::span<const float> gradient, float learning_rate);
+EncodedGradient as_f32(std::span<const float> gradient);
+
 // Every worker pushes every bucket, then one thread updates it in pieces of that many elements.
 void run_step(Shard& shard, std::span<const Gradient> gradients, const UpdateStep& step,
               std::int64_t piece_elements = Shard::kPieceElements);
@@ -55,4 +61,4 @@ class Reference {
 bool same_bits(const Tensor& a, const Tensor& b);
 bool same_bits(std::span<const Tensor> a, std::span<const Tensor> b);
 
-}  // namespace syncopate
+}  // namespace syncopate::ps

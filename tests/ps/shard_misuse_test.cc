@@ -8,7 +8,7 @@
 #include "ps/shard.h"
 #include "tests/ps/shard_case.h"
 
-namespace syncopate {
+namespace syncopate::ps {
 namespace {
 
 // The message of the error of type E that the call must throw.
@@ -31,77 +31,133 @@ testing::AssertionResult says(const std::string& text, const std::string& part) 
 
 class ShardMisuse : public testing::Test {
  protected:
-  bool push(int worker, std::uint64_t version) {
-    return shard_->push(worker, 0, version, part_of(gradients_[0], shard_->buckets().at(0)));
+  std::span<const float> gradient() const {
+    return part_of(gradients_[0], shard_->buckets().at(0));
+  }
+  bool push(int worker, std::uint64_t version, std::uint64_t sequence = 1) {
+    PushRequest request = sync_push(worker, 0, version, gradient(), 0.1F);
+    request.id.sequence = sequence;
+    return shard_->push(request);
+  }
+  std::vector<ShardEvent> work() {
+    std::vector<ShardEvent> events;
+    shard_->work(0, events);
+    return events;
   }
 
   // Two good pushes still make the one update due.
-  void expect_unchanged(int pushes_so_far) {
-    EXPECT_EQ(shard_->read(0).version, 1U);
-    if (pushes_so_far == 0) {
-      EXPECT_FALSE(push(0, 1));
-    }
-    EXPECT_TRUE(push(1, 1));
+  void expect_unchanged() {
+    EXPECT_EQ(shard_->view(0).version, 1U);
+    EXPECT_TRUE(push(0, 1, 8));
+    EXPECT_FALSE(shard_->claim(0));
+    EXPECT_TRUE(push(1, 1, 8));
+    EXPECT_EQ(work().size(), 2U);
+    EXPECT_EQ(shard_->view(0).version, 2U);
   }
 
   std::unique_ptr<Shard> shard_ = make_shard(decaying("sgd"), 2);
   std::vector<Gradient> gradients_ = random_gradients(1, 1);
 };
 
-TEST_F(ShardMisuse, ASecondPushOfOneVersionIsRefused) {
-  EXPECT_FALSE(push(0, 1));
-  const std::string text = message<InternalError>([&] { push(0, 1); });
-  EXPECT_TRUE(says(text, "bucket 0 by worker 0")) << text;
-  EXPECT_TRUE(says(text, "version 1 is there already")) << text;
-  expect_unchanged(1);
+TEST_F(ShardMisuse, ASecondPushOfOneVersionIsDroppedOnceTheFirstIsApplied) {
+  EXPECT_TRUE(push(0, 1, 1));
+  EXPECT_TRUE(push(0, 1, 2));
+  EXPECT_TRUE(push(1, 1, 1));
+  const std::vector<ShardEvent> events = work();
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[2].kind, ShardEvent::Kind::kDropped);
+  EXPECT_EQ(events[2].worker, 0);
+  EXPECT_EQ(events[2].sequence, 2U);
+  EXPECT_EQ(shard_->view(0).version, 2U);
 }
 
 TEST_F(ShardMisuse, AnUnknownWorkerIsRefused) {
-  EXPECT_TRUE(
-      says(message<InternalError>([&] { push(2, 1); }), "worker 2: expected a worker in [0, 2)"));
-  EXPECT_TRUE(says(message<InternalError>([&] { push(-1, 1); }), "worker -1"));
-  expect_unchanged(0);
+  EXPECT_FALSE(push(2, 1));
+  EXPECT_FALSE(push(-1, 1));
+  EXPECT_THROW(shard_->join(-1, 1, 0), InternalError);
+  std::vector<float> values(64);
+  EXPECT_FALSE(shard_->read({.worker = 2, .incarnation = 1, .bucket = 0, .values = values}));
+  expect_unchanged();
 }
 
-TEST_F(ShardMisuse, AGradientOfOtherValuesIsRefused) {
-  EXPECT_TRUE(says(message<InternalError>([&] { push(0, 2); }),
-                   "of version 2, expected the current one, 1"));
-  EXPECT_TRUE(says(message<InternalError>([&] { push(0, 0); }), "of version 0"));
-  expect_unchanged(0);
+TEST_F(ShardMisuse, AGradientOfOtherValuesIsDropped) {
+  for (const std::uint64_t version : {2, 0}) {
+    EXPECT_TRUE(push(0, version, 3 - version));
+    const std::vector<ShardEvent> events = work();
+    ASSERT_EQ(events.size(), 1U) << version;
+    EXPECT_EQ(events[0].kind, ShardEvent::Kind::kDropped);
+  }
+  expect_unchanged();
+}
+
+TEST_F(ShardMisuse, BytesThatAreNotWhatTheirCodecSaysAreRefused) {
+  PushRequest request = sync_push(0, 0, 1, gradient(), 0.1F);
+  request.gradient.bytes = request.gradient.bytes.first(255);
+  EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(request); }),
+                   "255 bytes, expected 64 elements as their codec has them"));
+  expect_unchanged();
+}
+
+TEST_F(ShardMisuse, RoomForAnotherNumberOfValuesIsRefused) {
+  std::vector<float> values(63);
+  PushRequest request = sync_push(0, 0, 1, gradient(), 0.1F);
+  request.values = values;
+  EXPECT_TRUE(
+      says(message<ShapeError>([&] { shard_->push(request); }), "room for 63 values, expected 64"));
+  EXPECT_THROW(shard_->read({.worker = 0, .incarnation = 1, .bucket = 0, .values = values}),
+               ShapeError);
+  expect_unchanged();
+}
+
+TEST_F(ShardMisuse, OptionsThatContradictEachOtherAreRefused) {
+  for (const ConsistencyOptions& options :
+       {ConsistencyOptions{.consistency = Consistency::kSsp, .max_staleness = -1},
+        ConsistencyOptions{.backup_workers = -1},
+        ConsistencyOptions{.consistency = Consistency::kAsync, .backup_workers = 1},
+        ConsistencyOptions{.staleness_rule = StalenessRule::kInverse},
+        ConsistencyOptions{.compensation = -1.0F}, ConsistencyOptions{.mean_square_decay = 1.0F}}) {
+    EXPECT_THROW(shard_->set_consistency(options), UsageError);
+  }
+  expect_unchanged();
 }
 
 TEST_F(ShardMisuse, AGradientOfAnotherLengthIsRefused) {
   const std::vector<float> short_one(3);
-  EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(0, 0, 1, short_one); }),
+  EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(sync_push(0, 0, 1, short_one, 0.1F)); }),
                    "a gradient of 3 elements, expected 64"));
-  expect_unchanged(0);
+  expect_unchanged();
 }
 
 TEST_F(ShardMisuse, AnUnknownBucketIsRefused) {
-  EXPECT_TRUE(says(message<InternalError>([&] { (void)shard_->read(5); }),
+  EXPECT_TRUE(says(message<InternalError>([&] { (void)shard_->view(5); }),
                    "no bucket 5, expected one in [0, 5)"));
-  EXPECT_THROW((void)shard_->read(-1), InternalError);
-  EXPECT_THROW((void)shard_->claim(5, 1), InternalError);
+  EXPECT_THROW((void)shard_->view(-1), InternalError);
+  EXPECT_THROW((void)shard_->claim(5), InternalError);
 }
 
 TEST_F(ShardMisuse, APieceThatIsNotUnderWayIsRefused) {
-  const UpdateStep step = update_step(1);
+  std::vector<ShardEvent> events;
   const Bucket whole = shard_->buckets().at(0);
-  EXPECT_THROW(shard_->update({0, 1, whole}, step), InternalError) << "not due";
+  EXPECT_THROW(shard_->update({0, 0, whole}, events), InternalError) << "not due";
   push(0, 1);
   push(1, 1);
-  EXPECT_THROW(shard_->update({0, 1, whole}, step), InternalError) << "not claimed";
-  const std::optional<Shard::Piece> piece = shard_->claim(0, 1);
+  EXPECT_THROW(shard_->update({0, 1, whole}, events), InternalError) << "not claimed";
+  const std::optional<Piece> piece = shard_->claim(0);
   ASSERT_TRUE(piece);
-  EXPECT_THROW(shard_->update({0, 2, whole}, step), InternalError) << "of another version";
-  EXPECT_TRUE(shard_->update(*piece, step));
-  EXPECT_TRUE(says(message<InternalError>([&] { shard_->update(*piece, step); }),
-                   "of bucket 0 from version 1"));
+  EXPECT_THROW(shard_->update({0, piece->task + 1, whole}, events), InternalError)
+      << "of another task";
+  EXPECT_THROW(shard_->update({0, piece->task, {whole.begin, whole.end + 1}}, events),
+               InternalError)
+      << "beyond it";
+  shard_->update(*piece, events);
+  EXPECT_EQ(events.size(), 2U);
+  EXPECT_TRUE(
+      says(message<InternalError>([&] { shard_->update(*piece, events); }), "of bucket 0, task 1"));
 }
 
 TEST_F(ShardMisuse, BucketsAndValuesThatDoNotFitAreRefused) {
   const auto make = [](std::vector<Bucket> buckets, std::int64_t values) {
-    const Shard shard(small_layout(), std::move(buckets), 1, make_optimizer({}),
+    const Shard shard(small_layout(), std::move(buckets), make_optimizer({}), {},
                       make_host_tensor({values}, DType::kF32));
   };
   const std::int64_t total = small_layout().total();
@@ -109,7 +165,7 @@ TEST_F(ShardMisuse, BucketsAndValuesThatDoNotFitAreRefused) {
   EXPECT_TRUE(says(message<ShapeError>([&] {
                      make({{100, 200}, {0, 101}}, 201);
                    }),
-                   "bucket 0 is [100, 200)"))
+                   "bucket 0 is [100, 200), expected elements that no other bucket has"))
       << "they overlap";
   EXPECT_THROW(make({{total - 1, total + 1}}, 2), ShapeError) << "beyond the arena";
   EXPECT_THROW(make({{-1, 1}}, 2), ShapeError) << "before the arena";
@@ -121,4 +177,4 @@ TEST_F(ShardMisuse, BucketsAndValuesThatDoNotFitAreRefused) {
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::ps

@@ -13,7 +13,7 @@
 #include "ps/shard.h"
 #include "tests/ps/shard_case.h"
 
-namespace syncopate {
+namespace syncopate::ps {
 namespace {
 
 constexpr int kWorkers = 3;
@@ -37,8 +37,7 @@ class WorkerThreads {
     }
   }
 
-  int completing_pushes() const { return completing_pushes_; }
-  int ending_updates() const { return ending_updates_; }
+  int applied() const { return applied_; }
   bool late() const { return late_; }
   bool saw_half_of_an_update() const { return saw_half_; }
 
@@ -49,38 +48,38 @@ class WorkerThreads {
     const auto version = static_cast<std::uint64_t>(step);
     const auto buckets = static_cast<BucketId>(shard_.buckets().size());
     for (BucketId bucket = 0; bucket < buckets; ++bucket) {
-      if (shard_.read(bucket).version != version) saw_half_ = true;
-      if (shard_.push(worker, bucket, version,
-                      part_of(gradient, shard_.buckets()[static_cast<std::size_t>(bucket)]))) {
-        ++completing_pushes_;
-      }
+      if (shard_.view(bucket).version != version) saw_half_ = true;
+      shard_.push(sync_push(worker, bucket, version,
+                            part_of(gradient, shard_.buckets()[static_cast<std::size_t>(bucket)]),
+                            update_step(step).learning_rate));
     }
     for (BucketId bucket = 0; bucket < buckets; ++bucket) {
-      while (shard_.read(bucket).version == version) {
+      while (shard_.view(bucket).version == version) {
         if (deadline_.passed()) {
           late_ = true;
           return false;
         }
-        help(bucket, version, step);
+        help(bucket);
       }
     }
     return true;
   }
 
-  void help(BucketId bucket, std::uint64_t version, std::int64_t step) {
-    const std::optional<Shard::Piece> piece = shard_.claim(bucket, version, 1024);
+  void help(BucketId bucket) {
+    std::vector<ShardEvent> events;
+    const std::optional<Piece> piece = shard_.claim(bucket, 1024);
     if (!piece) {
       std::this_thread::yield();
-    } else if (shard_.update(*piece, update_step(step))) {
-      ++ending_updates_;
+    } else {
+      shard_.update(*piece, events);
+      applied_ += static_cast<int>(events.size());
     }
   }
 
   Shard& shard_;
   const std::span<const std::vector<Gradient>> gradients_;
   const Deadline deadline_ = Deadline::after(std::chrono::seconds(60));
-  std::atomic<int> completing_pushes_{0};
-  std::atomic<int> ending_updates_{0};
+  std::atomic<int> applied_{0};
   std::atomic<bool> late_{false};
   std::atomic<bool> saw_half_{false};
 };
@@ -102,11 +101,114 @@ TEST(ShardOfSeveralThreads, GivesTheBitsOfOneThread) {
   }
   EXPECT_TRUE(same_bits(shard->values(), reference.values()));
   EXPECT_TRUE(same_bits(shard->slots(), reference.slots()));
-  // Whoever waits is told once per bucket and step.
+  // Each push is reported once.
   const int updates = static_cast<int>(shard->buckets().size()) * static_cast<int>(kSteps);
-  EXPECT_EQ(workers.completing_pushes(), updates);
-  EXPECT_EQ(workers.ending_updates(), updates);
+  EXPECT_EQ(workers.applied(), updates * kWorkers);
+}
+
+// Each thread is a worker that nobody keeps step with, and works on whatever is due.
+class FreeWorkers {
+ public:
+  static constexpr int kFreeWorkers = 4;
+  static constexpr std::uint64_t kFreeSteps = 50;
+
+  explicit FreeWorkers(Shard& shard)
+      : shard_(shard), buckets_(static_cast<BucketId>(shard.buckets().size())) {
+    for (auto& answered : answered_) {
+      answered = std::vector<std::atomic<std::uint64_t>>(shard.buckets().size());
+    }
+  }
+
+  void run() {
+    std::vector<std::jthread> threads;
+    threads.reserve(kFreeWorkers);
+    for (WorkerId worker = 0; worker < kFreeWorkers; ++worker) {
+      threads.emplace_back([this, worker] { train(worker); });
+    }
+  }
+
+  bool late() const { return late_; }
+  int applied() const { return applied_; }
+
+ private:
+  void train(WorkerId worker) {
+    Gradient gradient(static_cast<std::size_t>(small_layout().total()), 1.0F);
+    Gradient values(gradient.size());
+    std::vector<std::uint64_t> versions(static_cast<std::size_t>(buckets_), 1);
+    for (std::uint64_t step = 1; step <= kFreeSteps; ++step) {
+      for (BucketId bucket = 0; bucket < buckets_; ++bucket) {
+        const Bucket range = shard_.buckets()[static_cast<std::size_t>(bucket)];
+        PushRequest push = sync_push(worker, bucket, versions[static_cast<std::size_t>(bucket)],
+                                     part_of(gradient, range), 1.0F);
+        push.id.sequence = step;
+        push.values = std::span(values).subspan(static_cast<std::size_t>(range.begin),
+                                                static_cast<std::size_t>(range.end - range.begin));
+        push.token = step;
+        shard_.push(push);
+        help(bucket);
+      }
+      for (BucketId bucket = 0; bucket < buckets_; ++bucket) {
+        const auto& answered = answered_[static_cast<std::size_t>(worker)];
+        while (answered[static_cast<std::size_t>(bucket)].load(std::memory_order_acquire) < step) {
+          if (deadline_.passed()) late_ = true;
+          if (late_) return;
+          if (!help(bucket)) std::this_thread::yield();
+        }
+      }
+      // The answer is ours: no work on it is under way.
+      if (values[static_cast<std::size_t>(small_layout().offset(0))] >= 0.0F) late_ = true;
+    }
+    shard_.leave(worker, 1);
+    for (BucketId bucket = 0; bucket < buckets_; ++bucket) help(bucket);
+  }
+
+  bool help(BucketId bucket) {
+    const std::optional<Piece> piece = shard_.claim(bucket, 1024);
+    if (!piece) return false;
+    std::vector<ShardEvent> events;
+    shard_.update(*piece, events);
+    for (const ShardEvent& event : events) {
+      if (event.kind == ShardEvent::Kind::kApplied) ++applied_;
+      if (event.kind != ShardEvent::Kind::kAnswered) continue;
+      answered_[static_cast<std::size_t>(event.worker)][static_cast<std::size_t>(bucket)].store(
+          event.sequence, std::memory_order_release);
+    }
+    return true;
+  }
+
+  Shard& shard_;
+  const BucketId buckets_;
+  const Deadline deadline_ = Deadline::after(std::chrono::seconds(60));
+  std::array<std::vector<std::atomic<std::uint64_t>>, kFreeWorkers> answered_;  // by bucket
+  std::atomic<int> applied_{0};
+  std::atomic<bool> late_{false};
+};
+
+TEST(ShardOfSeveralThreads, AppliesEachPushOfWorkersThatKeepNoStepOnce) {
+  for (const ConsistencyOptions& options :
+       {ConsistencyOptions{.consistency = Consistency::kAsync},
+        ConsistencyOptions{.consistency = Consistency::kAsync,
+        .staleness_rule = StalenessRule::kDelayCompensationAdaptive,
+        .compensation = 0.0F},
+        ConsistencyOptions{.consistency = Consistency::kSsp, .max_staleness = 1}}) {
+    Shard shard(small_layout(), small_buckets(), make_optimizer({}), options,
+                make_host_tensor({small_layout().total()}, DType::kF32));
+    for (WorkerId worker = 0; worker < FreeWorkers::kFreeWorkers; ++worker) {
+      shard.join(worker, 1, 0);
+    }
+    FreeWorkers workers(shard);
+    workers.run();
+    ASSERT_FALSE(workers.late()) << "an answer never came";
+    const int pushes = FreeWorkers::kFreeWorkers *
+                       static_cast<int>(FreeWorkers::kFreeSteps * shard.buckets().size());
+    EXPECT_EQ(workers.applied(), pushes);
+    const auto expected = -static_cast<float>(FreeWorkers::kFreeWorkers * FreeWorkers::kFreeSteps);
+    for (std::size_t b = 0; b < shard.buckets().size(); ++b) {
+      EXPECT_EQ(shard.view(static_cast<BucketId>(b)).values.front(), expected) << b;
+      EXPECT_EQ(shard.view(static_cast<BucketId>(b)).version, 201U) << b;
+    }
+  }
 }
 
 }  // namespace
-}  // namespace syncopate
+}  // namespace syncopate::ps

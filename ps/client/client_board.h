@@ -1,0 +1,79 @@
+// What a client's I/O thread and its callers share: who waits here is told when something changed.
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ps/client.h"
+
+namespace syncopate::ps {
+
+struct ClientBoard {
+  struct Bucket {
+    bool awaited = false;  // a push or a pull has no answer yet
+    std::uint64_t version = 0;
+    std::uint32_t shard_incarnation = 0;  // that counts so
+  };
+
+  std::mutex mutex;  // guards everything below
+  std::condition_variable changed;
+
+  std::optional<std::string> failure;
+  bool is_usage_error = false;
+
+  // Meeting.
+  std::optional<wire::WelcomeT> welcome;
+  int shards_met = 0;
+  std::optional<StartInfo> start;
+  // How often the shards went back to an earlier step, and whether the last time is not over yet.
+  int roll_backs = 0;
+  bool is_rewinding = false;
+  int roll_backs_known = 0;  // to the callers: Client::go_on()
+
+  // Variables.
+  std::vector<Bucket> buckets;
+  int requests_open = 0;  // of write_variables() and read_cut()
+  std::optional<wire::StepSumsT> sums;
+  std::vector<float> state;  // of read_cut_state()
+  Client::Traffic traffic;
+
+  // The job.
+  std::deque<SampleRange> leases;
+  bool leases_finished = false;
+  bool wants_lease = false;  // somebody waits for one
+  wire::JobStatusT status;
+  std::deque<wire::AppointmentT> appointments;
+  std::uint64_t appointed_cut = 0;  // of the last one, and whether it has been dealt with
+  bool is_appointment_done = false;
+  bool finished = false;
+  std::uint64_t round = 0;                                      // of the last Client::exchange()
+  std::map<std::uint64_t, std::vector<std::string>> exchanged;  // by round
+
+  // With the mutex held.
+  void throw_if_failed() const;
+  bool is_void() const { return roll_backs != roll_backs_known; }
+  // Throws RolledBack if the callers do not know of the last time, once it is known where training
+  // goes on.
+  void require_current(std::unique_lock<std::mutex>& lock);
+  // Without it: what went wrong first is what counts.
+  void fail(const std::string& reason, bool is_usage = false);
+
+  // Returns when `done` says so; throws when something has failed, or what was waited for belongs
+  // to the past. With the mutex held.
+  template <typename Done>
+  void wait(std::unique_lock<std::mutex>& lock, const Done& done) {
+    // No deadline of its own: whoever is gone is noticed by the I/O thread, which fails the board.
+    changed.wait(lock, [&] { return failure.has_value() || is_void() || done(); });
+    require_current(lock);
+    if (!done()) throw_if_failed();
+  }
+};
+
+}  // namespace syncopate::ps

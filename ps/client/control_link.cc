@@ -1,0 +1,199 @@
+#include "ps/client/control_link.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string host_name() {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+}  // namespace
+
+ControlLink::ControlLink(wire::Context& context, ClientBoard& board, const ClientOptions& options)
+    : board_(board),
+      options_(options),
+      socket_(wire::Socket::connect(context, options.rendezvous, "")),
+      peer_timeout_(options.peer_timeout),
+      meet_by_(Deadline::after(options.rendezvous_timeout)),
+      give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),
+      next_heartbeat_(Deadline::after(peer_timeout_ / 10)),
+      silent_until_(Deadline::after(options.rendezvous_timeout)) {}
+
+std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
+
+void ControlLink::greet() {
+  wire::HelloT hello;
+  hello.nonce = options_.nonce;
+  hello.role = 0;
+  hello.index = options_.index;
+  hello.world_size = options_.workers;
+  hello.num_servers = options_.servers;
+  hello.host = host_name();
+  hello.pid = getpid();
+  hello.peer_timeout_ms = options_.peer_timeout.count();
+  hello.incarnation = incarnation_;
+  hello.sequence = last_push_;
+  hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
+  socket_->send(envelope("", make_message(std::move(hello))));
+}
+
+void ControlLink::tell(wire::MessageT message) {
+  if (!is_welcome_) {
+    untold_.push_back(std::move(message));
+    return;
+  }
+  socket_->send(envelope("", message));
+}
+
+ControlLink::News ControlLink::run() {
+  for (bool busy = true; busy;) {
+    busy = false;
+    if (const auto event = socket_->link_event()) {
+      busy = true;
+      is_connected_ = *event == wire::LinkEvent::kConnected;
+      if (is_connected_) {
+        greet();
+      } else if (incarnation_ != 0) {
+        is_welcome_ = false;
+        if (!away_until_) away_until_ = Deadline::after(options_.server_patience);
+      }
+    }
+    if (const auto envelope = socket_->receive()) {
+      busy = true;
+      silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
+      // Whoever was only stopped for a while knows us still, or says that it does not.
+      if (is_welcome_) away_until_.reset();
+      if (const auto message = wire::decode(envelope->frames.front().bytes())) hear(*message);
+    }
+    socket_->flush();
+  }
+  return std::exchange(news_, {});
+}
+
+void ControlLink::hear(const wire::MessageT& message) {
+  const wire::BodyUnion& body = message.body;
+  std::unique_lock lock(board_.mutex);
+  switch (body.type) {
+    case wire::Body::Welcome: {
+      const wire::WelcomeT& welcome = *body.AsWelcome();
+      is_welcome_ = true;
+      away_until_.reset();
+      incarnation_ = welcome.incarnation;
+      news_.is_welcome_again = board_.welcome.has_value();
+      if (!board_.welcome) {
+        sequence_ = welcome.sequence;
+        board_.welcome = welcome;
+        if (welcome.peer_timeout_ms > 0) peer_timeout_ = milliseconds(welcome.peer_timeout_ms);
+      }
+      news_.addresses.emplace();
+      for (const auto& server : welcome.servers) news_.addresses->push_back(*server);
+      for (const wire::MessageT& untold : std::exchange(untold_, {})) {
+        socket_->send(envelope("", untold));
+      }
+      break;
+    }
+    case wire::Body::Roster:
+      news_.addresses.emplace();
+      for (const auto& server : body.AsRoster()->servers) news_.addresses->push_back(*server);
+      break;
+    case wire::Body::Refused: {
+      const wire::RefusedT& refused = *body.AsRefused();
+      lock.unlock();
+      return board_.fail(refused.line, refused.is_usage_error);
+    }
+    case wire::Body::Failing:
+      lock.unlock();
+      return board_.fail(body.AsFailing()->reason);
+    case wire::Body::Start: {
+      const wire::StartT& start = *body.AsStart();
+      news_.start = StartInfo{start.step, start.samples, start.epoch, start.offset, {}};
+      for (const wire::SampleRange& range : start.untrained) {
+        news_.start->untrained.push_back({range.epoch(), range.begin(), range.end()});
+      }
+      return;
+    }
+    case wire::Body::RollBack:
+      // Nothing of what came before it counts.
+      news_.start.reset();
+      news_.appointment.reset();
+      news_.addresses.reset();
+      news_.rolled_back = body.AsRollBack()->cut;
+      return;
+    case wire::Body::Leases: {
+      const wire::LeasesT& leases = *body.AsLeases();
+      for (const auto& range : leases.ranges) {
+        board_.leases.push_back({range.epoch(), range.begin(), range.end()});
+      }
+      if (leases.finished) board_.leases_finished = true;
+      if (leases.status) board_.status = *leases.status;
+      break;
+    }
+    case wire::Body::Appointment:
+      news_.appointment = *body.AsAppointment();
+      return;
+    case wire::Body::Exchanged: {
+      std::vector<std::string> texts;
+      for (const auto& text : body.AsExchanged()->texts) {
+        texts.emplace_back(text->text.begin(), text->text.end());
+      }
+      board_.exchanged[body.AsExchanged()->round] = std::move(texts);
+      break;
+    }
+    case wire::Body::Finished:
+      board_.finished = true;
+      board_.leases_finished = true;
+      break;
+    default:
+      return;
+  }
+  lock.unlock();
+  board_.changed.notify_all();
+}
+
+void ControlLink::tick(std::int64_t step, std::uint64_t sequence) {
+  last_push_ = sequence;
+  // As long as it is heard of it waits too, and knows for whom.
+  const bool is_heard = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
+  if (incarnation_ == 0 && meet_by_.passed() && !is_heard) {
+    return board_.fail(name() + " did not let this worker in within " +
+                       in_seconds(meet_by_.patience()) +
+                       "; is it running, and have all workers and servers been started?");
+  }
+  // Stopped, or cut off without a word: heartbeats go on, should it hear them.
+  if (incarnation_ != 0 && is_welcome_ && silent_until_.passed() && !away_until_) {
+    away_until_ = Deadline::after(options_.server_patience);
+  }
+  if (away_until_ && away_until_->passed()) {
+    return board_.fail(name() + " has been away for " + in_seconds(away_until_->patience()) +
+                       "; see what it printed, and start the job again with --resume");
+  }
+  if (!is_connected_ || !next_heartbeat_.passed()) return;
+  next_heartbeat_ = Deadline::after(peer_timeout_ / 10);
+  wire::HeartbeatT heartbeat;
+  heartbeat.step = step;
+  socket_->send(envelope("", make_message(std::move(heartbeat))));
+}
+
+void ControlLink::forgive() {
+  silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
+  if (away_until_) away_until_ = Deadline::after(options_.server_patience);
+}
+
+void ControlLink::append_descriptors(std::vector<int>& descriptors) const {
+  for (const int descriptor : socket_->descriptors()) descriptors.push_back(descriptor);
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,363 @@
+#include "ps/client/shard_link.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "models/base/endpoint.h"
+#include "models/base/errors.h"
+#include "models/base/log.h"
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kGreetAgain(1000);
+// A shard that has not said anything about a push for so long is asked whether it knows it.
+constexpr milliseconds kProbe(2000);
+constexpr milliseconds kAskAgain(10000);
+
+std::int64_t size_of(const wire::BucketPlace& bucket) { return bucket.end() - bucket.begin(); }
+
+}  // namespace
+
+ShardLink::ShardLink(wire::Context& context, ClientBoard& board, const ClientOptions& options,
+                     int shard)
+    : context_(context), board_(board), options_(options), shard_(shard) {}
+
+std::string ShardLink::name() const {
+  return "server " + std::to_string(shard_) +
+         (address_.endpoint.empty() ? std::string() : " at " + address_.endpoint);
+}
+
+void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation,
+                       std::uint64_t sequence) {
+  worker_incarnation_ = worker_incarnation;
+  sequence_ = sequence;
+  if (address.incarnation == 0) {
+    if (socket_ != nullptr) lose_connection();
+    socket_.reset();
+    address_.incarnation = 0;
+    return;
+  }
+  const bool is_same = socket_ != nullptr && address.endpoint == address_.endpoint &&
+                       address.incarnation == address_.incarnation;
+  address_ = address;
+  if (is_same) return;
+  if (socket_ != nullptr) lose_connection();
+  socket_ = wire::Socket::connect(
+      context_, parse_endpoint(address_.endpoint, name()),
+      "w" + std::to_string(options_.index) + "." + std::to_string(worker_incarnation_));
+  if (!away_until_) away_until_ = Deadline::after(options_.server_patience);
+}
+
+void ShardLink::greet() {
+  wire::DataHelloT hello;
+  hello.nonce = options_.nonce;
+  hello.worker = options_.index;
+  hello.incarnation = worker_incarnation_;
+  hello.sequence = sequence_;
+  for (const auto& [key, open] : open_) {
+    // What has no answer will be sent again, and is not behind us.
+    if (key.first != ShardRequest::Kind::kPush) continue;
+    hello.sequence = std::min(hello.sequence, open.request.message.body.AsPush()->sequence - 1);
+  }
+  hello.fingerprint = address_.fingerprint;
+  hello.segment = options_.segment;
+  socket_->send(envelope("", make_message(std::move(hello))));
+  greet_again_ = Deadline::after(kGreetAgain);
+}
+
+void ShardLink::lose_connection() {
+  is_met_ = false;
+  greet_again_.reset();
+  credit_used_ = 0;
+  unsent_.clear();
+  for (auto& [key, open] : open_) {
+    open.is_sent = false;
+    open.holds_credit = false;
+    open.next_probe.reset();
+    unsent_.push_back(key);
+  }
+  if (!away_until_) away_until_ = Deadline::after(options_.server_patience);
+}
+
+void ShardLink::ask(ShardRequest request) {
+  const Key key{request.kind, request.bucket};
+  check(!open_.contains(key), "one request of a kind per bucket at a time");
+  open_[key].request = std::move(request);
+  unsent_.push_back(key);
+  send_what_fits();
+}
+
+void ShardLink::drop_all() {
+  socket_.reset();
+  address_.incarnation = 0;
+  open_.clear();
+  lose_connection();
+}
+
+void ShardLink::drop_copies_but(std::uint64_t cut) {
+  for (auto entry = open_.begin(); entry != open_.end();) {
+    const auto& [key, open] = *entry;
+    if (key.first != ShardRequest::Kind::kReadCut ||
+        open.request.message.body.AsReadCut()->cut == cut) {
+      ++entry;
+      continue;
+    }
+    give_credit_back(entry->second);
+    std::erase(unsent_, key);
+    entry = open_.erase(entry);
+  }
+}
+
+void ShardLink::send_what_fits() {
+  if (!is_met_) return;
+  std::vector<Key> pulls;
+  while (!unsent_.empty()) {
+    Open& open = open_.at(unsent_.front());
+    const std::int64_t bytes = uses_segment_ ? 0 : open.request.credit_bytes;
+    if (credit_used_ > 0 && credit_used_ + bytes > credit_) break;
+    const Key key = unsent_.front();
+    unsent_.pop_front();
+    open.is_sent = true;
+    open.holds_credit = bytes > 0;
+    if (open.holds_credit) credit_used_ += bytes;
+    open.next_probe = Deadline::after(key.first == ShardRequest::Kind::kPush ? kProbe : kAskAgain);
+    if (key.first == ShardRequest::Kind::kPull) {
+      pulls.push_back(key);
+    } else {
+      send_request(open);
+    }
+  }
+  if (!pulls.empty()) send_pulls(pulls);
+}
+
+void ShardLink::send_request(Open& open) {
+  ShardRequest& request = open.request;
+  std::size_t first = 0;
+  if (request.kind == ShardRequest::Kind::kPush) {
+    wire::PushT& push = *request.message.body.AsPush();
+    push.in_segment = uses_segment_ && push.codec == wire::Codec::F32;
+    if (push.in_segment) first = 1;
+  }
+  wire::Envelope message = envelope("", request.message);
+  for (std::size_t i = first; i < request.payload.size(); ++i) {
+    // What is under way is not written to until it is answered, and then it has arrived.
+    message.frames.push_back(wire::Frame::borrow(request.payload[i], {}));
+  }
+  socket_->send(std::move(message));
+}
+
+void ShardLink::send_pulls(const std::vector<Key>& keys) {
+  wire::PullT pull;
+  for (const Key& key : keys) pull.buckets.push_back(key.second);
+  pull.in_segment = uses_segment_;
+  socket_->send(envelope("", make_message(std::move(pull))));
+}
+
+void ShardLink::run() {
+  if (socket_ == nullptr) return;
+  for (bool busy = true; busy;) {
+    busy = false;
+    if (const auto event = socket_->link_event()) {
+      busy = true;
+      if (*event == wire::LinkEvent::kConnected) {
+        greet();
+      } else {
+        lose_connection();
+      }
+    }
+    if (const auto message = socket_->receive()) {
+      busy = true;
+      hear(*message);
+    }
+    socket_->flush();
+  }
+  send_what_fits();
+}
+
+void ShardLink::hear(const wire::Envelope& envelope) {
+  const auto message = wire::decode(envelope.frames.front().bytes());
+  if (!message) return;
+  const wire::BodyUnion& body = message->body;
+  switch (body.type) {
+    case wire::Body::DataWelcome:
+      return welcome(*body.AsDataWelcome());
+    case wire::Body::Values:
+      return take_values(*body.AsValues(), envelope);
+    case wire::Body::Consumed: {
+      const auto found = open_.find({ShardRequest::Kind::kPush, body.AsConsumed()->bucket});
+      if (found != open_.end()) give_credit_back(found->second);
+      return;
+    }
+    case wire::Body::ProbeAnswer: {
+      const wire::ProbeAnswerT& answer = *body.AsProbeAnswer();
+      const auto found = open_.find({ShardRequest::Kind::kPush, answer.bucket});
+      if (found == open_.end() || !found->second.is_sent || answer.is_known) return;
+      const wire::PushT& push = *found->second.request.message.body.AsPush();
+      if (push.sequence != answer.sequence) return;
+      give_credit_back(found->second);
+      found->second.is_sent = false;
+      unsent_.push_front(found->first);
+      return;
+    }
+    case wire::Body::Written:
+      return take_answer(ShardRequest::Kind::kWrite,
+                         body.AsWritten()->state ? -1 : body.AsWritten()->bucket, envelope);
+    case wire::Body::CutValues: {
+      const wire::CutValuesT& copy = *body.AsCutValues();
+      const int bucket = copy.state ? -1 : copy.bucket;
+      const auto found = open_.find({ShardRequest::Kind::kReadCut, bucket});
+      const bool is_awaited =
+          found != open_.end() && found->second.request.message.body.AsReadCut()->cut == copy.cut;
+      if (!is_awaited) return;
+      return take_answer(ShardRequest::Kind::kReadCut, bucket, envelope);
+    }
+    case wire::Body::Refused:
+      return board_.fail(name() + ": " + body.AsRefused()->line, body.AsRefused()->is_usage_error);
+    default:
+      return;  // nothing a shard says to a worker
+  }
+}
+
+void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
+  if (is_met_) return;
+  is_met_ = true;
+  greet_again_.reset();
+  away_until_.reset();
+  uses_segment_ = welcome.uses_segment;
+  shard_incarnation_ = welcome.incarnation;
+  credit_ = welcome.credit_bytes;
+  credit_used_ = 0;
+  if (options_.requires_segment && !uses_segment_) {
+    board_.fail("--transport shm: " + name() +
+                    " cannot map this worker's memory; they are on two machines, or in two network "
+                    "namespaces: choose --transport auto",
+                true);
+    return;
+  }
+  if (!was_met_) {
+    was_met_ = true;
+    {
+      const std::lock_guard lock(board_.mutex);
+      ++board_.shards_met;
+      board_.traffic.shards_in_segment += uses_segment_ ? 1 : 0;
+    }
+    board_.changed.notify_all();
+  } else {
+    log(LogLevel::kInfo, name() + " is there again");
+  }
+  send_what_fits();
+}
+
+void ShardLink::give_credit_back(Open& open) {
+  if (!open.holds_credit) return;
+  open.holds_credit = false;
+  credit_used_ -= open.request.credit_bytes;
+}
+
+void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& envelope) {
+  using Kind = ShardRequest::Kind;
+  const Key key{header.sequence == 0 ? Kind::kPull : Kind::kPush, header.bucket};
+  const auto found = open_.find(key);
+  if (found == open_.end() || !found->second.is_sent) return;  // answered already
+  if (key.first == Kind::kPush &&
+      found->second.request.message.body.AsPush()->sequence != header.sequence) {
+    return;
+  }
+  const wire::BucketPlace& place =
+      options_.declaration.buckets[static_cast<std::size_t>(header.bucket)];
+  const auto count = static_cast<std::size_t>(size_of(place));
+  if (!header.in_segment) {
+    if (envelope.frames.size() != 2 || envelope.frames[1].bytes().size() != count * sizeof(float)) {
+      return board_.fail(name() + " sent values of another length than bucket " +
+                         std::to_string(header.bucket) + " has; are both the same program?");
+    }
+    std::memcpy(options_.values.data() + place.begin(), envelope.frames[1].bytes().data(),
+                count * sizeof(float));
+  }
+  {
+    const std::lock_guard lock(board_.mutex);
+    ClientBoard::Bucket& bucket = board_.buckets[static_cast<std::size_t>(header.bucket)];
+    bucket.version = header.version;
+    bucket.shard_incarnation = shard_incarnation_;
+    bucket.awaited = false;
+    if (header.report) board_.sums = *header.report;
+    board_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
+  }
+  finish(key);
+}
+
+void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope) {
+  const auto found = open_.find({kind, bucket});
+  if (found == open_.end() || !found->second.is_sent) return;
+  const std::vector<std::span<std::byte>>& answer = found->second.request.answer;
+  const bool is_state = kind == ShardRequest::Kind::kReadCut && bucket < 0;
+  if (is_state) {
+    const std::span<const std::byte> bytes =
+        envelope.frames.size() > 1 ? envelope.frames[1].bytes() : std::span<const std::byte>();
+    const std::lock_guard lock(board_.mutex);
+    board_.state.resize(bytes.size() / sizeof(float));
+    std::memcpy(board_.state.data(), bytes.data(), board_.state.size() * sizeof(float));
+  } else {
+    for (std::size_t i = 0; i < answer.size(); ++i) {
+      if (i + 1 >= envelope.frames.size() ||
+          envelope.frames[i + 1].bytes().size() != answer[i].size()) {
+        return board_.fail(name() + " sent a copy of another length than bucket " +
+                           std::to_string(bucket) + " has; are both the same program?");
+      }
+      std::memcpy(answer[i].data(), envelope.frames[i + 1].bytes().data(), answer[i].size());
+    }
+  }
+  {
+    const std::lock_guard lock(board_.mutex);
+    --board_.requests_open;
+  }
+  finish({kind, bucket});
+}
+
+void ShardLink::finish(Key key) {
+  const auto found = open_.find(key);
+  give_credit_back(found->second);
+  open_.erase(found);
+  board_.changed.notify_all();
+}
+
+void ShardLink::tick() {
+  if (away_until_ && away_until_->passed()) {
+    board_.fail(name() + " has been away for " + in_seconds(away_until_->patience()) +
+                "; see what it printed, and start the job again with --resume");
+    return;
+  }
+  if (greet_again_ && greet_again_->passed()) greet();
+  if (!is_met_) return;
+  for (auto& [key, open] : open_) {
+    if (!open.is_sent || !open.next_probe || !open.next_probe->passed()) continue;
+    if (key.first == ShardRequest::Kind::kPush) {
+      wire::ProbeT probe;
+      probe.bucket = key.second;
+      probe.sequence = open.request.message.body.AsPush()->sequence;
+      socket_->send(envelope("", make_message(std::move(probe))));
+      open.next_probe = Deadline::after(kProbe);
+    } else if (key.first == ShardRequest::Kind::kPull) {
+      send_pulls({key});
+      open.next_probe = Deadline::after(kAskAgain);
+    } else {
+      send_request(open);
+      open.next_probe = Deadline::after(kAskAgain);
+    }
+  }
+}
+
+void ShardLink::forgive() {
+  if (away_until_) away_until_ = Deadline::after(options_.server_patience);
+}
+
+void ShardLink::append_descriptors(std::vector<int>& descriptors) const {
+  if (socket_ == nullptr) return;
+  for (const int descriptor : socket_->descriptors()) descriptors.push_back(descriptor);
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,96 @@
+// A worker's data connection to one shard: greeting, credit, what is under way, and sending again
+// what has no answer when the connection broke or the shard was started anew.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "models/base/deadline.h"
+#include "ps/client/client_board.h"
+#include "ps/wire/socket.h"
+
+namespace syncopate::ps {
+
+// One thing asked of a shard. Its bytes are borrowed until it is answered.
+struct ShardRequest {
+  enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadCut };
+  Kind kind = Kind::kPull;
+  int bucket = 0;  // -1: the running statistics
+  wire::MessageT message;
+  std::vector<std::span<const std::byte>> payload;  // frames behind the header
+  std::vector<std::span<std::byte>> answer;         // where an answer's frames go
+  std::int64_t credit_bytes = 0;
+};
+
+// The I/O thread only.
+class ShardLink {
+ public:
+  ShardLink(wire::Context& context, ClientBoard& board, const ClientOptions& options, int shard);
+
+  // Where the shard is now, or that it is away (incarnation 0); our own incarnation and clock.
+  void follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation,
+              std::uint64_t sequence);
+  void ask(ShardRequest request);
+  // Everything asked for belongs to the past; the shard is met anew when follow() says where.
+  void drop_all();
+  // Copies of other cuts will not be answered.
+  void drop_copies_but(std::uint64_t cut);
+  bool is_met() const noexcept { return is_met_; }
+  // Receives and sends what can be received and sent.
+  void run();
+  // What has waited too long: probes, and at last the failure of the job.
+  void tick();
+  // We did not run for a while: what was not heard meanwhile is nobody's fault.
+  void forgive();
+  void append_descriptors(std::vector<int>& descriptors) const;
+
+ private:
+  using Key = std::pair<ShardRequest::Kind, int>;
+  struct Open {
+    ShardRequest request;
+    bool is_sent = false;
+    bool holds_credit = false;
+    std::optional<Deadline> next_probe;
+  };
+
+  std::string name() const;  // "server 1 at 10.0.0.7:4000"
+  void greet();
+  void send_what_fits();
+  void send_request(Open& open);
+  void send_pulls(const std::vector<Key>& keys);
+  void give_credit_back(Open& open);
+  void hear(const wire::Envelope& envelope);
+  void welcome(const wire::DataWelcomeT& welcome);
+  void take_values(const wire::ValuesT& header, const wire::Envelope& envelope);
+  void take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
+  void finish(Key key);
+  void lose_connection();
+
+  wire::Context& context_;
+  ClientBoard& board_;
+  const ClientOptions& options_;
+  const int shard_;
+  wire::ServerAddressT address_;
+  std::uint32_t worker_incarnation_ = 0;
+  std::uint64_t sequence_ = 0;
+  std::unique_ptr<wire::Socket> socket_;
+  bool is_met_ = false;   // greeted and welcomed on this connection
+  bool was_met_ = false;  // ever
+  bool uses_segment_ = false;
+  std::uint32_t shard_incarnation_ = 0;
+  std::int64_t credit_ = 0;
+  std::int64_t credit_used_ = 0;
+  std::map<Key, Open> open_;
+  std::deque<Key> unsent_;  // in the order in which they were asked
+  std::optional<Deadline> greet_again_;
+  std::optional<Deadline> away_until_;  // set while the shard is away
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,126 @@
+#include "ps/coordinator/job.h"
+
+#include <algorithm>
+
+#include "models/base/log.h"
+
+namespace syncopate::ps {
+
+using WorkerPhase = WorkerRecord::Phase;
+
+namespace {
+
+// More than a task is ever started again between two starts of shard 0.
+constexpr std::uint32_t kIncarnationsPerGeneration = 1000;
+
+}  // namespace
+
+std::string describe(const Party& party) {
+  return (party.role == Party::Role::kWorker ? "worker " : "server ") + std::to_string(party.index);
+}
+
+std::string describe_worker(int index) { return describe({Party::Role::kWorker, index}); }
+std::string describe_server(int index) { return describe({Party::Role::kServer, index}); }
+
+bool Job::is_present(int index) const {
+  const WorkerPhase at = worker(index).phase;
+  return at == WorkerPhase::kCalling || is_welcome(index);
+}
+
+bool Job::is_welcome(int index) const {
+  const WorkerPhase at = worker(index).phase;
+  return at == WorkerPhase::kJoining || at == WorkerPhase::kReady || at == WorkerPhase::kTraining;
+}
+
+bool Job::is_training(int index) const { return worker(index).phase == WorkerPhase::kTraining; }
+
+int Job::count_present() const {
+  int count = 0;
+  for (int w = 0; w < num_workers(); ++w) count += is_present(w) ? 1 : 0;
+  return count;
+}
+
+std::optional<int> Job::lowest_training() const {
+  for (int w = 0; w < num_workers(); ++w) {
+    if (is_training(w)) return w;
+  }
+  return std::nullopt;
+}
+
+bool Job::is_any(WorkerPhase at) const {
+  return std::any_of(workers.begin(), workers.end(),
+                     [&](const WorkerRecord& worker) { return worker.phase == at; });
+}
+
+bool Job::all_servers_serve() const {
+  return std::all_of(servers.begin(), servers.end(), [](const ServerRecord& server) {
+    return server.phase == ServerRecord::Phase::kServing;
+  });
+}
+
+std::int64_t Job::batches_per_step() const {
+  if (consistency() != Consistency::kSync || is_in_step()) return 1;
+  return std::max(declaration->workers - declaration->backup_workers, 1);
+}
+
+std::uint32_t Job::next_incarnation(std::uint32_t last) const {
+  return std::max(last + 1, kIncarnationsPerGeneration * static_cast<std::uint32_t>(generation));
+}
+
+Consistency Job::consistency() const { return static_cast<Consistency>(declaration->consistency); }
+
+bool Job::is_in_step() const {
+  return declaration && consistency() == Consistency::kSync && declaration->backup_workers == 0;
+}
+
+std::vector<std::unique_ptr<wire::ServerAddressT>> Job::roster() const {
+  std::vector<std::unique_ptr<wire::ServerAddressT>> addresses;
+  for (int s = 0; s < num_servers(); ++s) {
+    auto address = std::make_unique<wire::ServerAddressT>();
+    address->index = s;
+    address->endpoint = server(s).endpoint;
+    const bool is_there = server(s).phase == ServerRecord::Phase::kServing;
+    address->incarnation = is_there ? server(s).incarnation : 0;
+    address->fingerprint = server(s).fingerprint;
+    addresses.push_back(std::move(address));
+  }
+  return addresses;
+}
+
+void Job::tell_roster_to(int index) {
+  wire::RosterT message;
+  message.servers = roster();
+  tell_worker(index, std::move(message));
+}
+
+void Job::tell_roster() {
+  for (int w = 0; w < num_workers(); ++w) {
+    if (is_welcome(w)) tell_roster_to(w);
+  }
+}
+
+void Job::fail(const std::string& reason) {
+  if (phase == Phase::kOver) return;
+  wire::RefusedT refused;
+  refused.line = reason;
+  wire::FailingT failing;
+  failing.reason = reason;
+  // Whoever has not been let in yet is turned away.
+  const bool has_met = phase != Phase::kMeeting;
+  for (int w = 0; w < num_workers(); ++w) {
+    if (is_welcome(w)) {
+      tell_worker(w, failing);
+    } else if (is_present(w)) {
+      tell_worker(w, refused);
+    }
+  }
+  if (has_met) {
+    tell_servers(failing);
+  } else {
+    tell_servers(refused);
+  }
+  phase = Phase::kOver;
+  failure = reason;
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,49 @@
+// What of a job outlives shard 0: the part of a snapshot that is the coordinator's, and its bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ps/ledger.h"
+#include "ps/wire/message.h"
+
+namespace syncopate::ps {
+
+// How far all workers together are: JobStatus and the place in the data.
+struct JobProgress {
+  std::int64_t step = 0;
+  std::int64_t samples = 0;
+  double loss = 0.0;
+  std::int64_t correct = 0;
+  LedgerPosition position;
+};
+
+struct SavedJob {
+  struct Server {
+    std::uint32_t incarnation = 0;
+    std::string endpoint;
+    std::uint64_t fingerprint = 0;
+    std::vector<std::uint64_t> snapshots;
+  };
+
+  std::uint64_t cut = 0;
+  int generation = 0;
+  wire::DeclarationT declaration;
+  int declared_by = 0;
+  std::vector<std::uint32_t> worker_incarnations;
+  std::vector<Server> servers;
+  JobProgress progress;
+  std::int64_t batches_of_step = 0;  // trained since that step, where several make one
+  std::int64_t batches_left = 0;     // from progress.position on
+  std::optional<int> stopped_by;
+};
+
+std::vector<std::byte> to_bytes(const SavedJob& job);
+// Throws FileError for bytes of something else, or cut short.
+SavedJob saved_job_of(std::span<const std::byte> bytes);
+
+}  // namespace syncopate::ps

@@ -1,0 +1,48 @@
+#include "ps/coordinator/text_exchange.h"
+
+#include <utility>
+
+namespace syncopate::ps {
+
+void TextExchange::hear(int worker, const wire::ExchangeT& exchange) {
+  const auto answered = answered_.find(exchange.round);
+  if (answered != answered_.end()) {
+    answered->second[worker] = exchange.text;
+    return answer(worker, exchange.round, answered->second);
+  }
+  open_[exchange.round][worker] = exchange.text;
+}
+
+void TextExchange::advance() {
+  for (auto round = open_.begin(); round != open_.end();) {
+    bool is_complete = true;
+    for (int w = 0; w < job_.num_workers(); ++w) {
+      if (job_.is_present(w) && !round->second.contains(w)) is_complete = false;
+    }
+    if (!is_complete) {
+      ++round;
+      continue;
+    }
+    for (int w = 0; w < job_.num_workers(); ++w) {
+      if (job_.is_welcome(w)) answer(w, round->first, round->second);
+    }
+    // Workers in step ask again at most for the last one, when a connection broke.
+    if (job_.is_in_step()) answered_.clear();
+    answered_.insert_or_assign(round->first, std::move(round->second));
+    round = open_.erase(round);
+  }
+}
+
+void TextExchange::answer(int worker, std::uint64_t round, const Texts& texts) {
+  wire::ExchangedT exchanged;
+  exchanged.round = round;
+  for (int w = 0; w < job_.num_workers(); ++w) {
+    auto text = std::make_unique<wire::TextT>();
+    const auto given = texts.find(w);
+    if (given != texts.end()) text->text = given->second;
+    exchanged.texts.push_back(std::move(text));
+  }
+  job_.tell_worker(worker, std::move(exchanged));
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,56 @@
+// A parameter server: a shard with sockets around it. Server 0 also coordinates the job. Called by
+// `syncopate serve`, and by `syncopate train` where the cluster gives it the role of a server.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "models/base/endpoint.h"
+#include "models/base/file_descriptor.h"
+
+namespace syncopate::ps {
+
+struct ServerOptions {
+  int index = 0;
+  int workers = 1;
+  int servers = 1;
+  // Where server 0 listens for control, and the others call. Any host of it: "0.0.0.0".
+  Endpoint rendezvous;
+  FileDescriptor listening;  // server 0: a socket that listens there already; none: it opens one
+  std::string host = "127.0.0.1";  // under which workers reach this server's data socket
+  std::uint16_t data_port = 0;     // 0: the system chooses
+  std::string nonce;
+  int threads = 1;                     // that update
+  std::filesystem::path snapshot_dir;  // "": none are kept
+  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
+  std::filesystem::path record;  // of the order of pushes; "": none
+  std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
+  std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
+  // How long it waits for workers that may come back when none is left.
+  std::chrono::milliseconds worker_patience = std::chrono::seconds(5);
+  // Somebody starts a server again that has ended; else the job is over with the first one.
+  bool servers_return = false;
+  bool uses_segments = true;  // of workers on this machine
+  // Bytes of pushes under way, over all workers, and as many of answers.
+  std::int64_t credit_bytes = std::int64_t{24} << 20;
+};
+
+// What a server says at the end.
+struct ServerSummary {
+  std::int64_t pushes = 0;
+  double staleness_mean = 0.0;
+  std::uint64_t staleness_max = 0;
+};
+
+// Serves one job to its end. `stop` is asked now and then: true once somebody wants it to end,
+// which it does when its workers have ended, or soon. `note`: lines for people. Throws PeerError
+// when the job failed, UsageError and FileError.
+ServerSummary run_server(ServerOptions options, const std::function<bool()>& stop,
+                         const std::function<void(const std::string&)>& note);
+
+}  // namespace syncopate::ps

@@ -1,0 +1,309 @@
+#include "ps/server/control_hub.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "ps/server/start_count.h"
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick(20);
+// Longer between two rounds: the process was stopped, or starved.
+constexpr milliseconds kAbsence(500);
+// What was sent last is on its way before the socket is closed.
+constexpr milliseconds kFarewell(1000);
+
+std::unique_ptr<wire::Socket> open_socket(wire::Context& context, ServerOptions& options) {
+  if (options.listening) return wire::Socket::listen(context, std::move(options.listening));
+  return wire::Socket::listen(context, Endpoint{"", options.rendezvous.port});
+}
+
+CoordinatorOptions coordinator_options(const ServerOptions& options) {
+  return {.nonce = options.nonce,
+          .servers = options.servers,
+          .peer_timeout_ms = options.peer_timeout.count(),
+          .writes_snapshots = !options.snapshot_dir.empty(),
+          .life = count_starts(options.snapshot_dir, options.nonce)};
+}
+
+}  // namespace
+
+ControlHub::ControlHub(ServerOptions& options, DataService& data, ServerDuties& duties,
+                       std::function<void(const std::string&)> note)
+    : options_(options),
+      data_(data),
+      duties_(duties),
+      note_(std::move(note)),
+      socket_(open_socket(context_, options)),
+      coordinator_(coordinator_options(options)),
+      meet_by_(Deadline::after(options.rendezvous_timeout)),
+      next_heartbeat_(Deadline::after(options.peer_timeout / 10)) {
+  for (const std::vector<std::byte>& saved : duties.saved_jobs()) {
+    coordinator_.restore(saved);
+    is_restarted_ = true;
+  }
+  if (is_restarted_) note_("goes on with the job that snapshots were kept of");
+  wire::HelloT own;
+  own.nonce = options.nonce;
+  own.role = 1;
+  own.index = 0;
+  own.world_size = options.workers;
+  own.num_servers = options.servers;
+  own.server = std::make_unique<wire::ServerAddressT>(duties.address());
+  own.snapshots = duties.snapshots();
+  coordinator_.admit(own);
+  settle();
+}
+
+void ControlHub::run(const std::function<bool()>& stop) {
+  try {
+    serve(stop);
+  } catch (const std::exception& error) {
+    // The others hear why before this one is gone. The second loss is for good.
+    const Party own{Party::Role::kServer, 0};
+    coordinator_.lose(own, error.what());
+    coordinator_.lose(own, error.what());
+    say_farewell();
+    throw;
+  }
+  say_farewell();
+  if (coordinator_.failure()) throw PeerError(*coordinator_.failure());
+}
+
+void ControlHub::serve(const std::function<bool()>& stop) {
+  auto last_round = Deadline::Clock::now();
+  std::optional<Deadline> stop_by;
+  while (!coordinator_.is_over()) {
+    std::vector<pollfd> polled{{data_.descriptor(), POLLIN, 0}, {duties_.descriptor(), POLLIN, 0}};
+    for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
+    const auto now = Deadline::Clock::now();
+    if (now - last_round > kAbsence) forgive();
+    last_round = now;
+    round();
+    if (duties_.failure()) throw PeerError(*duties_.failure());
+    if (!stop_by && stop()) stop_by = Deadline::after(options_.worker_patience * 6);
+    if (stop_by && (!coordinator_.has_started() || stop_by->passed())) {
+      throw PeerError("stopped before the job was over");
+    }
+  }
+}
+
+// The other servers end by the last word, so it is said until they have heard it.
+void ControlHub::say_farewell() {
+  settle();
+  const Deadline farewell = Deadline::after(kFarewell);
+  const auto is_server = [](const auto& entry) { return entry.first.role == Party::Role::kServer; };
+  Deadline next_word = Deadline::after(kFarewell / 5);
+  while (!farewell.passed() && std::ranges::any_of(links_, is_server)) {
+    std::vector<pollfd> polled;
+    for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
+    socket_->flush();
+    while (const auto envelope = socket_->receive()) {
+      const auto message = wire::decode(envelope->frames.front().bytes());
+      if (!message) continue;
+      if (message->body.type == wire::Body::Hello && message->body.AsHello()->role == 1) {
+        // Its connection broke: it gets the word over this one.
+        const Party server{Party::Role::kServer, message->body.AsHello()->index};
+        const auto link = links_.find(server);
+        if (link == links_.end()) continue;
+        link->second.peer = envelope->peer;
+        parties_[envelope->peer] = server;
+      }
+      const auto party = parties_.find(envelope->peer);
+      if (party != parties_.end() && message->body.type == wire::Body::Leaving) {
+        links_.erase(party->second);
+      }
+    }
+    if (!next_word.passed()) continue;
+    next_word = Deadline::after(kFarewell / 5);
+    for (const auto& [party, link] : links_) {
+      if (party.role != Party::Role::kServer) continue;
+      if (coordinator_.failure()) {
+        wire::FailingT failing;
+        failing.reason = *coordinator_.failure();
+        socket_->send(wire::envelope(link.peer, make_message(std::move(failing))));
+      } else {
+        socket_->send(wire::envelope(link.peer, make_message(wire::FinishedT{})));
+      }
+    }
+  }
+}
+
+void ControlHub::round() {
+  for (bool busy = true; busy;) {
+    busy = false;
+    if (const auto envelope = socket_->receive()) {
+      busy = true;
+      hear(*envelope);
+    }
+    socket_->flush();
+  }
+  for (const StepNews& news : data_.take_news()) {
+    if (news.is_applied) {
+      coordinator_.trained(news.worker, news.incarnation, news.push);
+    } else {
+      coordinator_.dropped(news.worker, news.incarnation, news.push);
+    }
+  }
+  watch_time();
+  settle();
+}
+
+void ControlHub::hear(const wire::Envelope& envelope) {
+  const auto message = wire::decode(envelope.frames.front().bytes());
+  if (!message) return;
+  if (message->body.type == wire::Body::Hello)
+    return admit(envelope.peer, *message->body.AsHello());
+  const auto party = parties_.find(envelope.peer);
+  if (party == parties_.end()) {
+    wire::RefusedT refused;
+    refused.line =
+        "this task was silent for too long and was taken for dead; the job went on without it";
+    socket_->send(wire::envelope(envelope.peer, make_message(std::move(refused))));
+    return;
+  }
+  Link& link = links_.at(party->second);
+  link.heard_by = Deadline::after(options_.peer_timeout * 7 / 10);
+  if (message->body.type == wire::Body::Heartbeat) {
+    link.step = message->body.AsHeartbeat()->step;
+    return;
+  }
+  const Party from = party->second;
+  const std::string name = describe_link(from, link);
+  coordinator_.hear(from, *message);
+  if (message->body.type == wire::Body::Failing && from.role == Party::Role::kServer &&
+      !options_.servers_return) {
+    coordinator_.lose(from, name + " failed: " + message->body.AsFailing()->reason);
+  }
+  settle();
+}
+
+void ControlHub::admit(const std::string& peer, const wire::HelloT& hello) {
+  const Coordinator::Admission admission = coordinator_.admit(hello);
+  if (!admission.party) {
+    socket_->send(wire::envelope(peer, admission.refusal));
+    return;
+  }
+  const auto old = links_.find(*admission.party);
+  if (old != links_.end()) {
+    parties_.erase(old->second.peer);
+    const bool is_same = hello.incarnation != 0 || old->second.peer == peer;
+    if (!is_same) replace(old->second.peer, describe(*admission.party), hello);
+  }
+  links_.insert_or_assign(*admission.party,
+                          Link{.peer = peer,
+                               .incarnation = admission.incarnation,
+                               .heard_by = Deadline::after(options_.peer_timeout * 7 / 10),
+                               .is_silent = false,
+                               .host = hello.host,
+                               .pid = hello.pid});
+  parties_[peer] = *admission.party;
+  settle();
+}
+
+// Should it still be there, it is another process with the same index.
+void ControlHub::replace(const std::string& peer, const std::string& name,
+                         const wire::HelloT& newcomer) {
+  wire::RefusedT refused;
+  refused.line = "another process (host " + newcomer.host + ", pid " +
+                 std::to_string(newcomer.pid) + ") has come as " + name +
+                 " in place of this one; give each task an index of its own";
+  refused.is_usage_error = true;
+  socket_->send(wire::envelope(peer, make_message(std::move(refused))));
+}
+
+void ControlHub::settle() {
+  const Party own{Party::Role::kServer, 0};
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (const wire::MessageT& reply : duties_.take_replies()) {
+      busy = true;
+      coordinator_.hear(own, reply);
+    }
+    for (const Outgoing& outgoing : coordinator_.take_outgoing()) {
+      busy = true;
+      if (outgoing.to == own) {
+        duties_.obey(outgoing.message);
+      } else {
+        send(outgoing);
+      }
+    }
+  }
+}
+
+void ControlHub::send(const Outgoing& outgoing) {
+  const auto link = links_.find(outgoing.to);
+  if (link == links_.end()) return;
+  if (outgoing.incarnation != 0) link->second.incarnation = outgoing.incarnation;
+  socket_->send(wire::envelope(link->second.peer, outgoing.message));
+}
+
+std::string ControlHub::describe_link(const Party& party, const Link& link) const {
+  return describe(party) + " (host " + link.host + ", pid " + std::to_string(link.pid) + ")";
+}
+
+void ControlHub::watch_time() {
+  if (!coordinator_.has_started() && meet_by_.passed()) coordinator_.end_rendezvous();
+  std::vector<std::pair<Party, std::string>> lost;
+  for (auto& [party, link] : links_) {
+    if (link.is_silent || !link.heard_by.passed()) continue;
+    link.is_silent = true;
+    const bool is_worker = party.role == Party::Role::kWorker;
+    const std::int64_t step = is_worker ? link.step : coordinator_.status().step;
+    lost.emplace_back(party, describe_link(party, link) + " was not heard of for " +
+                                 in_seconds(link.heard_by.patience()) + ", last at step " +
+                                 std::to_string(step));
+  }
+  for (const auto& [party, reason] : lost) {
+    note_(reason);
+    parties_.erase(links_.at(party).peer);
+    links_.erase(party);
+    coordinator_.lose(party, reason);
+    if (party.role == Party::Role::kServer && !options_.servers_return) {
+      coordinator_.lose(party, reason);
+    }
+  }
+  const auto awaited = coordinator_.has_started() ? coordinator_.awaited() : std::nullopt;
+  if (!awaited || coordinator_.is_over()) {
+    patience_ends_.reset();
+  } else if (!patience_ends_) {
+    patience_ends_ = Deadline::after(options_.worker_patience);
+  } else if (patience_ends_->passed()) {
+    throw PeerError(*awaited + " did not come back within " +
+                    in_seconds(patience_ends_->patience()) +
+                    "; see what it printed, and start the job again with --resume");
+  }
+  if (!options_.snapshot_dir.empty() && coordinator_.has_started()) {
+    // The first one at once: without any, a server that ends takes the job with it.
+    if (!next_snapshot_) next_snapshot_ = Deadline::after(milliseconds(0));
+    if (next_snapshot_->passed()) {
+      coordinator_.request_snapshot();
+      next_snapshot_ = Deadline::after(options_.snapshot_interval);
+    }
+  }
+  if (!next_heartbeat_.passed()) return;
+  StalenessHistogram all;
+  for (const StalenessHistogram& worker : duties_.staleness()) all.merge(worker);
+  coordinator_.note_staleness(all.mean(), all.max());
+  next_heartbeat_ = Deadline::after(options_.peer_timeout / 10);
+  for (const auto& [party, link] : links_) {
+    socket_->send(wire::envelope(link.peer, make_message(wire::HeartbeatT{})));
+  }
+}
+
+void ControlHub::forgive() {
+  for (auto& [party, link] : links_) {
+    link.heard_by = Deadline::after(options_.peer_timeout * 7 / 10);
+  }
+}
+
+}  // namespace syncopate::ps

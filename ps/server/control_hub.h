@@ -1,0 +1,72 @@
+// The control side of server 0: the socket at which everybody meets, heartbeats, and the
+// coordinator that decides.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/deadline.h"
+#include "ps/coordinator.h"
+#include "ps/server.h"
+#include "ps/server/data_service.h"
+#include "ps/server/server_duties.h"
+#include "ps/wire/socket.h"
+
+namespace syncopate::ps {
+
+// One thread only.
+class ControlHub {
+ public:
+  ControlHub(ServerOptions& options, DataService& data, ServerDuties& duties,
+             std::function<void(const std::string&)> note);
+
+  // Returns when the job is over. Throws PeerError when it has failed.
+  void run(const std::function<bool()>& stop);
+
+ private:
+  struct Link {
+    std::string peer;  // its routing id
+    std::uint32_t incarnation = 0;
+    Deadline heard_by;  // it is silent after this
+    bool is_silent = false;
+    std::string host;
+    std::int64_t pid = 0;
+    std::int64_t step = 0;
+  };
+
+  void serve(const std::function<bool()>& stop);
+  void round();
+  void hear(const wire::Envelope& envelope);
+  void admit(const std::string& peer, const wire::HelloT& hello);
+  void replace(const std::string& peer, const std::string& name, const wire::HelloT& newcomer);
+  // Until nobody has anything to say any more.
+  void settle();
+  void send(const Outgoing& outgoing);
+  void watch_time();
+  void say_farewell();
+  void forgive();
+  std::string describe_link(const Party& party, const Link& link) const;
+
+  ServerOptions& options_;
+  DataService& data_;
+  ServerDuties& duties_;
+  const std::function<void(const std::string&)> note_;
+  wire::Context context_;
+  std::unique_ptr<wire::Socket> socket_;
+  Coordinator coordinator_;
+  bool is_restarted_ = false;  // the job began before this process
+  std::map<Party, Link> links_;
+  std::map<std::string, Party> parties_;  // by routing id
+  Deadline meet_by_;
+  Deadline next_heartbeat_;
+  std::optional<Deadline> next_snapshot_;
+  std::optional<Deadline> patience_ends_;  // set while somebody has to come back
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,121 @@
+#include "ps/server/hub_link.h"
+
+#include <poll.h>
+#include <unistd.h>
+
+#include <array>
+#include <climits>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTick(20);
+constexpr milliseconds kAbsence(500);
+
+}  // namespace
+
+HubLink::HubLink(const ServerOptions& options, DataService& data, ServerDuties& duties)
+    : options_(options),
+      data_(data),
+      duties_(duties),
+      socket_(wire::Socket::connect(context_, options.rendezvous, "")),
+      next_heartbeat_(Deadline::after(options.peer_timeout / 10)),
+      away_until_(Deadline::after(options.rendezvous_timeout)) {}
+
+Deadline HubLink::longest_absence() const {
+  return Deadline::after(options_.servers_return ? options_.peer_timeout + options_.worker_patience
+                                                 : options_.peer_timeout * 8 / 10);
+}
+
+std::string HubLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
+
+void HubLink::greet() {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  gethostname(host.data(), host.size() - 1);
+  wire::HelloT hello;
+  hello.nonce = options_.nonce;
+  hello.role = 1;
+  hello.index = options_.index;
+  hello.world_size = options_.workers;
+  hello.num_servers = options_.servers;
+  hello.host = host.data();
+  hello.pid = getpid();
+  hello.server = std::make_unique<wire::ServerAddressT>(duties_.address());
+  hello.incarnation = is_welcome_ ? hello.server->incarnation : 0;
+  hello.snapshots = duties_.snapshots();
+  socket_->send(wire::envelope("", make_message(std::move(hello))));
+}
+
+void HubLink::run(const std::function<bool()>& stop) {
+  try {
+    serve(stop);
+  } catch (const std::exception& error) {
+    wire::FailingT failing;
+    failing.reason = error.what();
+    socket_->send(wire::envelope("", make_message(std::move(failing))));
+    throw;
+  }
+  socket_->send(wire::envelope("", make_message(wire::LeavingT{})));
+}
+
+void HubLink::serve(const std::function<bool()>& stop) {
+  auto last_round = Deadline::Clock::now();
+  std::optional<Deadline> stop_by;
+  while (!duties_.is_finished() && !duties_.failure()) {
+    std::vector<pollfd> polled{{data_.descriptor(), POLLIN, 0}, {duties_.descriptor(), POLLIN, 0}};
+    for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
+    const auto now = Deadline::Clock::now();
+    // We did not run for a while: what was not heard meanwhile is nobody's fault.
+    if (now - last_round > kAbsence && is_welcome_) away_until_ = longest_absence();
+    last_round = now;
+    round();
+    watch_time();
+    if (!stop_by && stop()) stop_by = Deadline::after(options_.worker_patience * 6);
+    if (stop_by && (!is_welcome_ || stop_by->passed())) {
+      throw PeerError("stopped before the job was over");
+    }
+  }
+  if (duties_.failure()) throw PeerError(*duties_.failure());
+}
+
+void HubLink::round() {
+  for (bool busy = true; busy;) {
+    busy = false;
+    if (const auto event = socket_->link_event()) {
+      busy = true;
+      if (*event == wire::LinkEvent::kConnected) greet();
+    }
+    if (const auto envelope = socket_->receive()) {
+      busy = true;
+      away_until_ = longest_absence();
+      if (const auto message = wire::decode(envelope->frames.front().bytes())) {
+        if (message->body.type == wire::Body::Welcome) is_welcome_ = true;
+        duties_.obey(*message);
+      }
+    }
+    socket_->flush();
+  }
+  data_.take_news();  // steps end on shard 0 alone
+  for (const wire::MessageT& reply : duties_.take_replies()) {
+    socket_->send(wire::envelope("", reply));
+  }
+}
+
+void HubLink::watch_time() {
+  if (away_until_.passed()) {
+    throw PeerError(name() + (is_welcome_ ? " has been away for " : " did not answer within ") +
+                    in_seconds(away_until_.patience()) +
+                    "; see what it printed, and start the job again with --resume");
+  }
+  if (!next_heartbeat_.passed()) return;
+  next_heartbeat_ = Deadline::after(options_.peer_timeout / 10);
+  if (is_welcome_) socket_->send(wire::envelope("", make_message(wire::HeartbeatT{})));
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,43 @@
+// The control side of a server other than 0: its connection to server 0.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "models/base/deadline.h"
+#include "ps/server.h"
+#include "ps/server/data_service.h"
+#include "ps/server/server_duties.h"
+#include "ps/wire/socket.h"
+
+namespace syncopate::ps {
+
+// One thread only.
+class HubLink {
+ public:
+  HubLink(const ServerOptions& options, DataService& data, ServerDuties& duties);
+
+  // Returns when the job is over. Throws PeerError when it has failed, or server 0 stays away.
+  void run(const std::function<bool()>& stop);
+
+ private:
+  std::string name() const;
+  void greet();
+  void serve(const std::function<bool()>& stop);
+  Deadline longest_absence() const;  // of server 0, from now on
+  void round();
+  void watch_time();
+
+  const ServerOptions& options_;
+  DataService& data_;
+  ServerDuties& duties_;
+  wire::Context context_;
+  std::unique_ptr<wire::Socket> socket_;
+  bool is_welcome_ = false;
+  Deadline next_heartbeat_;
+  Deadline away_until_;  // it is heard of again before this
+};
+
+}  // namespace syncopate::ps

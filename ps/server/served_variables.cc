@@ -1,0 +1,100 @@
+#include "ps/server/served_variables.h"
+
+#include <string>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/random.h"
+#include "models/optim/optimizer.h"
+
+namespace syncopate::ps {
+namespace {
+
+// Above any network of today, below where sums of sizes overflow.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
+constexpr std::size_t kNumConstants = 5;
+
+ArenaLayout layout_of(const wire::DeclarationT& declaration) {
+  std::vector<ArenaEntry> entries;
+  std::int64_t total = 0;
+  for (const auto& variable : declaration.variables) {
+    std::int64_t elements = 1;
+    for (const std::int64_t extent : variable->shape) {
+      if (extent < 1 || extent > kMostElements / elements) {
+        throw UsageError("declaration: variable " + variable->name + " has an impossible shape");
+      }
+      elements *= extent;
+    }
+    total += elements;
+    if (total > kMostElements) throw UsageError("declaration: more variables than memory can hold");
+    entries.push_back({variable->name, variable->shape, variable->decays});
+  }
+  return ArenaLayout(std::move(entries));
+}
+
+OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
+  if (declaration.optimizer_constants.size() != kNumConstants) {
+    throw UsageError("declaration: " + std::to_string(declaration.optimizer_constants.size()) +
+                     " constants of the optimizer, expected " + std::to_string(kNumConstants));
+  }
+  const std::vector<double>& constants = declaration.optimizer_constants;
+  return {.name = declaration.optimizer,
+          .momentum = constants[0],
+          .nesterov = declaration.nesterov,
+          .beta1 = constants[1],
+          .beta2 = constants[2],
+          .epsilon = constants[3],
+          .weight_decay = constants[4]};
+}
+
+ConsistencyOptions consistency_of(const wire::DeclarationT& declaration) {
+  if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
+      declaration.staleness_rule >
+          static_cast<std::uint8_t>(StalenessRule::kDelayCompensationAdaptive)) {
+    throw UsageError("declaration: a consistency that this version does not know");
+  }
+  ConsistencyOptions options;
+  options.consistency = static_cast<Consistency>(declaration.consistency);
+  options.max_staleness = declaration.max_staleness;
+  options.backup_workers = declaration.backup_workers;
+  options.staleness_rule = static_cast<StalenessRule>(declaration.staleness_rule);
+  if (options.staleness_rule == StalenessRule::kDelayCompensationAdaptive) {
+    options.compensation = 2.0F;
+  }
+  return options;
+}
+
+}  // namespace
+
+std::uint64_t fingerprint_of(const wire::DeclarationT& declaration) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(wire::Declaration::Pack(builder, &declaration));
+  return hash_name({reinterpret_cast<const char*>(builder.GetBufferPointer()), builder.GetSize()});
+}
+
+std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index) {
+  auto served = std::make_shared<ServedVariables>();
+  ArenaLayout layout = layout_of(declaration);
+  std::vector<Bucket> buckets;
+  std::int64_t elements = 0;
+  for (std::size_t b = 0; b < declaration.buckets.size(); ++b) {
+    const wire::BucketPlace& place = declaration.buckets[b];
+    const bool is_ours = place.owner() == index;
+    served->shard_bucket.push_back(is_ours ? static_cast<int>(buckets.size()) : -1);
+    if (!is_ours) continue;
+    if (place.begin() < 0 || place.end() <= place.begin() || place.end() > layout.total()) {
+      throw UsageError("declaration: bucket " + std::to_string(b) + " lies outside the variables");
+    }
+    served->job_bucket.push_back(static_cast<int>(b));
+    buckets.push_back({place.begin(), place.end()});
+    elements += place.end() - place.begin();
+  }
+  served->fingerprint = fingerprint_of(declaration);
+  served->shard = std::make_shared<Shard>(
+      std::move(layout), std::move(buckets), make_optimizer(optimizer_of(declaration)),
+      consistency_of(declaration), make_host_tensor({elements}, DType::kF32));
+  served->declaration = std::move(declaration);
+  return served;
+}
+
+}  // namespace syncopate::ps

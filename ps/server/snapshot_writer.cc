@@ -1,0 +1,277 @@
+#include "ps/server/snapshot_writer.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/random.h"
+#include "models/base/replacing_file.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::uint64_t kMagic = 0x31544f4853504e53;  // "SNPSHOT1"
+constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 32;
+constexpr std::string_view kSuffix = ".snapshot";
+
+std::span<const std::byte> bytes_of(const std::uint64_t& word) {
+  return std::as_bytes(std::span(&word, 1));
+}
+
+std::uint64_t hash(std::uint64_t before, std::span<const std::byte> bytes) {
+  return before * 31 + hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+}
+
+wire::CutEntry to_wire(const CutEntry& entry) {
+  return {entry.worker, entry.incarnation, entry.sequence};
+}
+
+std::vector<CutEntry> from_wire(const std::vector<wire::CutEntry>& entries) {
+  std::vector<CutEntry> result;
+  for (const wire::CutEntry& entry : entries) {
+    result.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
+  }
+  return result;
+}
+
+wire::SnapshotHeaderT header_of(const SnapshotWriter::Job& job, int shard,
+                                const std::string& nonce) {
+  const CutCopy& copy = *job.copy;
+  wire::SnapshotHeaderT header;
+  header.cut = copy.cut;
+  header.shard = shard;
+  header.declaration = std::make_unique<wire::DeclarationT>(job.declaration);
+  for (const CutEntry& entry : copy.entries) header.entries.push_back(to_wire(entry));
+  for (const ShardState::Variable& variable : copy.state.buckets) {
+    auto bucket = std::make_unique<wire::SnapshotBucketT>();
+    bucket->version = variable.version;
+    for (const CutEntry& entry : variable.workers) bucket->workers.push_back(to_wire(entry));
+    header.buckets.push_back(std::move(bucket));
+  }
+  header.running_statistics = copy.running_statistics;
+  header.coordinator = job.coordinator;
+  header.elements = copy.state.values.num_elements();
+  header.slots = static_cast<int>(copy.state.slots.size());
+  header.nonce = nonce;
+  return header;
+}
+
+class Reader {
+ public:
+  explicit Reader(const std::filesystem::path& path) : path_(path), in_(path, std::ios::binary) {
+    if (!in_) throw FileError("snapshot " + path.string() + " cannot be opened");
+  }
+  void read(std::span<std::byte> bytes) {
+    in_.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(bytes.size()));
+    if (in_.gcount() != static_cast<std::streamsize>(bytes.size())) damaged("is cut short");
+  }
+  std::uint64_t read_word() {
+    std::uint64_t word = 0;
+    read(std::as_writable_bytes(std::span(&word, 1)));
+    return word;
+  }
+  [[noreturn]] void damaged(const std::string& how) const {
+    throw FileError("snapshot " + path_.string() + " " + how +
+                    "; start the job again from a checkpoint with --resume");
+  }
+
+  struct Header {
+    std::vector<std::byte> bytes;
+    std::unique_ptr<wire::SnapshotHeaderT> said;
+  };
+  Header read_header() {
+    if (read_word() != kMagic) damaged("is no snapshot of ours");
+    const std::uint64_t length = read_word();
+    if (length > kLongestHeader || length > std::filesystem::file_size(path_)) {
+      damaged("is damaged");
+    }
+    Header header{.bytes = std::vector<std::byte>(length), .said = nullptr};
+    read(header.bytes);
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(header.bytes.data());
+    flatbuffers::Verifier verifier(begin, header.bytes.size());
+    if (!verifier.VerifyBuffer<wire::SnapshotHeader>(nullptr)) damaged("is damaged");
+    header.said.reset(flatbuffers::GetRoot<wire::SnapshotHeader>(begin)->UnPack());
+    return header;
+  }
+
+ private:
+  const std::filesystem::path& path_;
+  std::ifstream in_;
+};
+
+std::string prefix_of(int index) { return "shard-" + std::to_string(index) + "-cut-"; }
+
+std::filesystem::path path_of(const std::filesystem::path& dir, int index, std::uint64_t cut) {
+  return dir / (prefix_of(index) + std::to_string(cut) + std::string(kSuffix));
+}
+
+// Whole, or no more than what a server that was killed has left behind.
+bool is_half_written(const std::string& name, int index) {
+  return name.starts_with(prefix_of(index)) && !name.ends_with(kSuffix);
+}
+
+}  // namespace
+
+SnapshotWriter::SnapshotWriter(std::filesystem::path dir, int index, std::string nonce)
+    : dir_(std::move(dir)), index_(index), nonce_(std::move(nonce)) {
+  if (dir_.empty()) return;
+  remove_foreign();
+  thread_ = std::jthread([this](const std::stop_token& stop) { run(stop); });
+  pthread_setname_np(thread_.native_handle(), "ps-snapshot");
+}
+
+SnapshotWriter::~SnapshotWriter() {
+  thread_.request_stop();
+  asked_.notify_all();
+}
+
+void SnapshotWriter::remove_foreign() {
+  if (!std::filesystem::is_directory(dir_)) return;
+  std::vector<std::filesystem::path> unwanted;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
+    if (is_half_written(entry.path().filename().string(), index_)) unwanted.push_back(entry.path());
+  }
+  for (const std::uint64_t cut : existing()) {
+    std::filesystem::path path = path_of(dir_, index_, cut);
+    bool is_own = false;
+    try {
+      is_own = Reader(path).read_header().said->nonce == nonce_;
+    } catch (const FileError&) {
+      // Nobody could go back to it.
+    }
+    if (!is_own) unwanted.push_back(std::move(path));
+  }
+  for (const std::filesystem::path& path : unwanted) std::filesystem::remove(path);
+}
+
+std::vector<std::uint64_t> SnapshotWriter::existing() const {
+  std::vector<std::uint64_t> cuts;
+  if (dir_.empty() || !std::filesystem::is_directory(dir_)) return cuts;
+  const std::string prefix = prefix_of(index_);
+  for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
+    const std::string name = entry.path().filename().string();
+    if (!name.starts_with(prefix) || !name.ends_with(kSuffix)) continue;
+    const std::string number =
+        name.substr(prefix.size(), name.size() - prefix.size() - kSuffix.size());
+    std::uint64_t cut = 0;
+    const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), cut);
+    if (error == std::errc() && end == number.data() + number.size()) cuts.push_back(cut);
+  }
+  std::ranges::sort(cuts);
+  return cuts;
+}
+
+void SnapshotWriter::write(Job job) {
+  {
+    const std::lock_guard lock(mutex_);
+    job_ = std::move(job);
+  }
+  asked_.notify_all();
+}
+
+std::optional<std::uint64_t> SnapshotWriter::take_written() {
+  event_.clear();
+  const std::lock_guard lock(mutex_);
+  return std::exchange(written_, std::nullopt);
+}
+
+std::optional<std::string> SnapshotWriter::failure() const {
+  const std::lock_guard lock(mutex_);
+  return failure_;
+}
+
+void SnapshotWriter::run(const std::stop_token& stop) {
+  for (;;) {
+    Job job;
+    {
+      std::unique_lock lock(mutex_);
+      if (!asked_.wait(lock, stop, [&] { return job_.has_value(); })) return;
+      job = std::move(*job_);
+      job_.reset();
+    }
+    std::optional<std::string> problem;
+    try {
+      save(job);
+      std::vector<std::uint64_t> cuts = existing();
+      for (std::size_t i = 0; i + kKept < cuts.size(); ++i) {
+        std::filesystem::remove(path_of(dir_, index_, cuts[i]));
+      }
+    } catch (const std::exception& error) {
+      problem = error.what();
+    }
+    {
+      const std::lock_guard lock(mutex_);
+      if (problem) {
+        failure_ = problem;
+      } else {
+        written_ = job.copy->cut;
+      }
+    }
+    event_.notify();
+  }
+}
+
+void SnapshotWriter::save(const Job& job) const {
+  flatbuffers::FlatBufferBuilder builder;
+  const wire::SnapshotHeaderT header = header_of(job, index_, nonce_);
+  builder.Finish(wire::SnapshotHeader::Pack(builder, &header));
+  const std::span<const std::byte> head =
+      std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  ReplacingFile file(path_of(dir_, index_, job.copy->cut));
+  std::uint64_t sum = hash(kMagic, head);
+  file.write(bytes_of(kMagic));
+  file.write(bytes_of(head.size()));
+  file.write(head);
+  const auto write_block = [&](const Tensor& block) {
+    file.write(block.bytes());
+    sum = hash(sum, block.bytes());
+  };
+  write_block(job.copy->state.values);
+  for (const Tensor& slot : job.copy->state.slots) write_block(slot);
+  file.write(bytes_of(sum));
+  file.commit();
+}
+
+SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
+  const std::filesystem::path path = path_of(dir_, index_, cut);
+  Reader reader(path);
+  const auto [head, header] = reader.read_header();
+  if (header->shard != index_ || header->cut != cut || header->declaration == nullptr ||
+      header->elements < 0 || header->slots < 0 ||
+      static_cast<std::uint64_t>(header->elements) > std::filesystem::file_size(path)) {
+    reader.damaged("is damaged");
+  }
+  SnapshotFile file;
+  std::uint64_t sum = hash(kMagic, head);
+  const auto read_block = [&] {
+    Tensor block = make_host_tensor({header->elements}, DType::kF32);
+    reader.read(block.bytes());
+    sum = hash(sum, block.bytes());
+    return block;
+  };
+  file.state.values = read_block();
+  for (int s = 0; s < header->slots; ++s) file.state.slots.push_back(read_block());
+  if (reader.read_word() != sum) reader.damaged("is damaged");
+  for (const auto& bucket : header->buckets) {
+    file.state.buckets.push_back({bucket->version, from_wire(bucket->workers)});
+  }
+  file.cut = cut;
+  file.declaration = *header->declaration;
+  file.entries = from_wire(header->entries);
+  file.running_statistics = std::move(header->running_statistics);
+  file.coordinator = std::move(header->coordinator);
+  return file;
+}
+
+void SnapshotWriter::remove_all() {
+  for (const std::uint64_t cut : existing()) {
+    std::filesystem::remove(path_of(dir_, index_, cut));
+  }
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,80 @@
+// A shard's snapshots: files that a server started anew goes on from. Written in the background, to
+// a temporary file that is synced and renamed; the newest ones are kept.
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/wake_event.h"
+#include "ps/server/served_variables.h"
+
+namespace syncopate::ps {
+
+struct SnapshotFile {
+  std::uint64_t cut = 0;
+  wire::DeclarationT declaration;
+  ShardState state;
+  std::vector<float> running_statistics;
+  std::vector<CutEntry> entries;
+  std::vector<std::uint8_t> coordinator;  // shard 0: Coordinator::save()
+};
+
+// Thread-safe but for construction; a thread of its own writes.
+class SnapshotWriter {
+ public:
+  // Files are DIR/shard-<index>-cut-<cut>.snapshot. An empty folder name: write() is not called.
+  // Each file says which job's it is: those of another one are removed, as is what a server that
+  // was killed has left half written.
+  SnapshotWriter(std::filesystem::path dir, int index, std::string nonce);
+  SnapshotWriter(const SnapshotWriter&) = delete;
+  SnapshotWriter& operator=(const SnapshotWriter&) = delete;
+  ~SnapshotWriter();  // a file under way is finished
+
+  // Cuts that there are whole files of, ascending.
+  std::vector<std::uint64_t> existing() const;
+
+  struct Job {
+    std::shared_ptr<const CutCopy> copy;
+    wire::DeclarationT declaration;
+    std::vector<std::uint8_t> coordinator;
+  };
+  void write(Job job);
+  // The cut whose file has come to stand since the last call.
+  std::optional<std::uint64_t> take_written();
+  // A file that could not be written: disk full, folder gone.
+  std::optional<std::string> failure() const;
+  int descriptor() const noexcept { return event_.descriptor(); }
+
+  // Throws FileError for a file that is missing, cut short or damaged, naming it.
+  SnapshotFile read(std::uint64_t cut) const;
+  // Removes this shard's files: a fresh job must not go back to an older one's, nor does anybody go
+  // back to those of a job that is over.
+  void remove_all();
+
+  static constexpr std::size_t kKept = 3;
+
+ private:
+  void run(const std::stop_token& stop);
+  void save(const Job& job) const;
+  void remove_foreign();
+
+  const std::filesystem::path dir_;
+  const int index_;
+  const std::string nonce_;
+  WakeEvent event_;
+  mutable std::mutex mutex_;
+  std::condition_variable_any asked_;
+  std::optional<Job> job_;
+  std::optional<std::uint64_t> written_;
+  std::optional<std::string> failure_;
+  std::jthread thread_;
+};
+
+}  // namespace syncopate::ps

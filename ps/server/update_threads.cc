@@ -1,0 +1,50 @@
+#include "ps/server/update_threads.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <string>
+
+namespace syncopate::ps {
+
+UpdateThreads::UpdateThreads(int threads, TakeEvents take_events)
+    : take_events_(std::move(take_events)) {
+  for (int i = 0; i < threads; ++i) {
+    threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+    pthread_setname_np(threads_.back().native_handle(), ("update-" + std::to_string(i)).c_str());
+  }
+}
+
+UpdateThreads::~UpdateThreads() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+  queued_.notify_all();
+}
+
+void UpdateThreads::work_on(const std::shared_ptr<Shard>& shard, BucketId bucket, int helpers) {
+  helpers = std::min(helpers, static_cast<int>(threads_.size()));
+  {
+    const std::lock_guard lock(mutex_);
+    for (int i = 0; i < helpers; ++i) queue_.emplace_back(shard, bucket);
+  }
+  for (int i = 0; i < helpers; ++i) queued_.notify_one();
+}
+
+void UpdateThreads::serve(const std::stop_token& stop) {
+  std::vector<ShardEvent> events;
+  for (;;) {
+    std::pair<std::shared_ptr<Shard>, BucketId> next;
+    {
+      std::unique_lock lock(mutex_);
+      if (!queued_.wait(lock, stop, [&] { return !queue_.empty(); })) return;
+      next = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    while (const auto piece = next.first->claim(next.second)) {
+      next.first->update(*piece, events);
+      if (!events.empty()) take_events_(*next.first, events);
+      events.clear();
+    }
+  }
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,42 @@
+// The threads that do a shard's work where it is too much for the thread that owns the socket.
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "ps/shard.h"
+
+namespace syncopate::ps {
+
+// Thread-safe. Idle threads sleep.
+class UpdateThreads {
+ public:
+  using TakeEvents = std::function<void(const Shard& shard, std::vector<ShardEvent>& events)>;
+
+  // `take_events` is called from any of the threads with what happened; of one bucket in order of
+  // ShardEvent::order only where one thread works on it at a time.
+  UpdateThreads(int threads, TakeEvents take_events);
+  UpdateThreads(const UpdateThreads&) = delete;
+  UpdateThreads& operator=(const UpdateThreads&) = delete;
+  ~UpdateThreads();  // what is queued is not done
+
+  // Up to `helpers` threads work on the bucket until nothing is due there.
+  void work_on(const std::shared_ptr<Shard>& shard, BucketId bucket, int helpers);
+
+ private:
+  void serve(const std::stop_token& stop);
+
+  const TakeEvents take_events_;
+  std::mutex mutex_;
+  std::condition_variable_any queued_;
+  std::deque<std::pair<std::shared_ptr<Shard>, BucketId>> queue_;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace syncopate::ps

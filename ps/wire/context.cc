@@ -1,0 +1,51 @@
+#include "ps/wire/context.h"
+
+#include <zmq.h>
+
+#include <cerrno>
+
+#include "models/base/errors.h"
+
+namespace syncopate::ps::wire {
+namespace {
+
+// For a last word to get out.
+constexpr int kLingerMs = 1000;
+// Messages per peer and direction inside ZeroMQ; bytes are bounded by credit, not here.
+constexpr int kBuffered = 64;
+
+}  // namespace
+
+void ContextTraits::close(Type context) noexcept {
+  while (zmq_ctx_term(context) != 0 && errno == EINTR) {
+  }
+}
+
+void SocketTraits::close(Type socket) noexcept { zmq_close(socket); }
+
+void check_zmq(int result, const std::string& call) {
+  if (result < 0) throw FileError(call + ": " + zmq_strerror(errno));
+}
+
+void set_option(const SocketHandle& socket, int option, int value) {
+  check_zmq(zmq_setsockopt(socket.get(), option, &value, sizeof value),
+            "zmq_setsockopt " + std::to_string(option));
+}
+
+Context::Context(int io_threads) : context_(zmq_ctx_new()) {
+  if (!context_) check_zmq(-1, "zmq_ctx_new");
+  check_zmq(zmq_ctx_set(context_.get(), ZMQ_IO_THREADS, io_threads), "zmq_ctx_set");
+}
+
+SocketHandle Context::make_socket(int type) {
+  SocketHandle socket(zmq_socket(context_.get(), type));
+  if (!socket) check_zmq(-1, "zmq_socket");
+  set_option(socket, ZMQ_LINGER, kLingerMs);
+  set_option(socket, ZMQ_SNDHWM, kBuffered);
+  set_option(socket, ZMQ_RCVHWM, kBuffered);
+  return socket;
+}
+
+std::string Context::unused_name() { return "inproc://" + std::to_string(names_.fetch_add(1)); }
+
+}  // namespace syncopate::ps::wire

@@ -1,0 +1,169 @@
+#include "ps/wire/message.h"
+
+#include <flatbuffers/minireflect.h>
+
+#include <algorithm>
+
+#include "models/base/errors.h"
+
+namespace syncopate::ps::wire {
+namespace {
+
+// Message, body, its declaration, a variable: four. One more for a newer field.
+constexpr flatbuffers::uoffset_t kDeepest = 5;
+// A table and the reference to it, without a field.
+constexpr std::size_t kSmallestTable = 8;
+// What FlatBuffers' own verification leaves open. Offsets may point to one string a hundred
+// thousand times: a hundred gigabytes of objects. And a vector's length is aligned, but its
+// elements need not be.
+class Inspection final : public flatbuffers::IterationVisitor {
+ public:
+  // Whoever writes a header as encode() does has no two things in one place: all parts together,
+  // structs in vectors counted twice, are no longer than twice the whole.
+  explicit Inspection(std::size_t header_bytes) : left_(2 * header_bytes) {}
+  struct Failed {};
+
+  void StartSequence() override { take(1); }
+  void String(const flatbuffers::String* text) override { take(text->size()); }
+  // Comes before the elements are touched.
+  void Field(std::size_t /*index*/, std::size_t /*set*/, flatbuffers::ElementaryType type,
+             bool is_vector, const flatbuffers::TypeTable* table, const char* /*name*/,
+             const std::uint8_t* value) override {
+    if (value == nullptr || !is_vector) return;
+    const auto* vector = reinterpret_cast<const flatbuffers::Vector<std::uint8_t>*>(
+        value + flatbuffers::ReadScalar<flatbuffers::uoffset_t>(value));
+    if (reinterpret_cast<std::uintptr_t>(vector->Data()) % alignment(type, table) != 0) {
+      throw Failed{};
+    }
+    take(vector->size() * flatbuffers::InlineSize(type, table));
+  }
+
+ private:
+  static std::size_t alignment(flatbuffers::ElementaryType type,
+                               const flatbuffers::TypeTable* table) {
+    if (type != flatbuffers::ET_SEQUENCE) return flatbuffers::InlineSize(type, table);
+    if (table == nullptr || table->st != flatbuffers::ST_STRUCT) {
+      return sizeof(flatbuffers::uoffset_t);
+    }
+    std::size_t largest = 1;
+    for (std::size_t i = 0; i < table->num_elems; ++i) {
+      const auto code = table->type_codes[i];
+      const auto* inner = code.sequence_ref < 0 ? nullptr : table->type_refs[code.sequence_ref]();
+      largest = std::max(
+          largest, alignment(static_cast<flatbuffers::ElementaryType>(code.base_type), inner));
+    }
+    return largest;
+  }
+
+  void take(std::size_t bytes) {
+    if (bytes > left_) throw Failed{};
+    left_ -= bytes;
+  }
+  std::size_t left_;
+};
+
+bool is_sound(std::span<const std::byte> aligned) {
+  Inspection inspection(aligned.size());
+  try {
+    flatbuffers::IterateFlatBuffer(reinterpret_cast<const std::uint8_t*>(aligned.data()),
+                                   MessageTypeTable(), &inspection);
+  } catch (const Inspection::Failed&) {
+    return false;
+  }
+  return true;
+}
+
+// Another version's message may differ in everything but this number.
+std::optional<std::uint16_t> protocol_of(const std::uint8_t* data, std::size_t size) {
+  flatbuffers::Verifier verifier(data, size, kDeepest, 1);
+  if (size <= 2 * sizeof(flatbuffers::uoffset_t) || !MessageBufferHasIdentifier(data)) {
+    return std::nullopt;
+  }
+  const flatbuffers::uoffset_t offset = verifier.VerifyOffset(0);
+  if (offset == 0 || !verifier.VerifyTableStart(data + offset)) return std::nullopt;
+  const flatbuffers::voffset_t field = reinterpret_cast<const flatbuffers::Table*>(data + offset)
+                                           ->GetOptionalFieldOffset(Message::VT_PROTOCOL);
+  if (field != 0 && !verifier.VerifyField<std::uint16_t>(data + offset, field, 2)) {
+    return std::nullopt;
+  }
+  return GetMessage(data)->protocol();
+}
+
+bool is_known(Codec codec) { return codec >= Codec::MIN && codec <= Codec::MAX; }
+
+// In depth, and what FlatBuffers lets pass: a body of an unknown type, none, an unknown codec.
+bool is_whole(std::span<const std::byte> aligned) {
+  const auto* data = reinterpret_cast<const std::uint8_t*>(aligned.data());
+  const auto most_tables = static_cast<flatbuffers::uoffset_t>(aligned.size() / kSmallestTable);
+  flatbuffers::Verifier verifier(data, aligned.size(), kDeepest, most_tables);
+  if (!VerifyMessageBuffer(verifier)) return false;
+  const Message* message = GetMessage(data);
+  if (message->body_type() <= Body::NONE || message->body_type() > Body::MAX) return false;
+  if (message->body() == nullptr) return false;
+  const Push* push = message->body_as_Push();
+  return (push == nullptr || is_known(push->codec())) && is_sound(aligned);
+}
+
+// "" when it is a header of ours.
+std::string trouble_with(std::span<const std::byte> aligned) {
+  const auto none_of_ours = [&] {
+    return "a header of " + std::to_string(aligned.size()) + " bytes that is none of ours";
+  };
+  if (aligned.size() > kLongestHeader) {
+    return "a header of " + std::to_string(aligned.size()) + " bytes, expected at most " +
+           std::to_string(kLongestHeader);
+  }
+  const auto protocol =
+      protocol_of(reinterpret_cast<const std::uint8_t*>(aligned.data()), aligned.size());
+  if (!protocol) return none_of_ours();
+  if (*protocol != kProtocol) {
+    return "protocol " + std::to_string(*protocol) + ", expected " + std::to_string(kProtocol);
+  }
+  return is_whole(aligned) ? "" : none_of_ours();
+}
+
+// Frames arrive at any address; new memory is aligned for everything in a header.
+std::vector<std::byte> aligned_copy(std::span<const std::byte> header) {
+  const std::size_t length = header.size() > kLongestHeader ? 0 : header.size();
+  return {header.begin(), header.begin() + static_cast<std::ptrdiff_t>(length)};
+}
+
+// `aligned`: a copy, or nothing where `header` is too long to copy.
+bool judge(std::span<const std::byte> header, std::span<const std::byte> aligned,
+           std::string* problem) {
+  std::string trouble = trouble_with(aligned.size() == header.size() ? aligned : header);
+  const bool is_fine = trouble.empty();
+  if (problem != nullptr) *problem = std::move(trouble);
+  return is_fine;
+}
+
+}  // namespace
+
+std::vector<std::byte> encode(const MessageT& message) {
+  check(message.body.type != Body::NONE, "a message has a body");
+  flatbuffers::FlatBufferBuilder builder;
+  FinishMessageBuffer(builder, Message::Pack(builder, &message));
+  check(builder.GetSize() <= kLongestHeader,
+        "a " + std::string(name_of(message)) + " of " + std::to_string(builder.GetSize()) +
+            " bytes, expected at most " + std::to_string(kLongestHeader));
+  const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  return {bytes.begin(), bytes.end()};
+}
+
+std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem) {
+  const std::vector<std::byte> aligned = aligned_copy(header);
+  if (!judge(header, aligned, problem)) return std::nullopt;
+  std::optional<MessageT> message(std::in_place);
+  GetMessage(aligned.data())->UnPackTo(&*message);
+  return message;
+}
+
+bool is_header(std::span<const std::byte> header, std::string* problem) {
+  return judge(header, aligned_copy(header), problem);
+}
+
+std::string_view name_of(const MessageT& message) noexcept {
+  return EnumNameBody(message.body.type);
+}
+
+}  // namespace syncopate::ps::wire

@@ -1,0 +1,206 @@
+#include "tests/ps/coordinator/coordinator_case.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+namespace syncopate::ps {
+
+Party worker(int index) { return {Party::Role::kWorker, index}; }
+Party server(int index) { return {Party::Role::kServer, index}; }
+
+wire::DeclarationT make_declaration() {
+  wire::DeclarationT declaration;
+  declaration.optimizer = "sgd";
+  declaration.consistency = static_cast<std::uint8_t>(Consistency::kAsync);
+  declaration.workers = 2;
+  declaration.dataset_size = 12;
+  declaration.batch_size = 2;
+  declaration.total_epochs = 2;
+  return declaration;
+}
+
+std::vector<SampleRange> ranges_of(const wire::LeasesT& leases) {
+  std::vector<SampleRange> ranges;
+  for (const wire::SampleRange& range : leases.ranges) {
+    ranges.push_back({range.epoch(), range.begin(), range.end()});
+  }
+  return ranges;
+}
+
+std::vector<CutEntry> entries_of(const wire::CutT& cut) {
+  std::vector<CutEntry> entries;
+  for (const wire::CutEntry& entry : cut.entries) {
+    entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
+  }
+  return entries;
+}
+
+wire::DeclarationT make_declaration(Consistency consistency) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.consistency = static_cast<std::uint8_t>(consistency);
+  return declaration;
+}
+
+wire::PushT make_push(std::uint64_t sequence, const SampleRange& batch) {
+  wire::PushT push;
+  push.sequence = sequence;
+  push.ends_step = true;
+  push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
+  push.loss = 0.5;
+  push.correct = 1;
+  push.samples = batch.end - batch.begin;
+  return push;
+}
+
+JobCase::JobCase(wire::DeclarationT declares, int num_servers, bool writes_snapshots)
+    : declaration(std::move(declares)),
+      servers(num_servers),
+      coordinator(std::make_unique<Coordinator>(CoordinatorOptions{
+          .nonce = "n", .servers = num_servers, .writes_snapshots = writes_snapshots})) {}
+
+wire::HelloT JobCase::worker_hello(int index) const {
+  wire::HelloT hello;
+  hello.nonce = "n";
+  hello.role = 0;
+  hello.index = index;
+  hello.world_size = declaration.workers;
+  hello.num_servers = servers;
+  hello.host = "h";
+  hello.pid = 7;
+  hello.declaration = std::make_unique<wire::DeclarationT>(declaration);
+  return hello;
+}
+
+wire::HelloT JobCase::server_hello(int index) const {
+  wire::HelloT hello;
+  hello.nonce = "n";
+  hello.role = 1;
+  hello.index = index;
+  hello.world_size = declaration.workers;
+  hello.num_servers = servers;
+  hello.server = std::make_unique<wire::ServerAddressT>();
+  hello.server->index = index;
+  hello.server->endpoint = "h:" + std::to_string(4000 + index);
+  return hello;
+}
+
+std::string JobCase::say_hello(const wire::HelloT& hello) {
+  const Coordinator::Admission admission = coordinator->admit(hello);
+  collect();
+  if (admission.party) {
+    // A server makes its shard as soon as it knows the declaration.
+    for (int s = 0; s < servers; ++s) {
+      if (!take<wire::DeclaredT>(server(s))) continue;
+      wire::DeclaredT answer;
+      answer.fingerprint = 7;
+      say(server(s), std::move(answer));
+    }
+    return "";
+  }
+  const wire::RefusedT* const refused = admission.refusal.body.AsRefused();
+  return refused == nullptr ? "refused without a line" : refused->line;
+}
+
+void JobCase::lose(const Party& party, const std::string& reason) {
+  coordinator->lose(party, reason);
+  collect();
+}
+
+void JobCase::trained(int index, std::uint64_t sequence, const SampleRange& batch) {
+  trained(index, 1, make_push(sequence, batch));
+}
+
+void JobCase::trained(int index, std::uint32_t incarnation, const wire::PushT& push) {
+  coordinator->trained(index, incarnation, push);
+  collect();
+}
+
+void JobCase::dropped(int index, std::uint64_t sequence, const SampleRange& batch) {
+  coordinator->dropped(index, 1, make_push(sequence, batch));
+  collect();
+}
+
+void JobCase::meet() {
+  for (int s = 0; s < servers; ++s) ASSERT_EQ(say_hello(server_hello(s)), "");
+  for (int w = 0; w < declaration.workers; ++w) ASSERT_EQ(say_hello(worker_hello(w)), "");
+}
+
+void JobCase::start(const wire::InitialisedT& from) {
+  meet();
+  say(worker(0), from);
+  for (int w = 1; w < declaration.workers; ++w) say(worker(w), wire::ReadyT{});
+  ASSERT_TRUE(coordinator->has_started());
+  forget_messages();
+}
+
+SampleRange JobCase::lease(int index) {
+  wire::LeaseRequestT request;
+  request.count = 1;
+  say(worker(index), request);
+  const auto leases = take<wire::LeasesT>(worker(index));
+  if (!leases || leases->ranges.size() != 1) {
+    ADD_FAILURE() << "no batch for worker " << index;
+    return {};
+  }
+  return ranges_of(*leases).front();
+}
+
+void JobCase::train(int index, std::uint64_t sequence) { trained(index, sequence, lease(index)); }
+
+void JobCase::freeze_all(const std::vector<CutEntry>& entries) {
+  for (int s = 0; s < servers; ++s) {
+    const auto freeze = take<wire::FreezeT>(server(s));
+    ASSERT_TRUE(freeze) << "server " << s << " was not told to freeze";
+    wire::FrozenT frozen;
+    frozen.cut = freeze->cut;
+    for (const CutEntry& entry : entries) {
+      frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
+    }
+    say(server(s), std::move(frozen));
+  }
+}
+
+void JobCase::copy_all() {
+  for (int s = 0; s < servers; ++s) {
+    const auto cut = take<wire::CutT>(server(s));
+    ASSERT_TRUE(cut) << "server " << s << " was not told where to cut";
+    wire::CutDoneT done;
+    done.cut = cut->cut;
+    say(server(s), std::move(done));
+  }
+}
+
+std::uint64_t JobCase::go_back(int index) {
+  const auto back = take<wire::RollBackT>(server(index));
+  if (!back) {
+    ADD_FAILURE() << "server " << index << " was not told to go back";
+    return 0;
+  }
+  say(server(index), *back);
+  return back->cut;
+}
+
+std::uint64_t JobCase::make_snapshot(const std::vector<CutEntry>& entries) {
+  coordinator->request_snapshot();
+  collect();
+  const std::uint64_t cut = told[server(0)].back().body.AsFreeze()->cut;
+  freeze_all(entries);
+  copy_all();
+  return cut;
+}
+
+void JobCase::come_back(int index, std::vector<std::uint64_t> snapshots) {
+  wire::HelloT hello = server_hello(index);
+  hello.server->endpoint = "h:5000";
+  hello.snapshots = std::move(snapshots);
+  EXPECT_EQ(say_hello(hello), "");
+}
+
+void JobCase::collect() {
+  for (Outgoing& outgoing : coordinator->take_outgoing()) {
+    told[outgoing.to].push_back(std::move(outgoing.message));
+  }
+}
+
+}  // namespace syncopate::ps

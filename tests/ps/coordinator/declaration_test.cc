@@ -1,0 +1,115 @@
+// Who may take part: every difference is told with both values.
+#include <gtest/gtest.h>
+
+#include <functional>
+
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+void agree(wire::DeclarationT& declaration, const std::string& name, const std::string& value,
+           bool must = true) {
+  auto agreement = std::make_unique<wire::AgreementT>();
+  agreement->name = name;
+  agreement->value = value;
+  agreement->must = must;
+  declaration.agreements.push_back(std::move(agreement));
+}
+
+// What worker 1 is told that declares what `change` makes of worker 0's declaration.
+wire::RefusedT refusal_of(const std::function<void(wire::HelloT& hello)>& change) {
+  wire::DeclarationT declaration = make_declaration();
+  agree(declaration, "--model", "mnist-cnn");
+  agree(declaration, "host CPU", "v3", false);
+  JobCase job(declaration);
+  job.say_hello(job.server_hello(0));
+  job.say_hello(job.worker_hello(0));
+  wire::HelloT hello = job.worker_hello(1);
+  change(hello);
+  const Coordinator::Admission admission = job.coordinator->admit(hello);
+  if (admission.party) return {};
+  return *admission.refusal.body.AsRefused();
+}
+
+TEST(Hello, IsRefusedWithTheFirstAgreementThatDiffers) {
+  const wire::RefusedT refused =
+      refusal_of([](wire::HelloT& hello) { hello.declaration->agreements[0]->value = "mlp"; });
+  EXPECT_EQ(refused.line,
+            "worker 1 has --model mlp, the job has mnist-cnn (worker 0's); start all workers with "
+            "the same flags");
+  EXPECT_TRUE(refused.is_usage_error);
+}
+
+TEST(Hello, IsRefusedForAnAgreementThatIsMissing) {
+  const wire::RefusedT refused =
+      refusal_of([](wire::HelloT& hello) { hello.declaration->agreements[0]->name = "--network"; });
+  EXPECT_NE(refused.line.find("--model nothing, the job has mnist-cnn"), std::string::npos);
+}
+
+TEST(Hello, IsNotRefusedForWhatNeedNotAgree) {
+  EXPECT_EQ(
+      refusal_of([](wire::HelloT& hello) { hello.declaration->agreements[1]->value = "v4"; }).line,
+      "");
+}
+
+TEST(Hello, IsRefusedForAnotherLayoutOptimizerOrConsistency) {
+  const auto line_of = [](const std::function<void(wire::DeclarationT&)>& change) {
+    return refusal_of([&](wire::HelloT& hello) { change(*hello.declaration); }).line;
+  };
+  EXPECT_NE(line_of([](auto& d) {
+              d.variables.push_back(std::make_unique<wire::VariableT>());
+            }).find("a number of variables of 1, the job has 0"),
+            std::string::npos);
+  EXPECT_NE(line_of([](auto& d) { d.buckets.emplace_back(0, 4, 1); }).find("number of buckets"),
+            std::string::npos);
+  EXPECT_NE(
+      line_of([](auto& d) { d.optimizer = "adam"; }).find("the optimizer adam, the job has sgd"),
+      std::string::npos);
+  EXPECT_NE(line_of([](auto& d) {
+              d.optimizer_constants = {0.5, 2};
+            }).find("[0.5, 2]"),
+            std::string::npos);
+  EXPECT_NE(line_of([](auto& d) {
+              d.consistency = static_cast<std::uint8_t>(Consistency::kSsp);
+              d.max_staleness = 3;
+            }).find("ssp with staleness up to 3, the job has async"),
+            std::string::npos);
+  EXPECT_NE(line_of([](auto& d) { d.dataset_size = 13; }).find("dataset size 13"),
+            std::string::npos);
+}
+
+TEST(Hello, IsRefusedForAnotherSizeOfTheJob) {
+  const wire::RefusedT workers = refusal_of([](wire::HelloT& hello) { hello.world_size = 3; });
+  EXPECT_NE(workers.line.find("for 3 workers, the job has 2"), std::string::npos);
+  EXPECT_TRUE(workers.is_usage_error);
+  const wire::RefusedT servers = refusal_of([](wire::HelloT& hello) { hello.num_servers = 4; });
+  EXPECT_NE(servers.line.find("for 4 servers, the job has 1"), std::string::npos);
+  const wire::RefusedT index = refusal_of([](wire::HelloT& hello) { hello.index = 2; });
+  EXPECT_NE(index.line.find("worker 2 is none of the job's: it has 2 workers, 0 to 1"),
+            std::string::npos);
+  EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.index = -1; }).line.empty());
+}
+
+TEST(Hello, IsRefusedForAnotherNonceWhichIsNobodysMistake) {
+  const wire::RefusedT refused = refusal_of([](wire::HelloT& hello) { hello.nonce = "old"; });
+  EXPECT_NE(refused.line.find("job \"old\", this is job \"n\""), std::string::npos);
+  EXPECT_FALSE(refused.is_usage_error);
+}
+
+TEST(Hello, IsRefusedWithoutADeclarationOrAnAddress) {
+  EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.declaration.reset(); }).line.empty());
+  EXPECT_FALSE(refusal_of([](wire::HelloT& hello) {
+                 hello.role = 1;
+                 hello.index = 0;
+               }).line.empty());
+  EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.role = 2; }).line.empty());
+}
+
+TEST(Hello, OfATaskOfAnEarlierShard0IsRefusedWhenThatLeftNoSnapshot) {
+  const wire::RefusedT refused = refusal_of([](wire::HelloT& hello) { hello.incarnation = 2; });
+  EXPECT_NE(refused.line.find("without a snapshot"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

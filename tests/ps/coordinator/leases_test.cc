@@ -1,0 +1,155 @@
+#include <gtest/gtest.h>
+
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+void ask(JobCase& job, int index, int count) {
+  wire::LeaseRequestT request;
+  request.count = count;
+  job.say(worker(index), request);
+}
+
+wire::DeclarationT steps(std::int64_t count, Consistency consistency = Consistency::kAsync) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.total_epochs = 0;
+  declaration.total_steps = count;
+  declaration.consistency = static_cast<std::uint8_t>(consistency);
+  return declaration;
+}
+
+TEST(Leases, HandOutAsManyBatchesAsAreAskedForWithTheJobsStatus) {
+  JobCase job;
+  job.start();
+  job.train(1, 1);
+  ask(job, 0, 3);
+  const auto leases = job.take<wire::LeasesT>(worker(0));
+  ASSERT_TRUE(leases);
+  EXPECT_EQ(ranges_of(*leases), (std::vector<SampleRange>{{0, 2, 4}, {0, 4, 6}, {0, 6, 8}}));
+  EXPECT_FALSE(leases->finished);
+  EXPECT_EQ(leases->status->step, 1);
+  EXPECT_EQ(leases->status->samples, 2);
+  EXPECT_EQ(leases->status->loss, 0.5);
+  EXPECT_EQ(leases->status->correct, 1);
+  EXPECT_EQ(leases->status->live_workers, 2);
+}
+
+TEST(Leases, CountStepsDoneBeforeAgainstTheTotal) {
+  JobCase job(steps(5));
+  wire::InitialisedT initialised;
+  initialised.step = 3;
+  initialised.offset = 6;
+  initialised.untrained.emplace_back(0, 0, 2);
+  job.start(initialised);
+  ask(job, 0, 9);
+  EXPECT_EQ(ranges_of(*job.take<wire::LeasesT>(worker(0))),
+            (std::vector<SampleRange>{{0, 0, 2}, {0, 6, 8}}));
+}
+
+TEST(Leases, ParkWhatCannotBeGrantedUntilSomethingComesBack) {
+  JobCase job(steps(1));
+  job.start();
+  const SampleRange only = job.lease(0);
+  ask(job, 1, 1);
+  EXPECT_FALSE(job.take<wire::LeasesT>(worker(1)));
+  job.lose(worker(0));
+  EXPECT_EQ(ranges_of(*job.take<wire::LeasesT>(worker(1))), std::vector{only});
+}
+
+TEST(Leases, AreOfferedAgainWhenAPushWasDropped) {
+  JobCase job(steps(1));
+  job.start();
+  const SampleRange only = job.lease(0);
+  job.dropped(0, 1, only);
+  EXPECT_EQ(job.lease(1), only);
+}
+
+TEST(Leases, AreFinishedForAllWhenAllIsTrained) {
+  JobCase job(steps(1));
+  job.start();
+  ask(job, 1, 1);
+  const auto leases = job.take<wire::LeasesT>(worker(1));
+  ask(job, 0, 2);
+  job.trained(1, 1, ranges_of(*leases)[0]);
+  const auto finished = job.take<wire::LeasesT>(worker(0));
+  ASSERT_TRUE(finished);
+  EXPECT_TRUE(finished->finished);
+  EXPECT_TRUE(finished->ranges.empty());
+  ask(job, 1, 1);
+  EXPECT_TRUE(job.take<wire::LeasesT>(worker(1))->finished);
+}
+
+TEST(Leases, OfAJobWithNothingLeftAreFinishedAtOnce) {
+  JobCase job(steps(3));
+  wire::InitialisedT initialised;
+  initialised.step = 7;
+  job.start(initialised);
+  ask(job, 0, 1);
+  EXPECT_TRUE(job.take<wire::LeasesT>(worker(0))->finished);
+}
+
+TEST(Leases, ThatWereAskedForBeforeTheStartAreGrantedThen) {
+  JobCase job;
+  job.meet();
+  ask(job, 1, 1);
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_FALSE(job.take<wire::LeasesT>(worker(1)));
+  job.say(worker(0), wire::InitialisedT{});
+  EXPECT_TRUE(job.take<wire::LeasesT>(worker(1)));
+}
+
+TEST(Leases, DoNotCountALostIncarnationsPush) {
+  JobCase job(steps(1));
+  job.start();
+  const SampleRange only = job.lease(1);
+  job.lose(worker(1));
+  job.trained(1, 1, only);
+  EXPECT_EQ(job.coordinator->status().step, 0);
+  EXPECT_EQ(job.lease(0), only);
+}
+
+TEST(Leases, LetServersKnowWhoHasNothingToDoWhereOthersWouldWaitForIt) {
+  JobCase job(steps(2, Consistency::kSsp));
+  job.start();
+  job.train(1, 1);
+  const SampleRange last = job.lease(0);
+  EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
+  ask(job, 1, 1);
+  const auto resting = job.take<wire::RestingT>(server(0));
+  ASSERT_TRUE(resting);
+  EXPECT_EQ(resting->worker, 1);
+  EXPECT_EQ(resting->incarnation, 1U);
+  EXPECT_EQ(resting->sequence, 1U);
+  EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
+  // It gets something to do after all, and later has nothing again.
+  job.dropped(0, 1, last);
+  ask(job, 0, 1);
+  const auto leases = job.take<wire::LeasesT>(worker(1));
+  ASSERT_TRUE(leases);
+  EXPECT_EQ(job.take<wire::RestingT>(server(0))->worker, 0);
+  job.dropped(1, 2, ranges_of(*leases)[0]);
+  ask(job, 1, 1);
+  EXPECT_EQ(job.take<wire::RestingT>(server(0))->sequence, 2U);
+}
+
+TEST(Leases, RestNobodyWhereNobodyWaits) {
+  JobCase job(steps(1));
+  job.start();
+  job.lease(0);
+  ask(job, 1, 1);
+  EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
+}
+
+TEST(Leases, RestThoseThatAStoppingJobHasDismissed) {
+  JobCase job(steps(9, Consistency::kSsp));
+  job.start();
+  job.lease(0);
+  job.say(worker(1), wire::StopRequestT{});
+  ask(job, 1, 1);
+  EXPECT_TRUE(job.take<wire::LeasesT>(worker(1))->finished);
+  EXPECT_EQ(job.take<wire::RestingT>(server(0))->worker, 1);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

@@ -1,0 +1,209 @@
+#include <gtest/gtest.h>
+
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+TEST(Meeting, TellsAServerItsIncarnationAtOnceAndTheDeclarationWhenAWorkerHasCome) {
+  JobCase job;
+  job.coordinator->admit(job.server_hello(0));
+  job.collect();
+  EXPECT_EQ(job.take<wire::WelcomeT>(server(0))->incarnation, 1U);
+  EXPECT_FALSE(job.take<wire::DeclaredT>(server(0)));
+  job.coordinator->admit(job.worker_hello(1));
+  job.collect();
+  const auto declared = job.take<wire::DeclaredT>(server(0));
+  ASSERT_TRUE(declared);
+  EXPECT_EQ(declared->declaration->dataset_size, 12);
+}
+
+TEST(Meeting, WelcomesNobodyBeforeAllWorkersAndServersAreThere) {
+  JobCase job(make_declaration(), 2);
+  job.say_hello(job.server_hello(0));
+  job.say_hello(job.worker_hello(0));
+  job.say_hello(job.worker_hello(1));
+  EXPECT_FALSE(job.take<wire::WelcomeT>(worker(0)));
+  EXPECT_EQ(job.coordinator->awaited(), "server 1");
+  job.say_hello(job.server_hello(1));
+  const auto first = job.take<wire::WelcomeT>(worker(0));
+  const auto second = job.take<wire::WelcomeT>(worker(1));
+  ASSERT_TRUE(first && second);
+  EXPECT_TRUE(first->initialises);
+  EXPECT_FALSE(second->initialises);
+  EXPECT_EQ(second->incarnation, 1U);
+  EXPECT_EQ(second->sequence, 0U);
+  ASSERT_EQ(second->servers.size(), 2U);
+  EXPECT_EQ(second->servers[1]->endpoint, "h:4001");
+  EXPECT_EQ(second->servers[1]->incarnation, 1U);
+  EXPECT_EQ(second->servers[1]->fingerprint, 7U);
+  EXPECT_EQ(job.coordinator->awaited(), std::nullopt);
+}
+
+TEST(Meeting, StartsAllAtOnceWhenTheFirstValuesStandAndAllAreReady) {
+  JobCase job;
+  job.meet();
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_FALSE(job.take<wire::StartT>(worker(1)));
+  wire::InitialisedT initialised;
+  initialised.step = 5;
+  initialised.samples = 10;
+  initialised.epoch = 0;
+  initialised.offset = 10;
+  job.say(worker(0), initialised);
+  for (int w = 0; w < 2; ++w) {
+    const auto start = job.take<wire::StartT>(worker(w));
+    ASSERT_TRUE(start) << w;
+    EXPECT_EQ(start->step, 5);
+    EXPECT_EQ(start->samples, 10);
+    EXPECT_EQ(start->offset, 10);
+  }
+  EXPECT_TRUE(job.coordinator->has_started());
+}
+
+TEST(Meeting, DoesNotTakeReadyFromTheWorkerThatIsToWriteTheFirstValues) {
+  JobCase job;
+  job.meet();
+  job.say(worker(0), wire::ReadyT{});
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_FALSE(job.coordinator->has_started());
+}
+
+TEST(Meeting, FailsForAPositionThatTheDataDoesNotHave) {
+  JobCase job;
+  job.meet();
+  wire::InitialisedT initialised;
+  initialised.offset = 13;
+  job.say(worker(0), initialised);
+  EXPECT_NE(job.coordinator->failure()->find("sample 13"), std::string::npos);
+  EXPECT_TRUE(job.take<wire::FailingT>(worker(1)));
+}
+
+TEST(Meeting, NamesThoseWhoDidNotComeInTime) {
+  JobCase job(make_declaration(), 2);
+  job.say_hello(job.server_hello(0));
+  job.say_hello(job.worker_hello(0));
+  job.coordinator->end_rendezvous();
+  job.collect();
+  const auto refused = job.take<wire::RefusedT>(worker(0));
+  ASSERT_TRUE(refused);
+  EXPECT_NE(refused->line.find("worker 1, server 1 did not say hello"), std::string::npos);
+  EXPECT_FALSE(refused->is_usage_error);
+  EXPECT_TRUE(job.take<wire::RefusedT>(server(0)));
+  EXPECT_TRUE(job.coordinator->is_over());
+  EXPECT_EQ(job.say_hello(job.worker_hello(1)), *job.coordinator->failure());
+}
+
+TEST(Meeting, WelcomesAWorkerThatIsStartedAgainAtOnceAsANewIncarnation) {
+  JobCase job;
+  job.start();
+  job.lose(worker(1));
+  EXPECT_EQ(job.take<wire::WorkerLeftT>(server(0))->incarnation, 1U);
+  EXPECT_EQ(job.say_hello(job.worker_hello(1)), "");
+  const auto welcome = job.take<wire::WelcomeT>(worker(1));
+  ASSERT_TRUE(welcome);
+  EXPECT_EQ(welcome->incarnation, 2U);
+  EXPECT_EQ(welcome->sequence, 0U);
+  EXPECT_FALSE(welcome->initialises);
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+}
+
+TEST(Meeting, TakesASecondHelloForTheLossOfTheFirstOne) {
+  JobCase job;
+  job.start();
+  const SampleRange batch = job.lease(1);
+  EXPECT_EQ(job.say_hello(job.worker_hello(1)), "");
+  EXPECT_EQ(job.take<wire::WorkerLeftT>(server(0))->worker, 1);
+  EXPECT_EQ(job.lease(0), batch);
+}
+
+TEST(Meeting, WelcomesAgainWhoseConnectionBrokeAndGoesOnWithoutItsReady) {
+  JobCase job;
+  job.start();
+  wire::HelloT hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  hello.sequence = 3;
+  EXPECT_EQ(job.say_hello(hello), "");
+  const auto welcome = job.take<wire::WelcomeT>(worker(1));
+  ASSERT_TRUE(welcome);
+  EXPECT_EQ(welcome->incarnation, 1U);
+  EXPECT_EQ(welcome->sequence, 3U);
+  EXPECT_FALSE(job.take<wire::WorkerLeftT>(server(0)));
+  job.lease(1);
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+}
+
+TEST(Meeting, RefusesAnIncarnationThatWasGivenUp) {
+  JobCase job;
+  job.start();
+  job.lose(worker(1));
+  wire::HelloT hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  EXPECT_NE(job.say_hello(hello).find("worker 1 was given up (worker 1 (host h, pid 7) is silent"),
+            std::string::npos);
+  job.say_hello(job.worker_hello(1));
+  EXPECT_NE(job.say_hello(hello).find("incarnation 2 has taken its place"), std::string::npos);
+}
+
+TEST(Meeting, FailsWhenServersReadTheDeclarationAsTwo) {
+  JobCase job(make_declaration(), 2);
+  job.say_hello(job.server_hello(0));
+  job.say_hello(job.worker_hello(0));
+  job.coordinator->admit(job.server_hello(1));
+  wire::DeclaredT answer;
+  answer.fingerprint = 8;
+  job.say(server(1), std::move(answer));
+  EXPECT_NE(job.coordinator->failure()->find("one version"), std::string::npos);
+}
+
+TEST(Meeting, LetsANewcomerMeetTheShardsWhenTheCopiesOfACutAreMade) {
+  wire::DeclarationT declaration = make_declaration();
+  JobCase job(declaration, 1, true);
+  job.start();
+  job.lose(worker(1));
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.say_hello(job.worker_hello(1));
+  EXPECT_FALSE(job.take<wire::WelcomeT>(worker(1)));
+  job.freeze_all({});
+  job.copy_all();
+  EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
+  job.coordinator->request_snapshot();  // nor does a cut begin while it meets them
+  job.collect();
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+}
+
+TEST(TextExchange, GivesEverybodyAllTextsByWorkerWhenTheLastHasComeIn) {
+  JobCase job;
+  job.meet();
+  const auto say = [&](int w, std::uint64_t round, std::uint8_t text) {
+    wire::ExchangeT exchange;
+    exchange.round = round;
+    exchange.text = {text};
+    job.say(worker(w), std::move(exchange));
+  };
+  say(1, 1, 'b');
+  EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
+  say(0, 1, 'a');
+  for (int w = 0; w < 2; ++w) {
+    const auto exchanged = job.take<wire::ExchangedT>(worker(w));
+    ASSERT_TRUE(exchanged);
+    EXPECT_EQ(exchanged->texts[0]->text, std::vector<std::uint8_t>{'a'});
+    EXPECT_EQ(exchanged->texts[1]->text, std::vector<std::uint8_t>{'b'});
+  }
+}
+
+TEST(TextExchange, DoesNotWaitForAWorkerThatIsLost) {
+  JobCase job;
+  job.start();
+  wire::ExchangeT exchange;
+  exchange.round = 1;
+  job.say(worker(0), std::move(exchange));
+  job.lose(worker(1));
+  EXPECT_TRUE(job.take<wire::ExchangedT>(worker(0)));
+}
+
+}  // namespace
+}  // namespace syncopate::ps

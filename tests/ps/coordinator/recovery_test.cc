@@ -1,0 +1,138 @@
+// Servers that are started anew.
+#include <gtest/gtest.h>
+
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+TEST(AServerStartedAnew, GoesBackAloneWhereNobodyWaits) {
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.start();
+  job.train(0, 1);
+  const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
+  const std::uint64_t second = job.make_snapshot({{0, 1, 1}});
+  job.lose(server(1));
+  job.forget_messages();
+  job.come_back(1, {first, second});
+  EXPECT_EQ(job.take<wire::WelcomeT>(server(1))->incarnation, 2U);
+  EXPECT_FALSE(job.take<wire::RosterT>(worker(0)));
+  EXPECT_EQ(job.go_back(1), second);
+  const auto roster = job.take<wire::RosterT>(worker(0));
+  ASSERT_TRUE(roster);
+  EXPECT_EQ(roster->servers[1]->endpoint, "h:5000");
+  EXPECT_EQ(roster->servers[1]->incarnation, 2U);
+  EXPECT_FALSE(job.take<wire::RollBackT>(server(0)));
+  EXPECT_FALSE(job.take<wire::RollBackT>(worker(0)));
+  EXPECT_EQ(job.coordinator->status().step, 1);
+  job.train(1, 1);
+}
+
+TEST(AServerStartedAnew, EndsTheJobWithoutASnapshot) {
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.start();
+  job.lose(server(1));
+  job.come_back(1, {});
+  EXPECT_EQ(job.coordinator->failure()->find("server 1 came back without a snapshot"), 0U);
+  EXPECT_NE(job.coordinator->failure()->find("--checkpoint-dir"), std::string::npos);
+}
+
+TEST(AServerStartedAnew, DoesNotGoBackToFilesOfCutsThatThisJobHasNotMade) {
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.come_back(1, {cut, cut + 7});
+  EXPECT_EQ(job.go_back(1), cut);
+}
+
+TEST(AServerStartedAnew, TakesAllBackWhereWorkersWaitForOneAnother) {
+  JobCase job(make_declaration(Consistency::kSsp), 2, true);
+  job.start();
+  job.train(0, 1);
+  const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
+  job.train(1, 1);
+  job.make_snapshot({{0, 1, 1}, {1, 1, 1}});
+  const SampleRange held = job.lease(1);
+  job.lose(server(1));
+  job.come_back(1, {first});  // its second file did not last
+  EXPECT_EQ(job.go_back(0), first);
+  EXPECT_EQ(job.go_back(1), first);
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->cut, first);
+    job.say(worker(w), wire::ReadyT{});
+  }
+  const auto start = job.take<wire::StartT>(worker(1));
+  ASSERT_TRUE(start);
+  EXPECT_EQ(start->step, 1);
+  EXPECT_EQ(start->offset, 2);
+  EXPECT_EQ(job.lease(0), (SampleRange{0, 2, 4}));
+  EXPECT_EQ(job.lease(0), held);
+}
+
+TEST(AServerStartedAnew, MakesAWorkerThatIsJustMeetingTheShardsMeetThemAgain) {
+  JobCase job(make_declaration(Consistency::kSsp), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.lose(worker(1));
+  job.say_hello(job.worker_hello(1));
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  job.go_back(0);
+  job.go_back(1);
+  job.say(worker(0), wire::ReadyT{});
+  EXPECT_FALSE(job.take<wire::RollBackT>(worker(1)));
+  job.say(worker(1), wire::ReadyT{});  // sent before it could know
+  EXPECT_TRUE(job.take<wire::RollBackT>(worker(1)));
+  EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+}
+
+TEST(AServerStartedAnew, IsANewIncarnationForAllThatWentBackAndTheWorkersHearSoFirst) {
+  JobCase job(make_declaration(Consistency::kSsp), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  job.forget_messages();
+  wire::RollBackT back;
+  back.cut = cut;
+  job.say(server(0), back);
+  back.incarnation = 1;  // to a former shard 0
+  job.say(server(1), back);
+  EXPECT_TRUE(job.told[worker(0)].empty());
+  back.incarnation = 2;
+  job.say(server(1), back);
+  ASSERT_EQ(job.told[worker(0)].size(), 2U);
+  EXPECT_EQ(job.told[worker(0)][0].body.type, wire::Body::RollBack);
+  const wire::RosterT* const roster = job.told[worker(0)][1].body.AsRoster();
+  ASSERT_NE(roster, nullptr);
+  EXPECT_EQ(roster->servers[0]->incarnation, 2U);
+  EXPECT_EQ(roster->servers[1]->incarnation, 2U);
+}
+
+TEST(AServerStartedAnew, MakesPushesOfBeforeCountNoMore) {
+  JobCase job(make_declaration(Consistency::kSsp), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  const SampleRange batch = job.lease(0);
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  job.go_back(0);
+  job.go_back(1);
+  job.trained(0, 1, batch);
+  for (int w = 0; w < 2; ++w) {
+    wire::ReadyT ready;
+    ready.sequence = 1;
+    job.say(worker(w), ready);
+  }
+  job.trained(0, 1, batch);
+  EXPECT_EQ(job.coordinator->status().step, 0);
+  EXPECT_EQ(job.lease(0), batch);
+  job.trained(0, 2, batch);
+  EXPECT_EQ(job.coordinator->status().step, 1);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

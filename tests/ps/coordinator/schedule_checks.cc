@@ -1,0 +1,170 @@
+// What must be true of a job of chance, and what befalls it.
+#include <algorithm>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "tests/ps/coordinator/schedule_job.h"
+
+namespace syncopate::ps {
+namespace {
+
+using Key = std::tuple<std::int64_t, std::int64_t, std::int64_t>;
+
+Key key_of(const SampleRange& batch) { return {batch.epoch, batch.begin, batch.end}; }
+
+std::map<Key, int> count_batches(const std::vector<TrainingPush>& applied) {
+  std::map<Key, int> counts;
+  for (const TrainingPush& push : applied) ++counts[key_of(push.batch)];
+  return counts;
+}
+
+bool is_untrained(const wire::AppointmentT& appointment, const SampleRange& batch) {
+  if (std::pair(batch.epoch, batch.begin) >= std::pair(appointment.epoch, appointment.offset)) {
+    return true;
+  }
+  return std::any_of(appointment.untrained.begin(), appointment.untrained.end(),
+                     [&](const wire::SampleRange& range) {
+                       return range.epoch() == batch.epoch && range.begin() == batch.begin;
+                     });
+}
+
+}  // namespace
+
+void ScheduledJob::check_appointment(const wire::AppointmentT& appointment) {
+  const auto copy = servers_[0].copies().find(appointment.cut);
+  if (copy == servers_[0].copies().end()) return blame("an appointment without a copy");
+  const bool is_exact = !lost_workers_ && !lost_servers_;
+  const std::map<Key, int> copied = count_batches(copy->second.applied);
+  std::int64_t trained = 0;
+  for (const SampleRange& batch : batches_) {
+    const auto found = copied.find(key_of(batch));
+    const int times = found == copied.end() ? 0 : found->second;
+    const bool is_trained = !is_untrained(appointment, batch);
+    trained += is_trained ? 1 : 0;
+    if (is_trained && times == 0) blame("a cut counts a batch that is not in the copy");
+    if (is_exact && times != (is_trained ? 1 : 0)) blame("a cut does not count what is in it");
+  }
+  if (appointment.step != start_.step + trained / batches_per_step())
+    blame("step and position of a cut differ");
+  if (appointment.loss != static_cast<double>(trained)) blame("step and loss of a cut differ");
+  if (is_exact && declaration_.backup_workers == 0) {
+    for (const ScheduledServer& server : servers_) {
+      if (count_batches(server.copies().at(appointment.cut).applied) != copied) {
+        blame("two servers' copies of a cut differ");
+      }
+    }
+  }
+}
+
+void ScheduledJob::check_end() {
+  for (const ScheduledServer& server : servers_) {
+    for (const std::string& mistake : server.mistakes()) blame(mistake);
+  }
+  if (!coordinator_->is_over()) return blame("nobody does anything, and the job is not over");
+  if (coordinator_->failure()) return;
+  for (const ScheduledWorker& worker : workers_) {
+    if (worker.is_alive && !worker.has_left() && !worker.failure()) blame("a worker is left over");
+  }
+  if (is_in_step()) {
+    const std::int64_t steps = std::max<std::int64_t>(declaration_.total_steps - start_.step, 0);
+    for (const ScheduledServer& server : servers_) {
+      // One that came back when all had left has nothing to go on with.
+      if (lost_servers_ && !server.is_finished()) continue;
+      if (server.version() != static_cast<std::uint64_t>(steps) + 1) blame("steps are missing");
+    }
+    return;
+  }
+  if (was_stopped_) return;
+  const std::map<Key, int> counts = count_batches(servers_[0].applied());
+  for (const SampleRange& batch : batches_) {
+    const auto found = counts.find(key_of(batch));
+    if (found == counts.end()) return blame("a batch was not trained");
+    if (found->second > 1 && !lost_workers_ && !lost_servers_) {
+      return blame("a batch was trained twice, and nobody was lost");
+    }
+  }
+  if (counts.size() != batches_.size()) blame("batches were trained that are none of the job's");
+}
+
+void ScheduledJob::disturb() {
+  if (coordinator_->is_over()) return;
+  const bool is_ending =
+      has_ended_ || std::any_of(workers_.begin(), workers_.end(),
+                                [](const ScheduledWorker& worker) { return worker.has_left(); });
+  --disturbances_left_;
+  switch (chance_.below(4)) {
+    case 0:
+      // Workers in step have no say in it; their own loop stops them.
+      if (coordinator_->has_started() && !is_in_step()) {
+        workers_[static_cast<std::size_t>(chance_.below(workers_.size()))].stop(0);
+        was_stopped_ = true;
+      }
+      return;
+    case 1:
+      return kill_worker();
+    case 2:
+      if (!is_ending) kill_server();
+      return;
+    default:
+      if (!is_ending) kill_server_0();
+      return;
+  }
+}
+
+void ScheduledJob::kill_worker() {
+  const int w = chance_.below(workers_.size());
+  ScheduledWorker& worker = workers_[static_cast<std::size_t>(w)];
+  if (!worker.is_alive || worker.has_left() || is_in_step()) return;
+  worker.is_alive = false;
+  worker.sent.clear();
+  lost_workers_ = true;
+  const bool is_last = std::none_of(workers_.begin(), workers_.end(), [](const auto& other) {
+    return other.is_alive && !other.has_left();
+  });
+  // Nobody else writes the first values.
+  const bool is_needed = is_last || !coordinator_->has_started();
+  if (!is_needed && chance_.one_in(3)) stays_dead_.insert(w);
+}
+
+void ScheduledJob::kill_server() {
+  if (servers_.size() < 2) return;
+  const int s = 1 + chance_.below(servers_.size() - 1);
+  ScheduledServer& server = servers_[static_cast<std::size_t>(s)];
+  if (!server.is_alive || server.files().empty()) return;
+  server.is_alive = false;
+  to_greet_.erase(s);
+  lost_servers_ = true;
+}
+
+void ScheduledJob::kill_server_0() {
+  if (servers_[0].files().empty() || !coordinator_->has_started()) return;
+  coordinator_ = make_coordinator();
+  for (const auto& [cut, file] : servers_[0].files()) coordinator_->restore(file.coordinator);
+  servers_[0].restart();
+  processes_[{Party::Role::kServer, 0}] = next_process_++;
+  links_.clear();
+  news_.clear();
+  lost_servers_ = true;
+  for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
+    servers_[static_cast<std::size_t>(s)].replies.clear();
+    if (servers_[static_cast<std::size_t>(s)].is_alive) to_greet_.insert(s);
+  }
+  for (ScheduledWorker& worker : workers_) {
+    if (worker.is_alive) worker.call_again();
+  }
+}
+
+std::string ScheduledJob::description() const {
+  std::string text = "workers " + std::to_string(declaration_.workers) + ", servers " +
+                     std::to_string(servers_.size()) + ", consistency " +
+                     std::to_string(declaration_.consistency) + ", backup workers " +
+                     std::to_string(declaration_.backup_workers);
+  if (lost_workers_) text += ", workers lost";
+  if (lost_servers_) text += ", servers lost";
+  if (was_stopped_) text += ", stopped";
+  if (coordinator_->failure()) text += "; failed: " + *coordinator_->failure();
+  return text;
+}
+
+}  // namespace syncopate::ps

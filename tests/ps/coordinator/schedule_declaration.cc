@@ -1,0 +1,59 @@
+// What a job of chance trains, and from where.
+#include <algorithm>
+
+#include "tests/ps/coordinator/schedule_job.h"
+
+namespace syncopate::ps {
+
+wire::DeclarationT ScheduledJob::random_declaration() {
+  wire::DeclarationT declaration;
+  declaration.workers = 1 + chance_.below(4);
+  declaration.consistency = static_cast<std::uint8_t>(chance_.below(3));
+  const auto consistency = static_cast<Consistency>(declaration.consistency);
+  if (consistency == Consistency::kSsp) declaration.max_staleness = chance_.below(3);
+  if (consistency == Consistency::kSync && declaration.workers > 1) {
+    declaration.backup_workers = chance_.below(2);
+  }
+  declaration.dataset_size = 7 + chance_.below(4);
+  declaration.batch_size = 2;
+  const bool is_in_step = consistency == Consistency::kSync && declaration.backup_workers == 0;
+  if (is_in_step || chance_.one_in(2)) {
+    declaration.total_steps = 3 + chance_.below(12);
+  } else {
+    declaration.total_epochs = 1 + chance_.below(3);
+  }
+  declaration.eval_every_epochs = chance_.below(3);
+  declaration.checkpoint_every_steps = chance_.below(4);
+  declaration.writes_checkpoints = chance_.one_in(2);
+  return declaration;
+}
+
+wire::InitialisedT ScheduledJob::random_start() {
+  wire::InitialisedT start;
+  if (chance_.one_in(2)) return start;
+  start.step = chance_.below(4);
+  start.samples = 2 * start.step;
+  start.offset = 2 + 2 * chance_.below(2);
+  if (!is_in_step() && chance_.one_in(2)) start.untrained.emplace_back(0, 0, 1 + chance_.below(2));
+  return start;
+}
+
+std::vector<SampleRange> ScheduledJob::expected_batches() const {
+  std::vector<SampleRange> batches;
+  for (const wire::SampleRange& range : start_.untrained) {
+    batches.push_back({range.epoch(), range.begin(), range.end()});
+  }
+  const auto steps = static_cast<std::size_t>(
+      std::max<std::int64_t>(declaration_.total_steps - start_.step, 0) * batches_per_step());
+  const bool counts_epochs = declaration_.total_epochs > 0;
+  SampleRange next{start_.epoch, start_.offset, start_.offset + 2};
+  for (;; next.begin += 2, next.end += 2) {
+    if (next.end > declaration_.dataset_size) next = {next.epoch + 1, 0, 2};
+    if (counts_epochs ? next.epoch >= declaration_.total_epochs : batches.size() >= steps) break;
+    batches.push_back(next);
+  }
+  if (!counts_epochs) batches.resize(std::min(batches.size(), steps));
+  return batches;
+}
+
+}  // namespace syncopate::ps

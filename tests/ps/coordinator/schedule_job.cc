@@ -1,0 +1,231 @@
+#include "tests/ps/coordinator/schedule_job.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate::ps {
+namespace {
+
+constexpr int kMostSteps = 20000;
+
+Party worker_party(int index) { return {Party::Role::kWorker, index}; }
+Party server_party(int index) { return {Party::Role::kServer, index}; }
+
+}  // namespace
+
+ScheduledJob::ScheduledJob(std::uint64_t seed)
+    : chance_(seed),
+      declaration_(random_declaration()),
+      start_(random_start()),
+      batches_(expected_batches()) {
+  const ConsistencyOptions consistency{
+      .consistency = static_cast<Consistency>(declaration_.consistency),
+      .max_staleness = declaration_.max_staleness,
+      .backup_workers = declaration_.backup_workers};
+  const int servers = 1 + chance_.below(3);
+  for (int s = 0; s < servers; ++s) {
+    servers_.emplace_back(s, consistency);
+    to_greet_.insert(s);
+    processes_[server_party(s)] = next_process_++;
+  }
+  for (int w = 0; w < declaration_.workers; ++w) {
+    workers_.emplace_back(w, declaration_, start_, servers_);
+    workers_.back().start();
+    processes_[worker_party(w)] = next_process_++;
+  }
+  coordinator_ = make_coordinator();
+  disturbances_left_ = chance_.one_in(3) ? 0 : chance_.below(5);
+}
+
+std::unique_ptr<Coordinator> ScheduledJob::make_coordinator() {
+  return std::make_unique<Coordinator>(
+      CoordinatorOptions{.nonce = "",
+                         .servers = static_cast<int>(servers_.size()),
+                         .writes_snapshots = true,
+                         .life = lives_++});
+}
+
+void ScheduledJob::run() {
+  for (int i = 0; i < kMostSteps && mistakes_.empty(); ++i) {
+    if (!step()) {
+      check_end();
+      return;
+    }
+  }
+  if (mistakes_.empty()) blame("the job does not end");
+}
+
+bool ScheduledJob::step() {
+  if (disturbances_left_ > 0 && chance_.one_in(60)) disturb();
+  if (chance_.one_in(50)) coordinator_->request_snapshot();
+  settle();
+  Choices can = choices();
+  if (can.empty() && !coordinator_->is_over()) {
+    // Nobody but the clock can help.
+    if (!coordinator_->awaited()) {
+      blame("everybody waits for ever");
+      return false;
+    }
+    coordinator_->end_rendezvous();
+    settle();
+    can = choices();
+  }
+  if (can.empty()) return false;
+  can[static_cast<std::size_t>(chance_.below(can.size()))]();
+  settle();
+  return true;
+}
+
+ScheduledJob::Choices ScheduledJob::choices() {
+  Choices can;
+  for (int w = 0; w < declaration_.workers; ++w) {
+    ScheduledWorker& worker = workers_[static_cast<std::size_t>(w)];
+    if (!worker.is_alive) continue;
+    if (!worker.sent.empty()) can.emplace_back([this, w] { deliver(w); });
+    if (!worker.inbox.empty()) {
+      can.emplace_back([&worker] {
+        worker.hear(worker.inbox.front());
+        worker.inbox.pop_front();
+      });
+    }
+    if (worker.failure()) continue;
+    for (auto& choice : worker.choices()) can.push_back(std::move(choice));
+  }
+  if (coordinator_->is_over()) return can;
+  add_choices_of_servers(can);
+  add_choices_of_the_dead(can);
+  if (!news_.empty()) {
+    can.emplace_back([this] {
+      const ServerNews news = news_.front();
+      news_.pop_front();
+      wire::PushT push;
+      push.sequence = news.push.id.sequence;
+      push.loss = 1.0;
+      const SampleRange& batch = news.push.batch;
+      push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
+      const PushId& id = news.push.id;
+      if (news.kind == ServerNews::Kind::kApplied) {
+        coordinator_->trained(id.worker, id.incarnation, push);
+      } else {
+        coordinator_->dropped(id.worker, id.incarnation, push);
+      }
+    });
+  }
+  return can;
+}
+
+void ScheduledJob::add_choices_of_servers(Choices& can) {
+  for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
+    ScheduledServer& server = servers_[static_cast<std::size_t>(s)];
+    if (!server.is_alive) continue;
+    if (to_greet_.contains(s)) can.emplace_back([this, s] { greet(s); });
+    if (!server.orders.empty()) {
+      can.emplace_back([&server] {
+        const wire::MessageT order = std::move(server.orders.front());
+        server.orders.pop_front();
+        server.obey(order);
+      });
+    }
+    if (!server.replies.empty() && !to_greet_.contains(s)) {
+      can.emplace_back([this, s, &server] {
+        const wire::MessageT reply = std::move(server.replies.front());
+        server.replies.pop_front();
+        coordinator_->hear(server_party(s), reply);
+      });
+    }
+    // The control thread hears of pushes before it hears that they are copied.
+    if (server.has_copied() && (s != 0 || news_.empty())) {
+      can.emplace_back([this, s, &server] {
+        const bool asks = s == 0 && chance_.one_in(2);
+        server.finish_cut(asks ? coordinator_->save() : std::vector<std::byte>{});
+      });
+    }
+  }
+}
+
+void ScheduledJob::add_choices_of_the_dead(Choices& can) {
+  for (const auto& [party, link] : links_) {
+    const bool is_worker = party.role == Party::Role::kWorker;
+    const auto index = static_cast<std::size_t>(party.index);
+    const bool is_alive = is_worker ? workers_[index].is_alive : servers_[index].is_alive;
+    if (is_alive && link == processes_.at(party)) continue;
+    can.emplace_back([this, party = party] {
+      links_.erase(party);
+      coordinator_->lose(party, "ended");
+    });
+  }
+  for (int w = 0; w < declaration_.workers; ++w) {
+    if (workers_[static_cast<std::size_t>(w)].is_alive || stays_dead_.contains(w)) continue;
+    can.emplace_back([this, w] {
+      workers_[static_cast<std::size_t>(w)].start();
+      processes_[worker_party(w)] = next_process_++;
+    });
+  }
+  for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
+    if (servers_[static_cast<std::size_t>(s)].is_alive) continue;
+    can.emplace_back([this, s] {
+      servers_[static_cast<std::size_t>(s)].restart();
+      processes_[server_party(s)] = next_process_++;
+      to_greet_.insert(s);
+    });
+  }
+}
+
+void ScheduledJob::greet(int server) {
+  to_greet_.erase(server);
+  wire::HelloT hello = servers_[static_cast<std::size_t>(server)].make_hello();
+  hello.world_size = declaration_.workers;
+  hello.num_servers = static_cast<int>(servers_.size());
+  const auto admission = coordinator_->admit(hello);
+  if (!admission.party) {
+    if (!has_ended_) blame("refused: " + admission.refusal.body.AsRefused()->line);
+    return;
+  }
+  links_[server_party(server)] = processes_[server_party(server)];
+}
+
+void ScheduledJob::deliver(int index) {
+  ScheduledWorker& worker = workers_[static_cast<std::size_t>(index)];
+  const wire::MessageT message = std::move(worker.sent.front());
+  worker.sent.pop_front();
+  const Party party = worker_party(index);
+  if (message.body.type == wire::Body::Hello) {
+    const auto admission = coordinator_->admit(*message.body.AsHello());
+    if (admission.party) {
+      links_[party] = processes_[party];
+    } else {
+      worker.hear(admission.refusal);
+    }
+  } else if (links_.contains(party) && links_[party] == processes_[party]) {
+    coordinator_->hear(party, message);
+  }
+}
+
+void ScheduledJob::settle() {
+  for (Outgoing& outgoing : coordinator_->take_outgoing()) {
+    const Party& to = outgoing.to;
+    const auto index = static_cast<std::size_t>(to.index);
+    if (outgoing.message.body.type == wire::Body::Appointment) {
+      check_appointment(*outgoing.message.body.AsAppointment());
+    }
+    has_ended_ = has_ended_ || outgoing.message.body.type == wire::Body::Finished;
+    if (!links_.contains(to) || links_[to] != processes_[to]) continue;  // for one that is dead
+    if (to.role == Party::Role::kServer) {
+      if (servers_[index].is_alive) servers_[index].orders.push_back(std::move(outgoing.message));
+    } else if (workers_[index].is_alive) {
+      workers_[index].inbox.push_back(std::move(outgoing.message));
+    }
+  }
+  for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
+    for (const ServerNews& news : servers_[static_cast<std::size_t>(s)].take_news()) {
+      const auto index = static_cast<std::size_t>(news.push.id.worker);
+      if (news.kind == ServerNews::Kind::kAnswered) {
+        workers_[index].answered(s, news.push);
+      } else if (s == 0) {
+        news_.push_back(news);
+      }
+    }
+  }
+}
+
+}  // namespace syncopate::ps

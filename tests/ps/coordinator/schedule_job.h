@@ -1,0 +1,102 @@
+// A whole job of chance: everything that can happen next happens in an order that a seed decides,
+// and tasks die, come back and are asked to stop in between.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/base/random.h"
+#include "ps/coordinator.h"
+#include "tests/ps/coordinator/schedule_server.h"
+#include "tests/ps/coordinator/schedule_worker.h"
+
+namespace syncopate::ps {
+
+class Chance {
+ public:
+  explicit Chance(std::uint64_t seed) : stream_(seed, 0) {}
+  // 0 .. bound - 1
+  int below(std::size_t bound) {
+    return static_cast<int>(stream_.below(next_++, static_cast<std::uint32_t>(bound)));
+  }
+  bool one_in(std::size_t bound) { return below(bound) == 0; }
+
+ private:
+  RandomStream stream_;
+  std::uint64_t next_ = 0;
+};
+
+class ScheduledJob {
+ public:
+  explicit ScheduledJob(std::uint64_t seed);
+  // To its end. What must not have happened is among mistakes().
+  void run();
+
+  const std::vector<std::string>& mistakes() const noexcept { return mistakes_; }
+  bool has_succeeded() const { return coordinator_->is_over() && !coordinator_->failure(); }
+  const std::optional<std::string>& failure() const { return coordinator_->failure(); }
+  bool lost_workers() const noexcept { return lost_workers_; }
+  bool lost_servers() const noexcept { return lost_servers_; }
+  bool was_stopped() const noexcept { return was_stopped_; }
+  std::string description() const;
+
+ private:
+  using Choices = std::vector<std::function<void()>>;
+
+  wire::DeclarationT random_declaration();
+  wire::InitialisedT random_start();
+  std::vector<SampleRange> expected_batches() const;
+  bool is_in_step() const {
+    return declaration_.consistency == 0 && declaration_.backup_workers == 0;
+  }
+  std::int64_t batches_per_step() const {
+    return declaration_.consistency == 0 && !is_in_step() ? declaration_.workers - 1 : 1;
+  }
+  std::unique_ptr<Coordinator> make_coordinator();
+
+  bool step();
+  Choices choices();
+  void add_choices_of_servers(Choices& can);
+  void add_choices_of_the_dead(Choices& can);
+  void greet(int server);
+  void deliver(int index);
+  void disturb();
+  void kill_worker();
+  void kill_server();
+  void kill_server_0();
+  // What the coordinator has said goes on its way, and what servers have done reaches others.
+  void settle();
+
+  void check_appointment(const wire::AppointmentT& appointment);
+  void check_end();
+  void blame(const std::string& mistake) { mistakes_.push_back(mistake); }
+
+  Chance chance_;
+  wire::DeclarationT declaration_;
+  wire::InitialisedT start_;
+  std::vector<SampleRange> batches_;  // that are to be trained
+  std::deque<ScheduledServer> servers_;
+  std::deque<ScheduledWorker> workers_;
+  std::unique_ptr<Coordinator> coordinator_;
+  std::set<int> to_greet_;          // servers
+  std::map<Party, int> links_;      // process that shard 0 takes for the party
+  std::map<Party, int> processes_;  // that runs
+  int next_process_ = 1;
+  int lives_ = 0;                // of shard 0
+  std::set<int> stays_dead_;     // workers
+  std::deque<ServerNews> news_;  // of server 0, on the way to the coordinator
+  int disturbances_left_ = 0;
+  bool has_ended_ = false;  // somebody was told so
+  bool lost_workers_ = false;
+  bool lost_servers_ = false;
+  bool was_stopped_ = false;
+  std::vector<std::string> mistakes_;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,69 @@
+// When a server of a job of chance applies which push: the consistency rules in their plainest
+// form.
+#pragma once
+
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <vector>
+
+#include "ps/consistency.h"
+#include "ps/ledger.h"
+#include "ps/shard_requests.h"
+
+namespace syncopate::ps {
+
+struct TrainingPush {
+  PushId id;
+  std::uint64_t version = 0;
+  SampleRange batch;
+};
+
+class ScheduledRule {
+ public:
+  explicit ScheduledRule(const ConsistencyOptions& options) : options_(options) {}
+
+  // Level with the slowest of those who take part.
+  void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
+  void leave(WorkerId worker, std::uint32_t incarnation);
+  // Nobody waits for it until it joins again; but a cut does, if it has pushed elsewhere since.
+  void rest(WorkerId worker, std::uint32_t incarnation);
+  bool is_resting(WorkerId worker, std::uint32_t incarnation) const;
+  bool takes_part(WorkerId worker, std::uint32_t incarnation) const;
+  // False: it is known already.
+  bool accept(const PushId& id);
+  std::uint64_t accepted(WorkerId worker) const { return members_.at(worker).accepted; }
+  void advance(const PushId& id);
+
+  bool may_read(WorkerId worker, std::uint64_t sequence) const;
+  bool may_begin(const PushId& id) const;
+  bool is_late(const TrainingPush& push, std::uint64_t version) const;
+  // Positions of the pushes that make up the next update.
+  std::vector<std::size_t> choose(const std::vector<TrainingPush>& waiting,
+                                  std::uint64_t version) const;
+
+  void hold();
+  void limit(const std::vector<CutEntry>& entries);
+  void release() { is_limited_ = false; }
+  // What is missing will not come, and nothing of what is here is left.
+  bool has_reached_limits(const std::vector<TrainingPush>& waiting) const;
+  std::vector<CutEntry> clocks() const;
+
+ private:
+  struct Member {
+    std::uint32_t incarnation = 0;
+    bool is_active = false;
+    bool is_resting = false;
+    std::uint64_t accepted = 0;
+    std::uint64_t begun = 0;
+    std::int64_t offset = 0;
+    std::uint64_t limit = std::numeric_limits<std::uint64_t>::max();
+    std::int64_t clock() const { return static_cast<std::int64_t>(begun) + offset; }
+  };
+
+  ConsistencyOptions options_;
+  std::map<WorkerId, Member> members_;
+  bool is_limited_ = false;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,38 @@
+#include <gtest/gtest.h>
+
+#include "tests/ps/coordinator/schedule_job.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::uint64_t kJobs = 10000;
+
+TEST(AJobOfChance, EndsHavingTrainedEveryBatchWhateverHappensInWhateverOrder) {
+  int lost_workers = 0;
+  int lost_servers = 0;
+  int stopped = 0;
+  int failed = 0;
+  for (std::uint64_t seed = 1; seed <= kJobs; ++seed) {
+    ScheduledJob job(seed);
+    job.run();
+    ASSERT_TRUE(job.mistakes().empty())
+        << "seed " << seed << ": " << job.mistakes().front() << " (" << job.description() << ")";
+    lost_workers += job.lost_workers() ? 1 : 0;
+    lost_servers += job.lost_servers() ? 1 : 0;
+    stopped += job.was_stopped() ? 1 : 0;
+    if (job.has_succeeded()) continue;
+    // Only what a server has on its disk can be gone back to, and only by workers that are there.
+    ++failed;
+    ASSERT_TRUE(job.lost_servers() && (job.failure()->find("snapshot") != std::string::npos ||
+                                       job.failure()->find("left") != std::string::npos))
+        << "seed " << seed << ": " << job.description();
+  }
+  // The schedules are what they are meant to be.
+  EXPECT_GT(lost_workers, 1000);
+  EXPECT_GT(lost_servers, 500);
+  EXPECT_GT(stopped, 500);
+  EXPECT_LT(failed, 100);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

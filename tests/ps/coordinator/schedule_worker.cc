@@ -1,0 +1,222 @@
+#include "tests/ps/coordinator/schedule_worker.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::size_t kAhead = 2;
+
+}  // namespace
+
+void ScheduledWorker::start() {
+  sent.clear();
+  inbox.clear();
+  appointments.clear();
+  stage_ = Stage::kCalling;
+  incarnation_ = 0;
+  sequence_ = 0;
+  leases_.clear();
+  asked_ = 0;
+  is_dismissed_ = has_finished_ = initialises_ = false;
+  to_push_.clear();
+  unanswered_.clear();
+  undone_.clear();
+  versions_.clear();
+  shards_.clear();
+  to_join_.clear();
+  is_alive = true;
+  greet();
+}
+
+void ScheduledWorker::call_again() {
+  sent.clear();
+  greet();
+}
+
+void ScheduledWorker::greet() {
+  wire::HelloT hello;
+  hello.role = 0;
+  hello.index = index_;
+  hello.world_size = declaration_.workers;
+  hello.num_servers = static_cast<int>(servers_.size());
+  hello.host = "h";
+  hello.incarnation = incarnation_;
+  hello.sequence = sequence_;
+  hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
+  say(std::move(hello));
+}
+
+void ScheduledWorker::stop(int kind) {
+  wire::StopRequestT request;
+  request.kind = kind;
+  say(request);
+}
+
+void ScheduledWorker::learn(const std::vector<std::unique_ptr<wire::ServerAddressT>>& addresses) {
+  for (const auto& address : addresses) {
+    std::uint32_t& known = shards_[address->index];
+    if (address->incarnation != 0 && address->incarnation != known) to_join_.insert(address->index);
+    if (address->incarnation != 0) known = address->incarnation;
+  }
+}
+
+void ScheduledWorker::hear(const wire::MessageT& message) {
+  const wire::BodyUnion& body = message.body;
+  switch (body.type) {
+    case wire::Body::Welcome:
+      // Another one than before: shard 0 was started anew and has not heard of that one.
+      if (incarnation_ != body.AsWelcome()->incarnation) {
+        go_back();
+        incarnation_ = body.AsWelcome()->incarnation;
+        sequence_ = body.AsWelcome()->sequence;
+      }
+      // What it waits for it asks for again.
+      if (stage_ == Stage::kReady) stage_ = Stage::kMeeting;
+      asked_ = 0;
+      is_dismissed_ = false;
+      initialises_ = body.AsWelcome()->initialises;
+      return learn(body.AsWelcome()->servers);
+    case wire::Body::Roster:
+      return learn(body.AsRoster()->servers);
+    case wire::Body::Start:
+      if (stage_ == Stage::kReady) stage_ = Stage::kTraining;
+      steps_left_ = declaration_.total_steps - body.AsStart()->step;
+      return;
+    case wire::Body::Leases: {
+      const wire::LeasesT& leases = *body.AsLeases();
+      asked_ = std::max(asked_ - static_cast<int>(leases.ranges.size()), 0);
+      for (const wire::SampleRange& range : leases.ranges) {
+        leases_.push_back({range.epoch(), range.begin(), range.end()});
+      }
+      is_dismissed_ = is_dismissed_ || leases.finished;
+      return;
+    }
+    case wire::Body::Appointment:
+      appointments.push_back(*body.AsAppointment());
+      undone_.push_back(body.AsAppointment()->cut);
+      return;
+    case wire::Body::RollBack:
+      if (stage_ != Stage::kLeft) go_back();
+      return;
+    case wire::Body::Finished:
+      has_finished_ = true;
+      return;
+    case wire::Body::Failing:
+      failure_ = body.AsFailing()->reason;
+      return;
+    case wire::Body::Refused:
+      failure_ = body.AsRefused()->line;
+      return;
+    default:
+      return;
+  }
+}
+
+void ScheduledWorker::go_back() {
+  stage_ = Stage::kMeeting;
+  initialises_ = false;
+  leases_.clear();
+  asked_ = 0;
+  is_dismissed_ = false;
+  to_push_.clear();
+  unanswered_.clear();
+  for (int s = 0; s < static_cast<int>(servers_.size()); ++s) to_join_.insert(s);
+}
+
+void ScheduledWorker::join(int server) {
+  to_join_.erase(server);
+  ScheduledServer& at = servers_[static_cast<std::size_t>(server)];
+  // What has no answer is sent again.
+  const bool is_under_way = unanswered_.contains(server);
+  at.join(index_, incarnation_, is_under_way ? sequence_ - 1 : sequence_);
+  versions_[server] = at.version();
+  if (is_under_way) to_push_.insert(server);
+}
+
+void ScheduledWorker::begin_step() {
+  if (is_in_step()) {
+    --steps_left_;
+    batch_ = {};
+  } else {
+    batch_ = leases_.front();
+    leases_.pop_front();
+  }
+  ++sequence_;
+  for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
+    to_push_.insert(s);
+    unanswered_.insert(s);
+  }
+}
+
+void ScheduledWorker::push_to(int server) {
+  to_push_.erase(server);
+  ScheduledServer& at = servers_[static_cast<std::size_t>(server)];
+  // Else nobody is there to hear it.
+  if (at.is_alive && at.incarnation() == shards_[server]) {
+    at.push({{index_, incarnation_, sequence_}, versions_[server], batch_});
+  }
+}
+
+void ScheduledWorker::answered(int server, const TrainingPush& push) {
+  if (!is_alive || push.id.incarnation != incarnation_ || push.id.sequence != sequence_) return;
+  unanswered_.erase(server);
+  versions_[server] = push.version;
+}
+
+std::vector<std::function<void()>> ScheduledWorker::choices() {
+  std::vector<std::function<void()>> can;
+  if (!is_alive || stage_ == Stage::kLeft) return can;
+  for (const int s : to_join_) {
+    const ScheduledServer& at = servers_[static_cast<std::size_t>(s)];
+    const bool is_there = at.is_alive && at.is_serving() && at.incarnation() == shards_[s];
+    if (is_there) can.emplace_back([this, s] { join(s); });
+  }
+  if (stage_ == Stage::kMeeting && to_join_.empty()) {
+    can.emplace_back([this] {
+      stage_ = Stage::kReady;
+      if (initialises_) {
+        say(start_);
+      } else {
+        wire::ReadyT ready;
+        ready.sequence = sequence_;
+        say(ready);
+      }
+    });
+  }
+  if (!undone_.empty()) {
+    can.emplace_back([this] {
+      wire::AppointmentDoneT done;
+      done.cut = undone_.front();
+      undone_.pop_front();
+      say(done);
+    });
+  }
+  if (stage_ != Stage::kTraining) return can;
+  for (const int s : to_push_) {
+    if (!to_join_.contains(s)) can.emplace_back([this, s] { push_to(s); });
+  }
+  const bool is_idle = to_push_.empty() && unanswered_.empty();
+  const bool has_work = is_in_step() ? steps_left_ > 0 : !leases_.empty();
+  if (is_idle && has_work && to_join_.empty()) can.emplace_back([this] { begin_step(); });
+  const bool wants_more = leases_.size() + static_cast<std::size_t>(asked_) < kAhead;
+  if (!is_in_step() && !is_dismissed_ && wants_more) {
+    can.emplace_back([this] {
+      ++asked_;
+      wire::LeaseRequestT request;
+      request.count = 1;
+      say(request);
+    });
+  }
+  const bool is_done = is_in_step() ? steps_left_ <= 0 && is_idle : has_finished_;
+  if (is_done) {
+    can.emplace_back([this] {
+      stage_ = Stage::kLeft;
+      say(wire::LeavingT{});
+    });
+  }
+  return can;
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,85 @@
+// A worker of a job of chance: it does what the protocol says, one small thing at a time.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <optional>
+#include <set>
+#include <vector>
+
+#include "ps/ledger.h"
+#include "ps/wire/message.h"
+#include "tests/ps/coordinator/schedule_server.h"
+
+namespace syncopate::ps {
+
+class ScheduledWorker {
+ public:
+  ScheduledWorker(int index, const wire::DeclarationT& declaration, const wire::InitialisedT& start,
+                  std::deque<ScheduledServer>& servers)
+      : index_(index), declaration_(declaration), start_(start), servers_(servers) {}
+
+  // The process is started, again or for the first time.
+  void start();
+  // Shard 0 was started anew: it calls again.
+  void call_again();
+  void stop(int kind);
+  void hear(const wire::MessageT& message);
+  // What it could do now; each is one thing.
+  std::vector<std::function<void()>> choices();
+  // Its push has an answer.
+  void answered(int server, const TrainingPush& push);
+
+  bool is_alive = false;
+  bool is_training() const noexcept { return stage_ == Stage::kTraining; }
+  bool has_left() const noexcept { return stage_ == Stage::kLeft; }
+  bool has_finished() const noexcept { return has_finished_; }
+  const std::optional<std::string>& failure() const noexcept { return failure_; }
+  std::deque<wire::MessageT> sent;               // to shard 0, not yet arrived
+  std::deque<wire::MessageT> inbox;              // not yet heard
+  std::vector<wire::AppointmentT> appointments;  // all it ever had, in this process
+
+ private:
+  enum class Stage : std::uint8_t { kCalling, kMeeting, kReady, kTraining, kLeft };
+
+  void greet();
+  template <typename BodyT>
+  void say(BodyT body) {
+    sent.push_back(wire::make_message(std::move(body)));
+  }
+  void learn(const std::vector<std::unique_ptr<wire::ServerAddressT>>& addresses);
+  void go_back();
+  void join(int server);
+  void begin_step();
+  void push_to(int server);
+  bool is_in_step() const {
+    return declaration_.consistency == 0 && declaration_.backup_workers == 0;
+  }
+
+  const int index_;
+  const wire::DeclarationT& declaration_;
+  const wire::InitialisedT& start_;
+  std::deque<ScheduledServer>& servers_;
+
+  Stage stage_ = Stage::kCalling;
+  std::uint32_t incarnation_ = 0;
+  bool initialises_ = false;
+  std::map<int, std::uint32_t> shards_;  // their incarnations, as heard; 0: away
+  std::set<int> to_join_;
+  std::uint64_t sequence_ = 0;
+  std::map<int, std::uint64_t> versions_;
+  std::deque<SampleRange> leases_;
+  int asked_ = 0;
+  bool is_dismissed_ = false;
+  std::int64_t steps_left_ = 0;  // in step
+  SampleRange batch_;
+  std::set<int> to_push_;
+  std::set<int> unanswered_;
+  std::deque<std::uint64_t> undone_;  // appointments
+  bool has_finished_ = false;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,128 @@
+// Shard 0 is started anew, and with it the coordinator.
+#include <gtest/gtest.h>
+
+#include "models/base/errors.h"
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+TEST(Shard0StartedAnew, NumbersByItsLifeSoThatASecondRestartFromOneSnapshotRepeatsNothing) {
+  JobCase before(make_declaration(Consistency::kAsync), 1, true);
+  before.start();
+  const std::vector<std::byte> saved = before.coordinator->save();
+  for (const int life : {1, 2}) {
+    Coordinator again({.nonce = "n", .servers = 1, .life = life});
+    again.restore(saved);
+    EXPECT_EQ(again.admit(before.server_hello(0)).incarnation, 1000U * static_cast<unsigned>(life));
+  }
+}
+
+TEST(Shard0StartedAnew, EndsCutsThatAFormerOneBegan) {
+  JobCase before(make_declaration(Consistency::kAsync), 2, true);
+  before.start();
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.coordinator->restore(before.coordinator->save());
+  wire::HelloT hello = job.server_hello(1);
+  hello.incarnation = 1;
+  job.say_hello(hello);
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
+}
+
+TEST(Shard0StartedAnew, GoesOnFromTheCutWithOutstandingBatchesHandedOutAgain) {
+  JobCase before(make_declaration(Consistency::kAsync), 2, true);
+  before.start();
+  before.train(0, 1);
+  const SampleRange copied = before.lease(1);
+  before.coordinator->request_snapshot();
+  before.collect();
+  before.freeze_all({{0, 1, 1}, {1, 1, 1}});
+  before.trained(1, 1, copied);
+  const SampleRange later = before.lease(1);
+  before.trained(1, 2, later);
+  const std::vector<std::byte> saved = before.coordinator->save();
+
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.coordinator->restore(saved);
+  EXPECT_TRUE(job.coordinator->has_started());
+  EXPECT_EQ(job.coordinator->live_workers(), 0);
+  EXPECT_EQ(job.coordinator->status().step, 2);
+  EXPECT_EQ(job.coordinator->status().loss, 1.0);
+  job.come_back(0, {1});
+  EXPECT_EQ(job.go_back(0), 1U);
+  wire::HelloT hello = job.server_hello(1);
+  hello.incarnation = 1;
+  EXPECT_EQ(job.say_hello(hello), "");
+  hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  hello.sequence = 2;
+  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.take<wire::WelcomeT>(worker(1))->sequence, 2U);
+  EXPECT_EQ(job.lease(1), later);
+  // Numbers that the first shard 0 may have given out since are not given out again.
+  job.say_hello(job.worker_hello(0));
+  EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 1000U);
+  job.say(worker(0), wire::ReadyT{});
+  job.coordinator->request_snapshot();
+  job.collect();
+  EXPECT_EQ(job.take<wire::FreezeT>(server(0))->cut, 1000001U);
+}
+
+TEST(Shard0StartedAnew, TakesEverybodyBackToTheNewestCutThatAllServersHave) {
+  JobCase before(make_declaration(Consistency::kSync), 2, true);
+  before.start();
+  std::vector<std::vector<std::byte>> saved;
+  for (std::uint64_t step = 1; step <= 2; ++step) {
+    for (int w = 0; w < 2; ++w) {
+      wire::PushT push;
+      push.sequence = step;
+      before.trained(w, 1, push);
+    }
+    before.coordinator->request_snapshot();
+    before.collect();
+    before.freeze_all({{0, 1, step}, {1, 1, step}});
+    saved.push_back(before.coordinator->save());
+    before.copy_all();
+  }
+
+  JobCase job(make_declaration(Consistency::kSync), 2, true);
+  for (const auto& bytes : saved) job.coordinator->restore(bytes);
+  EXPECT_EQ(job.coordinator->status().step, 2);
+  EXPECT_EQ(job.coordinator->awaited(), "worker 0, worker 1, server 0, server 1");
+  job.come_back(0, {1, 2});
+  wire::HelloT hello = job.worker_hello(0);
+  hello.incarnation = 1;
+  job.say_hello(hello);
+  hello = job.server_hello(1);
+  hello.incarnation = 1;
+  hello.snapshots = {1};  // the second one was being written
+  job.say_hello(hello);
+  // Worker 1 calls when the others have gone back already.
+  EXPECT_EQ(job.go_back(0), 1U);
+  EXPECT_EQ(job.go_back(1), 1U);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
+  job.say(worker(0), wire::ReadyT{});
+  EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
+  hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  job.say_hello(hello);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_EQ(job.take<wire::StartT>(worker(0))->step, 1);
+  EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
+}
+
+TEST(Shard0StartedAnew, RefusesBytesThatAreNoneOfIts) {
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.start();
+  std::vector<std::byte> saved = job.coordinator->save();
+  Coordinator other({.nonce = "n", .servers = 3});
+  EXPECT_THROW(other.restore(saved), FileError);
+  saved.resize(saved.size() / 2);
+  Coordinator cut_short({.nonce = "n", .servers = 2});
+  EXPECT_THROW(cut_short.restore(saved), FileError);
+  EXPECT_THROW(cut_short.restore({}), FileError);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

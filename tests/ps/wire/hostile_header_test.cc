@@ -1,0 +1,149 @@
+// Headers that nobody means well with: nothing is read outside of them, and nothing that decodes
+// takes memory or time out of proportion.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+
+#include "models/base/deadline.h"
+#include "ps/wire/message.h"
+#include "tests/ps/wire/sample_messages.h"
+
+namespace syncopate::ps::wire {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+// xorshift: speed counts here, and the order of the tests must not.
+class Dice {
+ public:
+  std::uint64_t throw_below(std::uint64_t limit) {
+    state_ ^= state_ << 13U;
+    state_ ^= state_ >> 7U;
+    state_ ^= state_ << 17U;
+    return state_ % limit;
+  }
+
+ private:
+  std::uint64_t state_ = 88172645463325252U;
+};
+
+std::vector<Bytes> sample_headers() {
+  std::vector<Bytes> headers;
+  for (const MessageT& message : sample_messages()) headers.push_back(encode(message));
+  return headers;
+}
+
+// Of the decoded objects: what a decoded message says encodes to about the memory it takes.
+void expect_in_proportion(const MessageT& message, std::size_t header_bytes) {
+  const std::size_t again = encode(message).size();
+  // An absent vector comes back as an empty one, a shared string as two.
+  ASSERT_LE(again, 4 * header_bytes + 4096) << name_of(message);
+}
+
+void mutate(Bytes& header, Dice& dice) {
+  for (std::uint64_t changes = 1 + dice.throw_below(4); changes > 0; --changes) {
+    const std::size_t at = dice.throw_below(header.size());
+    switch (dice.throw_below(8)) {
+      case 0:  // a bit
+      case 1:
+        header[at] ^= std::byte{1} << dice.throw_below(8);
+        break;
+      case 2:  // a byte
+      case 3:
+        header[at] = std::byte(dice.throw_below(2) == 0 ? 0xFF : dice.throw_below(256));
+        break;
+      case 4:  // an offset or a length: small, or anything
+      case 5:
+      case 6: {
+        if (at + 4 > header.size()) break;
+        const auto value = static_cast<std::uint32_t>(
+            dice.throw_below(2) == 0 ? dice.throw_below(2 * header.size()) : dice.throw_below(~0U));
+        std::memcpy(header.data() + at / 4 * 4, &value, 4);
+        break;
+      }
+      default:  // the end is missing
+        header.resize(std::max<std::size_t>(1, at));
+    }
+  }
+}
+
+TEST(RandomBytes, AreNoHeader) {
+  Dice dice;
+  for (int i = 0; i < 100000; ++i) {
+    Bytes bytes(dice.throw_below(200));
+    for (std::byte& byte : bytes) byte = std::byte(dice.throw_below(256));
+    // Half of them get past the first look.
+    if (i % 2 == 0 && bytes.size() >= 8) std::memcpy(bytes.data() + 4, MessageIdentifier(), 4);
+    ASSERT_FALSE(decode(bytes));
+  }
+}
+
+TEST(AMillionMutatedHeaders, AreDecodedInBoundedTimeAndMemoryOrNotAtAll) {
+  const std::vector<Bytes> headers = sample_headers();
+  Dice dice;
+  // Takes one second; a sanitizer costs a factor of ten.
+  const Deadline deadline = Deadline::after(std::chrono::seconds(60));
+  std::int64_t decoded = 0;
+  Bytes header;
+  for (int i = 0; i < 1000000; ++i) {
+    header = headers[static_cast<std::size_t>(i) % headers.size()];
+    mutate(header, dice);
+    const auto message = decode(header);
+    if (!message) continue;
+    ++decoded;
+    ASSERT_NO_FATAL_FAILURE(expect_in_proportion(*message, header.size()));
+  }
+  EXPECT_FALSE(deadline.passed());
+  // The mutations were no more than that, else nothing was tested.
+  EXPECT_GT(decoded, 100000);
+  EXPECT_LT(decoded, 900000);
+}
+
+// Every variable is the same table, whose name is half the header.
+Bytes bomb(std::size_t bytes) {
+  flatbuffers::FlatBufferBuilder builder;
+  const auto name = builder.CreateString(std::string(bytes / 2, 'x'));
+  const auto variable = CreateVariable(builder, name);
+  const std::vector<flatbuffers::Offset<Variable>> variables(bytes / 16, variable);
+  const auto all = builder.CreateVector(variables);
+  const auto declaration = CreateDeclaration(builder, all);
+  const auto declared = CreateDeclared(builder, declaration);
+  FinishMessageBuffer(builder, CreateMessage(builder, kProtocol, Body::Declared, declared.Union()));
+  const auto header = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
+  return {header.begin(), header.end()};
+}
+
+TEST(AHeaderThatSaysOneThingManyTimes, IsRefusedBeforeItFillsMemory) {
+  const Bytes large = bomb(kLongestHeader - 1000);
+  ASSERT_LE(large.size(), kLongestHeader);
+  // The check of FlatBuffers has nothing against it: 65,536 times half a megabyte.
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(large.data()), large.size());
+  ASSERT_TRUE(VerifyMessageBuffer(verifier));
+  const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  EXPECT_FALSE(decode(large));
+  EXPECT_FALSE(decode(bomb(1000)));
+  EXPECT_FALSE(deadline.passed());
+}
+
+// FlatBuffers verifies where the length of a vector lies, not where its elements lie.
+TEST(AHeaderWithNumbersAtOddAddresses, IsRefused) {
+  HelloT hello;
+  hello.snapshots = {1, 0, 0};
+  Bytes header = encode(make_message(std::move(hello)));
+  const auto* body =
+      reinterpret_cast<const flatbuffers::Table*>(GetMessage(header.data())->body_as_Hello());
+  const std::uint8_t* reference = body->GetAddressOf(Hello::VT_SNAPSHOTS);
+  const auto at =
+      static_cast<std::size_t>(reference - reinterpret_cast<const std::uint8_t*>(header.data()));
+  // Four bytes on, the first element is taken for a length, and elements follow half-way.
+  header[at] = std::byte(static_cast<std::uint8_t>(header[at]) + 4);
+  flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(header.data()),
+                                 header.size());
+  ASSERT_TRUE(VerifyMessageBuffer(verifier));
+  EXPECT_FALSE(decode(header));
+}
+
+}  // namespace
+}  // namespace syncopate::ps::wire

@@ -1,0 +1,73 @@
+#include "tests/ps/wire/socket_case.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <optional>
+#include <utility>
+
+#include "models/base/deadline.h"
+
+namespace syncopate::ps::wire {
+
+bool wait_until(const std::vector<Socket*>& sockets, const std::function<bool()>& condition) {
+  const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  std::vector<pollfd> waiting;
+  for (const Socket* socket : sockets) {
+    for (const int descriptor : socket->descriptors()) waiting.push_back({descriptor, POLLIN, 0});
+  }
+  for (;;) {
+    for (Socket* socket : sockets) socket->flush();
+    if (condition()) return true;
+    if (deadline.passed()) return false;
+    poll(waiting.data(), waiting.size(), deadline.remaining_milliseconds());
+  }
+}
+
+Envelope await_message(Socket& receiver, std::vector<Socket*> others) {
+  std::optional<Envelope> arrived;
+  others.push_back(&receiver);
+  const bool came = wait_until(others, [&] {
+    arrived = receiver.receive();
+    return arrived.has_value();
+  });
+  EXPECT_TRUE(came) << "no message";
+  return came ? std::move(*arrived) : Envelope{};
+}
+
+void await_link(Socket& dealer, LinkEvent event, std::vector<Socket*> others) {
+  others.push_back(&dealer);
+  EXPECT_TRUE(wait_until(others,
+                         [&] {
+                           const std::optional<LinkEvent> happened = dealer.link_event();
+                           EXPECT_TRUE(!happened || *happened == event);
+                           return happened.has_value();
+                         }))
+      << "no link event " << static_cast<int>(event);
+}
+
+Envelope numbered(std::string peer, std::int64_t number,
+                  std::vector<std::vector<std::byte>> bytes) {
+  HeartbeatT heartbeat;
+  heartbeat.step = number;
+  Envelope message = envelope(std::move(peer), make_message(std::move(heartbeat)));
+  for (const auto& frame : bytes) message.frames.push_back(Frame::copy_of(frame));
+  return message;
+}
+
+std::int64_t number_of(const Envelope& message) {
+  if (message.frames.empty()) return -1;
+  const std::optional<MessageT> header = decode(message.frames.front().bytes());
+  return header && header->body.AsHeartbeat() != nullptr ? header->body.AsHeartbeat()->step : -1;
+}
+
+Line::Line(const SocketLimits& limits)
+    : server(Socket::listen(context, {"127.0.0.1", 0}, limits)) {}
+
+std::unique_ptr<Socket> Line::call(const std::string& routing_id) {
+  auto client = Socket::connect(context, {"127.0.0.1", server->port()}, routing_id);
+  await_link(*client, LinkEvent::kConnected, {server.get()});
+  return client;
+}
+
+}  // namespace syncopate::ps::wire

@@ -1,0 +1,213 @@
+#include "ps/wire/socket.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+
+#include "models/base/connection.h"
+#include "models/base/errors.h"
+#include "tests/ps/wire/socket_case.h"
+
+namespace syncopate::ps::wire {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+Bytes pattern(std::size_t size) {
+  Bytes bytes(size);
+  for (std::size_t i = 0; i < size; ++i) bytes[i] = std::byte((i * 7 + i / 251) % 256);
+  return bytes;
+}
+
+TEST(ASocket, ExchangesFramesOfAMegabyteBothWays) {
+  Line line;
+  const auto worker = line.call("w0.1");
+  const Bytes gradient = pattern(std::size_t{1} << 20);
+  const Bytes values = pattern(1000003);
+  for (int step = 0; step < 20; ++step) {
+    EXPECT_TRUE(worker->send(numbered("", step, {gradient, pattern(3)})));
+    const Envelope push = await_message(*line.server, {worker.get()});
+    EXPECT_EQ(push.peer, "w0.1");
+    EXPECT_EQ(number_of(push), step);
+    ASSERT_EQ(push.frames.size(), 3U);
+    EXPECT_TRUE(std::ranges::equal(push.frames[1].bytes(), gradient));
+    EXPECT_TRUE(std::ranges::equal(push.frames[2].bytes(), pattern(3)));
+    EXPECT_TRUE(line.server->send(numbered(push.peer, -step, {values})));
+    const Envelope answer = await_message(*worker, {line.server.get()});
+    EXPECT_EQ(number_of(answer), -step);
+    ASSERT_EQ(answer.frames.size(), 2U);
+    EXPECT_TRUE(std::ranges::equal(answer.frames[1].bytes(), values));
+  }
+  EXPECT_EQ(line.server->foreign_messages(), 0);
+}
+
+TEST(ASocket, SendsEmptyFrames) {
+  Line line;
+  const auto worker = line.call("w0.1");
+  Envelope message = numbered("", 1, {Bytes{}});
+  message.frames.push_back(Frame::borrow({}, nullptr));
+  worker->send(std::move(message));
+  const Envelope arrived = await_message(*line.server, {worker.get()});
+  ASSERT_EQ(arrived.frames.size(), 3U);
+  EXPECT_TRUE(arrived.frames[1].bytes().empty());
+}
+
+TEST(BorrowedMemory, IsGivenBackOnceItIsSent) {
+  Line line;
+  const auto worker = line.call("w0.1");
+  const Bytes memory = pattern(std::size_t{1} << 20);
+  std::atomic<int> given_back = 0;
+  Envelope message = numbered("", 1);
+  message.frames.push_back(Frame::borrow(memory, [&] { ++given_back; }));
+  EXPECT_EQ(message.frames[1].bytes().data(), memory.data());
+  worker->send(std::move(message));
+  const Envelope arrived = await_message(*line.server, {worker.get()});
+  EXPECT_TRUE(std::ranges::equal(arrived.frames[1].bytes(), memory));
+  // The I/O thread has sent all of it and is about to say so: nothing wakes us.
+  const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  while (given_back == 0 && !deadline.passed()) std::this_thread::yield();
+  EXPECT_EQ(given_back, 1);
+}
+
+TEST(BorrowedMemory, IsGivenBackThoughItIsNeverSent) {
+  int given_back = 0;
+  const Bytes memory = pattern(100);
+  const auto message = [&] {
+    Envelope made = numbered("w7.1", 1);
+    made.frames.push_back(Frame::borrow(memory, [&] { ++given_back; }));
+    return made;
+  };
+  {
+    const Frame unused = Frame::borrow(memory, [&] { ++given_back; });
+  }
+  EXPECT_EQ(given_back, 1);
+  Line line;
+  EXPECT_FALSE(line.server->send(message()));  // to a stranger
+  EXPECT_EQ(given_back, 2);
+  {
+    const auto early = Socket::connect(line.context, {"127.0.0.1", 1}, "w0.1");  // nobody listens
+    Envelope waiting = message();
+    const std::size_t header = waiting.frames[0].bytes().size();
+    EXPECT_TRUE(early->send(std::move(waiting)));
+    EXPECT_EQ(early->queued_bytes(), header + 100);
+    EXPECT_EQ(given_back, 2);
+  }
+  EXPECT_EQ(given_back, 3);
+}
+
+// More than ZeroMQ and the system's buffers take.
+constexpr int kMany = 600;
+
+TEST(ASlowServer, MakesAWorkersMessagesWaitInOrder) {
+  Line line;
+  const auto worker = line.call("w0.1");
+  const Bytes gradient = pattern(65536);
+  for (int i = 0; i < kMany; ++i) {
+    Envelope message = numbered("", i);
+    message.frames.push_back(Frame::borrow(gradient, nullptr));
+    EXPECT_TRUE(worker->send(std::move(message)));
+  }
+  EXPECT_GT(worker->queued_bytes(), 65536);
+  for (int i = 0; i <= kMany; ++i) {
+    // There is room again, as ZeroMQ has taken 64 at once; but others were first.
+    if (i == 50) worker->send(numbered("", kMany));
+    std::vector<Socket*> attended;
+    if (i >= 50) attended.push_back(worker.get());
+    ASSERT_EQ(number_of(await_message(*line.server, attended)), i);
+  }
+  EXPECT_EQ(worker->queued_bytes(), 0);
+}
+
+TEST(ASlowWorker, MakesNobodyElseWait) {
+  Line line;
+  const auto slow = line.call("w0.1");
+  const auto quick = line.call("w1.1");
+  const Bytes values = pattern(65536);
+  for (int i = 0; i < kMany; ++i) {
+    Envelope message = numbered("w0.1", i);
+    message.frames.push_back(Frame::borrow(values, nullptr));
+    EXPECT_TRUE(line.server->send(std::move(message)));
+    if (i % 100 == 99) {
+      EXPECT_TRUE(line.server->send(numbered("w1.1", i)));
+      EXPECT_EQ(number_of(await_message(*quick, {line.server.get()})), i);
+    }
+  }
+  EXPECT_GT(line.server->queued_bytes(), 65536);
+  for (int i = 0; i < kMany; ++i) {
+    ASSERT_EQ(number_of(await_message(*slow, {line.server.get()})), i);
+  }
+  EXPECT_EQ(line.server->queued_bytes(), 0);
+}
+
+TEST(AWorkerThatHasLeft, IsNobodyToSendTo) {
+  Line line;
+  EXPECT_FALSE(line.server->send(numbered("w0.1", 1)));
+  auto worker = line.call("w0.1");
+  EXPECT_TRUE(line.server->send(numbered("w0.1", 1)));
+  EXPECT_EQ(number_of(await_message(*worker, {line.server.get()})), 1);
+  worker.reset();
+  EXPECT_TRUE(
+      wait_until({line.server.get()}, [&] { return !line.server->send(numbered("w0.1", 2)); }));
+  EXPECT_EQ(line.server->queued_bytes(), 0);
+}
+
+TEST(AWorkerThatHasLeft, LeavesNothingQueued) {
+  Line line;
+  auto worker = line.call("w0.1");
+  const Bytes values = pattern(65536);
+  for (int i = 0; i < kMany; ++i) {
+    Envelope message = numbered("w0.1", i);
+    message.frames.push_back(Frame::borrow(values, nullptr));
+    line.server->send(std::move(message));
+  }
+  EXPECT_GT(line.server->queued_bytes(), 0);
+  worker.reset();
+  EXPECT_TRUE(wait_until({line.server.get()}, [&] { return line.server->queued_bytes() == 0; }));
+}
+
+// Sending swallows the news of what has arrived; wait_until() sleeps unless it is told again.
+TEST(AnOwnerThatSends, IsStillWokenForWhatArrives) {
+  Line line;
+  const auto worker = line.call("w0.1");
+  std::int64_t sent = 0;
+  std::int64_t answered = 0;
+  const auto talk = [&] {
+    if (sent < 2000 && sent - answered < 10) worker->send(numbered("", sent++));
+    while (const auto message = line.server->receive()) {
+      line.server->send(numbered(message->peer, number_of(*message)));
+    }
+    while (const auto message = worker->receive()) {
+      EXPECT_EQ(number_of(*message), answered++);
+      if (sent < 2000) worker->send(numbered("", sent++));
+    }
+    return answered == 2000;
+  };
+  EXPECT_TRUE(wait_until({worker.get(), line.server.get()}, talk)) << answered;
+}
+
+TEST(AListeningSocket, MayBeInherited) {
+  Context context;
+  Listener bound(Endpoint{"127.0.0.1", 0});
+  const std::uint16_t port = bound.port();
+  const auto server = Socket::listen(context, bound.release());
+  EXPECT_EQ(server->port(), port);
+  const auto worker = Socket::connect(context, {"127.0.0.1", port}, "w0.1");
+  worker->send(numbered("", 5));
+  EXPECT_EQ(number_of(await_message(*server, {worker.get()})), 5);
+  EXPECT_THROW(Socket::listen(context, FileDescriptor(dup(0))), UsageError);
+}
+
+TEST(APortThatIsTaken, IsNamed) {
+  Line line;
+  try {
+    const auto second = Socket::listen(line.context, {"127.0.0.1", line.server->port()});
+    FAIL() << "two sockets listen at one port";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find(std::to_string(line.server->port())),
+              std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::ps::wire
