@@ -3,10 +3,12 @@
 // time takes a piece of a bucket that all have pushed, sums and updates it: while earlier layers
 // still go backward, on all replicas' threads, each element once. With exactly one replica the
 // variables live on its device, as in TensorFlow's CentralStorageStrategy, and this is one-device.
+// Replicas that keep no step are in central_storage_asynchronous.cc.
 #include <immintrin.h>
 
 #include <atomic>
 #include <chrono>
+#include <mutex>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,6 +17,7 @@
 #include "models/base/errors.h"
 #include "models/base/futex.h"
 #include "ps/shard.h"
+#include "strategies/central_storage.h"
 #include "strategies/collective/stopwatch.h"
 #include "strategies/step_trailer.h"
 #include "strategies/synchronous.h"
@@ -30,15 +33,33 @@ constexpr std::chrono::milliseconds kNap(50);
 // What the replicas share besides the shard.
 struct CentralState {
   CentralState(const ArenaLayout& layout, const StrategyOptions& options, const Tensor& values)
-      : shard(layout, plan_buckets(layout, options.bucket_bytes), options.replicas,
-              make_optimizer(options.optimizer), values) {}
+      : replicas(options.replicas),
+        shard(layout, plan_buckets(layout, options.bucket_bytes), make_optimizer(options.optimizer),
+              {}, values) {}
+
+  // Every replica calls as its step begins, before it pushes. The shard's versions are the numbers
+  // of the steps, also where training goes on from elsewhere: Adam's bias correction needs them.
+  void begin_step(std::int64_t step) {
+    const std::lock_guard lock(mutex);
+    const auto version = static_cast<std::uint64_t>(step);
+    if (is_ready && shard.view(0).version == version) return;
+    ps::ShardState state{.values = shard.values(),
+                         .slots = {shard.slots().begin(), shard.slots().end()}};
+    state.buckets.resize(shard.buckets().size(), {.version = version, .workers = {}});
+    shard.restore(state);
+    for (int replica = 0; replica < replicas; ++replica) shard.join(replica, 1, 0);
+    is_ready = true;
+  }
 
   void ring() {
     bell.fetch_add(1, std::memory_order_release);
     futex_wake_all(bell);
   }
 
-  Shard shard;
+  const int replicas;
+  ps::Shard shard;
+  std::mutex mutex;
+  bool is_ready = false;               // guarded by mutex; false: values came from outside
   std::atomic<std::uint32_t> bell{0};  // bumped when a bucket becomes due, or is done
   std::atomic<bool> aborted{false};
 };
@@ -53,8 +74,9 @@ class CentralVariables final : public VariableStore {
     // A step that failed has left pushes of some replicas behind.
     if (central_.aborted.load(std::memory_order_acquire)) throw_aborted();
     update_ = update;
+    central_.begin_step(update.step);
     for (std::size_t b = 0; b < pulled_.size(); ++b) {
-      pulled_[b] = central_.shard.read(static_cast<BucketId>(b)).version;
+      pulled_[b] = central_.shard.view(static_cast<BucketId>(b)).version;
     }
   }
   void wait_values(BucketId /*bucket*/) override {}
@@ -66,10 +88,20 @@ class CentralVariables final : public VariableStore {
     const auto b = static_cast<std::size_t>(bucket);
     const Bucket& range = replica_.arena->buckets()[b];
     const std::span<const float> gradients = replica_.arena->gradients().f32();
-    if (central_.shard.push(replica_.index, bucket, pulled_[b],
-                            gradients.subspan(static_cast<std::size_t>(range.begin),
-                                              static_cast<std::size_t>(range.end - range.begin)))) {
+    const std::span<const float> gradient = gradients.subspan(
+        static_cast<std::size_t>(range.begin), static_cast<std::size_t>(range.end - range.begin));
+    central_.shard.push({.id = {.worker = replica_.index, .incarnation = 1, .sequence = pulled_[b]},
+                         .bucket = bucket,
+                         .version = pulled_[b],
+                         .learning_rate = update_.learning_rate,
+                         .gradient = {.codec = ps::Codec::kF32,
+                                      .num_elements = range.end - range.begin,
+                                      .bytes = std::as_bytes(gradient)},
+                         .values = {}});
+    // It was the last one to push: the others may help.
+    if (const auto piece = central_.shard.claim(bucket, kPieceElements)) {
       central_.ring();
+      update(*piece);
     }
     // Whoever has pushed a bucket is done with its values, so one that is due may change now.
     for (std::size_t due = 0; due <= b; ++due) take_pieces(due);
@@ -95,14 +127,19 @@ class CentralVariables final : public VariableStore {
   }
 
   bool done(std::size_t b) const {
-    return central_.shard.read(static_cast<BucketId>(b)).version != pulled_[b];
+    return central_.shard.view(static_cast<BucketId>(b)).version != pulled_[b];
   }
 
   void take_pieces(std::size_t b) {
-    while (const auto piece =
-               central_.shard.claim(static_cast<BucketId>(b), pulled_[b], kPieceElements)) {
-      if (central_.shard.update(*piece, update_)) central_.ring();
+    while (const auto piece = central_.shard.claim(static_cast<BucketId>(b), kPieceElements)) {
+      update(*piece);
     }
+  }
+
+  void update(const ps::Piece& piece) {
+    events_.clear();
+    central_.shard.update(piece, events_);
+    if (!events_.empty()) central_.ring();
   }
 
   void finish(std::size_t b) {
@@ -143,6 +180,7 @@ class CentralVariables final : public VariableStore {
   Replica& replica_;
   CentralState& central_;
   std::vector<std::uint64_t> pulled_;  // version of each bucket that this step computes with
+  std::vector<ps::ShardEvent> events_;
   UpdateStep update_;
   StepReport report_;
   std::vector<StepReport> reports_;
@@ -162,7 +200,8 @@ class CentralStorage final : public Synchronous {
 
   void restore(const Snapshot& saved) override {
     Synchronous::restore(saved);
-    central_.shard.restart();
+    const std::lock_guard lock(central_.mutex);
+    central_.is_ready = false;
   }
 
   void abort(std::string_view reason) noexcept override {
@@ -197,6 +236,7 @@ std::unique_ptr<Strategy> make_central_storage(const StrategyOptions& options, c
     throw UsageError("--collective " + options.collective +
                      ": --strategy central-storage joins threads of one process; leave it out");
   }
+  if (!keeps_step(options.consistency)) return make_asynchronous_central_storage(options, graph);
   if (options.replicas == 1) return make_one_device(options, graph);
   return std::make_unique<CentralStorage>(
       options, graph, make_host_tensor({graph.parameter_layout().total()}, DType::kF32));

@@ -15,6 +15,9 @@ constexpr std::array kStrategies = {
                 make_multi_worker_mirrored},
     StrategyRow{"central-storage", "replicas of this process on one copy in host memory",
                 make_central_storage},
+    StrategyRow{"parameter-server",
+                "variables on servers; workers in step, or each at its own pace",
+                make_parameter_server},
 };
 
 }  // namespace

@@ -11,9 +11,11 @@
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "ps/ledger.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/input_shard.h"
+#include "strategies/parameter_server_options.h"
 #include "strategies/variable_store.h"
 
 namespace syncopate {
@@ -44,6 +46,15 @@ struct Snapshot {
   Tensor state;  // [state total] f32
 };
 
+// From where a run goes on.
+struct StartPoint {
+  std::int64_t step = 0;
+  std::int64_t samples = 0;
+  ps::LedgerPosition position;
+};
+
+class AsynchronousJob;
+
 // Where a function says "every task calls", they do so in the same order.
 class Strategy {
  public:
@@ -71,6 +82,18 @@ class Strategy {
   // Every task calls; the chief's blocks count, and reach all. Blocks as snapshot() gives them.
   // Throws ShapeError, and then has changed nothing.
   virtual void restore(const Snapshot& saved) = 0;
+  // Every task calls when the variables hold what training starts from; and again after
+  // ps::RolledBack (ps/roll_back.h), which any call may throw where variables are on servers, when
+  // nothing of before is in use any more.
+  virtual void begin(const StartPoint& /*start*/) {}
+  // Of a local replica, where replicas do not keep step: it trains what it is given
+  // (worker/asynchronous_loop.h), and of "every task calls" only broadcast(), restore() and begin()
+  // are of use. Null where they keep step.
+  virtual AsynchronousJob* asynchronous_job(int /*replica*/) { return nullptr; }
+  // Where the strategy itself keeps the job's tasks together: all is done here; and we end because
+  // of `reason`, which the others hear.
+  virtual void leave() {}
+  virtual void fail(std::string_view /*reason*/) noexcept {}
   // Wakes every replica and peer that waits for us. From any thread.
   virtual void abort(std::string_view reason) noexcept = 0;
 };
@@ -90,6 +113,9 @@ struct StrategyOptions {
   OptimizerOptions optimizer;
   // Null: this task is alone. Outlives the strategy.
   Membership* membership = nullptr;
+  // parameter-server and central-storage.
+  ps::ConsistencyOptions consistency;
+  ParameterServerOptions parameter_server;
 };
 
 struct StrategyRow {
@@ -111,6 +137,8 @@ std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const 
 std::unique_ptr<Strategy> make_mirrored(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_multi_worker_mirrored(const StrategyOptions& options,
                                                      const Graph& graph);
+// strategies/parameter_server.cc
+std::unique_ptr<Strategy> make_parameter_server(const StrategyOptions& options, const Graph& graph);
 // strategies/central_storage.cc
 std::unique_ptr<Strategy> make_central_storage(const StrategyOptions& options, const Graph& graph);
 

@@ -107,6 +107,7 @@ std::string to_json(const ClusterSpec& spec) {
                      {"index", spec.index},
                      {"rank", rank},
                      {"world_size", spec.world_size},
+                     {"num_servers", spec.num_servers},
                      {"local_rank", spec.local_rank},
                      {"local_size", spec.local_size},
                      {"chief", spec.is_chief()},

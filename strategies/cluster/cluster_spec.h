@@ -25,16 +25,23 @@ struct ClusterSpec {
   int num_servers = 0;  // parameter servers
   int local_rank = 0;   // among the tasks on its host, where the source tells
   int local_size = 1;
-  bool is_bound = false;               // to CPUs that it shares with no other task
-  std::optional<Endpoint> rendezvous;  // where rank 0 listens; none: world_size is 1, or MPI tells
-  // An open listening socket for rank 0, inherited from launch; -1: none.
+  bool is_bound = false;  // to CPUs that it shares with no other task
+  // Where all meet: rank 0, or with servers the control socket of server 0. None: world_size is 1,
+  // or MPI tells.
+  std::optional<Endpoint> rendezvous;
+  // An open socket that listens there, inherited from launch by the task that is met; -1: none.
   int rendezvous_descriptor = -1;
-  std::string nonce;              // of the job; "": rank 0 makes one up
-  std::vector<Endpoint> workers;  // where the source lists them (TF_CONFIG)
-  std::vector<Endpoint> servers;
+  std::string nonce;               // of the job; "": rank 0 makes one up
+  bool restarts = false;           // a task that failed may come back while the others go on
+  std::vector<Endpoint> workers;   // where the source lists them (TF_CONFIG)
+  std::vector<Endpoint> servers;   // ditto; server `index` binds its own
   std::vector<std::string> notes;  // one line per source that lost or was ignored: why
 
   bool is_chief() const noexcept { return role == Role::kWorker && index == 0; }
+  // The others call this task at `rendezvous`.
+  bool is_met() const noexcept {
+    return index == 0 && role == (num_servers > 0 ? Role::kServer : Role::kWorker);
+  }
 };
 
 // What the user said on the command line; outranks everything.

@@ -44,12 +44,15 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
   if (rendezvous) {
     spec.rendezvous = parse_endpoint(*rendezvous, "SYNCOPATE_RENDEZVOUS");
   } else if (spec.world_size + spec.num_servers > 1) {
-    throw UsageError(
-        "SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of worker 0, since "
-        "SYNCOPATE_WORKERS=" +
-        std::to_string(spec.world_size) + "; start the tasks with syncopate launch, which sets it");
+    const bool has_servers = spec.num_servers > 0;
+    throw UsageError(std::string("SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of ") +
+                     (has_servers ? "server 0, since SYNCOPATE_SERVERS="
+                                  : "worker 0, since SYNCOPATE_WORKERS=") +
+                     std::to_string(has_servers ? spec.num_servers : spec.world_size) +
+                     "; start the tasks with syncopate launch, which sets it");
   }
-  if (spec.is_chief()) {
+  spec.restarts = number_of(environment, "SYNCOPATE_RESTARTS", 0, 1, 0) == 1;
+  if (spec.is_met()) {
     // Not 0, 1 or 2: those are the standard streams.
     spec.rendezvous_descriptor = number_of(environment, "SYNCOPATE_RENDEZVOUS_FD", 3, 1 << 20, -1);
   }

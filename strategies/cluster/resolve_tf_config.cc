@@ -134,7 +134,11 @@ ClusterSpec describe(const Jobs& jobs, const Task& mine) {
   if (mine.type == "ps") spec.role = Role::kServer;
   if (mine.type == "evaluator") spec.role = Role::kEvaluator;
   spec.index = mine.type == "worker" ? first_worker + mine.index : mine.index;
-  if (spec.world_size + spec.num_servers > 1) spec.rendezvous = spec.workers.front();
+  if (spec.num_servers > 0) {
+    spec.rendezvous = spec.servers.front();
+  } else if (spec.world_size > 1) {
+    spec.rendezvous = spec.workers.front();
+  }
   return spec;
 }
 

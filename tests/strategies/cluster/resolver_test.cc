@@ -251,7 +251,17 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"LaunchRendezvous",
               kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS", ""}},
               {},
-              "SYNCOPATE_RENDEZVOUS is not set"},
+              "SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of worker 0, since "
+              "SYNCOPATE_WORKERS=3"},
+        Wrong{"LaunchRendezvousWithServers",
+              kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS", ""}, {"SYNCOPATE_SERVERS", "2"}},
+              {},
+              "SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of server 0, since "
+              "SYNCOPATE_SERVERS=2"},
+        Wrong{"LaunchRestarts",
+              kLaunch + Variables{{"SYNCOPATE_RESTARTS", "yes"}},
+              {},
+              "SYNCOPATE_RESTARTS=yes"},
         Wrong{"OpenMpiRank",
               kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "4"}},
               {},
@@ -272,6 +282,25 @@ TEST(LaunchResolver, GivesTheInheritedSocketToTheChiefOnly) {
   EXPECT_TRUE(contains(
       refusal(with_socket + Variables{{"SYNCOPATE_INDEX", "0"}, {"SYNCOPATE_RENDEZVOUS_FD", "1"}}),
       "SYNCOPATE_RENDEZVOUS_FD=1"));
+}
+
+TEST(LaunchResolver, GivesTheInheritedSocketToServerZeroWhereThereAreServers) {
+  const Variables first = kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS_FD", "7"},
+                                              {"SYNCOPATE_INDEX", "0"},
+                                              {"SYNCOPATE_SERVERS", "2"}};
+  const auto descriptor = [&](const char* role, const char* index) {
+    return resolve(first + Variables{{"SYNCOPATE_ROLE", role}, {"SYNCOPATE_INDEX", index}})
+        .rendezvous_descriptor;
+  };
+  EXPECT_EQ(descriptor("worker", "0"), -1);
+  EXPECT_EQ(descriptor("server", "0"), 7);
+  EXPECT_EQ(descriptor("server", "1"), -1);
+}
+
+TEST(LaunchResolver, SaysWhetherATaskMayComeBack) {
+  EXPECT_FALSE(resolve(kLaunch).restarts);
+  EXPECT_FALSE(resolve(kLaunch + Variables{{"SYNCOPATE_RESTARTS", "0"}}).restarts);
+  EXPECT_TRUE(resolve(kLaunch + Variables{{"SYNCOPATE_RESTARTS", "1"}}).restarts);
 }
 
 TEST(LaunchResolver, KnowsServersAndHowManyTasksShareTheMachine) {
@@ -303,6 +332,7 @@ TEST(ClusterJson, HasWhatScriptsReadAndShowsBytesThatAreNoText) {
   EXPECT_EQ(json.at("index"), 5);
   EXPECT_EQ(json.at("rank"), 5);
   EXPECT_EQ(json.at("world_size"), 8);
+  EXPECT_EQ(json.at("num_servers"), 0);
   EXPECT_EQ(json.at("local_rank"), 1);
   EXPECT_EQ(json.at("chief"), false);
   EXPECT_EQ(json.at("workers"), nlohmann::json({"a:1", "[::1]:2"}));

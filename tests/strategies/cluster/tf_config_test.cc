@@ -55,6 +55,26 @@ TEST(TfConfig, MakesServersOfPsTasks) {
   EXPECT_EQ(spec.servers, (std::vector<Endpoint>{{"p", 4}, {"q", 5}}));
 }
 
+TEST(TfConfig, WithPsTasksLetsEveryTaskMeetAtTheFirstOfThem) {
+  const std::string cluster = R"({"chief": ["c:3"], "worker": ["a:1"], "ps": ["p:4", "q:5"]})";
+  for (const auto& [task, is_met] : {std::pair(R"({"type": "chief", "index": 0})", false),
+                                     std::pair(R"({"type": "worker", "index": 0})", false),
+                                     std::pair(R"({"type": "ps", "index": 0})", true),
+                                     std::pair(R"({"type": "ps", "index": 1})", false),
+                                     std::pair(R"({"type": "evaluator", "index": 0})", false)}) {
+    const ClusterSpec spec = resolve_config(cluster, task);
+    EXPECT_EQ(spec.rendezvous, (Endpoint{"p", 4})) << task;
+    EXPECT_EQ(spec.is_met(), is_met) << task;
+  }
+}
+
+TEST(TfConfig, OfOneWorkerAndAPsTaskHasSomewhereToMeet) {
+  const ClusterSpec spec =
+      resolve_config(R"({"worker": ["a:1"], "ps": ["p:4"]})", R"({"type": "worker", "index": 0})");
+  EXPECT_EQ(spec.world_size, 1);
+  EXPECT_EQ(spec.rendezvous, (Endpoint{"p", 4}));
+}
+
 TEST(TfConfig, TakesAMapFromIndexToAddress) {
   const ClusterSpec spec = resolve_config(R"({"worker": {"1": "b:2", "0": "a:1"}})",
                                           R"({"type": "worker", "index": 1})");

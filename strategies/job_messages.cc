@@ -1,0 +1,103 @@
+#include "strategies/job_messages.h"
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <utility>
+
+namespace syncopate {
+namespace {
+
+std::optional<std::size_t> stop_of(int kind) {
+  if (kind < 0) return std::nullopt;
+  return static_cast<std::size_t>(kind);
+}
+
+}  // namespace
+
+ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& graph,
+                                   std::span<const Bucket> buckets, std::span<const int> owners,
+                                   int workers) {
+  ps::wire::DeclarationT declaration;
+  const ArenaLayout layout = graph.parameter_layout();
+  for (const ArenaEntry& entry : layout.entries()) {
+    auto variable = std::make_unique<ps::wire::VariableT>();
+    variable->name = entry.name;
+    variable->shape = entry.shape;
+    variable->decays = entry.decays;
+    declaration.variables.push_back(std::move(variable));
+  }
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    declaration.buckets.emplace_back(buckets[b].begin, buckets[b].end,
+                                     owners.empty() ? 0 : owners[b]);
+  }
+  declaration.state_elements = graph.state_layout().total();
+  const OptimizerOptions& optimizer = options.optimizer;
+  declaration.optimizer = optimizer.name;
+  declaration.optimizer_constants = {optimizer.momentum, optimizer.beta1, optimizer.beta2,
+                                     optimizer.epsilon, optimizer.weight_decay};
+  declaration.nesterov = optimizer.nesterov;
+  declaration.consistency = static_cast<std::uint8_t>(options.consistency.consistency);
+  declaration.max_staleness = options.consistency.max_staleness;
+  declaration.backup_workers = options.consistency.backup_workers;
+  declaration.staleness_rule = static_cast<std::uint8_t>(options.consistency.staleness_rule);
+  declaration.workers = workers;
+  for (const Agreement& agreement : options.parameter_server.agreements) {
+    auto one = std::make_unique<ps::wire::AgreementT>();
+    one->name = agreement.name;
+    one->value = agreement.value;
+    one->must = agreement.must;
+    declaration.agreements.push_back(std::move(one));
+  }
+  const JobPlan& plan = options.parameter_server.plan;
+  declaration.dataset_size = plan.dataset_size;
+  declaration.batch_size = plan.batch_size;
+  declaration.total_epochs = plan.total_steps ? 0 : plan.total_epochs;
+  declaration.total_steps = plan.total_steps.value_or(0);
+  declaration.eval_every_epochs = plan.eval_every_epochs;
+  declaration.checkpoint_every_steps = plan.checkpoint_every_steps;
+  declaration.writes_checkpoints = plan.writes_checkpoints;
+  return declaration;
+}
+
+JobStatus job_status_of(const ps::wire::JobStatusT& status) {
+  return {.step = status.step,
+          .samples = status.samples,
+          .loss = status.loss,
+          .correct = status.correct,
+          .live_workers = status.live_workers,
+          .staleness_mean = status.staleness_mean,
+          .staleness_max = status.staleness_max,
+          .stopped_by = stop_of(status.stopped_by)};
+}
+
+Appointment appointment_of(const ps::wire::AppointmentT& wire) {
+  Appointment appointment{.cut = wire.cut,
+                          .evaluates = wire.evaluates,
+                          .writes_checkpoint = wire.writes_checkpoint,
+                          .is_final = wire.is_final,
+                          .stopped_by = stop_of(wire.stopped_by),
+                          .status = {},
+                          .position = {wire.epoch, wire.offset, {}},
+                          .staleness = {}};
+  ps::StalenessHistogram all;
+  for (const auto& one : wire.staleness) {
+    appointment.staleness.push_back(
+        {one->worker, ps::StalenessHistogram::of(one->counts, one->sum, one->max)});
+    all.merge(appointment.staleness.back().histogram);
+  }
+  for (const ps::wire::SampleRange& range : wire.untrained) {
+    appointment.position.untrained.push_back({range.epoch(), range.begin(), range.end()});
+  }
+  appointment.status = {.step = wire.step,
+                        .samples = wire.samples,
+                        .loss = wire.loss,
+                        .correct = wire.correct,
+                        .live_workers = 0,
+                        .staleness_mean = all.mean(),
+                        .staleness_max = all.max(),
+                        .stopped_by = appointment.stopped_by};
+  return appointment;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,129 @@
+#include "strategies/local_server.h"
+
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+LocalServer::LocalServer(ps::wire::DeclarationT declaration)
+    : served_(ps::make_served_variables(std::move(declaration), 0)) {}
+
+void LocalServer::begin(std::int64_t step, std::vector<float> statistics) {
+  // Adam's bias correction needs the number of the update.
+  const auto version = static_cast<std::uint64_t>(step) + 1;
+  ps::ShardState state{.values = shard().values(),
+                       .slots = {shard().slots().begin(), shard().slots().end()},
+                       .buckets = {}};
+  state.buckets.resize(shard().buckets().size(), {.version = version, .workers = {}});
+  shard().restore(state);
+  statistics_.emplace(std::move(statistics));
+}
+
+void LocalServer::join(ps::WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
+  shard().join(worker, incarnation, sequence);
+  is_due_ = true;
+}
+
+ps::wire::HelloT LocalServer::hello() const {
+  ps::wire::HelloT hello;
+  hello.role = 1;
+  hello.world_size = declaration().workers;
+  hello.num_servers = 1;
+  hello.server = std::make_unique<ps::wire::ServerAddressT>();
+  return hello;
+}
+
+void LocalServer::reply(ps::wire::MessageT message) { replies_.push_back(std::move(message)); }
+
+void LocalServer::obey(const ps::wire::MessageT& message) {
+  const ps::wire::BodyUnion& body = message.body;
+  switch (body.type) {
+    case ps::wire::Body::Declared: {
+      ps::wire::DeclaredT answer;
+      answer.fingerprint = served_->fingerprint;
+      return reply(ps::wire::make_message(std::move(answer)));
+    }
+    case ps::wire::Body::Resting: {
+      const ps::wire::RestingT& resting = *body.AsResting();
+      shard().rest(resting.worker, resting.incarnation, resting.sequence);
+      is_due_ = true;
+      return;
+    }
+    case ps::wire::Body::WorkerLeft:
+      shard().leave(body.AsWorkerLeft()->worker, body.AsWorkerLeft()->incarnation);
+      is_due_ = true;
+      return;
+    case ps::wire::Body::Freeze:
+      return freeze(body.AsFreeze()->cut);
+    case ps::wire::Body::Cut:
+      return begin_cut(*body.AsCut());
+    case ps::wire::Body::Release:
+      shard().thaw();
+      published_.reset();
+      is_due_ = true;
+      return;
+    default:
+      return;  // nothing that concerns a server whose workers cannot be lost alone
+  }
+}
+
+std::vector<ps::wire::MessageT> LocalServer::take_replies() { return std::exchange(replies_, {}); }
+
+bool LocalServer::take_due() noexcept { return std::exchange(is_due_, false); }
+
+void LocalServer::freeze(std::uint64_t cut) {
+  ps::wire::FrozenT frozen;
+  frozen.cut = cut;
+  for (const ps::CutEntry& entry : shard().freeze()) {
+    frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
+  }
+  is_due_ = true;
+  reply(ps::wire::make_message(std::move(frozen)));
+}
+
+void LocalServer::begin_cut(const ps::wire::CutT& cut) {
+  cut_ = std::make_shared<ps::CutCopy>();
+  cut_->cut = cut.cut;
+  for (const ps::wire::CutEntry& entry : cut.entries) {
+    cut_->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
+  }
+  cut_->state.values = make_host_tensor(shard().values().shape(), DType::kF32);
+  if (cut.with_slots) {
+    for (const Tensor& slot : shard().slots()) {
+      cut_->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
+    }
+  }
+  buckets_to_copy_ = shard().buckets().size();
+  shard().cut(cut_->entries, cut_->state);
+  is_due_ = true;
+}
+
+void LocalServer::copied() {
+  check(cut_ != nullptr && buckets_to_copy_ > 0, "a bucket is copied for a cut");
+  if (--buckets_to_copy_ == 0) end_cut();
+}
+
+void LocalServer::end_cut() {
+  cut_->running_statistics = statistics_->average(cut_->entries);
+  ps::wire::CutDoneT done;
+  done.cut = cut_->cut;
+  const std::vector<ps::StalenessHistogram> histograms = shard().staleness();
+  for (std::size_t w = 0; w < histograms.size(); ++w) {
+    auto one = std::make_unique<ps::wire::StalenessT>();
+    one->worker = static_cast<int>(w);
+    one->counts = histograms[w].counts();
+    one->sum = histograms[w].sum();
+    one->max = histograms[w].max();
+    done.staleness.push_back(std::move(one));
+  }
+  published_ = std::exchange(cut_, nullptr);
+  reply(ps::wire::make_message(std::move(done)));
+}
+
+void LocalServer::trained(ps::WorkerId worker, std::uint64_t sequence, std::int64_t samples,
+                          std::vector<float> statistics) {
+  statistics_->add(worker, sequence, samples, std::move(statistics));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,303 @@
+// Replicas of one process that update one copy of the variables at their own pace.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <ostream>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "strategies/asynchronous_job.h"
+#include "strategies/strategy.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::int64_t kBatch = 4;
+constexpr float kLearningRate = 0.05F;
+
+Graph small_network() {
+  GraphBuilder build("small");
+  NodeId x = build.input({4, 4, 2}, {.dtype = DType::kF32});
+  x = build.relu(build.batch_norm(build.conv2d(x, "conv", 3, {.pad = 1}), "bn"));
+  return build.finish(build.dense(build.flatten(x), "fc", 5));
+}
+
+// Another one for each range of samples.
+Batch batch_of(const ps::SampleRange& range) {
+  Batch batch{make_host_tensor({kBatch, 4, 4, 2}, DType::kF32),
+              make_host_tensor({kBatch}, DType::kI32), kBatch};
+  auto value = static_cast<float>(range.begin % 13) / 13.0F;
+  for (float& x : batch.x.f32()) x = value = value < 1.0F ? value + 0.0625F : -1.0F;
+  for (std::int64_t i = 0; i < kBatch; ++i) {
+    batch.label.i32()[static_cast<std::size_t>(i)] =
+        static_cast<std::int32_t>((range.begin + i) % 5);
+  }
+  return batch;
+}
+
+Tensor copy_of(const Tensor& block) {
+  const Tensor copy = make_host_tensor(block.shape(), DType::kF32);
+  std::ranges::copy(block.f32(), copy.f32().begin());
+  return copy;
+}
+
+Snapshot copy_of(const Snapshot& live) {
+  Snapshot copy{copy_of(live.values), {}, copy_of(live.state)};
+  for (const Snapshot::Slot& slot : live.slots) {
+    copy.slots.push_back({slot.name, copy_of(slot.values)});
+  }
+  return copy;
+}
+
+bool same_blocks(const Snapshot& a, const Snapshot& b) {
+  bool same = std::ranges::equal(a.values.f32(), b.values.f32()) &&
+              std::ranges::equal(a.state.f32(), b.state.f32()) && a.slots.size() == b.slots.size();
+  for (std::size_t i = 0; same && i < a.slots.size(); ++i) {
+    same = a.slots[i].name == b.slots[i].name &&
+           std::ranges::equal(a.slots[i].values.f32(), b.slots[i].values.f32());
+  }
+  return same;
+}
+
+void step(
+    Replica& replica, const ps::SampleRange& range, std::int64_t number,
+    const std::function<void()>& before_push = [] {}) {
+  const Batch batch = batch_of(range);
+  VariableStore& variables = *replica.variables;
+  variables.pull({.learning_rate = kLearningRate, .step = number});
+  const Scores scores =
+      replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
+  before_push();
+  variables.report({.scores = scores});
+  replica.model->backward(
+      [&](BucketId bucket, const Event& ready) { variables.push(bucket, ready); });
+  variables.commit();
+}
+
+struct Rule {
+  const char* name;
+  ps::ConsistencyOptions options;
+  friend std::ostream& operator<<(std::ostream& out, const Rule& rule) { return out << rule.name; }
+};
+
+struct Cut {
+  Appointment appointment;
+  Snapshot copy;
+};
+
+class AsynchronousCentralStorage : public testing::Test {
+ protected:
+  AsynchronousCentralStorage() {
+    options_.name = "central-storage";
+    options_.seed = 7;
+    options_.batch_size_per_replica = kBatch;
+    options_.bucket_bytes = 256;
+    options_.optimizer.name = "adam";
+    options_.parameter_server.plan = {.network = "small",
+                                      .dataset_size = 10 * kBatch,
+                                      .batch_size = kBatch,
+                                      .total_epochs = 2,
+                                      .total_steps = {},
+                                      .eval_every_epochs = 1,
+                                      .checkpoint_every_steps = 0,
+                                      .writes_checkpoints = true};
+  }
+
+  std::unique_ptr<Strategy> make(int replicas, ps::ConsistencyOptions consistency) {
+    options_.replicas = replicas;
+    options_.consistency = consistency;
+    return make_strategy(options_, graph_);
+  }
+
+  // All replicas to the end of the job; what they were appointed to.
+  std::vector<Cut> train(Strategy& strategy) {
+    std::vector<Cut> cuts;
+    std::mutex mutex;
+    strategy.for_each_replica([&](Replica& replica) {
+      AsynchronousJob& job = *strategy.asynchronous_job(replica.index);
+      const auto carry_out = [&](const Appointment& appointment) {
+        {
+          const std::lock_guard lock(mutex);
+          cuts.push_back({appointment, copy_of(job.read_cut(appointment, true))});
+        }
+        job.done(appointment);
+      };
+      while (const auto lease = job.next_lease()) {
+        before_step(replica, *lease);
+        job.begin_step(*lease);
+        step(replica, *lease, 1, [&] { before_push(replica, *lease); });
+        if (const auto appointment = job.appointment()) carry_out(*appointment);
+      }
+      while (const auto appointment = job.wait_appointment()) carry_out(*appointment);
+    });
+    strategy.leave();
+    return cuts;
+  }
+
+  Graph graph_ = small_network();
+  StrategyOptions options_;
+  std::function<void(Replica&, const ps::SampleRange&)> before_step = [](auto&&...) {};
+  std::function<void(Replica&, const ps::SampleRange&)> before_push = [](auto&&...) {};
+};
+
+class OneReplica : public AsynchronousCentralStorage, public testing::WithParamInterface<Rule> {};
+
+TEST_P(OneReplica, IsOneDeviceBitForBitAtEveryCut) {
+  StrategyOptions alone = options_;
+  alone.name = "one-device";
+  const auto one_device = make_strategy(alone, graph_);
+  std::map<std::int64_t, Snapshot> after;
+  for (std::int64_t number = 1; number <= 20; ++number) {
+    const std::int64_t begin = (number - 1) % 10 * kBatch;
+    step(one_device->replicas().front(), {(number - 1) / 10, begin, begin + kBatch}, number);
+    after[number] = copy_of(one_device->snapshot());
+  }
+
+  const auto central = make(1, GetParam().options);
+  ASSERT_NE(central->asynchronous_job(0), nullptr);
+  central->begin({});
+  const std::vector<Cut> cuts = train(*central);
+  ASSERT_EQ(cuts.size(), 2U);
+  for (const Cut& cut : cuts) {
+    EXPECT_TRUE(same_blocks(cut.copy, after.at(cut.appointment.status.step)))
+        << "step " << cut.appointment.status.step;
+  }
+  EXPECT_EQ(cuts.back().appointment.status.step, 20);
+  EXPECT_TRUE(cuts.back().appointment.is_final);
+  EXPECT_TRUE(same_blocks(copy_of(central->snapshot()), after.at(20)));
+}
+
+const Rule kAsync{"async", {.consistency = ps::Consistency::kAsync}};
+const Rule kCompensated{"async, dc",
+                        {.consistency = ps::Consistency::kAsync,
+                         .staleness_rule = ps::StalenessRule::kDelayCompensation}};
+const Rule kAdaptive{"async, dc-adaptive",
+                     {.consistency = ps::Consistency::kAsync,
+                      .staleness_rule = ps::StalenessRule::kDelayCompensationAdaptive}};
+const Rule kSsp0{"ssp:0", {.consistency = ps::Consistency::kSsp}};
+const Rule kSsp2{"ssp:2", {.consistency = ps::Consistency::kSsp, .max_staleness = 2}};
+const Rule kBackup{"sync, 1 backup", {.backup_workers = 1}};
+
+INSTANTIATE_TEST_SUITE_P(Under, OneReplica, testing::Values(kAsync, kSsp2, kCompensated));
+
+class Replicas : public AsynchronousCentralStorage, public testing::WithParamInterface<Rule> {};
+
+TEST_P(Replicas, TrainEveryBatchOnceAndEndWithACutOfAll) {
+  const auto strategy = make(3, GetParam().options);
+  strategy->begin({});
+  const std::vector<Cut> cuts = train(*strategy);
+  ASSERT_GE(cuts.size(), 1U);
+  const Cut& last = cuts.back();
+  EXPECT_TRUE(last.appointment.is_final);
+  EXPECT_EQ(last.appointment.status.samples, 20 * kBatch);
+  EXPECT_EQ(last.appointment.position, (ps::LedgerPosition{2, 0, {}}));
+  EXPECT_TRUE(std::ranges::equal(last.copy.values.f32(), strategy->snapshot().values.f32()));
+}
+
+// What a checkpoint of a job under way holds is enough to train the rest, and no more than that.
+TEST_P(Replicas, GoOnFromACut) {
+  const auto first = make(3, GetParam().options);
+  first->begin({});
+  const std::vector<Cut> cuts = train(*first);
+  for (const Cut& cut : cuts) {
+    const JobStatus& status = cut.appointment.status;
+    const auto second = make(2, GetParam().options);
+    second->restore(cut.copy);
+    EXPECT_TRUE(same_blocks(copy_of(second->snapshot()), cut.copy));
+    second->begin({status.step, status.samples, cut.appointment.position});
+    const std::vector<Cut> later = train(*second);
+    ASSERT_GE(later.size(), 1U);
+    EXPECT_EQ(later.back().appointment.status.samples, 20 * kBatch);
+    EXPECT_EQ(later.back().appointment.position, (ps::LedgerPosition{2, 0, {}}));
+  }
+}
+
+TEST_P(Replicas, MakeALastCutWhenAskedToStop) {
+  const auto strategy = make(3, GetParam().options);
+  strategy->begin({});
+  before_step = [&](Replica& replica, const ps::SampleRange& lease) {
+    if (lease.begin == 5 * kBatch) strategy->asynchronous_job(replica.index)->request_stop(1);
+  };
+  const std::vector<Cut> cuts = train(*strategy);
+  ASSERT_GE(cuts.size(), 1U);
+  EXPECT_EQ(cuts.back().appointment.stopped_by, 1U);
+  EXPECT_LT(cuts.back().appointment.status.samples, 20 * kBatch);
+  EXPECT_TRUE(cuts.back().appointment.writes_checkpoint);
+}
+
+TEST_P(Replicas, AllEndWhenOneFails) {
+  const auto strategy = make(3, GetParam().options);
+  strategy->begin({});
+  before_push = [&](Replica&, const ps::SampleRange& lease) {
+    if (lease.begin == kBatch) throw std::runtime_error("a broken wire");
+  };
+  try {
+    train(*strategy);
+    FAIL() << "nobody was told";
+  } catch (const std::runtime_error& error) {
+    EXPECT_STREQ(error.what(), "a broken wire");
+  }
+  EXPECT_THROW(strategy->asynchronous_job(0)->next_lease(), PeerError);
+  EXPECT_THROW(strategy->asynchronous_job(2)->wait_appointment(), PeerError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Under, Replicas,
+                         testing::Values(kAsync, kAdaptive, kSsp0, kSsp2, kBackup));
+
+TEST_F(AsynchronousCentralStorage, LetsNobodyGetFurtherAheadThanSspAllows) {
+  constexpr int kReplicas = 3;
+  constexpr std::int64_t kMostStaleness = 1;
+  options_.parameter_server.plan.dataset_size = 60 * kBatch;
+  options_.parameter_server.plan.total_epochs = 1;
+  const auto strategy =
+      make(kReplicas, {.consistency = ps::Consistency::kSsp, .max_staleness = kMostStaleness});
+  strategy->begin({});
+  std::array<std::atomic<std::int64_t>, kReplicas> pushed{};
+  before_push = [&](Replica& replica, const ps::SampleRange& lease) {
+    auto& mine = pushed.at(static_cast<std::size_t>(replica.index));
+    std::int64_t slowest = mine;
+    for (const auto& each : pushed) slowest = std::min(slowest, each.load());
+    // Towards the end some have no batch any more, and nobody waits for them.
+    if (lease.begin < (60 - 2 * kReplicas) * kBatch) {
+      EXPECT_LE(mine - slowest, kMostStaleness) << "replica " << replica.index;
+    }
+    ++mine;  // before the push: nobody can have seen it earlier
+  };
+  train(*strategy);
+}
+
+TEST_F(AsynchronousCentralStorage, AveragesRunningStatisticsBySamples) {
+  const auto strategy = make(2, {.consistency = ps::Consistency::kSsp});
+  strategy->begin({});
+  const std::vector<Cut> cuts = train(*strategy);
+  const auto replicas = strategy->replicas();
+  const std::span<const float> found = cuts.back().copy.state.f32();
+  ASSERT_FALSE(found.empty());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    const auto [least, most] =
+        std::minmax({replicas[0].state->values.f32()[i], replicas[1].state->values.f32()[i]});
+    EXPECT_GE(found[i], least);
+    EXPECT_LE(found[i], most);
+  }
+}
+
+TEST_F(AsynchronousCentralStorage, HasNoMoreBackupWorkersThanReplicas) {
+  EXPECT_THROW(make(2, {.backup_workers = 2}), UsageError);
+}
+
+TEST_F(AsynchronousCentralStorage, HasNoBatchInCommonToNormalize) {
+  options_.batch_norm = BatchNormStatistics::kSync;
+  EXPECT_THROW(make(2, {.consistency = ps::Consistency::kAsync}), UsageError);
+}
+
+}  // namespace
+}  // namespace syncopate
