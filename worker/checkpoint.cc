@@ -8,16 +8,17 @@
 
 #include "models/base/errors.h"
 #include "worker/safetensors.h"
+#include "worker/sample_ranges_json.h"
 
 namespace syncopate {
 namespace {
 
 namespace fs = std::filesystem;
 
-// Raised whenever an older program could misread a file.
+// Raised whenever an older program could misread a file: one that knows of no gaps in the data
+// would leave out what they hold.
 constexpr std::string_view kFormatVersion = "1";
-constexpr std::string_view kPrefix = "checkpoint-";
-constexpr std::string_view kSuffix = ".safetensors";
+constexpr std::string_view kFormatVersionWithGaps = "2";
 constexpr std::string_view kSlotPrefix = "optimizer.";
 
 std::string slot_name(const std::string& slot, const std::string& parameter) {
@@ -68,16 +69,25 @@ Integer number_of(const SafetensorsReader& file, const fs::path& path, const std
   throw FileError("checkpoint " + path.string() + " is damaged: its " + key + " is '" + text + "'");
 }
 
+// Absent where nothing was passed over.
+std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const fs::path& path) {
+  const auto found = file.metadata().find("untrained");
+  if (found == file.metadata().end()) return {};
+  if (auto ranges = parse_sample_ranges(found->second)) return *std::move(ranges);
+  throw FileError("checkpoint " + path.string() + " is damaged: its untrained samples are '" +
+                  found->second.substr(0, 100) + "'; expected [[epoch, begin, end], ...]");
+}
+
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
     throw FileError("checkpoint " + path.string() +
                     " has no format version: expected a file that this program wrote");
   }
-  if (version->second == kFormatVersion) return;
+  if (version->second == kFormatVersion || version->second == kFormatVersionWithGaps) return;
   throw FileError("checkpoint " + path.string() + " is of format version " + version->second +
-                  ", this program reads version " + std::string(kFormatVersion) +
-                  "; use the program that wrote it");
+                  ", this program reads version " + std::string(kFormatVersion) + " and " +
+                  std::string(kFormatVersionWithGaps) + "; use the program that wrote it");
 }
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
@@ -153,52 +163,7 @@ void read_parameters(const SafetensorsReader& file, const Graph& graph, const Ar
   }
 }
 
-// The step of "checkpoint-000000001234.safetensors"; none for any other name.
-std::optional<std::int64_t> step_of(const std::string& file_name) {
-  std::string_view text = file_name;
-  if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) return std::nullopt;
-  if (text.size() <= kPrefix.size() + kSuffix.size()) return std::nullopt;
-  text.remove_prefix(kPrefix.size());
-  text.remove_suffix(kSuffix.size());
-  std::int64_t step = 0;
-  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), step);
-  if (error != std::errc{} || last != text.data() + text.size() || step < 0) return std::nullopt;
-  return step;
-}
-
-struct Folder {
-  std::vector<std::pair<std::int64_t, fs::path>> checkpoints;  // newest first
-  std::vector<fs::path> temporaries;
-};
-
-// A folder that does not exist is an empty one.
-Folder read_folder(const fs::path& dir) {
-  Folder folder;
-  std::error_code error;
-  fs::directory_iterator file(dir, error);
-  for (; !error && file != fs::directory_iterator(); file.increment(error)) {
-    const std::string name = file->path().filename().string();
-    if (const auto step = step_of(name)) folder.checkpoints.emplace_back(*step, file->path());
-    const std::size_t suffix = name.rfind(kTemporarySuffix);
-    if (suffix != std::string::npos && step_of(name.substr(0, suffix))) {
-      folder.temporaries.push_back(file->path());
-    }
-  }
-  if (error && error != std::errc::no_such_file_or_directory) {
-    throw FileError("read checkpoint folder " + dir.string() + ": " + error.message());
-  }
-  std::sort(folder.checkpoints.rbegin(), folder.checkpoints.rend());
-  return folder;
-}
-
 }  // namespace
-
-fs::path checkpoint_path(const fs::path& dir, std::int64_t step) {
-  std::string digits = std::to_string(step);
-  constexpr std::size_t kDigits = 12;  // so that names sort as steps do
-  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
-  return dir / (std::string(kPrefix) + digits + std::string(kSuffix));
-}
 
 void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& snapshot,
                      const std::string& optimizer, const Progress& progress) {
@@ -219,6 +184,10 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
                            {"offset", std::to_string(progress.position.offset)},
                            {"data", progress.data},
                            {"seed", std::to_string(progress.seed)}};
+  if (!progress.position.untrained.empty()) {
+    metadata["format_version"] = kFormatVersionWithGaps;
+    metadata["untrained"] = to_json(progress.position.untrained);
+  }
   std::vector<TensorEntry> entries = network_entries(graph);
   for (TensorEntry& entry : slot_entries(graph, snapshot)) entries.push_back(std::move(entry));
 
@@ -251,6 +220,7 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   info.progress.samples = number_of<std::int64_t>(file, path, "samples");
   info.progress.position.epoch = number_of<std::int64_t>(file, path, "epoch");
   info.progress.position.offset = number_of<std::int64_t>(file, path, "offset");
+  info.progress.position.untrained = untrained_of(file, path);
   info.progress.data = text_of(file, path, "data");
   info.progress.seed = number_of<std::uint64_t>(file, path, "seed");
 
@@ -265,25 +235,6 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
     read_parameters(file, graph, parameters, slot.values, slot.name);
   }
   return info;
-}
-
-std::optional<fs::path> newest_checkpoint(const fs::path& dir) {
-  const Folder folder = read_folder(dir);
-  if (folder.checkpoints.empty()) return std::nullopt;
-  return folder.checkpoints.front().second;
-}
-
-void prune_checkpoints(const fs::path& dir, int keep) {
-  check(keep >= 1, "the newest checkpoint is kept");
-  Folder folder = read_folder(dir);
-  for (std::size_t i = static_cast<std::size_t>(keep); i < folder.checkpoints.size(); ++i) {
-    folder.temporaries.push_back(folder.checkpoints[i].second);
-  }
-  for (const fs::path& path : folder.temporaries) {
-    std::error_code error;
-    fs::remove(path, error);  // gone already is as good
-    if (error) throw FileError("remove old checkpoint " + path.string() + ": " + error.message());
-  }
 }
 
 }  // namespace syncopate

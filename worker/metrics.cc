@@ -1,25 +1,22 @@
 #include "worker/metrics.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
 #include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/unique_handle.h"
+#include "models/base/file_descriptor.h"
 
 namespace syncopate {
 namespace {
 
 // Keys come out in the order they are written here.
 using Json = nlohmann::ordered_json;
-
-struct FileTraits {
-  using Type = std::FILE*;
-  static Type none() noexcept { return nullptr; }
-  static void close(Type file) noexcept { std::fclose(file); }
-};
-using File = UniqueHandle<FileTraits>;
 
 class NoMetrics final : public MetricsWriter {
  public:
@@ -28,12 +25,28 @@ class NoMetrics final : public MetricsWriter {
   void write(const Summary& /*summary*/) override {}
 };
 
+Json staleness_of(const std::vector<WorkerStaleness>& workers) {
+  Json all = Json::array();
+  for (const WorkerStaleness& worker : workers) {
+    all.push_back({{"worker", worker.worker},
+                   {"mean", worker.histogram.mean()},
+                   {"max", worker.histogram.max()},
+                   {"counts", worker.histogram.counts()}});
+  }
+  return all;
+}
+
 class JsonLines final : public MetricsWriter {
  public:
-  JsonLines(std::filesystem::path path, bool append)
-      : path_(std::move(path)), file_(std::fopen(path_.c_str(), append ? "a+be" : "wbe")) {
+  JsonLines(std::filesystem::path path, bool append) : path_(std::move(path)), append_(append) {}
+
+  void open_file() {
+    constexpr mode_t kAnyone = 0666;  // less the umask
+    // Reads too when it appends: the end of what is there.
+    const int flags = O_CREAT | O_APPEND | O_CLOEXEC | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
+    file_ = FileDescriptor(::open(path_.c_str(), flags, kAnyone));
     if (!file_) fail("open metrics file");
-    if (append) end_broken_line();
+    if (append_) end_broken_line();
   }
 
   void write(const StepMetrics& metrics) override {
@@ -49,7 +62,9 @@ class JsonLines final : public MetricsWriter {
                 {"input_wait_fraction", metrics.input_wait_fraction},
                 {"compute_seconds", metrics.compute_seconds},
                 {"communication_exposed_seconds", metrics.communication_exposed_seconds},
-                {"communication_hidden_seconds", metrics.communication_hidden_seconds}});
+                {"communication_hidden_seconds", metrics.communication_hidden_seconds},
+                {"staleness_mean", metrics.staleness_mean},
+                {"staleness_max", metrics.staleness_max}});
   }
 
   void write(const EvalMetrics& metrics) override {
@@ -82,26 +97,31 @@ class JsonLines final : public MetricsWriter {
                 {"peak_memory_bytes", summary.peak_memory_bytes},
                 {"data", summary.data},
                 {"device", summary.device},
-                {"weights_hash", summary.weights_hash}});
+                {"weights_hash", summary.weights_hash},
+                {"staleness", staleness_of(summary.staleness)}});
   }
 
  private:
   // JSON has no NaN: the library writes null.
   void write_line(const Json& json) {
-    const std::string line = json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
-    // Flushed at once: who watches the file sees whole lines, and a killed run leaves them.
-    if (std::fwrite(line.data(), 1, line.size(), file_.get()) != line.size() ||
-        std::fflush(file_.get()) != 0) {
-      fail("write metrics file");
-    }
+    if (!file_) open_file();
+    append(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 
   // A run that was killed inside a line must not spoil the next one.
   void end_broken_line() {
-    if (std::fseek(file_.get(), -1, SEEK_END) != 0) return;  // empty
-    if (std::fgetc(file_.get()) == '\n') return;
-    if (std::fseek(file_.get(), 0, SEEK_END) != 0 || std::fputc('\n', file_.get()) == EOF) {
-      fail("write metrics file");
+    char last = '\n';
+    if (::lseek(file_.get(), -1, SEEK_END) < 0) return;  // empty
+    if (::read(file_.get(), &last, 1) == 1 && last != '\n') append("\n");
+  }
+
+  // Unbuffered: who watches the file sees whole lines, and a killed run leaves them.
+  void append(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(file_.get(), text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail("write metrics file");
+      text.remove_prefix(static_cast<std::size_t>(written));
     }
   }
 
@@ -110,14 +130,32 @@ class JsonLines final : public MetricsWriter {
   }
 
   std::filesystem::path path_;
-  File file_;
+  bool append_;
+  FileDescriptor file_;
 };
 
 }  // namespace
 
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append) {
   if (path.empty()) return std::make_unique<NoMetrics>();
-  return std::make_unique<JsonLines>(path, append);
+  auto lines = std::make_unique<JsonLines>(path, append);
+  lines->open_file();
+  return lines;
+}
+
+std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path) {
+  if (path.empty()) return std::make_unique<NoMetrics>();
+  return std::make_unique<JsonLines>(path, true);
+}
+
+std::string describe(const EvalMetrics& metrics) {
+  std::array<char, 160> line{};
+  std::snprintf(
+      line.data(), line.size(),
+      "step %lld, epoch %.2f: test accuracy %.2f%%, test loss %.4f (%lld samples, %.1f s)",
+      static_cast<long long>(metrics.step), metrics.epoch, 100.0 * metrics.test_accuracy,
+      metrics.test_loss, static_cast<long long>(metrics.samples), metrics.seconds);
+  return line.data();
 }
 
 }  // namespace syncopate

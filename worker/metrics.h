@@ -6,6 +6,9 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <vector>
+
+#include "strategies/asynchronous_job.h"
 
 namespace syncopate {
 
@@ -24,6 +27,9 @@ struct StepMetrics {
   double compute_seconds = 0.0;
   double communication_exposed_seconds = 0.0;
   double communication_hidden_seconds = 0.0;
+  // Of all workers' pushes since training began; 0 where replicas keep step.
+  double staleness_mean = 0.0;
+  std::int64_t staleness_max = 0;
 };
 
 struct EvalMetrics {
@@ -35,17 +41,21 @@ struct EvalMetrics {
   double seconds = 0.0;
 };
 
+// "step 9000, epoch 3.00: test accuracy 98.10%, test loss 0.0612 (1000 samples, 0.4 s)"
+std::string describe(const EvalMetrics& metrics);
+
 struct Summary {
   std::string strategy;
   std::string model;
   std::string data;
   std::string device;  // Backend::description
-  int replicas = 1;
+  int replicas = 1;    // that trained
   std::int64_t global_batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
   // In training steps of this process: evaluation, checkpoints and, after --resume, earlier
-  // processes excluded, while steps and samples count from the run's beginning.
+  // processes excluded, while steps and samples count from the run's beginning. Where replicas do
+  // not keep step: from the first step to the end, since others trained during an evaluation.
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
@@ -56,7 +66,8 @@ struct Summary {
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // of the time in steps
   std::int64_t peak_memory_bytes = 0;
-  std::string weights_hash;  // FNV-1a of all values in memory order, hexadecimal
+  std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
+  std::vector<WorkerStaleness> staleness;  // by worker; empty where replicas keep step
 };
 
 // One thread only. A numeric field that is not a number is written as null.
@@ -69,6 +80,10 @@ class MetricsWriter {
 };
 
 // An empty path writes nothing. `append` for a resumed run. Throws FileError naming the file.
+// A line is one write to the end of the file, so that several processes may write to one file.
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append);
+// Appends, and opens the file only when there is something to write: for one of many workers that
+// may have to speak for all. An empty path writes nothing; FileError comes with the first line.
+std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
 
 }  // namespace syncopate

@@ -4,80 +4,28 @@
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
-#include <limits>
 
-#include "models/base/errors.h"
-#include "models/base/random.h"
+#include "worker/divergence.h"
+#include "worker/input/batch_plan.h"
+#include "worker/stop_kinds.h"
+#include "worker/tally.h"
 #include "worker/train_step.h"
+#include "worker/weights_hash.h"
 
 namespace syncopate {
 namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Kinds of requests to stop, as they travel (strategies/variable_store.h).
-constexpr std::array<std::string_view, kStopKinds> kStopNames = {"SIGINT", "SIGTERM", "SIGUSR1",
-                                                                 "a request"};
-
 double seconds_since(Clock::time_point begun) {
   return std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
-// Sums since some line or since an epoch began.
-struct Tally {
-  double loss = 0.0;
-  double seconds = 0.0;
-  std::int64_t steps = 0;
-  std::int64_t correct = 0;
-  std::int64_t samples = 0;
-
-  void add(const Scores& scores, double step_seconds) {
-    loss += scores.loss;
-    seconds += step_seconds;
-    ++steps;
-    correct += scores.num_correct;
-    samples += scores.num_samples;
-  }
-  double mean_loss() const {
-    return steps > 0 ? loss / static_cast<double>(steps) : std::numeric_limits<double>::quiet_NaN();
-  }
-  double accuracy() const {
-    return ratio(static_cast<double>(correct), static_cast<double>(samples));
-  }
-  double samples_per_second() const { return ratio(static_cast<double>(samples), seconds); }
-  static double ratio(double part, double whole) { return whole > 0.0 ? part / whole : 0.0; }
-};
-
-bool all_finite(const Tensor& values) {
-  // 0 * x is 0 for every finite x and NaN otherwise: a sum without branches, which the compiler
-  // unrolls.
-  std::array<float, 8> sums{};
-  const std::span<const float> elements = values.f32();
-  for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];
-  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0.0F; });
-}
-
-bool all_finite(const Snapshot& snapshot) {
-  return all_finite(snapshot.values) && all_finite(snapshot.state) &&
-         std::all_of(snapshot.slots.begin(), snapshot.slots.end(),
-                     [](const Snapshot::Slot& slot) { return all_finite(slot.values); });
-}
-
-std::string hash_values(const Tensor& values) {
-  const std::span<const std::byte> bytes = values.bytes();
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx",
-                static_cast<unsigned long long>(
-                    hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()})));
-  return text.data();
-}
-
-// The same place under one name: an epoch that has no whole batch left is the start of the next.
-DataPosition normalised(DataPosition position, std::int64_t dataset_size,
-                        std::int64_t global_batch) {
-  if (position.offset + global_batch > dataset_size) return {position.epoch + 1, 0};
-  return position;
+// The batches that follow a position. batch(0) gives the same place under one name: an epoch that
+// has no whole batch left is the start of the next.
+BatchPlan plan_from(const DataPosition& position, std::int64_t dataset_size,
+                    std::int64_t global_batch) {
+  return {dataset_size, {.batch_size = global_batch}, position};
 }
 
 class TrainLoop {
@@ -110,18 +58,14 @@ class TrainLoop {
 
  private:
   DataPosition position() const {
-    return normalised(progress_.position, run_.dataset_size, run_.global_batch);
+    return plan_from(progress_.position, run_.dataset_size, run_.global_batch).batch(0).position;
   }
   double epochs() const {
     return epochs_at(progress_.position, run_.dataset_size, run_.global_batch);
   }
   bool finished() const { return remaining_steps() <= 0; }
   std::int64_t remaining_steps() const {
-    if (options_.total_steps) return *options_.total_steps - progress_.step;
-    const DataPosition now = position();
-    const std::int64_t left_in_epoch = (run_.dataset_size - now.offset) / run_.global_batch;
-    return left_in_epoch +
-           (options_.total_epochs - now.epoch - 1) * (run_.dataset_size / run_.global_batch);
+    return syncopate::remaining_steps(options_, progress_, run_.dataset_size, run_.global_batch);
   }
   bool checkpoint_due(bool epoch_ended) const {
     if (options_.checkpoint_every_steps == 0) return epoch_ended;
@@ -132,10 +76,12 @@ class TrainLoop {
   }
 
   void train_one() {
-    if (position().offset == 0) epoch_ = {};
+    const DataPosition now = position();
+    if (now.offset == 0 && now.untrained.empty()) epoch_ = {};
     learning_rate_ = run_.schedule.learning_rate(epochs());
     if (const auto signal = run_.stop()) note_stop(*signal);
     const auto begun = Clock::now();
+    spend_service_time(options_.service_time, progress_.step + 1);
     const StepReport report = train_step(
         run_.strategy, run_.input,
         {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1}, stops_);
@@ -145,7 +91,7 @@ class TrainLoop {
     stops_of_all_ = report.stops;
     if (run_.membership != nullptr) run_.membership->report_step(progress_.step);
     if (!std::isfinite(scores.loss)) {
-      throw diverged(std::isnan(scores.loss) ? "the loss is not a number" : "the loss is infinite");
+      throw diverged_here(describe_divergence(scores.loss));
     }
     progress_.samples += scores.num_samples;
     progress_.position = run_.input.position();
@@ -153,16 +99,12 @@ class TrainLoop {
     show(scores.loss);
   }
 
-  void note_stop(std::string_view signal) {
-    const auto known = std::find(kStopNames.begin(), kStopNames.end(), signal);
-    const auto kind = known == kStopNames.end() ? kStopNames.end() - 1 : known;
-    stops_[static_cast<std::size_t>(kind - kStopNames.begin())] = 1;
-  }
+  void note_stop(std::string_view signal) { stops_[stop_kind(signal)] = 1; }
 
   // A signal that reached some task, as all tasks learned of it with the last step's gradients.
   std::optional<std::string_view> asked_to_stop() const {
     for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
-      if (stops_of_all_[kind] > 0) return kStopNames[kind];
+      if (stops_of_all_[kind] > 0) return stop_name(kind);
     }
     return std::nullopt;
   }
@@ -215,19 +157,14 @@ class TrainLoop {
   bool evaluate() {
     test_ = run_.evaluator.run(run_.stop);
     if (!test_) return false;
-    run_.metrics.write(EvalMetrics{.step = progress_.step,
-                                   .epoch = epochs(),
-                                   .test_loss = test_->loss,
-                                   .test_accuracy = test_->accuracy,
-                                   .samples = test_->samples,
-                                   .seconds = test_->seconds});
-    std::array<char, 160> line{};
-    std::snprintf(
-        line.data(), line.size(),
-        "step %lld, epoch %.2f: test accuracy %.2f%%, test loss %.4f (%lld samples, %.1f s)",
-        static_cast<long long>(progress_.step), epochs(), 100.0 * test_->accuracy, test_->loss,
-        static_cast<long long>(test_->samples), test_->seconds);
-    run_.display.note(line.data());
+    const EvalMetrics line{.step = progress_.step,
+                           .epoch = epochs(),
+                           .test_loss = test_->loss,
+                           .test_accuracy = test_->accuracy,
+                           .samples = test_->samples,
+                           .seconds = test_->seconds};
+    run_.metrics.write(line);
+    run_.display.note(describe(line));
     return true;
   }
 
@@ -244,20 +181,16 @@ class TrainLoop {
 
   void require_finite() const {
     if (!all_finite(run_.strategy.snapshot())) {
-      throw diverged("the weights or the optimizer's slots are no longer finite");
+      throw diverged_here("the weights or the optimizer's slots are no longer finite");
     }
   }
 
-  DivergenceError diverged(const std::string& what) const {
-    std::array<char, 32> rate{};
-    std::snprintf(rate.data(), rate.size(), "%g", learning_rate_);
-    return DivergenceError(what + " at step " + std::to_string(progress_.step) +
-                           ", with learning rate " + rate.data() + "; " +
-                           (saved_step_ > 0
-                                ? "the last good checkpoint is " +
-                                      checkpoint_path(options_.checkpoint_dir, saved_step_).string()
-                                : std::string("no checkpoint was written")) +
-                           "; try a lower --learning-rate or --warmup-epochs");
+  DivergenceError diverged_here(const std::string& what) const {
+    DivergencePlace place{.step = progress_.step, .learning_rate = learning_rate_};
+    if (saved_step_ > 0) {
+      place.last_checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
+    }
+    return diverged(what, place);
   }
 
   TrainOutcome stopped(std::string_view signal) {
@@ -283,7 +216,7 @@ class TrainLoop {
     result.input_wait_fraction = Tally::ratio(run_.input.counters().wait_seconds, all_.seconds);
     result.communication_exposed_fraction = Tally::ratio(
         communication().exposed_seconds - communication_at_start_.exposed_seconds, all_.seconds);
-    result.weights_hash = hash_values(run_.strategy.snapshot().values);
+    result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }
 
@@ -308,11 +241,25 @@ class TrainLoop {
 
 }  // namespace
 
-double epochs_at(DataPosition position, std::int64_t dataset_size, std::int64_t global_batch) {
-  const DataPosition now = normalised(position, dataset_size, global_batch);
+double epochs_at(const DataPosition& position, std::int64_t dataset_size,
+                 std::int64_t global_batch) {
+  const BatchPlan plan = plan_from(position, dataset_size, global_batch);
+  const DataPosition now = plan.batch(0).position;
+  // Of earlier epochs only what still makes whole batches will be trained.
+  std::int64_t passed_over = plan.batches_before(now.epoch) * global_batch;
+  for (const ps::SampleRange& range : now.untrained) {
+    if (range.epoch == now.epoch) passed_over += range.end - range.begin;
+  }
   const std::int64_t trained_per_epoch = dataset_size / global_batch * global_batch;
   return static_cast<double>(now.epoch) +
-         static_cast<double>(now.offset) / static_cast<double>(trained_per_epoch);
+         static_cast<double>(now.offset - passed_over) / static_cast<double>(trained_per_epoch);
+}
+
+std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& progress,
+                             std::int64_t dataset_size, std::int64_t global_batch) {
+  if (options.total_steps) return *options.total_steps - progress.step;
+  return plan_from(progress.position, dataset_size, global_batch)
+      .batches_before(options.total_epochs);
 }
 
 TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start) {

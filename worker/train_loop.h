@@ -8,15 +8,18 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
+#include "strategies/asynchronous_job.h"
 #include "strategies/strategy.h"
 #include "worker/checkpoint.h"
 #include "worker/evaluate.h"
 #include "worker/input/batch_source.h"
 #include "worker/metrics.h"
 #include "worker/progress.h"
+#include "worker/service_time.h"
 
 namespace syncopate {
 
@@ -28,6 +31,7 @@ struct TrainLoopOptions {
   std::filesystem::path checkpoint_dir;     // empty: no checkpoints
   std::int64_t checkpoint_every_steps = 0;  // 0: at the end of each epoch
   int keep_checkpoints = 3;
+  ServiceTimeOptions service_time;
 };
 
 // What the loop works with. Everything outlives it; `input` stands at the start's position.
@@ -53,16 +57,27 @@ struct TrainOutcome {
   std::optional<std::filesystem::path> checkpoint;  // of exactly this progress
   std::optional<Evaluation> test;                   // of the final weights; none when stopped
   double seconds = 0.0;  // in steps; evaluation, checkpoints and earlier processes excluded
+                         // (worker/asynchronous_loop.h: since the first step, all included)
   double samples_per_second = 0.0;
   double train_loss =
       0.0;  // mean over the last epoch, or what this process trained of it; NaN if nothing
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // of `seconds`
   std::string weights_hash;                     // FNV-1a of all values, hexadecimal
+  // Where replicas do not keep step (worker/asynchronous_loop.h); else nothing.
+  std::vector<WorkerStaleness> staleness;
+  // Stopped, and another worker has written the checkpoint.
+  bool saved_by_another = false;
 };
 
-// How many passes over the data a position stands for: the clock of the schedule.
-double epochs_at(DataPosition position, std::int64_t dataset_size, std::int64_t global_batch);
+// How many passes over the data a position stands for, what was passed over not counted: the clock
+// of the schedule.
+double epochs_at(const DataPosition& position, std::int64_t dataset_size,
+                 std::int64_t global_batch);
+
+// Batches from there to the end of the run; 0 or less when there is nothing left.
+std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& progress,
+                             std::int64_t dataset_size, std::int64_t global_batch);
 
 // Trains from `start` to the end, or until `run.stop` speaks on some task. A run that is already
 // complete only evaluates. Throws DivergenceError when loss, weights or slots are no longer finite,

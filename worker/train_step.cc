@@ -12,6 +12,8 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
           batch.label.rows(share.begin - first, share.end - first), batch.loss_divisor};
 }
 
+}  // namespace
+
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
                         const std::array<int, kStopKinds>& stops) {
   VariableStore& variables = *replica.variables;
@@ -25,8 +27,6 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
       [&](BucketId bucket, const Event& ready) { variables.push(bucket, ready); });
   return variables.commit();
 }
-
-}  // namespace
 
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
                       const std::array<int, kStopKinds>& stops) {

@@ -47,6 +47,22 @@ TEST_F(CheckpointTest, KeepsTheLargestSeed) {
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.seed, progress.seed);
 }
 
+TEST_F(CheckpointTest, KeepsWhatOfTheDataWasPassedOver) {
+  Progress progress = some_progress();
+  progress.position.untrained = {{0, 59'904, 60'000}, {1, 64, 128}, {1, 18'880, 18'944}};
+  save_checkpoint(path_, graph_, saved_, "adam", progress);
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.position,
+            progress.position);
+  // A program that knows of no gaps must not take the file for one without.
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"2")", read_file(path_));
+}
+
+TEST_F(CheckpointTest, IsAsItWasBeforeGapsWhereNothingWasPassedOver) {
+  save();
+  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "untrained", read_file(path_));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"1")", read_file(path_));
+}
+
 TEST_F(CheckpointTest, LeavesTheArenasPaddingAlone) {
   save();
   const auto padding = static_cast<std::size_t>(graph_.parameter_layout().size(0));

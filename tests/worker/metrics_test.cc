@@ -102,6 +102,54 @@ TEST_F(MetricsTest, SurviveALineThatAKilledRunLeftBroken) {
   EXPECT_EQ(lines()[1]["step"], 2);
 }
 
+TEST_F(MetricsTest, SummaryTellsTheStalenessOfEachWorker) {
+  make_metrics_writer(path_, false)
+      ->write(Summary{.staleness_mean = 1.25,
+                      .staleness_max = 3,
+                      .staleness = {{0, ps::StalenessHistogram::of({1, 2}, 2.0, 1)},
+                                    {2, ps::StalenessHistogram::of({0, 0, 0, 1}, 3.0, 3)}}});
+  const Json line = lines().at(0);
+  EXPECT_EQ(line["staleness_mean"], 1.25);
+  EXPECT_EQ(line["staleness_max"], 3);
+  EXPECT_EQ(line["staleness"].dump(),
+            R"([{"worker":0,"mean":0.6666666666666666,"max":1,"counts":[1,2]},)"
+            R"({"worker":2,"mean":3.0,"max":3,"counts":[0,0,0,1]}])");
+}
+
+TEST_F(MetricsTest, OfReplicasInStepHaveNoStaleness) {
+  make_metrics_writer(path_, false)->write(Summary{});
+  EXPECT_EQ(lines().at(0)["staleness"].dump(), "[]");
+  EXPECT_EQ(lines().at(0)["staleness_max"], 0);
+}
+
+TEST_F(MetricsTest, OfAWorkerThatNeverSpeaksLeaveTheFileAlone) {
+  const auto metrics = make_late_metrics_writer(path_);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  metrics->write(StepMetrics{.step = 1});
+  EXPECT_EQ(lines().size(), 1U);
+}
+
+TEST_F(MetricsTest, OfWorkersThatTakeTurnsFollowOneAnother) {
+  const auto first = make_late_metrics_writer(path_);
+  const auto second = make_late_metrics_writer(path_);
+  first->write(StepMetrics{.step = 1, .staleness_mean = 0.5, .staleness_max = 2});
+  second->write(StepMetrics{.step = 2});
+  first->write(EvalMetrics{.step = 3});
+  ASSERT_EQ(lines().size(), 3U);
+  EXPECT_EQ(lines()[0]["staleness_mean"], 0.5);
+  EXPECT_EQ(lines()[0]["staleness_max"], 2);
+  EXPECT_EQ(lines()[1]["step"], 2);
+  EXPECT_EQ(lines()[2]["event"], "eval");
+}
+
+TEST_F(MetricsTest, OfALongSummaryAreOneLine) {
+  const std::vector<std::int64_t> counts(10000, 1234567);  // beyond any stream's buffer
+  make_metrics_writer(path_, false)
+      ->write(Summary{.staleness = {{0, ps::StalenessHistogram::of(counts, 0.0, 9999)}}});
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_EQ(lines()[0]["staleness"][0]["counts"].size(), counts.size());
+}
+
 TEST_F(MetricsTest, GoNowhereWithoutAPath) {
   EXPECT_NO_THROW(make_metrics_writer("", false)->write(Summary{}));
 }

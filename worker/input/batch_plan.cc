@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 #include "models/base/errors.h"
 
@@ -40,48 +41,129 @@ void check_options(std::int64_t dataset_size, const InputOptions& options) {
   }
 }
 
+bool in_order(const ps::SampleRange& a, const ps::SampleRange& b) {
+  return std::pair(a.epoch, a.begin) < std::pair(b.epoch, b.begin);
+}
+
+// Sorts the untrained ranges.
+void check_position(DataPosition& position, std::int64_t dataset_size) {
+  const auto wrong = [&](const std::string& what) {
+    throw UsageError("the data position (epoch " + std::to_string(position.epoch) + ", sample " +
+                     std::to_string(position.offset) + what + ") does not fit a dataset of " +
+                     std::to_string(dataset_size) + " samples; was the run started on other data?");
+  };
+  if (position.epoch < 0 || position.offset < 0 || position.offset > dataset_size) wrong("");
+  std::vector<ps::SampleRange>& ranges = position.untrained;
+  std::sort(ranges.begin(), ranges.end(), in_order);
+  ps::SampleRange last;
+  for (const ps::SampleRange& range : ranges) {
+    const std::string name = ", untrained " + std::to_string(range.begin) + " to " +
+                             std::to_string(range.end) + " of epoch " + std::to_string(range.epoch);
+    const std::int64_t end = range.epoch == position.epoch ? position.offset : dataset_size;
+    if (range.epoch < 0 || range.epoch > position.epoch) wrong(name);
+    if (range.begin < 0 || range.begin >= range.end || range.end > end) wrong(name);
+    if (range.epoch == last.epoch && range.begin < last.end) wrong(name + " a second time");
+    last = range;
+  }
+}
+
 }  // namespace
 
 BatchPlan::BatchPlan(std::int64_t dataset_size, const InputOptions& options, DataPosition start)
     : dataset_size_(dataset_size),
-      global_batch_(0),
+      global_batch_(options.batch_size),
       drop_remainder_(options.drop_remainder),
-      shard_(options.shard),
-      start_(start),
-      batches_in_first_epoch_(0) {
+      shard_(options.shard) {
   check_options(dataset_size, options);
-  if (start.epoch < 0 || start.offset < 0 || start.offset > dataset_size) {
-    throw UsageError("the data position (epoch " + std::to_string(start.epoch) + ", sample " +
-                     std::to_string(start.offset) + ") does not fit a dataset of " +
-                     std::to_string(dataset_size) + " samples; was the run started on other data?");
+  check_position(start, dataset_size);
+  rests_ = rests_of(start, dataset_size);
+  Rest& last = rests_.back();
+  if (batches_in(last) == 0) last = {.epoch = last.epoch + 1, .offset = 0, .untrained = {}};
+}
+
+std::vector<BatchPlan::Rest> BatchPlan::rests_of(const DataPosition& start,
+                                                 std::int64_t dataset_size) {
+  std::vector<Rest> rests;
+  const std::vector<ps::SampleRange>& ranges = start.untrained;
+  for (auto begin = ranges.begin(); begin != ranges.end();) {
+    const std::int64_t epoch = begin->epoch;
+    const auto end = std::find_if(
+        begin, ranges.end(), [&](const ps::SampleRange& range) { return range.epoch != epoch; });
+    rests.push_back({epoch, epoch == start.epoch ? start.offset : dataset_size,
+                     UntrainedSamples({begin, end})});
+    begin = end;
   }
-  global_batch_ = options.batch_size;
-  batches_in_first_epoch_ = batches_in(dataset_size_ - start_.offset);
-  if (batches_in_first_epoch_ == 0) {
-    start_ = {start.epoch + 1, 0};
-    batches_in_first_epoch_ = batches_per_epoch();
+  if (rests.empty() || rests.back().epoch != start.epoch) {
+    rests.push_back({start.epoch, start.offset, {}});
   }
+  return rests;
 }
 
 std::int64_t BatchPlan::batches_in(std::int64_t samples) const noexcept {
   return drop_remainder_ ? samples / global_batch_ : (samples + global_batch_ - 1) / global_batch_;
 }
 
-PlannedBatch BatchPlan::batch(std::int64_t sequence) const {
-  PlannedBatch planned;
-  if (sequence < batches_in_first_epoch_) {
-    planned.position = {start_.epoch, start_.offset + sequence * global_batch_};
-  } else {
-    const std::int64_t later = sequence - batches_in_first_epoch_;
-    planned.position = {start_.epoch + 1 + later / batches_per_epoch(),
-                        later % batches_per_epoch() * global_batch_};
+std::int64_t BatchPlan::batches_in(const Rest& rest) const noexcept {
+  return batches_in(dataset_size_ - rest.begin());
+}
+
+std::int64_t BatchPlan::batches_before(std::int64_t epoch) const noexcept {
+  std::int64_t batches = 0;
+  for (const Rest& rest : rests_) {
+    if (rest.epoch < epoch) batches += batches_in(rest);
   }
-  const std::int64_t offset = planned.position.offset;
-  planned.global_count = std::min(global_batch_, dataset_size_ - offset);
+  const std::int64_t whole_epochs = epoch - rests_.back().epoch - 1;
+  return batches + std::max<std::int64_t>(whole_epochs, 0) * batches_per_epoch();
+}
+
+PlannedBatch BatchPlan::batch(std::int64_t sequence) const {
+  for (auto rest = rests_.begin(); rest != rests_.end(); ++rest) {
+    const std::int64_t batches = batches_in(*rest);
+    if (sequence < batches) {
+      const std::int64_t begin = rest->begin() + sequence * global_batch_;
+      return cut(rest->epoch, begin, position_in(rest, begin));
+    }
+    sequence -= batches;
+  }
+  const std::int64_t epoch = rests_.back().epoch + 1 + sequence / batches_per_epoch();
+  const std::int64_t begin = sequence % batches_per_epoch() * global_batch_;
+  return cut(epoch, begin, {epoch, begin, {}});
+}
+
+PlannedBatch BatchPlan::cut(std::int64_t epoch, std::int64_t begin, DataPosition position) const {
+  PlannedBatch planned;
+  planned.position = std::move(position);
+  planned.epoch = epoch;
+  planned.global_count = std::min(global_batch_, dataset_size_ - begin);
   const SampleRange share = share_of(planned.global_count);
-  planned.begin = offset + share.begin;
-  planned.end = offset + share.end;
+  planned.begin = begin + share.begin;
+  planned.end = begin + share.end;
   return planned;
+}
+
+DataPosition BatchPlan::position_in(std::vector<Rest>::const_iterator rest,
+                                    std::int64_t begin) const {
+  const Rest& last = rests_.back();
+  DataPosition position{last.epoch, last.offset, {}};
+  if (&*rest == &last) position.offset = std::max(begin, last.offset);
+  // The gaps of `rest` that the batches before did not take, then those of later epochs.
+  std::int64_t taken = std::min(begin - rest->begin(), rest->untrained.count());
+  for (; rest != rests_.end(); ++rest, taken = 0) {
+    for (const ps::SampleRange& range : rest->untrained.without_first(taken)) {
+      position.untrained.push_back(range);
+    }
+  }
+  return position;
+}
+
+ps::SampleRange BatchPlan::range_at(const PlannedBatch& planned, std::int64_t i) const {
+  for (const Rest& rest : rests_) {
+    if (rest.epoch != planned.epoch || i >= rest.offset) continue;
+    ps::SampleRange range = rest.untrained.range_at(i - rest.begin());
+    range.end = std::min(range.end, range.begin + planned.end - i);
+    return range;
+  }
+  return {planned.epoch, i, planned.end};
 }
 
 SampleRange BatchPlan::share_of(std::int64_t samples) const noexcept {

@@ -4,14 +4,20 @@
 #pragma once
 
 #include <cstdint>
+#include <vector>
 
+#include "ps/ledger.h"
 #include "worker/input/batch_source.h"
+#include "worker/input/untrained_samples.h"
 
 namespace syncopate {
 
+// A batch is of one epoch. Its samples are counted in that epoch's row: what was trained before the
+// plan's start, then the rest in the epoch's order. Without gaps the row is the order.
 struct PlannedBatch {
   DataPosition position;          // where the global batch starts
-  std::int64_t begin = 0;         // this shard's samples: [begin, end) of the epoch's order
+  std::int64_t epoch = 0;         // position.epoch, or that of a range passed over
+  std::int64_t begin = 0;         // this shard's samples: [begin, end) of the epoch's row
   std::int64_t end = 0;           //
   std::int64_t global_count = 0;  // samples of the step over all shards
 };
@@ -23,25 +29,44 @@ class BatchPlan {
   BatchPlan(std::int64_t dataset_size, const InputOptions& options, DataPosition start);
 
   // Batch `sequence` (from 0) counted from the start position, across epochs without end.
-  // Cut as strategies/input_shard.h says.
+  // Cut as strategies/input_shard.h says. Allocates only while untrained ranges are left.
   PlannedBatch batch(std::int64_t sequence) const;
+  // Where in the epoch's order the planned batch's samples from `i` on stand, as far as they stand
+  // there side by side. i in [planned.begin, planned.end).
+  ps::SampleRange range_at(const PlannedBatch& planned, std::int64_t i) const;
 
+  // From the start position to the end of all epochs below `epoch`.
+  std::int64_t batches_before(std::int64_t epoch) const noexcept;
   std::int64_t batches_per_epoch() const noexcept { return batches_in(dataset_size_); }
   // That this task's part of any batch can have. A short batch may give a late replica more than a
   // whole one does: of 10 samples the last of 4 replicas gets 1, of 8 it gets 2.
   std::int64_t most_samples() const noexcept;
 
  private:
+  // An epoch that was begun: its untrained ranges stand in its row right before `offset`, then the
+  // order itself goes on.
+  struct Rest {
+    std::int64_t epoch = 0;
+    std::int64_t offset = 0;  // the dataset's size where only gaps are left
+    UntrainedSamples untrained;
+    std::int64_t begin() const noexcept { return offset - untrained.count(); }
+  };
+
+  static std::vector<Rest> rests_of(const DataPosition& start, std::int64_t dataset_size);
   // Of a global batch of so many, counted from its beginning.
   SampleRange share_of(std::int64_t samples) const noexcept;
   std::int64_t batches_in(std::int64_t samples) const noexcept;
+  std::int64_t batches_in(const Rest& rest) const noexcept;
+  // The batch that starts at sample `begin` of an epoch's row.
+  PlannedBatch cut(std::int64_t epoch, std::int64_t begin, DataPosition position) const;
+  // Where a batch starts that begins at sample `begin` of this rest's row.
+  DataPosition position_in(std::vector<Rest>::const_iterator rest, std::int64_t begin) const;
 
   std::int64_t dataset_size_;
   std::int64_t global_batch_;
   bool drop_remainder_;
   InputShard shard_;
-  DataPosition start_;
-  std::int64_t batches_in_first_epoch_;
+  std::vector<Rest> rests_;  // of ascending epochs; the last is where the order goes on
 };
 
 }  // namespace syncopate

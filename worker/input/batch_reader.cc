@@ -3,6 +3,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include "models/base/errors.h"
 #include "worker/input/crop_flip.h"
@@ -12,7 +13,7 @@ namespace syncopate {
 BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options, DataPosition start)
     : dataset_(dataset),
       options_(options),
-      plan_(dataset.size(), options, start),
+      plan_(dataset.size(), options, std::move(start)),
       order_(dataset.size(), options.seed, options.shuffle) {
   if (options.augment == Augment::kCropFlip && dataset.sample_shape().size() != 3) {
     throw UsageError("crop-flip needs images [H, W, C]; this dataset's samples are " +
@@ -35,29 +36,44 @@ BatchSlot BatchReader::make_slot() const {
 
 void BatchReader::fill(std::int64_t sequence, BatchSlot& slot) const {
   const PlannedBatch planned = plan_.batch(sequence);
-  const std::int64_t count = planned.end - planned.begin;
-  if (slot.batch.size() != count) {
-    // Only around an epoch's short last batch: new windows are new shapes, which allocate.
-    slot.batch.x = slot.whole.x.rows(0, count);
-    slot.batch.label = slot.whole.label.rows(0, count);
-  }
+  resize(slot, planned.end - planned.begin);
   slot.batch.loss_divisor = planned.global_count;
+  for (std::int64_t i = planned.begin; i < planned.end;) {
+    const ps::SampleRange samples = plan_.range_at(planned, i);
+    read(samples, i - planned.begin, slot);
+    i += samples.end - samples.begin;
+  }
+}
 
-  const auto order = order_.of_epoch(planned.position.epoch);
+void BatchReader::fill(const ps::SampleRange& samples, std::int64_t loss_divisor,
+                       BatchSlot& slot) const {
+  resize(slot, samples.end - samples.begin);
+  slot.batch.loss_divisor = loss_divisor;
+  read(samples, 0, slot);
+}
+
+void BatchReader::resize(BatchSlot& slot, std::int64_t count) {
+  if (slot.batch.size() == count) return;
+  // Only around an epoch's short last batch: new windows are new shapes, which allocate.
+  slot.batch.x = slot.whole.x.rows(0, count);
+  slot.batch.label = slot.whole.label.rows(0, count);
+}
+
+void BatchReader::read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const {
+  const auto order = order_.of_epoch(samples.epoch);
   const auto sample_bytes = static_cast<std::size_t>(num_elements(dataset_.sample_shape()));
   const std::span<std::uint8_t> pixels = slot.whole.x.u8();
   const std::span<std::int32_t> labels = slot.whole.label.i32();
-  for (std::int64_t i = 0; i < count; ++i) {
-    const std::int64_t place = planned.begin + i;
+  for (std::int64_t place = samples.begin; place < samples.end; ++place) {
     const std::int64_t index = order ? (*order)[static_cast<std::size_t>(place)] : place;
-    const auto row = static_cast<std::size_t>(i);
-    const std::span<std::uint8_t> target = pixels.subspan(row * sample_bytes, sample_bytes);
+    const auto target_row = static_cast<std::size_t>(row + place - samples.begin);
+    const std::span<std::uint8_t> target = pixels.subspan(target_row * sample_bytes, sample_bytes);
     if (options_.augment == Augment::kNone) {
-      labels[row] = dataset_.read(index, target);
+      labels[target_row] = dataset_.read(index, target);
     } else {
-      labels[row] = dataset_.read(index, slot.sample);
-      apply_crop_flip(draw_crop_flip(options_.seed, planned.position.epoch, index),
-                      dataset_.sample_shape(), slot.sample, target);
+      labels[target_row] = dataset_.read(index, slot.sample);
+      apply_crop_flip(draw_crop_flip(options_.seed, samples.epoch, index), dataset_.sample_shape(),
+                      slot.sample, target);
     }
   }
 }

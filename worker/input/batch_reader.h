@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "models/backend/model.h"
+#include "ps/ledger.h"
 #include "worker/input/batch_plan.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
@@ -31,8 +32,14 @@ class BatchReader {
   BatchSlot make_slot() const;
   // Fills the slot with batch `sequence` of the plan. Throws what the dataset throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
+  // The same with these samples, at most most_samples() of the plan.
+  void fill(const ps::SampleRange& samples, std::int64_t loss_divisor, BatchSlot& slot) const;
 
  private:
+  static void resize(BatchSlot& slot, std::int64_t count);
+  // Into the slot's rows from `row` on.
+  void read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
+
   const Dataset& dataset_;
   InputOptions options_;
   BatchPlan plan_;

@@ -16,8 +16,8 @@ constexpr std::chrono::seconds kPatience(600);
 
 }  // namespace
 
-BatchRing::BatchRing(std::size_t slots, int threads, Fill fill)
-    : fill_(std::move(fill)), slots_(slots) {
+BatchRing::BatchRing(std::size_t slots, int threads, Fill fill, std::function<void()> wake)
+    : fill_(std::move(fill)), wake_(std::move(wake)), slots_(slots) {
   check(slots >= 2 && threads >= 1, "a batch ring needs two slots and one thread");
   // A thread beyond the number of slots would never find one.
   const int useful = std::min(threads, static_cast<int>(slots));
@@ -41,6 +41,7 @@ void BatchRing::stop() {
     stopping_ = true;
   }
   slot_freed_.notify_all();
+  if (wake_) wake_();
   readers_.clear();  // joins
 }
 

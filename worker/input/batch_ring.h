@@ -17,13 +17,15 @@ namespace syncopate {
 
 // Calls fill(sequence, slot) for sequence 0, 1, 2, ... on `threads` threads, never two at a time
 // for one slot. take() from one thread only. The destructor stops and joins the readers, blocked or
-// not; a call of `fill` in progress is waited for.
+// not; a call of `fill` in progress is waited for, after `wake` was called where `fill` may wait
+// for something itself.
 class BatchRing {
  public:
   using Fill = std::function<void(std::int64_t sequence, std::size_t slot)>;
 
   // slots >= 2: at most two are held by the consumer, the others are being filled or ready.
-  BatchRing(std::size_t slots, int threads, Fill fill);
+  // wake: ends what `fill` waits for, now and from now on; it does not throw.
+  BatchRing(std::size_t slots, int threads, Fill fill, std::function<void()> wake = {});
   ~BatchRing();
   BatchRing(const BatchRing&) = delete;
   BatchRing& operator=(const BatchRing&) = delete;
@@ -46,6 +48,7 @@ class BatchRing {
   };
 
   const Fill fill_;
+  const std::function<void()> wake_;
   std::int64_t taken_ = 0;  // the consumer's own
   std::chrono::nanoseconds waited_{0};
 

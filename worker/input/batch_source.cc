@@ -1,6 +1,7 @@
 #include "worker/input/batch_source.h"
 
 #include <chrono>
+#include <utility>
 #include <vector>
 
 #include "worker/input/batch_reader.h"
@@ -15,7 +16,7 @@ constexpr int kHeldByConsumer = 2;
 class PrefetchedBatchSource final : public BatchSource {
  public:
   PrefetchedBatchSource(const Dataset& dataset, const InputOptions& options, DataPosition start)
-      : reader_(dataset, options, start),
+      : reader_(dataset, options, std::move(start)),
         slots_(make_slots(reader_, options)),
         ring_(slots_.size(), options.threads, [this](std::int64_t sequence, std::size_t slot) {
           reader_.fill(sequence, slots_[slot]);
@@ -35,6 +36,7 @@ class PrefetchedBatchSource final : public BatchSource {
  private:
   static std::vector<BatchSlot> make_slots(const BatchReader& reader, const InputOptions& options) {
     std::vector<BatchSlot> slots;
+    slots.reserve(static_cast<std::size_t>(options.prefetch) + kHeldByConsumer);
     for (int i = 0; i < options.prefetch + kHeldByConsumer; ++i)
       slots.push_back(reader.make_slot());
     return slots;
@@ -50,7 +52,7 @@ class PrefetchedBatchSource final : public BatchSource {
 
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
                                                DataPosition start) {
-  return std::make_unique<PrefetchedBatchSource>(dataset, options, start);
+  return std::make_unique<PrefetchedBatchSource>(dataset, options, std::move(start));
 }
 
 }  // namespace syncopate

@@ -5,18 +5,23 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "models/backend/model.h"
+#include "ps/ledger.h"
 #include "strategies/input_shard.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {
 
 // Where the next batch starts: `epoch` from 0, `offset` samples of the global order already handed
-// out.
+// out. Workers that do not keep step leave gaps: `untrained` holds the ranges of this epoch, before
+// `offset`, or of earlier ones that were passed over. They come first, one epoch after the other,
+// and those of this epoch make one row with what follows from `offset` on.
 struct DataPosition {
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
+  std::vector<ps::SampleRange> untrained;
   bool operator==(const DataPosition&) const = default;
 };
 
@@ -56,8 +61,8 @@ class BatchSource {
 };
 
 // The dataset must outlive the source. Throws UsageError when the dataset is empty, when
-// drop_remainder would drop everything (the global batch is larger than the dataset), and for
-// options or a position out of range.
+// drop_remainder would drop everything (the global batch is larger than the dataset), for options
+// or a position out of range, and for a position whose untrained ranges overlap.
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
                                                DataPosition start = {});
 

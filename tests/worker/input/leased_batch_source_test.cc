@@ -1,0 +1,283 @@
+#include "worker/input/leased_batch_source.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/worker/input/counting_dataset.h"
+
+namespace syncopate {
+namespace {
+
+using Ranges = std::vector<ps::SampleRange>;
+using Labels = std::vector<std::int32_t>;
+
+constexpr std::chrono::seconds kPatience(10);
+
+Labels labels_of(const Batch& batch) {
+  const auto labels = batch.label.i32();
+  return {labels.begin(), labels.end()};
+}
+
+std::vector<std::uint8_t> pixels_of(const Batch& batch) {
+  const auto pixels = batch.x.u8();
+  return {pixels.begin(), pixels.end()};
+}
+
+// Gives these leases, and then: nothing, an error, or a wait until it is stopped.
+class Office {
+ public:
+  enum class End { kNothing, kError, kWait };
+  explicit Office(Ranges leases, End end = End::kNothing) : leases_(std::move(leases)), end_(end) {}
+
+  LeaseOffice hooks() {
+    return {.next_lease = [this] { return next_lease(); }, .stop = [this] { stop(); }};
+  }
+  std::size_t given() const {
+    const std::lock_guard lock(mutex_);
+    return given_;
+  }
+  int stopped() const {
+    const std::lock_guard lock(mutex_);
+    return stopped_;
+  }
+  int ended() const {
+    const std::lock_guard lock(mutex_);
+    return ended_;
+  }
+  bool wait_until_asked(std::size_t times) const {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, kPatience, [&] { return asked_ >= times; });
+  }
+
+ private:
+  std::optional<ps::SampleRange> next_lease() {
+    std::unique_lock lock(mutex_);
+    EXPECT_FALSE(in_call_) << "two calls at a time";
+    in_call_ = true;
+    ++asked_;
+    changed_.notify_all();
+    if (given_ == leases_.size() && end_ == End::kWait) {
+      changed_.wait(lock, [&] { return stopped_ > 0; });
+    }
+    in_call_ = false;
+    if (given_ < leases_.size()) return leases_[given_++];
+    ++ended_;
+    if (end_ == End::kError) throw PeerError("parameter server 0 is gone");
+    return std::nullopt;
+  }
+  void stop() {
+    const std::lock_guard lock(mutex_);
+    ++stopped_;
+    changed_.notify_all();
+  }
+
+  const Ranges leases_;
+  const End end_;
+  mutable std::mutex mutex_;  // guards all below
+  mutable std::condition_variable changed_;
+  std::size_t asked_ = 0;
+  std::size_t given_ = 0;
+  int ended_ = 0;
+  int stopped_ = 0;
+  bool in_call_ = false;
+};
+
+// The whole epochs 0 to `epochs` - 1 in batches.
+Ranges whole_epochs(std::int64_t epochs, std::int64_t size, std::int64_t batch) {
+  Ranges ranges;
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    for (std::int64_t begin = 0; begin < size; begin += batch) {
+      ranges.push_back({epoch, begin, std::min(begin + batch, size)});
+    }
+  }
+  return ranges;
+}
+
+TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
+  const CountingDataset dataset(100);
+  const Ranges leases = {{0, 10, 14}, {0, 2, 4}, {3, 96, 100}, {1, 7, 8}};
+  for (const int threads : {1, 2, 8}) {
+    for (const int prefetch : {0, 1, 6}) {
+      Office office(leases);
+      LeasedBatchSource source(
+          dataset,
+          {.input = {.batch_size = 4, .shuffle = false, .threads = threads, .prefetch = prefetch}},
+          office.hooks());
+      for (const ps::SampleRange& lease : leases) {
+        const ps::SampleRange* upcoming = source.upcoming();
+        ASSERT_NE(upcoming, nullptr);
+        EXPECT_EQ(*upcoming, lease);
+        const Batch& batch = source.next();
+        ASSERT_EQ(batch.size(), lease.end - lease.begin) << "short ones too";
+        EXPECT_EQ(batch.x.shape(), (Shape{batch.size(), 2, 3, 1}));
+        EXPECT_EQ(labels_of(batch).front(), lease.begin);
+        EXPECT_EQ(labels_of(batch).back(), lease.end - 1);
+      }
+      EXPECT_EQ(source.upcoming(), nullptr);
+      EXPECT_EQ(source.upcoming(), nullptr);
+      EXPECT_EQ(office.ended(), 1) << "nobody asks again after the end";
+      EXPECT_EQ(source.counters().batches, 4);
+    }
+  }
+}
+
+// Over three epochs and their short last batches, shuffled and augmented.
+TEST(LeasedBatchSource, HasTheBitsOfABatchSourceOverTheSameSamples) {
+  const CountingDataset dataset(38, {6, 6, 3});
+  const InputOptions options{.batch_size = 8,
+                             .seed = 7,
+                             .drop_remainder = false,
+                             .augment = Augment::kCropFlip,
+                             .threads = 3};
+  const auto expected = make_batch_source(dataset, options);
+  const Ranges leases = whole_epochs(3, 38, 8);
+  Office office(leases);
+  LeasedBatchSource source(dataset, {.input = options}, office.hooks());
+  for (std::size_t i = 0; i < leases.size(); ++i) {
+    const Batch& batch = source.next();
+    const Batch& same = expected->next();
+    ASSERT_EQ(labels_of(batch), labels_of(same)) << "batch " << i;
+    ASSERT_EQ(pixels_of(batch), pixels_of(same)) << "batch " << i;
+    ASSERT_EQ(batch.loss_divisor, same.loss_divisor);
+  }
+  EXPECT_EQ(source.upcoming(), nullptr);
+}
+
+TEST(LeasedBatchSource, AugmentsASampleByItsEpoch) {
+  const CountingDataset dataset(100, {6, 6, 3});
+  Office office({{0, 0, 4}, {1, 0, 4}, {0, 0, 4}});
+  LeasedBatchSource source(
+      dataset, {.input = {.batch_size = 4, .shuffle = false, .augment = Augment::kCropFlip}},
+      office.hooks());
+  const auto first = pixels_of(source.next());
+  EXPECT_NE(pixels_of(source.next()), first);
+  EXPECT_EQ(pixels_of(source.next()), first);
+}
+
+TEST(LeasedBatchSource, DividesTheLossByAMultipleOfTheBatch) {
+  const CountingDataset dataset(100);
+  Office office({{0, 0, 8}, {0, 8, 13}});
+  LeasedBatchSource source(dataset, {.input = {.batch_size = 8}, .loss_divisor_factor = 3},
+                           office.hooks());
+  EXPECT_EQ(source.next().loss_divisor, 24);
+  EXPECT_EQ(source.next().loss_divisor, 15);
+}
+
+TEST(LeasedBatchSource, TakesNoMoreLeasesThanItWasAllowed) {
+  const CountingDataset dataset(1000);
+  for (const int prefetch : {0, 1, 3}) {
+    Office office(whole_epochs(1, 1000, 10));
+    {
+      LeasedBatchSource source(dataset,
+                               {.input = {.batch_size = 10, .threads = 3, .prefetch = prefetch}},
+                               office.hooks());
+      for (std::size_t taken = 1; taken <= 5; ++taken) {
+        source.next();
+        ASSERT_TRUE(office.wait_until_asked(taken + static_cast<std::size_t>(prefetch)));
+      }
+    }
+    EXPECT_EQ(office.given(), 5U + static_cast<std::size_t>(prefetch));
+  }
+}
+
+TEST(LeasedBatchSource, LeavesABatchAloneUntilTheNextCallButOne) {
+  const CountingDataset dataset(1000);
+  Office office(whole_epochs(1, 1000, 4));
+  LeasedBatchSource source(
+      dataset, {.input = {.batch_size = 4, .shuffle = false, .threads = 2, .prefetch = 1}},
+      office.hooks());
+  for (std::int32_t i = 0; i < 50; ++i) {
+    const Batch& held = source.next();
+    const Batch& newer = source.next();
+    ASSERT_NE(source.upcoming(), nullptr);
+    // Two taken a round, the upcoming one, and one ahead of it: then the readers have nothing left
+    // to do.
+    ASSERT_TRUE(dataset.wait_for_reads((2 * i + 4) * 4));
+    ASSERT_EQ(labels_of(held).front(), 8 * i);
+    ASSERT_EQ(labels_of(newer).front(), 8 * i + 4);
+  }
+}
+
+TEST(LeasedBatchSource, StandsWhereTheUpcomingBatchBegins) {
+  const CountingDataset dataset(100);
+  Office office({{2, 10, 14}, {1, 50, 52}});
+  LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, office.hooks());
+  source.upcoming();
+  EXPECT_EQ(source.position(), (DataPosition{2, 10}));
+  source.next();
+  EXPECT_EQ(source.position(), (DataPosition{2, 14}));
+  source.upcoming();
+  EXPECT_EQ(source.position(), (DataPosition{1, 50}));
+  EXPECT_EQ(source.batches_per_epoch(), 25);
+}
+
+TEST(LeasedBatchSource, WakesALeaseThatBlocksWhenItIsDestroyed) {
+  const CountingDataset dataset(100);
+  for (const int threads : {1, 4}) {
+    Office office({{0, 0, 4}}, Office::End::kWait);
+    auto source = std::make_unique<LeasedBatchSource>(
+        dataset, LeasedInputOptions{.input = {.batch_size = 4, .threads = threads}},
+        office.hooks());
+    source->next();
+    ASSERT_TRUE(office.wait_until_asked(2));
+    const auto destroyed = std::async(std::launch::async, [&] { source.reset(); });
+    EXPECT_EQ(destroyed.wait_for(kPatience), std::future_status::ready);
+    EXPECT_EQ(office.stopped(), 1);
+  }
+}
+
+TEST(LeasedBatchSource, CanBeDestroyedAtAnyMoment) {
+  const CountingDataset dataset(100);
+  for (int taken = 0; taken < 10; ++taken) {
+    for (const int threads : {1, 4}) {
+      Office office(whole_epochs(1, 100, 10), Office::End::kWait);
+      LeasedBatchSource source(dataset, {.input = {.batch_size = 10, .threads = threads}},
+                               office.hooks());
+      for (int i = 0; i < taken; ++i) source.next();
+    }
+  }
+}
+
+TEST(LeasedBatchSource, DeliversAnErrorOfTheOfficeAfterTheBatchesBefore) {
+  const CountingDataset dataset(100);
+  Office office({{0, 0, 4}, {0, 4, 8}}, Office::End::kError);
+  LeasedBatchSource source(dataset, {.input = {.batch_size = 4, .threads = 2, .prefetch = 4}},
+                           office.hooks());
+  source.next();
+  source.next();
+  EXPECT_THROW(source.upcoming(), PeerError);
+  EXPECT_THROW(source.next(), PeerError);
+  EXPECT_THROW(source.upcoming(), PeerError);
+  EXPECT_EQ(office.ended(), 1);
+}
+
+TEST(LeasedBatchSource, DeliversAnErrorOfTheDatasetAtTheBatchItBelongsTo) {
+  const BrokenDataset dataset(100, 5);
+  Office office({{0, 0, 4}, {0, 4, 8}, {0, 8, 12}});
+  LeasedBatchSource source(dataset, {.input = {.batch_size = 4, .shuffle = false, .prefetch = 4}},
+                           office.hooks());
+  source.next();
+  EXPECT_NE(source.upcoming(), nullptr);
+  EXPECT_THROW(source.next(), FileError);
+  EXPECT_THROW(source.next(), FileError);
+}
+
+TEST(LeasedBatchSource, RefusesALeaseOfOtherData) {
+  const CountingDataset dataset(100);
+  for (const ps::SampleRange& lease :
+       Ranges{{0, 98, 101}, {0, -1, 2}, {-1, 0, 2}, {0, 5, 5}, {0, 0, 5}}) {
+    Office office({lease});
+    LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, office.hooks());
+    EXPECT_THROW(source.upcoming(), UsageError) << lease.begin << " to " << lease.end;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,100 @@
+// The job of one replica, without any other: leases and appointments as a test writes them down,
+// updates by the replica's own strategy. Keeps what the loop asked for.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/asynchronous_job.h"
+#include "strategies/strategy.h"
+
+namespace syncopate {
+
+class ScriptedJob final : public AsynchronousJob {
+ public:
+  // The replica's updates are counted from now on. `strategy` outlives the job.
+  ScriptedJob(Strategy& strategy, std::vector<ps::SampleRange> leases, int replica = 0);
+
+  // The script, written before training begins. Status and position are filled in when due.
+  std::map<std::int64_t, Appointment> appointment_after_step;
+  std::deque<Appointment> appointments_at_end;
+  std::optional<Appointment> appointment_when_stopped;
+  bool says_that_it_speaks = true;
+  // Trained by others meanwhile, with each step of this replica: so many steps of the same scores.
+  std::int64_t steps_of_others = 0;
+  // Given instead of the live values.
+  std::optional<Snapshot> copy;
+  std::function<void()> before_lease = [] {};  // on the reader's thread
+  std::function<void()> when_asked_to_stop = [] {};
+
+  // What happened, in order: "step 16", "cut 1 with slots", "done 1", "stop 1".
+  std::vector<std::string> events;
+  std::vector<ps::SampleRange> trained;
+
+  std::optional<ps::SampleRange> next_lease() override;
+  void begin_step(const ps::SampleRange& batch) override;
+  JobStatus status() const override { return status_; }
+  bool speaks() const override { return says_that_it_speaks; }
+  std::optional<Appointment> appointment() override;
+  std::optional<Appointment> wait_appointment() override;
+  Snapshot read_cut(const Appointment& appointment, bool with_slots) override;
+  void done(const Appointment& appointment) override;
+  void request_stop(std::size_t kind) override;
+
+  void count(const Scores& scores);  // a step's update is applied
+
+ private:
+  Appointment as_of_now(Appointment appointment) const;
+
+  Strategy& strategy_;
+  std::mutex mutex_;  // guards the leases: a reader's thread takes them
+  std::deque<ps::SampleRange> leases_;
+  bool stopping_ = false;
+  JobStatus status_;
+  ps::LedgerPosition position_;
+  std::optional<std::uint64_t> open_cut_;
+};
+
+// A strategy of one task whose replicas have jobs; `inner` does the rest.
+class ScriptedStrategy final : public Strategy {
+ public:
+  explicit ScriptedStrategy(std::unique_ptr<Strategy> inner) : inner_(std::move(inner)) {}
+  Strategy& inner() noexcept { return *inner_; }
+  std::vector<AsynchronousJob*> jobs;  // by replica
+
+  std::span<Replica> replicas() noexcept override { return inner_->replicas(); }
+  int replicas_in_sync() const noexcept override { return 1; }
+  InputShard input_shard() const noexcept override { return inner_->input_shard(); }
+  bool is_chief() const noexcept override { return inner_->is_chief(); }
+  void for_each_replica(const std::function<void(Replica&)>& task) override {
+    inner_->for_each_replica(task);
+  }
+  std::vector<double> gather(std::span<const double> mine) override { return inner_->gather(mine); }
+  void broadcast(std::span<std::byte> bytes) override { inner_->broadcast(bytes); }
+  void agree() override { inner_->agree(); }
+  Snapshot snapshot() override { return inner_->snapshot(); }
+  void restore(const Snapshot& saved) override { inner_->restore(saved); }
+  AsynchronousJob* asynchronous_job(int replica) override {
+    return jobs.at(static_cast<std::size_t>(replica));
+  }
+  void abort(std::string_view reason) noexcept override { inner_->abort(reason); }
+
+ private:
+  std::unique_ptr<Strategy> inner_;
+};
+
+// Of all blocks, with memory of its own.
+Snapshot deep_copy(const Snapshot& snapshot);
+
+// Whole batches of so many epochs, in order; the remainder is dropped.
+std::vector<ps::SampleRange> batches_in_order(std::int64_t dataset_size, std::int64_t batch_size,
+                                              std::int64_t epochs);
+
+}  // namespace syncopate

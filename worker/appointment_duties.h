@@ -1,0 +1,46 @@
+// What a worker of an asynchronous job does with a copy of the variables that it was appointed to:
+// writes a checkpoint, evaluates. Used by asynchronous_loop.cc.
+#pragma once
+
+#include <filesystem>
+#include <functional>
+#include <optional>
+
+#include "worker/asynchronous_loop.h"
+#include "worker/snapshot_evaluator.h"
+
+namespace syncopate {
+
+// One thread only: the replica's. All arguments must outlive it.
+class AppointmentDuties {
+ public:
+  AppointmentDuties(const AsynchronousRun& run, const TrainLoopOptions& options,
+                    const Progress& start, Replica& replica);
+
+  struct Done {
+    Progress progress;  // of the copy
+    std::optional<std::filesystem::path> checkpoint;
+    std::optional<Evaluation> test;  // none when `stop` said true
+  };
+  // The copy of the variables that the appointment is about. epochs: passes over the data,
+  // learning_rate: the last one, both for what is said. Throws DivergenceError before anything is
+  // written that could not be gone on from; FileError.
+  Done carry_out(const Appointment& appointment, const Snapshot& copy, double epochs,
+                 double learning_rate, const std::function<bool()>& stop);
+
+ private:
+  void require_finite(const Appointment& appointment, const Snapshot& copy,
+                      double learning_rate) const;
+  void report(const EvalMetrics& metrics);
+
+  const AsynchronousRun& run_;
+  const TrainLoopOptions& options_;
+  const Progress& start_;
+  const AsynchronousWorker& worker_;
+  SnapshotEvaluator evaluator_;
+};
+
+// The newest in the folder, whichever worker wrote it, for what is said of a divergence.
+std::optional<std::filesystem::path> last_checkpoint(const TrainLoopOptions& options);
+
+}  // namespace syncopate

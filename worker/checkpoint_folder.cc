@@ -1,0 +1,84 @@
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "worker/checkpoint.h"
+#include "worker/safetensors.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kSuffix = ".safetensors";
+
+// The step of "checkpoint-000000001234.safetensors"; none for any other name.
+std::optional<std::int64_t> step_of(const std::string& file_name) {
+  std::string_view text = file_name;
+  if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) return std::nullopt;
+  if (text.size() <= kPrefix.size() + kSuffix.size()) return std::nullopt;
+  text.remove_prefix(kPrefix.size());
+  text.remove_suffix(kSuffix.size());
+  std::int64_t step = 0;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  if (error != std::errc{} || last != text.data() + text.size() || step < 0) return std::nullopt;
+  return step;
+}
+
+struct Folder {
+  std::vector<std::pair<std::int64_t, fs::path>> checkpoints;  // newest first
+  std::vector<fs::path> temporaries;
+};
+
+// A folder that does not exist is an empty one.
+Folder read_folder(const fs::path& dir) {
+  Folder folder;
+  std::error_code error;
+  fs::directory_iterator file(dir, error);
+  for (; !error && file != fs::directory_iterator(); file.increment(error)) {
+    const std::string name = file->path().filename().string();
+    if (const auto step = step_of(name)) folder.checkpoints.emplace_back(*step, file->path());
+    const std::size_t suffix = name.rfind(kTemporarySuffix);
+    if (suffix != std::string::npos && step_of(name.substr(0, suffix))) {
+      folder.temporaries.push_back(file->path());
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError("read checkpoint folder " + dir.string() + ": " + error.message());
+  }
+  std::sort(folder.checkpoints.rbegin(), folder.checkpoints.rend());
+  return folder;
+}
+
+}  // namespace
+
+fs::path checkpoint_path(const fs::path& dir, std::int64_t step) {
+  std::string digits = std::to_string(step);
+  constexpr std::size_t kDigits = 12;  // so that names sort as steps do
+  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
+  return dir / (std::string(kPrefix) + digits + std::string(kSuffix));
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& dir) {
+  const Folder folder = read_folder(dir);
+  if (folder.checkpoints.empty()) return std::nullopt;
+  return folder.checkpoints.front().second;
+}
+
+void prune_checkpoints(const fs::path& dir, int keep) {
+  check(keep >= 1, "the newest checkpoint is kept");
+  Folder folder = read_folder(dir);
+  for (std::size_t i = static_cast<std::size_t>(keep); i < folder.checkpoints.size(); ++i) {
+    folder.temporaries.push_back(folder.checkpoints[i].second);
+  }
+  for (const fs::path& path : folder.temporaries) {
+    std::error_code error;
+    fs::remove(path, error);  // gone already is as good
+    if (error) throw FileError("remove old checkpoint " + path.string() + ": " + error.message());
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,144 @@
+#include "worker/input/leased_batch_source.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+
+namespace syncopate {
+namespace {
+
+// Besides the batches ahead: the two that the consumer holds (BatchSource::next) and the one that
+// upcoming() speaks of while it still holds both.
+constexpr std::int64_t kHeldByConsumer = 3;
+
+std::vector<BatchSlot> make_slots(const BatchReader& reader, std::int64_t prefetch) {
+  std::vector<BatchSlot> slots;
+  slots.reserve(static_cast<std::size_t>(prefetch + kHeldByConsumer));
+  for (std::int64_t i = 0; i < prefetch + kHeldByConsumer; ++i) slots.push_back(reader.make_slot());
+  return slots;
+}
+
+}  // namespace
+
+LeasedBatchSource::LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options,
+                                     LeaseOffice office)
+    : reader_(dataset, for_whole_batches(options.input), {}),
+      office_(std::move(office)),
+      prefetch_(options.input.prefetch),
+      loss_divisor_factor_(options.loss_divisor_factor),
+      dataset_size_(dataset.size()),
+      slots_(make_slots(reader_, prefetch_)),
+      leases_(slots_.size()),
+      ring_(
+          slots_.size(), options.input.threads,
+          [this](std::int64_t sequence, std::size_t slot) { fill(sequence, slot); },
+          [this] { stop(); }) {}
+
+InputOptions LeasedBatchSource::for_whole_batches(InputOptions options) {
+  options.shard = {};
+  options.drop_remainder = true;
+  return options;
+}
+
+void LeasedBatchSource::stop() noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  asked_.notify_all();
+  try {
+    office_.stop();
+  } catch (const std::exception& error) {
+    log(LogLevel::kError, std::string("while the input stopped: ") + error.what());
+  }
+}
+
+const ps::SampleRange* LeasedBatchSource::upcoming() {
+  {
+    std::unique_lock lock(mutex_);
+    num_asked_ = taken_ + 1;
+    asked_.notify_all();
+    leased_.wait(lock, [&] { return num_leased_ > taken_ || ended_; });
+    if (num_leased_ > taken_) {
+      upcoming_ = leases_[static_cast<std::size_t>(taken_) % leases_.size()];
+    } else if (error_) {
+      std::rethrow_exception(error_);
+    } else {
+      return nullptr;
+    }
+  }
+  position_ = {upcoming_.epoch, upcoming_.begin, {}};
+  return &upcoming_;
+}
+
+const Batch& LeasedBatchSource::next() {
+  check(upcoming() != nullptr, "a batch is taken only while there is one");
+  const std::size_t slot = ring_.take();
+  ++taken_;
+  position_ = {upcoming_.epoch, upcoming_.end, {}};
+  return slots_[slot].batch;
+}
+
+InputCounters LeasedBatchSource::counters() const {
+  return {std::chrono::duration<double>(ring_.waited()).count(), taken_};
+}
+
+void LeasedBatchSource::fill(std::int64_t sequence, std::size_t slot) {
+  const std::optional<ps::SampleRange> samples = lease(sequence);
+  if (!samples) return;
+  const std::int64_t count = samples->end - samples->begin;
+  reader_.fill(*samples, loss_divisor_factor_ * count, slots_[slot]);
+}
+
+// The readers that hold later sequences wait here for their turn: leases are taken in order, and
+// none earlier than the consumer's needs and `prefetch` call for, since what one worker holds
+// another cannot train.
+std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
+  {
+    std::unique_lock lock(mutex_);
+    asked_.wait(lock, [&] {
+      return stopping_ || ended_ || (num_leased_ == sequence && sequence < num_asked_ + prefetch_);
+    });
+    if (stopping_ || ended_) return std::nullopt;
+  }
+  std::optional<ps::SampleRange> leased;
+  std::exception_ptr error;
+  try {
+    leased = ask_office();
+  } catch (...) {
+    error = std::current_exception();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (leased) {
+      leases_[static_cast<std::size_t>(sequence) % leases_.size()] = *leased;
+      ++num_leased_;
+    } else {
+      error_ = std::move(error);
+      ended_ = true;
+    }
+  }
+  leased_.notify_one();
+  asked_.notify_all();  // the next one's turn
+  return leased;
+}
+
+std::optional<ps::SampleRange> LeasedBatchSource::ask_office() {
+  const std::optional<ps::SampleRange> leased = office_.next_lease();
+  if (!leased) return leased;
+  const std::int64_t most = reader_.plan().most_samples();
+  if (leased->epoch >= 0 && leased->begin >= 0 && leased->begin < leased->end &&
+      leased->end <= dataset_size_ && leased->end - leased->begin <= most) {
+    return leased;
+  }
+  throw UsageError("leased samples " + std::to_string(leased->begin) + " to " +
+                   std::to_string(leased->end) + " of epoch " + std::to_string(leased->epoch) +
+                   "; expected 1 to " + std::to_string(most) + " of a dataset of " +
+                   std::to_string(dataset_size_) +
+                   "; have all tasks the same --data and batch size?");
+}
+
+}  // namespace syncopate

@@ -1,0 +1,15 @@
+// Requests to stop by name, as people read them, and by number, as they travel between tasks
+// (strategies/variable_store.h).
+#pragma once
+
+#include <cstddef>
+#include <string_view>
+
+namespace syncopate {
+
+// "SIGTERM"; "a request" for the last kind.
+std::string_view stop_name(std::size_t kind);
+// A name that has no kind of its own is of the last one.
+std::size_t stop_kind(std::string_view name);
+
+}  // namespace syncopate
