@@ -15,6 +15,11 @@ namespace syncopate {
 int run_train(const TrainOptions& options, StopSignal& signals, MpiSession* mpi, std::ostream& out);
 // Its tasks sum, or must meet, through MPI.
 bool wants_mpi(const TrainOptions& options);
+// A parameter server: started by hand, or because the cluster gave the task that role.
+int run_serve(const ServeOptions& options, StopSignal& signals);
+int run_train_server(const TrainOptions& options, StopSignal& signals);
+// An evaluator beside a job: measures each checkpoint that appears.
+int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::ostream& out);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);

@@ -22,7 +22,9 @@ std::uint64_t hash_samples(const Dataset& dataset) {
   return hash_name(all);
 }
 
-std::string fingerprint(const DataSplits& data) {
+}  // namespace
+
+std::string describe_samples(const DataSplits& data) {
   std::string text;
   for (const Dataset* split : {data.train.get(), data.test.get()}) {
     text += (text.empty() ? "" : " + ") + std::to_string(split->size());
@@ -35,10 +37,8 @@ std::string fingerprint(const DataSplits& data) {
   return text;
 }
 
-}  // namespace
-
 void require_same_data(const DataSplits& data, Membership& membership) {
-  const std::vector<std::string> all = membership.exchange(fingerprint(data));
+  const std::vector<std::string> all = membership.exchange(describe_samples(data));
   for (std::size_t task = 1; task < all.size(); ++task) {
     if (all[task] == all[0]) continue;
     throw UsageError("--data: rank " + std::to_string(task) + " found " + all[task] +

@@ -1,10 +1,15 @@
 // Tasks may find the same data under other paths, so what they found is compared, not its name.
 #pragma once
 
+#include <string>
+
 #include "strategies/cluster/membership.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {
+
+// Sizes, shapes, classes and hashes of a few samples, as text. Throws what the datasets throw.
+std::string describe_samples(const DataSplits& data);
 
 // Every task calls: sizes, shapes, classes and a few samples. Throws UsageError naming a task that
 // differs from rank 0; what the datasets throw; PeerError.

@@ -14,22 +14,28 @@ namespace {
 // This very program: a path, since mpirun starts it too.
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-// A later incarnation goes on where the one before got to.
-std::vector<std::string> role_arguments(const LaunchOptions& options, int incarnation) {
+// When all start again they go on where they had got to. A role that is started again alone is told
+// nothing: it joins a job that lives.
+std::vector<std::string> role_arguments(const LaunchOptions& options, int restarts) {
   std::vector<std::string> arguments = options.role_arguments;
   const bool resumes = std::find(arguments.begin(), arguments.end(), "--resume") != arguments.end();
-  if (incarnation > 0 && !resumes) arguments.emplace_back("--resume");
+  if (restarts > 0 && !resumes) arguments.emplace_back("--resume");
   arguments.insert(arguments.begin(), own_program());
   return arguments;
 }
 
-std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int incarnation) {
-  std::vector<std::string> arguments = role_arguments(options, incarnation);
+bool may_restart_alone(const LaunchRules& rules) {
+  return rules.most_restarts > 0 && (rules.workers.restarts_alone || rules.servers.restarts_alone);
+}
+
+std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) {
+  std::vector<std::string> arguments = role_arguments(options, restarts);
   if (!options.with_mpirun) {
     return make_local_roles({.arguments = std::move(arguments),
                              .workers = options.workers,
                              .servers = options.servers,
                              .environment = options.environment,
+                             .restarts = may_restart_alone(options.rules),
                              .bind_workers = options.bind_workers});
   }
   std::vector<RoleCommand> commands;
@@ -43,7 +49,7 @@ std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int incarnatio
 }  // namespace
 
 int run_launch(const LaunchOptions& options, std::ostream& out) {
-  const auto plan = [&](int incarnation) { return plan_roles(options, incarnation); };
+  const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
   return launch(plan, options.rules,
                 {.out = [&](std::string_view lines) { out << lines << std::flush; },
                  .err = [](std::string_view lines) { std::cerr << lines << std::flush; }});

@@ -12,6 +12,7 @@ namespace syncopate {
 namespace {
 
 constexpr int kMostWorkers = 1024;
+constexpr int kMostServers = 1024;
 constexpr int kMostRestarts = 1'000'000;
 
 // As worker 0 will see itself, so that what it refuses is said once, and before anything starts.
@@ -24,14 +25,31 @@ Environment environment_of_worker(const LaunchOptions& options, bool under_mpiru
                    : Environment::Variables{{"SYNCOPATE_ROLE", "worker"},
                                             {"SYNCOPATE_INDEX", "0"},
                                             {"SYNCOPATE_WORKERS", workers},
+                                            {"SYNCOPATE_SERVERS", std::to_string(options.servers)},
                                             {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
   for (const auto& [variable, value] : options.environment) variables.emplace(variable, value);
   return Environment(std::move(variables));
 }
 
+// `options.rules` has what the flags say about restarts.
+LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
+                      const TrainOptions& train) {
+  const LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts,
+                                         {.has_servers = options.servers > 0,
+                                          .consistency = train.strategy.consistency,
+                                          .has_checkpoints = !train.loop.checkpoint_dir.empty()});
+  const bool begins_anew = !rules.restarts_together && !rules.workers.restarts_alone;
+  if (rules.most_restarts > 0 && begins_anew) {
+    throw UsageError(
+        "--restart " + std::to_string(rules.most_restarts) +
+        ": without checkpoints training would begin anew; give train a --checkpoint-dir");
+  }
+  return rules;
+}
+
 // Parses what the workers will be told, file of flags included. Returns train's help when that is
 // what was asked for.
-std::optional<std::string> check_role_arguments(LaunchOptions& options) {
+std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailure on_failure) {
   const std::vector<std::string>& arguments = options.role_arguments;
   if (arguments.empty()) {
     throw UsageError(
@@ -57,13 +75,21 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options) {
         "--rank, --world-size and --rendezvous would make all workers the same one: launch tells "
         "each who it is; leave them out");
   }
-  if (options.rules.most_restarts > 0 && train.loop.checkpoint_dir.empty()) {
-    throw UsageError(
-        "--restart " + std::to_string(options.rules.most_restarts) +
-        ": without checkpoints training would begin anew; give train a --checkpoint-dir");
+  // As train sees it, except under mpirun, which starts workers only.
+  if (names_mpi && options.servers > 0) {
+    throw UsageError("--servers " + std::to_string(options.servers) +
+                     ": under --collective mpi there are none; choose --strategy "
+                     "parameter-server without --collective, or leave --servers out");
   }
+  options.rules = rules_for(options, on_failure, train);
   options.with_mpirun = train.strategy.collective == "mpi";
   return std::nullopt;
+}
+
+OnFailure parse_on_failure(const std::string& text) {
+  require_name("--on-failure", text, {"auto", "stop", "continue"});
+  if (text == "stop") return OnFailure::kStop;
+  return text == "continue" ? OnFailure::kContinue : OnFailure::kAuto;
 }
 
 void add_variables(const std::vector<std::string>& assignments, LaunchOptions& options) {
@@ -102,10 +128,12 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->allow_extra_args(false);
   app.add_option("--restart", options.rules.most_restarts,
-                 "after a failure start all again from the newest checkpoint, so many times")
+                 "after a failure start all again from the newest checkpoint, so many times; of a "
+                 "job with servers, the role alone where the others can go on")
       ->capture_default_str();
   app.add_option("--on-failure", on_failure,
-                 "auto | stop (one failed: the others end too) | continue (they go on)")
+                 "stop (one failed: the others end too) | continue (they go on) | auto (stop, but "
+                 "workers go on under async, ssp and sync with backup workers)")
       ->capture_default_str();
   app.add_option("--bind", bind,
                  "auto (each worker gets its part of the CPUs, where they go round) | none")
@@ -115,8 +143,9 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
       "them.\n"
       "With --collective mpi among the flags of train, mpirun starts the workers.\n"
       "Exit code: the worst of the roles', 2 before 1 before 75 before 0.\n\n"
-      "Example:\n"
-      "  syncopate launch --workers 2 -- train --strategy multi-worker-mirrored --epochs 1");
+      "Examples:\n"
+      "  syncopate launch --workers 2 -- train --strategy multi-worker-mirrored --epochs 1\n"
+      "  syncopate launch --workers 4 --servers 2 -- train --strategy parameter-server");
 
   const auto dashes = std::find(arguments.begin(), arguments.end(), "--");
   const auto own = static_cast<std::size_t>(dashes - arguments.begin());
@@ -125,18 +154,14 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
 
   if (workers->count() == 0) throw UsageError("launch how many? Give --workers, such as 2");
   require_between("--workers", options.workers, 1, kMostWorkers);
-  require_at_least("--servers", options.servers, 0);
-  if (options.servers > 0) {
-    throw UnavailableError("--servers " + std::to_string(options.servers) +
-                           ": parameter servers are not built yet; leave --servers out");
-  }
+  require_between("--servers", options.servers, 0, kMostServers);
   require_between("--restart", options.rules.most_restarts, 0, kMostRestarts);
-  require_name("--on-failure", on_failure, {"auto", "stop", "continue"});
   require_name("--bind", bind, {"auto", "none"});
   options.bind_workers = bind == "auto";
-  if (on_failure == "continue") options.rules.on_failure = FailureRule::kContinue;
   add_variables(assignments, options);
-  if (const auto help = check_role_arguments(options)) return TextOptions{*help};
+  if (const auto help = check_role_arguments(options, parse_on_failure(on_failure))) {
+    return TextOptions{*help};
+  }
   return options;
 }
 

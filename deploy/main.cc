@@ -29,6 +29,10 @@ struct RunCommand {
     if (mpi != nullptr) mpi->close();
     return exit_code;
   }
+  int operator()(const ServeOptions& options) const {
+    StopSignal signals;  // before the first thread
+    return run_serve(options, signals);
+  }
   int operator()(const EvaluateOptions& options) const { return run_evaluate(options, std::cout); }
   int operator()(const InfoOptions& options) const { return run_info(options, std::cout); }
   int operator()(const ClusterOptions& options) const { return run_cluster(options, std::cout); }

@@ -20,8 +20,9 @@
 
 namespace syncopate {
 
-// By what the learning rate is multiplied: 1, or a power of global batch / reference batch.
-enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt };
+// By what the learning rate is multiplied: 1, a power of global batch / reference batch, or
+// 1 / workers.
+enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWorkers };
 
 struct TrainOptions {
   std::string model = "mnist-cnn";
@@ -43,6 +44,26 @@ struct TrainOptions {
   std::filesystem::path init_from;  // empty: the seed's first values
   std::filesystem::path metrics;    // empty: none
   std::filesystem::path cache_dir;
+  // Of servers.
+  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
+  std::filesystem::path record;  // empty: none
+};
+
+// A parameter server that is started by hand.
+struct ServeOptions {
+  int index = 0;
+  int servers = 1;
+  int workers = 1;
+  std::string rendezvous;  // HOST:PORT of server 0
+  std::string host;        // under which this one is reached
+  int port = 0;            // of its data; 0: the system chooses
+  std::string nonce;
+  int threads = 0;  // 0: by the CPUs
+  std::filesystem::path snapshot_dir;
+  double snapshot_every = 10.0;       // seconds
+  double rendezvous_timeout = 120.0;  // seconds
+  double peer_timeout = 5.0;          // seconds
+  std::filesystem::path record;
 };
 
 struct EvaluateOptions {
@@ -80,8 +101,8 @@ struct TextOptions {
   std::string text;
 };
 
-using CommandOptions = std::variant<TrainOptions, EvaluateOptions, InfoOptions, ClusterOptions,
-                                    LaunchOptions, TextOptions>;
+using CommandOptions = std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions,
+                                    ClusterOptions, LaunchOptions, TextOptions>;
 
 // arguments: without the program's name. Throws UsageError (unknown command, flag or name, with the
 // right ones; a value out of range), UnavailableError (a choice that this build does not have),

@@ -4,8 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <optional>
+#include <span>
+#include <utility>
+#include <vector>
 
 #include "models/base/errors.h"
+#include "worker/metrics.h"
 
 namespace syncopate {
 namespace {
@@ -69,6 +73,7 @@ struct Found {
   std::int64_t samples = 0;
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
+  std::int64_t num_untrained = 0;  // ranges, which follow in a message of their own
 };
 
 }  // namespace
@@ -79,6 +84,7 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
   RunStart start{.progress = {.data = data_name, .seed = options.strategy.seed}, .note = ""};
   Snapshot loaded = strategy.snapshot();
   Found found;
+  std::vector<ps::SampleRange> untrained;
   if (strategy.is_chief()) {
     const auto newest = find_checkpoint(options);
     if (newest) {
@@ -90,7 +96,9 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
                info.progress.step,
                info.progress.samples,
                info.progress.position.epoch,
-               info.progress.position.offset};
+               info.progress.position.offset,
+               static_cast<std::int64_t>(info.progress.position.untrained.size())};
+      untrained = info.progress.position.untrained;
       start.note =
           "resumed from " + newest->string() + " at step " + std::to_string(info.progress.step);
     } else if (!options.init_from.empty()) {
@@ -104,12 +112,23 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
     }
     if (!options.loop.checkpoint_dir.empty()) make_folder(options.loop.checkpoint_dir);
   }
+  // Workers that keep no step append to one file, each from when it speaks for all: what an earlier
+  // run left there must be gone before any of them begins.
+  if (strategy.is_chief() && strategy.asynchronous_job(0) != nullptr && found.resumed == 0) {
+    make_metrics_writer(options.metrics, false);
+  }
   strategy.broadcast(std::as_writable_bytes(std::span(&found, 1)));
+  untrained.resize(static_cast<std::size_t>(found.num_untrained));
+  if (!untrained.empty()) strategy.broadcast(std::as_writable_bytes(std::span(untrained)));
   if (found.loads != 0) strategy.restore(loaded);
   start.resumed = found.resumed != 0;
   start.progress.step = found.step;
   start.progress.samples = found.samples;
-  start.progress.position = {found.epoch, found.offset};
+  start.progress.position = {found.epoch, found.offset, std::move(untrained)};
+  const DataPosition& position = start.progress.position;
+  strategy.begin({.step = found.step,
+                  .samples = found.samples,
+                  .position = {position.epoch, position.offset, position.untrained}});
   return start;
 }
 

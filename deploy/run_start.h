@@ -14,8 +14,8 @@ struct RunStart {
   bool resumed = false;  // from a checkpoint of the run's own folder
 };
 
-// Every task calls. Throws UsageError where a fresh run would mix with an older one or the
-// checkpoint is of another run; what load_checkpoint throws; PeerError.
+// Every task calls. Ends with Strategy::begin. Throws UsageError where a fresh run would mix with
+// an older one or the checkpoint is of another run; what load_checkpoint throws; PeerError.
 // data_name: DataSplits::name.
 RunStart start_run(const TrainOptions& options, const Graph& graph, const std::string& data_name,
                    Strategy& strategy);

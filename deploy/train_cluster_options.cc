@@ -39,14 +39,9 @@ LearningRateScale parse_scale(const std::string& text) {
   if (text == "none") return LearningRateScale::kNone;
   if (text == "linear") return LearningRateScale::kLinear;
   if (text == "sqrt") return LearningRateScale::kSqrt;
-  if (text == "inverse-workers") {
-    throw UnavailableError(
-        "--learning-rate-scale inverse-workers: it belongs to --strategy parameter-server, which "
-        "is "
-        "not in this version");
-  }
+  if (text == "inverse-workers") return LearningRateScale::kInverseWorkers;
   throw UsageError("--learning-rate-scale " + text + ": no such rule" +
-                   suggest(text, {"none", "linear", "sqrt"}));
+                   suggest(text, {"none", "linear", "sqrt", "inverse-workers"}));
 }
 
 Transport parse_transport(const std::string& text) {
@@ -61,6 +56,22 @@ Transport parse_transport(const std::string& text) {
 bool has_cpus_of_its_own(const ClusterSpec& cluster) {
   if (cluster.source != "Open MPI") return cluster.is_bound;
   return static_cast<long>(usable_cpus().size()) < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+// A job with servers meets at the first of them, and nobody else knows what to do with servers.
+void check_servers(const TrainOptions& options) {
+  const ClusterSpec& cluster = options.cluster;
+  const bool has_servers = options.strategy.name == "parameter-server";
+  if (has_servers && cluster.num_servers == 0) {
+    throw UsageError(
+        "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
+        "--workers N -- train ..., or list ps tasks in TF_CONFIG");
+  }
+  if (!has_servers && (cluster.num_servers > 0 || cluster.role == Role::kServer)) {
+    throw UsageError("--strategy " + options.strategy.name + ": " + cluster.source + " lists " +
+                     std::to_string(cluster.num_servers) +
+                     " parameter servers; choose --strategy parameter-server");
+  }
 }
 
 void check_replicas(const TrainOptions& options, bool share_devices) {
@@ -95,7 +106,7 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
       ->capture_default_str()
       ->group(group);
   app.add_option("--transport", flags.transport,
-                 "of ring: auto (shared memory on one host, else tcp) | tcp | shm")
+                 "of ring and servers: auto (shared memory on one host, else tcp) | tcp | shm")
       ->capture_default_str()
       ->group(group);
   app.add_option("--batch-norm", flags.batch_norm,
@@ -109,8 +120,11 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
   app.add_option("--peer-timeout", flags.peer_timeout,
                  "seconds from a task's death to the end of all; default 15, on one machine 5")
       ->group(group);
+  app.add_option("--service-time", flags.service_time,
+                 "sleep in each step, to try uneven machines: constant:MS | exponential:MS")
+      ->group(group);
   app.add_option("--learning-rate-scale", flags.learning_rate_scale,
-                 "none | linear | sqrt in global batch / reference batch")
+                 "none | linear | sqrt in global batch / reference batch | inverse-workers")
       ->capture_default_str()
       ->group("Optimizer");
   app.add_option("--reference-batch-size", options.reference_batch_size,
@@ -123,12 +137,14 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   check_replicas(options, flags.share_devices);
   require_name("--collective", options.strategy.collective, collective_names());
   options.strategy.transport = parse_transport(flags.transport);
-  const bool is_one_task = options.strategy.name != "multi-worker-mirrored";
-  if (is_one_task && options.strategy.collective != "auto" &&
+  const bool has_servers = options.strategy.name == "parameter-server";
+  const bool is_one_task = options.strategy.name != "multi-worker-mirrored" && !has_servers;
+  if (options.strategy.name != "multi-worker-mirrored" && options.strategy.collective != "auto" &&
       options.strategy.collective != "local") {
     throw UsageError("--collective " + options.strategy.collective + ": --strategy " +
                      options.strategy.name +
-                     " is one process; leave it out, or choose multi-worker-mirrored");
+                     (has_servers ? " has servers in its place" : " is one process") +
+                     "; leave it out, or choose multi-worker-mirrored");
   }
   if (is_one_task && options.strategy.transport != Transport::kAuto) {
     throw UsageError("--transport " + flags.transport + ": --strategy " + options.strategy.name +
@@ -142,7 +158,8 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
       flags.batch_norm == "sync" ? BatchNormStatistics::kSync : BatchNormStatistics::kLocal;
 
   options.cluster = resolve_cluster(flags.cluster, environment);
-  if (options.cluster.world_size > 1 && options.strategy.name != "multi-worker-mirrored") {
+  check_servers(options);
+  if (options.cluster.world_size > 1 && is_one_task) {
     throw UsageError("--strategy " + options.strategy.name + " is one task, but " +
                      std::string(options.cluster.source) + " made this task " +
                      std::to_string(options.cluster.index) + " of " +
@@ -154,7 +171,8 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
         "--collective mpi: MPI did not start this task; start it with mpirun, or with syncopate "
         "launch --workers N -- train --collective mpi ...");
   }
-  if (!is_one_task && options.cluster.source == "none" && !options.cluster.notes.empty()) {
+  if (!is_one_task && !has_servers && options.cluster.source == "none" &&
+      !options.cluster.notes.empty()) {
     throw UsageError("--strategy multi-worker-mirrored: who takes part? " +
                      options.cluster.notes.front() +
                      "; to train alone, give --rank 0 --world-size 1");
@@ -170,9 +188,16 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   if (app.count("--threads") == 0) options.strategy.lanes = 0;
   options.has_own_cpus = has_cpus_of_its_own(options.cluster);
 
+  if (app.count("--service-time") > 0) {
+    options.loop.service_time = parse_service_time(flags.service_time, "--service-time");
+    options.loop.service_time.seed = options.strategy.seed;
+    options.loop.service_time.worker = options.cluster.index;
+  }
   options.learning_rate_scale = parse_scale(flags.learning_rate_scale);
-  const bool scales = options.learning_rate_scale != LearningRateScale::kNone;
-  require_used(app, "--reference-batch-size", scales, "it belongs to --learning-rate-scale");
+  const bool scales = options.learning_rate_scale == LearningRateScale::kLinear ||
+                      options.learning_rate_scale == LearningRateScale::kSqrt;
+  require_used(app, "--reference-batch-size", scales,
+               "it belongs to --learning-rate-scale linear and sqrt");
   if (app.count("--reference-batch-size") > 0) {
     require_at_least("--reference-batch-size", options.reference_batch_size, 1);
   } else if (scales && options.global_batch_size > 0) {

@@ -21,6 +21,7 @@ struct TrainClusterFlags {
   std::string transport = "auto";
   std::string batch_norm = "local";
   std::string learning_rate_scale = "none";
+  std::string service_time;  // "": none
 };
 
 void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptions& options);

@@ -28,7 +28,10 @@
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/roll_back.h"
 #include "strategies/collective/mpi_session.h"
+#include "worker/asynchronous_loop.h"
+#include "worker/input/leased_batch_source.h"
 #include "worker/stop_signal.h"
 #include "worker/train_loop.h"
 
@@ -36,6 +39,10 @@ namespace syncopate {
 namespace {
 
 constexpr int kExitFailed = 1;
+
+bool has_servers(const TrainOptions& options) {
+  return options.strategy.name == "parameter-server";
+}
 
 bool meets_through_mpi(const TrainOptions& options) {
   return options.cluster.world_size > 1 && !options.cluster.rendezvous &&
@@ -56,7 +63,7 @@ Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
 
 // The tasks of the job, or null where this one is alone.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
-  if (options.cluster.world_size == 1) return nullptr;
+  if (options.cluster.world_size == 1 || has_servers(options)) return nullptr;
   ClusterSpec cluster = options.cluster;
   if (meets_through_mpi(options)) {
     Listener listener = choose_rendezvous(*mpi, cluster);
@@ -68,8 +75,10 @@ std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
                                 .peer_timeout = options.peer_timeout});
 }
 
-// How many replicas train together, over all tasks.
+// How many replicas' gradients make one update, over all tasks.
 int count_replicas(const TrainOptions& options, const Membership* membership) {
+  if (!keeps_step(options.strategy.consistency)) return 1;
+  if (has_servers(options)) return options.cluster.world_size;
   if (membership == nullptr) return options.strategy.replicas;
   const Member& last = membership->members().back();
   return last.first_replica + last.num_replicas;
@@ -83,6 +92,10 @@ ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int6
                                                  static_cast<double>(steps_per_epoch)
                                            : static_cast<double>(loop.total_epochs);
   if (options.learning_rate_scale == LearningRateScale::kNone) return schedule;
+  if (options.learning_rate_scale == LearningRateScale::kInverseWorkers) {
+    schedule.learning_rate /= options.cluster.world_size * options.strategy.replicas;
+    return schedule;
+  }
   const double reference = options.reference_batch_size > 0
                                ? static_cast<double>(options.reference_batch_size)
                                : static_cast<double>(global_batch) / static_cast<double>(replicas);
@@ -139,15 +152,17 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
   throw PeerError(*verdict + " (noticed here as: " + error.what() + ")");
 }
 
-// Calls `work`; what it throws ends the job.
+// Calls `work`; what it throws ends the job. strategy: null as long as there is none.
 template <typename Work>
-void tell_others(Membership* membership, const Work& work) {
+void tell_others(Membership* membership, const std::unique_ptr<Strategy>& strategy,
+                 const Work& work) {
   try {
     work();
   } catch (const PeerError& error) {
     if (membership == nullptr) throw;
     end_job(*membership, error, true);
   } catch (const std::exception& error) {
+    if (strategy != nullptr) strategy->fail(error.what());
     if (membership == nullptr) throw;
     end_job(*membership, error, false);
   }
@@ -179,6 +194,8 @@ struct Workbench {
   std::unique_ptr<MetricsWriter> metrics;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BatchSource> input;
+  bool begins_again = false;  // at an earlier step: the readers' end is not this task's
+  std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // by replica of this task
 };
 
 // Compute lanes of a replica where nobody chose: the CPUs, shared out over the replicas of all
@@ -186,6 +203,7 @@ struct Workbench {
 int choose_lanes(const TrainOptions& options, const Membership* membership) {
   if (options.strategy.lanes > 0) return options.strategy.lanes;
   int sharing = options.strategy.replicas;
+  if (has_servers(options) && !options.has_own_cpus) sharing *= options.cluster.local_size;
   if (membership != nullptr && !options.has_own_cpus) {
     const std::vector<Member>& members = membership->members();
     const Member& me = members[static_cast<std::size_t>(membership->index())];
@@ -194,6 +212,105 @@ int choose_lanes(const TrainOptions& options, const Membership* membership) {
     }
   }
   return default_lanes(sharing);
+}
+
+// What whoever hands out batches must know of this run.
+void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
+                  StrategyOptions& strategy) {
+  ParameterServerOptions& servers = strategy.parameter_server;
+  servers.cluster = options.cluster;
+  servers.agreements = agreements_of(options);
+  servers.agreements.push_back({"--data", describe_samples(data)});
+  const TrainLoopOptions& loop = options.loop;
+  servers.plan = {.network = options.model,
+                  .dataset_size = data.train->size(),
+                  .batch_size = batch_size,
+                  .total_epochs = loop.total_epochs,
+                  .total_steps = loop.total_steps,
+                  .eval_every_epochs = loop.eval_every_epochs,
+                  .checkpoint_every_steps = loop.checkpoint_every_steps,
+                  .writes_checkpoints = !loop.checkpoint_dir.empty()};
+  servers.rendezvous_timeout = options.rendezvous_timeout;
+  if (options.peer_timeout.count() > 0) servers.peer_timeout = options.peer_timeout;
+  constexpr std::chrono::seconds kRestartMayTake(60);
+  // They come back with their snapshots, or not at all; server 0's verdict on another says more
+  // than ours, and should come first.
+  const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
+  servers.server_patience =
+      servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
+}
+
+// Trains what the job gives this task.
+TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
+                          const RunStart& start, const StopPoll& stop) {
+  Strategy& strategy = *bench.strategy;
+  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  LeasedInputOptions input{.input = options.input};
+  input.input.batch_size = options.strategy.batch_size_per_replica;
+  input.input.seed = options.strategy.seed;
+  if (consistency.consistency == ps::Consistency::kSync) {
+    const int workers =
+        has_servers(options) ? options.cluster.world_size : options.strategy.replicas;
+    input.loss_divisor_factor = workers - consistency.backup_workers;
+  }
+  std::vector<std::unique_ptr<MetricsWriter>> metrics;
+  std::vector<std::unique_ptr<ProgressDisplay>> displays;
+  std::vector<AsynchronousWorker> workers;
+  for (const Replica& replica : strategy.replicas()) {
+    AsynchronousJob& job = *strategy.asynchronous_job(replica.index);
+    bench.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
+        *bench.data.train, input,
+        LeaseOffice{.next_lease = [&job] { return job.next_lease(); },
+                    .stop =
+                        [&bench, &strategy] {
+                          if (!bench.begins_again) strategy.abort("this task has ended");
+                        }}));
+    metrics.push_back(make_late_metrics_writer(options.metrics));
+    displays.push_back(make_progress_display(options.show_progress));
+    workers.push_back({*bench.leased_inputs.back(), *metrics.back(), *displays.back()});
+  }
+  const TrainOutcome outcome =
+      train_asynchronously({.graph = *bench.graph,
+                            .strategy = strategy,
+                            .workers = std::move(workers),
+                            .dataset_size = bench.data.train->size(),
+                            .batch_size = input.input.batch_size,
+                            .test = *bench.data.test,
+                            .evaluation = {.threads = options.input.threads},
+                            .schedule = schedule,
+                            .optimizer = options.strategy.optimizer.name,
+                            .stop = stop},
+                           options.loop, start.progress);
+  bench.metrics = std::move(metrics.front());
+  return outcome;
+}
+
+// Calls `work`, which trains from `start` on, and again from an earlier step each time when the
+// servers have gone back to one.
+template <typename Work>
+void train_over_roll_backs(Workbench& bench, RunStart& start, ProgressDisplay& display,
+                           const Work& work) {
+  for (std::optional<ps::StartInfo> earlier;;) {
+    try {
+      if (earlier) {
+        bench.begins_again = true;
+        bench.leased_inputs.clear();
+        bench.begins_again = false;
+        bench.input.reset();
+        Progress& progress = start.progress;
+        progress.step = earlier->step;
+        progress.samples = earlier->samples;
+        progress.position = {earlier->epoch, earlier->offset, earlier->untrained};
+        bench.strategy->begin({.step = earlier->step,
+                               .samples = earlier->samples,
+                               .position = {earlier->epoch, earlier->offset, earlier->untrained}});
+      }
+      return work();
+    } catch (const ps::RolledBack& back) {
+      display.note(std::string(back.what()) + "; training goes on from there");
+      earlier = back.start();
+    }
+  }
 }
 
 int train_in_job(const TrainOptions& options, StopSignal& signals,
@@ -214,7 +331,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   TrainOutcome outcome;
   TrainOptions run_options = options;
   std::int64_t global_batch = 0;
-  tell_others(membership, [&] {
+  tell_others(membership, bench.strategy, [&] {
     bench.data =
         open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
     const DataSplits& data = bench.data;
@@ -233,6 +350,13 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);
 
+    if (has_servers(options) || !keeps_step(options.strategy.consistency)) {
+      // Of a step, as the coordinator counts them: everybody's, or each worker's own.
+      const bool in_step = keeps_step(options.strategy.consistency);
+      describe_job(options, data,
+                   in_step ? global_batch : run_options.strategy.batch_size_per_replica,
+                   run_options.strategy);
+    }
     bench.strategy = make_strategy(run_options.strategy, graph);
     Strategy& strategy = *bench.strategy;
     if (watch) {
@@ -241,6 +365,15 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     start = start_run(run_options, graph, data.name, strategy);
     if (!start.note.empty()) display->note(start.note);
+    const StopPoll stop = [&signals] { return signals.poll(); };
+    if (strategy.asynchronous_job(0) != nullptr) {
+      early_stop.reset();
+      train_over_roll_backs(bench, start, *display, [&] {
+        outcome = train_leased(run_options, schedule, bench, start, stop);
+        strategy.leave();
+      });
+      return;
+    }
     bench.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
 
     bench.evaluator = std::make_unique<Evaluator>(
@@ -249,31 +382,37 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     input_options.batch_size = global_batch;
     input_options.seed = options.strategy.seed;
     input_options.shard = strategy.input_shard();
-    bench.input = make_batch_source(*data.train, input_options, start.progress.position);
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
     early_stop.reset();
-    outcome = train({.graph = graph,
-                     .strategy = strategy,
-                     .input = *bench.input,
-                     .dataset_size = data.train->size(),
-                     .global_batch = global_batch,
-                     .schedule = schedule,
-                     .optimizer = options.strategy.optimizer.name,
-                     .evaluator = *bench.evaluator,
-                     .metrics = *bench.metrics,
-                     .display = *display,
-                     .stop = [&signals] { return signals.poll(); },
-                     .membership = membership},
-                    options.loop, start.progress);
-    if (membership != nullptr) membership->leave();
+    train_over_roll_backs(bench, start, *display, [&] {
+      bench.input = make_batch_source(*data.train, input_options, start.progress.position);
+      outcome = train({.graph = graph,
+                       .strategy = strategy,
+                       .input = *bench.input,
+                       .dataset_size = data.train->size(),
+                       .global_batch = global_batch,
+                       .schedule = schedule,
+                       .optimizer = options.strategy.optimizer.name,
+                       .evaluator = *bench.evaluator,
+                       .metrics = *bench.metrics,
+                       .display = *display,
+                       .stop = stop,
+                       .membership = membership},
+                      options.loop, start.progress);
+      if (membership != nullptr) membership->leave();
+      strategy.leave();
+    });
   });
   if (outcome.stopped_by) return report_stop(outcome, *display);
   if (outcome.progress.step == start.progress.step) {
     display->note("nothing left to train: " + std::to_string(start.progress.step) +
                   " steps are done");
   }
-  if (!is_chief) return 0;
+  // Without a step that all take together, whoever was appointed last reports for all.
+  const bool reports =
+      keeps_step(options.strategy.consistency) ? is_chief : outcome.test.has_value();
+  if (!reports) return 0;
   const Summary summary = summary_of(options, global_batch, *bench.strategy, outcome);
   bench.metrics->write(summary);
   print_result(options, summary, outcome, out);
@@ -288,6 +427,8 @@ bool wants_mpi(const TrainOptions& options) {
 
 int run_train(const TrainOptions& options, StopSignal& signals, MpiSession* mpi,
               std::ostream& out) {
+  if (options.cluster.role == Role::kServer) return run_train_server(options, signals);
+  if (options.cluster.role == Role::kEvaluator) return run_train_evaluator(options, signals, out);
   std::optional<EarlyStop> early_stop;
   early_stop.emplace(signals, [](std::string_view signal) {
     std::cerr << "syncopate: stopped by " + std::string(signal) +

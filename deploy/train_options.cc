@@ -6,6 +6,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "deploy/consistency_options.h"
 #include "deploy/flags.h"
 #include "deploy/train_cluster_options.h"
 #include "models/base/errors.h"
@@ -15,11 +16,7 @@ namespace syncopate {
 namespace {
 
 // Flags and names that a script may already use; what they ask for is still to come.
-Names flags_not_yet() {
-  return {"--consistency", "--max-staleness", "--backup-workers", "--staleness-rule", "--compress",
-          "--partition",   "--tensorboard",   "--trace",          "--image-size"};
-}
-Names strategies_not_yet() { return {"parameter-server"}; }
+Names flags_not_yet() { return {"--tensorboard", "--trace", "--image-size"}; }
 
 // Far above any real run, far below where steps per epoch times epochs overflow.
 constexpr std::int64_t kMostEpochs = 1'000'000'000;
@@ -30,6 +27,7 @@ constexpr std::int64_t kMostSteps = 1'000'000'000'000;
 struct TrainFlags {
   TrainOptions options;
   TrainClusterFlags cluster;
+  ConsistencyFlags consistency;
   std::string devices = "cpu";
   std::int64_t steps = 0;
   std::int64_t bucket_mib = 8;
@@ -223,7 +221,7 @@ void check_optimizer(const CLI::App& app, TrainFlags& flags) {
 
 void check_train(const CLI::App& app, const Environment& environment, TrainFlags& flags) {
   TrainOptions& options = flags.options;
-  require_name("--strategy", options.strategy.name, names_of(strategies()), strategies_not_yet());
+  require_name("--strategy", options.strategy.name, names_of(strategies()));
   require_name("--model", options.model, names_of(networks()), {"resnet50", "vgg16", "fcn"});
   require_cpu(flags.devices);
   if (app.count("--batch-size") > 0) {
@@ -239,6 +237,7 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   require_at_least("--eval-every", options.loop.eval_every_epochs, 0);
   require_at_least("--log-every", options.loop.log_every_steps, 1);
   check_cluster(app, flags.cluster, environment, options);
+  check_consistency(app, flags.consistency, options);
   if (app.count("--threads") > 0) require_threads("--threads", options.strategy.lanes);
   require_threads("--input-threads", options.input.threads);
   require_threads("--prefetch", options.input.prefetch);
@@ -292,6 +291,7 @@ CommandOptions parse_train_options(std::span<const std::string> arguments,
   add_data_flags(app, options.model, options.data, options.cache_dir, options.strategy.seed);
   add_run_flags(app, flags);
   add_train_cluster_flags(app, flags.cluster, options);
+  add_consistency_flags(app, flags.consistency, options);
   add_optimizer_flags(app, flags);
   add_output_flags(app, flags);
   app.footer(

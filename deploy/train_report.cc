@@ -2,10 +2,12 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <cstdio>
 #include <ostream>
 
 #include "deploy/formatted.h"
+#include "worker/staleness_text.h"
 
 namespace syncopate {
 namespace {
@@ -23,23 +25,28 @@ std::int64_t peak_memory_bytes() {
 
 Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
                    const TrainOutcome& outcome) {
-  return {.strategy = options.strategy.name,
-          .model = options.model,
-          .data = options.data,
-          .device = strategy.replicas().front().backend->description(),
-          .replicas = strategy.replicas_in_sync(),
-          .global_batch = global_batch,
-          .steps = outcome.progress.step,
-          .samples = outcome.progress.samples,
-          .seconds = outcome.seconds,
-          .samples_per_second = outcome.samples_per_second,
-          .train_loss = outcome.train_loss,
-          .test_accuracy = outcome.test->accuracy,
-          .test_loss = outcome.test->loss,
-          .input_wait_fraction = outcome.input_wait_fraction,
-          .communication_exposed_fraction = outcome.communication_exposed_fraction,
-          .peak_memory_bytes = peak_memory_bytes(),
-          .weights_hash = outcome.weights_hash};
+  const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
+  return {
+      .strategy = options.strategy.name,
+      .model = options.model,
+      .data = options.data,
+      .device = strategy.replicas().front().backend->description(),
+      .replicas = std::max(strategy.replicas_in_sync(), static_cast<int>(outcome.staleness.size())),
+      .global_batch = global_batch,
+      .steps = outcome.progress.step,
+      .samples = outcome.progress.samples,
+      .seconds = outcome.seconds,
+      .samples_per_second = outcome.samples_per_second,
+      .train_loss = outcome.train_loss,
+      .test_accuracy = outcome.test->accuracy,
+      .test_loss = outcome.test->loss,
+      .staleness_mean = staleness.mean(),
+      .staleness_max = static_cast<std::int64_t>(staleness.max()),
+      .input_wait_fraction = outcome.input_wait_fraction,
+      .communication_exposed_fraction = outcome.communication_exposed_fraction,
+      .peak_memory_bytes = peak_memory_bytes(),
+      .weights_hash = outcome.weights_hash,
+      .staleness = outcome.staleness};
 }
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
@@ -55,6 +62,9 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
           "communication   %.2f%% of the training spent on it or waiting for other replicas\n",
           100.0 * summary.communication_exposed_fraction);
     }
+  }
+  if (!summary.staleness.empty()) {
+    out << "staleness       " << describe_staleness(summary.staleness) << '\n';
   }
   out << "steps           " << summary.steps << '\n'
       << "weights hash    " << summary.weights_hash << '\n'
@@ -72,6 +82,10 @@ int report_stop(const TrainOutcome& outcome, ProgressDisplay& display) {
   if (outcome.checkpoint) {
     display.note(when + "; saved " + outcome.checkpoint->string() +
                  "; --resume goes on from there");
+    return kExitRequeue;
+  }
+  if (outcome.saved_by_another) {
+    display.note(when + "; another worker has saved a checkpoint; --resume goes on from there");
     return kExitRequeue;
   }
   display.note("syncopate: " + when + "; nothing was saved: there is no --checkpoint-dir");

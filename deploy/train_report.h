@@ -9,6 +9,8 @@
 
 namespace syncopate {
 
+// Of a run that was not stopped. Where replicas do not keep step: on the task whose outcome has a
+// test result.
 Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
                    const TrainOutcome& outcome);
 
@@ -16,7 +18,7 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
                   std::ostream& out);
 
 // Says what was saved when the run was asked to stop, and returns the exit code: 75 when a
-// checkpoint stands, else 1.
+// checkpoint stands, whoever wrote it, else 1.
 int report_stop(const TrainOutcome& outcome, ProgressDisplay& display);
 
 }  // namespace syncopate

@@ -9,11 +9,12 @@
 
 namespace syncopate {
 
-// What to start for the incarnation-th time, from 0. Called before each start.
-using LaunchPlan = std::function<std::vector<RoleCommand>(int incarnation)>;
+// What to start together. Called before each such start with how often roles have been started
+// again so far: 0 the first time, and more each time.
+using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
 // Blocks SIGINT, SIGTERM and SIGUSR1 while it runs and passes them on. Returns the worst exit code
-// of the last incarnation (exit_code.h). Call it before any thread exists. Throws
+// of each role's last incarnation (exit_code.h). Call it before any thread exists. Throws
 // FileError when a role cannot be started.
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 

@@ -16,10 +16,10 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<std::string_view, 9> kOurs = {
-    "SYNCOPATE_ROLE",          "SYNCOPATE_INDEX", "SYNCOPATE_WORKERS",
-    "SYNCOPATE_SERVERS",       "SYNCOPATE_NONCE", "SYNCOPATE_RENDEZVOUS",
-    "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_BOUND", "SYNCOPATE_LOCAL_SIZE"};
+constexpr std::array<std::string_view, 10> kOurs = {
+    "SYNCOPATE_ROLE",       "SYNCOPATE_INDEX",      "SYNCOPATE_WORKERS",       "SYNCOPATE_SERVERS",
+    "SYNCOPATE_NONCE",      "SYNCOPATE_RENDEZVOUS", "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_BOUND",
+    "SYNCOPATE_LOCAL_SIZE", "SYNCOPATE_RESTARTS"};
 
 }  // namespace
 
@@ -63,6 +63,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
   shared["SYNCOPATE_SERVERS"] = std::to_string(roles.servers);
   shared["SYNCOPATE_RENDEZVOUS"] = rendezvous.endpoint;
   shared["SYNCOPATE_NONCE"] = make_nonce();
+  shared["SYNCOPATE_RESTARTS"] = roles.restarts ? "1" : "0";
   shared["SYNCOPATE_LOCAL_SIZE"] = std::to_string(roles.workers);
 
   const std::vector<int> cpus = usable_cpus();
@@ -70,6 +71,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
   const auto add = [&](Role role, int count) {
     for (int index = 0; index < count; ++index) {
       RoleCommand command{.name = std::string(name(role)) + " " + std::to_string(index),
+                          .role = role,
                           .arguments = roles.arguments,
                           .environment = shared};
       command.environment["SYNCOPATE_ROLE"] = name(role);
@@ -82,11 +84,11 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
       commands.push_back(std::move(command));
     }
   };
-  add(Role::kWorker, roles.workers);
   add(Role::kServer, roles.servers);
-  RoleCommand& chief = commands.front();
-  chief.environment["SYNCOPATE_RENDEZVOUS_FD"] = std::to_string(rendezvous.socket.get());
-  chief.inherited = std::move(rendezvous.socket);
+  add(Role::kWorker, roles.workers);
+  RoleCommand& first = commands.front();
+  first.environment["SYNCOPATE_RENDEZVOUS_FD"] = std::to_string(rendezvous.socket.get());
+  first.inherited = std::move(rendezvous.socket);
   return commands;
 }
 

@@ -14,6 +14,7 @@ struct LocalRoles {
   int workers = 1;
   int servers = 0;
   Environment::Variables environment;  // of every role; what we set ourselves is replaced
+  bool restarts = false;  // a role that failed may be started again while the others go on
   // Workers get a part of the CPUs each, where they go round: left to the scheduler, two that run
   // in step are now and then put on one.
   bool bind_workers = true;
@@ -33,9 +34,11 @@ struct RendezvousSocket {
 };
 RendezvousSocket open_rendezvous();
 
-// Fresh each time: another socket, another nonce. Worker 0 is first and inherits the socket, so
-// that nobody can take the port before it listens; once all have started it alone holds it, and the
-// others' calls are refused at once should it die. Throws FileError.
+// Fresh each time: another socket, another nonce. The role at which all meet is first, server 0 or,
+// without servers, worker 0. It inherits the socket, so that nobody can take the port before it
+// listens. Whoever may start that role again keeps the command, and with it the socket: calls wait
+// there meanwhile. Else it alone holds the socket, and calls are refused at once should it die.
+// Throws FileError.
 std::vector<RoleCommand> make_local_roles(const LocalRoles& roles);
 
 }  // namespace syncopate

@@ -15,58 +15,115 @@ namespace {
 // A batch system may send a warning and then the end, once each; somebody at a keyboard who sends
 // the same signal a third time does not want to wait for a checkpoint.
 constexpr int kTimesThatKill = 3;
+// Of the back-off: more would overflow, and the longest is reached long before.
+constexpr int kMostDoublings = 16;
 
 std::string seconds(std::chrono::milliseconds duration) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(duration).count()) + " s";
 }
 
+// Wrong usage would be as wrong the next time, and 75 is no failure.
+bool is_failure(const LaunchedRole& role) {
+  return worse_exit_code(kExitDone, role.exit_code()) == kExitFailed;
+}
+
+std::chrono::milliseconds back_off_before(int restarts, const LaunchRules& rules) {
+  const int doublings = std::min(restarts, kMostDoublings);
+  return std::min(rules.longest_back_off, rules.first_back_off * (1 << doublings));
+}
+
+bool is_worker(const LaunchedRole& role) { return role.is_worker(); }
+
 }  // namespace
 
-RoleGroup::RoleGroup(std::vector<RoleCommand> commands, LaunchRules rules,
+RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
                      const LaunchOutput& output, StopSignal& stop)
     : rules_(rules), say_(output.err), stop_(stop) {
   for (RoleCommand& command : commands) {
-    auto process = std::make_unique<RoleProcess>(std::move(command), stop.previous_mask());
-    RoleOutput out(process->take_out(), process->name(), output.out);
-    RoleOutput err(process->take_err(), process->name(), output.err);
-    tasks_.push_back({std::move(process), std::move(out), std::move(err)});
+    roles_.emplace_back(std::move(command), restarts, output, stop.previous_mask());
+    LaunchedRole& role = roles_.back();
+    if (!rule_of(role).restarts_alone || restarts >= rules_.most_restarts) role.let_go();
   }
 }
 
 int RoleGroup::run() {
-  while (has_running()) {
+  while (!std::all_of(roles_.begin(), roles_.end(),
+                      [](const LaunchedRole& role) { return role.has_ended(); })) {
     wait_for_events();
-    pass_on_signals();
+    settle();
+    restart_those_due();
     press_on();
   }
-  return worst_exit_code_;
+  int worst = kExitDone;
+  for (const LaunchedRole& role : roles_) worst = worse_exit_code(worst, role.exit_code());
+  return worst;
 }
 
-bool RoleGroup::has_running() const noexcept {
-  return std::any_of(tasks_.begin(), tasks_.end(),
-                     [](const Task& task) { return task.process->is_running(); });
+bool RoleGroup::has_failed() const noexcept {
+  const auto is_missed = [&](const LaunchedRole& role) {
+    return role.is_worker() && role.exit_code() != kExitDone && !rules_.workers.restarts_alone;
+  };
+  const auto ended_well = [](const LaunchedRole& role) {
+    return role.is_worker() && role.exit_code() == kExitDone;
+  };
+  return stopped_by_failure_ || std::any_of(roles_.begin(), roles_.end(), is_missed) ||
+         std::none_of(roles_.begin(), roles_.end(), ended_well);
+}
+
+int RoleGroup::restarts() const noexcept {
+  int most = 0;
+  for (const LaunchedRole& role : roles_) most = std::max(most, role.restarts());
+  return most;
+}
+
+const RoleRule& RoleGroup::rule_of(const LaunchedRole& role) const noexcept {
+  return role.is_server() ? rules_.servers : rules_.workers;
+}
+
+bool RoleGroup::takes_back(const LaunchedRole& role) const noexcept {
+  const auto is_lost = [&](const LaunchedRole& other) {
+    return &other != &role && other.is_server() && other.has_ended();
+  };
+  return !asked_to_stop_ && stage_ == Stage::kRunning &&
+         std::none_of(roles_.begin(), roles_.end(), is_lost);
+}
+
+bool RoleGroup::may_restart(const LaunchedRole& role) const noexcept {
+  return rule_of(role).restarts_alone && role.restarts() < rules_.most_restarts &&
+         is_failure(role) && takes_back(role);
 }
 
 void RoleGroup::wait_for_events() {
   std::vector<pollfd> sources{{stop_.descriptor(), POLLIN, 0}};
-  for (const Task& task : tasks_) {
+  for (LaunchedRole& role : roles_) {
     for (const int descriptor :
-         {task.out.descriptor(), task.err.descriptor(), task.process->descriptor()}) {
+         {role.out().descriptor(), role.err().descriptor(), role.process().descriptor()}) {
       sources.push_back({descriptor, POLLIN, 0});
     }
   }
-  const int timeout = stage_end_ ? stage_end_->remaining_milliseconds() : -1;
-  if (poll(sources.data(), sources.size(), timeout) < 0) {
+  if (poll(sources.data(), sources.size(), poll_milliseconds()) < 0) {
     if (errno == EINTR) return;
     throw FileError(describe_errno("poll", "the roles", errno));
   }
+  // Before the ends: a role that was asked to stop ends for that reason.
+  pass_on_signals();
   const pollfd* source = &sources[1];
-  for (Task& task : tasks_) {
-    if (source[0].revents != 0) task.out.forward();
-    if (source[1].revents != 0) task.err.forward();
-    if (source[2].revents != 0) conclude(task);
+  for (LaunchedRole& role : roles_) {
+    if (source[0].revents != 0) role.out().forward();
+    if (source[1].revents != 0) role.err().forward();
+    if (source[2].revents != 0) conclude(role);
     source += 3;
   }
+}
+
+int RoleGroup::poll_milliseconds() const noexcept {
+  int soonest = stage_end_ ? stage_end_->remaining_milliseconds() : -1;
+  for (const LaunchedRole& role : roles_) {
+    if (!role.restart_time()) continue;
+    const int left = role.restart_time()->remaining_milliseconds();
+    if (soonest < 0 || left < soonest) soonest = left;
+  }
+  return soonest;
 }
 
 void RoleGroup::pass_on_signals() {
@@ -77,38 +134,95 @@ void RoleGroup::pass_on_signals() {
       send_to_all(SIGKILL, "the same signal came three times");
       continue;
     }
-    for (const Task& task : tasks_) task.process->ask_to_stop(*signal);
+    for (const LaunchedRole& role : roles_) role.process().ask_to_stop(*signal);
   }
 }
 
-void RoleGroup::conclude(Task& task) {
-  const RoleEnding ending = task.process->reap();
-  task.out.finish();
-  task.err.finish();
-  if (ending.is_good()) return;
-  say_("launch: " + task.process->name() + " " + describe(ending) + "\n");
-  const int exit_code = ending.signal == 0 ? ending.exit_code : kExitFailed;
-  worst_exit_code_ = worse_exit_code(worst_exit_code_, exit_code);
-  const bool failed = exit_code != kExitStopped;
-  if (failed && rules_.on_failure == FailureRule::kStop && stage_ == Stage::kRunning) {
-    stage_ = Stage::kPatience;
-    stage_end_ = Deadline::after(rules_.patience);
-    wake_stopped();
+void RoleGroup::conclude(LaunchedRole& role) {
+  const RoleEnding ending = role.conclude();
+  if (ending.is_good()) {
+    role.let_go();
+  } else {
+    judge(role, role.name() + " " + describe(ending));
   }
+}
+
+void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
+  if (may_restart(role)) {
+    say_("launch: " + what + "; restarting it (" + std::to_string(role.restarts() + 1) + " of " +
+         std::to_string(rules_.most_restarts) + ")\n");
+    role.restart_after(back_off_before(role.restarts(), rules_));
+    return;
+  }
+  const RoleRule& rule = rule_of(role);
+  const bool used_up = rule.restarts_alone && role.restarts() > 0 && is_failure(role);
+  say_("launch: " + what + (used_up ? " and has no restart left\n" : "\n"));
+  role.let_go();
+  const bool failed = role.exit_code() != kExitStopped;
+  if (failed && rule.on_failure == FailureRule::kStop && stage_ == Stage::kRunning) {
+    stopped_by_failure_ = true;
+    begin_ending("another had failed");
+  }
+}
+
+void RoleGroup::restart_those_due() {
+  for (LaunchedRole& role : roles_) {
+    if (!role.restart_time() || !role.restart_time()->passed()) continue;
+    try {
+      role.restart();
+    } catch (const FileError& error) {
+      judge(role, role.name() + ": " + error.what());
+    }
+    if (role.restarts() >= rules_.most_restarts) role.let_go();
+  }
+}
+
+void RoleGroup::settle() {
+  for (LaunchedRole& role : roles_) {
+    if (!role.restart_time() || takes_back(role)) continue;
+    say_("launch: " + role.name() + " is not restarted: the job is ending\n");
+    role.let_go();
+  }
+  const bool has_workers = std::any_of(roles_.begin(), roles_.end(), is_worker);
+  const bool worker_lives = std::any_of(roles_.begin(), roles_.end(), [](const auto& role) {
+    return is_worker(role) && !role.has_ended();
+  });
+  const auto has_left = [](const LaunchedRole& role) {
+    return role.is_server() && role.has_ended() && !role.restart_time();
+  };
+  const bool servers_are_gone =
+      std::any_of(roles_.begin(), roles_.end(),
+                  [](const LaunchedRole& role) { return role.is_server(); }) &&
+      std::all_of(roles_.begin(), roles_.end(),
+                  [&](const LaunchedRole& role) { return !role.is_server() || has_left(role); });
+  if (stage_ != Stage::kRunning) return;
+  if (has_workers && !worker_lives) {
+    begin_ending("the last worker had ended");
+  } else if (servers_are_gone && !asked_to_stop_) {
+    // One that is stopped does not notice that the job is over.
+    begin_ending("the last server had ended");
+  }
+}
+
+void RoleGroup::begin_ending(std::string because) {
+  stage_ = Stage::kPatience;
+  stage_end_ = Deadline::after(rules_.patience);
+  ending_because_ = std::move(because);
+  wake_stopped();
 }
 
 void RoleGroup::wake_stopped() {
-  for (const Task& task : tasks_) {
-    if (!task.process->is_stopped()) continue;
-    say_("launch: " + task.process->name() + " is stopped: SIGCONT, so that it can end\n");
-    task.process->send(SIGCONT);
+  for (const LaunchedRole& role : roles_) {
+    if (!role.process().is_stopped()) continue;
+    say_("launch: " + role.name() + " is stopped: SIGCONT, so that it can end\n");
+    role.process().send(SIGCONT);
   }
 }
 
 void RoleGroup::press_on() {
   if (!stage_end_ || !stage_end_->passed()) return;
   if (stage_ == Stage::kPatience) {
-    send_to_all(SIGTERM, "it still ran " + seconds(rules_.patience) + " after another had failed");
+    send_to_all(SIGTERM, "it still ran " + seconds(rules_.patience) + " after " + ending_because_);
     stage_ = Stage::kGrace;
     stage_end_ = Deadline::after(rules_.grace);
   } else {
@@ -121,10 +235,10 @@ void RoleGroup::press_on() {
 void RoleGroup::send_to_all(int signal, const std::string& why) {
   const std::string begin = "launch: SIG" + std::string(sigabbrev_np(signal)) + " to ";
   const std::string end = ": " + why + "\n";
-  for (const Task& task : tasks_) {
-    if (!task.process->is_running()) continue;
-    say_(std::string(begin).append(task.process->name()).append(end));
-    task.process->send(signal);
+  for (const LaunchedRole& role : roles_) {
+    if (!role.is_running()) continue;
+    say_(std::string(begin).append(role.name()).append(end));
+    role.process().send(signal);
   }
 }
 

@@ -12,6 +12,11 @@ namespace syncopate {
 // Takes whole lines. May wait for a slow reader: then the roles wait too, as in any pipeline.
 using WriteLines = std::function<void(std::string_view lines)>;
 
+struct LaunchOutput {
+  WriteLines out;
+  WriteLines err;  // the launcher's own lines too
+};
+
 // One thread only.
 class RoleOutput {
  public:

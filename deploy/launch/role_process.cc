@@ -83,13 +83,14 @@ std::string describe(const RoleEnding& ending) {
          (short_name == nullptr ? "" : " (SIG" + std::string(short_name) + ")");
 }
 
-RoleProcess::RoleProcess(RoleCommand command, const sigset_t& signal_mask)
-    : name_(std::move(command.name)), stop_signal_(command.stop_signal) {
+RoleProcess::RoleProcess(const RoleCommand& command, const sigset_t& signal_mask)
+    : name_(command.name), stop_signal_(command.stop_signal) {
   std::vector<std::string> variables;
   for (const auto& [variable, value] : command.environment) {
     variables.emplace_back(variable).append("=").append(value);
   }
-  const std::vector<char*> argv = pointers(command.arguments);
+  std::vector<std::string> arguments = command.arguments;
+  const std::vector<char*> argv = pointers(arguments);
   const std::vector<char*> environment = pointers(variables);
   const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (!null) throw FileError(describe_errno("open", "/dev/null", errno));

@@ -10,14 +10,17 @@
 
 #include "models/base/environment.h"
 #include "models/base/file_descriptor.h"
+#include "strategies/cluster/cluster_spec.h"
 
 namespace syncopate {
 
 struct RoleCommand {
   std::string name;                    // "worker 0": in front of its lines, and in messages
+  Role role = Role::kWorker;           // which rules are for it
   std::vector<std::string> arguments;  // [0]: the path of the program
   Environment::Variables environment;
-  // Open in this child under the same number, and in no other; none: standard streams only.
+  // Open in this child under the same number, and in no other; none: standard streams only. Stays
+  // open here for as long as somebody keeps this.
   FileDescriptor inherited;
   std::vector<int> cpus;  // it may use these; none given: all of ours
   // Sent in place of the signals that ask to stop; 0: they are passed on as they came.
@@ -38,7 +41,7 @@ class RoleProcess {
  public:
   // Starts it: in a process group of its own, so that Ctrl-C reaches it through us and once; stdin
   // empty, stdout and stderr into pipes, `signal_mask` in force. Throws FileError.
-  RoleProcess(RoleCommand command, const sigset_t& signal_mask);
+  RoleProcess(const RoleCommand& command, const sigset_t& signal_mask);
   RoleProcess(const RoleProcess&) = delete;
   RoleProcess& operator=(const RoleProcess&) = delete;
   ~RoleProcess();  // kills it if it still runs

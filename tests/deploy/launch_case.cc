@@ -41,13 +41,39 @@ Launched LaunchCase::run(const std::vector<std::string>& scripts) const {
   });
 }
 
+RoleCommand LaunchCase::role(Role role, int index, const std::string& script) const {
+  return {.name = std::string(syncopate::name(role)) + " " + std::to_string(index),
+          .role = role,
+          .arguments = {"/bin/sh", "-c", script},
+          .environment = environment()};
+}
+
+Launched LaunchCase::run_job(const std::vector<std::string>& workers,
+                             const std::vector<std::string>& servers) const {
+  return run_plan([&](int) {
+    std::vector<RoleCommand> commands;
+    const auto add = [&](Role kind, const std::vector<std::string>& scripts) {
+      for (std::size_t i = 0; i < scripts.size(); ++i) {
+        commands.push_back(role(kind, static_cast<int>(i), scripts[i]));
+      }
+    };
+    add(Role::kServer, servers);
+    add(Role::kWorker, workers);
+    return commands;
+  });
+}
+
 Launched LaunchCase::run_plan(const LaunchPlan& plan) const {
   // A launch that never returns ends the test program, and with it the roles.
   alarm(60);
   Launched result;
   result.exit_code = launch(plan, rules,
                             {.out = [&](std::string_view lines) { result.out += lines; },
-                             .err = [&](std::string_view lines) { result.err += lines; }});
+                             .err =
+                                 [&](std::string_view lines) {
+                                   result.err += lines;
+                                   if (on_err) on_err(std::string(lines));
+                                 }});
   alarm(0);
   return result;
 }

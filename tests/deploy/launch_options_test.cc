@@ -28,7 +28,7 @@ TEST(LaunchFlags, EndAtTheTwoDashes) {
       parse_launch({"--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored"});
   EXPECT_EQ(options.workers, 3);
   EXPECT_EQ(options.role_arguments, (Arguments{"train", "--strategy", "multi-worker-mirrored"}));
-  EXPECT_EQ(options.rules.on_failure, FailureRule::kStop);
+  EXPECT_EQ(options.rules.workers.on_failure, FailureRule::kStop);
   EXPECT_EQ(options.rules.most_restarts, 0);
   EXPECT_FALSE(options.with_mpirun);
 }
@@ -38,10 +38,33 @@ TEST(LaunchFlags, SetWhatTheyName) {
       {"--workers=2", "--on-failure", "continue", "--restart", "4", "--env", "A=1", "--env",
        "B=x=y", "--", "train", "--strategy=multi-worker-mirrored", "--checkpoint-dir=ck"},
       Environment({{"A", "0"}, {"C", "2"}}));
-  EXPECT_EQ(options.rules.on_failure, FailureRule::kContinue);
+  EXPECT_EQ(options.rules.workers.on_failure, FailureRule::kContinue);
   EXPECT_EQ(options.rules.most_restarts, 4);
   EXPECT_EQ(options.environment, (Environment::Variables{{"A", "1"}, {"B", "x=y"}, {"C", "2"}}));
   EXPECT_EQ(options.added_variables, (Arguments{"A", "B"}));
+}
+
+TEST(LaunchFlags, WithServersLetTheConsistencyDecideWhoStopsWhom) {
+  const auto rules = [](const char* consistency) {
+    return parse_launch({"--workers", "2", "--servers", "1", "--restart", "2", "--", "train",
+                         "--strategy", "parameter-server", "--checkpoint-dir", "ck",
+                         "--consistency", consistency})
+        .rules;
+  };
+  EXPECT_EQ(rules("async").workers.on_failure, FailureRule::kContinue);
+  EXPECT_TRUE(rules("async").workers.restarts_alone);
+  EXPECT_EQ(rules("sync").workers.on_failure, FailureRule::kStop);
+  EXPECT_FALSE(rules("sync").workers.restarts_alone);
+  EXPECT_TRUE(rules("sync").servers.restarts_alone);
+}
+
+TEST(LaunchFlags, RestartWorkersThatKeepNoStepWithoutCheckpointsToo) {
+  const LaunchRules rules = parse_launch({"--workers", "2", "--servers", "1", "--restart", "2",
+                                          "--", "train", "--strategy", "parameter-server"})
+                                .rules;
+  EXPECT_TRUE(rules.workers.restarts_alone);
+  EXPECT_FALSE(rules.servers.restarts_alone);
+  EXPECT_FALSE(rules.restarts_together);
 }
 
 TEST(LaunchFlags, SeeThatMpiIsAskedFor) {
@@ -79,7 +102,20 @@ INSTANTIATE_TEST_SUITE_P(
         BadLaunch{{"launch", "--workers", "2", "train"}, "unexpected argument train"},
         BadLaunch{{"launch", "--workers", "2", "--", "info"}, "launch starts train, not info"},
         BadLaunch{{"launch", "--workers", "0", "--", "train"}, "--workers 0: expected"},
-        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train"}, "not built yet"},
+        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
+                   "multi-worker-mirrored"},
+                  "choose --strategy parameter-server"},
+        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
+                   "multi-worker-mirrored", "--collective", "mpi"},
+                  "--servers 1: under --collective mpi there are none"},
+        BadLaunch{{"launch", "--workers", "2", "--", "train", "--strategy", "parameter-server"},
+                  "syncopate launch --servers M"},
+        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--restart", "1", "--", "train",
+                   "--strategy", "parameter-server", "--consistency", "sync"},
+                  "give train a --checkpoint-dir"},
+        BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--restart", "1", "--on-failure",
+                   "stop", "--", "train", "--strategy", "parameter-server"},
+                  "give train a --checkpoint-dir"},
         BadLaunch{{"launch", "--workers", "2", "--servers", "-1", "--", "train"}, "--servers -1"},
         BadLaunch{{"launch", "--workers", "2", "--on-failure", "go", "--", "train"},
                   "--on-failure go: no such name"},

@@ -123,7 +123,7 @@ TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
 
 TEST(LaunchAfterAFailure, LetsTheOthersGoOnWhenToldSo) {
   LaunchCase job;
-  job.rules = {.on_failure = FailureRule::kContinue,
+  job.rules = {.workers = {.on_failure = FailureRule::kContinue},
                .patience = std::chrono::milliseconds(0),
                .grace = std::chrono::milliseconds(0)};
   // A pipe's end tells the first one that the second is gone; it goes on after that.

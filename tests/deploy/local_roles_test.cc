@@ -43,6 +43,33 @@ TEST(LocalRoles, MeetAtASocketThatOnlyWorkerZeroInherits) {
   EXPECT_TRUE(contains(result.out, "[worker 1] 0\n")) << result.out;
 }
 
+TEST(LocalRoles, MeetAtServerZeroWhereThereAreServers) {
+  const Launched result = run_local(
+      LaunchCase(),
+      "echo fd ${SYNCOPATE_RENDEZVOUS_FD:-none}; ls -l /proc/$$/fd | grep -c socket:", 1, 2);
+  EXPECT_TRUE(contains(result.out, "[server 0] 1\n")) << result.out;
+  for (const std::string other : {"[server 1] ", "[worker 0] "}) {
+    EXPECT_TRUE(contains(result.out, other + "fd none\n")) << result.out;
+    EXPECT_TRUE(contains(result.out, other + "0\n")) << result.out;
+  }
+}
+
+TEST(LocalRoles, LeaveServersToTheScheduler) {
+  for (const RoleCommand& role :
+       make_local_roles({.arguments = {"/bin/true"}, .workers = 1, .servers = 1})) {
+    const bool is_server = role.role == Role::kServer;
+    EXPECT_EQ(role.cpus.empty(), is_server) << role.name;
+    EXPECT_EQ(role.environment.contains("SYNCOPATE_BOUND"), !is_server) << role.name;
+  }
+}
+
+TEST(LocalRoles, KnowWhetherOneOfThemMayComeBack) {
+  for (const bool restarts : {false, true}) {
+    const auto roles = make_local_roles({.arguments = {"/bin/true"}, .restarts = restarts});
+    EXPECT_EQ(roles.front().environment.at("SYNCOPATE_RESTARTS"), restarts ? "1" : "0");
+  }
+}
+
 TEST(LocalRoles, ShareANonceThatTheNextIncarnationDoesNotHave) {
   const auto nonces = [](const std::vector<RoleCommand>& roles) {
     return std::pair(roles.at(0).environment.at("SYNCOPATE_NONCE"),

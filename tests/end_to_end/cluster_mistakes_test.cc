@@ -1,65 +1,22 @@
 // Mistakes that only show when tasks meet: every task ends, with one line that says what to mend.
 #include <gtest/gtest.h>
 
-#include <arpa/inet.h>
-#include <netinet/in.h>
 #include <sched.h>
-#include <sys/socket.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/port.h"
 #include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/task_results.h"
 
 namespace syncopate::test {
 namespace {
 
 using Arguments = std::vector<std::string>;
-
-// A port of this machine; held (listening) or free when the object says so.
-class Port {
- public:
-  explicit Port(bool held) : socket_(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
-    address_.sin_family = AF_INET;
-    address_.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-    socklen_t size = sizeof address_;
-    EXPECT_EQ(bind(socket_, reinterpret_cast<const sockaddr*>(&address_), size), 0);
-    EXPECT_EQ(getsockname(socket_, reinterpret_cast<sockaddr*>(&address_), &size), 0);
-    if (held) {
-      EXPECT_EQ(listen(socket_, 1), 0);
-    }
-    endpoint_ = "127.0.0.1:" + std::to_string(ntohs(address_.sin_port));
-    if (!held) release();
-  }
-  Port(const Port&) = delete;
-  Port& operator=(const Port&) = delete;
-  ~Port() { release(); }
-
-  const std::string& endpoint() const { return endpoint_; }
-  // Somebody listens there.
-  bool answers() const {
-    const int caller = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    const bool connected =
-        connect(caller, reinterpret_cast<const sockaddr*>(&address_), sizeof address_) == 0;
-    close(caller);
-    return connected;
-  }
-
- private:
-  void release() {
-    if (socket_ >= 0) close(socket_);
-    socket_ = -1;
-  }
-
-  int socket_;
-  sockaddr_in address_{};
-  std::string endpoint_;
-};
 
 Arguments task(int rank, int world, const std::string& rendezvous, const Arguments& more = {}) {
   return syncopate_command(Arguments{"train",
@@ -83,32 +40,6 @@ Arguments task(int rank, int world, const std::string& rendezvous, const Argumen
                                      "--rendezvous-timeout",
                                      "2"} +
                            more);
-}
-
-std::vector<ProgramResult> run_all(const std::vector<Arguments>& commands) {
-  std::vector<std::unique_ptr<RunningProgram>> running;
-  running.reserve(commands.size());
-  for (const Arguments& command : commands) {
-    running.push_back(std::make_unique<RunningProgram>(command, std::chrono::seconds(30)));
-  }
-  std::vector<ProgramResult> results;
-  results.reserve(running.size());
-  for (const auto& program : running) results.push_back(program->wait());
-  return results;
-}
-
-// Ended by itself, failed, and with one line of ours that has all the words.
-void expect_one_line(const ProgramResult& result, const Arguments& words) {
-  EXPECT_FALSE(result.timed_out);
-  EXPECT_GT(result.exit_code, 0) << result.err;
-  std::size_t lines = 0;
-  for (std::size_t at = 0; (at = result.err.find("syncopate: ", at)) != std::string::npos; ++at) {
-    ++lines;
-  }
-  EXPECT_EQ(lines, 1U) << result.err;
-  for (const std::string& word : words) {
-    EXPECT_NE(result.err.find(word), std::string::npos) << word << " in: " << result.err;
-  }
 }
 
 TEST(ThreeTasksOfAWorldOfFour, NameTheMissingOne) {

@@ -1,0 +1,64 @@
+// A role over its incarnations in one group: what it is started with, the process while there is
+// one, and how the last one ended. Whether it is started again is the group's affair.
+#pragma once
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "deploy/launch/role_output.h"
+#include "deploy/launch/role_process.h"
+#include "models/base/deadline.h"
+
+namespace syncopate {
+
+// One thread only, and the only one of the process: it forks.
+class LaunchedRole {
+ public:
+  // Starts it. `restarts`: how often it has been started again so far. `signal_mask` is in force in
+  // the process and outlives us. Throws FileError.
+  LaunchedRole(RoleCommand command, int restarts, LaunchOutput output, const sigset_t& signal_mask);
+
+  const std::string& name() const noexcept { return command_.name; }
+  bool is_server() const noexcept { return command_.role == Role::kServer; }
+  bool is_worker() const noexcept { return command_.role == Role::kWorker; }
+  int restarts() const noexcept { return restarts_; }
+
+  RoleProcess& process() noexcept { return *process_; }
+  const RoleProcess& process() const noexcept { return *process_; }
+  RoleOutput& out() noexcept { return *out_; }
+  RoleOutput& err() noexcept { return *err_; }
+
+  bool is_running() const noexcept { return process_->is_running(); }
+  // When it is to be started again; nothing: nobody asked for that.
+  const std::optional<Deadline>& restart_time() const noexcept { return restart_time_; }
+  bool has_ended() const noexcept { return !is_running() && !restart_time_; }
+  // Of the last incarnation that ended; a signal counts as 1.
+  int exit_code() const noexcept { return exit_code_; }
+
+  // Waits until the process has ended, and writes the rest of what it said.
+  RoleEnding conclude();
+  void restart_after(std::chrono::milliseconds back_off);
+  // The same command with the same variables and the same inherited descriptor. Throws FileError,
+  // and has then ended as before.
+  void restart();
+  // It will not be started again: closes here what the next incarnation would inherit.
+  void let_go() noexcept;
+
+ private:
+  void start();
+
+  RoleCommand command_;
+  int restarts_;
+  LaunchOutput output_;
+  const sigset_t* signal_mask_;
+  std::unique_ptr<RoleProcess> process_;
+  std::optional<RoleOutput> out_;
+  std::optional<RoleOutput> err_;
+  std::optional<Deadline> restart_time_;
+  int exit_code_ = 0;
+};
+
+}  // namespace syncopate

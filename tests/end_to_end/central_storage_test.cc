@@ -1,0 +1,112 @@
+// Replicas of one process that share one copy of the variables and keep no step.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+const Arguments kSmall{"--model",   "mlp", "--data",        "synthetic:1x8x8:4:640",
+                       "--threads", "1",   "--optimizer",   "adam",
+                       "--seed",    "7",   "--no-progress", "--batch-size-per-replica",
+                       "32"};
+
+Arguments central(int replicas, const Arguments& consistency) {
+  return Arguments{"train",
+                   "--strategy",
+                   "central-storage",
+                   "--replicas",
+                   std::to_string(replicas),
+                   "--share-devices"} +
+         consistency;
+}
+
+class CentralStorage : public testing::TestWithParam<Arguments> {
+ protected:
+  ProgramResult run(const Arguments& arguments) {
+    return run_syncopate(arguments + Arguments{"--metrics", metrics_}, std::chrono::seconds(180));
+  }
+  nlohmann::json summary() const { return summary_of(metrics_); }
+
+  const ScratchDir scratch_;
+  const std::string metrics_ = scratch_ / "m.jsonl";
+};
+
+TEST_P(CentralStorage, OfOneReplicaIsOneDeviceBitForBit) {
+  const Arguments what = kSmall + Arguments{"--epochs", "2"};
+  ASSERT_EQ(run(Arguments{"train"} + what).exit_code, 0);
+  const auto alone = summary();
+  const ProgramResult result = run(central(1, GetParam()) + what);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary().at("weights_hash"), alone.at("weights_hash"));
+  EXPECT_EQ(summary().at("test_loss"), alone.at("test_loss"));
+}
+
+TEST_P(CentralStorage, LeavesACheckpointThatMirroredGoesOnFrom) {
+  const Arguments what = kSmall + Arguments{"--checkpoint-dir", scratch_ / "ck"};
+  const ProgramResult first = run(central(3, GetParam()) + what + Arguments{"--epochs", "2"});
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(summary().at("samples"), 2 * 640);
+  EXPECT_EQ(summary().at("replicas"), 3);
+  const ProgramResult second = run(Arguments{"train", "--strategy", "mirrored", "--replicas", "2",
+                                             "--share-devices", "--resume", "--epochs", "3"} +
+                                   what);
+  ASSERT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_NE(second.err.find("resumed from"), std::string::npos) << second.err;
+  EXPECT_EQ(summary().at("samples"), 3 * 640);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Under, CentralStorage,
+    testing::Values(Arguments{"--consistency", "async"}, Arguments{"--consistency", "ssp"},
+                    Arguments{"--consistency", "ssp", "--max-staleness", "2"}));
+
+TEST(AsynchronousCentralStorage, StopsOnASignalWithACheckpoint) {
+  const ScratchDir scratch;
+  RunningProgram program(
+      syncopate_command(central(3, {"--consistency", "async"}) + kSmall +
+                        Arguments{"--epochs", "100000", "--log-every", "1", "--metrics",
+                                  scratch / "m.jsonl", "--checkpoint-dir", scratch / "ck"}));
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 5));
+  program.send(SIGTERM);
+  const ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  EXPECT_FALSE(names_in(scratch / "ck").empty());
+}
+
+TEST(AsynchronousCentralStorage, WantsMoreReplicasThanBackups) {
+  const ProgramResult result =
+      run_syncopate(central(2, {"--consistency", "sync", "--backup-workers", "2"}) + kSmall);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--backup-workers 2"), std::string::npos) << result.err;
+}
+
+TEST(AsynchronousCentralStorage, OfFourReplicasLearnsAsWellAsOneDevice) {
+  if (SYNCOPATE_SANITIZED)
+    GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
+  const ScratchDir scratch;
+  const std::string metrics = scratch / "m.jsonl";
+  const ProgramResult result = run_syncopate(
+      central(4, {"--consistency", "async"}) +
+          Arguments{"--model", "mnist-cnn", "--data", "digits", "--optimizer", "adam",
+                    "--learning-rate", "0.001", "--batch-size-per-replica", "64", "--epochs", "3",
+                    "--no-progress", "--cache-dir", SYNCOPATE_TEST_CACHE, "--metrics", metrics},
+      std::chrono::seconds(300));
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const auto summary = summary_of(metrics);
+  EXPECT_GE(summary.at("test_accuracy"), 0.98);
+  // Between two pushes of a replica the others push as often as it does.
+  EXPECT_NEAR(summary.at("staleness_mean"), 3.0, 0.05);
+}
+
+}  // namespace
+}  // namespace syncopate::test

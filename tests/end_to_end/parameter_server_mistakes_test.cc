@@ -1,0 +1,209 @@
+// Mistakes in how a job with parameter servers is started: one line that says what to mend, the
+// right exit code, and nobody waits for ever.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/port.h"
+#include "tests/end_to_end/task_results.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+const Arguments kTrain{"--model", "mlp", "--data", "synthetic:1x8x8:4:256",
+                       "--steps", "3",   "--seed", "1"};
+
+// As launch would tell a task who it is.
+struct Task {
+  std::string role = "worker";
+  int index = 0;
+  int workers = 2;
+  int servers = 1;
+  std::string nonce = "nonce";
+};
+
+Arguments command(const Port& port, const Task& task, const Arguments& flags = kTrain) {
+  return Arguments{"/usr/bin/env",
+                   "SYNCOPATE_ROLE=" + task.role,
+                   "SYNCOPATE_INDEX=" + std::to_string(task.index),
+                   "SYNCOPATE_WORKERS=" + std::to_string(task.workers),
+                   "SYNCOPATE_SERVERS=" + std::to_string(task.servers),
+                   "SYNCOPATE_NONCE=" + task.nonce,
+                   "SYNCOPATE_RENDEZVOUS=" + port.endpoint(),
+                   SYNCOPATE_PROGRAM,
+                   "train",
+                   "--strategy",
+                   "parameter-server",
+                   "--threads",
+                   "1",
+                   "--no-progress",
+                   "--rendezvous-timeout",
+                   "2",
+                   "--peer-timeout",
+                   "2"} +
+         flags;
+}
+
+bool is_said(const std::vector<ProgramResult>& results, const std::string& text) {
+  return std::any_of(results.begin(), results.end(), [&](const ProgramResult& result) {
+    return result.err.find(text) != std::string::npos;
+  });
+}
+
+// All ended by themselves, by failure; not one was left waiting.
+void expect_failures(const std::vector<ProgramResult>& results) {
+  for (const ProgramResult& result : results) {
+    EXPECT_FALSE(result.timed_out);
+    EXPECT_GT(result.exit_code, 0) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+struct Difference {
+  std::string flag;
+  std::string first;
+  std::string second;
+};
+std::ostream& operator<<(std::ostream& out, const Difference& difference) {
+  return out << difference.flag;
+}
+
+class WorkersThatDiffer : public testing::TestWithParam<Difference> {};
+
+TEST_P(WorkersThatDiffer, AreToldInWhat) {
+  const auto& [flag, first, second] = GetParam();
+  const Port port(false);
+  Arguments other = kTrain;
+  const auto at = std::find(other.begin(), other.end(), flag);
+  if (at == other.end()) {
+    other = other + Arguments{flag, second};
+  } else {
+    *(at + 1) = flag == "--data" ? "synthetic:1x8x8:4:512" : second;
+  }
+  const auto results = run_all({command(port, {.role = "server"}), command(port, {.index = 0}),
+                                command(port, {.index = 1}, other)});
+  expect_failures(results);
+  const auto refused = std::find_if(results.begin(), results.end(),
+                                    [](const auto& result) { return result.exit_code == 2; });
+  ASSERT_NE(refused, results.end());
+  // What the flag says in words: "--consistency" is "consistency" there.
+  expect_one_line(*refused, {flag == "--consistency" ? "consistency" : flag, first, second});
+}
+
+INSTANTIATE_TEST_SUITE_P(In, WorkersThatDiffer,
+                         testing::Values(Difference{"--model", "mlp", "mnist-cnn"},
+                                         Difference{"--seed", "1", "2"},
+                                         Difference{"--data", "256 samples", "512 samples"},
+                                         Difference{"--optimizer", "adam", "momentum"},
+                                         Difference{"--consistency", "async", "sync"},
+                                         Difference{"--batch-size-per-replica", "64", "32"},
+                                         Difference{"--steps", "3", "4"}),
+                         [](const auto& parameters) {
+                           std::string name = parameters.param.flag;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(AWorkerOfAnotherJob, IsRefused) {
+  const Port port(false);
+  const auto results = run_all({command(port, {.role = "server", .workers = 1}),
+                                command(port, {.index = 0, .workers = 1, .nonce = "other"})});
+  expect_failures(results);
+  expect_one_line(results.back(), {"\"other\"", "\"nonce\""});
+}
+
+TEST(AWorkerOfAWorldOfAnotherSize, IsToldBoth) {
+  const Port port(false);
+  const auto results =
+      run_all({command(port, {.role = "server", .workers = 2}), command(port, {.workers = 3})});
+  expect_failures(results);
+  expect_one_line(results.back(), {"3", "2", "workers"});
+}
+
+TEST(TwoWorkersOfOneIndex, AreToldSo) {
+  const Port port(false);
+  const auto results = run_all({command(port, {.role = "server"}), command(port, {.index = 1}),
+                                command(port, {.index = 1})});
+  expect_failures(results);
+  EXPECT_TRUE(is_said({results.begin() + 1, results.end()}, "worker 1"));
+}
+
+TEST(WorkersThatNeverCome, AreNamed) {
+  const Port port(false);
+  const auto results = run_all({command(port, {.role = "server", .workers = 3}),
+                                command(port, {.index = 0, .workers = 3}),
+                                command(port, {.index = 2, .workers = 3})});
+  expect_failures(results);
+  for (const ProgramResult& result : results)
+    expect_one_line(result, {"worker 1 did not say hello"});
+}
+
+TEST(AServerThatNeverComes, IsNamed) {
+  const Port port(false);
+  const auto results = run_all({command(port, {.role = "server", .workers = 1, .servers = 2}),
+                                command(port, {.workers = 1, .servers = 2})});
+  expect_failures(results);
+  for (const ProgramResult& result : results)
+    expect_one_line(result, {"server 1 did not say hello"});
+}
+
+TEST(AServerZeroThatNeverComes, IsNamedWithItsAddress) {
+  const Port port(false);
+  const auto results = run_all({command(port, {.workers = 1})});
+  expect_failures(results);
+  expect_one_line(results.front(), {"server 0", port.endpoint(), "2 s"});
+}
+
+TEST(AServersPortInUse, IsNamed) {
+  const Port port(true);
+  const auto results = run_all({command(port, {.role = "server", .workers = 1})});
+  const std::string number = port.endpoint().substr(port.endpoint().find(':'));
+  expect_one_line(results.front(), {number, "in use"});
+  EXPECT_EQ(results.front().exit_code, 2);
+}
+
+TEST(Serve, RefusesWrongFlags) {
+  const Port port(true);
+  const Arguments serve{"serve"};
+  const Arguments where{"--rendezvous", "127.0.0.1:4000"};
+  const Arguments workers{"--workers", "1"};
+  for (const auto& [wrong, word] :
+       {std::pair{where, "--workers"}, std::pair{workers, "--rendezvous"},
+        std::pair{where + workers + Arguments{"--frobnicate"}, "--frobnicate"},
+        std::pair{where + workers + Arguments{"--index", "5"}, "--index 5"},
+        std::pair{where + workers + Arguments{"--servers", "0"}, "--servers 0"},
+        std::pair{where + Arguments{"--workers", "0"}, "--workers 0"},
+        std::pair{workers + Arguments{"--rendezvous", "nonsense"}, "nonsense"},
+        std::pair{where + workers + Arguments{"--port", "70000"}, "--port 70000"},
+        std::pair{where + workers + Arguments{"--snapshot-every", "0"}, "--snapshot-every"},
+        std::pair{where + workers + Arguments{"--peer-timeout", "0"}, "--peer-timeout"},
+        std::pair{workers + Arguments{"--rendezvous", port.endpoint()}, "in use"}}) {
+    const ProgramResult result = run_syncopate(serve + wrong, std::chrono::seconds(20));
+    EXPECT_EQ(result.exit_code, 2) << word;
+    expect_one_line(result, {word});
+  }
+}
+
+TEST(Servers, AreForParameterServerOnlyAndItCannotDoWithout) {
+  const Arguments train = Arguments{"--", "train"} + kTrain;
+  for (const auto& [launch, word] :
+       {std::pair{Arguments{"launch", "--workers", "2", "--servers", "1"} + train +
+                      Arguments{"--strategy", "multi-worker-mirrored"},
+                  "choose --strategy parameter-server"},
+        std::pair{Arguments{"launch", "--workers", "2"} + train +
+                      Arguments{"--strategy", "parameter-server"},
+                  "--servers"},
+        std::pair{Arguments{"train"} + kTrain + Arguments{"--strategy", "parameter-server"},
+                  "--servers"}}) {
+    const ProgramResult result = run_syncopate(launch);
+    EXPECT_EQ(result.exit_code, 2) << word;
+    expect_one_line(result, {word});
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,163 @@
+// The tasks of a job with parameter servers, started one by one as a cluster's scheduler does, and
+// requests to stop it.
+#include <gtest/gtest.h>
+
+#include <sched.h>
+
+#include <chrono>
+#include <csignal>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/port.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+// A chief, a worker, two servers and an evaluator at ports of their own, as TF_CONFIG lists them.
+class ListedJob {
+ public:
+  explicit ListedJob(Arguments flags) : flags_(std::move(flags)) {}
+
+  std::unique_ptr<RunningProgram> start(const std::string& type, int index) const {
+    const nlohmann::json config{{"cluster",
+                                 {{"chief", {chief_.endpoint()}},
+                                  {"worker", {worker_.endpoint()}},
+                                  {"ps", {first_server_.endpoint(), second_server_.endpoint()}}}},
+                                {"task", {{"type", type}, {"index", index}}}};
+    return std::make_unique<RunningProgram>(
+        Arguments{"/usr/bin/env", "TF_CONFIG=" + config.dump(), SYNCOPATE_PROGRAM, "train",
+                  "--strategy", "parameter-server", "--model", "mlp", "--data",
+                  "synthetic:1x8x8:4:1600", "--batch-size-per-replica", "16", "--threads", "1",
+                  "--no-progress", "--rendezvous-timeout", "20", "--log-every", "1"} +
+        flags_);
+  }
+
+  // All but the evaluator.
+  void start_training() {
+    servers_.push_back(start("ps", 1));
+    servers_.push_back(start("ps", 0));
+    workers_.push_back(start("worker", 0));
+    workers_.push_back(start("chief", 0));
+  }
+
+  // Nobody has ended, and somebody listens at both servers' addresses.
+  bool are_servers_reached() const {
+    const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
+    while (std::chrono::steady_clock::now() < end) {
+      if (first_server_.answers() && second_server_.answers()) return true;
+      sched_yield();
+    }
+    return false;
+  }
+  const std::string& meeting_point() const { return first_server_.endpoint(); }
+  std::vector<std::unique_ptr<RunningProgram>>& servers() { return servers_; }
+  std::vector<std::unique_ptr<RunningProgram>>& workers() { return workers_; }  // the chief last
+
+ private:
+  const Arguments flags_;
+  Port chief_{false};
+  Port worker_{false};
+  Port first_server_{false};
+  Port second_server_{false};
+  std::vector<std::unique_ptr<RunningProgram>> servers_;
+  std::vector<std::unique_ptr<RunningProgram>> workers_;
+};
+
+TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
+  const ScratchDir scratch;
+  ListedJob job({"--steps", "120", "--checkpoint-dir", scratch / "ck", "--checkpoint-every", "40",
+                 "--service-time", "constant:10", "--metrics", scratch / "m.jsonl"});
+  const auto evaluator = job.start("evaluator", 0);
+  job.start_training();
+  EXPECT_TRUE(job.are_servers_reached());
+  const ProgramResult worker = job.workers().at(0)->wait();
+  const ProgramResult chief = job.workers().at(1)->wait();
+  EXPECT_EQ(chief.exit_code, 0) << chief.err;
+  EXPECT_EQ(worker.exit_code, 0) << worker.err;
+  EXPECT_NE((chief.out + worker.out).find("test accuracy"), std::string::npos);
+  for (const auto& server : job.servers()) {
+    const ProgramResult result = server->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_NE(result.err.find("served "), std::string::npos) << result.err;
+  }
+  const ProgramResult measured = evaluator->wait();
+  EXPECT_EQ(measured.exit_code, 0) << measured.err;
+  EXPECT_NE(measured.out.find("step 120: test accuracy"), std::string::npos) << measured.out;
+  const auto summary = summary_of(scratch / "m.jsonl");
+  EXPECT_EQ(summary.at("steps"), 120);
+  EXPECT_EQ(summary.at("staleness").size(), 2U);
+}
+
+TEST(AnEvaluator, WhoseJobDiesEndsToo) {
+  const ScratchDir scratch;
+  ListedJob job({"--steps", "1000000", "--checkpoint-dir", scratch / "ck", "--checkpoint-every",
+                 "20", "--peer-timeout", "0.5", "--metrics", scratch / "m.jsonl"});
+  const auto evaluator = job.start("evaluator", 0);
+  job.start_training();
+  ASSERT_TRUE(
+      job.workers().at(1)->wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 20));
+  for (const auto* tasks : {&job.servers(), &job.workers()}) {
+    for (const auto& task : *tasks) task->send(SIGKILL);
+  }
+  const ProgramResult result = evaluator->wait();
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_NE(result.err.find(job.meeting_point()), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("10.5 s"), std::string::npos) << result.err;
+}
+
+class OneWorkerThatIsAskedToStop : public testing::TestWithParam<const char*> {};
+
+TEST_P(OneWorkerThatIsAskedToStop, StopsAllWithACheckpoint) {
+  const ScratchDir scratch;
+  ListedJob job({"--steps", "1000000", "--checkpoint-dir", scratch / "ck", "--consistency",
+                 GetParam(), "--metrics", scratch / "m.jsonl"});
+  job.start_training();
+  ASSERT_TRUE(
+      job.workers().at(1)->wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 20));
+  job.workers().at(0)->send(SIGTERM);
+  for (const auto& worker : job.workers()) {
+    const ProgramResult result = worker->wait();
+    EXPECT_EQ(result.exit_code, 75) << result.err;
+  }
+  for (const auto& server : job.servers()) EXPECT_EQ(server->wait().exit_code, 0);
+  EXPECT_FALSE(names_in(scratch / "ck").empty());
+}
+
+INSTANTIATE_TEST_SUITE_P(Under, OneWorkerThatIsAskedToStop,
+                         testing::Values("async", "ssp", "sync"));
+
+class AStoppedLaunch : public testing::TestWithParam<int> {};
+
+TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
+  const ScratchDir scratch;
+  const Arguments job =
+      parameter_servers({.workers = 3, .servers = 2},
+                        {"--model", "mlp", "--data", "synthetic:1x8x8:4", "--threads", "1",
+                         "--no-progress", "--log-every", "1", "--checkpoint-dir", scratch / "ck"});
+  RunningProgram program(
+      syncopate_command(job + Arguments{"--epochs", "100000", "--metrics", scratch / "m.jsonl"}));
+  ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 20));
+  program.send(GetParam());
+  const ProgramResult stopped = program.wait();
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  ASSERT_EQ(names_in(scratch / "ck").size(), 1U);
+  // "checkpoint-000000000123.safetensors"
+  const int step = std::stoi(names_in(scratch / "ck").front().substr(11, 12));
+  EXPECT_GE(step, 20);
+  const ProgramResult rest =
+      run_syncopate(job + Arguments{"--steps", std::to_string(step + 9), "--resume", "--metrics",
+                                    scratch / "rest.jsonl"});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(summary_of(scratch / "rest.jsonl").at("steps"), step + 9);
+}
+
+INSTANTIATE_TEST_SUITE_P(By, AStoppedLaunch, testing::Values(SIGINT, SIGTERM, SIGUSR1));
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,125 @@
+// Workers that keep no step: how stale their gradients are, what bounds it, and that the network
+// learns all the same, whatever travels and however the variables are dealt.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "ps/order_record.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x28x28:10:2400"};
+
+std::int64_t pushes(const nlohmann::json& summary) {
+  std::int64_t sum = 0;
+  for (const auto& worker : summary.at("staleness")) {
+    for (const std::int64_t count : worker.at("counts")) sum += count;
+  }
+  return sum;
+}
+
+TEST(FourAsynchronousWorkers, PushGradientsThatAreThreeUpdatesOldOnAverage) {
+  TrainingRuns runs;
+  const auto one_step = runs.summary_of(parameter_servers({.workers = 1, .servers = 2}),
+                                        kSmall + Arguments{"--steps", "1"});
+  const std::int64_t buckets = pushes(one_step);
+  EXPECT_GT(buckets, 1);
+  const auto summary = runs.summary_of(parameter_servers({.workers = 4, .servers = 2}),
+                                       kSmall + Arguments{"--steps", "1600"});
+  // Between a worker's pull and its push each of the others pushes once on average, however fast
+  // it is; only at the beginning and at the end some have nothing under way.
+  EXPECT_NEAR(summary.at("staleness_mean").get<double>(), 3.0, 0.05);
+  EXPECT_EQ(summary.at("staleness").size(), 4U);
+  EXPECT_EQ(pushes(summary), 1600 * buckets) << "each gradient of each step, once";
+  EXPECT_EQ(summary.at("replicas"), 4);
+}
+
+class StaleSynchronousWorkers : public testing::TestWithParam<int> {};
+
+// How far ahead of the slowest a worker was when its push was applied, while all had pushes to
+// come.
+std::uint64_t largest_lead(const ps::OrderRecord& record, int workers) {
+  std::map<int, std::uint64_t> last;
+  for (const ps::OrderEntry& entry : record.entries) {
+    if (entry.kind == ps::OrderEntry::Kind::kApplied && entry.bucket == 0) {
+      last[entry.worker] = entry.sequence;
+    }
+  }
+  std::map<int, std::uint64_t> clocks;
+  std::uint64_t lead = 0;
+  for (int w = 0; w < workers; ++w) clocks[w] = 0;
+  for (const ps::OrderEntry& entry : record.entries) {
+    if (entry.kind != ps::OrderEntry::Kind::kApplied || entry.bucket != 0) continue;
+    const std::uint64_t slowest =
+        std::min_element(clocks.begin(), clocks.end(), [](const auto& a, const auto& b) {
+          return a.second < b.second;
+        })->second;
+    // Computed with values that the worker was given when this much was applied of it.
+    lead = std::max(lead, entry.sequence - 1 - std::min(slowest, entry.sequence - 1));
+    clocks[entry.worker] = entry.sequence;
+    if (entry.sequence == last[entry.worker]) break;  // one may rest from here on
+  }
+  return lead;
+}
+
+TEST_P(StaleSynchronousWorkers, AreNeverFurtherAheadThanAllowed) {
+  TrainingRuns runs;
+  const int workers = 4;
+  runs.train(parameter_servers({.workers = workers, .servers = 1}),
+             kSmall + Arguments{"--consistency", "ssp", "--max-staleness",
+                                std::to_string(GetParam()), "--steps", "400", "--service-time",
+                                "exponential:2", "--record", runs / "order"});
+  const auto record = ps::read_order_record(runs / "order.shard0");
+  const std::uint64_t lead = largest_lead(record, workers);
+  EXPECT_LE(lead, static_cast<std::uint64_t>(GetParam()));
+  if (GetParam() == 1) {
+    EXPECT_EQ(lead, 1U) << "the bound was never reached: nothing was tested";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(By, StaleSynchronousWorkers, testing::Values(0, 1));
+
+TEST(APartition, ChangesNothingButWhereVariablesLie) {
+  TrainingRuns runs;
+  const Arguments what = kSmall + Arguments{"--steps", "12"};
+  const auto alone = runs.summary_of(one_device(), what);
+  for (const char* partition : {"fixed:2", "min-size:4096", "max-size:20000"}) {
+    const auto served = runs.summary_of(parameter_servers({.workers = 1, .servers = 2}),
+                                        what + Arguments{"--partition", partition});
+    EXPECT_EQ(served.at("weights_hash"), alone.at("weights_hash")) << partition;
+  }
+}
+
+class Digits : public testing::TestWithParam<Arguments> {};
+
+TEST_P(Digits, AreLearntInAnEpoch) {
+  TrainingRuns runs;
+  // The rate falls to zero: at a constant one the last few stale gradients decide what is measured.
+  const auto summary = runs.summary_of(
+      parameter_servers({.workers = 4, .servers = 2}),
+      GetParam() + Arguments{"--model", "mnist-cnn", "--data", "digits", "--epochs", "1",
+                             "--lr-schedule", "cosine", "--cache-dir", SYNCOPATE_TEST_CACHE});
+  EXPECT_GE(summary.at("test_accuracy"), 0.95);
+}
+
+INSTANTIATE_TEST_SUITE_P(With, Digits,
+                         testing::Values(Arguments{"--compress", "bf16"},
+                                         Arguments{"--compress", "topk:0.05"},
+                                         Arguments{"--staleness-rule", "inverse"},
+                                         Arguments{"--staleness-rule", "dc"},
+                                         Arguments{"--staleness-rule", "dc-adaptive"}),
+                         [](const auto& parameters) {
+                           std::string name = parameters.param.back();
+                           std::erase_if(name, [](unsigned char c) { return !std::isalnum(c); });
+                           return name;
+                         });
+
+}  // namespace
+}  // namespace syncopate::test

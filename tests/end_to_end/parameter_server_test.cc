@@ -1,0 +1,230 @@
+// `--strategy parameter-server` without faults: what it must share with the strategies that keep
+// step, to the bit where nothing depends on timing, and checkpoints that move between them.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <filesystem>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/checkpoint_values.h"
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+namespace fs = std::filesystem;
+
+double relative_distance(const std::vector<float>& found, const std::vector<float>& expected) {
+  double difference = 0.0;
+  double length = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    const auto x = static_cast<double>(found.at(i));
+    const auto y = static_cast<double>(expected[i]);
+    difference += (x - y) * (x - y);
+    length += y * y;
+  }
+  return std::sqrt(difference / length);
+}
+
+const std::vector<Arguments> kConsistencies = {{"--consistency", "async"},
+                                               {"--consistency", "ssp", "--max-staleness", "0"},
+                                               {"--consistency", "ssp", "--max-staleness", "2"},
+                                               {"--consistency", "sync"}};
+const Arguments kSync{"--consistency", "sync"};
+
+struct Network {
+  const char* name;
+  Arguments flags;  // with an evaluation inside
+};
+std::ostream& operator<<(std::ostream& out, const Network& network) { return out << network.name; }
+
+const std::vector<Network> kNetworks = {
+    {"Mlp",
+     {"--model", "mlp", "--data", "synthetic:1x28x28:10:240", "--batch-size-per-replica", "24",
+      "--steps", "25", "--eval-every", "1", "--optimizer", "adam"}},
+    {"MnistCnn",
+     {"--model", "mnist-cnn", "--data", "synthetic:1x28x28:10:96", "--batch-size-per-replica", "16",
+      "--steps", "10", "--eval-every", "1", "--optimizer", "momentum", "--learning-rate", "0.01"}},
+    {"Resnet20",
+     {"--model", "resnet20", "--data", "synthetic:3x16x16:10:96", "--batch-size-per-replica", "16",
+      "--steps", "10", "--eval-every", "1", "--optimizer", "momentum", "--learning-rate", "0.01"}}};
+
+class ParameterServer : public testing::TestWithParam<Network> {};
+
+// By step.
+using Losses = std::map<int, double>;
+
+Losses test_losses(const TrainingRuns& runs) {
+  Losses losses;
+  for (const auto& line : runs.evaluations()) losses[line.at("step")] = line.at("test_loss");
+  return losses;
+}
+
+// Workers that keep no step are measured at the end of an epoch or soon after: the next batch may
+// be under way when it is asked for.
+void expect_same_where_both_measured(const Losses& found, const Losses& expected) {
+  EXPECT_EQ(found.size(), expected.size());
+  for (const auto& [step, loss] : found) {
+    if (expected.contains(step)) {
+      EXPECT_EQ(loss, expected.at(step)) << "at step " << step;
+    }
+  }
+  EXPECT_EQ(found.rbegin()->first, expected.rbegin()->first);
+}
+
+TEST_P(ParameterServer, OfOneWorkerIsOneDeviceBitForBit) {
+  TrainingRuns runs;
+  const auto alone = runs.summary_of(one_device(), GetParam().flags);
+  const Losses losses = test_losses(runs);
+  ASSERT_GE(losses.size(), 2U) << "one within the run, one at its end";
+  for (const Arguments& consistency : kConsistencies) {
+    for (const auto& [servers, transport] : {std::pair{1, "auto"}, std::pair{2, "tcp"}}) {
+      const auto served =
+          runs.summary_of(parameter_servers({.workers = 1, .servers = servers}),
+                          GetParam().flags + consistency + Arguments{"--transport", transport});
+      const std::string what = consistency.back() + " over " + transport;
+      EXPECT_EQ(served.at("weights_hash"), alone.at("weights_hash")) << what;
+      EXPECT_EQ(served.at("samples"), alone.at("samples")) << what;
+      EXPECT_EQ(served.at("steps"), alone.at("steps")) << what;
+      EXPECT_EQ(served.at("staleness_mean"), 0.0) << what;
+      SCOPED_TRACE(what);
+      expect_same_where_both_measured(test_losses(runs), losses);
+      if (consistency == kSync) {
+        EXPECT_EQ(test_losses(runs), losses);
+      }
+    }
+  }
+}
+
+TEST_P(ParameterServer, UnderSyncHasTheBitsOfMultiWorkerMirrored) {
+  for (const int workers : {2, 3}) {
+    TrainingRuns runs;
+    // Epochs of 3 and 2 steps or more.
+    const auto ring = runs.summary_of(multi_worker(workers), GetParam().flags);
+    const Losses losses = test_losses(runs);
+    const auto served = runs.summary_of(parameter_servers({.workers = workers, .servers = 2}),
+                                        GetParam().flags + kSync);
+    EXPECT_EQ(served.at("weights_hash"), ring.at("weights_hash")) << workers;
+    EXPECT_EQ(served.at("samples"), ring.at("samples")) << workers;
+    EXPECT_EQ(test_losses(runs), losses) << workers;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ParameterServer, testing::ValuesIn(kNetworks),
+                         [](const auto& parameters) { return std::string(parameters.param.name); });
+
+Arguments momentum_run(int steps, const fs::path& folder) {
+  return {"--model",          "mlp",          "--data",  "synthetic:1x28x28:10:2400",
+          "--optimizer",      "momentum",     "--steps", std::to_string(steps),
+          "--checkpoint-dir", folder.string()};
+}
+const Arguments kBatchOfOne{"--batch-size-per-replica", "24"};
+
+nlohmann::json header_of(const fs::path& checkpoint) {
+  const std::string bytes = read_text(checkpoint);
+  std::uint64_t size = 0;
+  std::memcpy(&size, bytes.data(), sizeof size);
+  return nlohmann::json::parse(bytes.substr(sizeof size, size));
+}
+
+// What is not in "untrained" lies before "offset", in epoch 0.
+std::int64_t samples_trained(const nlohmann::json& metadata) {
+  std::int64_t samples = std::stoll(metadata.at("offset").get<std::string>());
+  if (!metadata.contains("untrained")) return samples;
+  for (const auto& range : nlohmann::json::parse(metadata.at("untrained").get<std::string>())) {
+    samples -= range.at(2).get<std::int64_t>() - range.at(1).get<std::int64_t>();
+  }
+  return samples;
+}
+
+// Checkpoints from the midst of an epoch and of two workers' batches. Which ranges are untrained is
+// up to the machine; one that has some is looked for.
+class ACheckpointOfAsynchronousWorkers : public testing::Test {
+ protected:
+  ACheckpointOfAsynchronousWorkers() {
+    runs_.train(parameter_servers({.workers = 2, .servers = 3}),
+                momentum_run(60, runs_ / "ck") + kBatchOfOne +
+                    Arguments{"--checkpoint-every", "5", "--service-time", "exponential:4"});
+    for (const std::string& name : names_in(runs_ / "ck")) {
+      const fs::path file = runs_ / ("ck/" + name);
+      const auto header = header_of(file);
+      EXPECT_TRUE(header.contains("optimizer.momentum.fc1.weight")) << name;
+      const auto& metadata = header.at("__metadata__");
+      EXPECT_EQ(samples_trained(metadata), std::stoll(metadata.at("samples").get<std::string>()));
+      if (source_.empty() || metadata.contains("untrained")) {
+        source_ = file;
+        step_ = std::stoi(metadata.at("step").get<std::string>());
+      }
+    }
+  }
+
+  // Goes on from the chosen one for so many steps; returns the summary.
+  nlohmann::json go_on(const Arguments& where, const Arguments& batch, int steps) {
+    const std::string folder = "moved" + std::to_string(moves_++);
+    fs::create_directory(runs_ / folder);
+    fs::copy(source_, runs_ / folder);
+    return runs_.summary_of(
+        where, momentum_run(step_ + steps, runs_ / folder) + batch + Arguments{"--resume"});
+  }
+
+  TrainingRuns runs_;
+  fs::path source_;
+  int step_ = 0;
+  int moves_ = 0;
+};
+
+TEST_F(ACheckpointOfAsynchronousWorkers, GoesOnAnywhere) {
+  ASSERT_FALSE(source_.empty());
+  const std::int64_t before = std::int64_t{step_} * 24;
+  for (const auto& [where, batch] :
+       {std::pair{mirrored(2), Arguments{"--batch-size", "24"}},
+        std::pair{parameter_servers({.workers = 3, .servers = 2}), kBatchOfOne},
+        std::pair{parameter_servers({.workers = 2, .servers = 2}, kSync),
+                  Arguments{"--batch-size", "24"}}}) {
+    const auto summary = go_on(where, batch, 6);
+    EXPECT_EQ(summary.at("steps"), step_ + 6);
+    EXPECT_EQ(summary.at("samples"), before + 6 * 24);
+    EXPECT_GE(summary.at("test_accuracy"), 0.9) << "slots and weights were taken over";
+  }
+}
+
+TEST(ASynchronousJobOfServers, ThatIsResumedEndsWhereAnUninterruptedOneDoes) {
+  TrainingRuns runs;
+  const Arguments batch = Arguments{"--batch-size", "24"} + kSync;
+  runs.train(parameter_servers({.workers = 2, .servers = 3}),
+             momentum_run(10, runs / "whole") + batch);
+  runs.train(parameter_servers({.workers = 2, .servers = 3}), momentum_run(6, runs / "ck") + batch);
+  const auto resumed =
+      runs.summary_of(parameter_servers({.workers = 2, .servers = 2}),
+                      momentum_run(10, runs / "ck") + batch + Arguments{"--resume"});
+  EXPECT_EQ(resumed.at("steps"), 10);
+  EXPECT_EQ(resumed.at("samples"), 240);
+  // 1e-3: other orders of f32 additions over ten steps, should the buckets lie otherwise.
+  EXPECT_LE(relative_distance(newest_checkpoint_values(runs / "ck"),
+                              newest_checkpoint_values(runs / "whole")),
+            1e-3);
+}
+
+TEST(AMetricsFile, OfAnEarlierRunIsEmptiedByAFreshOneAndGoesOnUnderResume) {
+  TrainingRuns runs;
+  const Arguments run =
+      Arguments{"--model", "mlp", "--data", "synthetic:1x8x8:4:256", "--metrics", runs / "m.jsonl"};
+  const auto where = parameter_servers({.workers = 2, .servers = 1});
+  for (const char* folder : {"first", "second"}) {
+    runs.train(where, run + Arguments{"--steps", "6", "--checkpoint-dir", runs / folder});
+    EXPECT_EQ(metrics_lines(runs / "m.jsonl", "summary").size(), 1U) << folder;
+  }
+  runs.train(where,
+             run + Arguments{"--steps", "9", "--checkpoint-dir", runs / "second", "--resume"});
+  EXPECT_EQ(metrics_lines(runs / "m.jsonl", "summary").size(), 2U);
+  EXPECT_EQ(summary_of(runs / "m.jsonl").at("steps"), 9);
+}
+
+}  // namespace
+}  // namespace syncopate::test

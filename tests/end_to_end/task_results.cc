@@ -1,0 +1,34 @@
+#include "tests/end_to_end/task_results.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+
+namespace syncopate::test {
+
+std::vector<ProgramResult> run_all(const std::vector<std::vector<std::string>>& commands) {
+  std::vector<std::unique_ptr<RunningProgram>> running;
+  running.reserve(commands.size());
+  for (const auto& command : commands) {
+    running.push_back(std::make_unique<RunningProgram>(command, std::chrono::seconds(30)));
+  }
+  std::vector<ProgramResult> results;
+  results.reserve(running.size());
+  for (const auto& program : running) results.push_back(program->wait());
+  return results;
+}
+
+void expect_one_line(const ProgramResult& result, const std::vector<std::string>& words) {
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_GT(result.exit_code, 0) << result.err;
+  std::size_t lines = 0;
+  for (std::size_t at = 0; (at = result.err.find("syncopate: ", at)) != std::string::npos; ++at) {
+    ++lines;
+  }
+  EXPECT_EQ(lines, 1U) << result.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(result.err.find(word), std::string::npos) << word << " in: " << result.err;
+  }
+}
+
+}  // namespace syncopate::test

@@ -1,0 +1,64 @@
+#include "tests/end_to_end/training_runs.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "tests/end_to_end/metrics_lines.h"
+
+namespace syncopate::test {
+namespace {
+
+constexpr std::chrono::seconds kLimit(120);
+
+std::string metrics_name(int run) { return "metrics" + std::to_string(run) + ".jsonl"; }
+
+}  // namespace
+
+Arguments parameter_servers(const ServedBy& roles, const Arguments& more) {
+  return Arguments{"launch",
+                   "--workers",
+                   std::to_string(roles.workers),
+                   "--servers",
+                   std::to_string(roles.servers),
+                   "--",
+                   "train",
+                   "--strategy",
+                   "parameter-server"} +
+         more;
+}
+
+Arguments one_device() { return {"train", "--strategy", "one-device"}; }
+
+Arguments mirrored(int replicas) {
+  return {"train",          "--strategy", "mirrored", "--replicas", std::to_string(replicas),
+          "--share-devices"};
+}
+
+Arguments multi_worker(int workers) {
+  return {"launch", "--workers",  std::to_string(workers), "--",
+          "train",  "--strategy", "multi-worker-mirrored"};
+}
+
+ProgramResult TrainingRuns::train(const Arguments& where, const Arguments& what) {
+  const Arguments common{
+      "--threads", "1", "--no-progress", "--seed", "7", "--metrics", dir_ / metrics_name(++runs_)};
+  ProgramResult result = run_syncopate(where + common + what, kLimit);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result;
+}
+
+nlohmann::json TrainingRuns::summary() const {
+  return test::summary_of(dir_ / metrics_name(runs_));
+}
+
+std::vector<nlohmann::json> TrainingRuns::evaluations() const {
+  return metrics_lines(dir_ / metrics_name(runs_), "eval");
+}
+
+nlohmann::json TrainingRuns::summary_of(const Arguments& where, const Arguments& what) {
+  if (train(where, what).exit_code != 0) return {};
+  return summary();
+}
+
+}  // namespace syncopate::test

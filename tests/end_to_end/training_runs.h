@@ -1,0 +1,44 @@
+// Trainings of one test, in a folder of their own: whatever starts them, the same flags and what
+// came of them.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+
+using Arguments = std::vector<std::string>;
+
+// A job of `syncopate launch` with parameter servers.
+struct ServedBy {
+  int workers = 1;
+  int servers = 1;
+};
+Arguments parameter_servers(const ServedBy& roles, const Arguments& more = {});
+Arguments one_device();
+Arguments mirrored(int replicas);
+Arguments multi_worker(int workers);
+
+class TrainingRuns {
+ public:
+  // Trains; the metrics of the run are those that the functions below read. Fails the test unless
+  // it exits with 0.
+  ProgramResult train(const Arguments& where, const Arguments& what);
+  nlohmann::json summary() const;
+  std::vector<nlohmann::json> evaluations() const;
+  // train(), then summary().
+  nlohmann::json summary_of(const Arguments& where, const Arguments& what);
+
+  std::filesystem::path operator/(const std::string& name) const { return dir_ / name; }
+
+ private:
+  ScratchDir dir_;
+  int runs_ = 0;
+};
+
+}  // namespace syncopate::test
