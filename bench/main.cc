@@ -6,6 +6,9 @@
 #include <iostream>
 
 #include "bench/commands.h"
+#include "bench/ps_peers/command.h"
+#include "bench/ps_peers/ps_peers.h"
+#include "bench/ps_side.h"
 #include "models/base/errors.h"
 
 namespace {
@@ -23,10 +26,14 @@ constexpr std::array kCommands = {
                syncopate::bench::declare_input},
     CommandRow{"all-reduce", "sums between processes, beside MPI and Gloo",
                syncopate::bench::declare_all_reduce},
+    CommandRow{"ps", "parameter servers, beside raw ZeroMQ, TCP and shared memory",
+               syncopate::bench::declare_ps},
     CommandRow{"scaling", "one replica with all threads, beside several that share them",
                syncopate::bench::declare_scaling},
     CommandRow{"scaling-rank", "", syncopate::bench::declare_scaling_rank},
     CommandRow{"all-reduce-rank", "", syncopate::bench::declare_all_reduce_rank},
+    CommandRow{syncopate::bench::kPsRank, "", syncopate::bench::declare_ps_rank},
+    CommandRow{syncopate::bench::kPsPeerRank, "", syncopate::bench::declare_ps_peer_rank},
 };
 
 int complain(const std::exception& error, int exit_code) {
