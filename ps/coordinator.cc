@@ -227,6 +227,8 @@ const std::optional<std::string>& Coordinator::failure() const noexcept {
   return state_->job.failure;
 }
 
+bool Coordinator::has_lost_variables() const noexcept { return state_->job.has_lost_variables; }
+
 wire::JobStatusT Coordinator::status() const { return state_->leases.status(); }
 
 int Coordinator::live_workers() const noexcept { return state_->job.count_present(); }

@@ -87,6 +87,8 @@ class Coordinator {
   bool is_over() const noexcept;
   // Why the job ended, if it failed.
   const std::optional<std::string>& failure() const noexcept;
+  // It failed because variables are lost: nobody can go on from the snapshots that there are.
+  bool has_lost_variables() const noexcept;
   wire::JobStatusT status() const;
   int live_workers() const noexcept;  // that have said hello, and have neither left nor been lost
   // Without whom the job does not go on: "worker 1, server 2"; nothing: all it needs are there. The

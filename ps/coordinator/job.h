@@ -72,6 +72,7 @@ struct Job {
   const CoordinatorOptions options;
   Phase phase = Phase::kMeeting;
   std::optional<std::string> failure;
+  bool has_lost_variables = false;  // that is why: no snapshots are left that all servers have
   std::optional<wire::DeclarationT> declaration;
   int declared_by = 0;                // worker
   std::vector<WorkerRecord> workers;  // empty until the first hello says how many

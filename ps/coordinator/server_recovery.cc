@@ -101,6 +101,7 @@ void ServerRecovery::finish_together() {
 void ServerRecovery::fail_without_snapshot() {
   for (int s = 0; s < job_.num_servers(); ++s) {
     if (job_.server(s).phase != Phase::kEmpty) continue;
+    job_.has_lost_variables = true;
     return job_.fail(describe_server(s) +
                      " came back without a snapshot file, and its variables are lost; give "
                      "--checkpoint-dir so that servers keep snapshots, and start the job again "

@@ -98,6 +98,8 @@ void ControlHub::serve(const std::function<bool()>& stop) {
 
 // The other servers end by the last word, so it is said until they have heard it.
 void ControlHub::say_farewell() {
+  // Started once more, this one would wait for the lost variables again.
+  if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
   settle();
   const Deadline farewell = Deadline::after(kFarewell);
   const auto is_server = [](const auto& entry) { return entry.first.role == Party::Role::kServer; };

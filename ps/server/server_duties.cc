@@ -78,8 +78,7 @@ void ServerDuties::obey(const wire::MessageT& message) {
       return;
     case wire::Body::Finished:
       is_finished_ = true;
-      // Nobody goes back any more.
-      writer_.remove_all();
+      forget_snapshots();
       if (options_.index == 0) forget_starts(options_.snapshot_dir);
       return;
     default:
@@ -92,8 +91,7 @@ void ServerDuties::declare(const wire::DeclaredT& declared) {
   if (!is_known) {
     if (incarnation_ == kFirstIncarnation) {
       // The job begins: where jobs have no name of their own, an older one's files may be here.
-      writer_.remove_all();
-      snapshots_.clear();
+      forget_snapshots();
     }
     served_ = make_served_variables(*declared.declaration, options_.index);
     data_.set_running_statistics(
@@ -103,6 +101,11 @@ void ServerDuties::declare(const wire::DeclaredT& declared) {
   wire::DeclaredT answer;
   answer.fingerprint = served_->fingerprint;
   reply(wire::make_message(std::move(answer)));
+}
+
+void ServerDuties::forget_snapshots() {
+  writer_.remove_all();
+  snapshots_.clear();
 }
 
 void ServerDuties::freeze(std::uint64_t cut) {

@@ -28,6 +28,8 @@ class ServerDuties {
   wire::ServerAddressT address() const;
   // Cuts that it has files of, ascending.
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
+  // Their files are removed: nobody goes back to them any more.
+  void forget_snapshots();
   // Server 0: the coordinator's part of them, the oldest first. Throws FileError.
   std::vector<std::vector<std::byte>> saved_jobs() const;
   // A message of shard 0's. Throws FileError, UsageError.

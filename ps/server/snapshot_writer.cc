@@ -193,6 +193,7 @@ void SnapshotWriter::run(const std::stop_token& stop) {
       if (!asked_.wait(lock, stop, [&] { return job_.has_value(); })) return;
       job = std::move(*job_);
       job_.reset();
+      is_writing_ = true;
     }
     std::optional<std::string> problem;
     try {
@@ -211,7 +212,9 @@ void SnapshotWriter::run(const std::stop_token& stop) {
       } else {
         written_ = job.copy->cut;
       }
+      is_writing_ = false;
     }
+    idle_.notify_all();
     event_.notify();
   }
 }
@@ -269,6 +272,11 @@ SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
 }
 
 void SnapshotWriter::remove_all() {
+  {
+    std::unique_lock lock(mutex_);
+    job_.reset();
+    idle_.wait(lock, [this] { return !is_writing_; });
+  }
   for (const std::uint64_t cut : existing()) {
     std::filesystem::remove(path_of(dir_, index_, cut));
   }

@@ -55,7 +55,7 @@ class SnapshotWriter {
   // Throws FileError for a file that is missing, cut short or damaged, naming it.
   SnapshotFile read(std::uint64_t cut) const;
   // Removes this shard's files: a fresh job must not go back to an older one's, nor does anybody go
-  // back to those of a job that is over.
+  // back to those of a job that is over. Waits for a file under way.
   void remove_all();
 
   static constexpr std::size_t kKept = 3;
@@ -71,7 +71,9 @@ class SnapshotWriter {
   WakeEvent event_;
   mutable std::mutex mutex_;
   std::condition_variable_any asked_;
+  std::condition_variable_any idle_;
   std::optional<Job> job_;
+  bool is_writing_ = false;
   std::optional<std::uint64_t> written_;
   std::optional<std::string> failure_;
   std::jthread thread_;

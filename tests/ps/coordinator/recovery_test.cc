@@ -35,6 +35,7 @@ TEST(AServerStartedAnew, EndsTheJobWithoutASnapshot) {
   job.come_back(1, {});
   EXPECT_EQ(job.coordinator->failure()->find("server 1 came back without a snapshot"), 0U);
   EXPECT_NE(job.coordinator->failure()->find("--checkpoint-dir"), std::string::npos);
+  EXPECT_TRUE(job.coordinator->has_lost_variables());
 }
 
 TEST(AServerStartedAnew, DoesNotGoBackToFilesOfCutsThatThisJobHasNotMade) {
