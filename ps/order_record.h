@@ -1,5 +1,5 @@
 // The order in which a shard applied gradients and handed out values, as --record writes it: one
-// file per shard. With the seed and the job's flags (the declaration) it is all that timing
+// file per start of a shard. With the seed and the job's flags (the declaration) it is all that timing
 // decided, so a run can be computed again bit for bit: who computed which batch from which
 // versions, and which gradient came when.
 #pragma once

@@ -242,7 +242,7 @@ void ParameterServer::begin(const StartPoint& start) {
                           start.position.untrained});
     restored_slots_.clear();
   }
-  client_->wait_start();
+  client_->report_step(client_->wait_start().step);
   client_->pull();
   client_->flush();
   replica_.arena->bump_all_versions();

@@ -152,6 +152,7 @@ void DataService::answer(const ShardEvent& event, Open& open) {
 void DataService::finish_cut_bucket() {
   if (expected_cut_ == nullptr || --cut_buckets_left_ > 0) return;
   expected_cut_->running_statistics = statistics_.average(expected_cut_->entries);
+  if (record_ != nullptr) record_->flush();
   {
     const std::lock_guard lock(mutex_);
     finished_cut_ = std::move(expected_cut_);

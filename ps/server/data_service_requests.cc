@@ -249,7 +249,9 @@ void DataService::write(const std::string& peer, const wire::Envelope& envelope,
     frames.push_back(envelope.frames[i].bytes());
     if (frames.back().size() != bytes) return;
   }
-  served_->shard->write(mine, header.version, frames);
+  if (served_->shard->write(mine, header.version, frames) && record_ != nullptr) {
+    record_->written(mine, header.version);
+  }
   socket_->send(wire::envelope(peer, make_message(std::move(written))));
 }
 

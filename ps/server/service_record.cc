@@ -26,14 +26,34 @@ OrderHeader header_of(int shard, int servers, std::uint32_t incarnation,
 ServiceRecord::ServiceRecord(const std::filesystem::path& file, int shard, int servers,
                              std::uint32_t incarnation, const ServedVariables& served)
     : writer_(order_record_path(file.string(), shard, incarnation),
-              header_of(shard, servers, incarnation, served)) {}
+              header_of(shard, servers, incarnation, served)) {
+  for (std::size_t b = 0; b < served.shard->buckets().size(); ++b) {
+    const auto bucket = static_cast<BucketId>(b);
+    if (const std::uint64_t version = served.shard->view(bucket).version; version > 0) {
+      written(bucket, version);
+    }
+  }
+}
 
-void ServiceRecord::append(const OrderEntry& entry) {
+void ServiceRecord::written(BucketId bucket, std::uint64_t version) {
+  append({.kind = OrderEntry::Kind::kWritten, .bucket = bucket, .version_after = version});
+}
+
+template <typename Action>
+void ServiceRecord::attempt(Action action) {
   try {
-    writer_.append(entry);
+    action();
   } catch (const FileError& error) {
     log(LogLevel::kWarning, std::string("the record ends here: ") + error.what());
   }
+}
+
+void ServiceRecord::append(const OrderEntry& entry) {
+  attempt([&] { writer_.append(entry); });
+}
+
+void ServiceRecord::flush() {
+  attempt([this] { writer_.flush(); });
 }
 
 void ServiceRecord::applied(const ShardEvent& event, std::uint32_t worker_incarnation,
