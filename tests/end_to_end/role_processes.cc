@@ -1,4 +1,4 @@
-#include "tests/end_to_end/worker_processes.h"
+#include "tests/end_to_end/role_processes.h"
 
 #include <sched.h>
 
@@ -27,33 +27,40 @@ bool is_child(const fs::path& process, pid_t parent) {
   return found == parent;
 }
 
-bool is_worker(const fs::path& process, int index) {
-  const std::string variables = read_text(process / "environ");
-  const std::string wanted = std::string(1, '\0') + "SYNCOPATE_INDEX=" + std::to_string(index);
-  return (std::string(1, '\0') + variables).find(wanted + '\0') != std::string::npos;
+bool is_role(const fs::path& process, const Role& role) {
+  const std::string variables = std::string(1, '\0') + read_text(process / "environ");
+  const auto has = [&](const std::string& variable) {
+    return variables.find(std::string(1, '\0') + variable + '\0') != std::string::npos;
+  };
+  return has(std::string("SYNCOPATE_ROLE=") + role.kind) &&
+         has("SYNCOPATE_INDEX=" + std::to_string(role.index));
 }
 
-std::optional<pid_t> look(pid_t launcher, int index) {
+std::optional<pid_t> look(pid_t launcher, const Role& role) {
   std::error_code gone;  // processes come and go while we look
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", gone)) {
     const std::string name = entry.path().filename();
     if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); })) {
       continue;
     }
-    if (is_child(entry.path(), launcher) && is_worker(entry.path(), index)) return std::stoi(name);
+    if (is_child(entry.path(), launcher) && is_role(entry.path(), role)) return std::stoi(name);
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<pid_t> worker_of(pid_t launcher, int index, std::chrono::seconds patience) {
+std::optional<pid_t> process_of(pid_t launcher, const Role& role, std::chrono::seconds patience) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (std::chrono::steady_clock::now() < end) {
-    if (const auto found = look(launcher, index)) return found;
+    if (const auto found = look(launcher, role)) return found;
     sched_yield();
   }
   return std::nullopt;
+}
+
+std::optional<pid_t> worker_of(pid_t launcher, int index, std::chrono::seconds patience) {
+  return process_of(launcher, {"worker", index}, patience);
 }
 
 }  // namespace syncopate::test

@@ -8,7 +8,15 @@
 
 namespace syncopate::test {
 
-// Worker `index` among the children of process `launcher`; waits up to `patience` for it to appear.
+// As launch names it: {"server", 1}.
+struct Role {
+  const char* kind = "worker";
+  int index = 0;
+};
+
+// That role's process, a child of `launcher`'s; waits up to `patience` for it to appear.
+std::optional<pid_t> process_of(pid_t launcher, const Role& role,
+                                std::chrono::seconds patience = std::chrono::seconds(10));
 std::optional<pid_t> worker_of(pid_t launcher, int index,
                                std::chrono::seconds patience = std::chrono::seconds(10));
 

@@ -116,6 +116,12 @@ bool RunningProgram::wait_until_err_has(const std::string& text) const {
   return false;
 }
 
+bool RunningProgram::ends_within(std::chrono::milliseconds time) const {
+  pollfd ended{pidfd_, POLLIN, 0};
+  const int left = std::min(static_cast<int>(time.count()), remaining_milliseconds());
+  return poll(&ended, 1, left) != 0 || remaining_milliseconds() == 0;
+}
+
 ProgramResult RunningProgram::wait() {
   ProgramResult result;
   pollfd ended{pidfd_, POLLIN, 0};

@@ -42,6 +42,8 @@ class RunningProgram {
                            int times = 1) const;
   // The same for what it has said on stderr so far.
   bool wait_until_err_has(const std::string& text) const;
+  // It ended, or the limit passed, before so much time has.
+  bool ends_within(std::chrono::milliseconds time) const;
   ProgramResult wait();
 
  private:

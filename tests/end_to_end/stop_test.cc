@@ -7,9 +7,9 @@
 #include <vector>
 
 #include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/role_processes.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/scratch_dir.h"
-#include "tests/end_to_end/worker_processes.h"
 
 namespace syncopate::test {
 namespace {

@@ -1,0 +1,70 @@
+#include "tests/end_to_end/order_history.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace syncopate::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Kind = ps::OrderEntry::Kind;
+
+// By the incarnation of the shard.
+std::map<std::uint32_t, fs::path> files_of(const fs::path& file, int shard) {
+  std::map<std::uint32_t, fs::path> files;
+  const std::string first = fs::path(ps::order_record_path(file, shard, 1)).filename();
+  for (const auto& entry : fs::directory_iterator(file.parent_path())) {
+    const std::string name = entry.path().filename();
+    if (name == first) files[1] = entry.path();
+    if (name.starts_with(first + ".")) {
+      files[static_cast<std::uint32_t>(std::stoul(name.substr(first.size() + 1)))] = entry.path();
+    }
+  }
+  return files;
+}
+
+void go_back(ShardHistory& history, BucketId bucket, std::uint64_t version) {
+  std::vector<ps::OrderEntry>& applied = history.applied[bucket];
+  std::erase_if(applied, [&](const auto& entry) { return entry.version_after > version; });
+  if (applied.empty()) history.first_versions[bucket] = version;
+}
+
+}  // namespace
+
+ShardHistory history_of(const fs::path& file, int shard) {
+  ShardHistory history;
+  for (const auto& [incarnation, path] : files_of(file, shard)) {
+    ++history.starts;
+    for (const ps::OrderEntry& entry : ps::read_order_record(path).entries) {
+      if (entry.kind == Kind::kWritten) go_back(history, entry.bucket, entry.version_after);
+      if (entry.kind == Kind::kApplied) history.applied[entry.bucket].push_back(entry);
+    }
+  }
+  return history;
+}
+
+void expect_every_push_once(const ShardHistory& history, int pushes_per_update) {
+  EXPECT_FALSE(history.applied.empty());
+  for (const auto& [bucket, applied] : history.applied) {
+    std::set<std::tuple<int, std::uint32_t, std::uint64_t>> pushes;
+    std::map<std::uint64_t, int> updates;
+    for (const ps::OrderEntry& entry : applied) {
+      EXPECT_TRUE(pushes.insert({entry.worker, entry.incarnation, entry.sequence}).second)
+          << "bucket " << bucket << ": push " << entry.sequence << " of worker " << entry.worker
+          << ", incarnation " << entry.incarnation << ", is in the values twice";
+      ++updates[entry.version_after];
+    }
+    const auto first = history.first_versions.find(bucket);
+    std::uint64_t expected = first == history.first_versions.end() ? 1 : first->second;
+    for (const auto& [version, count] : updates) {
+      ASSERT_EQ(version, ++expected) << "bucket " << bucket;
+      ASSERT_EQ(count, pushes_per_update) << "bucket " << bucket << ", version " << version;
+    }
+  }
+}
+
+}  // namespace syncopate::test

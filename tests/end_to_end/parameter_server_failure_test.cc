@@ -1,0 +1,253 @@
+// Workers and servers that are killed or stopped while others train: the job ends with all its
+// steps, no push is in the values twice, and nobody waits for the dead.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <chrono>
+#include <csignal>
+#include <cstdint>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <sstream>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/order_history.h"
+#include "tests/end_to_end/role_processes.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using nlohmann::json;
+
+constexpr const char* kStep = "\"event\":\"step\"";
+
+Arguments launch(int workers, int servers, int restarts) {
+  Arguments words{"launch", "--workers", std::to_string(workers), "--servers",
+                  std::to_string(servers)};
+  if (restarts > 0) words = words + Arguments{"--restart", std::to_string(restarts)};
+  return words + Arguments{"--",
+                           "train",
+                           "--strategy",
+                           "parameter-server",
+                           "--model",
+                           "mlp",
+                           "--data",
+                           "synthetic:1x28x28:10:2400",
+                           "--threads",
+                           "1",
+                           "--no-progress",
+                           "--eval-every",
+                           "0",
+                           "--log-every",
+                           "1"};
+}
+
+// Whole lines of a file that is still being written.
+std::vector<json> steps_so_far(const std::filesystem::path& metrics) {
+  const std::string text = read_text(metrics);
+  std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
+  std::vector<json> steps;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.find(kStep) != std::string::npos) steps.push_back(json::parse(line));
+  }
+  return steps;
+}
+
+enum class Moment : std::uint8_t { kStartUp, kTraining, kSnapshots };
+
+struct Loss {
+  const char* consistency;
+  Role victim;
+  Moment moment;
+};
+std::ostream& operator<<(std::ostream& out, const Loss& loss) {
+  const char* const moments[] = {"StartUp", "Training", "Snapshots"};
+  return out << loss.consistency << '_' << loss.victim.kind << loss.victim.index << '_'
+             << moments[static_cast<int>(loss.moment)];
+}
+
+std::vector<Loss> all_losses() {
+  std::vector<Loss> losses;
+  for (const char* consistency : {"async", "ssp", "sync"}) {
+    for (const Role victim :
+         {Role{"worker", 0}, Role{"worker", 1}, Role{"server", 0}, Role{"server", 1}}) {
+      for (const Moment moment : {Moment::kStartUp, Moment::kTraining, Moment::kSnapshots}) {
+        losses.push_back({consistency, victim, moment});
+      }
+    }
+  }
+  return losses;
+}
+
+class ARole : public testing::TestWithParam<Loss> {};
+
+TEST_P(ARole, ThatIsKilledComesBackAndTheJobEndsWithAllItsSteps) {
+  const Loss& loss = GetParam();
+  const bool in_step = std::string(loss.consistency) == "sync";
+  const int steps = in_step ? 120 : 300;
+  const ScratchDir scratch;
+  RunningProgram job(syncopate_command(
+      launch(3, 2, 5) + Arguments{"--consistency", loss.consistency, "--steps",
+                                  std::to_string(steps), "--service-time", "constant:5",
+                                  "--metrics", scratch / "m.jsonl", "--record", scratch / "order",
+                                  "--checkpoint-dir", scratch / "ck", "--snapshot-every",
+                                  loss.moment == Moment::kSnapshots ? "0.1" : "1"}));
+  if (loss.moment != Moment::kStartUp) {
+    ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 15));
+  }
+  const auto victim = process_of(job.pid(), loss.victim);
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGKILL), 0);
+  const ProgramResult result = job.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // Without a worker that all others wait for, the job ends and starts again as a whole.
+  const bool with_all = in_step && std::string(loss.victim.kind) == "worker";
+  EXPECT_NE(result.err.find(with_all ? "launch: restart 1 of 5" : "restarting it (1 of 5)"),
+            std::string::npos)
+      << result.err;
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), steps) << result.err;
+  for (int shard = 0; shard < 2; ++shard) {
+    expect_every_push_once(history_of(scratch / "order", shard), in_step ? 3 : 1);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ARole, testing::ValuesIn(all_losses()),
+                         testing::PrintToStringParamName());
+
+class ARestartedServer : public testing::TestWithParam<int> {};
+
+// Both shards get the same pushes: what one has fewer of at the end was lost with its server.
+TEST_P(ARestartedServer, LosesNoMorePushesThanASnapshotIntervalHas) {
+  constexpr int kSteps = 1500;
+  constexpr double kInterval = 0.5;
+  const ScratchDir scratch;
+  RunningProgram job(syncopate_command(
+      launch(3, 2, 5) + Arguments{"--steps", std::to_string(kSteps), "--service-time", "constant:5",
+                                  "--metrics", scratch / "m.jsonl", "--record", scratch / "order",
+                                  "--checkpoint-dir", scratch / "ck", "--snapshot-every",
+                                  std::to_string(kInterval)}));
+  ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 300));
+  const auto victim = process_of(job.pid(), {"server", GetParam()});
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGKILL), 0);
+  const json last = steps_so_far(scratch / "m.jsonl").back();
+  const ProgramResult result = job.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+
+  const ShardHistory killed = history_of(scratch / "order", GetParam());
+  const ShardHistory other = history_of(scratch / "order", 1 - GetParam());
+  EXPECT_EQ(killed.starts, 2);
+  const auto pushes = [](const ShardHistory& shard) {
+    return shard.applied.begin()->second.size();
+  };
+  // A cut and its file take a part of an interval themselves, on a busy machine a whole one.
+  const double rate = last.at("step").get<double>() / last.at("seconds").get<double>();
+  EXPECT_LE(static_cast<double>(pushes(other)) - static_cast<double>(pushes(killed)),
+            2.0 * kInterval * rate);
+  // A step that server 0 had not written down is trained once more, and its gradient is used.
+  EXPECT_GE(pushes(GetParam() == 0 ? killed : other), static_cast<std::size_t>(kSteps));
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ARestartedServer, testing::Values(0, 1));
+
+// Of one of worker 0's steps to the next; other work on the machine shows in few of them.
+struct StepTimes {
+  double median = 0.0;
+  double longest = 0.0;
+};
+StepTimes times_between(const std::vector<json>& steps, std::size_t first, std::size_t last) {
+  std::vector<double> times;
+  for (std::size_t i = first + 1; i <= last; ++i) {
+    times.push_back(steps[i].at("seconds").get<double>() -
+                    steps[i - 1].at("seconds").get<double>());
+  }
+  std::ranges::sort(times);
+  return {times[times.size() / 2], times.back()};
+}
+
+TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
+  const ScratchDir scratch;
+  const auto metrics = scratch / "m.jsonl";
+  RunningProgram job(syncopate_command(
+      launch(4, 1, 1) + Arguments{"--steps", "3000", "--service-time", "constant:20", "--metrics",
+                                  metrics, "--batch-size-per-replica", "8"}));
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 200));
+  const auto victim = worker_of(job.pid(), 3);
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGSTOP), 0);
+  const std::size_t stopped_at = steps_so_far(metrics).size();
+  // Through the time until it is taken for dead, 3.5 s, and beyond.
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, static_cast<int>(stopped_at) + 250));
+  const std::vector<json> steps = steps_so_far(metrics);
+  const StepTimes before = times_between(steps, 20, stopped_at - 1);
+  const StepTimes after = times_between(steps, stopped_at - 1, steps.size() - 1);
+  EXPECT_NEAR(after.median / before.median, 1.0, 0.05);
+  EXPECT_LT(after.longest, 1.0) << "they waited for it";
+
+  // It hears that it was given up, and its next process joins in the middle.
+  ASSERT_EQ(kill(*victim, SIGCONT), 0);
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("taken for dead"), std::string::npos) << result.err;
+  EXPECT_EQ(summary_of(metrics).at("steps"), 3000);
+  EXPECT_EQ(summary_of(metrics).at("staleness").size(), 4U);
+}
+
+class AnyWorkerThatIsStopped
+    : public testing::TestWithParam<std::tuple<std::vector<std::string>, int>> {};
+
+TEST_P(AnyWorkerThatIsStopped, IsWaitedForNoLongerThanItIsTakenForAlive) {
+  const auto& [consistency, index] = GetParam();
+  const ScratchDir scratch;
+  RunningProgram job(syncopate_command(launch(3, 2, 0) + consistency +
+                                       Arguments{"--steps", "400", "--service-time", "constant:5",
+                                                 "--metrics", scratch / "m.jsonl"}));
+  ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
+  const auto victim = worker_of(job.pid(), index);
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGSTOP), 0);
+  ASSERT_TRUE(job.wait_until_err_has("step 400")) << "the others did not go on";
+  kill(*victim, SIGKILL);
+  const ProgramResult result = job.wait();
+  EXPECT_FALSE(result.timed_out);
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 400);
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AnyWorkerThatIsStopped,
+                         testing::Combine(testing::Values(Arguments{"--consistency", "async"},
+                                                          Arguments{"--consistency", "ssp"},
+                                                          Arguments{"--consistency", "sync",
+                                                                    "--backup-workers", "1"}),
+                                          testing::Values(0, 2)),
+                         [](const auto& parameters) {
+                           return std::get<0>(parameters.param)[1] + "_worker" +
+                                  std::to_string(std::get<1>(parameters.param));
+                         });
+
+TEST(AServerThatIsStopped, EndsTheJobWithALineThatNamesIt) {
+  const ScratchDir scratch;
+  RunningProgram job(syncopate_command(launch(2, 2, 0) +
+                                       Arguments{"--epochs", "100000", "--service-time",
+                                                 "constant:5", "--metrics", scratch / "m.jsonl"}));
+  ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
+  const auto victim = process_of(job.pid(), {"server", 1});
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGSTOP), 0);
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  for (const char* worker : {"[worker 0] ", "[worker 1] "}) {
+    EXPECT_NE(result.err.find(std::string(worker) + "syncopate: server 1 (host "),
+              std::string::npos)
+        << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

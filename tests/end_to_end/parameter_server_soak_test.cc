@@ -1,0 +1,131 @@
+// A minute in which a worker is killed every 2 s and a server every 10 s: the network learns all
+// the same. About five minutes.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/order_history.h"
+#include "tests/end_to_end/role_processes.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr int kWorkers = 4;
+constexpr int kServers = 2;
+constexpr seconds kSoak(60);
+
+// Kills roles until the time is over or the job is.
+class Killer {
+ public:
+  explicit Killer(const RunningProgram& job) : job_(job) {}
+
+  void work() {
+    auto worker_at = begun_ + seconds(2);
+    auto server_at = begun_ + seconds(10);
+    while (steady_clock::now() < begun_ + kSoak) {
+      const auto next = std::min(worker_at, server_at);
+      if (job_.ends_within(std::chrono::ceil<std::chrono::milliseconds>(
+              std::max(steady_clock::duration(0), next - steady_clock::now())))) {
+        return;
+      }
+      if (next == server_at) {
+        kill_one("server", kServers);
+        server_at += seconds(10);
+      } else {
+        kill_one("worker", kWorkers);
+        worker_at += seconds(2);
+      }
+    }
+  }
+
+  int killed = 0;
+
+ private:
+  void kill_one(const char* kind, int count) {
+    const int index = std::uniform_int_distribution<int>(0, count - 1)(random_);
+    // It may be on its way back from the last time.
+    const auto victim = process_of(job_.pid(), {kind, index}, seconds(1));
+    if (victim && kill(*victim, SIGKILL) == 0) ++killed;
+  }
+
+  const RunningProgram& job_;
+  const steady_clock::time_point begun_ = steady_clock::now();
+  std::mt19937 random_{7};
+};
+
+struct Soak {
+  const char* consistency;
+  int epochs;  // that last longer than the minute
+};
+std::ostream& operator<<(std::ostream& out, const Soak& soak) { return out << soak.consistency; }
+
+class AJob : public testing::TestWithParam<Soak> {};
+
+TEST_P(AJob, LearnsWhileItsRolesAreKilledForAMinute) {
+  const Soak& soak = GetParam();
+  const ScratchDir scratch;
+  RunningProgram job(syncopate_command({"launch",
+                                        "--workers",
+                                        std::to_string(kWorkers),
+                                        "--servers",
+                                        std::to_string(kServers),
+                                        "--restart",
+                                        "1000",
+                                        "--",
+                                        "train",
+                                        "--strategy",
+                                        "parameter-server",
+                                        "--consistency",
+                                        soak.consistency,
+                                        "--model",
+                                        "mnist-cnn",
+                                        "--data",
+                                        "digits",
+                                        "--cache-dir",
+                                        SYNCOPATE_TEST_CACHE,
+                                        "--threads",
+                                        "1",
+                                        "--epochs",
+                                        std::to_string(soak.epochs),
+                                        "--lr-schedule",
+                                        "cosine",
+                                        "--no-progress",
+                                        "--metrics",
+                                        scratch / "m.jsonl",
+                                        "--record",
+                                        scratch / "order",
+                                        "--checkpoint-dir",
+                                        scratch / "ck",
+                                        "--snapshot-every",
+                                        "1"}),
+                     seconds(400));
+  Killer killer(job);
+  killer.work();
+  const ProgramResult result = job.wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_GE(killer.killed, 25) << "the job ended before the minute was over";
+  EXPECT_GE(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.98);
+  const int pushes_per_update = std::string(soak.consistency) == "sync" ? kWorkers : 1;
+  for (int shard = 0; shard < kServers; ++shard) {
+    expect_every_push_once(history_of(scratch / "order", shard), pushes_per_update);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Under, AJob,
+                         testing::Values(Soak{"async", 30}, Soak{"ssp", 22}, Soak{"sync", 12}),
+                         testing::PrintToStringParamName());
+
+}  // namespace
+}  // namespace syncopate::test
