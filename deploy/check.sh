@@ -129,7 +129,7 @@ done
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 for tool in git clang-format clang-tidy cmake; do
   if ! command -v "$tool" >/dev/null; then
-    say "$tool is missing; install: $(awk '$1 == "dev" || $1 == "build" { printf "%s ", $2 }' deploy/dependencies.txt)" >&2
+    say "$tool is missing; install: $(awk '$1 == "dev" || $1 == "build" || $1 == "test" { printf "%s ", $2 }' deploy/dependencies.txt)" >&2
     exit 1
   fi
 done

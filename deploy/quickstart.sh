@@ -8,7 +8,7 @@ usage() {
 usage: deploy/quickstart.sh [WORD]
 
   (none)      install missing packages, build, and train mnist-cnn on the embedded digits
-  test        install missing packages, build, and run the tests
+  test        install missing packages, build, run the tests, and fuzz what comes from the network for a minute
   packages    install missing packages, no more
   --help      this text
 
@@ -23,8 +23,10 @@ fail() {
   exit 1
 }
 
+kinds=build  # of packages
+
 # Lines "package minimum" that are needed today.
-needed_packages() { awk '$1 == "build" { print $2, $3 }' deploy/dependencies.txt; }
+needed_packages() { awk -v kinds="$kinds" '$1 ~ "^(" kinds ")$" { print $2, $3 }' deploy/dependencies.txt; }
 
 # Those of them that are absent or older than needed, one per line.
 missing_packages() {
@@ -81,8 +83,20 @@ build() {
 }
 
 run_tests() {
-  say "running the tests"
-  ctest --preset release --parallel "$(nproc)"
+  say "running the tests (without the soak: ctest --preset release -L soak)"
+  ctest --preset release --parallel "$(nproc)" --label-exclude soak
+}
+
+# A minute of hostile bytes; libFuzzer is clang's.
+run_fuzzer() {
+  if ! command -v clang++ >/dev/null; then
+    say "not fuzzing: there is no clang++"
+    return
+  fi
+  say "fuzzing the decoder of messages for a minute, in build/fuzz"
+  cmake --preset fuzz >/dev/null
+  cmake --build --preset fuzz --target decode_fuzzer
+  ctest --preset fuzz --tests-regex '^decode_fuzzer$'
 }
 
 train() {
@@ -118,11 +132,13 @@ main() {
       ;;
   esac
   cd "$(dirname "${BASH_SOURCE[0]}")/.."
+  [[ $word == test ]] && kinds='build|test'
   install_packages
   [[ $word == packages ]] && exit 0
   if [[ $word == test ]]; then
     build
     run_tests
+    run_fuzzer
   else
     build syncopate
     train

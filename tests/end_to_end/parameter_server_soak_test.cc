@@ -31,14 +31,15 @@ class Killer {
  public:
   explicit Killer(const RunningProgram& job) : job_(job) {}
 
-  void work() {
+  // False: the job ended first.
+  bool work() {
     auto worker_at = begun_ + seconds(2);
     auto server_at = begun_ + seconds(10);
     while (steady_clock::now() < begun_ + kSoak) {
       const auto next = std::min(worker_at, server_at);
       if (job_.ends_within(std::chrono::ceil<std::chrono::milliseconds>(
               std::max(steady_clock::duration(0), next - steady_clock::now())))) {
-        return;
+        return false;
       }
       if (next == server_at) {
         kill_one("server", kServers);
@@ -48,6 +49,7 @@ class Killer {
         worker_at += seconds(2);
       }
     }
+    return true;
   }
 
   int killed = 0;
@@ -112,10 +114,11 @@ TEST_P(AJob, LearnsWhileItsRolesAreKilledForAMinute) {
                                         "1"}),
                      seconds(400));
   Killer killer(job);
-  killer.work();
+  EXPECT_TRUE(killer.work()) << "the job ended before the minute was over";
   const ProgramResult result = job.wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_GE(killer.killed, 25) << "the job ended before the minute was over";
+  // Under sync fewer: with a worker the whole job starts again, and who is not there yet is spared.
+  EXPECT_GE(killer.killed, 15);
   EXPECT_GE(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.98);
   const int pushes_per_update = std::string(soak.consistency) == "sync" ? kWorkers : 1;
   for (int shard = 0; shard < kServers; ++shard) {
