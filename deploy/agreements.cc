@@ -20,6 +20,7 @@ std::string transport_name(Transport transport) {
 
 std::string scale_name(LearningRateScale scale) {
   if (scale == LearningRateScale::kLinear) return "linear";
+  if (scale == LearningRateScale::kInverseWorkers) return "inverse-workers";
   return scale == LearningRateScale::kSqrt ? "sqrt" : "none";
 }
 

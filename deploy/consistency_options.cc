@@ -82,6 +82,27 @@ void add_consistency_flags(CLI::App& app, ConsistencyFlags& flags, TrainOptions&
       ->group(group);
 }
 
+namespace {
+
+// What has no meaning where timing decides who updates next, and with how many samples.
+void check_without_step(const CLI::App& app, const TrainOptions& options) {
+  if (options.deterministic) {
+    throw UsageError(
+        "--deterministic: timing decides the order of updates where workers keep no step; leave it "
+        "out, or choose --consistency sync without --backup-workers");
+  }
+  const bool scales = options.learning_rate_scale == LearningRateScale::kLinear ||
+                      options.learning_rate_scale == LearningRateScale::kSqrt;
+  if (scales && app.count("--reference-batch-size") == 0) {
+    throw UsageError(
+        "--learning-rate-scale linear and sqrt: workers that keep no step have no global batch; "
+        "give "
+        "--reference-batch-size, or choose inverse-workers");
+  }
+}
+
+}  // namespace
+
 void check_consistency(const CLI::App& app, const ConsistencyFlags& flags, TrainOptions& options) {
   const std::string& strategy = options.strategy.name;
   const bool has_servers = strategy == "parameter-server";
@@ -139,6 +160,7 @@ void check_consistency(const CLI::App& app, const ConsistencyFlags& flags, Train
         "--batch-size: workers that keep no step update each for itself; give "
         "--batch-size-per-replica");
   }
+  if (!keeps_step(consistency)) check_without_step(app, options);
 }
 
 }  // namespace syncopate

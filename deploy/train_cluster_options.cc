@@ -74,11 +74,23 @@ void check_servers(const TrainOptions& options) {
   }
 }
 
+// What launch starts is there at once, and a role that ends is noticed by launch. Workers of
+// servers say hello when their data is ready, though: the first time, drawing it takes a while.
+std::chrono::seconds default_rendezvous_timeout(bool launched, bool has_servers) {
+  if (!launched) return std::chrono::seconds(120);
+  return std::chrono::seconds(has_servers ? 60 : 5);
+}
+
 void check_replicas(const TrainOptions& options, bool share_devices) {
   require_between("--replicas", options.strategy.replicas, 1, kMostReplicas);
   if (options.strategy.name == "one-device" && options.strategy.replicas > 1) {
     throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
                      ": --strategy one-device has one replica; choose --strategy mirrored");
+  }
+  if (options.strategy.name == "parameter-server" && options.strategy.replicas > 1) {
+    throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
+                     ": a worker of --strategy parameter-server has one replica; start more "
+                     "workers");
   }
   const std::size_t cpus = usable_cpus().size();
   if (static_cast<std::size_t>(options.strategy.replicas) > cpus && !share_devices) {
@@ -115,7 +127,8 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
       ->group(group);
   add_cluster_flags(app, flags.cluster);
   app.add_option("--rendezvous-timeout", flags.rendezvous_timeout,
-                 "seconds to wait for the others at the start; default 120, under launch 5")
+                 "seconds to wait for the others at the start; default 120, under launch 5, with "
+                 "servers 60")
       ->group(group);
   app.add_option("--peer-timeout", flags.peer_timeout,
                  "seconds from a task's death to the end of all; default 15, on one machine 5")
@@ -154,6 +167,11 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
     throw UsageError("--batch-norm " + flags.batch_norm + ": no such choice" +
                      suggest(flags.batch_norm, {"local", "sync"}));
   }
+  if (has_servers && flags.batch_norm == "sync") {
+    throw UsageError(
+        "--batch-norm sync: workers of --strategy parameter-server have no batch in common; leave "
+        "it out, or choose multi-worker-mirrored");
+  }
   options.strategy.batch_norm =
       flags.batch_norm == "sync" ? BatchNormStatistics::kSync : BatchNormStatistics::kLocal;
 
@@ -178,9 +196,8 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
                      "; to train alone, give --rank 0 --world-size 1");
   }
   const bool launched = options.cluster.source == "launch";
-  options.rendezvous_timeout =
-      seconds_of(app, "--rendezvous-timeout", flags.rendezvous_timeout,
-                 launched ? std::chrono::seconds(5) : std::chrono::seconds(120));
+  options.rendezvous_timeout = seconds_of(app, "--rendezvous-timeout", flags.rendezvous_timeout,
+                                          default_rendezvous_timeout(launched, has_servers));
   options.peer_timeout =
       seconds_of(app, "--peer-timeout", flags.peer_timeout, std::chrono::milliseconds(0));
 

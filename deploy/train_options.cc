@@ -60,7 +60,7 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
       ->capture_default_str()
       ->group("Where");
   app.add_flag("--deterministic", options.deterministic,
-               "the same bits every time; on the CPU every run is")
+               "the same bits every time; on the CPU every run in step is")
       ->group("Where");
   const std::string group = "How long";
   auto* local = app.add_option("--batch-size-per-replica", options.strategy.batch_size_per_replica,

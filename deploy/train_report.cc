@@ -21,32 +21,37 @@ std::int64_t peak_memory_bytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;  // Linux counts in KiB
 }
 
+// That took part, in step or not.
+int count_replicas(const TrainOptions& options, const Strategy& strategy) {
+  return std::max(strategy.replicas_in_sync(),
+                  options.cluster.world_size * options.strategy.replicas);
+}
+
 }  // namespace
 
 Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
                    const TrainOutcome& outcome) {
   const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
-  return {
-      .strategy = options.strategy.name,
-      .model = options.model,
-      .data = options.data,
-      .device = strategy.replicas().front().backend->description(),
-      .replicas = std::max(strategy.replicas_in_sync(), static_cast<int>(outcome.staleness.size())),
-      .global_batch = global_batch,
-      .steps = outcome.progress.step,
-      .samples = outcome.progress.samples,
-      .seconds = outcome.seconds,
-      .samples_per_second = outcome.samples_per_second,
-      .train_loss = outcome.train_loss,
-      .test_accuracy = outcome.test->accuracy,
-      .test_loss = outcome.test->loss,
-      .staleness_mean = staleness.mean(),
-      .staleness_max = static_cast<std::int64_t>(staleness.max()),
-      .input_wait_fraction = outcome.input_wait_fraction,
-      .communication_exposed_fraction = outcome.communication_exposed_fraction,
-      .peak_memory_bytes = peak_memory_bytes(),
-      .weights_hash = outcome.weights_hash,
-      .staleness = outcome.staleness};
+  return {.strategy = options.strategy.name,
+          .model = options.model,
+          .data = options.data,
+          .device = strategy.replicas().front().backend->description(),
+          .replicas = count_replicas(options, strategy),
+          .global_batch = global_batch,
+          .steps = outcome.progress.step,
+          .samples = outcome.progress.samples,
+          .seconds = outcome.seconds,
+          .samples_per_second = outcome.samples_per_second,
+          .train_loss = outcome.train_loss,
+          .test_accuracy = outcome.test->accuracy,
+          .test_loss = outcome.test->loss,
+          .staleness_mean = staleness.mean(),
+          .staleness_max = static_cast<std::int64_t>(staleness.max()),
+          .input_wait_fraction = outcome.input_wait_fraction,
+          .communication_exposed_fraction = outcome.communication_exposed_fraction,
+          .peak_memory_bytes = peak_memory_bytes(),
+          .weights_hash = outcome.weights_hash,
+          .staleness = outcome.staleness};
 }
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,

@@ -89,6 +89,7 @@ class ParameterServer final : public Strategy {
   void meet();
   // The values are those after the last step.
   void settle();
+  void take_running_statistics();
   std::vector<Snapshot::Slot> blank_slots() const;
 
   const StrategyOptions options_;
@@ -225,11 +226,22 @@ void ParameterServer::restore(const Snapshot& saved) {
   if (in_step_) broadcast(replica_.state->values.bytes());
 }
 
+// Whoever keeps step has the chief's by restore(); another one's are the average of all workers',
+// or what training starts from: with the graph's own it would spoil the average.
+void ParameterServer::take_running_statistics() {
+  const std::span<float> own = replica_.state->values.f32();
+  if (in_step_ || is_chief() || own.empty()) return;
+  const std::vector<float> all = client_->read_cut_state(ps::wire::kLiveCut);
+  check(all.size() == own.size(), "servers hold as many running statistics as the network has");
+  std::ranges::copy(all, own.begin());
+}
+
 void ParameterServer::begin(const StartPoint& start) {
   if (has_begun_) {
     // All servers went back: the values of this point come by themselves.
     client_->go_on();
     client_->flush();
+    take_running_statistics();
     replica_.arena->bump_all_versions();
     return;
   }
@@ -243,6 +255,7 @@ void ParameterServer::begin(const StartPoint& start) {
     restored_slots_.clear();
   }
   client_->report_step(client_->wait_start().step);
+  take_running_statistics();
   client_->pull();
   client_->flush();
   replica_.arena->bump_all_versions();

@@ -67,7 +67,9 @@ class ReplicaLoop {
         log_(run.workers[static_cast<std::size_t>(replica.index)].metrics,
              run.workers[static_cast<std::size_t>(replica.index)].display,
              log_options(run, options, start)),
-        duties_(run, options, start, replica) {}
+        duties_(run, options, start, replica) {
+    service_time_.worker += replica.index;  // those of one task differ too
+  }
 
   TrainOutcome run() {
     while (const ps::SampleRange* range = input_.upcoming()) {
@@ -105,7 +107,7 @@ class ReplicaLoop {
     job_.begin_step(range);
     const Batch& batch = input_.next();
     const auto begun = Clock::now();
-    spend_service_time(options_.service_time, steps_ + 1);
+    spend_service_time(service_time_, steps_ + 1);
     const StepReport report = replica_step(
         replica_, batch,
         {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
@@ -192,6 +194,7 @@ class ReplicaLoop {
 
   const AsynchronousRun& run_;
   const TrainLoopOptions& options_;
+  ServiceTimeOptions service_time_ = options_.service_time;
   Replica& replica_;
   AsynchronousJob& job_;
   LeasedBatchSource& input_;

@@ -211,6 +211,31 @@ TEST(ASynchronousJobOfServers, ThatIsResumedEndsWhereAnUninterruptedOneDoes) {
             1e-3);
 }
 
+// A worker that took first values for them would spoil everybody's average.
+TEST(ManyAsynchronousWorkers, GoOnWithTheRunningStatisticsOfACheckpoint) {
+  TrainingRuns runs;
+  const Arguments what{"--model",
+                       "resnet20",
+                       "--data",
+                       "synthetic:3x16x16:10:192",
+                       "--optimizer",
+                       "momentum",
+                       "--batch-size-per-replica",
+                       "16",
+                       "--eval-every",
+                       "0",
+                       "--checkpoint-dir",
+                       runs / "ck"};
+  const auto before =
+      runs.summary_of(one_device(), what + Arguments{"--steps", "96", "--learning-rate", "0.01"});
+  ASSERT_GE(before.at("test_accuracy"), 0.95);
+  const auto after =
+      runs.summary_of(parameter_servers({.workers = 4, .servers = 2}),
+                      what + Arguments{"--steps", "98", "--resume", "--learning-rate", "0.0001"});
+  EXPECT_GE(after.at("test_accuracy"), 0.95);
+  EXPECT_NEAR(after.at("test_loss").get<double>(), before.at("test_loss").get<double>(), 0.1);
+}
+
 TEST(AMetricsFile, OfAnEarlierRunIsEmptiedByAFreshOneAndGoesOnUnderResume) {
   TrainingRuns runs;
   const Arguments run =
