@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <vector>
 
@@ -23,6 +24,13 @@ struct Destination {
   std::uint64_t token = 0;
   std::span<float> values{};
   std::span<float> read_copy{};  // what the shard remembers that worker to have read; may be empty
+};
+
+// What a cut is copied to. Whoever waits for it shares it: a copy that nobody wants any more may
+// still be written to.
+struct CutOrder {
+  std::uint64_t number = 0;
+  std::shared_ptr<ShardState> copy;
 };
 
 struct BucketTask {
@@ -52,7 +60,7 @@ struct BucketTask {
   std::vector<Unanswered> unanswered;  // pushes that asked for values, of workers that have left
 
   std::vector<Destination> destinations;
-  ShardState* cut = nullptr;
+  CutOrder cut;  // kCut
 };
 
 }  // namespace syncopate::ps

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <map>
 #include <string>
+#include <utility>
 
 #include "models/base/errors.h"
 #include "ps/shard.h"
@@ -23,11 +24,12 @@ void copy_all(const Tensor& from, const Tensor& to) {
 
 }  // namespace
 
-std::vector<CutEntry> Shard::freeze() {
+std::vector<CutEntry> Shard::freeze(std::uint64_t cut) {
+  check(cut > 0, "cuts are counted from 1");
   std::map<WorkerId, CutEntry> furthest;
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
-    variable->shared.hold();
+    variable->shared.hold(cut);
     for (const CutEntry& entry : variable->shared.clocks()) {
       CutEntry& most = furthest.try_emplace(entry.worker, entry).first->second;
       const bool is_further = entry.incarnation != most.incarnation
@@ -46,12 +48,14 @@ std::vector<CutEntry> Shard::freeze() {
   return entries;
 }
 
-void Shard::cut(std::span<const CutEntry> entries, ShardState& copy) {
-  check_tensors(copy, true);
-  copy.buckets.resize(variables_.size());
+void Shard::cut(std::uint64_t cut, std::span<const CutEntry> entries,
+                std::shared_ptr<ShardState> copy) {
+  check_tensors(*copy, true);
+  copy->buckets.resize(variables_.size());
+  const CutOrder order{.number = cut, .copy = std::move(copy)};
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
-    variable->shared.cut(entries, copy);
+    variable->shared.cut(entries, order);
   }
 }
 

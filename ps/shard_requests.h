@@ -43,10 +43,11 @@ struct ReadRequest {
 struct ShardEvent {
   enum class Kind : std::uint8_t {
     kApplied,    // the push is in the values; its gradient is no longer used
-    kDropped,    // a duplicate, or late: it will not be applied; its gradient is no longer used
+    kDropped,    // late, or a duplicate: it will not be applied; its gradient is no longer used
     kAnswered,   // the values asked for are there
     kForgotten,  // nobody is left to be answered; no memory of the request is used any longer
-    kCutCopied,  // the bucket's part of the cut is copied (token: 0)
+    kCutCopied,  // the bucket's part of a cut is copied, which may have been given up (token: its
+                 // number)
   };
   Kind kind = Kind::kApplied;
   BucketId bucket = 0;
@@ -55,6 +56,7 @@ struct ShardEvent {
   std::uint64_t token = 0;
   std::uint64_t version = 0;    // kApplied: after it; kAnswered: of the values; kCutCopied: ditto
   std::uint64_t staleness = 0;  // kApplied
+  bool is_duplicate = false;    // kDropped: says nothing of what became of the push itself
   // Among the bucket's events, from 0. Where several threads work, what one of them was given may
   // come to the others' knowledge later than what happened after it.
   std::uint64_t order = 0;

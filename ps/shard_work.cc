@@ -72,9 +72,10 @@ void Shard::work_on_chunk(const BucketTask& task, const Variable& variable, Buck
   const std::int64_t count = chunk.end - chunk.begin;
   if (task.kind == BucketTask::Kind::kUpdate) update_chunk(task, variable, chunk);
   if (task.kind == BucketTask::Kind::kCut) {
-    copy_window(values_, task.cut->values, position, count);
-    for (std::size_t s = 0; s < task.cut->slots.size(); ++s) {
-      copy_window(slots_[s], task.cut->slots[s], position, count);
+    const ShardState& copy = *task.cut.copy;
+    copy_window(values_, copy.values, position, count);
+    for (std::size_t s = 0; s < copy.slots.size(); ++s) {
+      copy_window(slots_[s], copy.slots[s], position, count);
     }
   }
   const std::span<const float> values = part_of(values_, position, count);

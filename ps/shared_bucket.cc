@@ -71,6 +71,7 @@ bool SharedBucket::push(const PushRequest& request) {
     waiting_.push_back(request);
   } else {
     say(ShardEvent::Kind::kDropped, request.id, request.token);
+    events_.back().is_duplicate = true;
     answer_later(request);
   }
   begin_next();
@@ -114,7 +115,10 @@ void SharedBucket::finish(Part part, std::vector<ShardEvent>& events) {
   task_.done += part.end - part.begin;
   if (task_.kind != Kind::kDeliver && task_.done != elements_) return;
   if (task_.kind == Kind::kUpdate) end_update();
-  if (task_.kind == Kind::kCut) say(ShardEvent::Kind::kCutCopied, {}, 0);
+  if (task_.kind == Kind::kCut) {
+    say(ShardEvent::Kind::kCutCopied, {}, task_.cut.number);
+    task_.cut = {};
+  }
   answer();
   task_.kind = Kind::kNone;
   events.insert(events.end(), events_.begin(), events_.end());
@@ -122,8 +126,9 @@ void SharedBucket::finish(Part part, std::vector<ShardEvent>& events) {
   begin_next();
 }
 
-void SharedBucket::hold() {
-  cut_ = nullptr;
+void SharedBucket::hold(std::uint64_t number) {
+  held_for_ = number;
+  cut_ = {};
   rule_.hold();
 }
 
@@ -132,14 +137,17 @@ void SharedBucket::limit(std::span<const CutEntry> entries) {
   begin_next();
 }
 
-void SharedBucket::cut(std::span<const CutEntry> entries, ShardState& copy) {
+void SharedBucket::cut(std::span<const CutEntry> entries, const CutOrder& order) {
+  // Abandoned meanwhile: it would let go what the next one holds.
+  if (order.number != held_for_) return;
   rule_.limit(entries);
-  cut_ = &copy;
+  cut_ = order;
   begin_next();
 }
 
 void SharedBucket::thaw() {
-  cut_ = nullptr;
+  held_for_ = 0;
+  cut_ = {};
   rule_.release();
   begin_next();
 }
@@ -151,7 +159,8 @@ void SharedBucket::restore(const ShardState::Variable& state) {
   reads_.clear();
   events_.clear();
   task_.kind = Kind::kNone;
-  cut_ = nullptr;
+  held_for_ = 0;
+  cut_ = {};
   read_copies_.clear();
   mean_square_.clear();
   was_pushed_to_ = false;

@@ -52,13 +52,14 @@ class SharedBucket {
   // The part is done. With the last one all events so far are appended, and the next task begins.
   void finish(Part part, std::vector<ShardEvent>& events);
 
-  // Cuts, in this order. Nothing begins any more.
-  void hold();
+  // Cuts, in this order; `number` tells them apart. Nothing begins any more.
+  void hold(std::uint64_t number);
   std::vector<CutEntry> clocks() const { return rule_.clocks(); }
   // What is up to these begins.
   void limit(std::span<const CutEntry> entries);
-  // Copied to this one when all of it has been applied.
-  void cut(std::span<const CutEntry> entries, ShardState& copy);
+  // Copied to this one when all of it has been applied, unless the bucket is held for another cut or
+  // for none: nothing happens then.
+  void cut(std::span<const CutEntry> entries, const CutOrder& order);
   void thaw();
 
   // Alone with the bucket.
@@ -113,7 +114,8 @@ class SharedBucket {
   std::vector<ShardEvent> events_;  // not handed out yet
   std::uint64_t next_order_ = 0;
   BucketTask task_;
-  ShardState* cut_ = nullptr;  // to be made
+  std::uint64_t held_for_ = 0;  // the cut; 0: none
+  CutOrder cut_;                // to be made; without a copy: none
   std::map<WorkerId, StalenessHistogram> staleness_;
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;

@@ -1,6 +1,7 @@
 // SharedBucket: which piece of work comes next, and what its end means.
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 #include "ps/shared_bucket.h"
 
@@ -54,17 +55,17 @@ void SharedBucket::answer_later(const PushRequest& push) {
 }
 
 bool SharedBucket::begin_cut() {
-  if (cut_ == nullptr || !rule_.has_reached_limits()) return false;
+  if (cut_.copy == nullptr || !rule_.has_reached_limits()) return false;
   // Of a worker that has left; the rule finds it due.
   if (std::ranges::any_of(waiting_,
                           [&](const PushRequest& push) { return rule_.may_begin(push.id); })) {
     return false;
   }
   begin(Kind::kCut);
-  task_.cut = cut_;
-  cut_ = nullptr;
+  task_.cut = std::exchange(cut_, {});
+  held_for_ = 0;
   // Now, not at the end: workers may join and another cut may begin meanwhile.
-  task_.cut->buckets[static_cast<std::size_t>(bucket_)] = {version_, rule_.clocks()};
+  task_.cut.copy->buckets[static_cast<std::size_t>(bucket_)] = {version_, rule_.clocks()};
   rule_.release();
   return true;
 }

@@ -75,7 +75,7 @@ bool LocalServer::take_due() noexcept { return std::exchange(is_due_, false); }
 void LocalServer::freeze(std::uint64_t cut) {
   ps::wire::FrozenT frozen;
   frozen.cut = cut;
-  for (const ps::CutEntry& entry : shard().freeze()) {
+  for (const ps::CutEntry& entry : shard().freeze(cut)) {
     frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
   }
   is_due_ = true;
@@ -95,7 +95,7 @@ void LocalServer::begin_cut(const ps::wire::CutT& cut) {
     }
   }
   buckets_to_copy_ = shard().buckets().size();
-  shard().cut(cut_->entries, cut_->state);
+  shard().cut(cut.cut, cut_->entries, {cut_, &cut_->state});
   is_due_ = true;
 }
 

@@ -94,10 +94,10 @@ void DataService::expect_cut(std::shared_ptr<CutCopy> copy) {
     cut_buckets_left_ = static_cast<int>(served_->job_bucket.size());
     if (cut_buckets_left_ == 0) {
       ++cut_buckets_left_;
-      finish_cut_bucket();
+      finish_cut_bucket(copy->cut);
       return;
     }
-    served_->shard->cut(copy->entries, copy->state);
+    served_->shard->cut(copy->cut, copy->entries, {copy, &copy->state});
     for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
   });
   wake_.notify();

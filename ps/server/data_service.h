@@ -64,7 +64,8 @@ class DataService {
   void forget(WorkerId worker, std::uint32_t incarnation);
   // The shard was changed from outside: work may be due on any bucket.
   void look_again();
-  // Is filled by the shard from now on; finished_cut() tells when it is whole.
+  // Is filled by the shard from now on, which is frozen for it; finished_cut() tells when it is
+  // whole. One at a time: an earlier one is given up.
   void expect_cut(std::shared_ptr<CutCopy> copy);
   // ReadCut finds this copy; null: none.
   void publish(std::shared_ptr<const CutCopy> copy);
@@ -129,7 +130,7 @@ class DataService {
   void take_events(const std::vector<ShardEvent>& events);
   void applied(const ShardEvent& event, Open& open);
   void answer(const ShardEvent& event, Open& open);
-  void finish_cut_bucket();
+  void finish_cut_bucket(std::uint64_t cut);
   void let_go_of_retired();
   std::int64_t credit() const;
 

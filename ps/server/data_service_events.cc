@@ -45,7 +45,7 @@ void DataService::take_events(const std::vector<ShardEvent>& events) {
   std::vector<std::uint64_t> applied_now;
   for (const ShardEvent& event : events) {
     if (event.kind == ShardEvent::Kind::kCutCopied) {
-      finish_cut_bucket();
+      finish_cut_bucket(event.token);
       continue;
     }
     const auto found = open_.find(event.token);
@@ -149,8 +149,9 @@ void DataService::answer(const ShardEvent& event, Open& open) {
   socket_->send(std::move(message));
 }
 
-void DataService::finish_cut_bucket() {
-  if (expected_cut_ == nullptr || --cut_buckets_left_ > 0) return;
+void DataService::finish_cut_bucket(std::uint64_t cut) {
+  // What had begun of one that was given up ends as well.
+  if (expected_cut_ == nullptr || expected_cut_->cut != cut || --cut_buckets_left_ > 0) return;
   expected_cut_->running_statistics = statistics_.average(expected_cut_->entries);
   if (record_ != nullptr) record_->flush();
   {

@@ -44,7 +44,7 @@ TEST(SyncRule, DropsALateGradientAndAnswersItWithTheCurrentValues) {
 
 TEST(SyncRule, TakesTheFirstOfMoreThanItWaitsFor) {
   OneValue one({.backup_workers = 1}, 3);
-  one.shard().freeze();
+  one.shard().freeze(1);
   one.push(2, 1, 1);
   one.push(1, 1, 1);
   one.push(0, 1, 1);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <deque>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -87,7 +88,8 @@ class ShardSchedule {
   std::deque<ModelRequest> requests_;
   std::vector<std::vector<Piece>> pieces_;  // by bucket: claimed
   std::vector<std::uint64_t> heard_;        // events, by bucket
-  std::deque<ShardState> copies_;
+  std::shared_ptr<ShardState> copy_;  // of the cut under way
+  std::uint64_t cuts_begun_ = 0;
   std::map<WorkerId, CutEntry> entries_;
   enum class Cut { kNone, kFrozen, kCutting } cut_ = Cut::kNone;
   int uncut_ = 0;  // buckets that are not copied yet

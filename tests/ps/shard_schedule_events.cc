@@ -32,8 +32,9 @@ void ShardSchedule::hear(const ShardEvent& event) {
     expect("events out of order");
   }
   if (event.kind == Kind::kCutCopied) {
+    if (cut_ != Cut::kCutting || event.token != cuts_begun_) return;  // given up
     ++tally_.cuts;
-    expect(model.check_cut(entries_, copies_.back(), event.bucket));
+    expect(model.check_cut(entries_, *copy_, event.bucket));
     if (--uncut_ == 0) cut_ = Cut::kNone;
     return;
   }
@@ -52,6 +53,7 @@ void ShardSchedule::hear(const ShardEvent& event) {
       break;
     case Kind::kDropped:
       if (!request.is_duplicate) ++tally_.late;
+      if (event.is_duplicate != request.is_duplicate) expect("late taken for known");
       expect(model.drop(request));
       request.is_closed = !request.wants_values;
       break;

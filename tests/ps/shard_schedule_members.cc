@@ -102,7 +102,7 @@ void ShardSchedule::freeze() {
   drain();
   for (int i = 0; i < 4; ++i) (void)claim(below(buckets_));
   entries_.clear();
-  for (const CutEntry& entry : shard_->freeze()) entries_[entry.worker] = entry;
+  for (const CutEntry& entry : shard_->freeze(++cuts_begun_)) entries_[entry.worker] = entry;
   cut_ = Cut::kFrozen;
 }
 
@@ -120,11 +120,12 @@ void ShardSchedule::cut() {
   }
   std::vector<CutEntry> entries;
   for (const auto& [worker, entry] : entries_) entries.push_back(entry);
-  ShardState& copy = copies_.emplace_back();
-  copy.values = make_host_tensor({std::int64_t{buckets_} * workers_}, DType::kF32);
+  // Nobody keeps a copy that was given up: only the shard may still write to it.
+  copy_ = std::make_shared<ShardState>();
+  copy_->values = make_host_tensor({std::int64_t{buckets_} * workers_}, DType::kF32);
   cut_ = Cut::kCutting;
   uncut_ = buckets_;
-  shard_->cut(entries, copy);
+  shard_->cut(cuts_begun_, entries, copy_);
 }
 
 }  // namespace syncopate::ps
