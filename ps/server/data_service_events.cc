@@ -91,7 +91,8 @@ void DataService::applied(const ShardEvent& event, Open& open) {
   const bool in_step =
       served_->declaration.consistency == static_cast<std::uint8_t>(Consistency::kSync);
   if (record_ != nullptr && was_applied) record_->applied(event, open.incarnation, open.push);
-  if (!open.push.ends_step || (!was_applied && !in_step)) return;
+  // What became of the push itself is told by its own event.
+  if (!open.push.ends_step || event.is_duplicate || (!was_applied && !in_step)) return;
   const auto session = sessions_.find(open.worker);
   if (was_applied && session != sessions_.end() &&
       session->second.incarnation == open.incarnation) {

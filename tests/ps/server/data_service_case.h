@@ -1,0 +1,68 @@
+// The data side of one server, and what workers say to it message by message.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ps/server/data_service.h"
+#include "ps/wire/socket.h"
+#include "tests/ps/served_job.h"
+#include "tests/ps/wire/socket_case.h"
+
+namespace syncopate::ps::testing {
+
+// A worker's end of a connection.
+class Caller {
+ public:
+  Caller(wire::Context& context, std::uint16_t port, const std::string& routing_id)
+      : socket_(wire::Socket::connect(context, {"127.0.0.1", port}, routing_id)) {}
+
+  template <typename BodyT>
+  void say(BodyT body, const std::vector<float>& frame = {}) {
+    wire::Envelope message = envelope("", wire::make_message(std::move(body)));
+    if (!frame.empty()) {
+      message.frames.push_back(wire::Frame::copy_of(std::as_bytes(std::span(frame))));
+    }
+    socket_->send(std::move(message));
+  }
+  // The next message, which has to be one of these; `frames`: behind its header.
+  template <typename BodyT>
+  BodyT take(std::size_t frames = 0) {
+    const wire::Envelope message = wire::await_message(*socket_, {});
+    if (message.frames.empty()) return {};
+    auto decoded = wire::decode(message.frames.front().bytes());
+    const auto* const body = decoded->body.type == wire::BodyUnionTraits<BodyT>::enum_value
+                                 ? static_cast<const BodyT*>(decoded->body.value)
+                                 : nullptr;
+    EXPECT_NE(body, nullptr) << "it is " << wire::name_of(*decoded);
+    EXPECT_EQ(message.frames.size(), 1 + frames);
+    return body == nullptr ? BodyT() : BodyT(*body);
+  }
+
+ private:
+  std::unique_ptr<wire::Socket> socket_;
+};
+
+struct DataServiceCase {
+  explicit DataServiceCase(const JobShape& shape);
+
+  Caller call(const std::string& routing_id) { return {context, data.port(), routing_id}; }
+  // Until the service has news.
+  std::vector<StepNews> await_news(std::size_t count);
+
+  wire::Context context;
+  std::shared_ptr<ServedVariables> served;
+  DataService data;
+};
+
+wire::DataHelloT hello_of(WorkerId worker, std::uint32_t incarnation,
+                          const std::string& segment = "");
+// Of bucket 0, the only one; it ends the step.
+wire::PushT push_of(std::uint64_t sequence, std::uint64_t version);
+wire::PullT pull_of(std::vector<int> buckets);
+
+}  // namespace syncopate::ps::testing

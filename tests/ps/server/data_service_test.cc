@@ -1,0 +1,34 @@
+// What a server makes of workers that come again, come late, or ask for too much.
+#include "ps/server/data_service.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/ps/server/data_service_case.h"
+
+namespace syncopate::ps::testing {
+namespace {
+
+const std::vector<float> kGradient(8, 1.0F);
+
+TEST(ADataService, TellsWhatBecameOfAPushOnceHoweverOftenItWasSent) {
+  DataServiceCase service({.workers = 2, .consistency = 0});
+  Caller first = service.call("w0.1");
+  first.say(hello_of(0, 1));
+  first.take<wire::DataWelcomeT>();
+  Caller second = service.call("w1.1");
+  second.say(hello_of(1, 1));
+  second.take<wire::DataWelcomeT>();
+  first.say(push_of(1, 1), kGradient);
+  first.say(push_of(1, 1), kGradient);
+  first.take<wire::ConsumedT>();  // the one sent again, as the first one waits
+  second.say(push_of(1, 1), kGradient);
+  second.take<wire::ValuesT>(1);
+  const std::vector<StepNews> news = service.await_news(2);
+  ASSERT_EQ(news.size(), 2U);
+  EXPECT_TRUE(news[0].is_applied);
+  EXPECT_TRUE(news[1].is_applied);
+  EXPECT_TRUE(service.data.take_news().empty());
+}
+
+}  // namespace
+}  // namespace syncopate::ps::testing
