@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include <algorithm>
 #include <utility>
 
 namespace syncopate::ps {
@@ -68,13 +69,14 @@ void DataService::forget(WorkerId worker, std::uint32_t incarnation) {
   const std::lock_guard lock(mutex_);
   tasks_.emplace_back([this, worker, incarnation] {
     const auto session = sessions_.find(worker);
-    if (session == sessions_.end() || session->second.incarnation != incarnation) return;
-    served_->shard->leave(worker, incarnation);
-    workers_by_peer_.erase(session->second.peer);
-    sessions_.erase(session);
+    if (session == sessions_.end() || session->second.incarnation > incarnation) return;
+    served_->shard->leave(worker, session->second.incarnation);
+    end_session(worker);
     statistics_.forget(worker);
     for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
   });
+    std::uint32_t& last = forgotten_[worker];
+    last = std::max(last, incarnation);
   wake_.notify();
 }
 
@@ -86,6 +88,11 @@ void DataService::look_again() {
   });
   wake_.notify();
 }
+void DataService::end_session(WorkerId worker) {
+  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == worker; });
+  sessions_.erase(worker);
+}
+
 
 void DataService::expect_cut(std::shared_ptr<CutCopy> copy) {
   const std::lock_guard lock(mutex_);

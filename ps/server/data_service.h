@@ -60,7 +60,7 @@ class DataService {
 
   // From now on it serves these; whoever greeted before has to greet again.
   void serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation);
-  // The worker takes part no more.
+  // This incarnation of the worker takes part no more, and an earlier one neither.
   void forget(WorkerId worker, std::uint32_t incarnation);
   // The shard was changed from outside: work may be due on any bucket.
   void look_again();
@@ -117,6 +117,7 @@ class DataService {
   void greet(const std::string& peer, const wire::DataHelloT& hello);
   void refuse(const std::string& peer, const std::string& line, bool is_usage_error);
   Session* session_of(const std::string& peer);
+  void end_session(WorkerId worker);
   void push(const std::string& peer, wire::Envelope& envelope, const wire::PushT& header);
   void pull(const std::string& peer, const wire::PullT& header);
   void probe(const std::string& peer, const wire::ProbeT& header);
@@ -143,8 +144,9 @@ class DataService {
   std::shared_ptr<ServedVariables> served_;
   std::uint32_t incarnation_ = 0;
   std::map<WorkerId, Session> sessions_;
-  std::map<std::string, WorkerId> workers_by_peer_;
-  std::unordered_map<std::uint64_t, Open> open_;  // by token
+  std::map<std::string, WorkerId> workers_by_peer_;  // one peer for each session
+  std::map<WorkerId, std::uint32_t> forgotten_;      // incarnations up to these
+  std::unordered_map<std::uint64_t, Open> open_;     // by token
   // What update threads may still read and write of a shard that a restart has replaced.
   struct Retired {
     std::shared_ptr<ServedVariables> served;

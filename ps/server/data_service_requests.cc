@@ -68,18 +68,28 @@ void DataService::greet(const std::string& peer, const wire::DataHelloT& hello) 
                       " trains; start all tasks with the same program and flags",
                   true);
   }
-  Session& session = sessions_[hello.worker];
-  if (session.incarnation > hello.incarnation) {
+  // Its greeting may have been under way for longer than the job waited for it.
+  if (hello.incarnation <= forgotten_[hello.worker]) {
+    return refuse(peer,
+                  name_of_worker(hello.worker) +
+                      " was silent for too long and was taken for dead; the job went on without it",
+                  false);
+  }
+  const auto known = sessions_.find(hello.worker);
+  if (known != sessions_.end() && known->second.incarnation > hello.incarnation) {
     return refuse(peer, name_of_worker(hello.worker) + " was started anew meanwhile", false);
   }
-  if (session.incarnation < hello.incarnation) {
-    if (session.incarnation != 0) workers_by_peer_.erase(session.peer);
-    session = Session{};
+  const bool is_new = known == sessions_.end() || known->second.incarnation < hello.incarnation;
+  if (is_new) end_session(hello.worker);
+  Session& session = sessions_[hello.worker];
+  if (is_new) {
     session.incarnation = hello.incarnation;
     statistics_.forget(hello.worker);
     served_->shard->join(hello.worker, hello.incarnation, hello.sequence);
     for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
   }
+  // One peer per worker and one worker per peer, also where it calls under another name.
+  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == hello.worker; });
   session.peer = peer;
   workers_by_peer_[peer] = hello.worker;
   if (session.segment == nullptr && options_.uses_segments && !hello.segment.empty()) {

@@ -30,5 +30,33 @@ TEST(ADataService, TellsWhatBecameOfAPushOnceHoweverOftenItWasSent) {
   EXPECT_TRUE(service.data.take_news().empty());
 }
 
+TEST(ADataService, RefusesAnIncarnationThatWasGivenUpBeforeItGreeted) {
+  DataServiceCase service({});
+  service.data.forget(0, 2);
+  Caller caller = service.call("w0");
+  caller.say(hello_of(0, 1));
+  caller.take<wire::RefusedT>();
+  caller.say(hello_of(0, 2));
+  EXPECT_NE(caller.take<wire::RefusedT>().line.find("worker 0 was silent"), std::string::npos);
+  caller.say(hello_of(0, 3));
+  caller.take<wire::DataWelcomeT>();
+}
+
+TEST(ADataService, HearsAWorkerThatCallsUnderAnotherNameUnderThatOneAlone) {
+  DataServiceCase service({});
+  Caller before = service.call("w0.1");
+  before.say(hello_of(0, 1));
+  before.take<wire::DataWelcomeT>();
+  Caller after = service.call("another");
+  after.say(hello_of(0, 1));
+  after.take<wire::DataWelcomeT>();
+  before.say(pull_of({0}));
+  service.data.forget(0, 1);
+  before.say(pull_of({0}));
+  before.say(hello_of(0, 2));
+  before.take<wire::DataWelcomeT>();
+  EXPECT_FALSE(service.data.failure());
+}
+
 }  // namespace
 }  // namespace syncopate::ps::testing
