@@ -133,14 +133,16 @@ void DataService::answer(const ShardEvent& event, Open& open) {
   values.bucket = open.bucket;
   values.version = event.version;
   values.sequence = open.push.sequence;
-  values.in_segment = session->second.segment != nullptr;
+  // As it was asked for: a worker that has greeted again since may have got a segment.
+  values.in_segment = open.answer.num_elements() == 0;
   values.staleness = event.staleness;
   const auto sums = sums_.find(event.bucket);
   if (open.push.ends_step && sums != sums_.end() && sums->second.version == event.version) {
     values.report = std::make_unique<wire::StepSumsT>(sums->second.sums);
   }
+  const bool in_frame = !values.in_segment;
   wire::Envelope message = envelope(session->second.peer, make_message(std::move(values)));
-  if (session->second.segment == nullptr) {
+  if (in_frame) {
     const std::span<const std::byte> bytes = std::as_bytes(open.answer.f32());
     message.frames.push_back(
         wire::Frame::borrow(bytes, [buffers = buffers_, buffer = std::move(open.answer)]() mutable {

@@ -141,8 +141,9 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
   if (mine < 0) return;
   const Bucket range = served_->shard->buckets()[static_cast<std::size_t>(mine)];
   const std::size_t count = static_cast<std::size_t>(range.end - range.begin);
-  const bool in_segment = header.in_segment && session->segment != nullptr;
-  if (header.in_segment && !in_segment) return;
+  const bool in_segment = header.in_segment;
+  // A worker may write to its segment at any time: what is to be checked has to come in a frame.
+  if (in_segment && (session->segment == nullptr || header.codec != wire::Codec::F32)) return;
   const std::size_t frames = 1 + (in_segment ? 0 : 1) + (header.has_state ? 1 : 0);
   if (envelope.frames.size() != frames) return;
 
@@ -188,6 +189,8 @@ void DataService::pull(const std::string& peer, const wire::PullT& header) {
   Session* session = session_of(peer);
   if (session == nullptr) return;
   const int num_buckets = static_cast<int>(served_->shard_bucket.size());
+  // Each is answered from memory of its own.
+  if (std::cmp_greater(header.buckets.size(), num_buckets)) return;
   for (const int bucket : header.buckets) {
     if (bucket < 0 || bucket >= num_buckets) continue;
     const int mine = served_->shard_bucket[static_cast<std::size_t>(bucket)];

@@ -58,5 +58,17 @@ TEST(ADataService, HearsAWorkerThatCallsUnderAnotherNameUnderThatOneAlone) {
   EXPECT_FALSE(service.data.failure());
 }
 
+TEST(ADataService, AnswersNoPullOfMoreBucketsThanThereAre) {
+  DataServiceCase service({});
+  Caller caller = service.call("w0.1");
+  caller.say(hello_of(0, 1));
+  caller.take<wire::DataWelcomeT>();
+  caller.say(pull_of({0, 0}));
+  caller.say(pull_of({0}));
+  caller.take<wire::ValuesT>(1);
+  caller.say(wire::ProbeT());
+  caller.take<wire::ProbeAnswerT>();
+}
+
 }  // namespace
 }  // namespace syncopate::ps::testing
