@@ -19,21 +19,21 @@ DataService::DataService(const DataServiceOptions& options) : options_(options) 
   socket_ = wire::Socket::listen(context_, Endpoint{"", options.port});
   port_ = socket_->port();
   updates_ = std::make_unique<UpdateThreads>(
-      options.threads, [this](const Shard& shard, std::vector<ShardEvent>& events) {
+      options.threads,
+      [this](const Shard& shard, std::vector<ShardEvent>& events) {
         {
           const std::lock_guard lock(mutex_);
           for (const ShardEvent& event : events) events_.emplace_back(&shard, event);
         }
         wake_.notify();
-      });
+      },
+      [this](const std::exception& error) { fail(error); });
   thread_ = std::jthread([this](const std::stop_token& stop) {
     try {
       run(stop);
     } catch (const std::exception& error) {
-      const std::lock_guard lock(mutex_);
-      failure_ = error.what();
+      fail(error);
     }
-    news_event_.notify();
   });
   pthread_setname_np(thread_.native_handle(), "ps-data");
 }
@@ -43,6 +43,14 @@ DataService::~DataService() {
   wake_.notify();
   thread_.join();
   updates_.reset();
+}
+
+void DataService::fail(const std::exception& error) {
+  {
+    const std::lock_guard lock(mutex_);
+    failure_ = error.what();
+  }
+  news_event_.notify();
 }
 
 void DataService::serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation) {
@@ -68,6 +76,8 @@ void DataService::serve(std::shared_ptr<ServedVariables> served, std::uint32_t i
 void DataService::forget(WorkerId worker, std::uint32_t incarnation) {
   const std::lock_guard lock(mutex_);
   tasks_.emplace_back([this, worker, incarnation] {
+    std::uint32_t& last = forgotten_[worker];
+    last = std::max(last, incarnation);
     const auto session = sessions_.find(worker);
     if (session == sessions_.end() || session->second.incarnation > incarnation) return;
     served_->shard->leave(worker, session->second.incarnation);
@@ -75,9 +85,12 @@ void DataService::forget(WorkerId worker, std::uint32_t incarnation) {
     statistics_.forget(worker);
     for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
   });
-    std::uint32_t& last = forgotten_[worker];
-    last = std::max(last, incarnation);
   wake_.notify();
+}
+
+void DataService::end_session(WorkerId worker) {
+  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == worker; });
+  sessions_.erase(worker);
 }
 
 void DataService::look_again() {
@@ -88,11 +101,6 @@ void DataService::look_again() {
   });
   wake_.notify();
 }
-void DataService::end_session(WorkerId worker) {
-  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == worker; });
-  sessions_.erase(worker);
-}
-
 
 void DataService::expect_cut(std::shared_ptr<CutCopy> copy) {
   const std::lock_guard lock(mutex_);

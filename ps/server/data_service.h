@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <exception>
 #include <filesystem>
 #include <functional>
 #include <map>
@@ -75,7 +76,7 @@ class DataService {
   int descriptor() const noexcept { return news_event_.descriptor(); }
   std::vector<StepNews> take_news();
   std::shared_ptr<CutCopy> finished_cut();
-  // What ended the thread, if something did.
+  // What ended its thread, or one of those that update.
   std::optional<std::string> failure();
 
   std::int64_t foreign_messages() const noexcept { return foreign_messages_; }
@@ -112,12 +113,13 @@ class DataService {
   };
 
   void run(const std::stop_token& stop);
+  void fail(const std::exception& error);
   void do_tasks();
   void hear(wire::Envelope& envelope);
   void greet(const std::string& peer, const wire::DataHelloT& hello);
+  void end_session(WorkerId worker);
   void refuse(const std::string& peer, const std::string& line, bool is_usage_error);
   Session* session_of(const std::string& peer);
-  void end_session(WorkerId worker);
   void push(const std::string& peer, wire::Envelope& envelope, const wire::PushT& header);
   void pull(const std::string& peer, const wire::PullT& header);
   void probe(const std::string& peer, const wire::ProbeT& header);

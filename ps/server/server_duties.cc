@@ -49,6 +49,7 @@ void ServerDuties::obey(const wire::MessageT& message) {
       incarnation_ = body.AsWelcome()->incarnation;
       return;
     case wire::Body::Declared:
+      if (body.AsDeclared()->declaration == nullptr) return;
       return declare(*body.AsDeclared());
     case wire::Body::WorkerLeft:
       return data_.forget(body.AsWorkerLeft()->worker, body.AsWorkerLeft()->incarnation);
@@ -59,8 +60,10 @@ void ServerDuties::obey(const wire::MessageT& message) {
       return data_.look_again();
     }
     case wire::Body::Freeze:
+      if (served_ == nullptr || body.AsFreeze()->cut == 0) return;
       return freeze(body.AsFreeze()->cut);
     case wire::Body::Cut:
+      if (served_ == nullptr) return;
       return begin_cut(*body.AsCut());
     case wire::Body::Release:
       if (served_ != nullptr) served_->shard->thaw();

@@ -7,10 +7,16 @@
 
 namespace syncopate::ps {
 
-UpdateThreads::UpdateThreads(int threads, TakeEvents take_events)
-    : take_events_(std::move(take_events)) {
+UpdateThreads::UpdateThreads(int threads, TakeEvents take_events, Fail fail)
+    : take_events_(std::move(take_events)), fail_(std::move(fail)) {
   for (int i = 0; i < threads; ++i) {
-    threads_.emplace_back([this](const std::stop_token& stop) { serve(stop); });
+    threads_.emplace_back([this](const std::stop_token& stop) {
+      try {
+        serve(stop);
+      } catch (const std::exception& error) {
+        fail_(error);
+      }
+    });
     pthread_setname_np(threads_.back().native_handle(), ("update-" + std::to_string(i)).c_str());
   }
 }

@@ -3,6 +3,7 @@
 
 #include <condition_variable>
 #include <deque>
+#include <exception>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -17,11 +18,12 @@ namespace syncopate::ps {
 // Thread-safe. Idle threads sleep.
 class UpdateThreads {
  public:
+  using Fail = std::function<void(const std::exception& error)>;
   using TakeEvents = std::function<void(const Shard& shard, std::vector<ShardEvent>& events)>;
 
   // `take_events` is called from any of the threads with what happened; of one bucket in order of
-  // ShardEvent::order only where one thread works on it at a time.
-  UpdateThreads(int threads, TakeEvents take_events);
+  // ShardEvent::order only where one thread works on it at a time. `fail` with what ended a thread.
+  UpdateThreads(int threads, TakeEvents take_events, Fail fail);
   UpdateThreads(const UpdateThreads&) = delete;
   UpdateThreads& operator=(const UpdateThreads&) = delete;
   ~UpdateThreads();  // what is queued is not done
@@ -33,6 +35,7 @@ class UpdateThreads {
   void serve(const std::stop_token& stop);
 
   const TakeEvents take_events_;
+  const Fail fail_;
   std::mutex mutex_;
   std::condition_variable_any queued_;
   std::deque<std::pair<std::shared_ptr<Shard>, BucketId>> queue_;
