@@ -191,6 +191,7 @@ void Cuts::hear(int worker, const wire::AppointmentDoneT& done) {
 void Cuts::release() {
   wire::ReleaseT release;
   release.cut = job_.last_cut;
+  release.is_void = stage_ != Stage::kAppointing;
   job_.tell_servers(release);
   stage_ = Stage::kNone;
 }
@@ -208,6 +209,9 @@ void Cuts::abandon() {
   due_.snapshot |= duties_.snapshot && stage_ != Stage::kAppointing;  // else its files stand
   due_.evaluates |= duties_.evaluates && !is_final_;
   due_.writes_checkpoint |= duties_.writes_checkpoint && !is_final_;
+  if (stage_ != Stage::kAppointing) {
+    for (ServerRecord& server : job_.servers) server.snapshots.erase(job_.last_cut);
+  }
   if (job_.is_copying) leases_.end_cut();
   job_.is_copying = false;
   release();

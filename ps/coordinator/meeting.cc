@@ -75,6 +75,8 @@ void Meeting::server_calls_again(const wire::HelloT& hello) {
   ServerRecord& record = job_.server(hello.index);
   record.incarnation = hello.incarnation;
   record.endpoint = hello.server->endpoint;
+  // What it has now; a former shard 0 knew of files that newer ones have replaced.
+  record.snapshots.clear();
   for (const std::uint64_t cut : hello.snapshots) {
     if (cut <= job_.last_cut) record.snapshots.insert(cut);
   }

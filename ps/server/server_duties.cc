@@ -66,11 +66,7 @@ void ServerDuties::obey(const wire::MessageT& message) {
       if (served_ == nullptr) return;
       return begin_cut(*body.AsCut());
     case wire::Body::Release:
-      if (served_ != nullptr) served_->shard->thaw();
-      cut_.reset();
-      data_.publish(nullptr);
-      data_.look_again();
-      return;
+      return release(*body.AsRelease());
     case wire::Body::RollBack:
       return roll_back(body.AsRollBack()->cut);
     case wire::Body::Refused:
@@ -136,6 +132,19 @@ void ServerDuties::begin_cut(const wire::CutT& cut) {
   data_.expect_cut(std::move(copy));
 }
 
+void ServerDuties::release(const wire::ReleaseT& release) {
+  if (served_ != nullptr) served_->shard->thaw();
+  cut_.reset();
+  if (release.is_void) remove_snapshots_from(release.cut);
+  data_.publish(nullptr);
+  data_.look_again();
+}
+
+void ServerDuties::remove_snapshots_from(std::uint64_t cut) {
+  writer_.remove_from(cut);
+  snapshots_ = writer_.existing();
+}
+
 void ServerDuties::end_cut() {
   wire::CutDoneT done;
   done.cut = cut_->cut;
@@ -173,6 +182,8 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
 
 void ServerDuties::roll_back(std::uint64_t cut) {
   const SnapshotFile file = writer_.read(cut);
+  // The job goes on from here: later ones are of a past that is void.
+  remove_snapshots_from(cut + 1);
   served_ = make_served_variables(file.declaration, options_.index);
   served_->shard->restore(file.state);
   data_.set_running_statistics(file.running_statistics);

@@ -48,7 +48,9 @@ class ServerDuties {
   void declare(const wire::DeclaredT& declared);
   void freeze(std::uint64_t cut);
   void begin_cut(const wire::CutT& cut);
+  void release(const wire::ReleaseT& release);
   void end_cut();
+  void remove_snapshots_from(std::uint64_t cut);
   void roll_back(std::uint64_t cut);
   void reply(wire::MessageT message) { replies_.push_back(std::move(message)); }
 

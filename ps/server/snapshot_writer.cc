@@ -193,15 +193,13 @@ void SnapshotWriter::run(const std::stop_token& stop) {
       if (!asked_.wait(lock, stop, [&] { return job_.has_value(); })) return;
       job = std::move(*job_);
       job_.reset();
-      is_writing_ = true;
+      writing_ = job.copy->cut;
+      is_unwanted_ = false;
     }
     std::optional<std::string> problem;
     try {
       save(job);
-      std::vector<std::uint64_t> cuts = existing();
-      for (std::size_t i = 0; i + kKept < cuts.size(); ++i) {
-        std::filesystem::remove(path_of(dir_, index_, cuts[i]));
-      }
+      remove_unwanted(job.copy->cut);
     } catch (const std::exception& error) {
       problem = error.what();
     }
@@ -209,13 +207,41 @@ void SnapshotWriter::run(const std::stop_token& stop) {
       const std::lock_guard lock(mutex_);
       if (problem) {
         failure_ = problem;
-      } else {
+      } else if (!is_unwanted_) {
         written_ = job.copy->cut;
       }
-      is_writing_ = false;
+      writing_.reset();
     }
     idle_.notify_all();
     event_.notify();
+  }
+}
+
+void SnapshotWriter::remove_unwanted(std::uint64_t written) {
+  bool is_unwanted = false;
+  {
+    const std::lock_guard lock(mutex_);
+    is_unwanted = is_unwanted_;
+  }
+  if (is_unwanted) {
+    std::filesystem::remove(path_of(dir_, index_, written));
+    return;
+  }
+  const std::vector<std::uint64_t> cuts = existing();
+  for (std::size_t i = 0; i + kKept < cuts.size(); ++i) {
+    std::filesystem::remove(path_of(dir_, index_, cuts[i]));
+  }
+}
+
+void SnapshotWriter::remove_from(std::uint64_t cut) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (job_ && job_->copy->cut >= cut) job_.reset();
+    if (written_ && *written_ >= cut) written_.reset();
+    is_unwanted_ = is_unwanted_ || (writing_ && *writing_ >= cut);
+  }
+  for (const std::uint64_t other : existing()) {
+    if (other >= cut) std::filesystem::remove(path_of(dir_, index_, other));
   }
 }
 
@@ -275,7 +301,7 @@ void SnapshotWriter::remove_all() {
   {
     std::unique_lock lock(mutex_);
     job_.reset();
-    idle_.wait(lock, [this] { return !is_writing_; });
+    idle_.wait(lock, [this] { return !writing_; });
   }
   for (const std::uint64_t cut : existing()) {
     std::filesystem::remove(path_of(dir_, index_, cut));

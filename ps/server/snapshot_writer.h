@@ -54,6 +54,9 @@ class SnapshotWriter {
 
   // Throws FileError for a file that is missing, cut short or damaged, naming it.
   SnapshotFile read(std::uint64_t cut) const;
+  // Removes the files of this cut and of later ones, also one that is being written: they count no
+  // longer, and would push out those that do.
+  void remove_from(std::uint64_t cut);
   // Removes this shard's files: a fresh job must not go back to an older one's, nor does anybody go
   // back to those of a job that is over. Waits for a file under way.
   void remove_all();
@@ -63,6 +66,8 @@ class SnapshotWriter {
  private:
   void run(const std::stop_token& stop);
   void save(const Job& job) const;
+  // Once a file stands: itself if nobody wants it any more, else the oldest.
+  void remove_unwanted(std::uint64_t written);
   void remove_foreign();
 
   const std::filesystem::path dir_;
@@ -73,7 +78,8 @@ class SnapshotWriter {
   std::condition_variable_any asked_;
   std::condition_variable_any idle_;
   std::optional<Job> job_;
-  bool is_writing_ = false;
+  std::optional<std::uint64_t> writing_;  // the cut
+  bool is_unwanted_ = false;              // the file that is being written
   std::optional<std::uint64_t> written_;
   std::optional<std::string> failure_;
   std::jthread thread_;

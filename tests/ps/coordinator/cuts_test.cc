@@ -218,7 +218,9 @@ TEST(Cut, IsAbandonedWhenAServerIsLostAndMadeWhenItIsBack) {
   job.train(0, 1);
   const std::uint64_t first = job.take<wire::FreezeT>(server(0))->cut;
   job.lose(server(1));
-  EXPECT_EQ(job.take<wire::ReleaseT>(server(0))->cut, first);
+  const auto release = job.take<wire::ReleaseT>(server(0));
+  EXPECT_EQ(release->cut, first);
+  EXPECT_TRUE(release->is_void);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
   wire::HelloT hello = job.server_hello(1);
   hello.snapshots = {1};

@@ -1,0 +1,67 @@
+#include "ps/server/snapshot_writer.h"
+
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "tests/ps/served_job.h"
+
+namespace syncopate::ps::testing {
+namespace {
+
+class ASnapshotWriter : public ::testing::Test {
+ protected:
+  ASnapshotWriter() { std::filesystem::create_directories(dir_); }
+  ~ASnapshotWriter() override { std::filesystem::remove_all(dir_); }
+
+  void write(std::uint64_t cut) {
+    auto copy = std::make_shared<CutCopy>();
+    copy->cut = cut;
+    copy->state.values = make_host_tensor({1000}, DType::kF32);
+    copy->state.values.f32()[999] = static_cast<float>(cut);
+    writer_.write({.copy = copy, .declaration = declaration_of({}), .coordinator = {}});
+    const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+    while (writer_.take_written() != cut && !deadline.passed()) {
+      pollfd waiting{writer_.descriptor(), POLLIN, 0};
+      poll(&waiting, 1, deadline.remaining_milliseconds());
+    }
+  }
+
+  const std::filesystem::path dir_ =
+      ::testing::TempDir() + "snapshot_writer_test." + std::to_string(getpid());
+  SnapshotWriter writer_{dir_, 0, "nonce"};
+};
+
+using Cuts = std::vector<std::uint64_t>;
+
+TEST_F(ASnapshotWriter, KeepsTheNewestThreeOfThoseThatCount) {
+  for (std::uint64_t cut = 1; cut <= 4; ++cut) write(cut);
+  EXPECT_EQ(writer_.existing(), (Cuts{2, 3, 4}));
+  for (std::uint64_t given_up = 5; given_up <= 8; ++given_up) {
+    write(given_up);
+    writer_.remove_from(given_up);
+  }
+  EXPECT_EQ(writer_.existing(), (Cuts{3, 4}));
+  write(9);
+  EXPECT_EQ(writer_.existing(), (Cuts{3, 4, 9}));
+  EXPECT_EQ(writer_.read(4).state.values.f32()[999], 4.0F);
+}
+
+TEST_F(ASnapshotWriter, FindsAByteThatHasChanged) {
+  write(1);
+  ASSERT_NO_THROW((void)writer_.read(1));
+  {
+    std::fstream file(dir_ / "shard-0-cut-1.snapshot",
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-100, std::ios::end);
+    file.put(1);
+  }
+  EXPECT_THROW((void)writer_.read(1), FileError);
+}
+
+}  // namespace
+}  // namespace syncopate::ps::testing
