@@ -9,22 +9,18 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/random.h"
 #include "models/base/replacing_file.h"
+#include "ps/server/block_checksum.h"
 
 namespace syncopate::ps {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x31544f4853504e53;  // "SNPSHOT1"
+constexpr std::uint64_t kMagic = 0x32544f4853504e53;  // "SNPSHOT2"
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 32;
 constexpr std::string_view kSuffix = ".snapshot";
 
 std::span<const std::byte> bytes_of(const std::uint64_t& word) {
   return std::as_bytes(std::span(&word, 1));
-}
-
-std::uint64_t hash(std::uint64_t before, std::span<const std::byte> bytes) {
-  return before * 31 + hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
 }
 
 wire::CutEntry to_wire(const CutEntry& entry) {
@@ -252,13 +248,13 @@ void SnapshotWriter::save(const Job& job) const {
   const std::span<const std::byte> head =
       std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   ReplacingFile file(path_of(dir_, index_, job.copy->cut));
-  std::uint64_t sum = hash(kMagic, head);
+  std::uint64_t sum = block_checksum(kMagic, head);
   file.write(bytes_of(kMagic));
   file.write(bytes_of(head.size()));
   file.write(head);
   const auto write_block = [&](const Tensor& block) {
     file.write(block.bytes());
-    sum = hash(sum, block.bytes());
+    sum = block_checksum(sum, block.bytes());
   };
   write_block(job.copy->state.values);
   for (const Tensor& slot : job.copy->state.slots) write_block(slot);
@@ -276,11 +272,11 @@ SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
     reader.damaged("is damaged");
   }
   SnapshotFile file;
-  std::uint64_t sum = hash(kMagic, head);
+  std::uint64_t sum = block_checksum(kMagic, head);
   const auto read_block = [&] {
     Tensor block = make_host_tensor({header->elements}, DType::kF32);
     reader.read(block.bytes());
-    sum = hash(sum, block.bytes());
+    sum = block_checksum(sum, block.bytes());
     return block;
   };
   file.state.values = read_block();

@@ -8,6 +8,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
+#include "ps/server/block_checksum.h"
 #include "tests/ps/served_job.h"
 
 namespace syncopate::ps::testing {
@@ -61,6 +62,18 @@ TEST_F(ASnapshotWriter, FindsAByteThatHasChanged) {
     file.put(1);
   }
   EXPECT_THROW((void)writer_.read(1), FileError);
+}
+
+TEST(ABlockChecksum, DependsOnEveryByteAndTheLength) {
+  std::vector<std::byte> bytes(77);
+  const std::uint64_t sum = block_checksum(5, bytes);
+  EXPECT_NE(block_checksum(6, bytes), sum);
+  EXPECT_NE(block_checksum(5, std::span(bytes).first(76)), sum);
+  for (std::byte& byte : bytes) {
+    byte = std::byte{0x80};
+    EXPECT_NE(block_checksum(5, bytes), sum);
+    byte = std::byte{0};
+  }
 }
 
 }  // namespace
