@@ -7,6 +7,7 @@
 #include <string>
 
 #include "models/base/errors.h"
+#include "ps/wire/message.h"
 
 namespace syncopate::ps {
 namespace {
@@ -136,6 +137,22 @@ Placement join_on_same_shard(const Placement& placement, std::int64_t most_bytes
                    std::to_string(options.servers));
 }
 
+// A longer frame would close the connection, again and again.
+void check_frames(const ArenaLayout& layout, const Placement& placement) {
+  constexpr auto kMost = static_cast<std::int64_t>(wire::kLongestFrame);
+  for (const Bucket bucket : placement.buckets) {
+    if (size_bytes(bucket) <= kMost) continue;
+    std::size_t variable = 0;
+    while (layout.offset(variable) + layout.size(variable) <= bucket.begin) ++variable;
+    throw UsageError("a part of variable " + layout.entries()[variable].name + " has " +
+                     std::to_string(size_bytes(bucket)) +
+                     " bytes; parameter servers take at most " + std::to_string(kMost) +
+                     " in one message: cut it into smaller parts with --partition auto or "
+                     "max-size:" +
+                     std::to_string(kMost / 16) + ", unless a single row of it is larger");
+  }
+}
+
 }  // namespace
 
 PartitionRule parse_partition(std::string_view text, std::string_view what) {
@@ -213,7 +230,9 @@ Placement place_variables(const ArenaLayout& layout, const PlacementOptions& opt
   if (best.buckets.empty()) throw_too_few_parts(options, most_parts);
   // No more than what would be a message for one shard: else the last part of a large message holds
   // up its first.
-  return join_on_same_shard(best, stretch_bytes(layout, options, kMessagesPerShard));
+  Placement joined = join_on_same_shard(best, stretch_bytes(layout, options, kMessagesPerShard));
+  check_frames(layout, joined);
+  return joined;
 }
 
 double imbalance(const Placement& placement, int servers) {

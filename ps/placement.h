@@ -50,7 +50,8 @@ struct Placement {
   std::vector<int> owner;  // of each bucket: a shard; shard 0 has at least one
 };
 
-// Throws UsageError when there are more servers than parts, naming both.
+// Throws UsageError when there are more servers than parts, naming both, and when a part is too
+// large for a message.
 Placement place_variables(const ArenaLayout& layout, const PlacementOptions& options);
 
 // Largest shard / mean, in bytes: 1 is perfect.

@@ -73,20 +73,40 @@ bool is_sound(std::span<const std::byte> aligned) {
   return true;
 }
 
-// Another version's message may differ in everything but this number.
-std::optional<std::uint16_t> protocol_of(const std::uint8_t* data, std::size_t size) {
+// A number of the root table, before anything else is verified.
+template <typename Number>
+std::optional<Number> root_number(const std::uint8_t* data, std::size_t size,
+                                  flatbuffers::voffset_t of) {
   flatbuffers::Verifier verifier(data, size, kDeepest, 1);
   if (size <= 2 * sizeof(flatbuffers::uoffset_t) || !MessageBufferHasIdentifier(data)) {
     return std::nullopt;
   }
   const flatbuffers::uoffset_t offset = verifier.VerifyOffset(0);
   if (offset == 0 || !verifier.VerifyTableStart(data + offset)) return std::nullopt;
-  const flatbuffers::voffset_t field = reinterpret_cast<const flatbuffers::Table*>(data + offset)
-                                           ->GetOptionalFieldOffset(Message::VT_PROTOCOL);
-  if (field != 0 && !verifier.VerifyField<std::uint16_t>(data + offset, field, 2)) {
+  const auto* const root = reinterpret_cast<const flatbuffers::Table*>(data + offset);
+  const flatbuffers::voffset_t field = root->GetOptionalFieldOffset(of);
+  if (field != 0 && !verifier.VerifyField<Number>(data + offset, field, sizeof(Number))) {
     return std::nullopt;
   }
-  return GetMessage(data)->protocol();
+  return root->GetField<Number>(of, 0);
+}
+
+// Another version's message may differ in everything but this number.
+std::optional<std::uint16_t> protocol_of(const std::uint8_t* data, std::size_t size) {
+  return root_number<std::uint16_t>(data, size, Message::VT_PROTOCOL);
+}
+
+// Of a message of this kind.
+std::size_t longest(Body kind) {
+  const bool has_all_workers =
+      kind == Body::Exchanged || kind == Body::CutDone || kind == Body::Appointment;
+  return has_all_workers ? kLongestFrame : kLongestHeader;
+}
+
+std::size_t longest(std::span<const std::byte> aligned) {
+  const auto kind = root_number<std::uint8_t>(reinterpret_cast<const std::uint8_t*>(aligned.data()),
+                                              aligned.size(), Message::VT_BODY_TYPE);
+  return longest(static_cast<Body>(kind.value_or(0)));
 }
 
 bool is_known(Codec codec) { return codec >= Codec::MIN && codec <= Codec::MAX; }
@@ -109,9 +129,10 @@ std::string trouble_with(std::span<const std::byte> aligned) {
   const auto none_of_ours = [&] {
     return "a header of " + std::to_string(aligned.size()) + " bytes that is none of ours";
   };
-  if (aligned.size() > kLongestHeader) {
+  const std::size_t most = aligned.size() > kLongestFrame ? kLongestFrame : longest(aligned);
+  if (aligned.size() > most) {
     return "a header of " + std::to_string(aligned.size()) + " bytes, expected at most " +
-           std::to_string(kLongestHeader);
+           std::to_string(most);
   }
   const auto protocol =
       protocol_of(reinterpret_cast<const std::uint8_t*>(aligned.data()), aligned.size());
@@ -124,7 +145,7 @@ std::string trouble_with(std::span<const std::byte> aligned) {
 
 // Frames arrive at any address; new memory is aligned for everything in a header.
 std::vector<std::byte> aligned_copy(std::span<const std::byte> header) {
-  const std::size_t length = header.size() > kLongestHeader ? 0 : header.size();
+  const std::size_t length = header.size() > kLongestFrame ? 0 : header.size();
   return {header.begin(), header.begin() + static_cast<std::ptrdiff_t>(length)};
 }
 
@@ -143,9 +164,10 @@ std::vector<std::byte> encode(const MessageT& message) {
   check(message.body.type != Body::NONE, "a message has a body");
   flatbuffers::FlatBufferBuilder builder;
   FinishMessageBuffer(builder, Message::Pack(builder, &message));
-  check(builder.GetSize() <= kLongestHeader,
-        "a " + std::string(name_of(message)) + " of " + std::to_string(builder.GetSize()) +
-            " bytes, expected at most " + std::to_string(kLongestHeader));
+  const std::size_t most = longest(message.body.type);
+  check(builder.GetSize() <= most, "a " + std::string(name_of(message)) + " of " +
+                                       std::to_string(builder.GetSize()) +
+                                       " bytes, expected at most " + std::to_string(most));
   const auto bytes = std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
   return {bytes.begin(), bytes.end()};
 }

@@ -16,6 +16,9 @@ namespace syncopate::ps::wire {
 
 inline constexpr std::uint16_t kProtocol = 1;
 inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
+// Of a frame of bytes. Also of a header that has something of every worker: texts, or how stale the
+// pushes were (Exchanged, CutDone, Appointment).
+inline constexpr std::size_t kLongestFrame = std::size_t{64} << 20;
 
 // In ReadCut: what the shards hold now, for a worker that knows that nobody updates.
 inline constexpr std::uint64_t kLiveCut = 0;
@@ -29,7 +32,7 @@ MessageT make_message(BodyT body) {
   return message;
 }
 
-// Throws InternalError for a message without a body, or one longer than kLongestHeader.
+// Throws InternalError for a message without a body, or one that is longer than its kind may be.
 std::vector<std::byte> encode(const MessageT& message);
 
 // Nothing, and then `problem` says why, unless the bytes are a header of ours, verified in depth:

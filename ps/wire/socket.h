@@ -16,8 +16,8 @@
 namespace syncopate::ps::wire {
 
 struct SocketLimits {
-  std::int64_t longest_frame = std::int64_t{64} << 20;  // longer ones close the connection
-  int most_frames = 16;                                 // of a message; one with more is dropped
+  std::int64_t longest_frame = kLongestFrame;  // longer ones close the connection
+  int most_frames = 16;                        // of a message; one with more is dropped
 };
 
 // What the connection of a DEALER does, as ZeroMQ's monitor tells.

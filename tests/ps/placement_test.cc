@@ -270,5 +270,20 @@ TEST(Imbalance, IsTheLargestShardOverTheMean) {
   EXPECT_EQ(imbalance(placement, 4), 3.0);
 }
 
+TEST(Placement, RefusesAPartThatIsTooLargeForAMessage) {
+  // 77 MB.
+  const ArenaLayout layout({{"small", {3}, true}, {"large.weight", {4400, 4400}, true}});
+  PlacementOptions options{.partition = {PartitionRule::Kind::kFixed, 1}};
+  try {
+    place_variables(layout, options);
+    FAIL() << "placed";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("variable large.weight"), std::string::npos);
+    EXPECT_NE(std::string(error.what()).find("--partition"), std::string::npos);
+  }
+  options.partition.value = 2;
+  EXPECT_NO_THROW(place_variables(layout, options));
+}
+
 }  // namespace
 }  // namespace syncopate::ps

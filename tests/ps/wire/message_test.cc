@@ -79,6 +79,28 @@ TEST(AMessage, MayBeLong) {
   EXPECT_TRUE(decode(encode(make_message(std::move(declared)))));
 }
 
+TEST(AMessage, WithSomethingOfEveryWorkerMayBeOf512) {
+  constexpr int kWorkers = 512;
+  ExchangedT exchanged;
+  CutDoneT done;
+  AppointmentT appointment;
+  for (int w = 0; w < kWorkers; ++w) {
+    exchanged.texts.push_back(std::make_unique<TextT>());
+    exchanged.texts.back()->text.assign(28 << 10, 7);  // running statistics of resnet56
+    done.staleness.push_back(std::make_unique<StalenessT>());
+    done.staleness.back()->worker = w;
+    done.staleness.back()->counts.assign(1024, 1);
+    appointment.staleness.push_back(std::make_unique<StalenessT>(*done.staleness.back()));
+  }
+  const auto texts = decode(encode(make_message(std::move(exchanged))));
+  ASSERT_TRUE(texts);
+  EXPECT_EQ(texts->body.AsExchanged()->texts.back()->text.size(), std::size_t{28 << 10});
+  const auto cut = decode(encode(make_message(std::move(done))));
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->body.AsCutDone()->staleness.back()->worker, kWorkers - 1);
+  EXPECT_TRUE(decode(encode(make_message(std::move(appointment)))));
+}
+
 TEST(AMessage, IsNotSentWithoutABodyOrTooLong) {
   EXPECT_THROW(encode(MessageT{}), InternalError);
   ExchangeT exchange;
