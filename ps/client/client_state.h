@@ -94,6 +94,13 @@ struct Client::State {
   wire::Context context;
   WakeEvent wake;
   std::mutex mutex;  // guards to_tell, to_ask, open_exchange
+  // The training thread's. Above the context: what is pushed borrows its bytes from them, and for a
+  // moment ZeroMQ goes on sending when the sockets are closed.
+  std::vector<GradientEncoder> encoders;
+  StepInfo info;
+  std::vector<float> state;  // that travels
+  int last_bucket_of_shard_0 = 0;
+
   std::vector<wire::MessageT> to_tell;
   std::vector<Ask> to_ask;
   std::optional<wire::ExchangeT> open_exchange;  // has no answer yet
@@ -104,11 +111,11 @@ struct Client::State {
   std::vector<std::unique_ptr<ShardLink>> links;
   bool must_say_ready = false;  // once all shards are met again
   bool awaits_start = false;
-  // The training thread's.
-  std::vector<GradientEncoder> encoders;
-  StepInfo info;
-  std::vector<float> state;  // that travels
-  int last_bucket_of_shard_0 = 0;
+  std::uint64_t ready_after = 0;  // our last push when the servers went back
+  // Said, and of no effect yet as far as we know.
+  std::optional<wire::InitialisedT> first_values;
+  std::optional<wire::StopRequestT> stop_request;
+  bool is_leaving = false;
 
   std::jthread thread;  // last: it uses all of the above
 };

@@ -143,9 +143,18 @@ void ShardLink::send_request(Open& open) {
     if (push.in_segment) first = 1;
   }
   wire::Envelope message = envelope("", request.message);
-  for (std::size_t i = first; i < request.payload.size(); ++i) {
-    // What is under way is not written to until it is answered, and then it has arrived.
-    message.frames.push_back(wire::Frame::borrow(request.payload[i], {}));
+  if (request.kind == ShardRequest::Kind::kWrite) {
+    // As with copies: whoever wrote may be gone, its memory with it. Of those that are copied here
+    // there are no more under way than credit allows.
+    const std::lock_guard lock(board_.mutex);
+    if (board_.failure) return;
+    for (const auto bytes : request.payload) message.frames.push_back(wire::Frame::copy_of(bytes));
+  } else {
+    for (std::size_t i = first; i < request.payload.size(); ++i) {
+      // A push's bytes are the client's own or outlive it, and are not written to until it is
+      // answered; then it has arrived.
+      message.frames.push_back(wire::Frame::borrow(request.payload[i], {}));
+    }
   }
   socket_->send(std::move(message));
 }
@@ -309,9 +318,13 @@ void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Env
                            std::to_string(bucket) + " has; are both the same program?");
       }
       std::memcpy(answer[i].data(), envelope.frames[i + 1].bytes().data(), answer[i].size());
+    // Whoever waits for the copy leaves when something fails, and its memory may be no more.
+    std::unique_lock lock(board_.mutex);
+    if (board_.failure) return;
     }
   }
   {
+        lock.unlock();
     const std::lock_guard lock(board_.mutex);
     --board_.requests_open;
   }

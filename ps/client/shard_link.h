@@ -18,7 +18,8 @@
 
 namespace syncopate::ps {
 
-// One thing asked of a shard. Its bytes are borrowed until it is answered.
+// One thing asked of a shard. Its bytes are borrowed until it is answered; those of writes and of
+// copies only until the board has failed, and are touched under its mutex.
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadCut };
   Kind kind = Kind::kPull;
