@@ -233,6 +233,16 @@ wire::JobStatusT Coordinator::status() const { return state_->leases.status(); }
 
 int Coordinator::live_workers() const noexcept { return state_->job.count_present(); }
 
+std::vector<int> Coordinator::joining() const {
+  const Job& job = state_->job;
+  std::vector<int> joining;
+  if (!job.all_servers_serve() || job.is_rolling_back) return joining;
+  for (int w = 0; w < job.num_workers(); ++w) {
+    if (job.worker(w).phase == Phase::kJoining) joining.push_back(w);
+  }
+  return joining;
+}
+
 std::optional<std::string> Coordinator::awaited() const { return state_->departures.awaited(); }
 
 std::vector<std::byte> Coordinator::save() const {

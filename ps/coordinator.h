@@ -91,6 +91,9 @@ class Coordinator {
   bool has_lost_variables() const noexcept;
   wire::JobStatusT status() const;
   int live_workers() const noexcept;  // that have said hello, and have neither left nor been lost
+  // Workers that were let in and are not ready yet, though nothing keeps them: others may wait for
+  // them, to start or for a cut.
+  std::vector<int> joining() const;
   // Without whom the job does not go on: "worker 1, server 2"; nothing: all it needs are there. The
   // caller's clock decides how long is too long.
   std::optional<std::string> awaited() const;

@@ -30,6 +30,9 @@ struct ServerOptions {
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // of the order of pushes; "": none
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
+  // How long a worker that was let in may take until it is ready to train: it reads its data, and
+  // the first one writes the values.
+  std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
   // How long it waits for workers that may come back when none is left.
   std::chrono::milliseconds worker_patience = std::chrono::seconds(5);

@@ -190,6 +190,15 @@ void ControlHub::hear(const wire::Envelope& envelope) {
 }
 
 void ControlHub::admit(const std::string& peer, const wire::HelloT& hello) {
+  if (hello.role == 1 && hello.index == 0) {
+    wire::RefusedT refused;
+    refused.line = "server 0 is this process, and whoever calls is another one (host " +
+                   hello.host + ", pid " + std::to_string(hello.pid) +
+                   "); give each server an index of its own";
+    refused.is_usage_error = true;
+    socket_->send(wire::envelope(peer, make_message(std::move(refused))));
+    return;
+  }
   const Coordinator::Admission admission = coordinator_.admit(hello);
   if (!admission.party) {
     socket_->send(wire::envelope(peer, admission.refusal));
@@ -206,6 +215,7 @@ void ControlHub::admit(const std::string& peer, const wire::HelloT& hello) {
                                .incarnation = admission.incarnation,
                                .heard_by = Deadline::after(options_.peer_timeout * 7 / 10),
                                .is_silent = false,
+                               .ready_by = std::nullopt,
                                .host = hello.host,
                                .pid = hello.pid});
   parties_[peer] = *admission.party;
@@ -253,10 +263,22 @@ std::string ControlHub::describe_link(const Party& party, const Link& link) cons
   return describe(party) + " (host " + link.host + ", pid " + std::to_string(link.pid) + ")";
 }
 
-void ControlHub::watch_time() {
-  if (!coordinator_.has_started() && meet_by_.passed()) coordinator_.end_rendezvous();
+void ControlHub::watch_links() {
+  const std::vector<int> joining = coordinator_.joining();
   std::vector<std::pair<Party, std::string>> lost;
   for (auto& [party, link] : links_) {
+    const bool joins = party.role == Party::Role::kWorker &&
+                       std::ranges::find(joining, party.index) != joining.end();
+    if (!joins) {
+      link.ready_by.reset();
+    } else if (!link.ready_by) {
+      link.ready_by = Deadline::after(options_.join_timeout);
+    } else if (link.ready_by->passed()) {
+      lost.emplace_back(party, describe_link(party, link) +
+                                   " was let in, and was not ready within " +
+                                   in_seconds(options_.join_timeout));
+      continue;
+    }
     if (link.is_silent || !link.heard_by.passed()) continue;
     link.is_silent = true;
     const bool is_worker = party.role == Party::Role::kWorker;
@@ -274,6 +296,11 @@ void ControlHub::watch_time() {
       coordinator_.lose(party, reason);
     }
   }
+}
+
+void ControlHub::watch_time() {
+  if (!coordinator_.has_started() && meet_by_.passed()) coordinator_.end_rendezvous();
+  watch_links();
   const auto awaited = coordinator_.has_started() ? coordinator_.awaited() : std::nullopt;
   if (!awaited || coordinator_.is_over()) {
     patience_ends_.reset();
@@ -305,6 +332,7 @@ void ControlHub::watch_time() {
 void ControlHub::forgive() {
   for (auto& [party, link] : links_) {
     link.heard_by = Deadline::after(options_.peer_timeout * 7 / 10);
+    link.ready_by.reset();
   }
 }
 

@@ -35,6 +35,7 @@ class ControlHub {
     std::uint32_t incarnation = 0;
     Deadline heard_by;  // it is silent after this
     bool is_silent = false;
+    std::optional<Deadline> ready_by;  // of a worker that joins
     std::string host;
     std::int64_t pid = 0;
     std::int64_t step = 0;
@@ -49,6 +50,8 @@ class ControlHub {
   void settle();
   void send(const Outgoing& outgoing);
   void watch_time();
+  // Tells the coordinator of those who are silent, or take too long to join.
+  void watch_links();
   void say_farewell();
   void forgive();
   std::string describe_link(const Party& party, const Link& link) const;

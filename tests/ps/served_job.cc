@@ -77,7 +77,8 @@ ServedJob::ServedJob(const JobShape& shape) : failures_(static_cast<std::size_t>
                           .threads = 2,
                           .snapshot_dir = {},
                           .record = {},
-                          .rendezvous_timeout = kPatience};
+                          .rendezvous_timeout = kPatience,
+                          .join_timeout = shape.join_timeout};
     if (index == 0) options.listening = std::move(listening);
     threads_.emplace_back(
         [this, options = std::move(options)]() mutable { serve(std::move(options)); });

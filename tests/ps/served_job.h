@@ -2,6 +2,7 @@
 // without processes.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -27,6 +28,7 @@ struct JobShape {
   std::int64_t batch_size = 1;
   std::int64_t total_steps = 1000;
   std::string nonce = "nonce";
+  std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
 };
 
 wire::DeclarationT declaration_of(const JobShape& shape);

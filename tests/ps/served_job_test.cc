@@ -6,6 +6,7 @@
 
 #include "models/base/errors.h"
 #include "tests/ps/served_job.h"
+#include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::testing {
 namespace {
@@ -83,6 +84,35 @@ TEST(AServedJob, UnderSyncUpdatesOncePerStepOfAllWorkers) {
     worker.client->leave();
   });
   EXPECT_EQ(job.wait(), (std::vector<std::string>{"", ""}));
+}
+
+TEST(AServedJob, GoesOnWithoutAWorkerThatWasLetInAndIsNeverReady) {
+  const JobShape shape{.workers = 2, .total_steps = 3, .join_timeout = std::chrono::seconds(2)};
+  ServedJob job(shape);
+  std::optional<TestWorker> idle;
+  std::jthread meets([&] { idle.emplace(shape, job, 1); });
+  TestWorker worker(shape, job, 0);
+  worker.begin();
+  EXPECT_EQ(train(worker), 3);
+  EXPECT_EQ(job.wait(), std::vector<std::string>{""});
+}
+
+TEST(AServedJob, TakesNobodyElseForItsServer0) {
+  const JobShape shape;
+  const ServedJob job(shape);
+  wire::Context context;
+  const auto socket = wire::Socket::connect(context, job.rendezvous(), "");
+  wire::await_link(*socket, wire::LinkEvent::kConnected);
+  wire::HelloT hello;
+  hello.nonce = shape.nonce;
+  hello.role = 1;
+  hello.world_size = hello.num_servers = 1;
+  hello.server = std::make_unique<wire::ServerAddressT>();
+  socket->send(wire::envelope("", wire::make_message(std::move(hello))));
+  const wire::Envelope answer = wire::await_message(*socket, {});
+  const auto header = wire::decode(answer.frames.at(0).bytes());
+  ASSERT_TRUE(header && header->body.AsRefused() != nullptr);
+  EXPECT_EQ(header->body.AsRefused()->line.find("server 0 is this process"), 0U);
 }
 
 }  // namespace

@@ -192,6 +192,31 @@ TEST(TextExchange, GivesEverybodyAllTextsByWorkerWhenTheLastHasComeIn) {
     ASSERT_TRUE(exchanged);
     EXPECT_EQ(exchanged->texts[0]->text, std::vector<std::uint8_t>{'a'});
     EXPECT_EQ(exchanged->texts[1]->text, std::vector<std::uint8_t>{'b'});
+TEST(Meeting, NamesThoseWhoAreLetInAndNotReady) {
+  JobCase job(make_declaration(), 2);
+  EXPECT_EQ(job.coordinator->joining(), std::vector<int>{});
+  job.meet();
+  EXPECT_EQ(job.coordinator->joining(), (std::vector<int>{0, 1}));
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_EQ(job.coordinator->joining(), std::vector<int>{0});
+  job.lose(server(1));  // without which nobody can be
+  EXPECT_EQ(job.coordinator->joining(), std::vector<int>{});
+}
+
+TEST(TextExchange, KeepsOneRoundOfEachWorker) {
+  JobCase job;
+  job.start();
+  for (std::uint64_t round = 1; round <= 3; ++round) {
+    wire::ExchangeT exchange;
+    exchange.round = round;
+    job.say(worker(0), std::move(exchange));
+  }
+  wire::ExchangeT first;
+  first.round = 1;
+  job.say(worker(1), std::move(first));
+  EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
+}
+
   }
 }
 
