@@ -65,7 +65,7 @@ Coordinator::Admission Coordinator::admit(const wire::HelloT& hello) {
   Admission admission;
   if (hello.role == 0) {
     if (!is_new) {
-      state.leases.give_back(hello.index);
+      state.leases.keep(hello.index, hello.held);
       state.cuts.tell_again(hello.index);
       state.meeting.worker_calls_again(hello);
     } else {

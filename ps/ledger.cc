@@ -137,11 +137,16 @@ bool Ledger::trained(WorkerId worker, std::uint64_t sequence, const SampleRange&
   return true;
 }
 
-void Ledger::give_back(WorkerId worker) {
+void Ledger::keep(WorkerId worker, std::span<const SampleRange> batches) {
   const auto holder = held_.find(worker);
   if (holder == held_.end()) return;
-  given_back_.insert(given_back_.begin(), holder->second.begin(), holder->second.end());
-  held_.erase(holder);
+  std::vector<SampleRange>& held = holder->second;
+  const auto lost = std::stable_partition(held.begin(), held.end(), [&](const SampleRange& batch) {
+    return std::ranges::find(batches, batch) != batches.end();
+  });
+  given_back_.insert(given_back_.begin(), lost, held.end());
+  held.erase(lost, held.end());
+  if (held.empty()) held_.erase(holder);
 }
 
 void Ledger::give_back(WorkerId worker, const SampleRange& batch) {

@@ -8,6 +8,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "ps/consistency.h"
@@ -58,7 +59,10 @@ class Ledger {
   // because it waits to be handed out again is this worker's.
   bool trained(WorkerId worker, std::uint64_t sequence, const SampleRange& batch);
   // It is gone: what it had not trained is handed out again, first of all.
-  void give_back(WorkerId worker);
+  void give_back(WorkerId worker) { keep(worker, {}); }
+  // Of what was handed out to it, it has these; the others have not reached it and are handed out
+  // again, first of all.
+  void keep(WorkerId worker, std::span<const SampleRange> batches);
   // Its push was dropped: this batch is handed out again.
   void give_back(WorkerId worker, const SampleRange& batch);
 

@@ -46,6 +46,7 @@ struct ClientBoard {
 
   // The job.
   std::deque<SampleRange> leases;
+  std::optional<SampleRange> last_lease;  // taken from there; may not be trained yet
   bool leases_finished = false;
   bool wants_lease = false;  // somebody waits for one
   wire::JobStatusT status;

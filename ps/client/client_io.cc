@@ -103,6 +103,7 @@ void Client::State::go_on_from(const StartInfo& start) {
     }
   }
   board.changed.notify_all();
+    board.last_lease.reset();
 }
 
 void Client::State::appoint(const wire::AppointmentT& appointment) {

@@ -45,6 +45,15 @@ void ControlLink::greet() {
   hello.pid = getpid();
   hello.peer_timeout_ms = options_.peer_timeout.count();
   hello.incarnation = incarnation_;
+  {
+    const std::lock_guard lock(board_.mutex);
+    for (const SampleRange& range : board_.leases) {
+      hello.held.emplace_back(range.epoch, range.begin, range.end);
+    }
+    if (const auto& last = board_.last_lease) {
+      hello.held.emplace_back(last->epoch, last->begin, last->end);
+    }
+  }
   hello.sequence = last_push_;
   hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
   socket_->send(envelope("", make_message(std::move(hello))));
@@ -132,6 +141,8 @@ void ControlLink::hear(const wire::MessageT& message) {
       news_.addresses.reset();
       news_.rolled_back = body.AsRollBack()->cut;
       return;
+      // Of a connection that broke: we did not name them in our last Hello, so others have them.
+      if (!is_welcome_) return;
     case wire::Body::Leases: {
       const wire::LeasesT& leases = *body.AsLeases();
       for (const auto& range : leases.ranges) {

@@ -46,11 +46,16 @@ void LeaseQueue::request(int worker, int count) {
 void LeaseQueue::lose(int worker) {
   std::erase_if(requests_, [&](const Request& request) { return request.worker == worker; });
   dismissed_.erase(worker);
-  give_back(worker);
+  if (ledger_) ledger_->give_back(worker);
 }
 
-void LeaseQueue::give_back(int worker) {
-  if (ledger_) ledger_->give_back(worker);
+void LeaseQueue::keep(int worker, const std::vector<wire::SampleRange>& held) {
+  if (!ledger_) return;
+  std::vector<SampleRange> ranges;
+  for (const wire::SampleRange& range : held) {
+    ranges.push_back({range.epoch(), range.begin(), range.end()});
+  }
+  ledger_->keep(worker, ranges);
 }
 
 bool LeaseQueue::count_step(int worker, std::uint64_t sequence) {

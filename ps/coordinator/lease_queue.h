@@ -27,8 +27,8 @@ class LeaseQueue {
   void request(int worker, int count);
   // It is gone: others get what it had.
   void lose(int worker);
-  // Its connection broke: what was granted may not have reached it.
-  void give_back(int worker);
+  // Its connection broke: of what was granted it has these, the rest has not reached it.
+  void keep(int worker, const std::vector<wire::SampleRange>& held);
   // True when one more batch counts as trained.
   bool trained(int worker, const wire::PushT& push);
   void dropped(int worker, const wire::PushT& push);

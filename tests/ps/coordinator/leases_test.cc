@@ -135,6 +135,55 @@ TEST(Leases, LetServersKnowWhoHasNothingToDoWhereOthersWouldWaitForIt) {
 
 TEST(Leases, RestNobodyWhereNobodyWaits) {
   JobCase job(steps(1));
+TEST(Leases, SayAgainWhoRestsToAServerWhoseConnectionBroke) {
+  JobCase job(steps(2, Consistency::kSsp), 2);
+  job.start();
+  job.train(1, 1);
+  job.lease(0);
+  ask(job, 1, 1);
+  EXPECT_TRUE(job.take<wire::RestingT>(server(1)));
+  wire::HelloT hello = job.server_hello(1);
+  hello.incarnation = 1;
+  EXPECT_EQ(job.say_hello(hello), "");
+  const auto resting = job.take<wire::RestingT>(server(1));
+  ASSERT_TRUE(resting);
+  EXPECT_EQ(resting->worker, 1);
+  EXPECT_EQ(resting->sequence, 1U);
+}
+
+TEST(Leases, ThatAWorkerHasStayItsOwnWhenItsConnectionBreaks) {
+  JobCase job(steps(2));
+  job.start();
+  const SampleRange has = job.lease(1);
+  const SampleRange lost = job.lease(1);
+  wire::HelloT hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  hello.held.emplace_back(has.epoch, has.begin, has.end);
+  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.lease(0), lost);
+  ask(job, 0, 1);
+  EXPECT_FALSE(job.take<wire::LeasesT>(worker(0)));
+  job.trained(1, 1, has);
+  EXPECT_EQ(job.coordinator->status().step, 1);
+}
+
+TEST(Leases, AreNoMoreAtOnceThanAnybodyNeeds) {
+  JobCase job(steps(5000));
+  job.start();
+  ask(job, 0, std::numeric_limits<int>::max());
+  EXPECT_EQ(job.take<wire::LeasesT>(worker(0))->ranges.size(), 1024U);
+}
+
+TEST(Leases, OfStepsThatCannotBeCountedEndTheJob) {
+  JobCase job(steps(5));
+  wire::InitialisedT initialised;
+  initialised.step = std::numeric_limits<std::int64_t>::min();
+  job.meet();
+  job.say(worker(0), initialised);
+  ASSERT_TRUE(job.coordinator->failure());
+  EXPECT_NE(job.coordinator->failure()->find("cannot be counted"), std::string::npos);
+}
+
   job.start();
   job.lease(0);
   ask(job, 1, 1);

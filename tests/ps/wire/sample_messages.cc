@@ -105,6 +105,7 @@ std::vector<MessageT> meeting() {
     h.pid = 123;
     h.peer_timeout_ms = 5000;
     h.incarnation = 9;
+    h.held = {SampleRange(1, 64, 128)};
     h.sequence = 10;
     h.declaration = pointer(declaration());
     h.server = pointer(address());
