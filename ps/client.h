@@ -91,7 +91,8 @@ class Client {
   void begin_step(const StepInfo& info);
   // The gradient of the bucket is complete, and stays as it is until wait_values(bucket) returns.
   void push(int bucket);
-  // Of the step: everybody's sums, where workers are in step; else this worker's own.
+  // Of the step: everybody's sums under sync, of those that were waited for with backup workers;
+  // else this worker's own.
   wire::StepSumsT finish_step();
   // Returns when every push has been answered.
   void flush();

@@ -89,7 +89,6 @@ void LocalJob::tell(Worker& worker, const ps::wire::MessageT& message) {
   switch (body.type) {
     case ps::wire::Body::Welcome:
       worker.incarnation = body.AsWelcome()->incarnation;
-      worker.sequence = body.AsWelcome()->sequence;
       return;
     case ps::wire::Body::Leases: {
       const ps::wire::LeasesT& leases = *body.AsLeases();

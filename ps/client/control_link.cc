@@ -43,7 +43,6 @@ void ControlLink::greet() {
   hello.num_servers = options_.servers;
   hello.host = host_name();
   hello.pid = getpid();
-  hello.peer_timeout_ms = options_.peer_timeout.count();
   hello.incarnation = incarnation_;
   {
     const std::lock_guard lock(board_.mutex);
@@ -103,7 +102,6 @@ void ControlLink::hear(const wire::MessageT& message) {
       incarnation_ = welcome.incarnation;
       news_.is_welcome_again = board_.welcome.has_value();
       if (!board_.welcome) {
-        sequence_ = welcome.sequence;
         board_.welcome = welcome;
         if (welcome.peer_timeout_ms > 0) peer_timeout_ = milliseconds(welcome.peer_timeout_ms);
       }

@@ -27,8 +27,7 @@ struct WorkerRecord {
   };
   Phase phase = Phase::kAbsent;
   std::uint32_t incarnation = 0;
-  std::uint64_t sequence = 0;  // that Welcome tells
-  std::uint64_t heard = 0;     // its last push that ended a step on shard 0
+  std::uint64_t heard = 0;  // its last push that ended a step on shard 0
   // Later pushes count: those up to here were made before the servers went back to a cut.
   std::uint64_t began_after = 0;
   bool is_resting = false;  // servers were told so

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <limits>
+#include <string>
 #include <utility>
+
+#include "models/base/errors.h"
 
 namespace syncopate::ps {
 namespace {
@@ -10,6 +13,20 @@ namespace {
 SampleRange range_of(const wire::PushT& push) {
   if (push.batch == nullptr) return {};
   return {push.batch->epoch(), push.batch->begin(), push.batch->end()};
+}
+
+// Batches that one request asks for, at most; of more it gets no more than these.
+constexpr int kMostAtOnce = 1024;
+
+// Batches of the steps that are left.
+std::int64_t batches_of_steps(std::int64_t total_steps, std::int64_t done, std::int64_t per_step) {
+  if (total_steps < 0 || done < 0 ||
+      total_steps > std::numeric_limits<std::int64_t>::max() / per_step) {
+    throw UsageError("step " + std::to_string(done) + " of " + std::to_string(total_steps) + ", " +
+                     std::to_string(per_step) +
+                     " batches each: these cannot be counted; look at --steps and the checkpoint");
+  }
+  return std::max<std::int64_t>(total_steps - done, 0) * per_step;
 }
 
 LedgerOptions ledger_options(const wire::DeclarationT& declaration, LedgerPosition start) {
@@ -29,10 +46,10 @@ void LeaseQueue::begin(const wire::InitialisedT& start) {
   const wire::DeclarationT& declaration = *job_.declaration;
   LedgerOptions options = ledger_options(declaration, std::move(position));
   Ledger fits(options);  // before anybody divides by a batch of nothing
-  options.total_batches = declaration.total_epochs > 0
-                              ? batches_left(options, declaration.total_epochs)
-                              : std::max<std::int64_t>(declaration.total_steps - start.step, 0) *
-                                    job_.batches_per_step();
+  options.total_batches =
+      declaration.total_epochs > 0
+          ? batches_left(options, declaration.total_epochs)
+          : batches_of_steps(declaration.total_steps, start.step, job_.batches_per_step());
   ledger_.emplace(std::move(options));
   start_step_ = start.step;
   start_samples_ = start.samples;
@@ -40,7 +57,7 @@ void LeaseQueue::begin(const wire::InitialisedT& start) {
 
 void LeaseQueue::request(int worker, int count) {
   if (job_.is_in_step() || count < 1) return;
-  requests_.push_back({worker, count});
+  requests_.push_back({worker, std::min(count, kMostAtOnce)});
 }
 
 void LeaseQueue::lose(int worker) {

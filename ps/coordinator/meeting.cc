@@ -43,7 +43,6 @@ void Meeting::worker_calls_again(const wire::HelloT& hello) {
     // What it pushed before shard 0 was started anew is in the values or lost; it does not come.
     record.heard = hello.sequence;
   }
-  record.sequence = hello.sequence;
   welcome(hello.index);
   if (record.phase != Phase::kTraining) return;
   if (job_.phase == Job::Phase::kFinishing) job_.tell_worker(hello.index, wire::FinishedT{});
@@ -197,7 +196,6 @@ void Meeting::welcome(int worker) {
   if (record.phase == Phase::kCalling) record.phase = Phase::kJoining;
   wire::WelcomeT welcome;
   welcome.incarnation = record.incarnation;
-  welcome.sequence = record.sequence;
   welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
   welcome.initialises = worker == job_.initialiser && !leases_.has_begun();
   if (!record.must_roll_back) welcome.servers = job_.roster();

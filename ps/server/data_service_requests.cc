@@ -151,6 +151,9 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
   Open& open = open_[token];
   open.worker = workers_by_peer_.at(peer);
   open.incarnation = session->incarnation;
+  const auto state_bytes =
+      static_cast<std::size_t>(served_->declaration.state_elements) * sizeof(float);
+  if (header.has_state && envelope.frames.back().bytes().size() != state_bytes) return;
   open.bucket = header.bucket;
   open.push = header;
   open.frames = std::move(envelope.frames);

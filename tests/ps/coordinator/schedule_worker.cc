@@ -70,7 +70,6 @@ void ScheduledWorker::hear(const wire::MessageT& message) {
       if (incarnation_ != body.AsWelcome()->incarnation) {
         go_back();
         incarnation_ = body.AsWelcome()->incarnation;
-        sequence_ = body.AsWelcome()->sequence;
       }
       // What it waits for it asks for again.
       if (stage_ == Stage::kReady) stage_ = Stage::kMeeting;

@@ -103,7 +103,6 @@ std::vector<MessageT> meeting() {
     h.num_servers = 3;
     h.host = "node1";
     h.pid = 123;
-    h.peer_timeout_ms = 5000;
     h.incarnation = 9;
     h.held = {SampleRange(1, 64, 128)};
     h.sequence = 10;
@@ -113,7 +112,6 @@ std::vector<MessageT> meeting() {
   })));
   all.push_back(make_message(filled<WelcomeT>([](WelcomeT& w) {
     w.incarnation = 9;
-    w.sequence = 10;
     w.peer_timeout_ms = 5000;
     w.initialises = true;
     w.servers.push_back(pointer(address()));
