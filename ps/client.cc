@@ -19,9 +19,12 @@ Client::Client(const ClientOptions& options) : state_(std::make_unique<State>(op
     }
   });
   std::unique_lock lock(state.board.mutex);
-  state.board.wait(lock, [&] {
-    return state.board.welcome.has_value() && state.board.shards_met == options.servers;
+  // Should the servers go back meanwhile, nothing is void for somebody who has not begun.
+  state.board.changed.wait(lock, [&] {
+    const bool has_met = state.board.welcome && state.board.shards_met == options.servers;
+    return has_met || state.board.failure.has_value();
   });
+  state.board.throw_if_failed();
 }
 
 Client::~Client() {
@@ -82,7 +85,9 @@ void Client::leave() {
   state_->tell(wire::make_message(wire::LeavingT{}));
   std::unique_lock lock(state_->board.mutex);
   // Shard 0 may be gone before its word reaches us: it has heard ours, or will miss nobody.
-  state_->board.changed.wait_for(lock, kFarewell, [&] { return state_->board.finished; });
+  ClientBoard& board = state_->board;
+  board.changed.wait_for(lock, kFarewell, [&] { return board.finished || board.is_void(); });
+  if (!board.finished) board.require_current(lock);
 }
 
 void Client::fail(std::string_view reason) noexcept {

@@ -31,8 +31,8 @@ struct Coordinator::State {
         cuts(job, leases),
         meeting(job, leases),
         departures(job, leases, cuts),
-        recovery(job, leases, cuts, meeting),
-        exchange(job) {}
+        exchange(job),
+        recovery(job, leases, cuts, meeting, exchange) {}
 
   void hear_worker(int worker, const wire::BodyUnion& body);
   void hear_server(int server, const wire::BodyUnion& body);
@@ -46,8 +46,8 @@ struct Coordinator::State {
   Cuts cuts;
   Meeting meeting;
   Departures departures;
-  ServerRecovery recovery;
   TextExchange exchange;
+  ServerRecovery recovery;
 };
 
 Coordinator::Coordinator(CoordinatorOptions options)

@@ -86,7 +86,8 @@ Shard::Variable& Shard::at(BucketId bucket) const {
   return *variables_[static_cast<std::size_t>(bucket)];
 }
 
-void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
+void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
+                 std::span<const BucketId> ahead) {
   check(worker >= 0, "workers are counted from 0");
   const std::optional<std::int64_t> slowest = slowest_but(worker);
   std::optional<std::uint64_t> own;
@@ -97,9 +98,10 @@ void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t seque
   }
   const std::int64_t offset =
       slowest ? *slowest - static_cast<std::int64_t>(own.value_or(sequence)) : 0;
-  for (const auto& variable : variables_) {
-    const std::lock_guard lock(variable->mutex);
-    variable->shared.join(worker, incarnation, sequence, offset);
+  for (std::size_t b = 0; b < variables_.size(); ++b) {
+    const bool is_ahead = std::ranges::find(ahead, static_cast<BucketId>(b)) != ahead.end();
+    const std::lock_guard lock(variables_[b]->mutex);
+    variables_[b]->shared.join(worker, incarnation, sequence + (is_ahead ? 1 : 0), offset);
   }
 }
 

@@ -55,9 +55,11 @@ class Shard {
 
   // The worker takes part from now on, its clock at `sequence`, level with the slowest. What an
   // earlier incarnation has waiting is forgotten, and its later requests are refused; the same
-  // incarnation goes on where it was, or at `sequence` if the shard went back meanwhile. What becomes
-  // due is found by claim(), on any bucket.
-  void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
+  // incarnation goes on where it was, or at `sequence` if the shard went back meanwhile. On the
+  // buckets that are `ahead`, in the middle of a step, at `sequence` + 1. What becomes due is found
+  // by claim(), on any bucket.
+  void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
+            std::span<const BucketId> ahead = {});
   // It has finished or died: nobody waits for it any more, and its requests are refused. What it
   // pushed stays, and is applied if it waits; what it asked to read is forgotten. A stranger or an
   // earlier incarnation: nothing happens.

@@ -31,14 +31,39 @@ void Client::State::take_requests() {
     messages.swap(to_tell);
     asks.swap(to_ask);
   }
-  for (wire::MessageT& message : messages) {
-    if (message.body.type == wire::Body::Ready) awaits_start = true;
-    control.tell(std::move(message));
-  }
+  for (wire::MessageT& message : messages) tell_shard_0(std::move(message));
   for (Ask& one : asks) {
     if (is_void(one)) continue;
     links[static_cast<std::size_t>(one.shard)]->ask(std::move(one.request));
   }
+}
+
+void Client::State::tell_shard_0(wire::MessageT message) {
+  switch (message.body.type) {
+    case wire::Body::Ready:
+      return say_ready();
+    case wire::Body::Initialised:
+      awaits_start = true;
+      first_values = *message.body.AsInitialised();
+      break;
+    case wire::Body::StopRequest:
+      stop_request = *message.body.AsStopRequest();
+      break;
+    case wire::Body::Leaving:
+      is_leaving = true;
+      break;
+    default:
+      break;
+  }
+  control.tell(std::move(message));
+}
+
+void Client::State::say_ready() {
+  awaits_start = true;
+  wire::ReadyT ready;
+  ready.sequence = ready_after;
+  ready.incarnation = control.back_as();
+  control.tell(wire::make_message(std::move(ready)));
 }
 
 // Asked before the asker knew that it belongs to the past.
@@ -55,8 +80,7 @@ void Client::State::hear(const ControlLink::News& news) {
   if (news.addresses) {
     for (const wire::ServerAddressT& address : *news.addresses) {
       if (address.index < 0 || address.index >= options.servers) continue;
-      links[static_cast<std::size_t>(address.index)]->follow(
-          address, control.incarnation(), sequence.load(std::memory_order_relaxed));
+      links[static_cast<std::size_t>(address.index)]->follow(address, control.incarnation());
     }
   }
   if (news.appointment) appoint(*news.appointment);
@@ -65,8 +89,11 @@ void Client::State::hear(const ControlLink::News& news) {
 }
 
 void Client::State::rewind(std::uint64_t cut) {
-  for (const auto& link : links) link->drop_all();
+  // The shards and shard 0 hear the same number, though a step may begin meanwhile, in vain.
+  ready_after = sequence.load(std::memory_order_relaxed);
+  for (const auto& link : links) link->drop_all(ready_after);
   must_say_ready = true;
+  is_leaving = false;
   {
     const std::lock_guard lock(mutex);
     open_exchange.reset();
@@ -76,6 +103,7 @@ void Client::State::rewind(std::uint64_t cut) {
     ++board.roll_backs;
     board.is_rewinding = true;
     board.leases.clear();
+    board.last_lease.reset();
     board.leases_finished = false;
     board.appointments.clear();
     board.appointed_cut = 0;
@@ -90,6 +118,7 @@ void Client::State::rewind(std::uint64_t cut) {
 
 void Client::State::go_on_from(const StartInfo& start) {
   awaits_start = false;
+  first_values.reset();
   bool was_rewinding = false;
   {
     const std::lock_guard lock(board.mutex);
@@ -103,7 +132,6 @@ void Client::State::go_on_from(const StartInfo& start) {
     }
   }
   board.changed.notify_all();
-    board.last_lease.reset();
 }
 
 void Client::State::appoint(const wire::AppointmentT& appointment) {
@@ -131,11 +159,11 @@ void Client::State::appoint(const wire::AppointmentT& appointment) {
 // The connection broke, or shard 0 was started anew: what it has not answered it may not have
 // heard.
 void Client::State::tell_again() {
-  if (awaits_start) {
-    wire::ReadyT ready;
-    ready.sequence = sequence.load(std::memory_order_relaxed);
-    control.tell(wire::make_message(std::move(ready)));
-  }
+  if (first_values) control.tell(wire::make_message(wire::InitialisedT(*first_values)));
+  if (awaits_start) say_ready();
+  // A shard 0 that was started anew may go on from before it heard of it.
+  if (stop_request) control.tell(wire::make_message(wire::StopRequestT(*stop_request)));
+  if (is_leaving) control.tell(wire::make_message(wire::LeavingT{}));
   bool wants_lease = false;
   {
     const std::lock_guard lock(board.mutex);
@@ -180,10 +208,7 @@ void Client::State::serve(const std::stop_token& stop) {
     }
     if (must_say_ready && has_met_all()) {
       must_say_ready = false;
-      awaits_start = true;
-      wire::ReadyT ready;
-      ready.sequence = sequence.load(std::memory_order_relaxed);
-      control.tell(wire::make_message(std::move(ready)));
+      say_ready();
     }
     control.tick(step.load(std::memory_order_relaxed), sequence.load(std::memory_order_relaxed));
   }

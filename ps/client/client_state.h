@@ -81,6 +81,9 @@ struct Client::State {
   void rewind(std::uint64_t cut);
   void go_on_from(const StartInfo& start);
   void appoint(const wire::AppointmentT& appointment);
+  // Sends it, and remembers what must be said again should the connection break.
+  void tell_shard_0(wire::MessageT message);
+  void say_ready();
   void tell_again();
   bool has_met_all() const {
     return std::ranges::all_of(links, [](const auto& link) { return link->is_met(); });
@@ -91,9 +94,6 @@ struct Client::State {
 
   const ClientOptions options;
   ClientBoard board;
-  wire::Context context;
-  WakeEvent wake;
-  std::mutex mutex;  // guards to_tell, to_ask, open_exchange
   // The training thread's. Above the context: what is pushed borrows its bytes from them, and for a
   // moment ZeroMQ goes on sending when the sockets are closed.
   std::vector<GradientEncoder> encoders;
@@ -101,6 +101,9 @@ struct Client::State {
   std::vector<float> state;  // that travels
   int last_bucket_of_shard_0 = 0;
 
+  wire::Context context;
+  WakeEvent wake;
+  std::mutex mutex;  // guards to_tell, to_ask, open_exchange
   std::vector<wire::MessageT> to_tell;
   std::vector<Ask> to_ask;
   std::optional<wire::ExchangeT> open_exchange;  // has no answer yet

@@ -44,6 +44,7 @@ void ControlLink::greet() {
   hello.host = host_name();
   hello.pid = getpid();
   hello.incarnation = incarnation_;
+  hello.sequence = last_push_;
   {
     const std::lock_guard lock(board_.mutex);
     for (const SampleRange& range : board_.leases) {
@@ -53,7 +54,6 @@ void ControlLink::greet() {
       hello.held.emplace_back(last->epoch, last->begin, last->end);
     }
   }
-  hello.sequence = last_push_;
   hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
   socket_->send(envelope("", make_message(std::move(hello))));
 }
@@ -138,10 +138,11 @@ void ControlLink::hear(const wire::MessageT& message) {
       news_.appointment.reset();
       news_.addresses.reset();
       news_.rolled_back = body.AsRollBack()->cut;
+      back_as_ = body.AsRollBack()->incarnation;
       return;
+    case wire::Body::Leases: {
       // Of a connection that broke: we did not name them in our last Hello, so others have them.
       if (!is_welcome_) return;
-    case wire::Body::Leases: {
       const wire::LeasesT& leases = *body.AsLeases();
       for (const auto& range : leases.ranges) {
         board_.leases.push_back({range.epoch(), range.begin(), range.end()});

@@ -37,7 +37,8 @@ class ControlLink {
   void append_descriptors(std::vector<int>& descriptors) const;
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
-  std::uint64_t sequence() const noexcept { return sequence_; }  // to start from
+  // As in the last RollBack; 0: none was heard.
+  std::uint32_t back_as() const noexcept { return back_as_; }
 
  private:
   std::string name() const;
@@ -50,7 +51,7 @@ class ControlLink {
   std::vector<wire::MessageT> untold_;
   News news_;
   std::uint32_t incarnation_ = 0;
-  std::uint64_t sequence_ = 0;
+  std::uint32_t back_as_ = 0;
   std::uint64_t last_push_ = 0;
   bool is_connected_ = false;
   bool is_welcome_ = false;  // on this connection

@@ -24,17 +24,20 @@ std::int64_t size_of(const wire::BucketPlace& bucket) { return bucket.end() - bu
 
 ShardLink::ShardLink(wire::Context& context, ClientBoard& board, const ClientOptions& options,
                      int shard)
-    : context_(context), board_(board), options_(options), shard_(shard) {}
+    : context_(context), board_(board), options_(options), shard_(shard) {
+  const auto& buckets = options.declaration.buckets;
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    if (buckets[b].owner() == shard) behind_[static_cast<int>(b)] = 0;
+  }
+}
 
 std::string ShardLink::name() const {
   return "server " + std::to_string(shard_) +
          (address_.endpoint.empty() ? std::string() : " at " + address_.endpoint);
 }
 
-void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation,
-                       std::uint64_t sequence) {
+void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation) {
   worker_incarnation_ = worker_incarnation;
-  sequence_ = sequence;
   if (address.incarnation == 0) {
     if (socket_ != nullptr) lose_connection();
     socket_.reset();
@@ -57,11 +60,13 @@ void ShardLink::greet() {
   hello.nonce = options_.nonce;
   hello.worker = options_.index;
   hello.incarnation = worker_incarnation_;
-  hello.sequence = sequence_;
-  for (const auto& [key, open] : open_) {
-    // What has no answer will be sent again, and is not behind us.
-    if (key.first != ShardRequest::Kind::kPush) continue;
-    hello.sequence = std::min(hello.sequence, open.request.message.body.AsPush()->sequence - 1);
+  // What has no answer will be sent again, or is still to be computed: a shard that was restored
+  // must not take it for known. In the middle of a step some buckets are one push ahead of others.
+  const auto least =
+      std::ranges::min_element(behind_, {}, [](const auto& bucket) { return bucket.second; });
+  hello.sequence = least == behind_.end() ? 0 : least->second;
+  for (const auto& [bucket, sequence] : behind_) {
+    if (sequence > hello.sequence) hello.ahead.push_back(bucket);
   }
   hello.fingerprint = address_.fingerprint;
   hello.segment = options_.segment;
@@ -91,7 +96,8 @@ void ShardLink::ask(ShardRequest request) {
   send_what_fits();
 }
 
-void ShardLink::drop_all() {
+void ShardLink::drop_all(std::uint64_t sequence) {
+  for (auto& [bucket, behind] : behind_) behind = sequence;
   socket_.reset();
   address_.incarnation = 0;
   open_.clear();
@@ -287,6 +293,7 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
     std::memcpy(options_.values.data() + place.begin(), envelope.frames[1].bytes().data(),
                 count * sizeof(float));
   }
+  if (key.first == Kind::kPush) behind_[header.bucket] = header.sequence;
   {
     const std::lock_guard lock(board_.mutex);
     ClientBoard::Bucket& bucket = board_.buckets[static_cast<std::size_t>(header.bucket)];
@@ -311,20 +318,20 @@ void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Env
     board_.state.resize(bytes.size() / sizeof(float));
     std::memcpy(board_.state.data(), bytes.data(), board_.state.size() * sizeof(float));
   } else {
+    // Whoever waits for the copy leaves when something fails, and its memory may be no more.
+    std::unique_lock lock(board_.mutex);
+    if (board_.failure) return;
     for (std::size_t i = 0; i < answer.size(); ++i) {
       if (i + 1 >= envelope.frames.size() ||
           envelope.frames[i + 1].bytes().size() != answer[i].size()) {
+        lock.unlock();
         return board_.fail(name() + " sent a copy of another length than bucket " +
                            std::to_string(bucket) + " has; are both the same program?");
       }
       std::memcpy(answer[i].data(), envelope.frames[i + 1].bytes().data(), answer[i].size());
-    // Whoever waits for the copy leaves when something fails, and its memory may be no more.
-    std::unique_lock lock(board_.mutex);
-    if (board_.failure) return;
     }
   }
   {
-        lock.unlock();
     const std::lock_guard lock(board_.mutex);
     --board_.requests_open;
   }

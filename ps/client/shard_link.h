@@ -35,12 +35,12 @@ class ShardLink {
  public:
   ShardLink(wire::Context& context, ClientBoard& board, const ClientOptions& options, int shard);
 
-  // Where the shard is now, or that it is away (incarnation 0); our own incarnation and clock.
-  void follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation,
-              std::uint64_t sequence);
+  // Where the shard is now, or that it is away (incarnation 0); our own incarnation.
+  void follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
   void ask(ShardRequest request);
-  // Everything asked for belongs to the past; the shard is met anew when follow() says where.
-  void drop_all();
+  // Everything asked for belongs to the past, as do pushes up to `sequence`; the shard is met anew
+  // when follow() says where.
+  void drop_all(std::uint64_t sequence);
   // Copies of other cuts will not be answered.
   void drop_copies_but(std::uint64_t cut);
   bool is_met() const noexcept { return is_met_; }
@@ -80,7 +80,7 @@ class ShardLink {
   const int shard_;
   wire::ServerAddressT address_;
   std::uint32_t worker_incarnation_ = 0;
-  std::uint64_t sequence_ = 0;
+  std::map<int, std::uint64_t> behind_;  // by bucket of the shard: the last push with an answer
   std::unique_ptr<wire::Socket> socket_;
   bool is_met_ = false;   // greeted and welcomed on this connection
   bool was_met_ = false;  // ever

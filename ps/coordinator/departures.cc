@@ -42,8 +42,9 @@ void Departures::worker_fails(int worker, const std::string& reason) {
 }
 
 void Departures::worker_leaves(int worker) {
-  const bool has_trained_all =
-      job_.is_in_step() && job_.is_training(worker) && !job_.is_rolling_back;
+  // All go back: it hears so, and comes again.
+  if (job_.is_in_step() && (job_.is_rolling_back || job_.worker(worker).must_roll_back)) return;
+  const bool has_trained_all = job_.is_in_step() && job_.is_training(worker);
   if (job_.phase == Job::Phase::kFinishing || has_trained_all) {
     job_.worker(worker).phase = Phase::kLeft;
     // Who is in step leaves unasked, and waits for this word.

@@ -31,7 +31,7 @@ struct WorkerRecord {
   // Later pushes count: those up to here were made before the servers went back to a cut.
   std::uint64_t began_after = 0;
   bool is_resting = false;  // servers were told so
-  // A server was rolled back since this worker met it: it does so too before it gets Start.
+  // All servers went back to a cut, and its Ready since then has not come.
   bool must_roll_back = false;
   std::string host;
   std::int64_t pid = 0;

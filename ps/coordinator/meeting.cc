@@ -44,8 +44,11 @@ void Meeting::worker_calls_again(const wire::HelloT& hello) {
     record.heard = hello.sequence;
   }
   welcome(hello.index);
-  if (record.phase != Phase::kTraining) return;
-  if (job_.phase == Job::Phase::kFinishing) job_.tell_worker(hello.index, wire::FinishedT{});
+  if (record.phase == Phase::kTraining && job_.phase == Job::Phase::kFinishing) {
+    job_.tell_worker(hello.index, wire::FinishedT{});
+  }
+  // What was said of it may be lost: once it has heard where the servers are now, it sends them
+  // again what belongs to the past.
   if (record.must_roll_back) send_back(hello.index);
 }
 
@@ -92,7 +95,8 @@ void Meeting::server_calls_again(const wire::HelloT& hello) {
     record.phase = ServerPhase::kDeclaring;
     if (job_.declaration) declare_to(hello.index);
   }
-  // It may not have heard of those.
+  // It may not have heard of those, nor of those that rest: they are named again.
+  for (WorkerRecord& worker : job_.workers) worker.is_resting = false;
   for (int w = 0; w < job_.num_workers(); ++w) {
     if (job_.worker(w).phase != Phase::kLost) continue;
     wire::WorkerLeftT left;
@@ -147,7 +151,9 @@ void Meeting::ready(int worker, const wire::ReadyT& ready) {
   // Whoever was welcomed again may say it again, or not.
   if (record.phase == Phase::kTraining) return start(worker);
   if (record.phase != Phase::kJoining) return;
-  if (record.must_roll_back) return send_back(worker);
+  // Said before it heard of the last time, it means the values of before.
+  if (record.must_roll_back && ready.incarnation != back_as_) return;
+  record.must_roll_back = false;
   // It came too late to be told with the others.
   if (job_.phase == Job::Phase::kFinishing) {
     start(worker);
@@ -205,9 +211,10 @@ void Meeting::welcome(int worker) {
 void Meeting::send_back(int worker) {
   WorkerRecord& record = job_.worker(worker);
   record.phase = Phase::kJoining;
-  record.must_roll_back = false;
+  record.must_roll_back = true;
   wire::RollBackT back;
   back.cut = back_at_;
+  back.incarnation = back_as_;
   job_.tell_worker(worker, back);
   job_.tell_roster_to(worker);
 }
@@ -228,24 +235,12 @@ void Meeting::start(int worker) {
 
 void Meeting::go_back_to(std::uint64_t cut) {
   back_at_ = cut;
+  back_as_ = job_.server(0).incarnation;
   starts_together_ = true;
   for (int w = 0; w < job_.num_workers(); ++w) {
     WorkerRecord& record = job_.worker(w);
-    switch (record.phase) {
-      case Phase::kReady:
-      case Phase::kTraining:
-        send_back(w);
-        break;
-      case Phase::kJoining:  // its Ready may be on its way, and mean the values of before
-        record.must_roll_back = true;
-        job_.tell_roster_to(w);  // without which it may never be ready
-        break;
-      case Phase::kAway:
-        record.must_roll_back = true;
-        break;
-      default:
-        break;
-    }
+    if (job_.is_welcome(w)) send_back(w);
+    if (record.phase == Phase::kAway) record.must_roll_back = true;
   }
 }
 

@@ -41,7 +41,9 @@ class Meeting {
   Job& job_;
   LeaseQueue& leases_;
   bool starts_together_ = true;  // not before all are ready
-  std::uint64_t back_at_ = 0;    // the cut that all servers went back to
+  // The cut that all servers went back to, and server 0's incarnation since then.
+  std::uint64_t back_at_ = 0;
+  std::uint32_t back_as_ = 0;
 };
 
 }  // namespace syncopate::ps

@@ -95,6 +95,7 @@ void ServerRecovery::finish_together() {
   const std::uint64_t cut = targets_[0];
   leases_.restore(cuts_.kept().at(cut));
   job_.is_rolling_back = false;
+  exchange_.clear();
   meeting_.go_back_to(cut);
 }
 

@@ -10,14 +10,15 @@
 #include "ps/coordinator/job.h"
 #include "ps/coordinator/lease_queue.h"
 #include "ps/coordinator/meeting.h"
+#include "ps/coordinator/text_exchange.h"
 
 namespace syncopate::ps {
 
 // One thread at a time.
 class ServerRecovery {
  public:
-  ServerRecovery(Job& job, LeaseQueue& leases, Cuts& cuts, Meeting& meeting)
-      : job_(job), leases_(leases), cuts_(cuts), meeting_(meeting) {}
+  ServerRecovery(Job& job, LeaseQueue& leases, Cuts& cuts, Meeting& meeting, TextExchange& exchange)
+      : job_(job), leases_(leases), cuts_(cuts), meeting_(meeting), exchange_(exchange) {}
 
   // It has read the snapshot.
   void hear(int server, const wire::RollBackT& back);
@@ -35,6 +36,7 @@ class ServerRecovery {
   LeaseQueue& leases_;
   Cuts& cuts_;
   Meeting& meeting_;
+  TextExchange& exchange_;
   std::map<int, std::uint64_t> targets_;  // of servers under way
 };
 

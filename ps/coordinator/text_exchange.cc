@@ -5,12 +5,22 @@
 namespace syncopate::ps {
 
 void TextExchange::hear(int worker, const wire::ExchangeT& exchange) {
+  // Said before it heard that the servers went back: its rounds are begun again.
+  if (job_.worker(worker).must_roll_back) return;
+  // It waits for one round at a time.
+  for (auto& [round, texts] : open_) texts.erase(worker);
+  std::erase_if(open_, [](const auto& round) { return round.second.empty(); });
   const auto answered = answered_.find(exchange.round);
   if (answered != answered_.end()) {
     answered->second[worker] = exchange.text;
     return answer(worker, exchange.round, answered->second);
   }
   open_[exchange.round][worker] = exchange.text;
+}
+
+void TextExchange::clear() {
+  open_.clear();
+  answered_.clear();
 }
 
 void TextExchange::advance() {

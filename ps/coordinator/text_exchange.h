@@ -18,6 +18,8 @@ class TextExchange {
   void hear(int worker, const wire::ExchangeT& exchange);
   // Answers rounds that are complete, also because somebody is gone.
   void advance();
+  // The servers went back to a cut, perhaps a second time: rounds since then are begun again.
+  void clear();
 
  private:
   using Texts = std::map<int, std::vector<std::uint8_t>>;  // by worker

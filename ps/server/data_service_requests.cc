@@ -85,7 +85,12 @@ void DataService::greet(const std::string& peer, const wire::DataHelloT& hello) 
   if (is_new) {
     session.incarnation = hello.incarnation;
     statistics_.forget(hello.worker);
-    served_->shard->join(hello.worker, hello.incarnation, hello.sequence);
+    std::vector<BucketId> ahead;
+    for (const int bucket : hello.ahead) {
+      if (bucket < 0 || static_cast<std::size_t>(bucket) >= served_->shard_bucket.size()) continue;
+      ahead.push_back(served_->shard_bucket[static_cast<std::size_t>(bucket)]);
+    }
+    served_->shard->join(hello.worker, hello.incarnation, hello.sequence, ahead);
     for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
   }
   // One peer per worker and one worker per peer, also where it calls under another name.
@@ -146,14 +151,14 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
   if (in_segment && (session->segment == nullptr || header.codec != wire::Codec::F32)) return;
   const std::size_t frames = 1 + (in_segment ? 0 : 1) + (header.has_state ? 1 : 0);
   if (envelope.frames.size() != frames) return;
+  const auto state_bytes =
+      static_cast<std::size_t>(served_->declaration.state_elements) * sizeof(float);
+  if (header.has_state && envelope.frames.back().bytes().size() != state_bytes) return;
 
   const std::uint64_t token = next_token_++;
   Open& open = open_[token];
   open.worker = workers_by_peer_.at(peer);
   open.incarnation = session->incarnation;
-  const auto state_bytes =
-      static_cast<std::size_t>(served_->declaration.state_elements) * sizeof(float);
-  if (header.has_state && envelope.frames.back().bytes().size() != state_bytes) return;
   open.bucket = header.bucket;
   open.push = header;
   open.frames = std::move(envelope.frames);

@@ -43,6 +43,16 @@ TEST(Push, OfAnEarlierIncarnationIsForgottenWhereItWaits) {
   EXPECT_EQ(one.log(), "applied 0:1 v2, applied 1:1 v2, answered 0:1 v2 =-6, answered 1:1 v2 =-6");
 }
 
+TEST(Push, OfAStepThatABucketHasBehindItIsNotAwaitedThere) {
+  OneValue one(kAsync, 1);
+  const std::vector<BucketId> ahead{0};
+  one.shard().join(0, 2, 4, ahead);
+  one.push(0, 5, 1, {.incarnation = 2});
+  EXPECT_EQ(one.log(), "dropped 0:5, answered 0:5 v1 =0");
+  one.push(0, 6, 1, {.incarnation = 2});
+  EXPECT_EQ(one.log(), "applied 0:6 v2, answered 0:6 v2 =-1");
+}
+
 TEST(Push, OfAWorkerThatHasLeftIsRefusedUntilItJoinsAgain) {
   OneValue one(kAsync, 1);
   one.push(0, 1, 1);

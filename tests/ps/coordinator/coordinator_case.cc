@@ -116,6 +116,13 @@ void JobCase::trained(int index, std::uint32_t incarnation, const wire::PushT& p
   collect();
 }
 
+void JobCase::be_ready(int index, std::uint64_t sequence) {
+  wire::ReadyT ready;
+  ready.sequence = sequence;
+  ready.incarnation = back_as[worker(index)];
+  say(worker(index), ready);
+}
+
 void JobCase::dropped(int index, std::uint64_t sequence, const SampleRange& batch) {
   coordinator->dropped(index, 1, make_push(sequence, batch));
   collect();
@@ -199,6 +206,9 @@ void JobCase::come_back(int index, std::vector<std::uint64_t> snapshots) {
 
 void JobCase::collect() {
   for (Outgoing& outgoing : coordinator->take_outgoing()) {
+    if (const auto* back = outgoing.message.body.AsRollBack()) {
+      back_as[outgoing.to] = back->incarnation;
+    }
     told[outgoing.to].push_back(std::move(outgoing.message));
   }
 }

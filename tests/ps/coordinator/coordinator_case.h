@@ -39,6 +39,8 @@ class JobCase {
   void lose(const Party& party, const std::string& reason = "is silent");
   void trained(int index, std::uint64_t sequence, const SampleRange& batch);
   void trained(int index, std::uint32_t incarnation, const wire::PushT& push);
+  // As whoever has heard the last RollBack.
+  void be_ready(int index, std::uint64_t sequence = 0);
   void dropped(int index, std::uint64_t sequence, const SampleRange& batch);
 
   // The first such message that this task has been told and the test has not taken.
@@ -78,6 +80,7 @@ class JobCase {
   int servers;
   std::unique_ptr<Coordinator> coordinator;
   std::map<Party, std::deque<wire::MessageT>> told;
+  std::map<Party, std::uint32_t> back_as;  // in the last RollBack
 };
 
 }  // namespace syncopate::ps

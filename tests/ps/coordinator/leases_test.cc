@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "tests/ps/coordinator/coordinator_case.h"
 
 namespace syncopate::ps {
@@ -133,8 +135,6 @@ TEST(Leases, LetServersKnowWhoHasNothingToDoWhereOthersWouldWaitForIt) {
   EXPECT_EQ(job.take<wire::RestingT>(server(0))->sequence, 2U);
 }
 
-TEST(Leases, RestNobodyWhereNobodyWaits) {
-  JobCase job(steps(1));
 TEST(Leases, SayAgainWhoRestsToAServerWhoseConnectionBroke) {
   JobCase job(steps(2, Consistency::kSsp), 2);
   job.start();
@@ -184,6 +184,8 @@ TEST(Leases, OfStepsThatCannotBeCountedEndTheJob) {
   EXPECT_NE(job.coordinator->failure()->find("cannot be counted"), std::string::npos);
 }
 
+TEST(Leases, RestNobodyWhereNobodyWaits) {
+  JobCase job(steps(1));
   job.start();
   job.lease(0);
   ask(job, 1, 1);

@@ -189,6 +189,9 @@ TEST(TextExchange, GivesEverybodyAllTextsByWorkerWhenTheLastHasComeIn) {
     ASSERT_TRUE(exchanged);
     EXPECT_EQ(exchanged->texts[0]->text, std::vector<std::uint8_t>{'a'});
     EXPECT_EQ(exchanged->texts[1]->text, std::vector<std::uint8_t>{'b'});
+  }
+}
+
 TEST(Meeting, NamesThoseWhoAreLetInAndNotReady) {
   JobCase job(make_declaration(), 2);
   EXPECT_EQ(job.coordinator->joining(), std::vector<int>{});
@@ -212,9 +215,6 @@ TEST(TextExchange, KeepsOneRoundOfEachWorker) {
   first.round = 1;
   job.say(worker(1), std::move(first));
   EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
-}
-
-  }
 }
 
 TEST(TextExchange, DoesNotWaitForAWorkerThatIsLost) {

@@ -60,7 +60,7 @@ TEST(AServerStartedAnew, TakesAllBackWhereWorkersWaitForOneAnother) {
   EXPECT_EQ(job.go_back(1), first);
   for (int w = 0; w < 2; ++w) {
     EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->cut, first);
-    job.say(worker(w), wire::ReadyT{});
+    job.be_ready(w);
   }
   const auto start = job.take<wire::StartT>(worker(1));
   ASSERT_TRUE(start);
@@ -80,14 +80,63 @@ TEST(AServerStartedAnew, MakesAWorkerThatIsJustMeetingTheShardsMeetThemAgain) {
   job.come_back(1, {cut});
   job.go_back(0);
   job.go_back(1);
-  job.say(worker(0), wire::ReadyT{});
-  EXPECT_FALSE(job.take<wire::RollBackT>(worker(1)));
-  job.say(worker(1), wire::ReadyT{});  // sent before it could know
+  job.be_ready(0);
   EXPECT_TRUE(job.take<wire::RollBackT>(worker(1)));
+  job.say(worker(1), wire::ReadyT{});  // sent before it could know
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
-  job.say(worker(1), wire::ReadyT{});
+  job.be_ready(1);
   EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+}
+
+TEST(AServerStartedAnew, IsSaidAgainToAWorkerWhoseConnectionBrokeBeforeItWentBack) {
+  JobCase job(make_declaration(Consistency::kSsp), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  job.go_back(0);
+  job.go_back(1);
+  job.be_ready(0);
+  job.forget_messages();  // what was said to worker 1 is lost
+  wire::HelloT hello = job.worker_hello(1);
+  hello.incarnation = 1;
+  EXPECT_EQ(job.say_hello(hello), "");
+  // It must not meet the new servers before it has dropped what belongs to the past.
+  EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1))->servers.empty());
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, cut);
+  EXPECT_TRUE(job.take<wire::RosterT>(worker(1)));
+  job.be_ready(1);
+  EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+}
+
+TEST(AServerStartedAnew, MakesTextsOfBeforeCountNoMore) {
+  JobCase job(make_declaration(Consistency::kSsp), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  const auto say = [&](int w, std::uint8_t text) {
+    wire::ExchangeT exchange;
+    exchange.round = 1;
+    exchange.text = {text};
+    job.say(worker(w), std::move(exchange));
+  };
+  say(0, 'a');
+  say(1, 'b');
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  job.go_back(0);
+  job.go_back(1);
+  say(0, 'c');  // on its way meanwhile
+  job.forget_messages();
+  for (int w = 0; w < 2; ++w) job.be_ready(w);
+  say(1, 'd');
+  EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
+  say(0, 'e');
+  const auto exchanged = job.take<wire::ExchangedT>(worker(1));
+  ASSERT_TRUE(exchanged);
+  EXPECT_EQ(exchanged->texts[0]->text, std::vector<std::uint8_t>{'e'});
+  EXPECT_EQ(exchanged->texts[1]->text, std::vector<std::uint8_t>{'d'});
 }
 
 TEST(AServerStartedAnew, IsANewIncarnationForAllThatWentBackAndTheWorkersHearSoFirst) {
@@ -123,11 +172,7 @@ TEST(AServerStartedAnew, MakesPushesOfBeforeCountNoMore) {
   job.go_back(0);
   job.go_back(1);
   job.trained(0, 1, batch);
-  for (int w = 0; w < 2; ++w) {
-    wire::ReadyT ready;
-    ready.sequence = 1;
-    job.say(worker(w), ready);
-  }
+  for (int w = 0; w < 2; ++w) job.be_ready(w, 1);
   job.trained(0, 1, batch);
   EXPECT_EQ(job.coordinator->status().step, 0);
   EXPECT_EQ(job.lease(0), batch);

@@ -17,6 +17,7 @@ void ScheduledWorker::start() {
   stage_ = Stage::kCalling;
   incarnation_ = 0;
   sequence_ = 0;
+  back_as_ = 0;
   leases_.clear();
   asked_ = 0;
   is_dismissed_ = has_finished_ = initialises_ = false;
@@ -97,6 +98,7 @@ void ScheduledWorker::hear(const wire::MessageT& message) {
       undone_.push_back(body.AsAppointment()->cut);
       return;
     case wire::Body::RollBack:
+      back_as_ = body.AsRollBack()->incarnation;
       if (stage_ != Stage::kLeft) go_back();
       return;
     case wire::Body::Finished:
@@ -180,6 +182,7 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
       } else {
         wire::ReadyT ready;
         ready.sequence = sequence_;
+        ready.incarnation = back_as_;
         say(ready);
       }
     });

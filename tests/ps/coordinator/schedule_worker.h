@@ -69,6 +69,7 @@ class ScheduledWorker {
   std::map<int, std::uint32_t> shards_;  // their incarnations, as heard; 0: away
   std::set<int> to_join_;
   std::uint64_t sequence_ = 0;
+  std::uint32_t back_as_ = 0;  // as the last RollBack said
   std::map<int, std::uint64_t> versions_;
   std::deque<SampleRange> leases_;
   int asked_ = 0;

@@ -101,13 +101,13 @@ TEST(Shard0StartedAnew, TakesEverybodyBackToTheNewestCutThatAllServersHave) {
   EXPECT_EQ(job.go_back(0), 1U);
   EXPECT_EQ(job.go_back(1), 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
-  job.say(worker(0), wire::ReadyT{});
+  job.be_ready(0);
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
   hello = job.worker_hello(1);
   hello.incarnation = 1;
   job.say_hello(hello);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
-  job.say(worker(1), wire::ReadyT{});
+  job.be_ready(1);
   EXPECT_EQ(job.take<wire::StartT>(worker(0))->step, 1);
   EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
 }

@@ -107,6 +107,25 @@ TEST(WorkersInStep, FailWhenAServerIsLostAndSomeHaveLeft) {
   EXPECT_NE(job.coordinator->failure()->find("--resume"), std::string::npos);
 }
 
+TEST(WorkersInStep, GoBackEvenWhenOneWasAboutToLeave) {
+  JobCase job(in_step(), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  job.say(worker(1), wire::LeavingT{});
+  job.go_back(0);
+  job.go_back(1);
+  job.say(worker(0), wire::LeavingT{});
+  EXPECT_FALSE(job.coordinator->failure());
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_TRUE(job.take<wire::RollBackT>(worker(w)));
+    EXPECT_FALSE(job.take<wire::FinishedT>(worker(w)));
+    job.be_ready(w);
+  }
+  for (int w = 0; w < 2; ++w) EXPECT_TRUE(job.take<wire::StartT>(worker(w)));
+}
+
 TEST(WorkersInStep, GoBackTogetherWithAServer) {
   JobCase job(in_step(), 2, true);
   job.start();
@@ -127,9 +146,9 @@ TEST(WorkersInStep, GoBackTogetherWithAServer) {
   EXPECT_EQ(job.go_back(1), 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
-  job.say(worker(0), wire::ReadyT{});
+  job.be_ready(0);
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
-  job.say(worker(1), wire::ReadyT{});
+  job.be_ready(1);
   for (int w = 0; w < 2; ++w) {
     const auto start = job.take<wire::StartT>(worker(w));
     ASSERT_TRUE(start);

@@ -104,8 +104,8 @@ std::vector<MessageT> meeting() {
     h.host = "node1";
     h.pid = 123;
     h.incarnation = 9;
-    h.held = {SampleRange(1, 64, 128)};
     h.sequence = 10;
+    h.held = {SampleRange(1, 64, 128)};
     h.declaration = pointer(declaration());
     h.server = pointer(address());
     h.snapshots = {1, 2, 3};
@@ -133,7 +133,7 @@ std::vector<MessageT> meeting() {
     i.offset = 4;
     i.untrained = {SampleRange(3, 0, 64)};
   })));
-  all.push_back(make_message(ReadyT{}));
+  all.push_back(make_message(filled<ReadyT>([](ReadyT& r) { r.incarnation = 2; })));
   all.push_back(make_message(filled<StartT>([](StartT& s) { s.step = s.samples = 5; })));
   return all;
 }
@@ -198,7 +198,10 @@ std::vector<MessageT> cuts() {
 
 std::vector<MessageT> steps() {
   std::vector<MessageT> all;
-  all.push_back(make_message(filled<DataHelloT>([](DataHelloT& d) { d.segment = "name"; })));
+  all.push_back(make_message(filled<DataHelloT>([](DataHelloT& d) {
+    d.ahead = {3, 5};
+    d.segment = "name";
+  })));
   all.push_back(make_message(filled<DataWelcomeT>([](DataWelcomeT& d) { d.credit_bytes = 99; })));
   all.push_back(make_message(filled<PushT>([](PushT& p) {
     p.bucket = 2;

@@ -1,0 +1,112 @@
+// A client whose connections break, or whose caller leaves, at the wrong time.
+#include "ps/client.h"
+
+#include <future>
+#include <limits>
+
+#include "models/base/errors.h"
+#include "tests/ps/scripted_server.h"
+
+namespace syncopate::ps::testing {
+namespace {
+
+TEST(AClient, SaysAgainThatItHasInitialisedUntilItHearsTheStart) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  client->initialised({.step = 5});
+  EXPECT_EQ(server.await<wire::InitialisedT>(*server.control).step, 5);
+  server.break_control();
+  EXPECT_EQ(server.await<wire::InitialisedT>(*server.control).step, 5);
+  server.await<wire::ReadyT>(*server.control);  // and that it waits for it
+  wire::StartT start;
+  start.step = 5;
+  server.say(*server.control, start);
+  EXPECT_EQ(client->wait_start().step, 5);
+}
+
+TEST(AClient, SaysAgainThatTheJobIsToStop) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  client->request_stop(1);
+  EXPECT_EQ(server.await<wire::StopRequestT>(*server.control).kind, 1);
+  server.break_control();
+  EXPECT_EQ(server.await<wire::StopRequestT>(*server.control).kind, 1);
+}
+
+TEST(AClient, NamesTheBatchesThatItHasWhenItsConnectionBreaks) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  auto first = std::async(std::launch::async, [&] { return client->next_lease(); });
+  server.await<wire::LeaseRequestT>(*server.control);
+  wire::LeasesT leases;
+  leases.ranges.emplace_back(0, 4, 6);
+  leases.ranges.emplace_back(0, 6, 8);
+  server.say(*server.control, std::move(leases));
+  EXPECT_EQ(first.get()->begin, 4);
+  const wire::HelloT hello = server.break_control();
+  EXPECT_EQ(hello.incarnation, 1U);
+  ASSERT_EQ(hello.held.size(), 2U);
+  EXPECT_EQ(hello.held[0].begin(), 6);
+  EXPECT_EQ(hello.held[1].begin(), 4);
+}
+
+TEST(AClient, TellsAShardThatCameBackInTheMiddleOfAStepWhatIsStillToCome) {
+  ScriptedServer server;
+  const auto client = server.meet(2);
+  client->begin_step({.samples = 1});
+  server.say(*server.control, server.roster(2));
+  wire::DataHelloT hello = server.meet_data();
+  EXPECT_EQ(hello.sequence, 0U);
+  EXPECT_TRUE(hello.ahead.empty());
+  client->push(1);
+  EXPECT_EQ(server.await<wire::PushT>(*server.data).sequence, 1U);
+  wire::ValuesT answer;
+  answer.bucket = 1;
+  answer.sequence = 1;
+  server.say(*server.data, std::move(answer), std::vector<float>(8, 3.0F));
+  client->wait_values(1);
+  server.say(*server.control, server.roster(3));
+  hello = server.meet_data();
+  EXPECT_EQ(hello.sequence, 0U);
+  EXPECT_EQ(hello.ahead, std::vector<int>{1});
+}
+
+TEST(AClient, WritesNoCopyForACallerThatHasLeft) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  client->begin_step({.samples = 1});
+  client->push(0);
+  server.await<wire::PushT>(*server.data);
+  std::vector<float> copy(8, 7.0F);
+  auto read = std::async(std::launch::async, [&] { client->read_cut(wire::kLiveCut, copy, {}); });
+  server.await<wire::ReadCutT>(*server.data);
+  client->abort("enough");
+  EXPECT_THROW(read.get(), PeerError);
+  server.say(*server.data, wire::CutValuesT(), std::vector<float>(8, 1.0F));
+  // What comes behind it has arrived: so has it.
+  wire::ValuesT answer;
+  answer.sequence = 1;
+  server.say(*server.data, std::move(answer), std::vector<float>(8, 3.0F));
+  EXPECT_TRUE(wire::wait_until({server.control.get(), server.data.get()},
+                               [&] { return client->traffic().bytes_pulled > 0; }));
+  EXPECT_EQ(copy, std::vector<float>(8, 7.0F));
+}
+
+TEST(AClient, ThatLeavesComesBackWhenTheServersGoBackMeanwhile) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  auto left = std::async(std::launch::async, [&] { client->leave(); });
+  server.await<wire::LeavingT>(*server.control);
+  wire::RollBackT back;
+  back.cut = 1;
+  back.incarnation = 2;
+  server.say(*server.control, back);
+  server.say(*server.control, server.roster(2));
+  server.meet_data();
+  EXPECT_EQ(server.await<wire::ReadyT>(*server.control).incarnation, 2U);
+  server.say(*server.control, wire::StartT());
+  EXPECT_THROW(left.get(), RolledBack);
+}
+
+}  // namespace
+}  // namespace syncopate::ps::testing
