@@ -1,7 +1,5 @@
 #include "ps/server.h"
 
-#include <malloc.h>
-
 #include <utility>
 
 #include "ps/server/control_hub.h"
@@ -10,20 +8,9 @@
 #include "ps/server/server_duties.h"
 
 namespace syncopate::ps {
-namespace {
-
-// ZeroMQ allocates each large frame anew. Kept, their pages are not faulted in for every message,
-// which costs more than the copy. Source: mallopt(3); 32 MiB is the largest threshold it takes.
-void keep_freed_memory() {
-  mallopt(M_MMAP_THRESHOLD, 32 << 20);
-  mallopt(M_TRIM_THRESHOLD, 256 << 20);
-}
-
-}  // namespace
 
 ServerSummary run_server(ServerOptions options, const std::function<bool()>& stop,
                          const std::function<void(const std::string&)>& note) {
-  keep_freed_memory();
   DataService data({.index = options.index,
                     .workers = options.workers,
                     .nonce = options.nonce,

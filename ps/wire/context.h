@@ -23,7 +23,8 @@ struct SocketTraits {
 using SocketHandle = UniqueHandle<SocketTraits>;
 
 // One per process side (server, client). Outlives its sockets. Destroying it drops what is unsent
-// after a short linger. Thread-safe.
+// after a short linger. Thread-safe. Making one sets malloc, of the whole process, to keep what is
+// freed.
 class Context {
  public:
   // Throws FileError when the system has no descriptors or threads left.
