@@ -1,6 +1,6 @@
 #include "ps/gradient_sum.h"
 
-#include <algorithm>
+#include <cstring>
 
 namespace syncopate::ps {
 
@@ -12,7 +12,7 @@ std::span<const float> sum_gradients(const SumKernels& kernels,
   if (workers == 1) return decode_chunk(gradients.front(), offset, sum);
   auto worker = static_cast<std::size_t>(first_addend(index, static_cast<int>(workers)));
   const std::span<const float> first = decode_chunk(gradients[worker], offset, sum);
-  if (first.data() != sum.data()) std::ranges::copy(first, sum.begin());
+  if (first.data() != sum.data()) std::memcpy(sum.data(), first.data(), sum.size_bytes());
   for (std::size_t added = 1; added < workers; ++added) {
     worker = worker + 1 == workers ? 0 : worker + 1;
     const std::span<const float> addend = decode_chunk(gradients[worker], offset, scratch);

@@ -1,6 +1,7 @@
 // Shard: the work itself, a cache-sized chunk at a time.
 #include <algorithm>
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "models/base/errors.h"
@@ -21,9 +22,14 @@ std::span<Element> part_of(std::span<Element> of, std::int64_t begin, std::size_
   return of.empty() ? of : of.subspan(static_cast<std::size_t>(begin), count);
 }
 
-// May be the same memory.
+// May be the same memory. std::ranges::copy, as GCC 12 has it, moves spans one float at a time:
+// that took longer than the update.
+void copy_values(std::span<const float> from, std::span<float> to) {
+  std::memmove(to.data(), from.data(), from.size_bytes());
+}
+
 void copy_window(const Tensor& from, const Tensor& to, std::int64_t begin, std::int64_t count) {
-  std::ranges::copy(part_of(from, begin, count), part_of(to, begin, count).begin());
+  copy_values(part_of(from, begin, count), part_of(to, begin, count));
 }
 
 }  // namespace
@@ -80,10 +86,8 @@ void Shard::work_on_chunk(const BucketTask& task, const Variable& variable, Buck
   }
   const std::span<const float> values = part_of(values_, position, count);
   for (const Destination& to : task.destinations) {
-    std::ranges::copy(values, part_of(to.values, offset, values.size()).begin());
-    if (!to.read_copy.empty()) {
-      std::ranges::copy(values, part_of(to.read_copy, offset, values.size()).begin());
-    }
+    copy_values(values, part_of(to.values, offset, values.size()));
+    if (!to.read_copy.empty()) copy_values(values, part_of(to.read_copy, offset, values.size()));
   }
 }
 
