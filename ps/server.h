@@ -25,7 +25,7 @@ struct ServerOptions {
   std::string host = "127.0.0.1";  // under which workers reach this server's data socket
   std::uint16_t data_port = 0;     // 0: the system chooses
   std::string nonce;
-  int threads = 1;                     // that update
+  int threads = 1;                     // that update; a socket's thread counts where it is busy
   std::filesystem::path snapshot_dir;  // "": none are kept
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // of the order of pushes; "": none

@@ -83,7 +83,7 @@ void DataService::forget(WorkerId worker, std::uint32_t incarnation) {
     served_->shard->leave(worker, session->second.incarnation);
     end_session(worker);
     statistics_.forget(worker);
-    for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
+    schedule_all();
   });
   wake_.notify();
 }
@@ -97,7 +97,7 @@ void DataService::look_again() {
   const std::lock_guard lock(mutex_);
   tasks_.emplace_back([this] {
     if (served_ == nullptr) return;
-    for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
+    schedule_all();
   });
   wake_.notify();
 }
@@ -113,7 +113,7 @@ void DataService::expect_cut(std::shared_ptr<CutCopy> copy) {
       return;
     }
     served_->shard->cut(copy->cut, copy->entries, {copy, &copy->state});
-    for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
+    schedule_all();
   });
   wake_.notify();
 }

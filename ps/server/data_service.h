@@ -127,7 +127,10 @@ class DataService {
   void read_cut(const std::string& peer, const wire::ReadCutT& header);
   // Where the next values of the bucket go for this worker.
   std::span<float> answer_window(Session& session, Open& open, int shard_bucket);
-  void schedule(int shard_bucket);
+  // Has up to `threads` do what is due on the bucket; where that is one, this thread does it.
+  void schedule(int shard_bucket, int threads);
+  void schedule_all();
+  int threads_for(const Session& session) const;
   // Appends what can be taken now.
   void put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered);
   void take_events(const std::vector<ShardEvent>& events);

@@ -14,11 +14,18 @@ constexpr std::int64_t kInlineElements = 16384;
 
 }  // namespace
 
-void DataService::schedule(int shard_bucket) {
+// What comes through a socket keeps ZeroMQ's thread as busy as the update keeps another one. To
+// wake a third for each message, where there is no third CPU, costs more than it brings.
+int DataService::threads_for(const Session& session) const {
+  return session.segment != nullptr ? options_.threads : options_.threads - 1;
+}
+
+void DataService::schedule(int shard_bucket, int threads) {
   const Bucket range = served_->shard->buckets()[static_cast<std::size_t>(shard_bucket)];
   const std::int64_t elements = range.end - range.begin;
-  if (elements > kInlineElements) {
-    const auto helpers = static_cast<int>((elements + kInlineElements - 1) / kInlineElements);
+  if (elements > kInlineElements && threads > 1) {
+    const std::int64_t pieces = (elements + kInlineElements - 1) / kInlineElements;
+    const auto helpers = static_cast<int>(std::min<std::int64_t>(pieces, threads));
     updates_->work_on(served_->shard, shard_bucket, helpers);
     return;
   }
@@ -27,6 +34,11 @@ void DataService::schedule(int shard_bucket) {
   std::vector<ShardEvent> ordered;
   for (const ShardEvent& event : events) put_in_order(event, ordered);
   if (!ordered.empty()) take_events(ordered);
+}
+
+void DataService::schedule_all() {
+  const int buckets = static_cast<int>(served_->job_bucket.size());
+  for (int b = 0; b < buckets; ++b) schedule(b, options_.threads);
 }
 
 // Two threads that end two pieces of work may hand over their events the other way round, and an

@@ -91,7 +91,7 @@ void DataService::greet(const std::string& peer, const wire::DataHelloT& hello) 
       ahead.push_back(served_->shard_bucket[static_cast<std::size_t>(bucket)]);
     }
     served_->shard->join(hello.worker, hello.incarnation, hello.sequence, ahead);
-    for (int b = 0; b < static_cast<int>(served_->job_bucket.size()); ++b) schedule(b);
+    schedule_all();
   }
   // One peer per worker and one worker per peer, also where it calls under another name.
   std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == hello.worker; });
@@ -190,7 +190,7 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
     open_.erase(token);
     return;
   }
-  schedule(mine);
+  schedule(mine, threads_for(*session));
 }
 
 void DataService::pull(const std::string& peer, const wire::PullT& header) {
@@ -217,7 +217,7 @@ void DataService::pull(const std::string& peer, const wire::PullT& header) {
       open_.erase(token);
       continue;
     }
-    schedule(mine);
+    schedule(mine, threads_for(*session));
   }
 }
 
