@@ -39,8 +39,9 @@ struct ServerOptions {
   // Somebody starts a server again that has ended; else the job is over with the first one.
   bool servers_return = false;
   bool uses_segments = true;  // of workers on this machine
-  // Bytes of pushes under way, over all workers, and as many of answers.
-  std::int64_t credit_bytes = std::int64_t{24} << 20;
+  // Bytes of pushes under way, over all workers, and as many of answers. More than a last-level
+  // cache holds costs more than it brings.
+  std::int64_t credit_bytes = std::int64_t{8} << 20;
 };
 
 // What a server says at the end.

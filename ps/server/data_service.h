@@ -35,7 +35,7 @@ struct DataServiceOptions {
   std::string nonce;
   std::uint16_t port = 0;
   int threads = 1;
-  std::int64_t credit_bytes = std::int64_t{24} << 20;
+  std::int64_t credit_bytes = std::int64_t{8} << 20;
   bool uses_segments = true;
   int servers = 1;
   std::filesystem::path record;  // empty: none
