@@ -15,6 +15,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTick(20);
+// Between two looks at what was trained: steps of small networks follow each other faster than this
+// thread need run.
+constexpr milliseconds kRest(2);
 // Longer between two rounds: the process was stopped, or starved.
 constexpr milliseconds kAbsence(500);
 // What was sent last is on its way before the socket is closed.
@@ -80,10 +83,15 @@ void ControlHub::run(const std::function<bool()>& stop) {
 void ControlHub::serve(const std::function<bool()>& stop) {
   auto last_round = Deadline::Clock::now();
   std::optional<Deadline> stop_by;
+  Deadline rested = Deadline::after(milliseconds(0));
   while (!coordinator_.is_over()) {
-    std::vector<pollfd> polled{{data_.descriptor(), POLLIN, 0}, {duties_.descriptor(), POLLIN, 0}};
+    // A negative descriptor is passed over.
+    const bool is_resting = !rested.passed();
+    std::vector<pollfd> polled{{is_resting ? -1 : data_.descriptor(), POLLIN, 0},
+                               {duties_.descriptor(), POLLIN, 0}};
     for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-    poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
+    poll(polled.data(), polled.size(), static_cast<int>((is_resting ? kRest : kTick).count()));
+    if (polled.front().revents != 0) rested = Deadline::after(kRest);
     const auto now = Deadline::Clock::now();
     if (now - last_round > kAbsence) forgive();
     last_round = now;

@@ -167,6 +167,7 @@ class DataService {
   std::shared_ptr<const CutCopy> published_;
   RunningStatistics statistics_{{}};
   std::unique_ptr<ServiceRecord> record_;
+  bool has_news_ = false;  // that the control thread has not been woken for
   std::atomic<std::int64_t> foreign_messages_{0};
 
   // Between threads.

@@ -96,6 +96,8 @@ void DataService::take_events(const std::vector<ShardEvent>& events) {
     consumed.sequence = open.push.sequence;
     socket_->send(envelope(session->second.peer, make_message(std::move(consumed))));
   }
+  // After the answers: they are waited for.
+  if (std::exchange(has_news_, false)) news_event_.notify();
 }
 
 void DataService::applied(const ShardEvent& event, Open& open) {
@@ -129,7 +131,7 @@ void DataService::applied(const ShardEvent& event, Open& open) {
     const std::lock_guard lock(mutex_);
     news_.push_back({open.worker, open.incarnation, open.push, was_applied});
   }
-  news_event_.notify();
+  has_news_ = true;
 }
 
 void DataService::answer(const ShardEvent& event, Open& open) {

@@ -15,6 +15,9 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kTick(20);
+// Between two looks at what was trained: steps of small networks follow each other faster than this
+// thread need run.
+constexpr milliseconds kRest(2);
 constexpr milliseconds kAbsence(500);
 
 }  // namespace
@@ -66,10 +69,15 @@ void HubLink::run(const std::function<bool()>& stop) {
 void HubLink::serve(const std::function<bool()>& stop) {
   auto last_round = Deadline::Clock::now();
   std::optional<Deadline> stop_by;
+  Deadline rested = Deadline::after(milliseconds(0));
   while (!duties_.is_finished() && !duties_.failure()) {
-    std::vector<pollfd> polled{{data_.descriptor(), POLLIN, 0}, {duties_.descriptor(), POLLIN, 0}};
+    // A negative descriptor is passed over.
+    const bool is_resting = !rested.passed();
+    std::vector<pollfd> polled{{is_resting ? -1 : data_.descriptor(), POLLIN, 0},
+                               {duties_.descriptor(), POLLIN, 0}};
     for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-    poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
+    poll(polled.data(), polled.size(), static_cast<int>((is_resting ? kRest : kTick).count()));
+    if (polled.front().revents != 0) rested = Deadline::after(kRest);
     const auto now = Deadline::Clock::now();
     // We did not run for a while: what was not heard meanwhile is nobody's fault.
     if (now - last_round > kAbsence && is_welcome_) away_until_ = longest_absence();
