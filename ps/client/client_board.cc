@@ -17,6 +17,18 @@ void ClientBoard::require_current(std::unique_lock<std::mutex>& lock) {
   throw RolledBack(*start);
 }
 
+void ClientBoard::wait_values(std::unique_lock<std::mutex>& lock, Bucket& bucket) {
+  struct Waiting {
+    explicit Waiting(int& of) : count(of) { ++count; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+    ~Waiting() { --count; }
+    int& count;
+  };
+  const Waiting waiting(bucket.waiting);
+  wait(lock, [&] { return !bucket.awaited; });
+}
+
 void ClientBoard::fail(const std::string& reason, bool is_usage) {
   {
     const std::lock_guard lock(mutex);

@@ -18,6 +18,7 @@ namespace syncopate::ps {
 struct ClientBoard {
   struct Bucket {
     bool awaited = false;  // a push or a pull has no answer yet
+    int waiting = 0;       // callers who are told when it has one
     std::uint64_t version = 0;
     std::uint32_t shard_incarnation = 0;  // that counts so
   };
@@ -75,6 +76,9 @@ struct ClientBoard {
     require_current(lock);
     if (!done()) throw_if_failed();
   }
+  // Returns when the bucket is not awaited, else as above. Each answer would else wake whoever
+  // waits for another one.
+  void wait_values(std::unique_lock<std::mutex>& lock, Bucket& bucket);
 };
 
 }  // namespace syncopate::ps

@@ -1,5 +1,6 @@
 // Client: pull and push, first values written, copies of a cut read.
 #include <algorithm>
+#include <ranges>
 
 #include "ps/client/client_state.h"
 
@@ -64,8 +65,7 @@ void Client::pull() {
 
 void Client::wait_values(int bucket) {
   std::unique_lock lock(state_->board.mutex);
-  const ClientBoard::Bucket& awaited = state_->board.buckets[static_cast<std::size_t>(bucket)];
-  state_->board.wait(lock, [&] { return !awaited.awaited; });
+  state_->board.wait_values(lock, state_->board.buckets[static_cast<std::size_t>(bucket)]);
 }
 
 void Client::begin_step(const StepInfo& info) {
@@ -144,9 +144,10 @@ wire::StepSumsT Client::finish_step() {
 
 void Client::flush() {
   std::unique_lock lock(state_->board.mutex);
-  state_->board.wait(lock, [&] {
-    return std::ranges::none_of(state_->board.buckets, &ClientBoard::Bucket::awaited);
-  });
+  // The last one first: when that has its answer most others have theirs.
+  for (ClientBoard::Bucket& bucket : state_->board.buckets | std::views::reverse) {
+    state_->board.wait_values(lock, bucket);
+  }
 }
 
 void Client::read_cut(std::uint64_t cut, std::span<float> values,

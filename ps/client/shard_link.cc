@@ -294,6 +294,7 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
                 count * sizeof(float));
   }
   if (key.first == Kind::kPush) behind_[header.bucket] = header.sequence;
+  bool is_waited_for = false;
   {
     const std::lock_guard lock(board_.mutex);
     ClientBoard::Bucket& bucket = board_.buckets[static_cast<std::size_t>(header.bucket)];
@@ -302,8 +303,10 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
     bucket.awaited = false;
     if (header.report) board_.sums = *header.report;
     board_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
+    is_waited_for = bucket.waiting > 0 || header.report;
   }
   finish(key);
+  if (is_waited_for) board_.changed.notify_all();
 }
 
 void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope) {
@@ -336,13 +339,13 @@ void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Env
     --board_.requests_open;
   }
   finish({kind, bucket});
+  board_.changed.notify_all();
 }
 
 void ShardLink::finish(Key key) {
   const auto found = open_.find(key);
   give_credit_back(found->second);
   open_.erase(found);
-  board_.changed.notify_all();
 }
 
 void ShardLink::tick() {
