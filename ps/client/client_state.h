@@ -90,7 +90,12 @@ struct Client::State {
   }
   void take_requests();
   bool is_void(const Ask& ask);
-  void wait_for_events();
+  // Whose descriptors are readable.
+  struct Readable {
+    bool control = false;
+    std::vector<bool> links;
+  };
+  Readable wait_for_events();
 
   const ClientOptions options;
   ClientBoard board;

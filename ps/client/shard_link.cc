@@ -172,10 +172,11 @@ void ShardLink::send_pulls(const std::vector<Key>& keys) {
   socket_->send(envelope("", make_message(std::move(pull))));
 }
 
-void ShardLink::run() {
+void ShardLink::run(bool is_readable) {
   if (socket_ == nullptr) return;
-  for (bool busy = true; busy;) {
+  for (bool busy = is_readable; busy;) {
     busy = false;
+    while (const auto message = socket_->receive()) hear(*message);
     if (const auto event = socket_->link_event()) {
       busy = true;
       if (*event == wire::LinkEvent::kConnected) {
@@ -184,11 +185,7 @@ void ShardLink::run() {
         lose_connection();
       }
     }
-    if (const auto message = socket_->receive()) {
-      busy = true;
-      hear(*message);
-    }
-    socket_->flush();
+    if (socket_->queued_bytes() > 0) socket_->flush();
   }
   send_what_fits();
 }
@@ -378,7 +375,7 @@ void ShardLink::forgive() {
   if (away_until_) away_until_ = Deadline::after(options_.server_patience);
 }
 
-void ShardLink::append_descriptors(std::vector<int>& descriptors) const {
+void ShardLink::append_descriptors(std::vector<int>& descriptors) {
   if (socket_ == nullptr) return;
   for (const int descriptor : socket_->descriptors()) descriptors.push_back(descriptor);
 }

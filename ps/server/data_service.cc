@@ -161,8 +161,9 @@ void DataService::run(const std::stop_token& stop) {
         busy = true;
         hear(*envelope);
       }
-      socket_->flush();
+      if (socket_->queued_bytes() > 0) socket_->flush();
     }
+    socket_->flush();
     foreign_messages_ = socket_->foreign_messages();
   }
 }

@@ -14,17 +14,15 @@ Alarm::Alarm() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLO
 }
 
 void Alarm::set(std::chrono::nanoseconds from_now) noexcept {
-  const bool at_once = from_now.count() <= 0;
-  if (at_once && state_ == State::kRinging) return;
   // A time of zero would switch it off.
   write(std::max(from_now, std::chrono::nanoseconds(1)));
-  state_ = at_once ? State::kRinging : State::kSet;
+  is_set_ = true;
 }
 
 void Alarm::clear() noexcept {
-  if (state_ == State::kOff) return;
+  if (!is_set_) return;
   write(std::chrono::nanoseconds(0));
-  state_ = State::kOff;
+  is_set_ = false;
 }
 
 void Alarm::write(std::chrono::nanoseconds from_now) noexcept {
