@@ -20,8 +20,9 @@ constexpr milliseconds kTick(20);
 constexpr milliseconds kRest(2);
 // Longer between two rounds: the process was stopped, or starved.
 constexpr milliseconds kAbsence(500);
-// What was sent last is on its way before the socket is closed.
+// Whoever does not end meanwhile is stopped, or no task of ours.
 constexpr milliseconds kFarewell(1000);
+constexpr milliseconds kNextWord(50);
 
 std::unique_ptr<wire::Socket> open_socket(wire::Context& context, ServerOptions& options) {
   if (options.listening) return wire::Socket::listen(context, std::move(options.listening));
@@ -104,48 +105,54 @@ void ControlHub::serve(const std::function<bool()>& stop) {
   }
 }
 
-// The other servers end by the last word, so it is said until they have heard it.
+// All end by the last word, and with this socket is lost what they have not read by then. So it is
+// said until each connection has ended, which shows in that nothing can be sent any more.
 void ControlHub::say_farewell() {
   // Started once more, this one would wait for the lost variables again.
   if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
   settle();
+  for (const auto& [party, link] : links_) last_words_.emplace(link.peer, last_word());
   const Deadline farewell = Deadline::after(kFarewell);
-  const auto is_server = [](const auto& entry) { return entry.first.role == Party::Role::kServer; };
-  Deadline next_word = Deadline::after(kFarewell / 5);
-  while (!farewell.passed() && std::ranges::any_of(links_, is_server)) {
+  Deadline next_word = Deadline::after(kNextWord);
+  while (!farewell.passed() && !last_words_.empty()) {
     std::vector<pollfd> polled;
     for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
     poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
     socket_->flush();
-    while (const auto envelope = socket_->receive()) {
-      const auto message = wire::decode(envelope->frames.front().bytes());
-      if (!message) continue;
-      if (message->body.type == wire::Body::Hello && message->body.AsHello()->role == 1) {
-        // Its connection broke: it gets the word over this one.
-        const Party server{Party::Role::kServer, message->body.AsHello()->index};
-        const auto link = links_.find(server);
-        if (link == links_.end()) continue;
-        link->second.peer = envelope->peer;
-        parties_[envelope->peer] = server;
-      }
-      const auto party = parties_.find(envelope->peer);
-      if (party != parties_.end() && message->body.type == wire::Body::Leaving) {
-        links_.erase(party->second);
-      }
-    }
+    while (const auto envelope = socket_->receive()) hear_farewell(*envelope);
     if (!next_word.passed()) continue;
-    next_word = Deadline::after(kFarewell / 5);
-    for (const auto& [party, link] : links_) {
-      if (party.role != Party::Role::kServer) continue;
-      if (coordinator_.failure()) {
-        wire::FailingT failing;
-        failing.reason = *coordinator_.failure();
-        socket_->send(wire::envelope(link.peer, make_message(std::move(failing))));
-      } else {
-        socket_->send(wire::envelope(link.peer, make_message(wire::FinishedT{})));
-      }
-    }
+    next_word = Deadline::after(kNextWord);
+    std::erase_if(last_words_, [this](const auto& entry) {
+      return !socket_->send(wire::envelope(entry.first, entry.second));
+    });
   }
+}
+
+wire::MessageT ControlHub::last_word() const {
+  if (!coordinator_.failure()) return wire::make_message(wire::FinishedT{});
+  wire::FailingT failing;
+  failing.reason = *coordinator_.failure();
+  return wire::make_message(std::move(failing));
+}
+
+void ControlHub::hear_farewell(const wire::Envelope& envelope) {
+  const auto message = wire::decode(envelope.frames.front().bytes());
+  if (!message) return;
+  if (message->body.type == wire::Body::Hello) {
+    // Its connection broke, and it gets the word over this one; or it is new, and is told.
+    const wire::HelloT& hello = *message->body.AsHello();
+    const Party party{hello.role == 1 ? Party::Role::kServer : Party::Role::kWorker, hello.index};
+    const bool is_known =
+        links_.contains(party) && (party.role == Party::Role::kServer || hello.incarnation != 0);
+    last_words_.insert_or_assign(envelope.peer,
+                                 is_known ? last_word() : coordinator_.admit(hello).refusal);
+    if (is_known) parties_[envelope.peer] = party;
+    return;
+  }
+  const auto party = parties_.find(envelope.peer);
+  const bool has_left = message->body.type == wire::Body::Leaving && party != parties_.end() &&
+                        party->second.role == Party::Role::kServer;
+  if (has_left || message->body.type == wire::Body::Failing) last_words_.erase(envelope.peer);
 }
 
 void ControlHub::round() {
@@ -210,7 +217,8 @@ void ControlHub::admit(const std::string& peer, const wire::HelloT& hello) {
   const Coordinator::Admission admission = coordinator_.admit(hello);
   if (!admission.party) {
     socket_->send(wire::envelope(peer, admission.refusal));
-    return;
+    if (coordinator_.is_over()) last_words_.emplace(peer, admission.refusal);  // that is why
+    return settle();
   }
   const auto old = links_.find(*admission.party);
   if (old != links_.end()) {

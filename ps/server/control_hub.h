@@ -53,6 +53,8 @@ class ControlHub {
   // Tells the coordinator of those who are silent, or take too long to join.
   void watch_links();
   void say_farewell();
+  wire::MessageT last_word() const;
+  void hear_farewell(const wire::Envelope& envelope);
   void forgive();
   std::string describe_link(const Party& party, const Link& link) const;
 
@@ -66,6 +68,8 @@ class ControlHub {
   bool is_restarted_ = false;  // the job began before this process
   std::map<Party, Link> links_;
   std::map<std::string, Party> parties_;  // by routing id
+  // By routing id, of those who have to hear that the job is over.
+  std::map<std::string, wire::MessageT> last_words_;
   Deadline meet_by_;
   Deadline next_heartbeat_;
   std::optional<Deadline> next_snapshot_;

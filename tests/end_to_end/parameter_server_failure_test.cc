@@ -231,6 +231,30 @@ INSTANTIATE_TEST_SUITE_P(Each, AnyWorkerThatIsStopped,
                                   std::to_string(std::get<1>(parameters.param));
                          });
 
+class AWorkerInStep : public testing::TestWithParam<const char*> {};
+
+TEST_P(AWorkerInStep, ThatIsKilledIsNamedByEverybodyWithinFiveSeconds) {
+  const ScratchDir scratch;
+  RunningProgram job(syncopate_command(launch(4, 2, 0) +
+                                       Arguments{"--consistency", "sync", "--transport", GetParam(),
+                                                 "--epochs", "100000", "--service-time",
+                                                 "constant:5", "--metrics", scratch / "m.jsonl"}));
+  ASSERT_TRUE(job.wait_until_file_has(scratch / "m.jsonl", kStep, 20));
+  const auto victim = process_of(job.pid(), {"worker", 1});
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGKILL), 0);
+  EXPECT_TRUE(job.ends_within(std::chrono::milliseconds(5000)));
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  for (const char* task : {"worker 0", "worker 2", "worker 3", "server 0", "server 1"}) {
+    EXPECT_NE(result.err.find("[" + std::string(task) + "] syncopate: worker 1 (host "),
+              std::string::npos)
+        << result.err;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Over, AWorkerInStep, testing::Values("auto", "tcp", "shm"));
+
 TEST(AServerThatIsStopped, EndsTheJobWithALineThatNamesIt) {
   const ScratchDir scratch;
   RunningProgram job(syncopate_command(launch(2, 2, 0) +

@@ -115,5 +115,27 @@ TEST(AServedJob, TakesNobodyElseForItsServer0) {
   EXPECT_EQ(header->body.AsRefused()->line.find("server 0 is this process"), 0U);
 }
 
+// Server 0 is gone right after its verdict: what a worker has not read by then would be lost, which
+// happens in some of several jobs only.
+TEST(AServedJob, TellsEverybodyWhyItFailsBeforeItsServersAreGone) {
+  for (int round = 0; round < 12; ++round) {
+    const JobShape shape{.workers = 4, .consistency = 0};
+    ServedJob job(shape);
+    std::vector<std::string> heard(4);
+    for_each_worker(shape, job, [&](int index, TestWorker& worker) {
+      worker.step(1.0F);
+      if (index == 0) return worker.client->fail("the disk is full");
+      try {
+        worker.step(1.0F);
+      } catch (const PeerError& error) {
+        heard[static_cast<std::size_t>(index)] = error.what();
+      }
+    });
+    for (std::size_t index = 1; index < 4; ++index) {
+      EXPECT_NE(heard[index].find("failed: the disk is full"), std::string::npos) << heard[index];
+    }
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::ps::testing
