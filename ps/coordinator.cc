@@ -59,6 +59,8 @@ Coordinator::Admission Coordinator::admit(const wire::HelloT& hello) {
   State& state = *state_;
   Job& job = state.job;
   if (auto refused = find_refusal(job, hello)) {
+    // The others would wait for it in vain. A stranger, or one of before, is nobody they wait for.
+    if (refused->is_usage_error && job.phase == Job::Phase::kMeeting) job.fail(refused->line);
     return {std::nullopt, 0, wire::make_message(std::move(*refused))};
   }
   const bool is_new = hello.incarnation == 0;

@@ -55,7 +55,8 @@ class Coordinator {
   ~Coordinator();
 
   // Of somebody who says hello: Welcome is among the outgoing then, or comes later (to servers it
-  // comes at once: their incarnation). Nothing when it was refused (`refusal` is what to send).
+  // comes at once: their incarnation). Nothing when it was refused (`refusal` is what to send);
+  // while the others are still meeting, one that does not fit this job ends it.
   // Whoever was this party before counts as lost.
   struct Admission {
     std::optional<Party> party;

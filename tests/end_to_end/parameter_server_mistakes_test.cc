@@ -87,6 +87,9 @@ TEST_P(WorkersThatDiffer, AreToldInWhat) {
   const auto results = run_all({command(port, {.role = "server"}), command(port, {.index = 0}),
                                 command(port, {.index = 1}, other)});
   expect_failures(results);
+  for (const ProgramResult& result : results) {
+    EXPECT_EQ(result.err.find("in time"), std::string::npos) << "it came: " << result.err;
+  }
   const auto refused = std::find_if(results.begin(), results.end(),
                                     [](const auto& result) { return result.exit_code == 2; });
   ASSERT_NE(refused, results.end());

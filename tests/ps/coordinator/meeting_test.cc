@@ -93,6 +93,38 @@ TEST(Meeting, NamesThoseWhoDidNotComeInTime) {
   EXPECT_EQ(job.say_hello(job.worker_hello(1)), *job.coordinator->failure());
 }
 
+TEST(Meeting, EndsWithAWorkerThatDoesNotFitSinceTheOthersWouldWaitForIt) {
+  JobCase job;
+  job.say_hello(job.server_hello(0));
+  job.say_hello(job.worker_hello(0));
+  wire::HelloT hello = job.worker_hello(1);
+  hello.declaration->batch_size = 3;
+  const std::string line = job.say_hello(hello);
+  EXPECT_NE(line.find("worker 1"), std::string::npos) << line;
+  EXPECT_EQ(job.coordinator->failure(), line);
+  EXPECT_EQ(job.take<wire::RefusedT>(worker(0))->line, line);
+  EXPECT_EQ(job.take<wire::RefusedT>(server(0))->line, line);
+}
+
+TEST(Meeting, DoesNotEndWithATaskOfAnotherJob) {
+  JobCase job;
+  job.say_hello(job.worker_hello(0));
+  wire::HelloT hello = job.worker_hello(1);
+  hello.nonce = "other";
+  hello.declaration->batch_size = 3;
+  EXPECT_NE(job.say_hello(hello), "");
+  EXPECT_FALSE(job.coordinator->is_over());
+}
+
+TEST(Meeting, IsOverForAWorkerThatDoesNotFitOnceAllAreThere) {
+  JobCase job;
+  job.meet();
+  wire::HelloT hello = job.worker_hello(1);
+  hello.declaration->batch_size = 3;
+  EXPECT_NE(job.say_hello(hello), "");
+  EXPECT_FALSE(job.coordinator->is_over());
+}
+
 TEST(Meeting, WelcomesAWorkerThatIsStartedAgainAtOnceAsANewIncarnation) {
   JobCase job;
   job.start();
