@@ -197,10 +197,10 @@ void RoleGroup::settle() {
                   [&](const LaunchedRole& role) { return !role.is_server() || has_left(role); });
   if (stage_ != Stage::kRunning) return;
   if (has_workers && !worker_lives) {
-    begin_ending("the last worker had ended");
-  } else if (servers_are_gone && !asked_to_stop_) {
-    // One that is stopped does not notice that the job is over.
-    begin_ending("the last server had ended");
+    begin_ending("the last worker had ended", rules_.patience);
+  } else if (servers_are_gone) {
+    // One that is stopped does not notice that the job is over, nor that it was asked to stop.
+    begin_ending("the last server had ended", rules_.patience);
   }
 }
 

@@ -148,6 +148,18 @@ TEST_F(AsynchronousLaunch, StartsNobodyAgainWhoEndsAfterTheSignalToStop) {
   EXPECT_EQ(result.err, "launch: worker 0 exited with 1\n");
 }
 
+TEST_F(AsynchronousLaunch, EndsWithAWorkerThatIsStoppedAndCannotHearTheSignal) {
+  job_.rules.patience = kForever;
+  const Launched result = job_.run_job(
+      {"trap '' INT; echo $$ >$FOLDER/pid; kill -STOP $$; echo continued"},
+      {"trap 'exit 75' INT; "
+       "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done; "
+       "kill -INT $PPID; " +
+       wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_EQ(result.out, "[worker 0] continued\n") << result.err;
+}
+
 TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.patience = kForever;
