@@ -16,6 +16,8 @@ struct RoleRule {
   // The living job takes it back: it is started again by itself while it has restarts left, and
   // only then counts as failed.
   bool restarts_alone = false;
+  // Others miss one that failed, and end by themselves; else they are asked to at once.
+  bool others_notice = true;
 };
 
 struct LaunchRules {

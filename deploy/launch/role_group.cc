@@ -18,7 +18,9 @@ constexpr int kTimesThatKill = 3;
 // Of the back-off: more would overflow, and the longest is reached long before.
 constexpr int kMostDoublings = 16;
 
-std::string seconds(std::chrono::milliseconds duration) {
+using std::chrono::milliseconds;
+
+std::string seconds(std::chrono::nanoseconds duration) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(duration).count()) + " s";
 }
 
@@ -27,7 +29,7 @@ bool is_failure(const LaunchedRole& role) {
   return worse_exit_code(kExitDone, role.exit_code()) == kExitFailed;
 }
 
-std::chrono::milliseconds back_off_before(int restarts, const LaunchRules& rules) {
+milliseconds back_off_before(int restarts, const LaunchRules& rules) {
   const int doublings = std::min(restarts, kMostDoublings);
   return std::min(rules.longest_back_off, rules.first_back_off * (1 << doublings));
 }
@@ -161,7 +163,8 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
   const bool failed = role.exit_code() != kExitStopped;
   if (failed && rule.on_failure == FailureRule::kStop && stage_ == Stage::kRunning) {
     stopped_by_failure_ = true;
-    begin_ending("another had failed");
+    const bool end_by_themselves = rule.others_notice;
+    begin_ending("another had failed", end_by_themselves ? rules_.patience : milliseconds(0));
   }
 }
 
@@ -204,9 +207,9 @@ void RoleGroup::settle() {
   }
 }
 
-void RoleGroup::begin_ending(std::string because) {
+void RoleGroup::begin_ending(std::string because, milliseconds patience) {
   stage_ = Stage::kPatience;
-  stage_end_ = Deadline::after(rules_.patience);
+  stage_end_ = Deadline::after(patience);
   ending_because_ = std::move(because);
   wake_stopped();
 }
@@ -222,7 +225,10 @@ void RoleGroup::wake_stopped() {
 void RoleGroup::press_on() {
   if (!stage_end_ || !stage_end_->passed()) return;
   if (stage_ == Stage::kPatience) {
-    send_to_all(SIGTERM, "it still ran " + seconds(rules_.patience) + " after " + ending_because_);
+    const std::chrono::nanoseconds patience = stage_end_->patience();
+    const bool waited = patience.count() > 0;
+    send_to_all(SIGTERM,
+                (waited ? "it still ran " + seconds(patience) + " after " : "") + ending_because_);
     stage_ = Stage::kGrace;
     stage_end_ = Deadline::after(rules_.grace);
   } else {

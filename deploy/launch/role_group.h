@@ -4,6 +4,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <optional>
 #include <string>
 #include <vector>
@@ -54,7 +55,7 @@ class RoleGroup {
   // Forgets restarts that nobody waits for any more, and ends servers that serve nobody.
   void settle();
   // The roles are to end by themselves, and one that is stopped cannot.
-  void begin_ending(std::string because);
+  void begin_ending(std::string because, std::chrono::milliseconds patience);
   void wake_stopped();
   // The next stage of an end, once its time has come.
   void press_on();

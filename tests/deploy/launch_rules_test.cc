@@ -83,5 +83,14 @@ INSTANTIATE_TEST_SUITE_P(
                {kContinue, true}}),
     [](const auto& row) { return row.param.name; });
 
+TEST(AWorkerThatFailed, IsMissedByThoseWhoWaitForItOnly) {
+  const auto is_missed = [](const ps::ConsistencyOptions& consistency) {
+    return choose_rules(OnFailure::kStop, 0, job_with_servers(consistency)).workers.others_notice;
+  };
+  EXPECT_TRUE(is_missed(kSync));
+  EXPECT_FALSE(is_missed(kAsync));
+  EXPECT_TRUE(choose_rules(OnFailure::kStop, 0, {}).workers.others_notice) << "no servers";
+}
+
 }  // namespace
 }  // namespace syncopate

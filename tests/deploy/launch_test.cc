@@ -109,6 +109,17 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   EXPECT_EQ(count_lines(result.err), 2) << result.err;
 }
 
+TEST(LaunchAfterAFailure, AsksAtOnceThoseWhoDoNotMissTheOneThatFailed) {
+  LaunchCase job;
+  job.rules.workers.others_notice = false;
+  job.rules.patience = std::chrono::seconds(60);
+  job.rules.grace = std::chrono::seconds(60);
+  const Launched result =
+      job.run({"exec 3>$FOLDER/meeting; exit 1",
+               "trap 'exit 75' TERM; cat <$FOLDER/meeting; " + wait_for_a_signal()});
+  EXPECT_TRUE(contains(result.err, "SIGTERM to role 1: another had failed\n")) << result.err;
+}
+
 TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
   LaunchCase job;
   job.rules.patience = std::chrono::seconds(60);
