@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/resume_advice.h"
 
 namespace syncopate::ps {
 namespace {
@@ -188,7 +189,7 @@ void ControlLink::tick(std::int64_t step, std::uint64_t sequence) {
   }
   if (away_until_ && away_until_->passed()) {
     return board_.fail(name() + " has been away for " + in_seconds(away_until_->patience()) +
-                       "; see what it printed, and start the job again with --resume");
+                       resume_advice(options_.declaration.writes_checkpoints));
   }
   if (!is_connected_ || !next_heartbeat_.passed()) return;
   next_heartbeat_ = Deadline::after(peer_timeout_ / 10);

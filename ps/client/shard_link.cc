@@ -7,6 +7,7 @@
 #include "models/base/endpoint.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/resume_advice.h"
 
 namespace syncopate::ps {
 namespace {
@@ -348,7 +349,7 @@ void ShardLink::finish(Key key) {
 void ShardLink::tick() {
   if (away_until_ && away_until_->passed()) {
     board_.fail(name() + " has been away for " + in_seconds(away_until_->patience()) +
-                "; see what it printed, and start the job again with --resume");
+                resume_advice(options_.declaration.writes_checkpoints));
     return;
   }
   if (greet_again_ && greet_again_->passed()) greet();

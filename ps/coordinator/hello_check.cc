@@ -86,8 +86,10 @@ std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& h
   const bool has_started = job.phase == Job::Phase::kTraining && record.phase != Phase::kAbsent;
   if (job.is_in_step() && has_started) {
     return refuse(name +
-                      " has started already, and under --consistency sync a job cannot take it "
-                      "in again; start the job again with --resume",
+                      " has started already, and under --consistency sync a job cannot take it in "
+                      "again" +
+                      (job.declaration->writes_checkpoints ? "; start the job again with --resume"
+                                                           : "; start the job again"),
                   false);
   }
   return std::nullopt;

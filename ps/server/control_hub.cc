@@ -7,6 +7,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/resume_advice.h"
 #include "ps/server/start_count.h"
 
 namespace syncopate::ps {
@@ -304,13 +305,13 @@ void ControlHub::watch_links() {
                                  std::to_string(step));
   }
   for (const auto& [party, reason] : lost) {
-    note_(reason);
     parties_.erase(links_.at(party).peer);
     links_.erase(party);
     coordinator_.lose(party, reason);
     if (party.role == Party::Role::kServer && !options_.servers_return) {
       coordinator_.lose(party, reason);
     }
+    if (!coordinator_.failure()) note_(reason);  // else it is what this server ends with
   }
 }
 
@@ -325,7 +326,7 @@ void ControlHub::watch_time() {
   } else if (patience_ends_->passed()) {
     throw PeerError(*awaited + " did not come back within " +
                     in_seconds(patience_ends_->patience()) +
-                    "; see what it printed, and start the job again with --resume");
+                    resume_advice(!options_.snapshot_dir.empty()));
   }
   if (!options_.snapshot_dir.empty() && coordinator_.has_started()) {
     // The first one at once: without any, a server that ends takes the job with it.

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "ps/resume_advice.h"
 
 namespace syncopate::ps {
 namespace {
@@ -119,7 +120,7 @@ void HubLink::watch_time() {
   if (away_until_.passed()) {
     throw PeerError(name() + (is_welcome_ ? " has been away for " : " did not answer within ") +
                     in_seconds(away_until_.patience()) +
-                    "; see what it printed, and start the job again with --resume");
+                    resume_advice(!options_.snapshot_dir.empty()));
   }
   if (!next_heartbeat_.passed()) return;
   next_heartbeat_ = Deadline::after(options_.peer_timeout / 10);

@@ -1,0 +1,14 @@
+// What to do about a task that is gone, as the end of a line that names it.
+#pragma once
+
+#include <string>
+
+namespace syncopate::ps {
+
+// Without checkpoints there is nothing to go on from.
+inline std::string resume_advice(bool has_checkpoints) {
+  return has_checkpoints ? "; see what it printed, and start the job again with --resume"
+                         : "; see what it printed";
+}
+
+}  // namespace syncopate::ps
