@@ -24,7 +24,7 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
   if (options.index == 0) {
     ControlHub(options, data, duties, note).run(stop);
   } else {
-    HubLink(options, data, duties).run(stop);
+    HubLink(options, data, duties, note).run(stop);
   }
   StalenessHistogram all;
   for (const StalenessHistogram& worker : duties.staleness()) all.merge(worker);

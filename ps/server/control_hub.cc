@@ -9,6 +9,7 @@
 #include "models/base/log.h"
 #include "ps/resume_advice.h"
 #include "ps/server/start_count.h"
+#include "ps/server/stop_patience.h"
 
 namespace syncopate::ps {
 namespace {
@@ -84,7 +85,7 @@ void ControlHub::run(const std::function<bool()>& stop) {
 
 void ControlHub::serve(const std::function<bool()>& stop) {
   auto last_round = Deadline::Clock::now();
-  std::optional<Deadline> stop_by;
+  StopPatience patience(stop, note_);
   Deadline rested = Deadline::after(milliseconds(0));
   while (!coordinator_.is_over()) {
     // A negative descriptor is passed over.
@@ -99,10 +100,7 @@ void ControlHub::serve(const std::function<bool()>& stop) {
     last_round = now;
     round();
     if (duties_.failure()) throw PeerError(*duties_.failure());
-    if (!stop_by && stop()) stop_by = Deadline::after(options_.worker_patience * 6);
-    if (stop_by && (!coordinator_.has_started() || stop_by->passed())) {
-      throw PeerError("stopped before the job was over");
-    }
+    patience.check(coordinator_.has_started());
   }
 }
 

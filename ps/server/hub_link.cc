@@ -9,6 +9,7 @@
 
 #include "models/base/errors.h"
 #include "ps/resume_advice.h"
+#include "ps/server/stop_patience.h"
 
 namespace syncopate::ps {
 namespace {
@@ -23,10 +24,12 @@ constexpr milliseconds kAbsence(500);
 
 }  // namespace
 
-HubLink::HubLink(const ServerOptions& options, DataService& data, ServerDuties& duties)
+HubLink::HubLink(const ServerOptions& options, DataService& data, ServerDuties& duties,
+                 std::function<void(const std::string&)> note)
     : options_(options),
       data_(data),
       duties_(duties),
+      note_(std::move(note)),
       socket_(wire::Socket::connect(context_, options.rendezvous, "")),
       next_heartbeat_(Deadline::after(options.peer_timeout / 10)),
       away_until_(Deadline::after(options.rendezvous_timeout)) {}
@@ -69,7 +72,7 @@ void HubLink::run(const std::function<bool()>& stop) {
 
 void HubLink::serve(const std::function<bool()>& stop) {
   auto last_round = Deadline::Clock::now();
-  std::optional<Deadline> stop_by;
+  StopPatience patience(stop, note_);
   Deadline rested = Deadline::after(milliseconds(0));
   while (!duties_.is_finished() && !duties_.failure()) {
     // A negative descriptor is passed over.
@@ -85,10 +88,7 @@ void HubLink::serve(const std::function<bool()>& stop) {
     last_round = now;
     round();
     watch_time();
-    if (!stop_by && stop()) stop_by = Deadline::after(options_.worker_patience * 6);
-    if (stop_by && (!is_welcome_ || stop_by->passed())) {
-      throw PeerError("stopped before the job was over");
-    }
+    patience.check(is_welcome_);
   }
   if (duties_.failure()) throw PeerError(*duties_.failure());
 }

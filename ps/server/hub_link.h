@@ -17,7 +17,8 @@ namespace syncopate::ps {
 // One thread only.
 class HubLink {
  public:
-  HubLink(const ServerOptions& options, DataService& data, ServerDuties& duties);
+  HubLink(const ServerOptions& options, DataService& data, ServerDuties& duties,
+          std::function<void(const std::string&)> note);
 
   // Returns when the job is over. Throws PeerError when it has failed, or server 0 stays away.
   void run(const std::function<bool()>& stop);
@@ -33,6 +34,7 @@ class HubLink {
   const ServerOptions& options_;
   DataService& data_;
   ServerDuties& duties_;
+  const std::function<void(const std::string&)> note_;
   wire::Context context_;
   std::unique_ptr<wire::Socket> socket_;
   bool is_welcome_ = false;

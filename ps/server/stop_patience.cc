@@ -1,0 +1,30 @@
+#include "ps/server/stop_patience.h"
+
+#include <chrono>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(10);
+
+}  // namespace
+
+void StopPatience::check(bool has_job) {
+  if (!ends_) {
+    if (!stop_()) return;
+    ends_ = Deadline::after(kPatience);
+    if (has_job) {
+      note_("asked to stop; waits for the workers to end, up to " + in_seconds(kPatience));
+    }
+  }
+  if (!has_job) throw PeerError("stopped before the job had begun");
+  if (ends_->passed()) {
+    throw PeerError("stopped before the job was over: the workers had not ended " +
+                    in_seconds(kPatience) + " after the signal");
+  }
+}
+
+}  // namespace syncopate::ps
