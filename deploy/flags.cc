@@ -117,6 +117,11 @@ void require_name(std::string_view flag, const std::string& value, const Names& 
   throw UsageError(std::string(flag) + " " + value + ": no such name" + suggest(value, names));
 }
 
+void require_not_empty(const CLI::App& app, const std::string& flag) {
+  if (app.count(flag) == 0 || !app.get_option(flag)->as<std::string>().empty()) return;
+  throw UsageError(flag + " is empty: expected a path");
+}
+
 void require_used(const CLI::App& app, std::string_view flag, bool used, std::string_view advice) {
   if (used || app.count(std::string(flag)) == 0) return;
   throw UsageError(std::string(flag) + " has no effect here: " + std::string(advice));

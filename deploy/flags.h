@@ -37,6 +37,8 @@ void require_threads(std::string_view flag, int value);
 // Throws UnavailableError for one of `not_yet`: a right name, but nothing stands behind it so far.
 void require_name(std::string_view flag, const std::string& value, const Names& names,
                   const Names& not_yet = {});
+// A path: a script's variable that was never set would quietly save nothing.
+void require_not_empty(const CLI::App& app, const std::string& flag);
 // A flag that the chosen name ignores is a misunderstanding.
 void require_used(const CLI::App& app, std::string_view flag, bool used, std::string_view advice);
 

@@ -7,6 +7,7 @@
 #include "deploy/launch/launcher.h"
 #include "deploy/launch/local_roles.h"
 #include "deploy/launch/mpirun.h"
+#include "deploy/output_paths.h"
 
 namespace syncopate {
 namespace {
@@ -49,6 +50,8 @@ std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) 
 }  // namespace
 
 int run_launch(const LaunchOptions& options, std::ostream& out) {
+  // Said once, and before anything starts.
+  if (!options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
   const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
   return launch(plan, options.rules,
                 {.out = [&](std::string_view lines) { out << lines << std::flush; },

@@ -82,6 +82,7 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
                      "parameter-server without --collective, or leave --servers out");
   }
   options.rules = rules_for(options, on_failure, train);
+  options.checkpoint_dir = train.loop.checkpoint_dir;
   options.with_mpirun = train.strategy.collective == "mpi";
   return std::nullopt;
 }

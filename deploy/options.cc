@@ -80,6 +80,7 @@ CommandOptions parse_serve(std::span<const std::string> arguments) {
   app.add_option("--record", options.record, "FILE for the order in which pushes were applied")
       ->group(kept);
   if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
+  for (const char* flag : {"--checkpoint-dir", "--record"}) require_not_empty(app, flag);
   require_between("--servers", options.servers, 1, 1024);
   require_between("--workers", options.workers, 1, 1024);
   require_between("--index", options.index, 0, options.servers - 1);
@@ -145,9 +146,9 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   if (command == "--version") {
     return TextOptions{"syncopate " + std::string(program_version()) + "\n"};
   }
-  throw UsageError(
-      "unknown command " + command +
-      suggest(command, {"train", "evaluate", "info", "launch", "cluster", "--help", "--version"}));
+  throw UsageError("unknown command " + command +
+                   suggest(command, {"train", "evaluate", "info", "launch", "serve", "cluster",
+                                     "--help", "--version"}));
 }
 
 }  // namespace syncopate

@@ -92,6 +92,7 @@ struct LaunchOptions {
   Environment::Variables environment;        // of every role: ours and what --env adds
   std::vector<std::string> added_variables;  // their names
   LaunchRules rules;
+  std::filesystem::path checkpoint_dir;  // that train was given; empty: none
   bool with_mpirun = false;
   bool bind_workers = true;
 };

@@ -1,31 +1,17 @@
 #include "deploy/run_start.h"
 
-#include <unistd.h>
 #include <array>
-#include <cerrno>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "deploy/output_paths.h"
 #include "models/base/errors.h"
 #include "worker/metrics.h"
 
 namespace syncopate {
 namespace {
-
-// The folder exists and takes files: better known now than after an epoch.
-void make_folder(const std::filesystem::path& folder) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
-  if (error || !std::filesystem::is_directory(folder)) {
-    throw FileError("--checkpoint-dir " + folder.string() + ": cannot create the folder: " +
-                    (error ? error.message() : "a file of that name exists"));
-  }
-  if (access(folder.c_str(), W_OK | X_OK) != 0) {
-    throw FileError(describe_errno("write into --checkpoint-dir", folder.string(), errno));
-  }
-}
 
 // Pruning keeps the highest steps, which would be those of an older run in the same folder.
 std::optional<std::filesystem::path> find_checkpoint(const TrainOptions& options) {
@@ -110,7 +96,7 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
       start.note =
           "nothing to resume in " + options.loop.checkpoint_dir.string() + ": starting fresh";
     }
-    if (!options.loop.checkpoint_dir.empty()) make_folder(options.loop.checkpoint_dir);
+    if (!options.loop.checkpoint_dir.empty()) make_checkpoint_folder(options.loop.checkpoint_dir);
   }
   // Workers that keep no step append to one file, each from when it speaks for all: what an earlier
   // run left there must be gone before any of them begins.

@@ -9,7 +9,9 @@
 
 #include "deploy/commands.h"
 #include "deploy/formatted.h"
+#include "deploy/output_paths.h"
 #include "models/base/affinity.h"
+#include "ps/order_record.h"
 #include "ps/server.h"
 
 namespace syncopate {
@@ -42,7 +44,10 @@ int serve(ps::ServerOptions options, StopSignal& signals) {
   const auto note = [](const std::string& line) {
     std::cerr << "syncopate: " + line + "\n" << std::flush;
   };
-  if (!options.snapshot_dir.empty()) std::filesystem::create_directories(options.snapshot_dir);
+  if (!options.snapshot_dir.empty()) make_checkpoint_folder(options.snapshot_dir);
+  if (!options.record.empty()) {
+    try_record(ps::order_record_path(options.record.string(), options.index, 1));
+  }
   const ps::ServerSummary summary = ps::run_server(std::move(options), stop, note);
   note(formatted("served %lld pushes; staleness: mean %.2f, max %llu",
                  static_cast<long long>(summary.pushes), summary.staleness_mean,

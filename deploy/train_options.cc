@@ -264,11 +264,8 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
     require_at_least("--checkpoint-every", options.loop.checkpoint_every_steps, 1);
   }
   require_at_least("--keep-checkpoints", options.loop.keep_checkpoints, 1);
-  for (const char* flag : {"--checkpoint-dir", "--init-from", "--metrics"}) {
-    // A script's variable that was never set would quietly save nothing.
-    if (app.count(flag) > 0 && app.get_option(flag)->as<std::string>().empty()) {
-      throw UsageError(std::string(flag) + " is empty: expected a path");
-    }
+  for (const char* flag : {"--checkpoint-dir", "--init-from", "--metrics", "--record"}) {
+    require_not_empty(app, flag);
   }
   for (const char* flag : {"--checkpoint-every", "--keep-checkpoints", "--resume"}) {
     require_used(app, flag, !options.loop.checkpoint_dir.empty(),

@@ -70,6 +70,7 @@ struct IdxFolder {
 TEST(BadInput, UnknownNamesAndFlagsExitWith2AndTheRightOnes) {
   expect_refusal({}, 2, "train, evaluate, info");
   expect_refusal({"trian"}, 2, "did you mean 'train'");
+  expect_refusal({"serv"}, 2, "did you mean 'serve'");
   expect_refusal(train({"--modle", "mlp"}), 2, "did you mean '--model'");
   expect_refusal(train({"--model", "lenet"}), 2, "mnist-cnn, mlp, resnet20");
   expect_refusal(train({"--strategy", "none"}), 2, "one-device");

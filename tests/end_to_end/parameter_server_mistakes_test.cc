@@ -184,11 +184,33 @@ TEST(Serve, RefusesWrongFlags) {
         std::pair{where + workers + Arguments{"--port", "70000"}, "--port 70000"},
         std::pair{where + workers + Arguments{"--snapshot-every", "0"}, "--snapshot-every"},
         std::pair{where + workers + Arguments{"--peer-timeout", "0"}, "--peer-timeout"},
+        std::pair{where + workers + Arguments{"--record", ""}, "--record is empty"},
+        std::pair{where + workers + Arguments{"--checkpoint-dir", ""}, "--checkpoint-dir is empty"},
         std::pair{workers + Arguments{"--rendezvous", port.endpoint()}, "in use"}}) {
     const ProgramResult result = run_syncopate(serve + wrong, std::chrono::seconds(20));
     EXPECT_EQ(result.exit_code, 2) << word;
     expect_one_line(result, {word});
   }
+}
+
+TEST(AServer, SaysAtOnceWhatItCannotWrite) {
+  for (const auto& [flag, path] :
+       {std::pair{"--checkpoint-dir", "/proc/nope"}, std::pair{"--record", "/proc/nope/order"}}) {
+    const Port port(false);
+    const ProgramResult result =
+        run_syncopate({"serve", "--workers", "1", "--rendezvous", port.endpoint(), flag, path},
+                      std::chrono::seconds(20));
+    EXPECT_EQ(result.exit_code, 1);
+    expect_one_line(result, {flag, path});
+  }
+}
+
+TEST(ALaunch, SaysOnceThatCheckpointsCannotBeWritten) {
+  const ProgramResult result = run_syncopate(
+      Arguments{"launch", "--workers", "2", "--servers", "1", "--", "train"} + kTrain +
+      Arguments{"--strategy", "parameter-server", "--checkpoint-dir", "/proc/nope"});
+  EXPECT_EQ(result.exit_code, 1);
+  expect_one_line(result, {"--checkpoint-dir /proc/nope"});
 }
 
 TEST(Servers, AreForParameterServerOnlyAndItCannotDoWithout) {
