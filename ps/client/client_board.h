@@ -47,7 +47,7 @@ struct ClientBoard {
 
   // The job.
   std::deque<SampleRange> leases;
-  std::optional<SampleRange> last_lease;  // taken from there; may not be trained yet
+  std::vector<SampleRange> in_hand;  // taken from there, and their steps have no answer yet
   bool leases_finished = false;
   bool wants_lease = false;  // somebody waits for one
   wire::JobStatusT status;

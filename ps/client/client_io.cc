@@ -103,7 +103,7 @@ void Client::State::rewind(std::uint64_t cut) {
     ++board.roll_backs;
     board.is_rewinding = true;
     board.leases.clear();
-    board.last_lease.reset();
+    board.in_hand.clear();
     board.leases_finished = false;
     board.appointments.clear();
     board.appointed_cut = 0;

@@ -18,7 +18,7 @@ std::optional<SampleRange> Client::next_lease() {
   if (board.leases.empty()) return std::nullopt;
   const SampleRange range = board.leases.front();
   board.leases.pop_front();
-  board.last_lease = range;
+  board.in_hand.push_back(range);
   return range;
 }
 

@@ -51,8 +51,8 @@ void ControlLink::greet() {
     for (const SampleRange& range : board_.leases) {
       hello.held.emplace_back(range.epoch, range.begin, range.end);
     }
-    if (const auto& last = board_.last_lease) {
-      hello.held.emplace_back(last->epoch, last->begin, last->end);
+    for (const SampleRange& range : board_.in_hand) {
+      hello.held.emplace_back(range.epoch, range.begin, range.end);
     }
   }
   hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);

@@ -291,10 +291,16 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
     std::memcpy(options_.values.data() + place.begin(), envelope.frames[1].bytes().data(),
                 count * sizeof(float));
   }
-  if (key.first == Kind::kPush) behind_[header.bucket] = header.sequence;
+  const wire::PushT* const push =
+      key.first == Kind::kPush ? found->second.request.message.body.AsPush() : nullptr;
+  if (push != nullptr) behind_[header.bucket] = header.sequence;
   bool is_waited_for = false;
   {
     const std::lock_guard lock(board_.mutex);
+    if (push != nullptr && push->ends_step && push->batch != nullptr) {
+      const wire::SampleRange& batch = *push->batch;
+      std::erase(board_.in_hand, SampleRange{batch.epoch(), batch.begin(), batch.end()});
+    }
     ClientBoard::Bucket& bucket = board_.buckets[static_cast<std::size_t>(header.bucket)];
     bucket.version = header.version;
     bucket.shard_incarnation = shard_incarnation_;

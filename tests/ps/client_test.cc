@@ -41,13 +41,23 @@ TEST(AClient, NamesTheBatchesThatItHasWhenItsConnectionBreaks) {
   wire::LeasesT leases;
   leases.ranges.emplace_back(0, 4, 6);
   leases.ranges.emplace_back(0, 6, 8);
+  leases.ranges.emplace_back(0, 8, 10);
   server.say(*server.control, std::move(leases));
-  EXPECT_EQ(first.get()->begin, 4);
+  const auto trained = first.get();
+  EXPECT_EQ(trained->begin, 4);
+  EXPECT_EQ(client->next_lease()->begin, 6);  // whoever reads ahead
+  client->begin_step({.batch = *trained, .samples = 2});
+  client->push(0);
+  server.await<wire::PushT>(*server.data);
+  wire::ValuesT answer;
+  answer.sequence = 1;
+  server.say(*server.data, std::move(answer), std::vector<float>(8, 3.0F));
+  client->flush();
   const wire::HelloT hello = server.break_control();
   EXPECT_EQ(hello.incarnation, 1U);
   ASSERT_EQ(hello.held.size(), 2U);
-  EXPECT_EQ(hello.held[0].begin(), 6);
-  EXPECT_EQ(hello.held[1].begin(), 4);
+  EXPECT_EQ(hello.held[0].begin(), 8);
+  EXPECT_EQ(hello.held[1].begin(), 6);
 }
 
 TEST(AClient, TellsAShardThatCameBackInTheMiddleOfAStepWhatIsStillToCome) {
