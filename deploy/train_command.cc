@@ -126,6 +126,13 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   tasks == 1 ? "" : "s", static_cast<long long>(global_batch),
                   static_cast<long long>(share_of_replica(global_batch, 0, replicas).end)));
   }
+  if (!keeps_step(options.strategy.consistency)) {
+    const int workers =
+        has_servers(options) ? options.cluster.world_size : options.strategy.replicas;
+    display.note(formatted("%s: %d worker%s without a common step, %lld samples per step",
+                           options.strategy.name.c_str(), workers, workers == 1 ? "" : "s",
+                           static_cast<long long>(global_batch)));
+  }
   if (options.learning_rate_scale != LearningRateScale::kNone) {
     display.note(formatted("learning rate %g, scaled to %g", options.schedule.learning_rate,
                            schedule.learning_rate));
@@ -365,6 +372,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     start = start_run(run_options, graph, data.name, strategy);
     if (!start.note.empty()) display->note(start.note);
+    describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
     const StopPoll stop = [&signals] { return signals.poll(); };
     if (strategy.asynchronous_job(0) != nullptr) {
       early_stop.reset();
@@ -382,7 +390,6 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     input_options.batch_size = global_batch;
     input_options.seed = options.strategy.seed;
     input_options.shard = strategy.input_shard();
-    describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
     early_stop.reset();
     train_over_roll_backs(bench, start, *display, [&] {

@@ -159,5 +159,32 @@ TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(By, AStoppedLaunch, testing::Values(SIGINT, SIGTERM, SIGUSR1));
 
+TEST(AnAsynchronousJob, SaysAtTheStartWhatItTrainsAndHow) {
+  const ProgramResult result = run_syncopate({"launch",
+                                              "--workers",
+                                              "2",
+                                              "--servers",
+                                              "1",
+                                              "--",
+                                              "train",
+                                              "--strategy",
+                                              "parameter-server",
+                                              "--model",
+                                              "mlp",
+                                              "--data",
+                                              "synthetic:1x8x8:4:256",
+                                              "--batch-size-per-replica",
+                                              "64",
+                                              "--steps",
+                                              "3",
+                                              "--threads",
+                                              "1",
+                                              "--no-progress"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* said : {"256 samples, 4 steps per epoch", "parameter-server: 2 workers"}) {
+    EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::test
