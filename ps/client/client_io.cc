@@ -181,33 +181,19 @@ ShardRequest Client::State::pull_of(int bucket) const {
                           static_cast<std::int64_t>(sizeof(float))};
 }
 
-Client::State::Readable Client::State::wait_for_events() {
+void Client::State::wait_for_events() {
   std::vector<int> descriptors{wake.descriptor()};
-  std::vector<std::size_t> ends;  // of the control link's, then of each shard's
   control.append_descriptors(descriptors);
-  ends.push_back(descriptors.size());
-  for (const auto& link : links) {
-    link->append_descriptors(descriptors);
-    ends.push_back(descriptors.size());
-  }
+  for (const auto& link : links) link->append_descriptors(descriptors);
   std::vector<pollfd> polled;
   for (const int descriptor : descriptors) polled.push_back({descriptor, POLLIN, 0});
   poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
-  std::size_t at = 1;
-  const auto is_readable = [&](std::size_t end) {
-    bool any = false;
-    for (; at < end; ++at) any |= polled[at].revents != 0;
-    return any;
-  };
-  Readable readable{.control = is_readable(ends.front()), .links = {}};
-  for (std::size_t i = 1; i < ends.size(); ++i) readable.links.push_back(is_readable(ends[i]));
-  return readable;
 }
 
 void Client::State::serve(const std::stop_token& stop) {
   auto last_round = Deadline::Clock::now();
   while (!stop.stop_requested()) {
-    const Readable readable = wait_for_events();
+    wait_for_events();
     const auto now = Deadline::Clock::now();
     if (now - last_round > kAbsence) {
       control.forgive();
@@ -215,10 +201,10 @@ void Client::State::serve(const std::stop_token& stop) {
     }
     last_round = now;
     take_requests();
-    if (readable.control) hear(control.run());
-    for (std::size_t i = 0; i < links.size(); ++i) {
-      links[i]->run(readable.links[i]);
-      links[i]->tick();
+    hear(control.run());
+    for (const auto& link : links) {
+      link->run();
+      link->tick();
     }
     if (must_say_ready && has_met_all()) {
       must_say_ready = false;

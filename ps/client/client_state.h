@@ -90,12 +90,7 @@ struct Client::State {
   }
   void take_requests();
   bool is_void(const Ask& ask);
-  // Whose descriptors are readable.
-  struct Readable {
-    bool control = false;
-    std::vector<bool> links;
-  };
-  Readable wait_for_events();
+  void wait_for_events();
 
   const ClientOptions options;
   ClientBoard board;

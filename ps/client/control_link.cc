@@ -87,7 +87,7 @@ ControlLink::News ControlLink::run() {
       if (is_welcome_) away_until_.reset();
       if (const auto message = wire::decode(envelope->frames.front().bytes())) hear(*message);
     }
-    if (socket_->queued_bytes() > 0) socket_->flush();
+    socket_->flush();
   }
   return std::exchange(news_, {});
 }
@@ -203,7 +203,7 @@ void ControlLink::forgive() {
   if (away_until_) away_until_ = Deadline::after(options_.server_patience);
 }
 
-void ControlLink::append_descriptors(std::vector<int>& descriptors) {
+void ControlLink::append_descriptors(std::vector<int>& descriptors) const {
   for (const int descriptor : socket_->descriptors()) descriptors.push_back(descriptor);
 }
 

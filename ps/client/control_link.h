@@ -34,7 +34,7 @@ class ControlLink {
   void tick(std::int64_t step, std::uint64_t sequence);
   // We did not run for a while: what was not heard meanwhile is nobody's fault.
   void forgive();
-  void append_descriptors(std::vector<int>& descriptors);
+  void append_descriptors(std::vector<int>& descriptors) const;
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
   // As in the last RollBack; 0: none was heard.

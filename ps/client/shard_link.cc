@@ -173,11 +173,10 @@ void ShardLink::send_pulls(const std::vector<Key>& keys) {
   socket_->send(envelope("", make_message(std::move(pull))));
 }
 
-void ShardLink::run(bool is_readable) {
+void ShardLink::run() {
   if (socket_ == nullptr) return;
-  for (bool busy = is_readable; busy;) {
+  for (bool busy = true; busy;) {
     busy = false;
-    while (const auto message = socket_->receive()) hear(*message);
     if (const auto event = socket_->link_event()) {
       busy = true;
       if (*event == wire::LinkEvent::kConnected) {
@@ -186,7 +185,11 @@ void ShardLink::run(bool is_readable) {
         lose_connection();
       }
     }
-    if (socket_->queued_bytes() > 0) socket_->flush();
+    if (const auto message = socket_->receive()) {
+      busy = true;
+      hear(*message);
+    }
+    socket_->flush();
   }
   send_what_fits();
 }
@@ -382,7 +385,7 @@ void ShardLink::forgive() {
   if (away_until_) away_until_ = Deadline::after(options_.server_patience);
 }
 
-void ShardLink::append_descriptors(std::vector<int>& descriptors) {
+void ShardLink::append_descriptors(std::vector<int>& descriptors) const {
   if (socket_ == nullptr) return;
   for (const int descriptor : socket_->descriptors()) descriptors.push_back(descriptor);
 }

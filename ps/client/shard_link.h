@@ -44,13 +44,13 @@ class ShardLink {
   // Copies of other cuts will not be answered.
   void drop_copies_but(std::uint64_t cut);
   bool is_met() const noexcept { return is_met_; }
-  // Receives, if a descriptor was readable, and sends what can be sent.
-  void run(bool is_readable);
+  // Receives and sends what can be received and sent.
+  void run();
   // What has waited too long: probes, and at last the failure of the job.
   void tick();
   // We did not run for a while: what was not heard meanwhile is nobody's fault.
   void forgive();
-  void append_descriptors(std::vector<int>& descriptors);
+  void append_descriptors(std::vector<int>& descriptors) const;
 
  private:
   using Key = std::pair<ShardRequest::Kind, int>;

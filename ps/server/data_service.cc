@@ -161,9 +161,8 @@ void DataService::run(const std::stop_token& stop) {
         busy = true;
         hear(*envelope);
       }
-      if (socket_->queued_bytes() > 0) socket_->flush();
+      socket_->flush();
     }
-    socket_->flush();
     foreign_messages_ = socket_->foreign_messages();
   }
 }

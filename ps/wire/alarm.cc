@@ -14,15 +14,17 @@ Alarm::Alarm() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLO
 }
 
 void Alarm::set(std::chrono::nanoseconds from_now) noexcept {
+  const bool at_once = from_now.count() <= 0;
+  if (at_once && state_ == State::kRinging) return;
   // A time of zero would switch it off.
   write(std::max(from_now, std::chrono::nanoseconds(1)));
-  is_set_ = true;
+  state_ = at_once ? State::kRinging : State::kSet;
 }
 
 void Alarm::clear() noexcept {
-  if (!is_set_) return;
+  if (state_ == State::kOff) return;
   write(std::chrono::nanoseconds(0));
-  is_set_ = false;
+  state_ = State::kOff;
 }
 
 void Alarm::write(std::chrono::nanoseconds from_now) noexcept {

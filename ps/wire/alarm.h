@@ -14,15 +14,17 @@ class Alarm {
   Alarm();
 
   int descriptor() const noexcept { return timer_.get(); }
-  // Once, so long from now; it rings on until it is set anew. The last word counts.
+  // Once, so long from now; 0: it rings at once and goes on until it is set anew. The last word
+  // counts.
   void set(std::chrono::nanoseconds from_now) noexcept;
   void clear() noexcept;
 
  private:
+  enum class State { kOff, kRinging, kSet };
   void write(std::chrono::nanoseconds from_now) noexcept;
 
   FileDescriptor timer_;
-  bool is_set_ = false;  // saves system calls
+  State state_ = State::kOff;  // saves system calls
 };
 
 }  // namespace syncopate::ps::wire

@@ -11,7 +11,6 @@
 
 #include "models/base/connection.h"
 #include "models/base/errors.h"
-#include "models/base/wake_event.h"
 #include "ps/wire/alarm.h"
 #include "ps/wire/dialer.h"
 #include "ps/wire/frame_content.h"
@@ -62,9 +61,8 @@ struct Socket::State {
   void attend_links();
   void hear(LinkNews news);
   // Whether a message waits. Lets ZeroMQ take note of everything that has happened.
-  bool is_readable();
-  // Sets what of our own wakes the caller: `waiting` where it has not heard of everything, or a
-  // time.
+  bool is_readable() const;
+  // At the end of every call that may have taken note of something the caller has not heard of.
   void set_alarm();
   // Parts of a whole message; more than `most_frames` are received and dropped.
   std::optional<Envelope> next_message();
@@ -75,11 +73,6 @@ struct Socket::State {
   SocketHandle socket;
   LinkMonitor monitor;
   Outbox outbox;
-  WakeEvent waiting;  // notified or clear, as is_waiting has it
-  bool is_waiting = false;
-  // ZeroMQ's socket was used since we last looked whether a message waits.
-  bool was_used = true;
-  bool was_readable = false;
   Alarm alarm;
   std::optional<Dialer> dialer;  // of a DEALER
   std::uint16_t port = 0;        // of a ROUTER
@@ -111,8 +104,7 @@ void Socket::State::attend_links() {
   if (dialer) dialer->redial();
 }
 
-bool Socket::State::is_readable() {
-  was_used = true;
+bool Socket::State::is_readable() const {
   int events = 0;
   std::size_t length = sizeof events;
   check_zmq(zmq_getsockopt(socket.get(), ZMQ_EVENTS, &events, &length),
@@ -121,22 +113,10 @@ bool Socket::State::is_readable() {
 }
 
 void Socket::State::set_alarm() {
-  if (was_used) {
-    was_readable = is_readable();
-    was_used = false;
-  }
-  const bool waits = was_readable || !untold.empty();
-  if (waits != is_waiting) {
-    is_waiting = waits;
-    if (waits) {
-      waiting.notify();
-    } else {
-      waiting.clear();
-    }
-  }
-  if (waits) return;
   const auto due = dialer ? dialer->due() : std::nullopt;
-  if (!outbox.empty() && (routes || is_connected)) {
+  if (is_readable() || !untold.empty()) {
+    alarm.set(milliseconds(0));
+  } else if (!outbox.empty() && (routes || is_connected)) {
     alarm.set(kNextTry);
   } else if (due) {
     alarm.set(*due);
@@ -146,7 +126,6 @@ void Socket::State::set_alarm() {
 }
 
 std::optional<Envelope> Socket::State::next_message() {
-  was_used = true;
   Envelope message;
   Frame frame;
   if (!receive_frame(socket, frame)) return std::nullopt;
@@ -219,21 +198,24 @@ std::uint16_t Socket::port() const { return state_->port; }
 
 bool Socket::send(Envelope message) {
   State& state = *state_;
-  // A ROUTER hears from ZeroMQ itself that a peer is gone.
-  if (!state.routes) state.attend_links();
+  state.attend_links();
   const auto& untold = state.untold;
   if (std::find(untold.begin(), untold.end(), LinkEvent::kDisconnected) != untold.end()) {
+    state.set_alarm();
     return false;
   }
-  state.was_used = true;
-  return state.outbox.send(std::move(message));
+  const bool is_there = state.outbox.send(std::move(message));
+  state.set_alarm();
+  return is_there;
 }
 
 void Socket::flush() {
   state_->attend_links();
-  if (state_->outbox.empty()) return;
-  (void)state_->is_readable();
-  state_->outbox.flush();
+  if (!state_->outbox.empty()) {
+    (void)state_->is_readable();
+    state_->outbox.flush();
+  }
+  state_->set_alarm();
 }
 
 std::int64_t Socket::queued_bytes() const noexcept { return state_->outbox.bytes(); }
@@ -245,28 +227,30 @@ std::optional<Envelope> Socket::receive() {
     state_->strangers.count(state_->dialer ? std::string(state_->dialer->target()) : message->peer,
                             trouble);
   }
+  state_->set_alarm();
   return std::nullopt;
 }
 
 std::optional<LinkEvent> Socket::link_event() {
   State& state = *state_;
   state.attend_links();
-  if (state.untold.empty()) return std::nullopt;
-  const LinkEvent event = state.untold.front();
-  state.untold.pop_front();
+  std::optional<LinkEvent> event;
+  if (!state.untold.empty()) {
+    event = state.untold.front();
+    state.untold.pop_front();
+  }
+  state.set_alarm();
   return event;
 }
 
 std::int64_t Socket::foreign_messages() const noexcept { return state_->strangers.messages(); }
 
-std::vector<int> Socket::descriptors() {
-  state_->set_alarm();
+std::vector<int> Socket::descriptors() const {
   int descriptor = -1;
   std::size_t length = sizeof descriptor;
   check_zmq(zmq_getsockopt(state_->socket.get(), ZMQ_FD, &descriptor, &length),
             "zmq_getsockopt ZMQ_FD");
-  return {descriptor, state_->monitor.descriptor(), state_->waiting.descriptor(),
-          state_->alarm.descriptor()};
+  return {descriptor, state_->monitor.descriptor(), state_->alarm.descriptor()};
 }
 
 }  // namespace syncopate::ps::wire

@@ -52,8 +52,7 @@ class Socket {
   // To a peer that is not there (any more) it is dropped; returns false then. False too on a
   // connection that broke, until link_event() has told of it.
   bool send(Envelope message);
-  // Tries to send what is queued: call it when a descriptor is readable, and now and then. A DEALER
-  // with nothing queued may leave it out.
+  // Tries to send what is queued: call it when a descriptor is readable, and now and then.
   void flush();
   std::int64_t queued_bytes() const noexcept;
 
@@ -63,11 +62,10 @@ class Socket {
   std::optional<LinkEvent> link_event();  // DEALER; else always nothing
   std::int64_t foreign_messages() const noexcept;
 
-  // For poll(2), to be asked for anew each time: readable when something may have happened, or
-  // waits already; then call flush(), link_event() and receive() until they have nothing. (ZMQ_FD
-  // is edge-triggered, and every call of ZeroMQ's can swallow the edge: this is where we look
-  // again.)
-  std::vector<int> descriptors();
+  // For poll(2): readable when something may have happened; then call flush(), link_event() and
+  // receive() until they have nothing. (ZMQ_FD is edge-triggered, and every call of ZeroMQ's can
+  // swallow the edge; one of these is an alarm clock of ours that makes up for it.)
+  std::vector<int> descriptors() const;
 
  private:
   struct State;

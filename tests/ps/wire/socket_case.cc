@@ -12,14 +12,14 @@ namespace syncopate::ps::wire {
 
 bool wait_until(const std::vector<Socket*>& sockets, const std::function<bool()>& condition) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
+  std::vector<pollfd> waiting;
+  for (const Socket* socket : sockets) {
+    for (const int descriptor : socket->descriptors()) waiting.push_back({descriptor, POLLIN, 0});
+  }
   for (;;) {
     for (Socket* socket : sockets) socket->flush();
     if (condition()) return true;
     if (deadline.passed()) return false;
-    std::vector<pollfd> waiting;
-    for (Socket* socket : sockets) {
-      for (const int descriptor : socket->descriptors()) waiting.push_back({descriptor, POLLIN, 0});
-    }
     poll(waiting.data(), waiting.size(), deadline.remaining_milliseconds());
   }
 }
