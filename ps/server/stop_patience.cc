@@ -8,7 +8,7 @@
 namespace syncopate::ps {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(10);
+constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(30);
 
 }  // namespace
 

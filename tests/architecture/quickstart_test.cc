@@ -131,7 +131,7 @@ TEST_F(Quickstart, NamesThePackagesWhereThereIsNoApt) {
 
 TEST(Dependencies, SayWhenWhichHowOldForWhomAndWhy) {
   std::ifstream in(SYNCOPATE_SOURCE_DIR "/deploy/dependencies.txt");
-  const std::vector<std::string> kinds = {"build", "later", "dev", "peer"};
+  const std::vector<std::string> kinds = {"build", "test", "later", "dev", "peer"};
   int packages = 0;
   for (std::string line; std::getline(in, line);) {
     if (line.empty() || line.starts_with('#')) continue;
