@@ -372,9 +372,9 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     }
     start = start_run(run_options, graph, data.name, strategy);
     if (!start.note.empty()) display->note(start.note);
-    describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
     const StopPoll stop = [&signals] { return signals.poll(); };
     if (strategy.asynchronous_job(0) != nullptr) {
+      describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
       early_stop.reset();
       train_over_roll_backs(bench, start, *display, [&] {
         outcome = train_leased(run_options, schedule, bench, start, stop);
@@ -383,6 +383,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
       return;
     }
     bench.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
+    describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
     bench.evaluator = std::make_unique<Evaluator>(
         strategy, graph, *data.test, EvaluationOptions{.threads = options.input.threads});

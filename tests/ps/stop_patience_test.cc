@@ -28,7 +28,7 @@ TEST_F(AServerThatIsAskedToStop, SaysOnceAndAtOnceWhatItWaitsFor) {
   asked_ = true;
   for (int i = 0; i < 3; ++i) patience_.check(true);
   EXPECT_EQ(notes_,
-            (std::vector<std::string>{"asked to stop; waits for the workers to end, up to 10 s"}));
+            (std::vector<std::string>{"asked to stop; waits for the workers to end, up to 30 s"}));
 }
 
 TEST_F(AServerThatIsAskedToStop, EndsAtOnceWhereNobodyTrains) {
