@@ -1,6 +1,6 @@
 // The order in which a shard applied gradients and handed out values, as --record writes it: one
-// file per start of a shard. With the seed and the job's flags (the declaration) it is all that timing
-// decided, so a run can be computed again bit for bit: who computed which batch from which
+// file per start of a shard. With the seed and the job's flags (the declaration) it is all that
+// timing decided, so a run can be computed again bit for bit: who computed which batch from which
 // versions, and which gradient came when.
 #pragma once
 

@@ -95,15 +95,16 @@ class Shard {
   // claim() and update() until nothing is due: for one thread alone.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
-  // A cut, for a consistent copy over several shards, in two steps, both of the cut's number, from 1.
-  // freeze(): pushes later than those begun wait; returns how far any bucket has got, by worker.
+  // A cut, for a consistent copy over several shards, in two steps, both of the cut's number,
+  // from 1. freeze(): pushes later than those begun wait; returns how far any bucket has got, by
+  // worker.
   std::vector<CutEntry> freeze(std::uint64_t cut);
   // Each bucket is copied into `copy` when it has applied exactly the pushes up to `entries`
   // (workers that have left are not waited for, but for what of theirs waits), and goes on at once.
   // Events: kCutCopied. `copy` holds tensors as state() has them, or no slots: those are not copied
-  // then; versions and clocks are filled in. It is shared by what copies, also once nobody waits for
-  // it any more. Nothing happens unless the last freeze() was of this cut, and no thaw() came since.
-  // Throws ShapeError.
+  // then; versions and clocks are filled in. It is shared by what copies, also once nobody waits
+  // for it any more. Nothing happens unless the last freeze() was of this cut, and no thaw() came
+  // since. Throws ShapeError.
   void cut(std::uint64_t cut, std::span<const CutEntry> entries, std::shared_ptr<ShardState> copy);
   // Pushes wait no longer, and what is not begun to be copied will not be. What is begun ends, with
   // its event.

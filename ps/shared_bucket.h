@@ -57,8 +57,8 @@ class SharedBucket {
   std::vector<CutEntry> clocks() const { return rule_.clocks(); }
   // What is up to these begins.
   void limit(std::span<const CutEntry> entries);
-  // Copied to this one when all of it has been applied, unless the bucket is held for another cut or
-  // for none: nothing happens then.
+  // Copied to this one when all of it has been applied, unless the bucket is held for another cut
+  // or for none: nothing happens then.
   void cut(std::span<const CutEntry> entries, const CutOrder& order);
   void thaw();
 

@@ -99,9 +99,9 @@ Hello decode_hello(const Frame& frame) {
 }
 
 Frame encode(const Welcome& welcome) {
-  return frame_of(kWelcome, {{"patience_ms", welcome.patience.count()},
-                             {"host", welcome.host},
-                             {"pid", welcome.pid}});
+  return frame_of(
+      kWelcome,
+      {{"patience_ms", welcome.patience.count()}, {"host", welcome.host}, {"pid", welcome.pid}});
 }
 
 Welcome decode_welcome(const Frame& frame) {

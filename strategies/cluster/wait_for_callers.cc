@@ -102,8 +102,8 @@ class Reception {
   }
 
   void welcome(Guest& guest) const {
-    guest.connection.queue(encode(
-        Welcome{milliseconds(deadline_.remaining_milliseconds()), own_.host, own_.pid}));
+    guest.connection.queue(
+        encode(Welcome{milliseconds(deadline_.remaining_milliseconds()), own_.host, own_.pid}));
     flush(guest.connection);
   }
 

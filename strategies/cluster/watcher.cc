@@ -109,7 +109,8 @@ void Watcher::note_own_absence(nanoseconds late) {
 
 // Whoever is lost right after we did not run for so long ended because of us.
 bool Watcher::was_given_up() const {
-  return absence_ >= longest_silence(peer_timeout_) &&
+  // Our last heartbeat was some time ago already when we stopped.
+  return absence_ >= longest_silence(peer_timeout_) - 2 * heartbeat_interval(peer_timeout_) &&
          Clock::now() - absent_until_ < kGivenUpMayShowIn;
 }
 
