@@ -7,6 +7,8 @@
 #include <ostream>
 
 #include "deploy/formatted.h"
+#include "deploy/run_sizes.h"
+#include "strategies/input_shard.h"
 #include "worker/staleness_text.h"
 
 namespace syncopate {
@@ -22,12 +24,43 @@ std::int64_t peak_memory_bytes() {
 }
 
 // That took part, in step or not.
-int count_replicas(const TrainOptions& options, const Strategy& strategy) {
+int participants(const TrainOptions& options, const Strategy& strategy) {
   return std::max(strategy.replicas_in_sync(),
                   options.cluster.world_size * options.strategy.replicas);
 }
 
 }  // namespace
+
+void describe_run(const TrainOptions& options, const Graph& graph, const DataSplits& data,
+                  Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
+                  ProgressDisplay& display) {
+  const std::int64_t samples = data.train->size();
+  display.note(formatted("%s, %lld parameters, on %s: %lld samples, %lld steps per epoch; %s",
+                         options.model.c_str(), static_cast<long long>(graph.num_parameters()),
+                         options.data.c_str(), static_cast<long long>(samples),
+                         static_cast<long long>(samples / global_batch),
+                         strategy.replicas().front().backend->description().c_str()));
+  const int replicas = strategy.replicas_in_sync();
+  if (replicas > 1 || options.strategy.name == "multi-worker-mirrored") {
+    const int tasks = options.cluster.world_size;
+    display.note(
+        formatted("%s: %d replica%s in %d task%s, %lld samples per step, %lld per replica",
+                  options.strategy.name.c_str(), replicas, replicas == 1 ? "" : "s", tasks,
+                  tasks == 1 ? "" : "s", static_cast<long long>(global_batch),
+                  static_cast<long long>(share_of_replica(global_batch, 0, replicas).end)));
+  }
+  if (!keeps_step(options.strategy.consistency)) {
+    const int workers = count_workers(options);
+    display.note(formatted("%s: %d worker%s without a common step, %lld samples per step",
+                           options.strategy.name.c_str(), workers, workers == 1 ? "" : "s",
+                           static_cast<long long>(global_batch)));
+  }
+  if (options.learning_rate_scale != LearningRateScale::kNone) {
+    display.note(formatted("learning rate %g, scaled to %g", options.schedule.learning_rate,
+                           schedule.learning_rate));
+  }
+  for (const std::string& note : options.cluster.notes) display.note(note);
+}
 
 Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
                    const TrainOutcome& outcome) {
@@ -36,7 +69,7 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .model = options.model,
           .data = options.data,
           .device = strategy.replicas().front().backend->description(),
-          .replicas = count_replicas(options, strategy),
+          .replicas = participants(options, strategy),
           .global_batch = global_batch,
           .steps = outcome.progress.step,
           .samples = outcome.progress.samples,

@@ -1,13 +1,23 @@
-// What a training run says at its end.
+// What a training run says at its beginning and at its end.
 #pragma once
 
+#include <cstdint>
 #include <iosfwd>
 
+#include "deploy/data_agreement.h"
 #include "deploy/options.h"
+#include "models/optim/schedule.h"
+#include "strategies/strategy.h"
 #include "worker/progress.h"
 #include "worker/train_loop.h"
 
 namespace syncopate {
+
+// What is trained, on what, and who takes part; before the first step.
+// global_batch: samples of an update, over all replicas that keep step.
+void describe_run(const TrainOptions& options, const Graph& graph, const DataSplits& data,
+                  Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
+                  ProgressDisplay& display);
 
 // Of a run that was not stopped. Where replicas do not keep step: on the task whose outcome has a
 // test result.

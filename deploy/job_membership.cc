@@ -1,0 +1,68 @@
+#include "deploy/job_membership.h"
+
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <climits>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "deploy/agreements.h"
+#include "deploy/run_sizes.h"
+#include "models/base/connection.h"
+#include "models/base/deadline.h"
+
+namespace syncopate {
+namespace {
+
+// mpirun says who takes part, but not where they meet: rank 0 chooses and MPI tells the others.
+// Returns what rank 0 listens on.
+Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  gethostname(host.data(), host.size() - 1);
+  const bool one_host = cluster.local_size == cluster.world_size;
+  Listener listener(Endpoint{one_host ? "127.0.0.1" : "", 0});
+  const Endpoint here{one_host ? "127.0.0.1" : host.data(), listener.port()};
+  cluster.rendezvous = parse_endpoint(mpi.broadcast(to_string(here)), "MPI's broadcast");
+  return listener;
+}
+
+}  // namespace
+
+bool meets_through_mpi(const TrainOptions& options) {
+  return options.cluster.world_size > 1 && !options.cluster.rendezvous &&
+         options.cluster.source == "Open MPI";
+}
+
+std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
+  if (options.cluster.world_size == 1 || has_servers(options)) return nullptr;
+  ClusterSpec cluster = options.cluster;
+  if (meets_through_mpi(options)) {
+    Listener listener = choose_rendezvous(*mpi, cluster);
+    if (cluster.is_chief()) cluster.rendezvous_descriptor = listener.release().release();
+  }
+  return join_cluster(cluster, {.num_replicas = options.strategy.replicas,
+                                .agreements = agreements_of(options),
+                                .rendezvous_timeout = options.rendezvous_timeout,
+                                .peer_timeout = options.peer_timeout});
+}
+
+void end_job(Membership& membership, const std::exception& error, bool peer_began) {
+  constexpr std::chrono::seconds kVerdictMayTake(1);
+  constexpr std::chrono::milliseconds kLook(5);
+  const Deadline deadline = Deadline::after(kVerdictMayTake);
+  while (peer_began && !membership.failure() && !deadline.passed()) {
+    std::this_thread::sleep_for(kLook);
+  }
+  const std::optional<std::string> verdict = membership.failure();
+  if (!verdict || !peer_began) {
+    membership.fail(error.what());
+    throw;
+  }
+  if (verdict->ends_with(error.what())) throw PeerError(*verdict);
+  throw PeerError(*verdict + " (noticed here as: " + error.what() + ")");
+}
+
+}  // namespace syncopate

@@ -1,0 +1,43 @@
+// How this task comes into its job, and how the others hear of its end.
+#pragma once
+
+#include <exception>
+#include <memory>
+
+#include "deploy/options.h"
+#include "models/base/errors.h"
+#include "strategies/cluster/membership.h"
+#include "strategies/collective/mpi_session.h"
+#include "strategies/strategy.h"
+
+namespace syncopate {
+
+// mpirun says who takes part, but not where they meet: MPI is needed for that.
+bool meets_through_mpi(const TrainOptions& options);
+
+// The tasks of the job; null where this one is alone, or meets the others at servers. Throws
+// UsageError, PeerError.
+std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
+
+// Ends this task's part of the job with what it threw: the others hear why before anything here is
+// taken down, which may take long. Where a peer began it, its verdict is what counts, and it may
+// come a moment after the connection that it broke.
+[[noreturn]] void end_job(Membership& membership, const std::exception& error, bool peer_began);
+
+// Calls `work`; what it throws ends the job. strategy: null as long as there is none.
+template <typename Work>
+void tell_others(Membership* membership, const std::unique_ptr<Strategy>& strategy,
+                 const Work& work) {
+  try {
+    work();
+  } catch (const PeerError& error) {
+    if (membership == nullptr) throw;
+    end_job(*membership, error, true);
+  } catch (const std::exception& error) {
+    if (strategy != nullptr) strategy->fail(error.what());
+    if (membership == nullptr) throw;
+    end_job(*membership, error, false);
+  }
+}
+
+}  // namespace syncopate

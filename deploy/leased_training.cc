@@ -1,0 +1,78 @@
+#include "deploy/leased_training.h"
+
+#include <chrono>
+#include <utility>
+
+#include "deploy/agreements.h"
+#include "deploy/run_sizes.h"
+
+namespace syncopate {
+
+void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
+                  StrategyOptions& strategy) {
+  ParameterServerOptions& servers = strategy.parameter_server;
+  servers.cluster = options.cluster;
+  servers.agreements = agreements_of(options);
+  servers.agreements.push_back({"--data", describe_samples(data)});
+  const TrainLoopOptions& loop = options.loop;
+  servers.plan = {.network = options.model,
+                  .dataset_size = data.train->size(),
+                  .batch_size = batch_size,
+                  .total_epochs = loop.total_epochs,
+                  .total_steps = loop.total_steps,
+                  .eval_every_epochs = loop.eval_every_epochs,
+                  .checkpoint_every_steps = loop.checkpoint_every_steps,
+                  .writes_checkpoints = !loop.checkpoint_dir.empty()};
+  servers.rendezvous_timeout = options.rendezvous_timeout;
+  if (options.peer_timeout.count() > 0) servers.peer_timeout = options.peer_timeout;
+  constexpr std::chrono::seconds kRestartMayTake(60);
+  // They come back with their snapshots, or not at all; server 0's verdict on another says more
+  // than ours, and should come first.
+  const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
+  servers.server_patience =
+      servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
+}
+
+TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
+                          const RunStart& start, const StopPoll& stop) {
+  Strategy& strategy = *bench.strategy;
+  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  LeasedInputOptions input{.input = options.input};
+  input.input.batch_size = options.strategy.batch_size_per_replica;
+  input.input.seed = options.strategy.seed;
+  if (consistency.consistency == ps::Consistency::kSync) {
+    input.loss_divisor_factor = count_workers(options) - consistency.backup_workers;
+  }
+  std::vector<std::unique_ptr<MetricsWriter>> metrics;
+  std::vector<std::unique_ptr<ProgressDisplay>> displays;
+  std::vector<AsynchronousWorker> workers;
+  for (const Replica& replica : strategy.replicas()) {
+    AsynchronousJob& job = *strategy.asynchronous_job(replica.index);
+    bench.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
+        *bench.data.train, input,
+        LeaseOffice{.next_lease = [&job] { return job.next_lease(); },
+                    .stop =
+                        [&bench, &strategy] {
+                          if (!bench.begins_again) strategy.abort("this task has ended");
+                        }}));
+    metrics.push_back(make_late_metrics_writer(options.metrics));
+    displays.push_back(make_progress_display(options.show_progress));
+    workers.push_back({*bench.leased_inputs.back(), *metrics.back(), *displays.back()});
+  }
+  const TrainOutcome outcome =
+      train_asynchronously({.graph = *bench.graph,
+                            .strategy = strategy,
+                            .workers = std::move(workers),
+                            .dataset_size = bench.data.train->size(),
+                            .batch_size = input.input.batch_size,
+                            .test = *bench.data.test,
+                            .evaluation = {.threads = options.input.threads},
+                            .schedule = schedule,
+                            .optimizer = options.strategy.optimizer.name,
+                            .stop = stop},
+                           options.loop, start.progress);
+  bench.metrics = std::move(metrics.front());
+  return outcome;
+}
+
+}  // namespace syncopate

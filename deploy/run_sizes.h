@@ -1,0 +1,34 @@
+// Numbers that follow from a run's flags once it is known who takes part and how much data there
+// is.
+#pragma once
+
+#include <cstdint>
+
+#include "deploy/options.h"
+#include "models/optim/schedule.h"
+#include "strategies/cluster/membership.h"
+
+namespace syncopate {
+
+bool has_servers(const TrainOptions& options);
+
+// How many replicas' gradients make one update, over all tasks.
+int count_replicas(const TrainOptions& options, const Membership* membership);
+
+// Of all replicas, in this process or over all tasks, that train without a common step.
+int count_workers(const TrainOptions& options);
+
+// Samples of a step over all replicas; the largest share of one is put into `strategy`. Throws
+// UsageError for a batch that is larger than the data.
+std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
+                          StrategyOptions& strategy);
+
+// Compute lanes of a replica where nobody chose: the CPUs, shared out over the replicas of all
+// tasks that are seen to be on this host.
+int choose_lanes(const TrainOptions& options, const Membership* membership);
+
+// The learning rate over this run's epochs, scaled as --learning-rate-scale says.
+ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
+                            std::int64_t steps_per_epoch);
+
+}  // namespace syncopate
