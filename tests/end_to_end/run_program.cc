@@ -88,14 +88,13 @@ int RunningProgram::remaining_milliseconds() const {
   return static_cast<int>(std::max<std::int64_t>(0, left.count()));
 }
 
-bool RunningProgram::wait_until_file_has(const std::filesystem::path& file, const std::string& text,
-                                         int times) const {
+bool RunningProgram::wait_until(const std::filesystem::path& folder,
+                                const std::function<bool()>& is_true) const {
   const int changes = require(inotify_init1(IN_NONBLOCK | IN_CLOEXEC), "inotify_init1");
-  require(
-      inotify_add_watch(changes, file.parent_path().c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO),
-      "inotify_add_watch");
+  require(inotify_add_watch(changes, folder.c_str(), IN_MODIFY | IN_CREATE | IN_MOVED_TO),
+          "inotify_add_watch");
   bool found = false;
-  while (!(found = count(read_text(file), text) >= times)) {
+  while (!(found = is_true())) {
     std::array<pollfd, 2> sources{pollfd{changes, POLLIN, 0}, pollfd{pidfd_, POLLIN, 0}};
     if (poll(sources.data(), sources.size(), remaining_milliseconds()) <= 0) break;
     if (sources[1].revents != 0) break;
@@ -105,6 +104,11 @@ bool RunningProgram::wait_until_file_has(const std::filesystem::path& file, cons
   }
   close(changes);
   return found;
+}
+
+bool RunningProgram::wait_until_file_has(const std::filesystem::path& file, const std::string& text,
+                                         int times) const {
+  return wait_until(file.parent_path(), [&] { return count(read_text(file), text) >= times; });
 }
 
 bool RunningProgram::wait_until_err_has(const std::string& text) const {

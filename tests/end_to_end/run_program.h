@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <filesystem>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -37,7 +38,10 @@ class RunningProgram {
 
   pid_t pid() const noexcept { return pid_; }
   void send(int signal) const;
-  // False when the program ended or the limit passed before the file held the text so many times.
+  // Asks whenever a file in `folder` has changed. False when the program ended or the limit passed
+  // before it was true.
+  bool wait_until(const std::filesystem::path& folder, const std::function<bool()>& is_true) const;
+  // Until the file holds the text so many times.
   bool wait_until_file_has(const std::filesystem::path& file, const std::string& text,
                            int times = 1) const;
   // The same for what it has said on stderr so far.
