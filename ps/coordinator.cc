@@ -77,12 +77,13 @@ Coordinator::Admission Coordinator::admit(const wire::HelloT& hello) {
     admission.party = {Party::Role::kWorker, hello.index};
     admission.incarnation = job.worker(hello.index).incarnation;
   } else {
-    // It may not have got what was sent last.
-    state.cuts.abandon();
     if (is_new) {
+      // Lost first: the newcomer may have the file of a cut that is abandoned with its predecessor,
+      // and is not told to remove it.
       state.departures.drop_server(hello.index);
       state.meeting.server_calls(hello);
     } else {
+      state.cuts.abandon();  // it may not have got what was sent last
       state.meeting.server_calls_again(hello);
     }
     admission.party = {Party::Role::kServer, hello.index};

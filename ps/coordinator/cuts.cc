@@ -6,7 +6,10 @@
 namespace syncopate::ps {
 
 void Cuts::request_snapshot() {
-  if (stage_ == Stage::kNone && job_.options.writes_snapshots && may_begin()) due_.snapshot = true;
+  const bool is_being_copied = stage_ == Stage::kFreezing || stage_ == Stage::kCopying;
+  if (is_being_copied && duties_.snapshot) return;  // the disk is slower than the interval
+  // Behind a cut for something else it stays due, or frequent checkpoints would leave no moment.
+  if (job_.options.writes_snapshots) due_.snapshot = true;
 }
 
 void Cuts::count_batch() {

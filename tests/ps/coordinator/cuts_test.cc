@@ -176,6 +176,31 @@ TEST(Cut, ServesAllReasonsThatHaveComeUpMeanwhile) {
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
 }
 
+TEST(Cut, ForASnapshotIsMadeAfterTheCheckpointThatWasUnderWay) {
+  JobCase job(with_checkpoints(1), 2, true);
+  job.start();
+  job.train(0, 1);
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  const auto checkpoint = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(checkpoint);
+  job.coordinator->request_snapshot();
+  finish_appointment(job, 0, checkpoint->cut);
+  job.freeze_all({});
+  // It is being written when the next interval is over.
+  job.coordinator->request_snapshot();
+  for (int s = 0; s < 2; ++s) {
+    const auto cut = job.take<wire::CutT>(server(s));
+    ASSERT_TRUE(cut);
+    EXPECT_TRUE(cut->to_file);
+    wire::CutDoneT done;
+    done.cut = cut->cut;
+    job.say(server(s), std::move(done));
+  }
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+}
+
 TEST(Cut, IsGivenToTheNextWorkerWhenTheAppointedOneIsLost) {
   JobCase job(with_checkpoints(1));
   job.start();

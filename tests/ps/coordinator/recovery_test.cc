@@ -46,6 +46,21 @@ TEST(AServerStartedAnew, DoesNotGoBackToFilesOfCutsThatThisJobHasNotMade) {
   EXPECT_EQ(job.go_back(1), cut);
 }
 
+// Killed between the file's last byte and its report, and started again before anybody missed it.
+TEST(AServerStartedAnew, KeepsTheFileOfACutThatItWasKilledIn) {
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.start();
+  const std::uint64_t before = job.make_snapshot({});
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({});
+  const std::uint64_t cut = job.take<wire::CutT>(server(1))->cut;
+  job.forget_messages();
+  job.come_back(1, {before, cut});
+  EXPECT_FALSE(job.take<wire::ReleaseT>(server(1)));
+  EXPECT_EQ(job.go_back(1), cut);
+}
+
 TEST(AServerStartedAnew, TakesAllBackWhereWorkersWaitForOneAnother) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
