@@ -11,9 +11,16 @@ void add_cluster_flags(CLI::App& app, ClusterFlags& flags) {
   app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   app.add_option("--rank", flags.rank, "this task's number, from 0; with the two below")
       ->group(group);
-  app.add_option("--world-size", flags.world_size, "how many tasks there are")->group(group);
+  app.add_option("--world-size", flags.world_size, "how many tasks there are, servers not counted")
+      ->group(group);
   app.add_option("--rendezvous", flags.rendezvous,
-                 "HOST:PORT where rank 0 listens; all three outrank what the environment says")
+                 "HOST:PORT where rank 0 listens, or server 0; these three outrank the environment")
+      ->group(group);
+  app.add_option(
+         "--servers", flags.servers,
+         "how many servers there are, with the three above; start them with syncopate serve")
+      ->group(group);
+  app.add_option("--nonce", flags.nonce, "the job's name, the same for all its tasks; with these")
       ->group(group);
 }
 

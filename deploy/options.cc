@@ -41,8 +41,9 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
 CommandOptions parse_serve(std::span<const std::string> arguments) {
   ServeOptions options;
   CLI::App app(
-      "Serves a part of a job's variables: one parameter server, started by hand. launch and "
-      "TF_CONFIG\nstart servers by themselves.",
+      "Serves a part of a job's variables: one parameter server, started by hand. Its workers are\n"
+      "syncopate train --strategy parameter-server --servers M --world-size N --rank I\n"
+      "--rendezvous HOST:PORT. launch and TF_CONFIG start servers by themselves.",
       "syncopate serve");
   const std::string group = "Who takes part";
   app.add_option("--index", options.index, "this server's number, from 0")->group(group);
@@ -60,7 +61,9 @@ CommandOptions parse_serve(std::span<const std::string> arguments) {
                  "name or address under which workers reach this server; default: this host's name")
       ->group(group);
   app.add_option("--port", options.port, "of its data; default: the system chooses")->group(group);
-  app.add_option("--nonce", options.nonce, "of the job; the same for all of its tasks")
+  app.add_option(
+         "--nonce", options.nonce,
+         "the job's name, the same for all its tasks; with one, whoever is started again finds it")
       ->group(group);
   app.add_option("--rendezvous-timeout", options.rendezvous_timeout,
                  "seconds to wait for the others at the start")

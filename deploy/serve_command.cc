@@ -21,7 +21,9 @@ constexpr int kMostUpdateThreads = 4;
 // A worker that ended by failure is back within this, if somebody starts it again.
 constexpr std::chrono::seconds kRestartMayTake(60);
 
-std::string own_host() {
+// Where workers reach this server, unless --host says otherwise.
+std::string own_host(const Endpoint& rendezvous) {
+  if (rendezvous.host == "localhost" || rendezvous.host.starts_with("127.")) return rendezvous.host;
   std::array<char, HOST_NAME_MAX + 1> host{};
   gethostname(host.data(), host.size() - 1);
   return host.data();
@@ -58,13 +60,14 @@ int serve(ps::ServerOptions options, StopSignal& signals) {
 }  // namespace
 
 int run_serve(const ServeOptions& options, StopSignal& signals) {
+  const Endpoint rendezvous = parse_endpoint(options.rendezvous, "--rendezvous");
   return serve(
       {.index = options.index,
        .workers = options.workers,
        .servers = options.servers,
-       .rendezvous = parse_endpoint(options.rendezvous, "--rendezvous"),
+       .rendezvous = rendezvous,
        .listening = {},
-       .host = options.host.empty() ? own_host() : options.host,
+       .host = options.host.empty() ? own_host(rendezvous) : options.host,
        .data_port = static_cast<std::uint16_t>(options.port),
        .nonce = options.nonce,
        .threads = options.threads > 0 ? options.threads : default_update_threads(),

@@ -65,7 +65,8 @@ void check_servers(const TrainOptions& options) {
   if (has_servers && cluster.num_servers == 0) {
     throw UsageError(
         "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
-        "--workers N -- train ..., or list ps tasks in TF_CONFIG");
+        "--workers N -- train ..., list ps tasks in TF_CONFIG, or start each with syncopate serve "
+        "and say --servers M here");
   }
   if (!has_servers && (cluster.num_servers > 0 || cluster.role == Role::kServer)) {
     throw UsageError("--strategy " + options.strategy.name + ": " + cluster.source + " lists " +

@@ -48,7 +48,9 @@ struct ClusterSpec {
 struct ClusterFlags {
   std::optional<int> rank;
   std::optional<int> world_size;
+  std::optional<int> servers;
   std::string rendezvous;  // "host:port"
+  std::string nonce;
 };
 
 struct ResolverRow {

@@ -4,6 +4,7 @@
 
 #include <sched.h>
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <memory>
@@ -91,6 +92,67 @@ TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
   const auto summary = summary_of(scratch / "m.jsonl");
   EXPECT_EQ(summary.at("steps"), 120);
   EXPECT_EQ(summary.at("staleness").size(), 2U);
+}
+
+TEST(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
+  const ScratchDir scratch;
+  const Port meeting_point(false);
+  const Arguments meet{"--rendezvous", meeting_point.endpoint(), "--nonce",
+                       "by hand",      "--rendezvous-timeout",   "20"};
+  const Arguments keep{"--checkpoint-dir", scratch / "ck"};
+  const auto serve = [&](int index) {
+    return std::make_unique<RunningProgram>(
+        syncopate_command(Arguments{"serve", "--index", std::to_string(index), "--servers", "2",
+                                    "--workers", "2", "--snapshot-every", "0.2"} +
+                          meet + keep));
+  };
+  const auto train = [&](int rank) {
+    return std::make_unique<RunningProgram>(syncopate_command(Arguments{"train",
+                                                                        "--strategy",
+                                                                        "parameter-server",
+                                                                        "--model",
+                                                                        "mlp",
+                                                                        "--data",
+                                                                        "synthetic:1x8x8:4:1600",
+                                                                        "--batch-size-per-replica",
+                                                                        "16",
+                                                                        "--threads",
+                                                                        "1",
+                                                                        "--no-progress",
+                                                                        "--log-every",
+                                                                        "1",
+                                                                        "--steps",
+                                                                        "300",
+                                                                        "--service-time",
+                                                                        "constant:10",
+                                                                        "--metrics",
+                                                                        scratch / "m.jsonl",
+                                                                        "--rank",
+                                                                        std::to_string(rank),
+                                                                        "--world-size",
+                                                                        "2",
+                                                                        "--servers",
+                                                                        "2"} +
+                                                              meet + keep));
+  };
+  auto first_server = serve(0);
+  auto second_server = serve(1);
+  auto chief = train(0);
+  auto worker = train(1);
+  // Metrics grow all the time; without a snapshot nobody could go on.
+  ASSERT_TRUE(chief->wait_until((scratch / "m.jsonl").parent_path(), [&] {
+    return std::ranges::any_of(names_in(scratch / "ck"), [](const std::string& name) {
+      return name.starts_with("shard-1-") && name.ends_with(".snapshot");
+    });
+  }));
+  second_server->send(SIGKILL);
+  second_server->wait();
+  second_server = serve(1);
+  for (auto* task : {&first_server, &second_server, &chief, &worker}) {
+    const ProgramResult result = (*task)->wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+  }
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 300);
 }
 
 TEST(AnEvaluator, WhoseJobDiesEndsToo) {

@@ -176,6 +176,18 @@ INSTANTIATE_TEST_SUITE_P(
               .source = "torchrun"}),
     [](const auto& row) { return row.param.name; });
 
+TEST(Flags, NameServersAndTheJob) {
+  ClusterFlags flags{
+      .rank = 0, .world_size = 1, .servers = 2, .rendezvous = "h:5", .nonce = "job 7"};
+  const ClusterSpec named = resolve({}, flags);
+  EXPECT_EQ(named.num_servers, 2);
+  EXPECT_EQ(named.rendezvous, (Endpoint{"h", 5}));
+  EXPECT_EQ(named.nonce, "job 7");
+  EXPECT_TRUE(named.restarts);
+  flags.nonce = "";
+  EXPECT_FALSE(resolve({}, flags).restarts) << "it would not know its job again";
+}
+
 struct Wrong {
   std::string name;
   Variables variables;
@@ -197,6 +209,18 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"RankAlone", {}, {.rank = 1}, "missing --world-size and --rendezvous HOST:PORT;"},
         Wrong{"WorldSizeAlone", {}, {.world_size = 1}, "missing --rank;"},
         Wrong{"RendezvousAlone", {}, {.rendezvous = "h:5"}, "missing --rank and --world-size;"},
+        Wrong{"ServersAlone",
+              {},
+              {.servers = 2},
+              "missing --rank and --world-size and --rendezvous HOST:PORT;"},
+        Wrong{"ServersOfOneWorkerWithoutRendezvous",
+              {},
+              {.rank = 0, .world_size = 1, .servers = 1},
+              "missing --rendezvous HOST:PORT;"},
+        Wrong{"NonceAlone",
+              {},
+              {.nonce = "a"},
+              "missing --rank and --world-size and --rendezvous HOST:PORT;"},
         Wrong{"NoRendezvous", {}, {.rank = 0, .world_size = 2}, "missing --rendezvous HOST:PORT;"},
         Wrong{"RankTooLarge",
               {},
