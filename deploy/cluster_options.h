@@ -12,7 +12,8 @@ class App;
 
 namespace syncopate {
 
-// --rank, --world-size, --servers, --rendezvous, --nonce. What they mean together is resolve_cluster's affair.
+// --rank, --world-size, --servers, --rendezvous, --nonce. What they mean together is
+// resolve_cluster's affair.
 void add_cluster_flags(CLI::App& app, ClusterFlags& flags);
 
 // As parse_command_line, for what follows the word `cluster`.

@@ -139,6 +139,7 @@ void check_consistency(const CLI::App& app, const ConsistencyFlags& flags, Train
   }
   options.strategy.parameter_server.compression =
       ps::parse_compression(flags.compress, "--compress");
+  options.served_as = {{"--staleness-rule", flags.staleness_rule}, {"--compress", flags.compress}};
   if (!flags.partition.empty()) {
     options.strategy.parameter_server.partition =
         ps::parse_partition(flags.partition, "--partition");

@@ -14,6 +14,7 @@
 #include "models/base/environment.h"
 #include "models/optim/schedule.h"
 #include "strategies/cluster/cluster_spec.h"
+#include "strategies/cluster/membership.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
 #include "worker/train_loop.h"
@@ -45,6 +46,7 @@ struct TrainOptions {
   std::filesystem::path metrics;    // empty: none
   std::filesystem::path cache_dir;
   // Of servers.
+  std::vector<Agreement> served_as;  // what all workers must have said alike
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
   std::filesystem::path record;  // empty: none
 };

@@ -77,7 +77,8 @@ class Coordinator {
   void dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   // Of all pushes that shard 0's own shard has applied so far; status() says it.
   void note_staleness(double mean, std::uint64_t max);
-  // The snapshot interval is over: one is taken as soon as a cut can begin, unless one is under way.
+  // The snapshot interval is over: one is taken as soon as a cut can begin, unless one is under
+  // way.
   void request_snapshot();
 
   // What is to be sent, in this order; empties the list.

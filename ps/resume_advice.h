@@ -1,4 +1,4 @@
-// What to do about a task that is gone, as the end of a line that names it.
+// What to do when a task is gone, as the end of a line that names it.
 #pragma once
 
 #include <string>
@@ -9,6 +9,11 @@ namespace syncopate::ps {
 inline std::string resume_advice(bool has_checkpoints) {
   return has_checkpoints ? "; see what it printed, and start the job again with --resume"
                          : "; see what it printed";
+}
+
+// What to do with a job that cannot go on by itself.
+inline std::string again_advice(bool has_checkpoints) {
+  return has_checkpoints ? "; start the job again with --resume" : "; start the job again";
 }
 
 }  // namespace syncopate::ps

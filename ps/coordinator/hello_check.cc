@@ -3,6 +3,7 @@
 #include <string>
 
 #include "ps/coordinator/declaration.h"
+#include "ps/resume_advice.h"
 
 namespace syncopate::ps {
 namespace {
@@ -46,12 +47,13 @@ std::optional<wire::RefusedT> check_size(const Job& job, const wire::HelloT& hel
 
 // Of a task that was let in before, by us or by a shard 0 that we do not know of.
 std::optional<wire::RefusedT> check_return(std::uint32_t ours, std::uint32_t theirs, bool is_known,
-                                           const std::string& name, const std::string& reason) {
+                                           const std::string& name, const std::string& reason,
+                                           bool keeps_snapshots) {
   if (is_known && ours == theirs) return std::nullopt;
   if (ours == 0) {
     return refuse("server 0 was started again without a snapshot and knows nothing of " + name +
-                      "; give --checkpoint-dir so that snapshots are kept, and start the job again "
-                      "with --resume",
+                      (keeps_snapshots ? again_advice(true)
+                                       : "; give --checkpoint-dir so that snapshots are kept"),
                   false);
   }
   if (ours != theirs) {
@@ -81,15 +83,15 @@ std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& h
     // One that is known from a snapshot may have been started anew since.
     const bool is_away = record.phase == Phase::kAway && hello.incarnation >= record.incarnation;
     return check_return(is_away ? hello.incarnation : record.incarnation, hello.incarnation,
-                        is_away || job.is_present(hello.index), name, record.reason);
+                        is_away || job.is_present(hello.index), name, record.reason,
+                        job.options.writes_snapshots);
   }
   const bool has_started = job.phase == Job::Phase::kTraining && record.phase != Phase::kAbsent;
   if (job.is_in_step() && has_started) {
     return refuse(name +
                       " has started already, and under --consistency sync a job cannot take it in "
                       "again" +
-                      (job.declaration->writes_checkpoints ? "; start the job again with --resume"
-                                                           : "; start the job again"),
+                      again_advice(job.declaration->writes_checkpoints),
                   false);
   }
   return std::nullopt;
@@ -126,7 +128,7 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
   const bool is_newer = job.generation > 0 && record.phase == ServerRecord::Phase::kLost &&
                         hello.incarnation > record.incarnation;
   return check_return(is_newer ? hello.incarnation : record.incarnation, hello.incarnation, true,
-                      name, "");
+                      name, "", job.options.writes_snapshots);
 }
 
 }  // namespace syncopate::ps

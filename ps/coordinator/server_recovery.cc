@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <string>
 
+#include "ps/resume_advice.h"
+
 namespace syncopate::ps {
 
 using Phase = ServerRecord::Phase;
@@ -50,8 +52,9 @@ void ServerRecovery::go_back_together() {
   if (!cut) return fail_without_snapshot();
   if (job_.is_in_step() && job_.is_any(WorkerRecord::Phase::kLeft)) {
     return job_.fail(
-        "a server was started again when some workers had left already, and cannot "
-        "train once more what it lost; start the job again with --resume");
+        std::string("a server was started again when some workers had left already, and cannot "
+                    "train once more what it lost") +
+        again_advice(job_.declaration->writes_checkpoints));
   }
   cuts_.go_back_to(*cut);
   job_.is_rolling_back = true;
@@ -103,10 +106,10 @@ void ServerRecovery::fail_without_snapshot() {
   for (int s = 0; s < job_.num_servers(); ++s) {
     if (job_.server(s).phase != Phase::kEmpty) continue;
     job_.has_lost_variables = true;
-    return job_.fail(describe_server(s) +
-                     " came back without a snapshot file, and its variables are lost; give "
-                     "--checkpoint-dir so that servers keep snapshots, and start the job again "
-                     "with --resume");
+    return job_.fail(
+        describe_server(s) + " came back without a snapshot file, and its variables are lost" +
+        (job_.options.writes_snapshots ? again_advice(true)
+                                       : "; give --checkpoint-dir so that servers keep snapshots"));
   }
 }
 

@@ -103,6 +103,8 @@ INSTANTIATE_TEST_SUITE_P(In, WorkersThatDiffer,
                                          Difference{"--data", "256 samples", "512 samples"},
                                          Difference{"--optimizer", "adam", "momentum"},
                                          Difference{"--consistency", "async", "sync"},
+                                         Difference{"--staleness-rule", "none", "inverse"},
+                                         Difference{"--compress", "none", "bf16"},
                                          Difference{"--batch-size-per-replica", "64", "32"},
                                          Difference{"--steps", "3", "4"}),
                          [](const auto& parameters) {

@@ -29,13 +29,17 @@ TEST(AServerStartedAnew, GoesBackAloneWhereNobodyWaits) {
 }
 
 TEST(AServerStartedAnew, EndsTheJobWithoutASnapshot) {
-  JobCase job(make_declaration(Consistency::kAsync), 2, true);
-  job.start();
-  job.lose(server(1));
-  job.come_back(1, {});
-  EXPECT_EQ(job.coordinator->failure()->find("server 1 came back without a snapshot"), 0U);
-  EXPECT_NE(job.coordinator->failure()->find("--checkpoint-dir"), std::string::npos);
-  EXPECT_TRUE(job.coordinator->has_lost_variables());
+  for (const bool keeps_snapshots : {true, false}) {
+    JobCase job(make_declaration(Consistency::kAsync), 2, keeps_snapshots);
+    job.start();
+    job.lose(server(1));
+    job.come_back(1, {});
+    const std::string line = *job.coordinator->failure();
+    EXPECT_EQ(line.find("server 1 came back without a snapshot"), 0U) << line;
+    EXPECT_NE(line.find(keeps_snapshots ? "--resume" : "--checkpoint-dir"), std::string::npos)
+        << line;
+    EXPECT_TRUE(job.coordinator->has_lost_variables());
+  }
 }
 
 TEST(AServerStartedAnew, DoesNotGoBackToFilesOfCutsThatThisJobHasNotMade) {
