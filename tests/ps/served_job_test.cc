@@ -123,10 +123,13 @@ TEST(AServedJob, TellsEverybodyWhyItFailsBeforeItsServersAreGone) {
     ServedJob job(shape);
     std::vector<std::string> heard(4);
     for_each_worker(shape, job, [&](int index, TestWorker& worker) {
-      worker.step(1.0F);
-      if (index == 0) return worker.client->fail("the disk is full");
+      if (index == 0) {
+        worker.step(1.0F);
+        return worker.client->fail("the disk is full");
+      }
       try {
-        // Without worker 0 a step may still come to its end before the word has come.
+        // The word may come before the first step's end, or without worker 0 a later step may still
+        // come to its end before the word.
         for (int more = 0; more < 10000; ++more) worker.step(1.0F);
       } catch (const PeerError& error) {
         heard[static_cast<std::size_t>(index)] = error.what();
