@@ -61,6 +61,7 @@ std::vector<Agreement> agreements_of(const TrainOptions& options) {
       {"--epochs or --steps", loop.total_steps ? std::to_string(*loop.total_steps) + " steps"
                                                : std::to_string(loop.total_epochs) + " epochs"},
       {"--eval-every", std::to_string(loop.eval_every_epochs)},
+      {"--eval-every-steps", std::to_string(loop.eval_every_steps)},
       {"--checkpoint-dir", loop.checkpoint_dir.empty() ? "absent" : "given"},
       {"--checkpoint-every", std::to_string(loop.checkpoint_every_steps)},
       {"--resume", options.resume ? "on" : "off"},

@@ -23,6 +23,7 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
                   .total_epochs = loop.total_epochs,
                   .total_steps = loop.total_steps,
                   .eval_every_epochs = loop.eval_every_epochs,
+                  .eval_every_steps = loop.eval_every_steps,
                   .checkpoint_every_steps = loop.checkpoint_every_steps,
                   .writes_checkpoints = !loop.checkpoint_dir.empty()};
   servers.rendezvous_timeout = options.rendezvous_timeout;

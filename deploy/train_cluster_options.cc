@@ -135,7 +135,17 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
                  "seconds from a task's death to the end of all; default 15, on one machine 5")
       ->group(group);
   app.add_option("--service-time", flags.service_time,
-                 "sleep in each step, to try uneven machines: constant:MS | exponential:MS")
+                 "sleep in each step, to try uneven machines: constant:MS | exponential:MS | "
+                 "lognormal:MS[:SIGMA]")
+      ->group(group);
+  app.add_option("--slow", flags.slow,
+                 "worker=W,factor=F: its service times are so many times as long; repeat for more")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->group(group);
+  app.add_option("--pause", flags.pauses,
+                 "worker=W,at=S,for=S: it sleeps once, in seconds since its first step; repeat for "
+                 "more")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
   app.add_option("--learning-rate-scale", flags.learning_rate_scale,
                  "none | linear | sqrt in global batch / reference batch | inverse-workers")
@@ -209,8 +219,16 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   if (app.count("--service-time") > 0) {
     options.loop.service_time = parse_service_time(flags.service_time, "--service-time");
     options.loop.service_time.seed = options.strategy.seed;
-    options.loop.service_time.worker = options.cluster.index;
   }
+  require_used(app, "--slow", app.count("--service-time") > 0,
+               "it multiplies --service-time; give one");
+  for (const std::string& text : flags.slow) {
+    options.loop.service_time.slow.push_back(parse_slowness(text));
+  }
+  for (const std::string& text : flags.pauses) {
+    options.loop.service_time.pauses.push_back(parse_pause(text));
+  }
+  options.loop.first_worker = options.cluster.index * options.strategy.replicas;
   options.learning_rate_scale = parse_scale(flags.learning_rate_scale);
   const bool scales = options.learning_rate_scale == LearningRateScale::kLinear ||
                       options.learning_rate_scale == LearningRateScale::kSqrt;

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "deploy/options.h"
 
@@ -22,6 +23,8 @@ struct TrainClusterFlags {
   std::string batch_norm = "local";
   std::string learning_rate_scale = "none";
   std::string service_time;  // "": none
+  std::vector<std::string> slow;
+  std::vector<std::string> pauses;
 };
 
 void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptions& options);

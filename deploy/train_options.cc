@@ -81,6 +81,10 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
                  "epochs between evaluations on the test split; 0: at the end only")
       ->capture_default_str()
       ->group(group);
+  app.add_option("--eval-every-steps", options.loop.eval_every_steps,
+                 "updates between evaluations; 0: --eval-every decides")
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--augment", flags.augment, "none | crop-flip (pad 4, crop, mirror)")
       ->capture_default_str()
       ->group(group);
@@ -235,6 +239,7 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
     options.loop.total_steps = flags.steps;
   }
   require_at_least("--eval-every", options.loop.eval_every_epochs, 0);
+  require_at_least("--eval-every-steps", options.loop.eval_every_steps, 0);
   require_at_least("--log-every", options.loop.log_every_steps, 1);
   check_cluster(app, flags.cluster, environment, options);
   check_consistency(app, flags.consistency, options);

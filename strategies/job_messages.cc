@@ -55,6 +55,7 @@ ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& 
   declaration.total_epochs = plan.total_steps ? 0 : plan.total_epochs;
   declaration.total_steps = plan.total_steps.value_or(0);
   declaration.eval_every_epochs = plan.eval_every_epochs;
+  declaration.eval_every_steps = plan.eval_every_steps;
   declaration.checkpoint_every_steps = plan.checkpoint_every_steps;
   declaration.writes_checkpoints = plan.writes_checkpoints;
   return declaration;

@@ -23,6 +23,7 @@ struct JobPlan {
   std::int64_t total_epochs = 0;
   std::optional<std::int64_t> total_steps;  // decides instead of total_epochs
   std::int64_t eval_every_epochs = 0;
+  std::int64_t eval_every_steps = 0;
   std::int64_t checkpoint_every_steps = 0;
   bool writes_checkpoints = false;
 };

@@ -21,7 +21,7 @@ AppointmentDuties::AppointmentDuties(const AsynchronousRun& run, const TrainLoop
 
 AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointment,
                                                      const Snapshot& copy, double epochs,
-                                                     double learning_rate,
+                                                     double seconds, double learning_rate,
                                                      const std::function<bool()>& stop) {
   const JobStatus& status = appointment.status;
   Done done{.progress = {.step = status.step,
@@ -47,7 +47,9 @@ AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointm
             .test_loss = done.test->loss,
             .test_accuracy = done.test->accuracy,
             .samples = done.test->samples,
-            .seconds = done.test->seconds});
+            .seconds = done.test->seconds,
+            .trained_samples = status.samples,
+            .trained_seconds = seconds});
   }
   return done;
 }

@@ -22,11 +22,11 @@ class AppointmentDuties {
     std::optional<std::filesystem::path> checkpoint;
     std::optional<Evaluation> test;  // none when `stop` said true
   };
-  // The copy of the variables that the appointment is about. epochs: passes over the data,
-  // learning_rate: the last one, both for what is said. Throws DivergenceError before anything is
-  // written that could not be gone on from; FileError.
+  // The copy of the variables that the appointment is about. epochs: passes over the data, seconds:
+  // of training until then, learning_rate: the last one; for what is said. Throws DivergenceError
+  // before anything is written that could not be gone on from; FileError.
   Done carry_out(const Appointment& appointment, const Snapshot& copy, double epochs,
-                 double learning_rate, const std::function<bool()>& stop);
+                 double seconds, double learning_rate, const std::function<bool()>& stop);
 
  private:
   void require_finite(const Appointment& appointment, const Snapshot& copy,

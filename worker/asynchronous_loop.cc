@@ -1,5 +1,6 @@
 #include "worker/asynchronous_loop.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cmath>
@@ -61,15 +62,14 @@ class ReplicaLoop {
       : run_(run),
         options_(options),
         replica_(replica),
+        delays_(options.service_time, options.first_worker + replica.index),
         job_(*run.strategy.asynchronous_job(replica.index)),
         input_(run.workers.at(static_cast<std::size_t>(replica.index)).input),
         stop_(stop),
         log_(run.workers[static_cast<std::size_t>(replica.index)].metrics,
              run.workers[static_cast<std::size_t>(replica.index)].display,
              log_options(run, options, start)),
-        duties_(run, options, start, replica) {
-    service_time_.worker += replica.index;  // those of one task differ too
-  }
+        duties_(run, options, start, replica) {}
 
   TrainOutcome run() {
     while (const ps::SampleRange* range = input_.upcoming()) {
@@ -77,6 +77,7 @@ class ReplicaLoop {
       train(*range);
       if (const auto appointment = job_.appointment()) carry_out(*appointment);
     }
+    write_times();
     pass_on_stop();
     while (const auto appointment = job_.wait_appointment()) carry_out(*appointment);
     if (!is_last_) finish(job_.status());
@@ -107,12 +108,13 @@ class ReplicaLoop {
     job_.begin_step(range);
     const Batch& batch = input_.next();
     const auto begun = Clock::now();
-    spend_service_time(service_time_, steps_ + 1);
+    delays_.spend(steps_ + 1);
     const StepReport report = replica_step(
         replica_, batch,
         {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
     step_seconds_ += std::chrono::duration<double>(Clock::now() - begun).count();
     ++steps_;
+    samples_ += report.scores.num_samples;
     const JobStatus status = job_.status();
     if (!std::isfinite(report.scores.loss)) {
       throw diverged(describe_divergence(report.scores.loss),
@@ -126,20 +128,36 @@ class ReplicaLoop {
   void carry_out(const Appointment& appointment) {
     // Time in which nobody trains any more.
     if (appointment.is_final) log_.end(appointment.status, own());
+    const double seconds = log_.seconds();
     Snapshot copy;
     try {
       copy = job_.read_cut(appointment, appointment.writes_checkpoint);
     } catch (const ps::CutWithdrawn&) {
       return;  // another appointment comes
     }
-    const AppointmentDuties::Done done =
-        duties_.carry_out(appointment, copy, log_.epochs(appointment.status), learning_rate_, [&] {
+    const AppointmentDuties::Done done = duties_.carry_out(
+        appointment, copy, log_.epochs(appointment.status), seconds, learning_rate_, [&] {
           if (replica_.index == 0) stop_.listen();
           return stop_.kind().has_value();
         });
     pass_on_stop();
     if (appointment.is_final) finish(appointment, copy, done);
     job_.done(appointment);
+  }
+
+  // When it has nothing left to train: whoever evaluates writes the summary after it.
+  void write_times() {
+    if (steps_ == 0) return;
+    const JobLog::OwnTimes times = own();
+    const double exposed = times.communication.exposed_seconds;
+    run_.workers.at(static_cast<std::size_t>(replica_.index))
+        .metrics.write(WorkerMetrics{.worker = options_.first_worker + replica_.index,
+                                     .steps = steps_,
+                                     .samples = samples_,
+                                     .seconds = log_.seconds(),
+                                     .compute_seconds = std::max(0.0, times.step_seconds - exposed),
+                                     .communication_exposed_seconds = exposed,
+                                     .input_wait_seconds = times.input_wait_seconds});
   }
 
   void finish(const Appointment& last, const Snapshot& copy, const AppointmentDuties::Done& done) {
@@ -194,8 +212,8 @@ class ReplicaLoop {
 
   const AsynchronousRun& run_;
   const TrainLoopOptions& options_;
-  ServiceTimeOptions service_time_ = options_.service_time;
   Replica& replica_;
+  StepDelays delays_;
   AsynchronousJob& job_;
   LeasedBatchSource& input_;
   StopRequest& stop_;
@@ -206,6 +224,7 @@ class ReplicaLoop {
   JobStatus at_epoch_;
   JobLog::OwnTimes own_at_begin_;
   std::int64_t steps_ = 0;
+  std::int64_t samples_ = 0;
   double step_seconds_ = 0.0;
   double learning_rate_ = 0.0;
   bool passed_on_ = false;

@@ -22,6 +22,7 @@ class NoMetrics final : public MetricsWriter {
  public:
   void write(const StepMetrics& /*metrics*/) override {}
   void write(const EvalMetrics& /*metrics*/) override {}
+  void write(const WorkerMetrics& /*metrics*/) override {}
   void write(const Summary& /*summary*/) override {}
 };
 
@@ -34,6 +35,11 @@ Json staleness_of(const std::vector<WorkerStaleness>& workers) {
                    {"counts", worker.histogram.counts()}});
   }
   return all;
+}
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
 }
 
 class JsonLines final : public MetricsWriter {
@@ -74,7 +80,23 @@ class JsonLines final : public MetricsWriter {
                 {"test_loss", metrics.test_loss},
                 {"test_accuracy", metrics.test_accuracy},
                 {"samples", metrics.samples},
-                {"seconds", metrics.seconds}});
+                {"seconds", metrics.seconds},
+                {"trained_samples", metrics.trained_samples},
+                {"trained_seconds", metrics.trained_seconds}});
+  }
+
+  void write(const WorkerMetrics& metrics) override {
+    write_line({{"event", "worker"},
+                {"worker", metrics.worker},
+                {"steps", metrics.steps},
+                {"samples", metrics.samples},
+                {"seconds", metrics.seconds},
+                {"compute_seconds", metrics.compute_seconds},
+                {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                {"peers_wait_seconds", or_null(metrics.peers_wait_seconds)},
+                {"input_wait_seconds", metrics.input_wait_seconds},
+                {"bytes_sent", or_null(metrics.bytes_sent)},
+                {"bytes_received", or_null(metrics.bytes_received)}});
   }
 
   void write(const Summary& summary) override {

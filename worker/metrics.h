@@ -1,10 +1,12 @@
-// Metrics as JSON lines: {"event":"step",...}, {"event":"eval",...} and last
+// Metrics as JSON lines: {"event":"step",...}, {"event":"eval",...}, {"event":"worker",...} and
+// last
 // {"event":"summary",...}.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -37,8 +39,27 @@ struct EvalMetrics {
   double epoch = 0.0;
   double test_loss = 0.0;
   double test_accuracy = 0.0;
+  std::int64_t samples = 0;  // that it was measured on
+  double seconds = 0.0;      // that took
+  // Trained before it, and the training time until then: evaluations and checkpoints excluded where
+  // training stands still for them.
+  std::int64_t trained_samples = 0;
+  double trained_seconds = 0.0;
+};
+
+// Where the time of one worker went, over all its steps. Where nobody can tell waiting for other
+// workers from waiting for bytes, both are in communication_exposed_seconds.
+struct WorkerMetrics {
+  int worker = 0;
+  std::int64_t steps = 0;  // that it took part in
   std::int64_t samples = 0;
   double seconds = 0.0;
+  double compute_seconds = 0.0;
+  double communication_exposed_seconds = 0.0;
+  std::optional<double> peers_wait_seconds;
+  double input_wait_seconds = 0.0;
+  std::optional<std::int64_t> bytes_sent;
+  std::optional<std::int64_t> bytes_received;
 };
 
 // "step 9000, epoch 3.00: test accuracy 98.10%, test loss 0.0612 (1000 samples, 0.4 s)"
@@ -76,6 +97,7 @@ class MetricsWriter {
   virtual ~MetricsWriter() = default;
   virtual void write(const StepMetrics& metrics) = 0;
   virtual void write(const EvalMetrics& metrics) = 0;
+  virtual void write(const WorkerMetrics& metrics) = 0;
   virtual void write(const Summary& summary) = 0;
 };
 

@@ -4,27 +4,61 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 namespace syncopate {
 
-enum class ServiceTimeKind : std::uint8_t { kNone, kConstant, kExponential };
+enum class ServiceTimeKind : std::uint8_t { kNone, kConstant, kExponential, kLognormal };
+
+// A worker whose service times are so many times as long.
+struct Slowness {
+  int worker = 0;
+  double factor = 1.0;
+};
+
+// A worker that does nothing for a while, in its first step that begins at `at_seconds` or later.
+struct Pause {
+  int worker = 0;
+  double at_seconds = 0.0;  // since training began
+  double for_seconds = 0.0;
+};
 
 struct ServiceTimeOptions {
   ServiceTimeKind kind = ServiceTimeKind::kNone;
   double mean_milliseconds = 0.0;
+  double sigma = 0.5;  // kLognormal: standard deviation of the logarithm
   std::uint64_t seed = 1;
-  int worker = 0;
+  std::vector<Slowness> slow;
+  std::vector<Pause> pauses;
 };
 
-// "constant:20", "exponential:5" (milliseconds on average). Throws UsageError that names `what`,
-// such as "--service-time".
+// "constant:20", "exponential:5" (milliseconds on average), "lognormal:5[:SIGMA]". Throws
+// UsageError that names `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
+// "worker=3,factor=4"; "worker=1,at=20s,for=5s". Throw UsageError.
+Slowness parse_slowness(std::string_view text);
+Pause parse_pause(std::string_view text);
 
-// Of the worker's `step`-th step: a function of (seed, worker, step).
-std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, std::int64_t step);
+// Of the worker's `step`-th step, without pauses: a function of (seed, worker, step).
+std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int worker,
+                                      std::int64_t step);
 
-// Sleeps that long.
-void spend_service_time(const ServiceTimeOptions& options, std::int64_t step);
+// Makes one worker late, on its own thread.
+class StepDelays {
+ public:
+  StepDelays(const ServiceTimeOptions& options, int worker);
+  // Sleeps before the worker's `step`-th step: its service time, and the pauses that are due.
+  void spend(std::int64_t step);
+
+ private:
+  std::chrono::nanoseconds due_pauses();
+
+  const ServiceTimeOptions& options_;
+  const int worker_;
+  std::vector<Pause> pauses_;  // ahead, this worker's
+  std::optional<std::chrono::steady_clock::time_point> begun_;
+};
 
 }  // namespace syncopate

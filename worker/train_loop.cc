@@ -33,6 +33,10 @@ class TrainLoop {
   TrainLoop(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start)
       : run_(run), options_(options), progress_(start) {
     if (!options_.checkpoint_dir.empty() && progress_.step > 0) saved_step_ = progress_.step;
+    const InputShard shard = run_.strategy.input_shard();
+    for (const Replica& replica : run_.strategy.replicas()) {
+      delays_.emplace_back(options_.service_time, shard.first + replica.index);
+    }
   }
 
   TrainOutcome run() {
@@ -46,13 +50,14 @@ class TrainLoop {
       const auto signal = asked_to_stop();
       if (signal || finished() || checkpoint_due(epoch_ended)) save();
       if (signal) return stopped(*signal);
-      if (!finished() && epoch_ended && evaluation_due() && !evaluate()) {
+      if (!finished() && evaluation_due(epoch_ended) && !evaluate()) {
         save();
         return stopped(run_.evaluator.stopped_by());
       }
     }
     require_finite();
     if (!evaluate()) return stopped(run_.evaluator.stopped_by());
+    write_worker_lines();
     return outcome();
   }
 
@@ -71,8 +76,10 @@ class TrainLoop {
     if (options_.checkpoint_every_steps == 0) return epoch_ended;
     return progress_.step % options_.checkpoint_every_steps == 0;
   }
-  bool evaluation_due() const {
-    return options_.eval_every_epochs > 0 && position().epoch % options_.eval_every_epochs == 0;
+  bool evaluation_due(bool epoch_ended) const {
+    if (options_.eval_every_steps > 0) return progress_.step % options_.eval_every_steps == 0;
+    return epoch_ended && options_.eval_every_epochs > 0 &&
+           position().epoch % options_.eval_every_epochs == 0;
   }
 
   void train_one() {
@@ -81,10 +88,10 @@ class TrainLoop {
     learning_rate_ = run_.schedule.learning_rate(epochs());
     if (const auto signal = run_.stop()) note_stop(*signal);
     const auto begun = Clock::now();
-    spend_service_time(options_.service_time, progress_.step + 1);
     const StepReport report = train_step(
         run_.strategy, run_.input,
-        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1}, stops_);
+        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1}, stops_,
+        delays_);
     const double seconds = seconds_since(begun);
     const Scores& scores = report.scores;
     ++progress_.step;
@@ -149,6 +156,33 @@ class TrainLoop {
     line_ = {};
   }
 
+  // Every task calls. Of each task's first replica: the others of a process wait for the same
+  // bytes.
+  void write_worker_lines() {
+    if (all_.steps == 0) return;
+    const double exposed =
+        communication().exposed_seconds - communication_at_start_.exposed_seconds;
+    const double input_wait = run_.input.counters().wait_seconds;
+    const InputShard shard = run_.strategy.input_shard();
+    const std::array<double, 5> mine{static_cast<double>(shard.first),
+                                     static_cast<double>(shard.count), all_.seconds, exposed,
+                                     input_wait};
+    const std::vector<double> all = run_.strategy.gather(mine);
+    for (auto task = all.begin(); task != all.end(); task += mine.size()) {
+      const double seconds = task[2];
+      for (int r = 0; r < static_cast<int>(task[1]); ++r) {
+        run_.metrics.write(
+            WorkerMetrics{.worker = static_cast<int>(task[0]) + r,
+                          .steps = all_.steps,
+                          .samples = all_.samples / shard.total,
+                          .seconds = seconds,
+                          .compute_seconds = std::max(0.0, seconds - task[3] - task[4]),
+                          .communication_exposed_seconds = task[3],
+                          .input_wait_seconds = task[4]});
+      }
+    }
+  }
+
   CommunicationTimes communication() const {
     return run_.strategy.replicas().front().variables->times();
   }
@@ -162,7 +196,9 @@ class TrainLoop {
                            .test_loss = test_->loss,
                            .test_accuracy = test_->accuracy,
                            .samples = test_->samples,
-                           .seconds = test_->seconds};
+                           .seconds = test_->seconds,
+                           .trained_samples = progress_.samples,
+                           .trained_seconds = all_.seconds};
     run_.metrics.write(line);
     run_.display.note(describe(line));
     return true;
@@ -234,6 +270,7 @@ class TrainLoop {
   CommunicationTimes communication_before_line_;
   std::array<int, kStopKinds> stops_{};         // that reached this task
   std::array<int, kStopKinds> stops_of_all_{};  // that reached any, at the last step
+  std::vector<StepDelays> delays_;              // by replica
   double shown_loss_ = 0.0;                     // smoothed, for people
   std::int64_t shown_steps_ = 0;
   std::optional<Evaluation> test_;

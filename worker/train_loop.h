@@ -27,11 +27,13 @@ struct TrainLoopOptions {
   std::int64_t total_epochs = 3;
   std::optional<std::int64_t> total_steps;  // given: decides instead of total_epochs
   std::int64_t eval_every_epochs = 1;       // 0: at the end only
+  std::int64_t eval_every_steps = 0;        // 0: eval_every_epochs decides
   std::int64_t log_every_steps = 50;
   std::filesystem::path checkpoint_dir;     // empty: no checkpoints
   std::int64_t checkpoint_every_steps = 0;  // 0: at the end of each epoch
   int keep_checkpoints = 3;
   ServiceTimeOptions service_time;
+  int first_worker = 0;  // number of this task's first replica among all
 };
 
 // What the loop works with. Everything outlives it; `input` stands at the start's position.

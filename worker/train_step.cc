@@ -29,11 +29,12 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
 }
 
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
-                      const std::array<int, kStopKinds>& stops) {
+                      const std::array<int, kStopKinds>& stops, std::span<StepDelays> delays) {
   const Batch& batch = input.next();
   const InputShard shard = strategy.input_shard();
   StepReport total;
   strategy.for_each_replica([&](Replica& replica) {
+    if (!delays.empty()) delays[static_cast<std::size_t>(replica.index)].spend(step.step);
     const StepReport report =
         shard.count == 1 ? replica_step(replica, batch, step, stops)
                          : replica_step(replica, take_slice(batch, replica, shard), step, stops);

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <array>
+#include <span>
 
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
+#include "worker/service_time.h"
 
 namespace syncopate {
 
@@ -13,9 +15,11 @@ namespace syncopate {
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
                         const std::array<int, kStopKinds>& stops = {});
 
-// The task's part. stops: the requests to stop that reached this task, by kind. Returns what all
-// replicas in sync reported, summed. Throws what replicas and the input throw.
+// The task's part. stops: the requests to stop that reached this task, by kind. delays: by replica
+// of this task, or none. Returns what all replicas in sync reported, summed. Throws what replicas
+// and the input throw.
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
-                      const std::array<int, kStopKinds>& stops = {});
+                      const std::array<int, kStopKinds>& stops = {},
+                      std::span<StepDelays> delays = {});
 
 }  // namespace syncopate

@@ -21,11 +21,15 @@ void Cuts::count_batch() {
       leases_.status().step % every_steps == 0) {
     due_.writes_checkpoint = true;
   }
+  const std::int64_t eval_steps = declaration.eval_every_steps;
+  if (eval_steps > 0 && leases_.has_ended_step() && leases_.status().step % eval_steps == 0) {
+    due_.evaluates = true;
+  }
   const std::int64_t batches = leases_.batches_trained();
   if (batches % leases_.batches_per_epoch() != 0) return;
   const std::int64_t epochs = batches / leases_.batches_per_epoch();
   const std::int64_t every_epochs = declaration.eval_every_epochs;
-  if (every_epochs > 0 && epochs % every_epochs == 0) due_.evaluates = true;
+  if (eval_steps == 0 && every_epochs > 0 && epochs % every_epochs == 0) due_.evaluates = true;
   if (writes && every_steps == 0) due_.writes_checkpoint = true;
 }
 

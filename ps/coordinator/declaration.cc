@@ -140,6 +140,7 @@ std::optional<std::string> find_difference(const wire::DeclarationT& job, int by
             .field("epochs", job.total_epochs, found.total_epochs)
             .field("steps", job.total_steps, found.total_steps)
             .field("epochs per evaluation", job.eval_every_epochs, found.eval_every_epochs)
+            .field("steps per evaluation", job.eval_every_steps, found.eval_every_steps)
             .field("steps per checkpoint", job.checkpoint_every_steps, found.checkpoint_every_steps)
             .field("writing of checkpoints", job.writes_checkpoints, found.writes_checkpoints)
             .first();

@@ -49,7 +49,14 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   const auto summary = summary_of(scratch / "m.jsonl");
   EXPECT_EQ(metrics_lines(scratch / "m.jsonl", "step").size(), 4U);
   ASSERT_EQ(evaluations.size(), 2U);
-  EXPECT_EQ(lines.size(), 4U + 2U + 1U);
+  const auto workers = metrics_lines(scratch / "m.jsonl", "worker");
+  ASSERT_EQ(workers.size(), 1U);
+  EXPECT_EQ(workers.at(0).at("samples"), 2 * 781 * 64);
+  EXPECT_NEAR(workers.at(0).at("compute_seconds").get<double>() +
+                  workers.at(0).at("communication_exposed_seconds").get<double>() +
+                  workers.at(0).at("input_wait_seconds").get<double>(),
+              summary.at("seconds").get<double>(), 1e-9);
+  EXPECT_EQ(lines.size(), 4U + 2U + 1U + 1U);
   for (const char* key : {"step", "epoch", "loss", "accuracy", "learning_rate", "samples",
                           "seconds", "samples_per_second", "input_wait_fraction"}) {
     EXPECT_TRUE(lines.front().at(key).is_number()) << key;
@@ -66,8 +73,21 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   EXPECT_DOUBLE_EQ(evaluations.at(0).at("epoch"), 1.0);
   // 10,000 is no multiple of the evaluation's batch: the tail counts, and counts once.
   EXPECT_EQ(evaluations.at(1).at("samples"), 10000);
+  EXPECT_EQ(evaluations.at(0).at("trained_samples"), 781 * 64);
+  EXPECT_EQ(evaluations.at(1).at("trained_seconds"), summary.at("seconds"));
   EXPECT_DOUBLE_EQ(evaluations.at(1).at("test_accuracy"), summary.at("test_accuracy"));
   EXPECT_GT(summary.at("peak_memory_bytes"), 1 << 20);
+}
+
+TEST(TrainProgram, EvaluatesEverySoManySteps) {
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate(small_run(scratch, "m", {"--steps", "70", "--eval-every-steps", "30"}))
+                .exit_code,
+            0);
+  std::vector<std::int64_t> steps;
+  for (const auto& line : metrics_lines(scratch / "m.jsonl", "eval"))
+    steps.push_back(line.at("step"));
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{30, 60, 70}));
 }
 
 TEST(TrainProgram, GoesOnWhenNobodyReadsItsNotes) {

@@ -17,9 +17,11 @@ class RecordingMetrics final : public MetricsWriter {
  public:
   void write(const StepMetrics& metrics) override { steps.push_back(metrics); }
   void write(const EvalMetrics& metrics) override { evaluations.push_back(metrics); }
+  void write(const WorkerMetrics& metrics) override { workers.push_back(metrics); }
   void write(const Summary& /*summary*/) override { ++summaries; }
   std::vector<StepMetrics> steps;
   std::vector<EvalMetrics> evaluations;
+  std::vector<WorkerMetrics> workers;
   int summaries = 0;
 };
 

@@ -136,6 +136,26 @@ TEST(Cut, IsDueEverySoManyStepsOfTheStepNumber) {
   EXPECT_TRUE(job.take<wire::FreezeT>(server(0)));
 }
 
+TEST(Cut, EvaluatesEverySoManyStepsWhateverTheEpochs) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.eval_every_epochs = 1;
+  declaration.eval_every_steps = 4;
+  JobCase job(declaration);
+  job.start();
+  for (std::uint64_t step = 1; step <= 3; ++step) job.train(0, step);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  job.train(0, 4);
+  job.freeze_all({{0, 1, 4}});
+  job.copy_all();
+  const auto appointment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(appointment);
+  EXPECT_TRUE(appointment->evaluates);
+  finish_appointment(job, 0, appointment->cut);
+  job.train(0, 5);
+  job.train(0, 6);  // ends epoch 0
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+}
+
 TEST(Cut, EvaluatesOnlyEverySoManyEpochsCountedFromThePosition) {
   wire::DeclarationT declaration = make_declaration();
   declaration.total_epochs = 3;

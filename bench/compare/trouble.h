@@ -1,0 +1,47 @@
+// Trouble on purpose, the same schedule for every strategy: what slow, paused, killed and late
+// workers and a poor network do to it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/service_time.h"
+
+namespace syncopate::bench {
+
+struct Kill {
+  int worker = 0;
+  double at_seconds = 0.0;                // since training began
+  std::optional<double> restart_seconds;  // later; none: it stays away
+};
+
+struct Join {
+  int worker = 0;
+  double at_seconds = 0.0;
+};
+
+struct Link {
+  double delay_seconds = 0.0;     // one way
+  double bytes_per_second = 0.0;  // of one task's link, each way; 0: without limit
+  bool is_plain() const noexcept { return delay_seconds == 0.0 && bytes_per_second == 0.0; }
+};
+
+struct Trouble {
+  // Of every worker; `worker` and `seed` are set by whoever draws. factor and pauses: see below.
+  ServiceTimeOptions service_time;
+  std::vector<Slowness> slow;
+  std::vector<Pause> pauses;
+  std::vector<Kill> kills;
+  std::vector<Join> joins;
+  Link link;
+};
+
+// "worker=2,at=30s[,restart=5s]", "worker=4,at=30s". Throw UsageError.
+Kill parse_kill(const std::string& text);
+Join parse_join(const std::string& text);
+// "1ms", "250us", "2s"; "1gbit", "100mbit", "10mb" (bytes). Throw UsageError naming `flag`.
+double parse_seconds(const std::string& text, const std::string& flag);
+double parse_rate(const std::string& text, const std::string& flag);
+
+}  // namespace syncopate::bench

@@ -1,0 +1,35 @@
+// One row of a comparison: a way of training, with the flags that are its alone.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace syncopate::bench {
+
+struct Variant {
+  std::string label;     // as the user named it: "parameter-server:ssp:2"; unique in a comparison
+  std::string strategy;  // train's --strategy
+  int workers = 1;       // replicas that compute gradients, in one process or in several
+  int servers = 0;       // parameter servers
+  // Of train: --strategy, --consistency and what else only this row has.
+  std::vector<std::string> flags;
+};
+
+// The variant that a word of --strategies stands for:
+//   STRATEGY[:CONSISTENCY[:MAX_STALENESS]][+backup:K][+inverse|+dc|+dc-adaptive]
+// such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1.
+// Throws UsageError naming the word and what is wrong with it.
+Variant parse_variant(const std::string& word, int workers, int servers);
+
+// One training run: a variant with one seed, and everything train is told.
+struct RunSpec {
+  Variant variant;
+  std::uint64_t seed = 1;
+  std::vector<std::string> flags;  // of train: the variant's, those common to all, and --seed
+};
+
+// File name of its lines in the report's folder: label and seed, with only letters, digits, . _ -.
+std::string run_name(const RunSpec& run);
+
+}  // namespace syncopate::bench
