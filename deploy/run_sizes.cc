@@ -49,6 +49,13 @@ int count_workers(const TrainOptions& options) {
   return has_servers(options) ? options.cluster.world_size : options.strategy.replicas;
 }
 
+std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch) {
+  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  const bool is_summed = consistency.consistency == ps::Consistency::kSync;
+  if (!is_summed || keeps_step(consistency)) return batch;
+  return batch * (count_workers(options) - consistency.backup_workers);
+}
+
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy) {
   const std::int64_t global_batch = options.global_batch_size > 0

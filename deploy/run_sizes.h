@@ -23,6 +23,9 @@ int count_workers(const TrainOptions& options);
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy);
 
+// `batch`: of all replicas that keep step, or else of each worker.
+std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch);
+
 // Compute lanes of a replica where nobody chose: the CPUs, shared out over the replicas of all
 // tasks that are seen to be on this host.
 int choose_lanes(const TrainOptions& options, const Membership* membership);

@@ -35,10 +35,11 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
                   ProgressDisplay& display) {
   const std::int64_t samples = data.train->size();
+  const std::int64_t per_update = samples_per_update(options, global_batch);
   display.note(formatted("%s, %lld parameters, on %s: %lld samples, %lld steps per epoch; %s",
                          options.model.c_str(), static_cast<long long>(graph.num_parameters()),
                          options.data.c_str(), static_cast<long long>(samples),
-                         static_cast<long long>(samples / global_batch),
+                         static_cast<long long>(samples / per_update),
                          strategy.replicas().front().backend->description().c_str()));
   const int replicas = strategy.replicas_in_sync();
   if (replicas > 1 || options.strategy.name == "multi-worker-mirrored") {
@@ -51,9 +52,12 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
   }
   if (!keeps_step(options.strategy.consistency)) {
     const int workers = count_workers(options);
-    display.note(formatted("%s: %d worker%s without a common step, %lld samples per step",
+    const int backups = options.strategy.consistency.backup_workers;
+    const std::string waits = backups > 0 ? formatted("the slowest %d not waited for", backups)
+                                          : std::string("without a common step");
+    display.note(formatted("%s: %d worker%s, %s, %lld samples per step",
                            options.strategy.name.c_str(), workers, workers == 1 ? "" : "s",
-                           static_cast<long long>(global_batch)));
+                           waits.c_str(), static_cast<long long>(per_update)));
   }
   if (options.learning_rate_scale != LearningRateScale::kNone) {
     display.note(formatted("learning rate %g, scaled to %g", options.schedule.learning_rate,
@@ -70,7 +74,7 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .data = options.data,
           .device = strategy.replicas().front().backend->description(),
           .replicas = participants(options, strategy),
-          .global_batch = global_batch,
+          .global_batch = samples_per_update(options, global_batch),
           .steps = outcome.progress.step,
           .samples = outcome.progress.samples,
           .seconds = outcome.seconds,

@@ -221,32 +221,57 @@ TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
 
 INSTANTIATE_TEST_SUITE_P(By, AStoppedLaunch, testing::Values(SIGINT, SIGTERM, SIGUSR1));
 
-TEST(AnAsynchronousJob, SaysAtTheStartWhatItTrainsAndHow) {
-  const ProgramResult result = run_syncopate({"launch",
-                                              "--workers",
-                                              "2",
-                                              "--servers",
-                                              "1",
-                                              "--",
-                                              "train",
-                                              "--strategy",
-                                              "parameter-server",
-                                              "--model",
-                                              "mlp",
-                                              "--data",
-                                              "synthetic:1x8x8:4:256",
-                                              "--batch-size-per-replica",
-                                              "64",
-                                              "--steps",
-                                              "3",
-                                              "--threads",
-                                              "1",
-                                              "--no-progress"});
+struct Described {
+  Arguments flags;
+  std::vector<std::string> says;
+  int samples_per_update = 0;
+};
+
+class AJobWithoutACommonStep : public testing::TestWithParam<Described> {};
+
+TEST_P(AJobWithoutACommonStep, SaysAtTheStartWhatItTrainsAndHow) {
+  const ScratchDir scratch;
+  const ProgramResult result = run_syncopate(Arguments{"launch",
+                                                       "--workers",
+                                                       "3",
+                                                       "--servers",
+                                                       "1",
+                                                       "--",
+                                                       "train",
+                                                       "--strategy",
+                                                       "parameter-server",
+                                                       "--model",
+                                                       "mlp",
+                                                       "--data",
+                                                       "synthetic:1x8x8:4:384",
+                                                       "--batch-size-per-replica",
+                                                       "64",
+                                                       "--steps",
+                                                       "3",
+                                                       "--threads",
+                                                       "1",
+                                                       "--no-progress",
+                                                       "--metrics",
+                                                       scratch / "m.jsonl"} +
+                                             GetParam().flags);
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  for (const char* said : {"256 samples, 4 steps per epoch", "parameter-server: 2 workers"}) {
+  for (const std::string& said : GetParam().says) {
     EXPECT_NE(result.err.find(said), std::string::npos) << result.err;
   }
+  EXPECT_EQ(summary_of(scratch / "m.jsonl").at("global_batch"), GetParam().samples_per_update);
 }
+
+INSTANTIATE_TEST_SUITE_P(
+    Under, AJobWithoutACommonStep,
+    testing::Values(Described{{},
+                              {"384 samples, 6 steps per epoch",
+                               "parameter-server: 3 workers, without a common step, 64 samples"},
+                              64},
+                    Described{{"--consistency", "sync", "--backup-workers", "1"},
+                              {"384 samples, 3 steps per epoch",
+                               "parameter-server: 3 workers, the slowest 1 not waited for, 128"},
+                              128}),
+    [](const auto& job) { return job.param.flags.empty() ? "async" : "backup"; });
 
 }  // namespace
 }  // namespace syncopate::test
