@@ -8,49 +8,18 @@
 #include <vector>
 
 #include "strategies/strategy.h"
+#include "tests/strategies/small_training.h"
 
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kBatch = 4;
-
-Graph small_network() {
-  GraphBuilder build("small");
-  NodeId x = build.input({4, 4, 2}, {.dtype = DType::kF32});
-  x = build.relu(build.conv2d(x, "conv", 3, {.pad = 1}));
-  return build.finish(build.dense(build.flatten(x), "fc", 5));
-}
+using test::copy_of;
+using test::kBatch;
+using test::same_blocks;
 
 // Each replica has another one.
 Batch batch_of(int replica) {
-  Batch batch{make_host_tensor({kBatch, 4, 4, 2}, DType::kF32),
-              make_host_tensor({kBatch}, DType::kI32), 2 * kBatch};
-  float value = -1.0F + 0.25F * static_cast<float>(replica);
-  for (float& x : batch.x.f32()) x = value = value < 1.0F ? value + 0.0625F : -1.0F;
-  for (std::size_t i = 0; i < kBatch; ++i) batch.label.i32()[i] = static_cast<std::int32_t>(i);
-  return batch;
-}
-
-Tensor copy_of(const Tensor& block) {
-  const Tensor copy = make_host_tensor(block.shape(), DType::kF32);
-  std::ranges::copy(block.f32(), copy.f32().begin());
-  return copy;
-}
-
-Snapshot copy_of(const Snapshot& live) {
-  Snapshot copy{copy_of(live.values), {}, copy_of(live.state)};
-  for (const Snapshot::Slot& slot : live.slots) {
-    copy.slots.push_back({slot.name, copy_of(slot.values)});
-  }
-  return copy;
-}
-
-bool same_blocks(const Snapshot& a, const Snapshot& b) {
-  return std::ranges::equal(a.values.f32(), b.values.f32()) &&
-         std::ranges::equal(a.slots, b.slots,
-                            [](const Snapshot::Slot& one, const Snapshot::Slot& other) {
-                              return std::ranges::equal(one.values.f32(), other.values.f32());
-                            });
+  return test::small_batch(-1.0F + 0.25F * static_cast<float>(replica), 2 * kBatch);
 }
 
 class CentralStorageStrategy : public testing::Test {
@@ -80,7 +49,7 @@ class CentralStorageStrategy : public testing::Test {
     });
   }
 
-  Graph graph_ = small_network();
+  Graph graph_ = test::small_network(false);
 };
 
 TEST_F(CentralStorageStrategy, HasTheBitsOfMirrored) {

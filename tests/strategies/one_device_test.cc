@@ -8,50 +8,16 @@
 
 #include "models/base/errors.h"
 #include "strategies/strategy.h"
+#include "tests/strategies/small_training.h"
 
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kBatch = 4;
-
-Graph small_network() {
-  GraphBuilder build("small");
-  NodeId x = build.input({4, 4, 2}, {.dtype = DType::kF32});
-  x = build.relu(build.batch_norm(build.conv2d(x, "conv", 3, {.pad = 1}), "bn"));
-  return build.finish(build.dense(build.flatten(x), "fc", 5));
-}
-
-Batch small_batch() {
-  Batch batch{make_host_tensor({kBatch, 4, 4, 2}, DType::kF32),
-              make_host_tensor({kBatch}, DType::kI32), kBatch};
-  float value = -1.0F;
-  for (float& x : batch.x.f32()) x = value = value < 1.0F ? value + 0.0625F : -1.0F;
-  for (std::size_t i = 0; i < kBatch; ++i) batch.label.i32()[i] = static_cast<std::int32_t>(i);
-  return batch;
-}
-
-Tensor copy_of(const Tensor& block) {
-  const Tensor copy = make_host_tensor(block.shape(), DType::kF32);
-  std::ranges::copy(block.f32(), copy.f32().begin());
-  return copy;
-}
-
-Snapshot copy_of(const Snapshot& live) {
-  Snapshot copy{copy_of(live.values), {}, copy_of(live.state)};
-  for (const Snapshot::Slot& slot : live.slots)
-    copy.slots.push_back({slot.name, copy_of(slot.values)});
-  return copy;
-}
-
-bool same_blocks(const Snapshot& a, const Snapshot& b) {
-  bool same = std::ranges::equal(a.values.f32(), b.values.f32()) &&
-              std::ranges::equal(a.state.f32(), b.state.f32()) && a.slots.size() == b.slots.size();
-  for (std::size_t i = 0; same && i < a.slots.size(); ++i) {
-    same = a.slots[i].name == b.slots[i].name &&
-           std::ranges::equal(a.slots[i].values.f32(), b.slots[i].values.f32());
-  }
-  return same;
-}
+using test::copy_of;
+using test::kBatch;
+using test::same_blocks;
+using test::small_batch;
+using test::small_network;
 
 class OneDeviceStrategy : public testing::Test {
  protected:
