@@ -68,7 +68,9 @@ void ServerDuties::obey(const wire::MessageT& message) {
     case wire::Body::Release:
       return release(*body.AsRelease());
     case wire::Body::RollBack:
-      return roll_back(body.AsRollBack()->cut);
+      // A large file on a slow disk takes longer than one may be silent.
+      rolls_back_ = body.AsRollBack()->cut;
+      return writer_.read_later(*rolls_back_);
     case wire::Body::Refused:
       failure_ = body.AsRefused()->line;
       return;
@@ -175,22 +177,23 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
     snapshots_ = writer_.existing();
     if (cut_ && cut_->cut == *written) end_cut();
   }
+  if (const auto file = writer_.take_read(); file && rolls_back_ == file->cut) go_back_to(*file);
   if (const auto problem = writer_.failure()) failure_ = problem;
   if (const auto problem = data_.failure()) failure_ = problem;
   return std::exchange(replies_, {});
 }
 
-void ServerDuties::roll_back(std::uint64_t cut) {
-  const SnapshotFile file = writer_.read(cut);
+void ServerDuties::go_back_to(const SnapshotFile& file) {
+  rolls_back_.reset();
   // The job goes on from here: later ones are of a past that is void.
-  remove_snapshots_from(cut + 1);
+  remove_snapshots_from(file.cut + 1);
   served_ = make_served_variables(file.declaration, options_.index);
   served_->shard->restore(file.state);
   data_.set_running_statistics(file.running_statistics);
   data_.serve(served_, incarnation_);
-  note_("went back to snapshot " + std::to_string(cut));
+  note_("went back to snapshot " + std::to_string(file.cut));
   wire::RollBackT answer;
-  answer.cut = cut;
+  answer.cut = file.cut;
   answer.incarnation = incarnation_;
   reply(wire::make_message(std::move(answer)));
 }

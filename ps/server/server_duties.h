@@ -51,7 +51,7 @@ class ServerDuties {
   void release(const wire::ReleaseT& release);
   void end_cut();
   void remove_snapshots_from(std::uint64_t cut);
-  void roll_back(std::uint64_t cut);
+  void go_back_to(const SnapshotFile& file);
   void reply(wire::MessageT message) { replies_.push_back(std::move(message)); }
 
   const ServerOptions& options_;
@@ -62,7 +62,8 @@ class ServerDuties {
   std::shared_ptr<ServedVariables> served_;
   std::uint32_t incarnation_ = 1;
   std::vector<wire::MessageT> replies_;
-  std::optional<wire::CutT> cut_;  // under way
+  std::optional<wire::CutT> cut_;            // under way
+  std::optional<std::uint64_t> rolls_back_;  // to this cut, whose file is being read
   bool is_finished_ = false;
   std::optional<std::string> failure_;
 };

@@ -181,36 +181,72 @@ std::optional<std::string> SnapshotWriter::failure() const {
   return failure_;
 }
 
+void SnapshotWriter::read_later(std::uint64_t cut) {
+  {
+    const std::lock_guard lock(mutex_);
+    wanted_ = cut;
+    read_.reset();
+  }
+  asked_.notify_all();
+}
+
+std::optional<SnapshotFile> SnapshotWriter::take_read() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(read_, std::nullopt);
+}
+
 void SnapshotWriter::run(const std::stop_token& stop) {
   for (;;) {
-    Job job;
+    std::optional<Job> job;
+    std::optional<std::uint64_t> wanted;
     {
       std::unique_lock lock(mutex_);
-      if (!asked_.wait(lock, stop, [&] { return job_.has_value(); })) return;
-      job = std::move(*job_);
-      job_.reset();
-      writing_ = job.copy->cut;
-      is_unwanted_ = false;
-    }
-    std::optional<std::string> problem;
-    try {
-      save(job);
-      remove_unwanted(job.copy->cut);
-    } catch (const std::exception& error) {
-      problem = error.what();
-    }
-    {
-      const std::lock_guard lock(mutex_);
-      if (problem) {
-        failure_ = problem;
-      } else if (!is_unwanted_) {
-        written_ = job.copy->cut;
+      if (!asked_.wait(lock, stop, [&] { return job_ || wanted_; })) return;
+      wanted = std::exchange(wanted_, std::nullopt);  // somebody waits for it
+      if (!wanted) {
+        job = std::exchange(job_, std::nullopt);
+        writing_ = job->copy->cut;
+        is_unwanted_ = false;
       }
-      writing_.reset();
     }
-    idle_.notify_all();
+    if (wanted) read_file(*wanted);
+    if (job) write_file(*job);
     event_.notify();
   }
+}
+
+void SnapshotWriter::write_file(const Job& job) {
+  std::optional<std::string> problem;
+  try {
+    save(job);
+    remove_unwanted(job.copy->cut);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    if (problem) {
+      failure_ = problem;
+    } else if (!is_unwanted_) {
+      written_ = job.copy->cut;
+    }
+    writing_.reset();
+  }
+  idle_.notify_all();
+}
+
+void SnapshotWriter::read_file(std::uint64_t cut) {
+  std::optional<SnapshotFile> file;
+  std::optional<std::string> problem;
+  try {
+    file = read(cut);
+  } catch (const std::exception& error) {
+    problem = error.what();
+  }
+  const std::lock_guard lock(mutex_);
+  if (wanted_) return;  // another one
+  if (problem) failure_ = problem;
+  read_ = std::move(file);
 }
 
 void SnapshotWriter::remove_unwanted(std::uint64_t written) {

@@ -26,7 +26,7 @@ struct SnapshotFile {
   std::vector<std::uint8_t> coordinator;  // shard 0: Coordinator::save()
 };
 
-// Thread-safe but for construction; a thread of its own writes.
+// Thread-safe but for construction; a thread of its own writes and reads.
 class SnapshotWriter {
  public:
   // Files are DIR/shard-<index>-cut-<cut>.snapshot. An empty folder name: write() is not called.
@@ -48,7 +48,11 @@ class SnapshotWriter {
   void write(Job job);
   // The cut whose file has come to stand since the last call.
   std::optional<std::uint64_t> take_written();
-  // A file that could not be written: disk full, folder gone.
+  // Reads a file in the background, in place of one that was asked for before and is not there yet.
+  void read_later(std::uint64_t cut);
+  // What was read since the last call.
+  std::optional<SnapshotFile> take_read();
+  // A file that could not be written or read: disk full, folder gone, file damaged.
   std::optional<std::string> failure() const;
   int descriptor() const noexcept { return event_.descriptor(); }
 
@@ -65,6 +69,8 @@ class SnapshotWriter {
 
  private:
   void run(const std::stop_token& stop);
+  void write_file(const Job& job);
+  void read_file(std::uint64_t cut);
   void save(const Job& job) const;
   // Once a file stands: itself if nobody wants it any more, else the oldest.
   void remove_unwanted(std::uint64_t written);
@@ -81,6 +87,8 @@ class SnapshotWriter {
   std::optional<std::uint64_t> writing_;  // the cut
   bool is_unwanted_ = false;              // the file that is being written
   std::optional<std::uint64_t> written_;
+  std::optional<std::uint64_t> wanted_;  // to be read
+  std::optional<SnapshotFile> read_;
   std::optional<std::string> failure_;
   std::jthread thread_;
 };

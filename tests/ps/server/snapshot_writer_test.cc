@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
+#include <optional>
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
@@ -25,11 +27,22 @@ class ASnapshotWriter : public ::testing::Test {
     copy->state.values = make_host_tensor({1000}, DType::kF32);
     copy->state.values.f32()[999] = static_cast<float>(cut);
     writer_.write({.copy = copy, .declaration = declaration_of({}), .coordinator = {}});
+    wait_until([&] { return writer_.take_written() == cut; });
+  }
+
+  void wait_until(const std::function<bool()>& is_true) const {
     const Deadline deadline = Deadline::after(std::chrono::seconds(10));
-    while (writer_.take_written() != cut && !deadline.passed()) {
+    while (!is_true() && !deadline.passed()) {
       pollfd waiting{writer_.descriptor(), POLLIN, 0};
       poll(&waiting, 1, deadline.remaining_milliseconds());
     }
+  }
+
+  void damage(std::uint64_t cut) const {
+    std::fstream file(dir_ / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-100, std::ios::end);
+    file.put(1);
   }
 
   const std::filesystem::path dir_ =
@@ -55,13 +68,26 @@ TEST_F(ASnapshotWriter, KeepsTheNewestThreeOfThoseThatCount) {
 TEST_F(ASnapshotWriter, FindsAByteThatHasChanged) {
   write(1);
   ASSERT_NO_THROW((void)writer_.read(1));
-  {
-    std::fstream file(dir_ / "shard-0-cut-1.snapshot",
-                      std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(-100, std::ios::end);
-    file.put(1);
-  }
+  damage(1);
   EXPECT_THROW((void)writer_.read(1), FileError);
+}
+
+TEST_F(ASnapshotWriter, ReadsWhileItsOwnerDoesOtherThings) {
+  write(1);
+  write(2);
+  damage(2);
+  std::optional<SnapshotFile> file;
+  const auto is_read = [&] { return (file = writer_.take_read()).has_value(); };
+  writer_.read_later(1);
+  wait_until(is_read);
+  ASSERT_TRUE(file);
+  EXPECT_EQ(file->cut, 1U);
+  EXPECT_EQ(file->state.values.f32()[999], 1.0F);
+  EXPECT_FALSE(writer_.failure());
+  writer_.read_later(2);
+  wait_until([&] { return writer_.failure().has_value(); });
+  ASSERT_TRUE(writer_.failure());
+  EXPECT_NE(writer_.failure()->find("shard-0-cut-2.snapshot is damaged"), std::string::npos);
 }
 
 TEST(ABlockChecksum, DependsOnEveryByteAndTheLength) {
