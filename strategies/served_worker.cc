@@ -64,7 +64,13 @@ class ServedVariableStore final : public VariableStore {
     return total;
   }
 
-  CommunicationTimes times() const override { return watch_.times(); }
+  CommunicationTimes times() const override {
+    CommunicationTimes times = watch_.times();
+    const ps::Client::Traffic traffic = client_.traffic();
+    times.bytes_sent = traffic.bytes_pushed;
+    times.bytes_received = traffic.bytes_pulled;
+    return times;
+  }
 
  private:
   Replica& replica_;

@@ -157,7 +157,9 @@ class ReplicaLoop {
                                      .seconds = log_.seconds(),
                                      .compute_seconds = std::max(0.0, times.step_seconds - exposed),
                                      .communication_exposed_seconds = exposed,
-                                     .input_wait_seconds = times.input_wait_seconds});
+                                     .input_wait_seconds = times.input_wait_seconds,
+                                     .bytes_sent = times.communication.bytes_sent,
+                                     .bytes_received = times.communication.bytes_received});
   }
 
   void finish(const Appointment& last, const Snapshot& copy, const AppointmentDuties::Done& done) {

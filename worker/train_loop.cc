@@ -160,25 +160,35 @@ class TrainLoop {
   // bytes.
   void write_worker_lines() {
     if (all_.steps == 0) return;
-    const double exposed =
-        communication().exposed_seconds - communication_at_start_.exposed_seconds;
+    constexpr std::int64_t kNotCounted = -1;
+    const CommunicationTimes times = communication();
+    const double exposed = times.exposed_seconds - communication_at_start_.exposed_seconds;
     const double input_wait = run_.input.counters().wait_seconds;
     const InputShard shard = run_.strategy.input_shard();
-    const std::array<double, 5> mine{static_cast<double>(shard.first),
-                                     static_cast<double>(shard.count), all_.seconds, exposed,
-                                     input_wait};
+    const std::array<double, 7> mine{
+        static_cast<double>(shard.first),
+        static_cast<double>(shard.count),
+        all_.seconds,
+        exposed,
+        input_wait,
+        static_cast<double>(times.bytes_sent.value_or(kNotCounted)),
+        static_cast<double>(times.bytes_received.value_or(kNotCounted))};
+    const auto bytes = [](double counted) {
+      return counted < 0.0 ? std::nullopt : std::optional(static_cast<std::int64_t>(counted));
+    };
     const std::vector<double> all = run_.strategy.gather(mine);
     for (auto task = all.begin(); task != all.end(); task += mine.size()) {
-      const double seconds = task[2];
       for (int r = 0; r < static_cast<int>(task[1]); ++r) {
         run_.metrics.write(
             WorkerMetrics{.worker = static_cast<int>(task[0]) + r,
                           .steps = all_.steps,
                           .samples = all_.samples / shard.total,
-                          .seconds = seconds,
-                          .compute_seconds = std::max(0.0, seconds - task[3] - task[4]),
+                          .seconds = task[2],
+                          .compute_seconds = std::max(0.0, task[2] - task[3] - task[4]),
                           .communication_exposed_seconds = task[3],
-                          .input_wait_seconds = task[4]});
+                          .input_wait_seconds = task[4],
+                          .bytes_sent = bytes(task[5]),
+                          .bytes_received = bytes(task[6])});
       }
     }
   }

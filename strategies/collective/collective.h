@@ -12,6 +12,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string_view>
 #include <vector>
@@ -29,6 +30,9 @@ using WorkId = std::uint64_t;
 struct CommunicationTimes {
   double under_way_seconds = 0.0;  // at least one all-reduce had begun and not ended
   double exposed_seconds = 0.0;    // of that, the caller stood in all_reduce() or wait()
+  // To and from other processes; nothing: not counted, as in memory that all replicas share.
+  std::optional<std::int64_t> bytes_sent;
+  std::optional<std::int64_t> bytes_received;
 };
 
 // One thread only, but for abort().

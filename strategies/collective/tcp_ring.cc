@@ -125,7 +125,10 @@ void TcpRing::abort(std::string_view reason) noexcept {
 CommunicationTimes TcpRing::times() const noexcept {
   const double under_way = std::chrono::duration<double>(progress_.under_way()).count();
   // The caller wakes a little after the end.
-  return {.under_way_seconds = under_way, .exposed_seconds = std::min(exposed_seconds_, under_way)};
+  return {.under_way_seconds = under_way,
+          .exposed_seconds = std::min(exposed_seconds_, under_way),
+          .bytes_sent = stream_.bytes_sent(),
+          .bytes_received = stream_.bytes_received()};
 }
 
 void TcpRing::throw_reason() {

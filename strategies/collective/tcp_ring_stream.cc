@@ -130,6 +130,7 @@ bool RingStream::send(std::uint64_t submitted) {
                                     "rank " + std::to_string((rank_ + 1) % n_), errno) +
                      ", in " + to_string(operation(send_).header)};
   }
+  bytes_sent_.fetch_add(bytes, std::memory_order_relaxed);
   sent(static_cast<std::size_t>(bytes));
   return true;
 }
@@ -180,6 +181,7 @@ bool RingStream::receive(std::uint64_t submitted) {
             : describe_errno("rank " + std::to_string(rank_) + ": receive from", previous, errno) +
                   where};
   }
+  bytes_received_.fetch_add(bytes, std::memory_order_relaxed);
   received(static_cast<std::size_t>(bytes));
   return true;
 }

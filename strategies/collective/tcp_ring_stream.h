@@ -72,6 +72,11 @@ class RingStream {
   bool wants_to_send(std::uint64_t submitted) const noexcept;
   int to_next() const noexcept { return to_next_.get(); }
   int from_previous() const noexcept { return from_previous_.get(); }
+  // Since it was made, headers included. From any thread.
+  std::int64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
+  std::int64_t bytes_received() const noexcept {
+    return bytes_received_.load(std::memory_order_relaxed);
+  }
   // Operations that the previous rank has begun. From any thread.
   std::uint64_t begun_by_previous() const noexcept {
     return begun_by_previous_.load(std::memory_order_acquire);
@@ -129,6 +134,8 @@ class RingStream {
   Tensor scratch_;        // kScratchBlocks partial sums on their way in, used in turn
   int scratch_next_ = 0;  // the one that receive_ fills if it is at a partial sum
   std::atomic<std::uint64_t> begun_by_previous_{0};
+  std::atomic<std::int64_t> bytes_sent_{0};
+  std::atomic<std::int64_t> bytes_received_{0};
 };
 
 }  // namespace syncopate

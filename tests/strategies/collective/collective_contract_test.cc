@@ -162,6 +162,24 @@ TEST_P(EveryCollective, CountsTheTimeOfItsAllReduces) {
   });
 }
 
+TEST_P(EveryCollective, CountsTheBytesThatATwoWayRingCannotDoWithout) {
+  run(make(), [](Collective& rank) -> std::string {
+    constexpr std::int64_t kElements = 1 << 20;
+    const std::string wrong = check_sum(rank, {}, kElements, 0, DType::kF32);
+    const CommunicationTimes times = rank.times();
+    if (!times.bytes_sent || rank.size() == 1) return wrong;
+    // 2 (n - 1) / n of the tensor; blocks of 64 KB do not go round evenly, and have headers.
+    const double n = rank.size();
+    const double least = 2.0 * (n - 1.0) / n * 4.0 * kElements;
+    for (const std::int64_t bytes : {*times.bytes_sent, *times.bytes_received}) {
+      if (static_cast<double>(bytes) < 0.9 * least || static_cast<double>(bytes) > 1.1 * least) {
+        return std::to_string(bytes) + " bytes, expected about " + std::to_string(least);
+      }
+    }
+    return wrong;
+  });
+}
+
 std::vector<Kind> kinds() { return {{"Local", "local"}, {"TcpRing", "ring", Transport::kTcp}}; }
 
 std::string name_of(const testing::TestParamInfo<std::tuple<Kind, int>>& info) {
