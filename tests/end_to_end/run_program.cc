@@ -13,7 +13,7 @@
 #include <array>
 #include <csignal>
 #include <fstream>
-#include <iterator>
+#include <sstream>
 #include <stdexcept>
 
 namespace syncopate::test {
@@ -153,8 +153,11 @@ ProgramResult run_syncopate(std::vector<std::string> arguments, std::chrono::sec
 }
 
 std::string read_text(const std::filesystem::path& file) {
-  std::ifstream stream(file, std::ios::binary);
-  return {std::istreambuf_iterator<char>(stream), {}};
+  const std::ifstream stream(file, std::ios::binary);
+  // Not by iterators: they throw when a file of /proc ends with its process.
+  std::ostringstream text;
+  text << stream.rdbuf();
+  return text.str();
 }
 
 }  // namespace syncopate::test
