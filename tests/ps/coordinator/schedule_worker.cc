@@ -42,7 +42,7 @@ void ScheduledWorker::greet() {
   hello.index = index_;
   hello.world_size = declaration_.workers;
   hello.num_servers = static_cast<int>(servers_.size());
-  hello.host = "h";
+  hello.host = std::string(1, 'h');  // GCC 12 warns of a literal under -fsanitize
   hello.incarnation = incarnation_;
   hello.sequence = sequence_;
   hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
