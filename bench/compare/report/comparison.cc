@@ -1,0 +1,119 @@
+#include "bench/compare/report/comparison.h"
+
+#include <algorithm>
+
+#include "bench/compare/report/statistics.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::optional<Sample> sample_of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  Sample sample;
+  sample.mean = mean(values);
+  sample.deviation = standard_deviation(values);
+  sample.values = std::move(values);
+  return sample;
+}
+
+// `quantity` of every run that is done.
+template <typename Quantity>
+std::optional<Sample> over_runs(const ComparedVariant& variant, Quantity quantity) {
+  std::vector<double> values;
+  for (const ComparedRun& run : variant.runs) {
+    if (run.is_done()) values.push_back(quantity(*run.result));
+  }
+  return sample_of(std::move(values));
+}
+
+void count_runs(const ComparedVariant& variant, VariantSummary& row) {
+  for (const ComparedRun& run : variant.runs) {
+    if (run.is_done()) {
+      ++row.done;
+    } else if (run.has_failed()) {
+      ++row.failed;
+      row.failures.push_back("seed " + std::to_string(run.result->seed) + ": " +
+                             *run.result->failure);
+    } else {
+      ++row.pending;
+    }
+  }
+}
+
+void add_target(const ComparedVariant& variant, double target, VariantSummary& row) {
+  std::vector<double> samples;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    const auto point = time_to_target(*run.result, target);
+    if (!point) continue;
+    row.reached_seconds.push_back(point->seconds);
+    samples.push_back(static_cast<double>(point->samples));
+  }
+  row.reached = static_cast<int>(samples.size());
+  if (row.reached < row.ended()) return;
+  row.seconds_to_target = sample_of(row.reached_seconds);
+  row.samples_to_target = sample_of(std::move(samples));
+}
+
+// Workers that keep step have no histogram.
+bool has_staleness(const ComparedVariant& variant) {
+  return std::ranges::any_of(variant.runs, [](const ComparedRun& run) {
+    return run.is_done() && !run.result->staleness.empty();
+  });
+}
+
+VariantSummary summary_of(const ComparedVariant& variant, const std::optional<double>& target) {
+  VariantSummary row;
+  row.name = variant.label;
+  row.workers = variant.workers;
+  count_runs(variant, row);
+  row.accuracy = over_runs(variant, [](const RunResult& run) { return run.test_accuracy; });
+  row.test_loss = over_runs(variant, [](const RunResult& run) { return run.test_loss; });
+  row.seconds = over_runs(variant, [](const RunResult& run) { return run.seconds; });
+  row.samples_per_second =
+      over_runs(variant, [](const RunResult& run) { return run.samples_per_second; });
+  if (has_staleness(variant)) {
+    row.staleness = over_runs(variant, [](const RunResult& run) { return run.staleness_mean; });
+  }
+  if (target) add_target(variant, *target, row);
+  return row;
+}
+
+}  // namespace
+
+std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
+  for (const CurvePoint& point : run.curve) {
+    if (point.accuracy >= target_accuracy) return TargetPoint{point.seconds, point.samples};
+  }
+  return std::nullopt;
+}
+
+std::vector<VariantSummary> summarise(const Comparison& comparison) {
+  std::vector<VariantSummary> rows;
+  for (const ComparedVariant& variant : comparison.variants) {
+    rows.push_back(summary_of(variant, comparison.target_accuracy));
+    const auto has_this_label = [&](const ComparedVariant& other) {
+      return other.label == variant.label;
+    };
+    if (std::ranges::count_if(comparison.variants, has_this_label) > 1) {
+      rows.back().name +=
+          ", " + std::to_string(variant.workers) + (variant.workers == 1 ? " worker" : " workers");
+    }
+  }
+  return rows;
+}
+
+SpeedUpKind speed_up_kind(const std::vector<VariantSummary>& rows) {
+  const bool has_time = !rows.empty() && rows.front().seconds_to_target;
+  return has_time ? SpeedUpKind::kTimeToTarget : SpeedUpKind::kThroughput;
+}
+
+std::optional<double> speed_up(const std::vector<VariantSummary>& rows, std::size_t row) {
+  const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
+  const auto& first = by_time ? rows.front().seconds_to_target : rows.front().samples_per_second;
+  const auto& own = by_time ? rows[row].seconds_to_target : rows[row].samples_per_second;
+  if (!first || !own || !(first->mean > 0.0) || !(own->mean > 0.0)) return std::nullopt;
+  return by_time ? first->mean / own->mean : own->mean / first->mean;
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,92 @@
+// What is compared and what came of it: variants in the order they were asked for, each with its
+// runs, and the numbers a variant is judged by. Table, verdict, plots and files are made of these.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/compare/run_result.h"
+
+namespace syncopate::bench {
+
+struct ComparedRun {
+  std::string file;                 // as comparison.json names it
+  std::optional<RunResult> result;  // nothing: pending; it has not begun or was interrupted
+
+  bool is_done() const noexcept { return result && !result->failure; }
+  bool has_failed() const noexcept { return result && result->failure; }
+};
+
+struct ComparedVariant {
+  std::string label;
+  int workers = 1;
+  std::vector<ComparedRun> runs;  // one per seed
+};
+
+struct Comparison {
+  std::string command;                    // that made it
+  std::string budget;                     // in words: what every run may spend
+  std::string trouble;                    // in words or flags; empty: none
+  std::optional<double> target_accuracy;  // a fraction
+  bool has_virtual_clock = false;
+  std::vector<ComparedVariant> variants;
+};
+
+// A quantity over the runs of a variant. Never empty.
+struct Sample {
+  std::vector<double> values;
+  double mean = 0.0;
+  std::optional<double> deviation;  // standard deviation; nothing for one value
+};
+
+// Where a run was first measured at the target or above: nothing is interpolated.
+struct TargetPoint {
+  double seconds = 0.0;
+  std::int64_t samples = 0;
+};
+
+// Nothing: never reached.
+std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
+
+// One row. Quantities are over runs that came to a good end; nothing where there is none.
+struct VariantSummary {
+  std::string name;  // the label; with its workers where several rows have one label
+  int workers = 1;
+  int done = 0;
+  int failed = 0;
+  int pending = 0;
+  int reached = 0;                    // of the runs that are done
+  std::vector<std::string> failures;  // "seed 2: why"
+  std::optional<Sample> accuracy;     // final, a fraction
+  std::optional<Sample> test_loss;    // final
+  std::optional<Sample> seconds;      // of the whole run
+  std::optional<Sample> samples_per_second;
+  std::optional<Sample> staleness;  // mean of a run; nothing where replicas keep step
+  // Only when every run that ended reached the target: the mean of those that did would flatter.
+  std::optional<Sample> seconds_to_target;
+  std::optional<Sample> samples_to_target;
+  std::vector<double> reached_seconds;  // of those that reached it
+
+  int ended() const noexcept { return done + failed; }
+  bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
+};
+
+// One per variant, in order.
+std::vector<VariantSummary> summarise(const Comparison& comparison);
+
+// The first row's time to the target over this one's; where the first has none, this one's samples
+// per second over the first's, for all rows alike.
+enum class SpeedUpKind { kTimeToTarget, kThroughput };
+SpeedUpKind speed_up_kind(const std::vector<VariantSummary>& rows);
+std::optional<double> speed_up(const std::vector<VariantSummary>& rows, std::size_t row);
+
+// Reads DIR/comparison.json and the runs it names, relative to DIR or to DIR/runs. A missing file
+// is a pending run. Throws FileError naming the file.
+//   {"command":C, "target_accuracy":A, "budget":B, "clock":"real"|"virtual", "trouble":T,
+//    "variants":[{"label":L, "workers":N, "runs":["FILE", ...]}, ...]}
+Comparison read_comparison(const std::filesystem::path& dir);
+
+}  // namespace syncopate::bench

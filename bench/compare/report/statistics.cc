@@ -1,0 +1,120 @@
+#include "bench/compare/report/statistics.h"
+
+#include <cmath>
+#include <limits>
+#include <numeric>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr double kConfidence = 0.95;
+
+double away_from_zero(double value) {
+  constexpr double kTiny = 1e-300;
+  return std::abs(value) < kTiny ? kTiny : value;
+}
+
+// The continued fraction of I_x(a, b), by Lentz's method; it converges fast for x < (a+1)/(a+b+2).
+double beta_fraction(double a, double b, double x) {
+  constexpr int kMostTerms = 10'000;
+  double numerator = 1.0;
+  double denominator = 1.0 / away_from_zero(1.0 - (a + b) * x / (a + 1.0));
+  double fraction = denominator;
+  const auto take = [&](double coefficient) {
+    denominator = 1.0 / away_from_zero(1.0 + coefficient * denominator);
+    numerator = away_from_zero(1.0 + coefficient / numerator);
+    fraction *= numerator * denominator;
+    return std::abs(numerator * denominator - 1.0) < 4 * std::numeric_limits<double>::epsilon();
+  };
+  for (int m = 1; m <= kMostTerms; ++m) {
+    const double twice = 2.0 * m;
+    take(m * (b - m) * x / ((a + twice - 1.0) * (a + twice)));
+    if (take(-(a + m) * (a + b + m) * x / ((a + twice) * (a + twice + 1.0)))) break;
+  }
+  return fraction;
+}
+
+// Student's t lies within -t and t with this probability.
+double central_probability(double t, double degrees) {
+  if (std::isinf(degrees)) return std::erf(t / std::sqrt(2.0));
+  return incomplete_beta(0.5, degrees / 2.0, t * t / (degrees + t * t));
+}
+
+// Squared standard error of the mean, and its share in Welch-Satterthwaite's denominator.
+struct MeanError {
+  double squared = 0.0;
+  double share = 0.0;
+};
+
+MeanError mean_error(std::span<const double> values) {
+  const auto count = static_cast<double>(values.size());
+  const double deviation = standard_deviation(values).value_or(0.0);
+  const double squared = deviation * deviation / count;
+  return {squared, squared * squared / (count - 1.0)};
+}
+
+}  // namespace
+
+double mean(std::span<const double> values) {
+  check(!values.empty(), "the mean of no values");
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+std::optional<double> standard_deviation(std::span<const double> values) {
+  if (values.size() < 2) return std::nullopt;
+  const double middle = mean(values);
+  double sum = 0.0;
+  for (const double value : values) sum += (value - middle) * (value - middle);
+  return std::sqrt(sum / static_cast<double>(values.size() - 1));
+}
+
+std::int64_t percentile_of_counts(std::span<const std::int64_t> counts, double share) {
+  const auto total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+  const double wanted = share * static_cast<double>(total);
+  std::int64_t seen = 0;
+  for (std::size_t value = 0; value < counts.size(); ++value) {
+    seen += counts[value];
+    if (seen > 0 && static_cast<double>(seen) >= wanted) return static_cast<std::int64_t>(value);
+  }
+  return 0;
+}
+
+double incomplete_beta(double a, double b, double x) {
+  check(a > 0.0 && b > 0.0 && x >= 0.0 && x <= 1.0, "incomplete_beta wants a, b > 0, x in [0, 1]");
+  if (x == 0.0 || x == 1.0) return x;
+  const double factor = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
+                                 a * std::log(x) + b * std::log1p(-x));
+  if (x < (a + 1.0) / (a + b + 2.0)) return factor * beta_fraction(a, b, x) / a;
+  return 1.0 - factor * beta_fraction(b, a, 1.0 - x) / b;
+}
+
+double student_t_quantile(double probability, double degrees) {
+  check(probability > 0.0 && probability < 1.0 && degrees > 0.0,
+        "student_t_quantile wants a probability in (0, 1) and degrees of freedom > 0");
+  if (probability < 0.5) return -student_t_quantile(1.0 - probability, degrees);
+  const double central = 2.0 * probability - 1.0;
+  double low = 0.0;
+  double high = 1.0;
+  while (central_probability(high, degrees) < central && high < 1e12) high *= 2.0;
+  // Halving until the two are neighbours: no derivative that could fail in the tails.
+  for (double middle = (low + high) / 2; low < middle && middle < high; middle = (low + high) / 2) {
+    (central_probability(middle, degrees) < central ? low : high) = middle;
+  }
+  return high;
+}
+
+std::optional<Difference> welch_difference(std::span<const double> a, std::span<const double> b) {
+  if (a.size() < 2 || b.size() < 2) return std::nullopt;
+  const double value = mean(a) - mean(b);
+  const MeanError error_a = mean_error(a);
+  const MeanError error_b = mean_error(b);
+  const double squared = error_a.squared + error_b.squared;
+  if (squared == 0.0) return Difference{value, {value, value}};
+  const double degrees = squared * squared / (error_a.share + error_b.share);
+  const double reach = student_t_quantile((1.0 + kConfidence) / 2, degrees) * std::sqrt(squared);
+  return Difference{value, {value - reach, value + reach}};
+}
+
+}  // namespace syncopate::bench

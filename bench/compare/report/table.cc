@@ -1,0 +1,144 @@
+#include "bench/compare/report/table.h"
+
+#include <algorithm>
+#include <ostream>
+
+#include "bench/compare/report/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr std::size_t kTerminalWidth = 100;
+constexpr std::size_t kNarrowestName = 16;
+constexpr std::size_t kGap = 2;
+
+// "173 +- 12"; "2 of 3" where some runs reached the target and some did not.
+std::string target_cell(const VariantSummary& row, std::string_view plus_minus) {
+  if (row.ended() == 0) return "-";
+  if (row.seconds_to_target) return sample_text(*row.seconds_to_target, plus_minus);
+  if (row.reached == 0) return "not reached";
+  return std::to_string(row.reached) + " of " + std::to_string(row.ended());
+}
+
+std::vector<std::string> notes_of(const VariantSummary& row) {
+  std::vector<std::string> notes;
+  for (const std::string& failure : row.failures) notes.push_back("failed, " + failure);
+  if (row.pending > 0) notes.push_back("pending: " + count_text(row.pending, "run"));
+  return notes;
+}
+
+std::string optional_cell(const std::optional<double>& value, std::string (*text)(double)) {
+  return value ? text(*value) : "-";
+}
+
+TableRow row_of(const std::vector<VariantSummary>& rows, std::size_t index, bool has_target,
+                std::string_view plus_minus) {
+  const VariantSummary& row = rows[index];
+  TableRow line{.name = row.name, .cells = {std::to_string(row.workers)}, .notes = notes_of(row)};
+  line.cells.push_back(row.accuracy ? sample_text(*row.accuracy, 100.0, 2, plus_minus) : "-");
+  if (has_target) line.cells.push_back(target_cell(row, plus_minus));
+  line.cells.push_back(row.samples_per_second ? short_text(row.samples_per_second->mean) : "-");
+  line.cells.push_back(optional_cell(speed_up(rows, index), factor_text));
+  line.cells.push_back(row.staleness ? decimal_text(row.staleness->mean, 2) : "-");
+  return line;
+}
+
+std::vector<TableHead> heads_of(const Comparison& comparison,
+                                const std::vector<VariantSummary>& rows) {
+  const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
+  std::vector<TableHead> heads = {{"strategy", ""}, {"workers", ""}, {"final acc.", "%"}};
+  if (comparison.target_accuracy) {
+    heads.push_back({"to " + percent_text(*comparison.target_accuracy),
+                     comparison.has_virtual_clock ? "virtual s" : "s"});
+  }
+  heads.push_back({"samples/s", "mean"});
+  heads.push_back({"speed-up", by_time ? "to target" : "samples/s"});
+  heads.push_back({"staleness", "mean"});
+  return heads;
+}
+
+std::vector<std::size_t> cell_widths(const Table& table) {
+  std::vector<std::size_t> widths;
+  for (std::size_t i = 1; i < table.heads.size(); ++i) {
+    std::size_t widest = std::max(width_of(table.heads[i].name), width_of(table.heads[i].unit));
+    for (const TableRow& row : table.rows) {
+      widest = std::max(widest, width_of(row.cells[i - 1]));
+    }
+    widths.push_back(widest);
+  }
+  return widths;
+}
+
+// What the other columns leave.
+std::size_t name_width(const Table& table, const std::vector<std::size_t>& widths) {
+  std::size_t others = 0;
+  for (const std::size_t width : widths) others += width + kGap;
+  std::size_t widest = width_of(table.heads[0].name);
+  for (const TableRow& row : table.rows) widest = std::max(widest, width_of(plain_text(row.name)));
+  const std::size_t room = kTerminalWidth > others ? kTerminalWidth - others : 0;
+  return std::min(widest, std::max(room, kNarrowestName));
+}
+
+// Pieces of at most `width` characters, broken at blanks and behind punctuation where there is one.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> pieces;
+  while (width_of(text) > width) {
+    std::size_t end = 0;
+    std::size_t best = 0;
+    for (std::size_t kept = 0; kept <= width; ++end) {
+      if ((static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U && ++kept > width) break;
+      if (text.substr(end, 1).find_first_of(" :,+-/") != std::string_view::npos) best = end + 1;
+    }
+    if (best > 0) end = best;
+    pieces.emplace_back(text.substr(0, end));
+    text.remove_prefix(end);
+  }
+  pieces.emplace_back(text);
+  return pieces;
+}
+
+void print_line(std::ostream& out, const std::string& name, std::size_t width,
+                const std::vector<std::string>& cells, const std::vector<std::size_t>& widths) {
+  out << name << std::string(width - std::min(width, width_of(name)), ' ');
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    out << std::string(kGap + widths[i] - width_of(cells[i]), ' ') << cells[i];
+  }
+  out << '\n';
+}
+
+}  // namespace
+
+Table make_table(const Comparison& comparison, std::string_view plus_minus) {
+  const std::vector<VariantSummary> rows = summarise(comparison);
+  Table table{.heads = heads_of(comparison, rows), .rows = {}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    table.rows.push_back(row_of(rows, i, comparison.target_accuracy.has_value(), plus_minus));
+  }
+  return table;
+}
+
+void print_table(std::ostream& out, const Comparison& comparison) {
+  const Table table = make_table(comparison, " +- ");
+  const std::vector<std::size_t> widths = cell_widths(table);
+  const std::size_t width = name_width(table, widths);
+  std::vector<std::string> names;
+  std::vector<std::string> units;
+  for (std::size_t i = 1; i < table.heads.size(); ++i) {
+    names.push_back(table.heads[i].name);
+    units.push_back(table.heads[i].unit);
+  }
+  print_line(out, table.heads[0].name, width, names, widths);
+  print_line(out, table.heads[0].unit, width, units, widths);
+  for (const TableRow& row : table.rows) {
+    const std::vector<std::string> pieces = wrapped(plain_text(row.name), width);
+    print_line(out, pieces.front(), width, row.cells, widths);
+    for (std::size_t i = 1; i < pieces.size(); ++i) out << pieces[i] << '\n';
+    for (const std::string& note : row.notes) {
+      for (const auto& line : wrapped(plain_text(note), kTerminalWidth - 2)) {
+        out << "  " << line << '\n';
+      }
+    }
+  }
+}
+
+}  // namespace syncopate::bench
