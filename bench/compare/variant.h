@@ -12,6 +12,8 @@ struct Variant {
   std::string strategy;  // train's --strategy
   int workers = 1;       // replicas that compute gradients, in one process or in several
   int servers = 0;       // parameter servers
+  bool keeps_step = true;
+  int backup_workers = 0;  // not waited for in a step
   // Of train: --strategy, --consistency and what else only this row has.
   std::vector<std::string> flags;
 };

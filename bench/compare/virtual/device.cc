@@ -1,0 +1,51 @@
+#include "bench/compare/virtual/device.h"
+
+#include <cstring>
+#include <vector>
+
+namespace syncopate::bench {
+namespace {
+
+// std::ranges::copy, as GCC 12 has it, moves spans one float at a time.
+void copy_values(std::span<const float> from, std::span<float> to) {
+  if (!from.empty()) std::memmove(to.data(), from.data(), from.size_bytes());
+}
+
+}  // namespace
+
+VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
+                             const Dataset& test, const EvaluationOptions& evaluation)
+    : backend_(make_cpu_backend(options.lanes)), test_size_(test.size()) {
+  const ArenaLayout layout = graph.parameter_layout();
+  // The cut decides nothing here: buckets are the shard's business.
+  arena_ = std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
+  state_ = std::make_unique<StateBlock>(graph.state_layout());
+  fill_initial_values(graph, options.seed, *arena_);
+  fill_initial_state(graph, *state_);
+  model_ = backend_->compile(graph, *arena_, *state_,
+                             {.mode = Mode::kTrain, .batch_size = options.batch_size_per_replica});
+  evaluator_ =
+      std::make_unique<PartialEvaluator>(*backend_, graph, *arena_, *state_, test, evaluation);
+}
+
+void VirtualDevice::load(std::span<const float> values) {
+  copy_values(values, arena_->values().f32());
+  note_written();
+}
+
+Scores VirtualDevice::train(const Batch& batch, std::span<float> state) {
+  copy_values(state, state_->values.f32());
+  const Scores scores = model_->forward(batch, [](BucketId) {});
+  model_->backward([](BucketId, const Event&) {});
+  copy_values(state_->values.f32(), state);
+  return scores;
+}
+
+Evaluation VirtualDevice::evaluate(std::span<const float> state) {
+  copy_values(state, state_->values.f32());
+  std::vector<BatchSums> sums(static_cast<std::size_t>(evaluator_->batches_of_all()));
+  evaluator_->run([] { return false; }, sums);
+  return add_up(sums, test_size_);
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,54 @@
+// What happens when, in virtual time: events come out by (time, worker, order in which they were
+// added), so that a run is the same on every machine.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <queue>
+#include <utility>
+#include <vector>
+
+namespace syncopate::bench {
+
+// Since training began; whole nanoseconds, so that sums do not depend on their order.
+using VirtualTime = std::chrono::nanoseconds;
+
+inline double seconds_of(VirtualTime time) { return static_cast<double>(time.count()) * 1e-9; }
+
+// One thread only.
+template <typename Event>
+class EventQueue {
+ public:
+  bool empty() const noexcept { return heap_.empty(); }
+  VirtualTime now() const noexcept { return now_; }  // of the event that was taken last
+
+  // Not before now().
+  void add(VirtualTime at, int worker, Event event) {
+    heap_.push({at, worker, added_++, std::move(event)});
+  }
+  Event take() {
+    Entry entry = heap_.top();
+    heap_.pop();
+    now_ = entry.at;
+    return std::move(entry.event);
+  }
+
+ private:
+  struct Entry {
+    VirtualTime at{0};
+    int worker = 0;
+    std::uint64_t order = 0;
+    Event event;
+    bool operator<(const Entry& other) const noexcept {  // the largest comes first
+      if (at != other.at) return at > other.at;
+      if (worker != other.worker) return worker > other.worker;
+      return order > other.order;
+    }
+  };
+
+  std::priority_queue<Entry> heap_;
+  VirtualTime now_{0};
+  std::uint64_t added_ = 0;
+};
+
+}  // namespace syncopate::bench

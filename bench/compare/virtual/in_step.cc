@@ -1,0 +1,212 @@
+#include "bench/compare/virtual/in_step.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/compare/virtual/step_times.h"
+#include "models/base/errors.h"
+#include "ps/shard.h"
+#include "strategies/input_shard.h"
+#include "worker/divergence.h"
+#include "worker/input/batch_reader.h"
+#include "worker/weights_hash.h"
+
+namespace syncopate::bench {
+namespace {
+
+class InStep {
+ public:
+  InStep(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
+         MetricsWriter& metrics, const std::function<void(double)>& progress)
+      : plan_(plan),
+        device_(device),
+        // The device computes on the shard's own values: nobody writes them while it does.
+        shard_(run.graph.parameter_layout(), plan.placement.buckets,
+               make_optimizer(plan.strategy.optimizer), {}, device.values()),
+        reader_(*run.data.train, plan.input, {}),
+        slot_(reader_.make_slot()),
+        times_({.strategy = plan.strategy.name,
+                .workers = plan.workers,
+                .value_bytes = value_bytes(plan),
+                .has_servers = plan.has_servers},
+               run.trouble, plan.strategy.seed),
+        total_steps_(plan.loop.total_steps ? *plan.loop.total_steps
+                                           : reader_.plan().batches_before(plan.loop.total_epochs)),
+        lines_(plan, total_steps_, metrics, progress) {
+    const std::span<const float> state = device.state();
+    for (int w = 0; w < plan.workers; ++w) {
+      shard_.join(w, 1, 0);
+      gradients_.emplace_back(plan.strategy.parameter_server.compression, plan.placement);
+      states_.emplace_back(state.begin(), state.end());
+      samples_.push_back(0);
+      samples_in_statistics_.push_back(0);
+    }
+  }
+
+  VirtualOutcome run() {
+    while (lines_.sums().step < total_steps_) {
+      train_one();
+      lines_.step(moment(), times_.accounts(), is_finished());
+      if (!is_finished() && evaluation_due()) evaluate();
+    }
+    if (!all_finite(snapshot())) {
+      throw diverged_here("the weights or the optimizer's slots are no longer finite");
+    }
+    const Evaluation test = evaluate();
+    std::vector<WorkerAccount> accounts(times_.accounts().begin(), times_.accounts().end());
+    for (std::size_t w = 0; w < accounts.size(); ++w) accounts[w].samples = samples_[w];
+    if (lines_.sums().step > 0) lines_.workers(accounts);
+    return {.sums = lines_.sums(),
+            .end = now_,
+            .train_loss = lines_.train_loss(),
+            .test = test,
+            .weights_hash = weights_hash(device_.values()),
+            .accounts = std::move(accounts),
+            .staleness = {}};
+  }
+
+ private:
+  static std::vector<std::int64_t> value_bytes(const VirtualPlan& plan) {
+    std::vector<std::int64_t> bytes;
+    for (int s = 0; s < plan.servers(); ++s) bytes.push_back(bytes_of_values(plan.placement, s));
+    return bytes;
+  }
+
+  bool is_finished() const { return lines_.sums().step >= total_steps_; }
+  DataPosition position() const { return reader_.plan().batch(lines_.sums().step).position; }
+  double epochs() const { return epochs_at(position(), plan_.dataset_size, plan_.batch()); }
+  bool evaluation_due() const {
+    if (plan_.loop.eval_every_steps > 0) {
+      return lines_.sums().step % plan_.loop.eval_every_steps == 0;
+    }
+    const DataPosition next = position();
+    return next.offset == 0 && plan_.loop.eval_every_epochs > 0 &&
+           next.epoch % plan_.loop.eval_every_epochs == 0;
+  }
+
+  void train_one() {
+    const std::int64_t done = lines_.sums().step;
+    if (position().offset == 0) lines_.begin_epoch();
+    learning_rate_ = plan_.schedule.learning_rate(epochs());
+    reader_.fill(done, slot_);
+    Scores scores;
+    for (int w = 0; w < plan_.workers; ++w) {
+      const Scores mine = compute(w);
+      scores.loss += mine.loss;
+      scores.num_correct += mine.num_correct;
+      scores.num_samples += mine.num_samples;
+    }
+    std::vector<std::int64_t> gradient_bytes;
+    for (int s = 0; s < plan_.servers(); ++s) {
+      gradient_bytes.push_back(gradients_.front().bytes_to(s));
+    }
+    now_ = times_.step(done + 1, gradient_bytes);
+    update();
+    lines_.add(scores, done + 1);
+    if (!std::isfinite(scores.loss)) throw diverged_here(describe_divergence(scores.loss));
+  }
+
+  // The worker's share of the step's batch.
+  Scores compute(int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    const Batch& whole = slot_.batch;
+    const SampleRange share = share_of_replica(whole.loss_divisor, worker, plan_.workers);
+    const Batch mine{whole.x.rows(share.begin, share.end), whole.label.rows(share.begin, share.end),
+                     whole.loss_divisor};
+    const Scores scores = device_.train(mine, states_[w]);
+    gradients_[w].take(device_.gradients(), plan_.workers > 1);
+    samples_[w] += scores.num_samples;
+    samples_in_statistics_[w] += scores.num_samples;
+    return scores;
+  }
+
+  void update() {
+    for (std::size_t b = 0; b < plan_.placement.buckets.size(); ++b) {
+      const auto bucket = static_cast<BucketId>(b);
+      const std::uint64_t version = shard_.view(bucket).version;
+      for (int w = 0; w < plan_.workers; ++w) {
+        const bool takes_part =
+            shard_.push({.id = {w, 1, version},
+                         .bucket = bucket,
+                         .version = version,
+                         .learning_rate = static_cast<float>(learning_rate_),
+                         .gradient = gradients_[static_cast<std::size_t>(w)].part(bucket),
+                         .values = {}});
+        check(takes_part, "workers in step take part until the end");
+      }
+      events_.clear();
+      shard_.work(bucket, events_);
+      check(shard_.view(bucket).version == version + 1, "all gradients make one update");
+    }
+    device_.note_written();
+  }
+
+  // As Synchronous::agree() does it, so that the bits are its.
+  void average_running_statistics() {
+    double total = 0.0;
+    for (const std::int64_t samples : samples_in_statistics_) {
+      total += static_cast<double>(samples);
+    }
+    if (plan_.workers == 1 || states_.front().empty() || total == 0.0) return;
+    for (std::size_t i = 0; i < states_.front().size(); ++i) {
+      double sum = 0.0;
+      for (std::size_t w = 0; w < states_.size(); ++w) {
+        sum += static_cast<double>(samples_in_statistics_[w]) * static_cast<double>(states_[w][i]);
+      }
+      const auto mean = static_cast<float>(sum / total);
+      for (std::vector<float>& state : states_) state[i] = mean;
+    }
+    std::ranges::fill(samples_in_statistics_, 0);
+  }
+
+  Evaluation evaluate() {
+    average_running_statistics();
+    const Evaluation test = device_.evaluate(states_.front());
+    lines_.evaluation(moment(), test);
+    return test;
+  }
+
+  JobLines::Moment moment() const {
+    return {.at = now_, .epochs = epochs(), .learning_rate = learning_rate_};
+  }
+
+  Snapshot snapshot() const {
+    Snapshot now{.values = device_.values(), .slots = {}, .state = {}};
+    for (const Tensor& slot : shard_.slots()) now.slots.push_back({"", slot});
+    now.state = make_host_tensor({0}, DType::kF32);
+    return now;
+  }
+
+  DivergenceError diverged_here(const std::string& what) const {
+    return diverged(what, {.step = lines_.sums().step, .learning_rate = learning_rate_});
+  }
+
+  const VirtualPlan& plan_;
+  VirtualDevice& device_;
+  ps::Shard shard_;
+  const BatchReader reader_;
+  BatchSlot slot_;
+  StepTimes times_;
+  const std::int64_t total_steps_;
+  JobLines lines_;
+  std::vector<OutgoingGradient> gradients_;  // by worker, these four
+  std::vector<std::vector<float>> states_;   // running statistics
+  std::vector<std::int64_t> samples_;
+  std::vector<std::int64_t> samples_in_statistics_;  // since they were last averaged
+  std::vector<ps::ShardEvent> events_;
+  VirtualTime now_{0};
+  double learning_rate_ = 0.0;
+};
+
+}  // namespace
+
+VirtualOutcome train_in_step(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
+                             MetricsWriter& metrics, const std::function<void(double)>& progress) {
+  return InStep(run, plan, device, metrics, progress).run();
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,108 @@
+#include "bench/compare/virtual/job_lines.h"
+
+#include <algorithm>
+
+#include "worker/tally.h"
+
+namespace syncopate::bench {
+namespace {
+
+// Steps up to `last`.
+Tally tally_of(const JobSums& sums, std::int64_t last, double seconds) {
+  return {.loss = sums.loss,
+          .seconds = seconds,
+          .steps = last - sums.step,
+          .correct = sums.correct,
+          .samples = sums.samples};
+}
+
+}  // namespace
+
+WorkerAccount sum_of(std::span<const WorkerAccount> workers) {
+  WorkerAccount sum;
+  for (const WorkerAccount& worker : workers) {
+    sum.steps += worker.steps;
+    sum.compute += worker.compute;
+    sum.communication += worker.communication;
+    sum.peers += worker.peers;
+  }
+  return sum;
+}
+
+JobLines::JobLines(const VirtualPlan& plan, std::int64_t total_steps, MetricsWriter& metrics,
+                   const std::function<void(double)>& progress)
+    : log_every_steps_(std::max<std::int64_t>(plan.loop.log_every_steps, 1)),
+      total_steps_(std::max<std::int64_t>(total_steps, 1)),
+      metrics_(metrics),
+      progress_(progress) {}
+
+void JobLines::add(const Scores& scores, std::int64_t steps) {
+  for (JobSums* sums : {&sums_, &epoch_, &line_}) {
+    sums->loss += scores.loss;
+    sums->correct += scores.num_correct;
+    sums->samples += scores.num_samples;
+  }
+  sums_.step = steps;
+}
+
+double JobLines::train_loss() const { return tally_of(epoch_, sums_.step, 0.0).mean_loss(); }
+
+void JobLines::step(const Moment& moment, std::span<const WorkerAccount> workers, bool is_last) {
+  if (progress_) {
+    progress_(static_cast<double>(sums_.step) / static_cast<double>(total_steps_));
+  }
+  if (sums_.step == line_.step) return;
+  if (is_last || sums_.step % log_every_steps_ == 0) write_line(moment, workers);
+}
+
+void JobLines::write_line(const Moment& moment, std::span<const WorkerAccount> workers) {
+  const Tally line = tally_of(line_, sums_.step, seconds_of(moment.at - line_at_));
+  const WorkerAccount all = sum_of(workers);
+  const auto steps = static_cast<double>(std::max<std::int64_t>(all.steps - all_at_line_.steps, 1));
+  const VirtualTime waited =
+      all.communication + all.peers - all_at_line_.communication - all_at_line_.peers;
+  metrics_.write(
+      StepMetrics{.step = sums_.step,
+                  .epoch = moment.epochs,
+                  .loss = line.mean_loss(),
+                  .accuracy = line.accuracy(),
+                  .learning_rate = moment.learning_rate,
+                  .samples = sums_.samples,
+                  .seconds = seconds_of(moment.at),
+                  .samples_per_second = line.samples_per_second(),
+                  .compute_seconds = seconds_of(all.compute - all_at_line_.compute) / steps,
+                  .communication_exposed_seconds = seconds_of(waited) / steps,
+                  .staleness_mean = moment.staleness_mean,
+                  .staleness_max = moment.staleness_max});
+  line_ = {.step = sums_.step};
+  line_at_ = moment.at;
+  all_at_line_ = all;
+}
+
+void JobLines::evaluation(const Moment& moment, const Evaluation& test) {
+  metrics_.write(EvalMetrics{.step = sums_.step,
+                             .epoch = moment.epochs,
+                             .test_loss = test.loss,
+                             .test_accuracy = test.accuracy,
+                             .samples = test.samples,
+                             .trained_samples = sums_.samples,
+                             .trained_seconds = seconds_of(moment.at)});
+}
+
+void JobLines::workers(std::span<const WorkerAccount> workers) {
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    const WorkerAccount& account = workers[w];
+    if (!account.took_part) continue;
+    metrics_.write(WorkerMetrics{.worker = static_cast<int>(w),
+                                 .steps = account.steps,
+                                 .samples = account.samples,
+                                 .seconds = seconds_of(account.all()),
+                                 .compute_seconds = seconds_of(account.compute),
+                                 .communication_exposed_seconds = seconds_of(account.communication),
+                                 .peers_wait_seconds = seconds_of(account.peers),
+                                 .bytes_sent = account.bytes_sent,
+                                 .bytes_received = account.bytes_received});
+  }
+}
+
+}  // namespace syncopate::bench

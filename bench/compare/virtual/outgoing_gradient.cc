@@ -1,0 +1,48 @@
+#include "bench/compare/virtual/outgoing_gradient.h"
+
+#include <cstring>
+
+namespace syncopate::bench {
+
+OutgoingGradient::OutgoingGradient(const ps::CompressionOptions& compression,
+                                   const ps::Placement& placement)
+    : placement_(placement), parts_(placement.buckets.size()) {
+  encoders_.reserve(placement.buckets.size());
+  for (const Bucket& bucket : placement.buckets) {
+    encoders_.emplace_back(compression, bucket.end - bucket.begin);
+  }
+}
+
+void OutgoingGradient::take(const Tensor& gradients, bool keep) {
+  std::span<const float> from = gradients.f32();
+  if (keep) {
+    kept_.resize(from.size());
+    std::memcpy(kept_.data(), from.data(), from.size_bytes());
+    from = kept_;
+  }
+  for (std::size_t b = 0; b < parts_.size(); ++b) {
+    const Bucket& bucket = placement_.buckets[b];
+    parts_[b] =
+        encoders_[b].encode(from.subspan(static_cast<std::size_t>(bucket.begin),
+                                         static_cast<std::size_t>(bucket.end - bucket.begin)));
+  }
+}
+
+std::int64_t OutgoingGradient::bytes_to(int server) const {
+  std::int64_t bytes = 0;
+  for (std::size_t b = 0; b < parts_.size(); ++b) {
+    if (placement_.owner[b] == server) bytes += static_cast<std::int64_t>(parts_[b].bytes.size());
+  }
+  return bytes;
+}
+
+std::int64_t bytes_of_values(const ps::Placement& placement, int server) {
+  std::int64_t elements = 0;
+  for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
+    const Bucket& bucket = placement.buckets[b];
+    if (placement.owner[b] == server) elements += bucket.end - bucket.begin;
+  }
+  return elements * static_cast<std::int64_t>(sizeof(float));
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,165 @@
+#include "bench/compare/virtual/step_times.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <tuple>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+VirtualTime virtual_time(double seconds) { return VirtualTime(std::llround(seconds * 1e9)); }
+
+std::string short_number(double number) {
+  std::string text = std::to_string(number);
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.ends_with('.')) text.pop_back();
+  return text;
+}
+
+}  // namespace
+
+StepTimes::StepTimes(StepTimesOptions options, const Trouble& trouble, std::uint64_t seed)
+    : options_(std::move(options)),
+      link_(trouble.link),
+      total_bytes_(std::accumulate(options_.value_bytes.begin(), options_.value_bytes.end(),
+                                   std::int64_t{0})),
+      kills_(trouble.kills),
+      now_{.network =
+               Network(link_, options_.workers, static_cast<int>(options_.value_bytes.size())),
+           .services = ServiceTimes(trouble, seed)},
+      next_(now_) {
+  const auto n = static_cast<std::size_t>(options_.workers);
+  now_.ready.resize(n);
+  now_.computed.resize(n);
+  now_.accounts.resize(n);
+  for (WorkerAccount& account : now_.accounts) account.took_part = true;
+  std::ranges::sort(kills_, [](const Kill& a, const Kill& b) {
+    return std::tie(a.at_seconds, a.worker) > std::tie(b.at_seconds, b.worker);
+  });
+}
+
+VirtualTime StepTimes::step(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
+  for (;;) {
+    next_ = now_;
+    compute(next_, step);
+    const VirtualTime end =
+        options_.has_servers ? exchange(next_, gradient_bytes) : all_reduce(next_);
+    if (kills_.empty() || virtual_time(kills_.back().at_seconds) >= end) {
+      for (WorkerAccount& account : next_.accounts) ++account.steps;
+      std::swap(now_, next_);
+      return end;
+    }
+    const Kill kill = kills_.back();
+    kills_.pop_back();
+    if (!kill.restart_seconds) {
+      throw PeerError("worker " + std::to_string(kill.worker) + " was killed at " +
+                      short_number(kill.at_seconds) + " s, in step " + std::to_string(step) +
+                      ": under --strategy " + options_.strategy +
+                      " all workers keep step, and the job ended; let it come back with "
+                      "restart=SECONDS, or choose --backup-workers, ssp or async");
+    }
+    stand_still(kill, next_);
+  }
+}
+
+void StepTimes::compute(State& state, std::int64_t step) const {
+  for (std::size_t w = 0; w < state.ready.size(); ++w) {
+    const VirtualTime time = state.services.take(static_cast<int>(w), step, state.ready[w]);
+    state.computed[w] = state.ready[w] + time;
+    state.accounts[w].compute += time;
+  }
+}
+
+VirtualTime StepTimes::all_reduce(State& state) const {
+  const VirtualTime begin = *std::ranges::max_element(state.computed);
+  const VirtualTime time = ring_all_reduce_time(link_, options_.workers, total_bytes_);
+  const std::int64_t bytes = ring_all_reduce_bytes(options_.workers, total_bytes_);
+  for (std::size_t w = 0; w < state.ready.size(); ++w) {
+    WorkerAccount& account = state.accounts[w];
+    account.peers += begin - state.computed[w];
+    account.communication += time;
+    account.bytes_sent += bytes;
+    account.bytes_received += bytes;
+    state.ready[w] = begin + time;
+  }
+  return begin + time;
+}
+
+VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> gradient_bytes) const {
+  const std::size_t workers = state.ready.size();
+  const std::size_t servers = options_.value_bytes.size();
+  std::vector<std::size_t> order(workers);
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, {}, [&](std::size_t w) { return state.computed[w]; });
+  std::vector<std::pair<VirtualTime, std::size_t>> updates(servers);  // when, of which server
+  for (std::size_t s = 0; s < servers; ++s) updates[s].second = s;
+  std::vector<VirtualTime> sent(workers);  // the last part is there
+  for (const std::size_t w : order) {
+    WorkerAccount& account = state.accounts[w];
+    for (std::size_t i = 0; i < servers; ++i) {
+      const std::size_t s = (w + i) % servers;  // so that not all begin with the same server
+      const VirtualTime there = state.network.up(state.computed[w], static_cast<int>(w),
+                                                 static_cast<int>(s), gradient_bytes[s]);
+      updates[s].first = std::max(updates[s].first, there);
+      sent[w] = std::max(sent[w], there);
+      account.bytes_sent += gradient_bytes[s];
+    }
+  }
+  std::ranges::sort(updates);
+  const VirtualTime answered = updates.back().first;
+  VirtualTime end{0};
+  for (std::size_t w = 0; w < workers; ++w) state.ready[w] = VirtualTime(0);
+  for (const auto& [at, s] : updates) {
+    for (std::size_t w = 0; w < workers; ++w) {
+      const VirtualTime there =
+          state.network.down(at, static_cast<int>(s), static_cast<int>(w), options_.value_bytes[s]);
+      state.ready[w] = std::max(state.ready[w], there);
+      state.accounts[w].bytes_received += options_.value_bytes[s];
+      end = std::max(end, there);
+    }
+  }
+  for (std::size_t w = 0; w < workers; ++w) {
+    const VirtualTime peers = answered - sent[w];
+    state.accounts[w].peers += peers;
+    state.accounts[w].communication += state.ready[w] - state.computed[w] - peers;
+  }
+  return end;
+}
+
+void StepTimes::stand_still(const Kill& kill, const State& attempt) {
+  const VirtualTime at = virtual_time(kill.at_seconds);
+  const VirtualTime back = at + virtual_time(*kill.restart_seconds);
+  for (std::size_t w = 0; w < now_.ready.size(); ++w) {
+    // What it had computed is lost, and the pauses in it are over.
+    const VirtualTime computed = std::clamp(at, now_.ready[w], attempt.computed[w]) - now_.ready[w];
+    const VirtualTime begins = std::max(now_.ready[w], back);
+    now_.accounts[w].compute += computed;
+    now_.accounts[w].peers += begins - now_.ready[w] - computed;
+    now_.ready[w] = begins;
+  }
+  now_.services = attempt.services;
+  const auto killed = static_cast<std::size_t>(kill.worker);
+  const VirtualTime there = fetch(kill.worker, back);
+  now_.accounts[killed].communication += there - now_.ready[killed];
+  now_.ready[killed] = there;
+}
+
+VirtualTime StepTimes::fetch(int worker, VirtualTime from) {
+  WorkerAccount& account = now_.accounts[static_cast<std::size_t>(worker)];
+  account.bytes_received += total_bytes_;
+  VirtualTime there = now_.ready[static_cast<std::size_t>(worker)];
+  if (!options_.has_servers) {  // from another replica
+    return std::max(there, from + delay_of(link_) + time_on_link(link_, total_bytes_));
+  }
+  for (std::size_t s = 0; s < options_.value_bytes.size(); ++s) {
+    there = std::max(there,
+                     now_.network.down(from, static_cast<int>(s), worker, options_.value_bytes[s]));
+  }
+  return there;
+}
+
+}  // namespace syncopate::bench

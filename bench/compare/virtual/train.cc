@@ -1,0 +1,55 @@
+#include "bench/compare/virtual/train.h"
+
+#include "bench/compare/virtual/asynchronous.h"
+#include "bench/compare/virtual/device.h"
+#include "bench/compare/virtual/in_step.h"
+#include "bench/compare/virtual/outcome.h"
+#include "bench/compare/virtual/plan.h"
+#include "worker/staleness_text.h"
+#include "worker/tally.h"
+
+namespace syncopate::bench {
+namespace {
+
+Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const VirtualDevice& device,
+                   const VirtualOutcome& outcome) {
+  const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
+  const WorkerAccount all = sum_of(outcome.accounts);
+  const double seconds = seconds_of(outcome.end);
+  return {.strategy = plan.strategy.name,
+          .model = run.options.model,
+          .data = run.options.data,
+          .device = device.backend().description(),
+          .replicas = plan.workers,
+          .global_batch = plan.batch(),
+          .steps = outcome.sums.step,
+          .samples = outcome.sums.samples,
+          .seconds = seconds,
+          .samples_per_second = Tally::ratio(static_cast<double>(outcome.sums.samples), seconds),
+          .train_loss = outcome.train_loss,
+          .test_accuracy = outcome.test.accuracy,
+          .test_loss = outcome.test.loss,
+          .staleness_mean = staleness.mean(),
+          .staleness_max = static_cast<std::int64_t>(staleness.max()),
+          .communication_exposed_fraction =
+              Tally::ratio(seconds_of(all.communication + all.peers), seconds_of(all.all())),
+          .weights_hash = outcome.weights_hash,
+          .staleness = outcome.staleness};
+}
+
+}  // namespace
+
+Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
+                        const std::function<void(double fraction)>& progress) {
+  const VirtualPlan plan = plan_of(run);
+  VirtualDevice device(plan.strategy, run.graph, *run.data.test,
+                       {.threads = run.options.input.threads});
+  const VirtualOutcome outcome = plan.in_step
+                                     ? train_in_step(run, plan, device, metrics, progress)
+                                     : train_without_step(run, plan, device, metrics, progress);
+  Summary summary = summary_of(run, plan, device, outcome);
+  metrics.write(summary);
+  return summary;
+}
+
+}  // namespace syncopate::bench

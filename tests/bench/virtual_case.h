@@ -1,0 +1,53 @@
+// A small network on synthetic samples, trained under the virtual clock or, for comparison, by the
+// real train loop.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "bench/compare/virtual/train.h"
+#include "worker/train_loop.h"
+
+namespace syncopate::bench {
+
+class RecordedLines final : public MetricsWriter {
+ public:
+  void write(const StepMetrics& metrics) override { steps.push_back(metrics); }
+  void write(const EvalMetrics& metrics) override { evaluations.push_back(metrics); }
+  void write(const WorkerMetrics& metrics) override { workers.push_back(metrics); }
+  void write(const Summary& summary) override { summaries.push_back(summary); }
+  std::vector<StepMetrics> steps;
+  std::vector<EvalMetrics> evaluations;
+  std::vector<WorkerMetrics> workers;
+  std::vector<Summary> summaries;
+};
+
+// One epoch of SGD on batches of 8 per worker, unless the test says otherwise.
+class VirtualCase {
+ public:
+  static constexpr std::int64_t kBatch = 8;
+
+  explicit VirtualCase(const std::string& strategy, std::int64_t samples = 256,
+                       const std::string& model = "mlp");
+
+  // Of the next run.
+  TrainOptions options;
+  Trouble trouble;  // a step takes 10 ms
+  int workers = 1;
+  int servers = 0;
+
+  // With the lines of this run alone.
+  Summary train_virtually();
+  // As `syncopate train --strategy S --replicas N`.
+  TrainOutcome train_really(const std::string& strategy, int replicas);
+
+  RecordedLines lines;
+  std::vector<double> progress;
+
+ private:
+  DataSplits data_;
+  std::unique_ptr<Graph> graph_;
+};
+
+}  // namespace syncopate::bench

@@ -1,0 +1,86 @@
+// The formulas of virtual links, with numbers to check by hand.
+#include "bench/compare/virtual/network.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/compare/virtual/step_times.h"
+
+namespace syncopate::bench {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr Link kSlow{.delay_seconds = 0.001, .bytes_per_second = 1000.0};  // 1 ms a byte
+
+TEST(VirtualNetwork, TakesNoTimeWithoutAnEmulatedLink) {
+  Network network({}, 1, 1);
+  EXPECT_EQ(network.up(milliseconds(5), 0, 0, 1 << 30), milliseconds(5));
+  EXPECT_EQ(ring_all_reduce_time({}, 8, 1 << 30), milliseconds(0));
+}
+
+TEST(VirtualNetwork, AddsDelayAndBytesOverRate) {
+  Network network(kSlow, 1, 1);
+  EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
+}
+
+TEST(VirtualNetwork, LetsMessagesToOneServerWaitForEachOther) {
+  Network network(kSlow, 2, 1);
+  EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
+  EXPECT_EQ(network.up(milliseconds(4), 1, 0, 10), milliseconds(21));
+  // The other direction is free.
+  EXPECT_EQ(network.down(milliseconds(4), 0, 1, 10), milliseconds(15));
+}
+
+TEST(VirtualNetwork, LetsOneWorkersMessagesWaitForEachOther) {
+  Network network(kSlow, 1, 2);
+  EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
+  EXPECT_EQ(network.up(milliseconds(0), 0, 1, 10), milliseconds(21));
+}
+
+TEST(VirtualNetwork, CountsARingsMessages) {
+  // 4 ranks, 40 bytes: 6 messages of 10 bytes, 11 ms each.
+  EXPECT_EQ(ring_all_reduce_time(kSlow, 4, 40), milliseconds(66));
+  EXPECT_EQ(ring_all_reduce_bytes(4, 40), 60);
+  EXPECT_EQ(ring_all_reduce_time(kSlow, 1, 40), milliseconds(0));
+}
+
+Trouble constant(double delay_milliseconds, const Link& link) {
+  return {
+      .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = delay_milliseconds},
+      .link = link};
+}
+
+TEST(StepTimes, OfMirroredReplicasEndWithTheAllReduce) {
+  StepTimes times({.workers = 2, .value_bytes = {20}}, constant(100.0, kSlow), 1);
+  // 2 messages of 10 bytes.
+  EXPECT_EQ(times.step(1, {}), milliseconds(122));
+  EXPECT_EQ(times.step(2, {}), milliseconds(244));
+  EXPECT_EQ(times.accounts()[0].communication, milliseconds(44));
+  EXPECT_EQ(times.accounts()[0].bytes_sent, 40);
+}
+
+TEST(StepTimes, OfWorkersWithAServerCountBothDirections) {
+  StepTimes times({.workers = 2, .value_bytes = {20}, .has_servers = true}, constant(100.0, kSlow),
+                  1);
+  // Up: there at 111 and 121 ms; down from 121 ms on, 20 bytes each: there at 142 and 162 ms.
+  const std::vector<std::int64_t> gradient_bytes{10};
+  EXPECT_EQ(times.step(1, gradient_bytes), milliseconds(162));
+  EXPECT_EQ(times.accounts()[0].peers, milliseconds(10));
+  EXPECT_EQ(times.accounts()[0].communication, milliseconds(11 + 21));
+  EXPECT_EQ(times.accounts()[1].peers, milliseconds(0));
+  EXPECT_EQ(times.accounts()[1].bytes_received, 20);
+}
+
+TEST(StepTimes, CountAPauseOnceAndInTheStepThatBeginsAfterIt) {
+  Trouble trouble = constant(10.0, {});
+  trouble.pauses = {{.worker = 1, .at_seconds = 0.015, .for_seconds = 0.5}};
+  StepTimes times({.workers = 2, .value_bytes = {4}}, trouble, 1);
+  EXPECT_EQ(times.step(1, {}), milliseconds(10));
+  EXPECT_EQ(times.step(2, {}), milliseconds(20));
+  EXPECT_EQ(times.step(3, {}), milliseconds(530));
+  EXPECT_EQ(times.step(4, {}), milliseconds(540));
+  EXPECT_EQ(times.accounts()[1].compute, milliseconds(540));
+}
+
+}  // namespace
+}  // namespace syncopate::bench
