@@ -30,6 +30,9 @@ Command declare_all_reduce_rank(CLI::App& app, const Environment& environment);
 // bench/ps_command.cc; `-rank`: one process of ours
 Command declare_ps(CLI::App& app, const Environment& environment);
 Command declare_ps_rank(CLI::App& app, const Environment& environment);
+// bench/compare_command.cc
+Command declare_compare(CLI::App& app, const Environment& environment);
+Command declare_report(CLI::App& app, const Environment& environment);
 // bench/scaling_command.cc
 Command declare_scaling(CLI::App& app, const Environment& environment);
 Command declare_scaling_rank(CLI::App& app, const Environment& environment);

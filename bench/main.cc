@@ -21,6 +21,10 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
 constexpr std::array kCommands = {
+    CommandRow{"compare", "the same training under several strategies: which one, and why",
+               syncopate::bench::declare_compare},
+    CommandRow{"report", "draws the report of a comparison again",
+               syncopate::bench::declare_report},
     CommandRow{"step", "one training step, beside PyTorch", syncopate::bench::declare_step},
     CommandRow{"input", "samples per second of the input pipeline alone",
                syncopate::bench::declare_input},

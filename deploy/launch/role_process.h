@@ -47,6 +47,7 @@ class RoleProcess {
   ~RoleProcess();  // kills it if it still runs
 
   const std::string& name() const noexcept { return name_; }
+  pid_t pid() const noexcept { return pid_; }
   // Read ends, non-blocking; each given away once.
   FileDescriptor take_out() noexcept { return std::move(out_); }
   FileDescriptor take_err() noexcept { return std::move(err_); }

@@ -1,0 +1,161 @@
+#include "bench/compare/compare.h"
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <ostream>
+#include <stdexcept>
+#include <thread>
+
+#include "bench/compare/real_run.h"
+#include "bench/compare/report/comparison.h"
+#include "bench/compare/report/page.h"
+#include "bench/compare/report/table.h"
+#include "bench/compare/report/verdict.h"
+#include "bench/compare/run_files.h"
+#include "bench/compare/run_plan.h"
+#include "bench/compare/virtual_run.h"
+#include "deploy/formatted.h"
+#include "models/base/errors.h"
+#include "worker/metrics.h"
+#include "worker/progress.h"
+
+namespace syncopate::bench {
+namespace {
+
+// "test accuracy 98.12%, 12.3 s, 41203 samples/s"
+std::string in_short(const RunResult& result) {
+  return formatted("test accuracy %.2f%%, %.1f s, %.0f samples/s", 100.0 * result.test_accuracy,
+                   result.seconds, result.samples_per_second);
+}
+
+class Comparer {
+ public:
+  Comparer(const CompareOptions& options, StopSignal& signals)
+      : options_(options),
+        signals_(signals),
+        data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
+        files_(options.report),
+        runs_(plan_runs(options, data_.train->size())),
+        display_(make_progress_display(options.show_progress)) {}
+
+  // Whether it came to its end.
+  bool run(const std::string& command) {
+    files_.begin(options_, runs_, command);
+    for (const RunSpec& run : runs_) {
+      if (!files_.is_done(run)) missing_.push_back(&run);
+    }
+    if (missing_.size() < runs_.size()) {
+      display_->note(std::to_string(runs_.size() - missing_.size()) + " of " +
+                     std::to_string(runs_.size()) + " runs are there already");
+    }
+    const bool ended = options_.clock == Clock::kVirtual ? run_virtual_ones() : run_real_ones();
+    display_->finish();
+    return ended;
+  }
+
+ private:
+  bool run_real_ones() {
+    for (const RunSpec* run : missing_) {
+      const RealRunOutcome outcome =
+          run_really(*run,
+                     {.program = options_.program,
+                      .metrics = files_.lines(*run),
+                      .log = files_.log(*run),
+                      .total_updates = updates_of(options_, run->variant, data_.train->size()),
+                      .kills = options_.trouble.kills,
+                      .checkpoints = files_.checkpoints(*run)},
+                     signals_, *display_);
+      if (outcome.end == RunEnd::kStopped) return false;
+      if (outcome.end == RunEnd::kDone) {
+        finish(*run, std::nullopt);
+      } else {
+        finish(*run, outcome.reason);
+      }
+    }
+    return true;
+  }
+
+  // Each run is one thread's from beginning to end: how many there are shows in no result.
+  bool run_virtual_ones() {
+    std::atomic<std::size_t> next{0};
+    std::atomic<bool> stopped{false};
+    const auto work = [&] {
+      for (std::size_t at = next++; at < missing_.size() && !stopped; at = next++) {
+        const RunSpec& run = *missing_[at];
+        const std::optional<std::string> failure = run_one_virtually(run, stopped);
+        if (!stopped) finish(run, failure);
+      }
+    };
+    std::vector<std::jthread> threads;
+    for (int job = 1; job < options_.jobs; ++job) threads.emplace_back(work);
+    work();
+    threads.clear();
+    return !stopped;
+  }
+
+  // Why it failed, if it did.
+  std::optional<std::string> run_one_virtually(const RunSpec& run, std::atomic<bool>& stopped) {
+    class Stopped {};
+    try {
+      const auto metrics = make_metrics_writer(files_.lines(run), false);
+      run_virtually(run, options_, data_, *metrics, [&](double /*fraction*/) {
+        const std::lock_guard lock(mutex_);
+        if (signals_.poll()) stopped = true;
+        if (stopped) throw Stopped();
+      });
+    } catch (const Stopped&) {
+    } catch (const FileError&) {
+      throw;
+    } catch (const std::exception& error) {
+      return error.what();
+    }
+    return std::nullopt;
+  }
+
+  void finish(const RunSpec& run, const std::optional<std::string>& failure) {
+    const std::lock_guard lock(mutex_);
+    files_.finish(run, failure);
+    ++done_;
+    std::string line = "[" + std::to_string(runs_.size() - missing_.size() + done_) + "/" +
+                       std::to_string(runs_.size()) + "] " + run.variant.label + ", seed " +
+                       std::to_string(run.seed) + ": ";
+    const auto result = read_run(files_.result(run));
+    if (failure || !result) {
+      line += "failed: " + failure.value_or("it left no result");
+    } else {
+      line += in_short(*result);
+    }
+    display_->note(line);
+  }
+
+  const CompareOptions& options_;
+  StopSignal& signals_;
+  const DataSplits data_;
+  const RunFiles files_;
+  const std::vector<RunSpec> runs_;
+  std::unique_ptr<ProgressDisplay> display_;
+  std::vector<const RunSpec*> missing_;
+  std::mutex mutex_;  // guards what follows, the signals and the display
+  std::size_t done_ = 0;
+};
+
+}  // namespace
+
+void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
+             std::ostream& out) {
+  const bool ended = Comparer(options, signals).run(command);
+  const Comparison comparison = read_comparison(options.report);
+  print_table(out, comparison);
+  out << "\n" << verdict(comparison) << "\n\n";
+  write_report(options.report, comparison);
+  out << (options.report / "report.html").string() << "\n";
+  if (!ended) throw std::runtime_error("stopped; the same command goes on with what is missing");
+  const auto is_done = [](const ComparedVariant& variant) {
+    return std::ranges::any_of(variant.runs, &ComparedRun::is_done);
+  };
+  const bool has_result = std::ranges::any_of(comparison.variants, is_done);
+  if (!has_result) throw std::runtime_error("every run failed; see the table and the logs");
+}
+
+}  // namespace syncopate::bench

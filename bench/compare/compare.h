@@ -1,0 +1,19 @@
+// A comparison from its first run to its report.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "bench/compare/compare_options.h"
+#include "worker/stop_signal.h"
+
+namespace syncopate::bench {
+
+// Runs what is missing in options.report, one after the other (under the virtual clock several at
+// once), and draws the report of what is there. A run that fails is a row that says so. Throws
+// UsageError, FileError; std::runtime_error when every run has failed, or when a signal ended it:
+// the same command goes on with what is missing.
+void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
+             std::ostream& out);
+
+}  // namespace syncopate::bench

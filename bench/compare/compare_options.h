@@ -1,0 +1,48 @@
+// What `syncopate-bench compare` was asked for.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/compare/trouble.h"
+#include "bench/compare/variant.h"
+
+namespace syncopate::bench {
+
+enum class Clock : std::uint8_t {
+  kReal,     // processes on this machine, started by syncopate launch
+  kVirtual,  // simulated time; the same numbers on every machine
+};
+
+enum class Budget : std::uint8_t {
+  kSamples,  // every variant trains the same samples: --epochs
+  kUpdates,  // every variant applies as many updates: --updates
+};
+
+struct CompareOptions {
+  std::vector<Variant> variants;
+  int seeds = 3;  // 1 .. seeds
+  Clock clock = Clock::kReal;
+  Budget budget = Budget::kSamples;
+  std::int64_t epochs = 2;
+  std::int64_t updates = 0;
+  std::int64_t batch_size_per_replica = 32;
+  std::string model = "mnist-cnn";
+  std::string data = "digits";
+  std::vector<std::string> train_flags;  // for every run, after those made of the options here
+  double target_accuracy = 0.95;
+  int evaluations = 20;  // over a run
+  Trouble trouble;
+  std::vector<std::string> trouble_words;  // of it, flags that train takes
+  std::filesystem::path report;            // folder
+  std::filesystem::path program;           // syncopate
+  std::filesystem::path cache_dir;
+  int jobs = 1;          // virtual runs at once
+  bool replace = false;  // what another comparison has left in the folder
+  bool show_progress = true;
+};
+
+}  // namespace syncopate::bench

@@ -1,0 +1,113 @@
+#include "bench/compare/presets.h"
+
+#include <array>
+#include <cstdio>
+
+namespace syncopate::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+Variant with(const std::string& word, int workers, const std::string& label, const Words& flags) {
+  Variant variant = parse_variant(word, workers, 1);
+  variant.label = label;
+  variant.flags.insert(variant.flags.end(), flags.begin(), flags.end());
+  return variant;
+}
+
+std::string plain(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%g", number);
+  return text.data();
+}
+
+// The mlp of all of them: 784-128-10, ReLU, batches of 32.
+void train_mlp(CompareOptions& options, const std::string& service_time) {
+  options.model = "mlp";
+  options.batch_size_per_replica = 32;
+  options.trouble_words = {"--service-time", service_time};
+  options.trouble.service_time = parse_service_time(service_time, "--service-time");
+}
+
+// Momentum meets staleness. Every gradient is a step of the same length; eight asynchronous workers
+// with momentum 0.9 take steps on gradients that are seven versions old, and diverge.
+void apply_momentum(CompareOptions& options) {
+  train_mlp(options, "constant:1");
+  options.epochs = 2;
+  options.seeds = 5;
+  options.target_accuracy = 0.95;
+  for (const double momentum : {0.0, 0.5, 0.9}) {
+    const Words flags = {"--optimizer",   "momentum",        "--momentum",
+                         plain(momentum), "--learning-rate", "0.02"};
+    const std::string suffix = ", momentum " + plain(momentum);
+    options.variants.push_back(with("one-device", 1, "one-device" + suffix, flags));
+    options.variants.push_back(
+        with("parameter-server:async", 8, "async, 8 workers" + suffix, flags));
+  }
+}
+
+// What workers wait for. Synchronous ones sum their gradients and may use the larger learning rate;
+// asynchronous ones are faster and staler.
+void compare_consistencies(CompareOptions& options, const std::string& service_time, int backups) {
+  train_mlp(options, service_time);
+  options.epochs = 3;
+  options.seeds = 3;
+  options.target_accuracy = 0.95;
+  options.evaluations = 60;
+  const Words in_step = {"--optimizer", "sgd", "--learning-rate", "0.4"};
+  const Words alone = {"--optimizer", "sgd", "--learning-rate", "0.1"};
+  const std::string many = std::to_string(backups);
+  options.variants.push_back(with("parameter-server:sync", 8, "sync", in_step));
+  options.variants.push_back(with("parameter-server:sync+backup:" + many, 8,
+                                  "sync, " + many + (backups == 1 ? " backup" : " backups"),
+                                  in_step));
+  options.variants.push_back(with("parameter-server:ssp:3", 8, "ssp, staleness 3", alone));
+  options.variants.push_back(with("parameter-server:async", 8, "async", alone));
+}
+
+// Stragglers at random: the trade between error and run time.
+void apply_stragglers(CompareOptions& options) {
+  compare_consistencies(options, "exponential:1", 2);
+}
+
+// One worker is four times as slow as the others, and stays so.
+void apply_one_slow(CompareOptions& options) {
+  compare_consistencies(options, "constant:1", 1);
+  options.trouble_words.insert(options.trouble_words.end(), {"--slow", "worker=7,factor=4"});
+  options.trouble.slow.push_back({.worker = 7, .factor = 4.0});
+}
+
+// How many asynchronous workers a learning rate bears, and two remedies.
+void apply_staleness(CompareOptions& options) {
+  train_mlp(options, "constant:1");
+  options.epochs = 2;
+  options.seeds = 3;
+  options.target_accuracy = 0.95;
+  const Words plain_flags = {"--optimizer", "sgd", "--learning-rate", "0.1"};
+  for (const int workers : {1, 2, 4, 8, 16}) {
+    const std::string many = std::to_string(workers) + (workers == 1 ? " worker" : " workers");
+    options.variants.push_back(with("parameter-server:async", workers, many, plain_flags));
+    if (workers < 8) continue;
+    options.variants.push_back(
+        with("parameter-server:async+inverse", workers, many + ", rate / staleness", plain_flags));
+    Words lower = plain_flags;
+    lower.insert(lower.end(), {"--learning-rate-scale", "inverse-workers"});
+    options.variants.push_back(
+        with("parameter-server:async", workers, many + ", rate / workers", lower));
+  }
+}
+
+constexpr std::array kPresets = {
+    PresetRow{"momentum", "momentum meets staleness: one device and 8 asynchronous workers",
+              apply_momentum},
+    PresetRow{"stragglers", "exponential service times: sync, backup workers, ssp, async",
+              apply_stragglers},
+    PresetRow{"one-slow", "the same with one worker that is 4x slower", apply_one_slow},
+    PresetRow{"staleness", "how many asynchronous workers a learning rate bears, and remedies",
+              apply_staleness}};
+
+}  // namespace
+
+std::span<const PresetRow> presets() noexcept { return kPresets; }
+
+}  // namespace syncopate::bench

@@ -1,0 +1,42 @@
+// One run as processes on this machine: `syncopate train`, or `syncopate launch` where it has
+// several tasks.
+#pragma once
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "bench/compare/trouble.h"
+#include "bench/compare/variant.h"
+#include "worker/progress.h"
+#include "worker/stop_signal.h"
+
+namespace syncopate::bench {
+
+struct RealRunOptions {
+  std::filesystem::path program;   // syncopate
+  std::filesystem::path metrics;   // where train writes its lines
+  std::filesystem::path log;       // what it says, for people
+  std::int64_t total_updates = 0;  // for the display
+  // Workers of variants with several tasks; of one that is a single process, that process. launch
+  // starts a worker again at once, whatever Kill::restart_seconds says.
+  std::vector<Kill> kills;
+  std::filesystem::path checkpoints;  // folder from which killed tasks go on
+};
+
+// The command line that trains it.
+std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& options);
+
+enum class RunEnd : std::uint8_t { kDone, kFailed, kStopped };
+struct RealRunOutcome {
+  RunEnd end = RunEnd::kDone;
+  std::string reason;  // kFailed: the last line it said
+};
+
+// Runs it to its end, or until `signals` has something, which is passed on to it. Throws FileError
+// when it cannot be started. Forks: the only thread of the process calls it.
+RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, StopSignal& signals,
+                          ProgressDisplay& display);
+
+}  // namespace syncopate::bench

@@ -1,0 +1,84 @@
+#include "bench/compare/run_plan.h"
+
+#include <algorithm>
+#include <set>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
+  if (!variant.keeps_step) return options.batch_size_per_replica;
+  return options.batch_size_per_replica * (variant.workers - variant.backup_workers);
+}
+
+std::vector<std::string> flags_of(const CompareOptions& options, const Variant& variant,
+                                  std::uint64_t seed, std::int64_t updates) {
+  std::vector<std::string> flags = {"--model",
+                                    options.model,
+                                    "--data",
+                                    options.data,
+                                    "--batch-size-per-replica",
+                                    std::to_string(options.batch_size_per_replica),
+                                    "--threads",
+                                    "1",
+                                    "--no-progress"};
+  const auto add = [&](const std::vector<std::string>& more) {
+    flags.insert(flags.end(), more.begin(), more.end());
+  };
+  add(options.train_flags);
+  add(options.trouble_words);
+  add(variant.flags);
+  const bool in_one_process =
+      variant.strategy == "mirrored" || variant.strategy == "central-storage";
+  if (in_one_process) add({"--replicas", std::to_string(variant.workers), "--share-devices"});
+  if (options.budget == Budget::kSamples) {
+    add({"--epochs", std::to_string(options.epochs)});
+  } else {
+    add({"--steps", std::to_string(updates)});
+  }
+  const std::int64_t every = std::max<std::int64_t>(1, updates / options.evaluations);
+  add({"--eval-every-steps", std::to_string(every), "--log-every", std::to_string(every), "--seed",
+       std::to_string(seed)});
+  return flags;
+}
+
+}  // namespace
+
+std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
+                        std::int64_t train_samples) {
+  if (options.budget == Budget::kUpdates) return options.updates;
+  const std::int64_t per_epoch = train_samples / samples_per_update(options, variant);
+  if (per_epoch == 0) {
+    throw UsageError(variant.label + ": " + std::to_string(train_samples) +
+                     " samples are less than one step of all its workers; give a smaller "
+                     "--batch-size-per-replica");
+  }
+  return options.epochs * per_epoch;
+}
+
+std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples) {
+  std::set<std::string> labels;
+  for (const Variant& variant : options.variants) {
+    if (variant.backup_workers >= variant.workers) {
+      throw UsageError(variant.label + ": of " + std::to_string(variant.workers) +
+                       " workers at least one must be waited for");
+    }
+    if (!labels.insert(variant.label).second) {
+      throw UsageError(variant.label + " is named twice; name each variant once");
+    }
+  }
+  std::vector<RunSpec> runs;
+  for (int seed = 1; seed <= options.seeds; ++seed) {
+    for (const Variant& variant : options.variants) {
+      const auto number = static_cast<std::uint64_t>(seed);
+      runs.push_back(
+          {variant, number,
+           flags_of(options, variant, number, updates_of(options, variant, train_samples))});
+    }
+  }
+  return runs;
+}
+
+}  // namespace syncopate::bench

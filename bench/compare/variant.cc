@@ -1,0 +1,131 @@
+#include "bench/compare/variant.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <string_view>
+
+#include "models/base/errors.h"
+#include "strategies/strategy.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr std::array kStalenessRules = {"inverse", "dc", "dc-adaptive"};
+
+std::vector<std::string> split(const std::string& text, char separator) {
+  std::vector<std::string> parts;
+  std::size_t begin = 0;
+  for (std::size_t end = 0; end != std::string::npos; begin = end + 1) {
+    end = text.find(separator, begin);
+    parts.push_back(text.substr(begin, end == std::string::npos ? end : end - begin));
+  }
+  return parts;
+}
+
+class WordParser {
+ public:
+  WordParser(const std::string& word, int workers, int servers) : word_(word) {
+    variant_.label = word;
+    variant_.workers = workers;
+    variant_.servers = servers;
+  }
+
+  Variant parse() {
+    std::vector<std::string> parts = split(word_, '+');
+    parse_strategy(split(parts.front(), ':'));
+    for (std::size_t i = 1; i < parts.size(); ++i) parse_addition(split(parts[i], ':'));
+    return std::move(variant_);
+  }
+
+ private:
+  void parse_strategy(const std::vector<std::string>& words) {
+    variant_.strategy = words.front();
+    const auto rows = strategies();
+    const bool is_known = std::any_of(rows.begin(), rows.end(), [&](const StrategyRow& row) {
+      return row.name == variant_.strategy;
+    });
+    if (!is_known) {
+      std::string all;
+      for (const StrategyRow& row : rows) all += (all.empty() ? "" : ", ") + std::string(row.name);
+      refuse("no such strategy; choose from " + all);
+    }
+    has_servers_ = variant_.strategy == "parameter-server";
+    variant_.flags = {"--strategy", variant_.strategy};
+    if (variant_.strategy == "one-device") variant_.workers = 1;
+    if (!has_servers_) variant_.servers = 0;
+    if (words.size() > 1) parse_consistency(words);
+    if (words.size() == 1 && has_servers_) parse_consistency({words[0], "async"});
+  }
+
+  void parse_consistency(const std::vector<std::string>& words) {
+    if (!has_servers_ && variant_.strategy != "central-storage") {
+      refuse("only parameter-server and central-storage have a consistency to choose");
+    }
+    const std::string& consistency = words[1];
+    if (consistency != "async" && consistency != "ssp" && consistency != "sync") {
+      refuse("\"" + consistency + "\" is none of async, ssp and sync");
+    }
+    is_sync_ = variant_.keeps_step = consistency == "sync";
+    add("--consistency", consistency);
+    if (words.size() == 2) return;
+    if (words.size() > 3 || consistency != "ssp") refuse("only ssp has a number, its staleness");
+    add("--max-staleness", number(words[2]));
+  }
+
+  void parse_addition(const std::vector<std::string>& words) {
+    if (words.front() == "backup") {
+      if (!is_sync_)
+        refuse("backup workers belong to sync, such as parameter-server:sync+backup:1");
+      if (words.size() != 2) refuse("backup:K, K being how many are not waited for");
+      add("--backup-workers", number(words[1]));
+      variant_.backup_workers = std::stoi(words[1]);
+      return;
+    }
+    const bool is_rule =
+        words.size() == 1 && std::ranges::find(kStalenessRules, words[0]) != kStalenessRules.end();
+    if (!is_rule)
+      refuse("\"+" + words.front() + "\" is none of backup:K, inverse, dc, dc-adaptive");
+    add("--staleness-rule", words[0]);
+  }
+
+  std::string number(const std::string& text) const {
+    const bool is_number =
+        !text.empty() && text.size() <= 6 &&
+        std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
+    if (!is_number) refuse("\"" + text + "\" is not a number");
+    return text;
+  }
+
+  void add(const std::string& flag, const std::string& value) {
+    variant_.flags.push_back(flag);
+    variant_.flags.push_back(value);
+  }
+
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw UsageError("--strategies " + word_ + ": " + why);
+  }
+
+  const std::string& word_;
+  Variant variant_;
+  bool has_servers_ = false;
+  bool is_sync_ = false;
+};
+
+}  // namespace
+
+Variant parse_variant(const std::string& word, int workers, int servers) {
+  return WordParser(word, workers, servers).parse();
+}
+
+std::string run_name(const RunSpec& run) {
+  std::string name;
+  for (const char c : run.variant.label) {
+    const bool is_plain = std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '-';
+    name += is_plain ? c : '_';
+  }
+  return name + "-seed" + std::to_string(run.seed);
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,44 @@
+#include "bench/compare/virtual_run.h"
+
+#include <string>
+#include <variant>
+
+#include "bench/compare/virtual/train.h"
+#include "deploy/network_for_data.h"
+#include "deploy/train_options.h"
+#include "models/base/environment.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+// What launch would tell the first worker.
+Environment environment_of(const Variant& variant) {
+  const bool has_tasks = variant.strategy == "multi-worker-mirrored" || variant.servers > 0;
+  if (!has_tasks) return Environment(Environment::Variables{});
+  return Environment(Environment::Variables{{"SYNCOPATE_ROLE", "worker"},
+                                            {"SYNCOPATE_INDEX", "0"},
+                                            {"SYNCOPATE_WORKERS", std::to_string(variant.workers)},
+                                            {"SYNCOPATE_SERVERS", std::to_string(variant.servers)},
+                                            {"SYNCOPATE_NONCE", "virtual"},
+                                            {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
+}
+
+}  // namespace
+
+void run_virtually(const RunSpec& run, const CompareOptions& options, const DataSplits& data,
+                   MetricsWriter& metrics, const std::function<void(double)>& progress) {
+  const CommandOptions parsed = parse_train_options(run.flags, environment_of(run.variant));
+  const auto* const train = std::get_if<TrainOptions>(&parsed);
+  if (train == nullptr) throw UsageError("--help is no flag of a run");
+  const Graph graph = network_for_data(train->model, train->data, data);
+  metrics.write(train_virtually({.options = *train,
+                                 .workers = run.variant.workers,
+                                 .servers = run.variant.servers,
+                                 .data = data,
+                                 .graph = graph,
+                                 .trouble = options.trouble},
+                                metrics, progress));
+}
+
+}  // namespace syncopate::bench

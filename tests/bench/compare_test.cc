@@ -1,0 +1,138 @@
+// `syncopate-bench compare` from outside: real processes, files, and what a user reads.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+Words compare(const fs::path& report, const Words& more) {
+  return Words{SYNCOPATE_BENCH, "compare",  "--model",       "mlp",
+               "--workers",     "2",        "--servers",     "1",
+               "--epochs",      "1",        "--seeds",       "1",
+               "--evaluations", "2",        "--no-progress", "--target-accuracy",
+               "0.5",           "--report", report} +
+         more;
+}
+
+const Words kSmall{"--data", "synthetic:1x8x8:4:512"};
+
+std::string last_line(const std::string& text) {
+  const std::size_t end = text.find_last_not_of('\n');
+  if (end == std::string::npos) return "";
+  return text.substr(text.rfind('\n', end) + 1, end - text.rfind('\n', end));
+}
+
+TEST(Compare, TrainsEveryStrategyAndEndsWithTheReport) {
+  const ScratchDir scratch;
+  const ProgramResult result = RunningProgram(compare(scratch / "r", kSmall)).wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* label :
+       {"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
+        "parameter-server:async", "parameter-server:ssp:2", "parameter-server:sync+backup:1"}) {
+    EXPECT_NE(result.out.find(label), std::string::npos) << result.out;
+  }
+  EXPECT_EQ(last_line(result.out), (scratch / "r" / "report.html").string());
+  EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
+  EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
+}
+
+TEST(Compare, GoesOnWhenAStrategyFails) {
+  const ScratchDir scratch;
+  // What asynchronous replicas do is not repeated, and train says so.
+  const ProgramResult result =
+      RunningProgram(
+          compare(scratch / "r", kSmall + Words{"--strategies", "central-storage:async,mirrored",
+                                                "--", "--deterministic"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("--deterministic"), std::string::npos)
+      << "why it failed: " << result.out;
+  EXPECT_NE(read_text(scratch / "r" / "runs.csv").find("mirrored"), std::string::npos);
+}
+
+TEST(Compare, ThatWasInterruptedGoesOnWithWhatIsMissing) {
+  const ScratchDir scratch;
+  const fs::path runs = scratch / "r" / "runs";
+  const Words command = compare(
+      scratch / "r", Words{"--data", "synthetic:1x8x8:4:2048", "--service-time", "constant:20",
+                           "--strategies", "mirrored,parameter-server:async"});
+  {
+    RunningProgram first(command);
+    ASSERT_TRUE(first.wait_until_err_has("[1/2] mirrored"));
+    first.send(SIGINT);
+    const ProgramResult result = first.wait();
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    EXPECT_NE(result.err.find("the same command goes on with what is missing"), std::string::npos)
+        << result.err;
+  }
+  EXPECT_TRUE(fs::exists(runs / "mirrored-seed1.jsonl"));
+  EXPECT_FALSE(fs::exists(runs / "parameter-server_async-seed1.jsonl"));
+  const auto written = fs::last_write_time(runs / "mirrored-seed1.jsonl");
+  const ProgramResult result = RunningProgram(command).wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("1 of 2 runs are there already"), std::string::npos) << result.err;
+  EXPECT_EQ(fs::last_write_time(runs / "mirrored-seed1.jsonl"), written);
+  EXPECT_TRUE(fs::exists(runs / "parameter-server_async-seed1.jsonl"));
+}
+
+TEST(Compare, UnderTheVirtualClockLeavesTheSameFilesEachTime) {
+  const ScratchDir scratch;
+  for (const char* report : {"a", "b"}) {
+    const ProgramResult result =
+        RunningProgram(compare(scratch / report, kSmall + Words{"--clock", "virtual"})).wait();
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+  }
+  const auto names = names_in(scratch / "a" / "runs");
+  EXPECT_EQ(names.size(), 7U);
+  EXPECT_EQ(names, names_in(scratch / "b" / "runs"));
+  for (const std::string& name : names) {
+    EXPECT_EQ(read_text(scratch / "a" / "runs" / name), read_text(scratch / "b" / "runs" / name))
+        << name;
+  }
+}
+
+TEST(Compare, KillsAWorkerAndTheJobGoesOn) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(
+          compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
+                                       "constant:20", "--strategies", "parameter-server:async",
+                                       "--kill", "worker=1,at=200ms,restart=0s"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string log = read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.log");
+  EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
+}
+
+TEST(Compare, RefusesMistakesWithOneLine) {
+  const ScratchDir scratch;
+  const std::pair<Words, const char*> mistakes[] = {
+      {{"--strategies", "mirorred"}, "no such strategy"},
+      {{"--preset", "momentun"}, "momentum"},
+      {{"--clock", "sand"}, "--clock"},
+      {{"--updates", "3"}, "--budget updates"},
+      {{"--link-delay", "1ms"}, "--clock virtual"},
+      {{"--kill", "worker=1"}, "worker=W,at=TIME"},
+      {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
+      {{"--data", "mnist:/nowhere"}, "/nowhere"},
+      {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
+  for (const auto& [words, says] : mistakes) {
+    const ProgramResult result = RunningProgram(compare(scratch / "r", kSmall + words)).wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
+    EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

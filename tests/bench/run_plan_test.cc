@@ -1,0 +1,150 @@
+// Which runs a comparison is made of, and its folder.
+#include "bench/compare/run_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+
+#include "bench/compare/presets.h"
+#include "bench/compare/real_run.h"
+#include "bench/compare/run_files.h"
+#include "bench/compare/run_result.h"
+#include "deploy/train_options.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+CompareOptions two_variants() {
+  CompareOptions options;
+  for (const char* word : {"mirrored", "parameter-server:sync+backup:1"}) {
+    options.variants.push_back(parse_variant(word, 4, 2));
+  }
+  options.seeds = 2;
+  options.batch_size_per_replica = 10;
+  options.evaluations = 5;
+  return options;
+}
+
+// The word behind the flag; "" without it.
+std::string value_of(const Words& flags, const std::string& flag) {
+  const auto at = std::ranges::find(flags, flag);
+  return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
+}
+
+TEST(APlan, HasEveryVariantOncePerSeedAndGoesSeedBySeed) {
+  const auto runs = plan_runs(two_variants(), 1000);
+  ASSERT_EQ(runs.size(), 4U);
+  EXPECT_EQ(runs[0].variant.label, "mirrored");
+  EXPECT_EQ(runs[1].variant.label, "parameter-server:sync+backup:1");
+  EXPECT_EQ(runs[1].seed, 1U);
+  EXPECT_EQ(runs[2].seed, 2U);
+  EXPECT_EQ(value_of(runs[2].flags, "--seed"), "2");
+  EXPECT_EQ(value_of(runs[0].flags, "--replicas"), "4");
+}
+
+TEST(APlan, EvaluatesAsOftenWhateverAnUpdateTakes) {
+  CompareOptions options = two_variants();
+  options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
+  options.epochs = 2;
+  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 50);   // of 40 samples
+  EXPECT_EQ(updates_of(options, options.variants[1], 1000), 66);   // of 30
+  EXPECT_EQ(updates_of(options, options.variants[2], 1000), 200);  // of 10
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(value_of(runs[0].flags, "--eval-every-steps"), "10");
+  EXPECT_EQ(value_of(runs[2].flags, "--eval-every-steps"), "40");
+  options.budget = Budget::kUpdates;
+  options.updates = 70;
+  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 70);
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[0].flags, "--steps"), "70");
+}
+
+TEST(APlan, RefusesWhatCannotBeCompared) {
+  CompareOptions twice = two_variants();
+  twice.variants.push_back(twice.variants.front());
+  EXPECT_THROW(plan_runs(twice, 1000), UsageError);
+  EXPECT_THROW(plan_runs(two_variants(), 20), UsageError) << "less than a step";
+  CompareOptions nobody = two_variants();
+  nobody.variants.back().workers = 1;
+  EXPECT_THROW(plan_runs(nobody, 1000), UsageError) << "nobody is waited for";
+}
+
+TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
+  for (const PresetRow& row : presets()) {
+    CompareOptions options;
+    options.data = "synthetic:1x28x28:10:4096";
+    row.apply(options);
+    for (const RunSpec& run : plan_runs(options, 4096)) {
+      Environment::Variables variables;
+      if (run.variant.servers > 0) {
+        variables = {{"SYNCOPATE_ROLE", "worker"},
+                     {"SYNCOPATE_INDEX", "0"},
+                     {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
+                     {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
+                     {"SYNCOPATE_NONCE", "a"},
+                     {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
+      }
+      EXPECT_NO_THROW(parse_train_options(run.flags, Environment(variables)))
+          << row.name << ": " << run.variant.label;
+    }
+  }
+}
+
+TEST(ARealRun, IsALaunchWhereItHasSeveralTasks) {
+  const auto runs = plan_runs(two_variants(), 1000);
+  const RealRunOptions options{.program = "/p/syncopate", .metrics = "/m"};
+  const Words alone = command_of(runs[0], options);
+  EXPECT_EQ(alone[0], "/p/syncopate");
+  EXPECT_EQ(alone[1], "train");
+  EXPECT_EQ(value_of(alone, "--metrics"), "/m");
+  const Words launched = command_of(runs[1], options);
+  EXPECT_EQ(Words(launched.begin() + 1, launched.begin() + 8),
+            (Words{"launch", "--workers", "4", "--servers", "2", "--", "train"}));
+}
+
+class RunFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(testing::TempDir()) / ("run-files-" + std::to_string(getpid()));
+    fs::remove_all(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  fs::path dir_;
+};
+
+TEST_F(RunFilesTest, KnowWhatIsDoneWhenTheyAreOpenedAgain) {
+  const CompareOptions options = two_variants();
+  const auto runs = plan_runs(options, 1000);
+  {
+    const RunFiles files(dir_);
+    files.begin(options, runs, "the command");
+    std::ofstream(files.lines(runs[0])) << "{\"event\":\"step\"}\n";
+    files.finish(runs[0], "worker 1 fell over");
+  }
+  const RunFiles files(dir_);
+  files.begin(options, runs, "the command");
+  EXPECT_TRUE(files.is_done(runs[0]));
+  EXPECT_FALSE(files.is_done(runs[1]));
+  EXPECT_TRUE(fs::exists(dir_ / "comparison.json"));
+}
+
+TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
+  CompareOptions options = two_variants();
+  auto runs = plan_runs(options, 1000);
+  const RunFiles files(dir_);
+  files.begin(options, runs, "the command");
+  files.finish(runs[0], "it failed");
+  options.epochs = 7;
+  runs = plan_runs(options, 1000);
+  EXPECT_THROW(files.begin(options, runs, "another command"), UsageError);
+  options.replace = true;
+  files.begin(options, runs, "another command");
+  EXPECT_FALSE(files.is_done(runs[0]));
+}
+
+}  // namespace
+}  // namespace syncopate::bench
