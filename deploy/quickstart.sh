@@ -1,5 +1,5 @@
 #!/bin/bash
-# From an empty Debian 12 machine to a trained model: installs what is missing, builds, trains.
+# From an empty Debian 12 machine to a comparison of all strategies: installs what is missing, builds, trains.
 # With `test`: the same set-up, then the tests. Safe to run again: what is done is not done twice.
 set -euo pipefail
 
@@ -7,7 +7,7 @@ usage() {
   cat <<'TEXT'
 usage: deploy/quickstart.sh [WORD]
 
-  (none)      install missing packages, build, and train mnist-cnn on the embedded digits
+  (none)      install missing packages, build, and compare all strategies on the embedded digits
   test        install missing packages, build, run the tests, and fuzz what comes from the network for a minute
   packages    install missing packages, no more
   --help      this text
@@ -99,32 +99,21 @@ run_fuzzer() {
   ctest --preset fuzz --tests-regex '^decode_fuzzer$'
 }
 
-train() {
-  # Two lanes at most: the lanes fix the order of additions, so the numbers are the README's on any machine
-  # with two cores or more.
-  local lanes results
-  lanes=$(nproc)
-  ((lanes > 2)) && lanes=2
-  results=build/quickstart/$(date +%Y%m%d-%H%M%S)
-  mkdir -p "$results"
-  local -a command=(build/release/deploy/syncopate train
-    --strategy one-device --model mnist-cnn --data digits
-    --optimizer adam --learning-rate 0.001 --batch-size-per-replica 64 --epochs 3
-    --threads "$lanes" --input-threads 1
-    --metrics "$results/metrics.jsonl" --checkpoint-dir "$results/checkpoints")
+compare() {
+  local -a command=(build/release/bench/syncopate-bench compare --epochs 1
+    --report "build/quickstart/$(date +%Y%m%d-%H%M%S)")
   say "${command[*]}"
   "${command[@]}"
-  say "metrics and checkpoints are in $results"
 }
 
 main() {
-  local word=${1:-train}
+  local word=${1:-compare}
   if (($# > 1)); then
     printf '%s\n' "quickstart: one word at most, got $#; see deploy/quickstart.sh --help" >&2
     exit 2
   fi
   case $word in
-    train | test | packages) ;;
+    compare | test | packages) ;;
     --help | -h) usage && exit 0 ;;
     *)
       printf '%s\n' "quickstart: unknown word '$word'; expected test, packages, --help or nothing" >&2
@@ -140,8 +129,8 @@ main() {
     run_tests
     run_fuzzer
   else
-    build syncopate
-    train
+    build syncopate syncopate-bench
+    compare
   fi
 }
 

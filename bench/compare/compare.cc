@@ -146,16 +146,20 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
              std::ostream& out) {
   const bool ended = Comparer(options, signals).run(command);
   const Comparison comparison = read_comparison(options.report);
-  print_table(out, comparison);
-  out << "\n" << verdict(comparison) << "\n\n";
-  write_report(options.report, comparison);
-  out << (options.report / "report.html").string() << "\n";
+  tell(options.report, comparison, out);
   if (!ended) throw std::runtime_error("stopped; the same command goes on with what is missing");
   const auto is_done = [](const ComparedVariant& variant) {
     return std::ranges::any_of(variant.runs, &ComparedRun::is_done);
   };
   const bool has_result = std::ranges::any_of(comparison.variants, is_done);
   if (!has_result) throw std::runtime_error("every run failed; see the table and the logs");
+}
+
+void tell(const std::filesystem::path& dir, const Comparison& comparison, std::ostream& out) {
+  print_table(out, comparison);
+  out << "\n" << verdict(comparison) << "\n\n";
+  write_report(dir, comparison);
+  out << (dir / "report.html").string() << "\n";
 }
 
 }  // namespace syncopate::bench

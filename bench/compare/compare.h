@@ -1,10 +1,12 @@
 // A comparison from its first run to its report.
 #pragma once
 
+#include <filesystem>
 #include <iosfwd>
 #include <string>
 
 #include "bench/compare/compare_options.h"
+#include "bench/compare/report/comparison.h"
 #include "worker/stop_signal.h"
 
 namespace syncopate::bench {
@@ -15,5 +17,9 @@ namespace syncopate::bench {
 // the same command goes on with what is missing.
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
+
+// The table and the verdict to `out`, the report's files into the folder, and last the page's path.
+// Throws FileError.
+void tell(const std::filesystem::path& dir, const Comparison& comparison, std::ostream& out);
 
 }  // namespace syncopate::bench
