@@ -53,9 +53,7 @@ class InStep {
       lines_.step(moment(), times_.accounts(), is_finished());
       if (!is_finished() && evaluation_due()) evaluate();
     }
-    if (!all_finite(snapshot())) {
-      throw diverged_here("the weights or the optimizer's slots are no longer finite");
-    }
+    require_finite(shard_, lines_.sums().step, learning_rate_);
     const Evaluation test = evaluate();
     std::vector<WorkerAccount> accounts(times_.accounts().begin(), times_.accounts().end());
     for (std::size_t w = 0; w < accounts.size(); ++w) accounts[w].samples = samples_[w];
@@ -107,7 +105,10 @@ class InStep {
     now_ = times_.step(done + 1, gradient_bytes);
     update();
     lines_.add(scores, done + 1);
-    if (!std::isfinite(scores.loss)) throw diverged_here(describe_divergence(scores.loss));
+    if (!std::isfinite(scores.loss)) {
+      throw diverged(describe_divergence(scores.loss),
+                     {.step = done + 1, .learning_rate = learning_rate_});
+    }
   }
 
   // The worker's share of the step's batch.
@@ -172,17 +173,6 @@ class InStep {
 
   JobLines::Moment moment() const {
     return {.at = now_, .epochs = epochs(), .learning_rate = learning_rate_};
-  }
-
-  Snapshot snapshot() const {
-    Snapshot now{.values = device_.values(), .slots = {}, .state = {}};
-    for (const Tensor& slot : shard_.slots()) now.slots.push_back({"", slot});
-    now.state = make_host_tensor({0}, DType::kF32);
-    return now;
-  }
-
-  DivergenceError diverged_here(const std::string& what) const {
-    return diverged(what, {.step = lines_.sums().step, .learning_rate = learning_rate_});
   }
 
   const VirtualPlan& plan_;

@@ -1,11 +1,13 @@
 // What a virtual job came to.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/job_lines.h"
+#include "ps/shard.h"
 #include "strategies/asynchronous_job.h"
 #include "worker/evaluate.h"
 
@@ -20,5 +22,8 @@ struct VirtualOutcome {
   std::vector<WorkerAccount> accounts;     // by worker
   std::vector<WorkerStaleness> staleness;  // empty where workers keep step
 };
+
+// Throws DivergenceError, naming step and rate, unless values and slots are numbers.
+void require_finite(const ps::Shard& shard, std::int64_t step, double learning_rate);
 
 }  // namespace syncopate::bench

@@ -1,10 +1,10 @@
 #include "bench/compare/virtual/train.h"
 
-#include "bench/compare/virtual/asynchronous.h"
 #include "bench/compare/virtual/device.h"
 #include "bench/compare/virtual/in_step.h"
 #include "bench/compare/virtual/outcome.h"
 #include "bench/compare/virtual/plan.h"
+#include "bench/compare/virtual/virtual_job.h"
 #include "worker/staleness_text.h"
 #include "worker/tally.h"
 
@@ -46,7 +46,7 @@ Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
                        {.threads = run.options.input.threads});
   const VirtualOutcome outcome = plan.in_step
                                      ? train_in_step(run, plan, device, metrics, progress)
-                                     : train_without_step(run, plan, device, metrics, progress);
+                                     : VirtualJob(run, plan, device, metrics, progress).run();
   Summary summary = summary_of(run, plan, device, outcome);
   metrics.write(summary);
   return summary;

@@ -5,7 +5,7 @@
 // every machine with the same instruction set, however busy. Called by `compare`.
 //
 // Replicas that keep step (in_step.h) give the bits of the real strategy. Those that do not
-// (asynchronous.h) give one of the orders that a real job can have: ties are broken by (time,
+// (virtual_job.h) give one of the orders that a real job can have: ties are broken by (time,
 // worker), and a worker leases its next batch when it has the values for it, none ahead.
 #pragma once
 
