@@ -37,7 +37,7 @@ Scores VirtualDevice::train(const Batch& batch, std::span<float> state) {
   copy_values(state, state_->values.f32());
   const Scores scores = model_->forward(batch, [](BucketId) {});
   model_->backward([](BucketId, const Event&) {});
-  copy_values(state_->values.f32(), state);
+  if (!state.empty()) copy_values(state_->values.f32(), state);
   return scores;
 }
 

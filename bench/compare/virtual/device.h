@@ -32,7 +32,7 @@ class VirtualDevice {
   // values: [total] f32, or those of the arena itself.
   void load(std::span<const float> values);
   // Forward and backward on the loaded values: gradients() holds the outcome. `state` are the
-  // worker's running statistics, which advance; empty for a network without any.
+  // worker's running statistics, which advance; empty: nobody asks for them.
   Scores train(const Batch& batch, std::span<float> state);
   // Of the loaded values, with these running statistics.
   Evaluation evaluate(std::span<const float> state);

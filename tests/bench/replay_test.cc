@@ -1,0 +1,71 @@
+// Jobs of real processes, whose order timing decided, computed again from their records.
+#include "bench/compare/virtual/replay.h"
+
+#include <gtest/gtest.h>
+
+#include <cctype>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::bench {
+namespace {
+
+using test::Arguments;
+using test::parameter_servers;
+using test::TrainingRuns;
+
+const std::string kSamples = "synthetic:1x28x28:10:1200";
+
+Arguments small_job(const TrainingRuns& runs) {
+  return {"--model", "mlp", "--data", kSamples, "--steps", "60", "--record", runs / "order"};
+}
+
+// TrainingRuns' seed.
+DataSplits samples() { return open_dataset(kSamples, {.cache_dir = {}, .seed = 7}); }
+
+class RecordedJobs : public testing::TestWithParam<Arguments> {};
+
+TEST_P(RecordedJobs, AreComputedAgainBitForBit) {
+  TrainingRuns runs;
+  const auto summary = runs.summary_of(parameter_servers({.workers = 3, .servers = 2}),
+                                       small_job(runs) + GetParam());
+  const std::vector<std::filesystem::path> files{runs / "order.shard1", runs / "order.shard0"};
+  const ReplayOutcome outcome = replay_order(files, samples());
+  EXPECT_GT(summary.at("staleness_mean"), 0.1) << "nothing depended on timing";
+  EXPECT_EQ(outcome.weights_hash, summary.at("weights_hash"));
+  EXPECT_EQ(outcome.pushes, 60);
+  EXPECT_EQ(outcome.model, "mlp");
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Under, RecordedJobs,
+    testing::Values(Arguments{"--optimizer", "adam"},
+                    Arguments{"--consistency", "ssp", "--max-staleness", "1"},
+                    Arguments{"--staleness-rule", "inverse", "--optimizer", "momentum"},
+                    Arguments{"--staleness-rule", "dc-adaptive", "--optimizer", "sgd"},
+                    Arguments{"--compress", "topk:0.1", "--optimizer", "sgd"}),
+    [](const auto& parameters) {
+      std::string name = parameters.param[1];
+      std::erase_if(name, [](unsigned char c) { return !std::isalnum(c); });
+      return name;
+    });
+
+TEST(RecordsOfAJob, AreRefusedWithoutAllTheirRecordsAndTheirData) {
+  TrainingRuns runs;
+  runs.train(parameter_servers({.workers = 2, .servers = 2}), small_job(runs));
+  const std::vector<std::filesystem::path> all{runs / "order.shard0", runs / "order.shard1"};
+  const std::vector<std::filesystem::path> one{runs / "order.shard0"};
+  const std::vector<std::filesystem::path> twice{runs / "order.shard0", runs / "order.shard0"};
+  EXPECT_THROW(replay_order({}, samples()), UsageError);
+  EXPECT_THROW(replay_order(one, samples()), UsageError);
+  EXPECT_THROW(replay_order(twice, samples()), UsageError);
+  const DataSplits other = open_dataset(kSamples, {.cache_dir = {}, .seed = 4});
+  EXPECT_THROW(replay_order(all, other), UsageError);
+}
+
+}  // namespace
+}  // namespace syncopate::bench
