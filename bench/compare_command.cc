@@ -29,7 +29,12 @@ std::string command_line() {
 
 Command declare_compare(CLI::App& app, const Environment& environment) {
   const auto flags = std::make_shared<CompareFlags>(app);
-  return [flags, environment] {
+  const auto record = std::make_shared<std::filesystem::path>();
+  app.add_option("--replay", *record,
+                 "instead: compute again, bit for bit, what train --record FILE wrote down; with "
+                 "--data");
+  return [flags, record, environment] {
+    if (!record->empty()) return replay(*record, flags->options(environment), std::cout);
     StopSignal signals;  // before any other thread
     compare(flags->options(environment), command_line(), signals, std::cout);
   };

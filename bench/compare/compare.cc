@@ -14,6 +14,7 @@
 #include "bench/compare/report/verdict.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_plan.h"
+#include "bench/compare/virtual/replay.h"
 #include "bench/compare/virtual_run.h"
 #include "deploy/formatted.h"
 #include "models/base/errors.h"
@@ -153,6 +154,25 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
   };
   const bool has_result = std::ranges::any_of(comparison.variants, is_done);
   if (!has_result) throw std::runtime_error("every run failed; see the table and the logs");
+}
+
+void replay(const std::filesystem::path& record, const CompareOptions& options, std::ostream& out) {
+  std::vector<std::filesystem::path> files;
+  const std::string prefix = record.filename().string() + ".shard";
+  std::error_code error;
+  const auto folder = record.parent_path().empty() ? "." : record.parent_path();
+  for (const auto& entry : std::filesystem::directory_iterator(folder, error)) {
+    if (entry.path().filename().string().starts_with(prefix)) files.push_back(entry.path());
+  }
+  if (files.empty()) {
+    throw UsageError("--replay " + record.string() + ": there is no " + record.string() +
+                     ".shard0; give the FILE of train's --record");
+  }
+  const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1});
+  const ReplayOutcome outcome = replay_order(files, data);
+  out << outcome.model << ": " << outcome.pushes
+      << " pushes computed again, every version as it was recorded\nweights hash    "
+      << outcome.weights_hash << "\n";
 }
 
 void tell(const std::filesystem::path& dir, const Comparison& comparison, std::ostream& out) {

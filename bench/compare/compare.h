@@ -22,4 +22,8 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
 // Throws FileError.
 void tell(const std::filesystem::path& dir, const Comparison& comparison, std::ostream& out);
 
+// Computes again what `train --record record` wrote down, on options.data, and says what came out.
+// Throws UsageError when there is no such record, and what replay_order (virtual/replay.h) throws.
+void replay(const std::filesystem::path& record, const CompareOptions& options, std::ostream& out);
+
 }  // namespace syncopate::bench

@@ -114,6 +114,46 @@ TEST(Compare, KillsAWorkerAndTheJobGoesOn) {
   EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
 }
 
+TEST(Compare, ReplaysWhatARealJobRecorded) {
+  const ScratchDir scratch;
+  const ProgramResult trained = run_syncopate(Words{"launch",
+                                                    "--workers",
+                                                    "3",
+                                                    "--servers",
+                                                    "2",
+                                                    "--",
+                                                    "train",
+                                                    "--strategy",
+                                                    "parameter-server",
+                                                    "--model",
+                                                    "mlp",
+                                                    "--batch-size-per-replica",
+                                                    "16",
+                                                    "--epochs",
+                                                    "2",
+                                                    "--threads",
+                                                    "1",
+                                                    "--no-progress",
+                                                    "--record",
+                                                    scratch / "order"} +
+                                              kSmall);
+  ASSERT_EQ(trained.exit_code, 0) << trained.err;
+  const std::size_t at = trained.out.find("weights hash");
+  ASSERT_NE(at, std::string::npos) << trained.out;
+  const std::string hash = trained.out.substr(at, trained.out.find('\n', at) - at);
+  const ProgramResult replayed =
+      RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "order"} + kSmall)
+          .wait();
+  ASSERT_EQ(replayed.exit_code, 0) << replayed.err;
+  EXPECT_NE(replayed.out.find(hash), std::string::npos) << hash << " was expected, found\n"
+                                                        << replayed.out;
+  const ProgramResult none =
+      RunningProgram(Words{SYNCOPATE_BENCH, "compare", "--replay", scratch / "other"} + kSmall)
+          .wait();
+  EXPECT_EQ(none.exit_code, 2) << none.err;
+  EXPECT_NE(none.err.find("other.shard0"), std::string::npos) << none.err;
+}
+
 TEST(Compare, RefusesMistakesWithOneLine) {
   const ScratchDir scratch;
   const std::pair<Words, const char*> mistakes[] = {
