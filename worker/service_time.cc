@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <numbers>
 #include <string>
 #include <thread>
 
 #include "models/base/errors.h"
+#include "models/base/fields.h"
 #include "models/base/random.h"
 
 namespace syncopate {
@@ -28,20 +28,6 @@ std::optional<double> number_in(std::string_view text, double most, std::string_
   const double value = std::strtod(number.c_str(), &end);
   if (number.empty() || *end != '\0' || !(value >= 0.0 && value <= most)) return std::nullopt;
   return value;
-}
-
-// "a=1,b=2"; nothing when a part has no "=" or a name comes twice.
-std::optional<std::map<std::string, std::string, std::less<>>> fields_of(std::string_view text) {
-  std::map<std::string, std::string, std::less<>> fields;
-  while (!text.empty()) {
-    const std::string_view part = text.substr(0, text.find(','));
-    text.remove_prefix(std::min(text.size(), part.size() + 1));
-    const std::size_t equals = part.find('=');
-    if (equals == std::string_view::npos) return std::nullopt;
-    const bool is_new = fields.emplace(part.substr(0, equals), part.substr(equals + 1)).second;
-    if (!is_new) return std::nullopt;
-  }
-  return fields;
 }
 
 std::optional<int> worker_in(const std::string& text) {
@@ -82,7 +68,7 @@ ServiceTimeOptions parse_service_time(std::string_view text, std::string_view wh
 }
 
 Slowness parse_slowness(std::string_view text) {
-  const auto fields = fields_of(text);
+  const auto fields = parse_fields(text);
   if (fields && fields->size() == 2 && fields->contains("worker") && fields->contains("factor")) {
     const auto worker = worker_in(fields->at("worker"));
     const auto factor = number_in(fields->at("factor"), kLargestFactor);
@@ -93,7 +79,7 @@ Slowness parse_slowness(std::string_view text) {
 }
 
 Pause parse_pause(std::string_view text) {
-  const auto fields = fields_of(text);
+  const auto fields = parse_fields(text);
   if (fields && fields->size() == 3 && fields->contains("worker") && fields->contains("at") &&
       fields->contains("for")) {
     const auto worker = worker_in(fields->at("worker"));

@@ -3,10 +3,10 @@
 #include <array>
 #include <cmath>
 #include <cstdlib>
-#include <map>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/fields.h"
 
 namespace syncopate::bench {
 namespace {
@@ -35,25 +35,7 @@ std::optional<double> measure(const std::string& text, const std::array<Unit, N>
   return std::nullopt;
 }
 
-using Fields = std::map<std::string, std::string>;
-
-// "a=1,b=2". Throws UsageError saying what was `expected`.
-Fields fields_of(const std::string& flag, const std::string& text, const std::string& expected) {
-  Fields fields;
-  std::size_t begin = 0;
-  while (begin <= text.size()) {
-    const std::size_t end = std::min(text.find(',', begin), text.size());
-    const std::string part = text.substr(begin, end - begin);
-    const std::size_t equals = part.find('=');
-    const bool is_new = equals != std::string::npos &&
-                        fields.emplace(part.substr(0, equals), part.substr(equals + 1)).second;
-    if (!is_new) throw UsageError(flag + " " + text + ": expected " + expected);
-    begin = end + 1;
-  }
-  return fields;
-}
-
-// Takes the field out. Throws UsageError.
+// The value of one of them, which goes from the rest. Throws UsageError.
 std::string take(Fields& fields, const std::string& name, const std::string& refusal) {
   const auto at = fields.find(name);
   if (at == fields.end()) throw UsageError(refusal);
@@ -87,10 +69,10 @@ double parse_rate(const std::string& text, const std::string& flag) {
 }
 
 Kill parse_kill(const std::string& text) {
-  const std::string expected =
-      "worker=W,at=TIME[,restart=TIME], such as worker=2,at=30s,restart=5s";
-  const std::string refusal = "--kill " + text + ": expected " + expected;
-  Fields fields = fields_of("--kill", text, expected);
+  const std::string refusal = "--kill " + text +
+                              ": expected worker=W,at=TIME[,restart=TIME], such as "
+                              "worker=2,at=30s,restart=5s";
+  Fields fields = parse_fields(text).value_or(Fields{});
   Kill kill;
   kill.worker = worker_of(take(fields, "worker", refusal), refusal);
   kill.at_seconds = parse_seconds(take(fields, "at", refusal), "--kill");
@@ -102,9 +84,9 @@ Kill parse_kill(const std::string& text) {
 }
 
 Join parse_join(const std::string& text) {
-  const std::string expected = "worker=W,at=TIME, such as worker=4,at=30s";
-  const std::string refusal = "--join " + text + ": expected " + expected;
-  Fields fields = fields_of("--join", text, expected);
+  const std::string refusal =
+      "--join " + text + ": expected worker=W,at=TIME, such as worker=4,at=30s";
+  Fields fields = parse_fields(text).value_or(Fields{});
   Join join;
   join.worker = worker_of(take(fields, "worker", refusal), refusal);
   join.at_seconds = parse_seconds(take(fields, "at", refusal), "--join");
