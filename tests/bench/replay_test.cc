@@ -15,6 +15,7 @@ namespace syncopate::bench {
 namespace {
 
 using test::Arguments;
+using test::operator+;
 using test::parameter_servers;
 using test::TrainingRuns;
 
