@@ -32,13 +32,13 @@ void run_virtually(const RunSpec& run, const CompareOptions& options, const Data
   const auto* const train = std::get_if<TrainOptions>(&parsed);
   if (train == nullptr) throw UsageError("--help is no flag of a run");
   const Graph graph = network_for_data(train->model, train->data, data);
-  metrics.write(train_virtually({.options = *train,
-                                 .workers = run.variant.workers,
-                                 .servers = run.variant.servers,
-                                 .data = data,
-                                 .graph = graph,
-                                 .trouble = options.trouble},
-                                metrics, progress));
+  train_virtually({.options = *train,
+                   .workers = run.variant.workers,
+                   .servers = run.variant.servers,
+                   .data = data,
+                   .graph = graph,
+                   .trouble = options.trouble},
+                  metrics, progress);
 }
 
 }  // namespace syncopate::bench

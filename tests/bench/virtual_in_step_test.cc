@@ -108,6 +108,7 @@ TEST(VirtualWorkersInStep, SayWhereTheirTimeWent) {
   EXPECT_EQ(run.lines.evaluations[0].trained_samples, 128);
   EXPECT_DOUBLE_EQ(run.lines.evaluations[0].trained_seconds, 0.24);
   EXPECT_EQ(run.progress.back(), 1.0);
+  EXPECT_EQ(run.lines.summaries.size(), 1U);
 }
 
 TEST(VirtualWorkersInStep, StandStillWhileOneIsGoneAndTrainTheSameThen) {

@@ -30,7 +30,8 @@ struct VirtualRun {
   Trouble trouble;
 };
 
-// Trains, and writes the lines that `train` writes; seconds are virtual. Evaluations take none.
+// Trains, and writes the lines that `train` writes, the summary that it returns included; seconds
+// are virtual. Evaluations take none.
 // Memory is not measured: peak_memory_bytes is 0. Compute and communication of step lines and of
 // the summary are means over the workers.
 // progress: hears the fraction of the batches that are trained; may be empty.
