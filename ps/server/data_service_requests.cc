@@ -250,7 +250,8 @@ void DataService::write(const std::string& peer, const wire::Envelope& envelope,
       return;
     }
     std::vector<float> values(bytes.size() / sizeof(float));
-    std::memcpy(values.data(), bytes.data(), bytes.size());
+    // Of nothing there is no address to copy from.
+    if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     statistics_ = RunningStatistics(std::move(values));
     socket_->send(wire::envelope(peer, make_message(std::move(written))));
     return;

@@ -38,8 +38,8 @@ Floats random_gradient(std::int64_t elements, std::uint64_t stream) {
 // u32 indices, then f32 values.
 std::vector<std::byte> largest(const std::vector<std::uint32_t>& indices, const Floats& values) {
   std::vector<std::byte> bytes(4 * (indices.size() + values.size()));
-  std::memcpy(bytes.data(), indices.data(), 4 * indices.size());
-  std::memcpy(bytes.data() + 4 * indices.size(), values.data(), 4 * values.size());
+  std::byte* const after = std::ranges::copy(std::as_bytes(std::span(indices)), bytes.data()).out;
+  std::ranges::copy(std::as_bytes(std::span(values)), after);
   return bytes;
 }
 
