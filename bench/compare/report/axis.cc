@@ -15,6 +15,10 @@ constexpr double kSlack = 1e-9;
 // Below this ratio of the ends a logarithmic axis has too few round numbers.
 constexpr double kLeastRatio = 8.0;
 
+// Nearer to 100 % than this is 100 %.
+constexpr double kLeastMissing = 0.01;
+constexpr int kMostTicks = 7;
+
 // Low and high of no extent at all still make an axis.
 void give_extent(double& low, double& high) {
   if (high > low) return;
@@ -47,11 +51,53 @@ std::string logarithmic_text(double tick) {
   return decimal_text(tick, decimals);
 }
 
+std::string near_hundred_text(double tick) {
+  const double missing = 100.0 - tick;
+  return decimal_text(tick,
+                      std::max(0, -static_cast<int>(std::floor(std::log10(missing) + kSlack))));
+}
+
+// 1, 2 and 5 times powers of ten from the last at or below low to the first at or above high.
+std::vector<double> decade_steps(double low, double high) {
+  std::vector<double> steps;
+  for (double power = std::pow(10.0, std::floor(std::log10(low))); power <= high * 10.0;
+       power *= 10.0) {
+    for (const double factor : {1.0, 2.0, 5.0}) steps.push_back(factor * power);
+  }
+  const auto begin = std::find_if(steps.rbegin(), steps.rend(), [&](double step) {
+                       return step <= low * (1.0 + kSlack);
+                     }).base();
+  const auto end = std::find_if(steps.begin(), steps.end(),
+                                [&](double step) { return step >= high * (1.0 - kSlack); });
+  return {begin == steps.begin() ? begin : begin - 1, end == steps.end() ? end : end + 1};
+}
+
+// Those to mark of so many: all; else the powers of ten; else every second, third... of these.
+std::vector<double> marked(const std::vector<double>& steps) {
+  if (steps.size() <= kMostTicks + 1) return steps;
+  std::vector<double> powers;
+  for (const double step : steps) {
+    const double exponent = std::log10(step);
+    if (std::abs(exponent - std::round(exponent)) < kSlack) powers.push_back(step);
+  }
+  const std::size_t stride = (powers.size() + kMostTicks - 1) / kMostTicks;
+  std::vector<double> few;
+  for (std::size_t i = 0; i < powers.size(); i += stride) few.push_back(powers[i]);
+  return few;
+}
+
 }  // namespace
 
 double Axis::place(double value) const {
-  if (!is_logarithmic) return (value - low) / (high - low);
-  return std::log(std::max(value, 1e-300) / low) / std::log(high / low);
+  const auto missing = [](double percent) { return std::max(100.0 - percent, kLeastMissing); };
+  switch (scale) {
+    case Scale::kLogarithmic:
+      return std::log(std::max(value, 1e-300) / low) / std::log(high / low);
+    case Scale::kNearHundred:
+      return std::log(missing(value) / missing(low)) / std::log(missing(high) / missing(low));
+    default:
+      return (value - low) / (high - low);
+  }
 }
 
 double round_step(double range, int most) {
@@ -70,40 +116,50 @@ Axis linear_axis(const std::string& title, double low, double high, int most, bo
     low = step * std::floor(low / step + kSlack);
     high = step * std::ceil(high / step - kSlack);
   }
-  return {title, low, high, false, ticks_between(low, high, step)};
+  return {title, low, high, Scale::kLinear, ticks_between(low, high, step)};
 }
 
 Axis logarithmic_axis(const std::string& title, double low, double high) {
-  constexpr int kMostTicks = 7;
-  if (high < kLeastRatio * low) return linear_axis(title, low, high, kMostTicks, true);
-  const double decades = std::log10(high / low);
-  // 1, 2, 5 in each decade; then 1 only; then every second, third... decade.
-  const bool is_dense = decades * 3 <= kMostTicks;
-  const int stride = std::max(1, static_cast<int>(std::ceil(decades / kMostTicks)));
-  Axis axis{title, low, high, true, {}};
-  const int first = static_cast<int>(std::floor(std::log10(low)));
-  const int last = static_cast<int>(std::ceil(std::log10(high)));
-  for (int exponent = first; exponent <= last; ++exponent) {
-    for (const double factor : {1.0, 2.0, 5.0}) {
-      if (!is_dense && (factor > 1.0 || exponent % stride != 0)) continue;
-      const double tick = factor * std::pow(10.0, exponent);
-      if (tick >= low * (1.0 - kSlack) && tick <= high * (1.0 + kSlack)) axis.ticks.push_back(tick);
-    }
+  if (low <= 0.0 || high < kLeastRatio * low)
+    return linear_axis(title, low, high, kMostTicks, true);
+  const std::vector<double> steps = decade_steps(low, high);
+  return {title, steps.front(), steps.back(), Scale::kLogarithmic, marked(steps)};
+}
+
+Axis percent_axis(const std::string& title, double low, double high) {
+  const double most = 100.0 - low;
+  const double least = std::max(100.0 - high, kLeastMissing);
+  if (most < kLeastRatio * least) {
+    Axis axis = linear_axis(title, low, high, kMostTicks, true);
+    axis.high = std::min(axis.high, 100.0);
+    return axis;
   }
+  const std::vector<double> missing = decade_steps(least, most);
+  Axis axis{title, 100.0 - missing.back(), 100.0 - missing.front(), Scale::kNearHundred, {}};
+  for (const double one : missing) axis.ticks.insert(axis.ticks.begin(), 100.0 - one);
   return axis;
 }
 
 Axis counting_axis(const std::string& title, double low, double high, int most) {
   give_extent(low, high);
   const double step = std::max(1.0, round_step(high - low, most));
-  return {title, low, high, false, ticks_between(low, high, step)};
+  return {title, low, high, Scale::kLinear, ticks_between(low, high, step)};
 }
 
 std::vector<std::string> tick_texts(const Axis& axis) {
   std::vector<std::string> texts;
   const int decimals = decimals_of(axis.ticks);
   for (const double tick : axis.ticks) {
-    texts.push_back(axis.is_logarithmic ? logarithmic_text(tick) : decimal_text(tick, decimals));
+    switch (axis.scale) {
+      case Scale::kLogarithmic:
+        texts.push_back(logarithmic_text(tick));
+        break;
+      case Scale::kNearHundred:
+        texts.push_back(near_hundred_text(tick));
+        break;
+      default:
+        texts.push_back(decimal_text(tick, decimals));
+    }
   }
   return texts;
 }

@@ -10,7 +10,7 @@ namespace syncopate::bench {
 namespace {
 
 constexpr double kLabelHeight = 17.0;
-constexpr double kBarHeight = 13.0;
+constexpr double kBarHeight = 14.0;
 constexpr double kBarGap = 3.0;
 constexpr double kGroupGap = 8.0;
 constexpr double kAxisHeight = 40.0;
@@ -54,25 +54,26 @@ void draw_axis(Svg& svg, const Axis& axis, double left, double width, double top
 }
 
 // Where values lie along the x axis.
-struct Scale {
+struct Along {
   const Axis& axis;
   double left;
   double width;
   double operator()(double value) const { return left + width * axis.place(std::max(0.0, value)); }
 };
 
-void draw_whiskers(Svg& svg, const Scale& x, const Bar& bar, double middle) {
+void draw_whiskers(Svg& svg, const Along& x, const Bar& bar, double middle) {
   const double low = x(*bar.value - *bar.deviation);
   const double high = x(*bar.value + *bar.deviation);
   svg.line({low, middle}, {high, middle}, "whisker");
-  for (const double end : {low, high}) svg.line({end, middle - 4}, {end, middle + 4}, "whisker");
+  for (const double end : {low, high}) svg.line({end, middle - 3}, {end, middle + 3}, "whisker");
 }
 
-void draw_bar(Svg& svg, const Scale& x, const Bar& bar, double top) {
+void draw_bar(Svg& svg, const Along& x, const Bar& bar, double top) {
   const double middle = top + kBarHeight / 2;
   if (bar.value) svg.rectangle({x.left, top}, x(*bar.value) - x.left, kBarHeight, bar.classes);
-  if (bar.value && bar.deviation) draw_whiskers(svg, x, bar, middle);
-  for (const double dot : bar.dots) svg.marker({x(dot), middle}, 0, 2.3, "dot");
+  if (bar.value && bar.deviation)
+    draw_whiskers(svg, x, bar, bar.dots.empty() ? middle : middle - 2.5);
+  for (const double dot : bar.dots) svg.marker({x(dot), middle + 4.0}, 0, 2.0, "dot");
   const double gap = reach_of(bar) > 0.0 ? 7.0 : 3.0;
   svg.text({x(reach_of(bar)) + gap, middle + 4.0}, bar.note, "start", "value");
 }
@@ -84,7 +85,7 @@ std::size_t characters_in(double width) {
 }  // namespace
 
 std::string draw(const BarChart& chart) {
-  constexpr double kLeft = 4.0;
+  constexpr double kLeft = 12.0;  // half of the first tick's text stands out
   const double height = height_of(chart);
   Svg svg(kPlotWidth, height, chart.title);
   const double note = greatest(chart, [](const Bar& bar) { return text_width(bar.note); });
@@ -94,10 +95,10 @@ std::string draw(const BarChart& chart) {
     return linear_axis(chart.axis_title, 0.0, reach > 0.0 ? reach : 1.0, most, false);
   });
   draw_axis(svg, axis, kLeft, width, 2.0, height - kAxisHeight);
-  const Scale x{axis, kLeft, width};
+  const Along x{axis, kLeft, width};
   double top = 0.0;
   for (const BarGroup& group : chart.groups) {
-    svg.text({kLeft + 2.0, top + kLabelHeight - 4.0},
+    svg.text({kLeft, top + kLabelHeight - 4.0},
              shortened(group.label, characters_in(kPlotWidth - 2 * kLeft)), "start", "label");
     top += kLabelHeight;
     for (const Bar& bar : group.bars) {

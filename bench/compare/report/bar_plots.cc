@@ -80,6 +80,7 @@ std::string target_plot(const Comparison& comparison) {
                  .axis_title = comparison.has_virtual_clock ? "training time (virtual s)"
                                                             : "training time (s)",
                  .groups = {}};
+  bool reached = false;
   bool has_whiskers = false;
   bool has_dots = false;
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -92,8 +93,10 @@ std::string target_plot(const Comparison& comparison) {
     if (rows[i].ended() > 1) bar.dots = rows[i].reached_seconds;
     has_whiskers = has_whiskers || bar.deviation;
     has_dots = has_dots || !bar.dots.empty();
+    reached = reached || !rows[i].reached_seconds.empty();
     chart.groups.push_back({rows[i].name, {bar}});
   }
+  if (!reached) return "";  // the table says so; bars without length would not
   std::vector<LegendEntry> legend = {{box_swatch("s0 bar"), "mean, where every seed reached it"}};
   if (has_whiskers) legend.push_back({whisker_swatch(), "± one standard deviation"});
   if (has_dots) legend.push_back({dot_swatch(), "one seed"});

@@ -12,7 +12,6 @@ namespace syncopate::bench {
 namespace {
 
 struct View {
-  std::string id;
   std::string title;
   std::string x_title;
   std::string y_title;
@@ -78,42 +77,19 @@ struct Range {
   bool is_empty() const { return low > high; }
 };
 
-Range range_of_x(const std::vector<Curve>& curves) {
+template <typename Coordinate>
+Range range_of(const std::vector<Curve>& curves, Coordinate coordinate) {
   Range range;
   for (const Curve& curve : curves) {
-    for (const Point& point : curve.points) range.take(point.x);
+    for (const Point& point : curve.points) range.take(point.*coordinate);
   }
   return range;
 }
 
-// Without the first `left_out` of every curve.
-Range range_of_y(const std::vector<Curve>& curves, double left_out) {
-  Range range;
-  for (const Curve& curve : curves) {
-    const auto first =
-        static_cast<std::size_t>(left_out * static_cast<double>(curve.points.size()));
-    for (std::size_t i = first; i < curve.points.size(); ++i) range.take(curve.points[i].y);
-  }
-  return range;
-}
-
-// Accuracies differ at the end by less than they climb in the first evaluations: those may leave
-// the plot below.
-constexpr double kBeginning = 0.25;
-constexpr int kTicksOfY = 6;
-
-Axis axis_of_y(const View& view, const std::vector<Curve>& curves,
-               const std::optional<double>& target) {
-  if (view.is_accuracy) {
-    Range range = range_of_y(curves, kBeginning);
-    if (target) range.take(100.0 * *target);
-    const Axis axis = linear_axis(view.y_title, range.low, range.high, kTicksOfY, true);
-    if (axis.high <= 100.0 && axis.low >= 0.0) return axis;
-    return linear_axis(view.y_title, std::max(0.0, axis.low), 100.0, kTicksOfY, false);
-  }
-  const Range range = range_of_y(curves, 0.0);
-  if (range.low > 0.0) return logarithmic_axis(view.y_title, range.low, range.high);
-  return linear_axis(view.y_title, range.low, range.high, kTicksOfY, true);
+Axis axis_of_y(const View& view, Range range, const std::optional<double>& target) {
+  if (!view.is_accuracy) return logarithmic_axis(view.y_title, range.low, range.high);
+  if (target) range.take(100.0 * *target);
+  return percent_axis(view.y_title, range.low, range.high);
 }
 
 std::vector<LegendEntry> legend_of(const View& view, const Comparison& comparison,
@@ -138,26 +114,25 @@ std::vector<LegendEntry> legend_of(const View& view, const Comparison& compariso
   return legend;
 }
 
-std::string caption_of(const View& view, const std::vector<Curve>& curves, const Axis& y) {
-  std::string caption;
-  if (view.is_accuracy && range_of_y(curves, 0.0).low < y.low) {
-    caption = "Measurements below " + decimal_text(y.low, 0) + " % are not shown.";
-  }
-  if (y.is_logarithmic) caption = "The scale of the loss is logarithmic.";
-  return caption;
+std::string caption_of(const Axis& y) {
+  if (y.scale == Scale::kLogarithmic) return "The scale of the loss is logarithmic.";
+  if (y.scale != Scale::kNearHundred) return "";
+  return "The scale is logarithmic in what is missing to 100 %: equal steps divide the error "
+         "alike.";
 }
 
 std::string draw_view(const View& view, const Comparison& comparison) {
   std::vector<Curve> curves = curves_of(view, comparison);
-  const Range x = range_of_x(curves);
-  if (x.is_empty() || range_of_y(curves, view.is_accuracy ? kBeginning : 0.0).is_empty()) return "";
-  const Axis y = axis_of_y(view, curves, comparison.target_accuracy);
-  LineChart chart{.title = view.title, .id = view.id, .x = {}, .y = y, .curves = {}};
+  const Range x = range_of(curves, &Point::x);
+  const Range y = range_of(curves, &Point::y);
+  if (x.is_empty() || y.is_empty()) return "";
+  LineChart chart{.title = view.title, .x = {}, .y = {}, .curves = {}};
   chart.x = fitting_axis(kPlotWidth - 80.0, [&](int most) {
     return linear_axis(view.x_title, 0.0, x.high, most, false);
   });
+  chart.y = axis_of_y(view, y, comparison.target_accuracy);
   const std::vector<LegendEntry> legend = legend_of(view, comparison, curves);
-  const std::string caption = caption_of(view, curves, y);
+  const std::string caption = caption_of(chart.y);
   if (view.is_accuracy && comparison.target_accuracy) {
     const double target = 100.0 * *comparison.target_accuracy;
     curves.insert(curves.begin(),
@@ -176,14 +151,11 @@ std::string curve_plots(const Comparison& comparison) {
   const std::string accuracy = "test accuracy (%)";
   const std::string loss = "test loss (nats per sample)";
   std::string html;
-  for (const View& view : {View{"accuracy-samples", "Test accuracy against samples", samples,
-                                accuracy, samples_of, percent_of, true},
-                           View{"accuracy-seconds", "Test accuracy against time", seconds, accuracy,
-                                seconds_of, percent_of, true},
-                           View{"loss-samples", "Test loss against samples", samples, loss,
-                                samples_of, loss_of, false},
-                           View{"loss-seconds", "Test loss against time", seconds, loss, seconds_of,
-                                loss_of, false}}) {
+  for (const View& view :
+       {View{"Test accuracy against samples", samples, accuracy, samples_of, percent_of, true},
+        View{"Test accuracy against time", seconds, accuracy, seconds_of, percent_of, true},
+        View{"Test loss against samples", samples, loss, samples_of, loss_of, false},
+        View{"Test loss against time", seconds, loss, seconds_of, loss_of, false}}) {
     html += draw_view(view, comparison);
   }
   return html;

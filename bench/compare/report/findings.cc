@@ -51,12 +51,13 @@ const VariantSummary* most_accurate(const Rows& rows) {
   return least(rows, [](const VariantSummary& row) { return mean_of(row.accuracy, -1.0); });
 }
 
-std::vector<const VariantSummary*> as_fast_as(const Rows& rows, const VariantSummary& first) {
+std::vector<const VariantSummary*> not_told_from(const Rows& rows, const VariantSummary& first,
+                                                 Quantity quantity) {
   std::vector<const VariantSummary*> equals;
   for (const VariantSummary& row : rows) {
     if (&row == &first) continue;
-    const auto later = difference(row, first, &VariantSummary::seconds_to_target);
-    if (later && !later->is_significant()) equals.push_back(&row);
+    const auto apart = difference(row, first, quantity);
+    if (apart && !apart->is_significant()) equals.push_back(&row);
   }
   return equals;
 }

@@ -26,9 +26,10 @@ const VariantSummary* runner_up(const Rows& rows, const VariantSummary& first);
 const VariantSummary* reference(const Rows& rows);
 const VariantSummary* most_accurate(const Rows& rows);
 
-// Reached the target with every seed, and not significantly later than `first`: `first` left out.
+// Those whose `quantity` does not differ significantly from that of `first`, which is left out.
 // Rows without spread (one seed) are never among them, since nothing tells.
-std::vector<const VariantSummary*> as_fast_as(const Rows& rows, const VariantSummary& first);
+std::vector<const VariantSummary*> not_told_from(const Rows& rows, const VariantSummary& first,
+                                                 Quantity quantity);
 
 // The fewest runs that ended well in a row that has any; 0 when none has.
 int fewest_seeds(const Rows& rows);

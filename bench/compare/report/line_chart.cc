@@ -54,12 +54,7 @@ void draw_curve(Svg& svg, const Frame& frame, const Curve& curve) {
 std::string draw(const LineChart& chart) {
   Svg svg(kPlotWidth, kPlotHeight, chart.title);
   const Frame frame(svg, kPlotWidth, kPlotHeight, chart.x, chart.y);
-  // A curve may leave the area below; at its other sides markers may stand out a little.
-  constexpr double kStandOut = 5.0;
-  svg.begin_clip(chart.id, {frame.corner().x - kStandOut, frame.corner().y - kStandOut},
-                 frame.width() + 2 * kStandOut, frame.height() + kStandOut + 1.0);
   for (const Curve& curve : chart.curves) draw_curve(svg, frame, curve);
-  svg.end_clip();
   return svg.finish();
 }
 

@@ -25,7 +25,6 @@ struct Curve {
 
 struct LineChart {
   std::string title;
-  std::string id;  // unique in the page
   Axis x;
   Axis y;
   std::vector<Curve> curves;  // later ones on top

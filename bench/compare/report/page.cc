@@ -15,6 +15,14 @@ std::string fact(std::string_view name, const std::string& html) {
   return "<dt>" + std::string(name) + "</dt><dd>" + html + "</dd>\n";
 }
 
+// A number and its percent sign stay in one line.
+std::string kept_together(std::string html) {
+  for (std::size_t at = html.find(" %"); at != std::string::npos; at = html.find(" %", at)) {
+    html.replace(at, 1, "&#160;");
+  }
+  return html;
+}
+
 std::string facts_html(const Comparison& comparison) {
   std::string html = "<dl>\n";
   if (!comparison.budget.empty()) html += fact("Budget of a run", html_text(comparison.budget));
@@ -71,7 +79,7 @@ std::string html_page(const Comparison& comparison) {
   html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n";
   html += "<title>" + title + "</title>\n<style>\n" + std::string(style_sheet()) +
           "</style>\n</head>\n<body>\n<main>\n<h1>" + title + "</h1>\n";
-  html += "<p class=\"verdict\">" + html_text(verdict(comparison)) + "</p>\n";
+  html += "<p class=\"verdict\">" + kept_together(html_text(verdict(comparison))) + "</p>\n";
   html += facts_html(comparison) + "<h2>Results</h2>\n" + table_html(comparison);
   html += "<p class=\"note\">" + html_text(table_note(comparison)) + "</p>\n";
   const std::string learning =

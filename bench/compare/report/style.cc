@@ -13,7 +13,7 @@ constexpr std::string_view kStyle = R"css(
 body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 Charter,"Bitstream Charter",Georgia,serif}
 main{max-width:1160px;margin:0 auto;padding:1.5rem 1rem 3rem}
 h1{font-size:1.6rem;line-height:1.25;margin:0 0 .75rem;font-weight:600}
-h2{font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule);font-weight:600}
+h2{break-after:avoid;font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule);font-weight:600}
 .verdict{font-size:1.06rem;max-width:48em;margin:0 0 1.25rem;overflow-wrap:anywhere}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0;font-size:.9rem;max-width:60rem}
 dt{color:var(--soft)}
@@ -30,7 +30,7 @@ tbody tr{border-bottom:1px solid var(--rule)}
 .failure td{color:var(--soft);white-space:normal;font-style:italic;overflow-wrap:anywhere;padding-top:0}
 .note{color:var(--soft);font-size:.85rem;margin:.5rem 0 0;max-width:60em;overflow-wrap:anywhere}
 .grid{display:grid;grid-template-columns:repeat(auto-fit,minmax(min(100%,440px),1fr));gap:2rem 2.5rem;align-items:start}
-.grid.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,250px),1fr));gap:1.4rem 1.6rem;margin-top:1rem}
+.grid.small{grid-template-columns:repeat(auto-fill,minmax(min(100%,300px),1fr));gap:1.6rem 2.2rem;margin-top:1rem}
 figure{margin:0;max-width:540px;min-width:0;break-inside:avoid}
 .small figure{max-width:340px}
 figcaption{font-size:.98rem;font-weight:600;margin-bottom:.2rem;overflow-wrap:anywhere}
@@ -52,15 +52,17 @@ font:.78rem/1.4 system-ui,"DejaVu Sans",Arial,sans-serif}
 .rule{stroke:var(--rule);stroke-width:.8}
 .mean{fill:none;stroke:currentColor;stroke-width:2;stroke-linejoin:round}
 .seed{fill:none;stroke:currentColor;stroke-width:.8;stroke-opacity:.55;stroke-linejoin:round}
+.key .seed{stroke-width:1.2;stroke-opacity:1}
 .failed{stroke-dasharray:2 2;stroke-opacity:.9}
 .dashed.mean{stroke-dasharray:7 3}
 .dotted.mean{stroke-dasharray:2 3}
 .reference{fill:none;stroke:var(--ink);stroke-width:1;stroke-dasharray:5 4}
 .mark{fill:currentColor;stroke:var(--paper);stroke-width:.8}
-.bar{fill:currentColor;fill-opacity:.78}
+.bar{fill:currentColor}
 .whisker{stroke:var(--ink);stroke-width:1.2}
 .dot{fill:var(--paper);stroke:var(--ink);stroke-width:1}
 .p0{fill:var(--green)}.p1{fill:var(--red)}.p2{fill:var(--orange)}.p3{fill:var(--sky)}.p4{fill:var(--rest)}
+.p0,.p1,.p2,.p3,.p4{stroke:var(--paper);stroke-width:.6}
 @media (max-width:600px){.plot text,.small .plot text{font-size:12px}.small .plot text{font-size:10.5px}}
 @media print{:root{--paper:#fff;--ink:#000;--soft:#444;--rule:#ccc;--blue:#0072b2;--red:#d55e00;--green:#009e73;
 --purple:#b5588f;--orange:#e69f00;--sky:#56b4e9;--grey:#6e6e6e;--rest:#b4b4b4}

@@ -105,14 +105,6 @@ void Svg::marker(Point at, std::size_t number, double size, std::string_view cla
   body_ += fmt::format("<polygon points=\"{}\" class=\"{}\"/>", joined(corners), classes);
 }
 
-void Svg::begin_clip(std::string_view id, Point corner, double width, double height) {
-  body_ += fmt::format("<clipPath id=\"{}\">", id);
-  rectangle(corner, width, height, "");
-  body_ += fmt::format("</clipPath><g clip-path=\"url(#{})\">", id);
-}
-
-void Svg::end_clip() { body_ += "</g>"; }
-
 double text_width(std::string_view text) {
   constexpr double kPerCharacter = 6.9;
   return kPerCharacter * static_cast<double>(width_of(text));

@@ -33,10 +33,6 @@ class Svg {
   void text(Point at, std::string_view text, std::string_view anchor, std::string_view classes);
   // Shape number i of a few that are told apart without colour.
   void marker(Point at, std::size_t shape, double size, std::string_view classes);
-  // What is drawn between the two is cut off outside the rectangle. `id`: unique in the page.
-  void begin_clip(std::string_view id, Point corner, double width, double height);
-  void end_clip();
-
   const std::string& body() const noexcept { return body_; }
   std::string finish() const { return head_ + body_ + "</svg>"; }
 

@@ -46,7 +46,7 @@ TableRow row_of(const std::vector<VariantSummary>& rows, std::size_t index, bool
 std::vector<TableHead> heads_of(const Comparison& comparison,
                                 const std::vector<VariantSummary>& rows) {
   const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  std::vector<TableHead> heads = {{"strategy", ""}, {"workers", ""}, {"final acc.", "%"}};
+  std::vector<TableHead> heads = {{"strategy", ""}, {"workers", ""}, {"accuracy", "final, %"}};
   if (comparison.target_accuracy) {
     heads.push_back({"to " + percent_text(*comparison.target_accuracy),
                      comparison.has_virtual_clock ? "virtual s" : "s"});
@@ -79,19 +79,29 @@ std::size_t name_width(const Table& table, const std::vector<std::size_t>& width
   return std::min(widest, std::max(room, kNarrowestName));
 }
 
-// Pieces of at most `width` characters, broken at blanks and behind punctuation where there is one.
+// Where to break a text that is wider than `width`: behind the last blank that fits; else behind
+// punctuation; else inside a word.
+std::size_t break_in(std::string_view text, std::size_t width) {
+  std::size_t end = 0;
+  for (std::size_t kept = 0; end < text.size(); ++end) {
+    const bool begins_character = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
+    if (begins_character && ++kept > width) break;
+  }
+  for (const char* marks : {" ", ":,+/"}) {
+    const std::size_t at = text.substr(0, end).find_last_of(marks);
+    if (at != std::string_view::npos && 2 * at > end) return at + 1;
+  }
+  return end;
+}
+
 std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
   std::vector<std::string> pieces;
   while (width_of(text) > width) {
-    std::size_t end = 0;
-    std::size_t best = 0;
-    for (std::size_t kept = 0; kept <= width; ++end) {
-      if ((static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U && ++kept > width) break;
-      if (text.substr(end, 1).find_first_of(" :,+-/") != std::string_view::npos) best = end + 1;
-    }
-    if (best > 0) end = best;
-    pieces.emplace_back(text.substr(0, end));
+    const std::size_t end = break_in(text, width);
+    const std::string_view piece = text.substr(0, end);
+    pieces.emplace_back(piece.substr(0, piece.find_last_not_of(' ') + 1));
     text.remove_prefix(end);
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
   }
   pieces.emplace_back(text);
   return pieces;

@@ -108,8 +108,7 @@ std::string percent_text(double fraction) {
 }
 
 std::string points_text(double fraction) {
-  const double points = 100.0 * fraction;
-  return decimal_text(points, std::abs(points) < 0.995 ? 2 : 1);
+  return decimal_text(100.0 * fraction, std::abs(fraction) < 0.1 ? 2 : 1);
 }
 
 std::string factor_text(double factor) {

@@ -29,7 +29,7 @@ std::string decimal_text(double value, int decimals);
 std::string short_text(double value);
 std::string seconds_text(double seconds);            // "173 s"
 std::string percent_text(double fraction);           // "95 %", "97.25 %": at most two decimals
-std::string points_text(double fraction);            // of a difference of accuracies: "1.4"
+std::string points_text(double fraction);            // of a difference of accuracies: "1.42"
 std::string factor_text(double factor);              // "3.9x"
 std::string interval_text(double low, double high);  // "480 to 526"
 std::string count_text(int count, std::string_view noun);  // "1 seed", "3 seeds"

@@ -13,25 +13,34 @@
 namespace syncopate::bench {
 namespace {
 
-// Variants that differ in their number of workers only have one line: their label without "8
-// workers" and what parts it from the rest.
+// Variants that differ in their number of workers only have one line: their label with N in the
+// place of that number.
 std::string family_of(const ComparedVariant& variant) {
   std::string name = variant.label;
   for (const char* noun : {" workers", " worker"}) {
     const std::string words = std::to_string(variant.workers) + noun;
     const std::size_t at = name.find(words);
-    const bool is_whole = at != std::string::npos &&
-                          (at == 0 || std::isdigit(static_cast<unsigned char>(name[at - 1])) == 0);
-    if (!is_whole) continue;
-    name.erase(at, words.size());
-    break;
+    if (at == std::string::npos) continue;
+    const bool is_whole = at == 0 || std::isdigit(static_cast<unsigned char>(name[at - 1])) == 0;
+    if (is_whole) return name.replace(at, words.size(), "N workers");
   }
-  const std::size_t first = name.find_first_not_of(" ,;");
-  if (first == std::string::npos) return "all else alike";
-  name = name.substr(first, name.find_last_not_of(" ,;") - first + 1);
-  const std::size_t doubled = name.find(", ,");
-  if (doubled != std::string::npos) name.erase(doubled, 2);
   return name;
+}
+
+// A tick at each number of workers, where they stand far enough apart to be read.
+Axis axis_of_workers(const std::set<int>& counts) {
+  constexpr double kRoom = kPlotWidth - 80.0;
+  const double most = *counts.rbegin();
+  Axis axis = fitting_axis(
+      kRoom, [&](int most_ticks) { return counting_axis("workers", 0.0, most, most_ticks); });
+  double before = 0.0;
+  for (const int count : counts) {
+    const double gap = text_width(std::to_string(count)) + 3.0;
+    if (kRoom * (count - before) / most < gap) return axis;
+    before = count;
+  }
+  axis.ticks.assign(counts.begin(), counts.end());
+  return axis;
 }
 
 struct Family {
@@ -98,16 +107,10 @@ std::string throughput_plot(const Comparison& comparison) {
     add_curves(family, curves, most);
     legend.push_back({series_swatch(family.series), name});
   }
-  legend.push_back({line_swatch("reference"),
-                    "ideal: " + base->name + " times workers / " + std::to_string(base->workers)});
-  LineChart chart{.title = "Throughput against workers",
-                  .id = "throughput",
-                  .x = {},
-                  .y = {},
-                  .curves = std::move(curves)};
-  chart.x = fitting_axis(kPlotWidth - 80.0, [&](int most_ticks) {
-    return counting_axis("workers", 0.0, widest, most_ticks);
-  });
+  legend.push_back({line_swatch("reference"), "ideal: grows with the workers from " + base->name});
+  LineChart chart{
+      .title = "Throughput against workers", .x = {}, .y = {}, .curves = std::move(curves)};
+  chart.x = axis_of_workers(counts);
   chart.y = linear_axis("throughput (samples/s)", 0.0, most, 6, true);
   return figure_html({chart.title, draw(chart), legend, ""});
 }

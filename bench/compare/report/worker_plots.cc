@@ -1,5 +1,6 @@
 // Small panels, one per variant: how stale gradients were, and where each worker's time went.
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 
@@ -58,11 +59,10 @@ struct Histogram {
   std::vector<std::int64_t> counts;
 };
 
-// Both axes are those of all panels, so that panels can be compared.
+// Along x, of all panels alike, so that they can be compared.
 struct HistogramScale {
   std::size_t shown = 1;  // staleness 0 .. shown - 1
   std::size_t width = 1;  // of a bar
-  double most = 0.0;      // percent
 };
 
 HistogramScale scale_of(const std::vector<Histogram>& histograms) {
@@ -75,11 +75,6 @@ HistogramScale scale_of(const std::vector<Histogram>& histograms) {
   }
   scale.width = (scale.shown + kMostBars - 1) / kMostBars;
   scale.shown = scale.width * ((scale.shown + scale.width - 1) / scale.width);
-  for (const Histogram& one : histograms) {
-    for (const double share : shares_of(one.counts, scale.shown, scale.width)) {
-      scale.most = std::max(scale.most, share);
-    }
-  }
   return scale;
 }
 
@@ -90,9 +85,9 @@ std::string draw_histogram(const Histogram& one, const HistogramScale& scale) {
     return counting_axis("staleness (versions)", -0.5, static_cast<double>(scale.shown) - 0.5,
                          most);
   });
-  const Frame frame(svg, kPanelWidth, kHeight, x,
-                    linear_axis("gradients (%)", 0.0, scale.most, 4, true));
   const std::vector<double> shares = shares_of(one.counts, scale.shown, scale.width);
+  const double most = *std::max_element(shares.begin(), shares.end());
+  const Frame frame(svg, kPanelWidth, kHeight, x, linear_axis("gradients (%)", 0.0, most, 4, true));
   for (std::size_t i = 0; i < shares.size(); ++i) {
     if (shares[i] <= 0.0) continue;
     const double from = static_cast<double>(i * scale.width) - 0.5;
@@ -174,7 +169,8 @@ std::string staleness_plots(const Comparison& comparison) {
   }
   std::string caption =
       "The version a gradient was applied to less the version it was computed from; all workers "
-      "and seeds. Variants whose replicas keep step have none.";
+      "and seeds. Variants whose replicas keep step have none. Panels share the "
+      "horizontal scale, not the vertical one.";
   if (scale.width > 1) caption += " A bar covers " + std::to_string(scale.width) + " versions.";
   return panels_html(
       {"Staleness", "", {{box_swatch("ink bar"), "share of all gradients"}}, caption}, panels);

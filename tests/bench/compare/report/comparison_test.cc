@@ -1,0 +1,127 @@
+#include "bench/compare/report/comparison.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "models/base/errors.h"
+#include "tests/bench/compare/report/made_up.h"
+
+namespace syncopate::bench {
+namespace {
+
+TEST(TimeToTarget, IsThatOfTheFirstMeasurementAtOrAboveIt) {
+  const ComparedRun run = made_up_run(1, {0.5, 0.949, 0.95, 0.94, 0.97}, 0.01);
+  const auto point = time_to_target(*run.result, 0.95);
+  ASSERT_TRUE(point.has_value());
+  EXPECT_EQ(point->samples, 300);
+  EXPECT_DOUBLE_EQ(point->seconds, 3.0);
+  EXPECT_FALSE(time_to_target(*run.result, 0.98).has_value());
+}
+
+TEST(Summary, HasMeanAndDeviationOverSeeds) {
+  const auto rows = summarise(
+      made_up_comparison({made_up_variant("mirrored", 4, {10, 20, 30}, {0.96, 0.97, 0.98})}));
+  EXPECT_DOUBLE_EQ(rows[0].seconds_to_target->mean, 20.0);
+  EXPECT_DOUBLE_EQ(*rows[0].seconds_to_target->deviation, 10.0);
+  EXPECT_DOUBLE_EQ(rows[0].accuracy->mean, 0.97);
+  EXPECT_EQ(rows[0].reached, 3);
+  EXPECT_TRUE(rows[0].is_complete());
+  EXPECT_FALSE(rows[0].staleness.has_value());  // replicas keep step
+}
+
+TEST(Summary, HasNoMeanTimeUnlessEveryRunThatEndedReachedTheTarget) {
+  ComparedVariant variant = made_up_variant("async", 4, {10, 20}, {0.96, 0.97});
+  variant.runs.push_back(made_up_run(3, {0.5, 0.6, 0.7}, 0.1));
+  auto row = summarise(made_up_comparison({variant}))[0];
+  EXPECT_FALSE(row.seconds_to_target.has_value());
+  EXPECT_EQ(row.reached, 2);
+
+  variant.runs[2] = failed_run(3, "the loss is no number");
+  row = summarise(made_up_comparison({variant}))[0];
+  EXPECT_FALSE(row.seconds_to_target.has_value());
+  EXPECT_EQ(row.failed, 1);
+  EXPECT_EQ(row.failures[0], "seed 3: the loss is no number");
+
+  variant.runs[2] = pending_run();
+  row = summarise(made_up_comparison({variant}))[0];
+  EXPECT_TRUE(row.seconds_to_target.has_value());
+  EXPECT_FALSE(row.is_complete());
+}
+
+TEST(Summary, NamesTheWorkersWhereALabelRepeats) {
+  const auto rows = summarise(made_up_comparison({made_up_variant("mirrored", 1, {10}, {0.97}),
+                                                  made_up_variant("mirrored", 2, {5}, {0.97}),
+                                                  made_up_variant("async", 2, {5}, {0.97})}));
+  EXPECT_EQ(rows[0].name, "mirrored, 1 worker");
+  EXPECT_EQ(rows[1].name, "mirrored, 2 workers");
+  EXPECT_EQ(rows[2].name, "async");
+}
+
+TEST(SpeedUp, IsInTimeToTheTargetOverTheFirstRow) {
+  const auto rows = summarise(made_up_comparison(
+      {made_up_variant("slow", 1, {40}, {0.97}), made_up_variant("fast", 1, {10}, {0.97}),
+       ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.001)}}}));
+  EXPECT_DOUBLE_EQ(*speed_up(rows, 0), 1.0);
+  EXPECT_DOUBLE_EQ(*speed_up(rows, 1), 4.0);
+  EXPECT_FALSE(speed_up(rows, 2).has_value());
+}
+
+TEST(SpeedUp, IsInSamplesPerSecondWhereTheFirstRowNeverReachedTheTarget) {
+  const auto rows =
+      summarise(made_up_comparison({ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.01)}},
+                                    ComparedVariant{"found", 1, {made_up_run(1, {0.96}, 0.002)}}}));
+  EXPECT_EQ(speed_up_kind(rows), SpeedUpKind::kThroughput);
+  EXPECT_DOUBLE_EQ(*speed_up(rows, 1), 5.0);
+}
+
+class ComparisonFolder : public testing::Test {
+ protected:
+  void SetUp() override { std::filesystem::create_directories(dir_ / "runs"); }
+  void TearDown() override { std::filesystem::remove_all(dir_); }
+  void write(const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ / name) << text;
+  }
+
+  const std::filesystem::path dir_ =
+      std::filesystem::temp_directory_path() / ("syncopate_comparison_" + std::to_string(getpid()));
+};
+
+TEST_F(ComparisonFolder, IsReadWithTheRunsThatItNames) {
+  write(
+      "comparison.json",
+      R"({"command":"compare --seeds 2","target_accuracy":0.9,"budget":"2 epochs","clock":"virtual",
+            "trouble":"","variants":[{"label":"a","workers":3,"runs":["runs/a1.jsonl","a2.jsonl",
+            "runs/a3.jsonl"]}]})");
+  write("runs/a1.jsonl",
+        "{\"event\":\"run\",\"label\":\"a\",\"seed\":1,\"workers\":3}\n"
+        "{\"event\":\"failure\",\"reason\":\"no\"}\n");
+  write("runs/a2.jsonl", "{\"event\":\"run\",\"label\":\"a\",\"seed\":2,\"workers\":3}\n");
+  const Comparison comparison = read_comparison(dir_);
+  EXPECT_EQ(comparison.command, "compare --seeds 2");
+  EXPECT_EQ(comparison.target_accuracy, 0.9);
+  EXPECT_TRUE(comparison.has_virtual_clock);
+  ASSERT_EQ(comparison.variants.size(), 1U);
+  ASSERT_EQ(comparison.variants[0].runs.size(), 3U);
+  EXPECT_TRUE(comparison.variants[0].runs[0].has_failed());
+  EXPECT_FALSE(comparison.variants[0].runs[1].result.has_value());  // interrupted
+  EXPECT_FALSE(comparison.variants[0].runs[2].result.has_value());  // not begun
+}
+
+TEST_F(ComparisonFolder, WithoutADescriptionIsAnErrorThatNamesIt) {
+  EXPECT_THROW(read_comparison(dir_), FileError);
+  for (const char* text :
+       {"{", "[]", R"({"clock":"real"})", R"({"clock":"broken","variants":[]})"}) {
+    write("comparison.json", text);
+    try {
+      read_comparison(dir_);
+      ADD_FAILURE() << text;
+    } catch (const FileError& error) {
+      EXPECT_NE(std::string(error.what()).find("comparison.json"), std::string::npos);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,161 @@
+#include "bench/compare/report/page.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iterator>
+#include <regex>
+
+#include "models/base/errors.h"
+#include "tests/bench/compare/report/made_up.h"
+#include "tests/bench/compare/report/well_formed.h"
+
+namespace syncopate::bench {
+namespace {
+
+const std::string kEvil = "<script>alert(\"x\")</script> & 'co'";
+
+// Two numbers of workers, a failed run, stale gradients, times, bytes, a prediction: every plot.
+Comparison with_everything() {
+  ComparedVariant sync = made_up_variant("mirrored", 1, {40, 42, 44}, {0.97, 0.971, 0.972});
+  ComparedVariant async = made_up_variant(kEvil, 2, {10, 11, 12}, {0.96, 0.961, 0.962});
+  async.runs.push_back(failed_run(4, kEvil));
+  for (ComparedRun& run : async.runs) {
+    if (!run.is_done()) continue;
+    run.result->predicted_communication_seconds = 0.002;
+    for (const int worker : {0, 1}) {
+      run.result->staleness.push_back(
+          {.worker = worker, .mean = 1.0, .max = 2, .counts = {1, 3, 1}});
+      run.result->times.push_back({.worker = worker,
+                                   .steps = 100,
+                                   .samples = 150,
+                                   .seconds = 10.0,
+                                   .compute_seconds = 6.0,
+                                   .communication_seconds = 1.0,
+                                   .peers_seconds = 2.0,
+                                   .input_seconds = 0.5,
+                                   .bytes_sent = 4'000'000,
+                                   .bytes_received = 5'000'000});
+    }
+  }
+  return made_up_comparison({sync, async});
+}
+
+std::vector<std::string> all_between(const std::string& html, const std::string& pattern) {
+  std::vector<std::string> found;
+  const std::regex expression(pattern);
+  for (auto i = std::sregex_iterator(html.begin(), html.end(), expression);
+       i != std::sregex_iterator(); ++i) {
+    found.push_back((*i)[0]);
+  }
+  return found;
+}
+
+std::size_t count_of(const std::string& text, const std::string& words) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(words); at != std::string::npos; at = text.find(words, at + 1)) {
+    ++count;
+  }
+  return count;
+}
+
+TEST(Page, IsWellFormedXml) { EXPECT_EQ(flaw_in_xml(html_page(with_everything())), ""); }
+
+TEST(Page, HasEveryPlot) {
+  const std::string html = html_page(with_everything());
+  for (const char* title :
+       {"Test accuracy against samples", "Test accuracy against time", "Test loss against samples",
+        "Test loss against time", "Time to 95 % test accuracy", "Throughput against workers",
+        "Staleness", "time went", "Bytes of a worker", "predicted and measured"}) {
+    EXPECT_NE(html.find(title), std::string::npos) << title;
+  }
+}
+
+TEST(Page, GivesEveryPlotTitlesOfItsAxesWithUnits) {
+  const auto plots = all_between(html_page(with_everything()), "<svg class=\"plot\"[^]*?</svg>");
+  // Four curves, target, throughput, one staleness panel, one of times, bytes, prediction.
+  ASSERT_EQ(plots.size(), 10U);
+  const std::regex title("class=\"title\">([^<]*)<");
+  // Samples, workers and a worker's number are their own units.
+  const std::regex unit(".*\\(.+\\)|samples trained|workers?");
+  for (const std::string& plot : plots) {
+    EXPECT_EQ(flaw_in_xml(plot), "");
+    auto found = std::sregex_iterator(plot.begin(), plot.end(), title);
+    EXPECT_NE(found, std::sregex_iterator()) << plot;
+    for (; found != std::sregex_iterator(); ++found) {
+      EXPECT_TRUE(std::regex_match((*found)[1].str(), unit)) << (*found)[1];
+    }
+  }
+}
+
+TEST(Page, GivesEveryPlotALegend) {
+  const std::string html = html_page(with_everything());
+  for (const std::string& figure : all_between(html, "<div class=\"grid\">[^]*?</div>")) {
+    EXPECT_EQ(count_of(figure, "<figure>"), count_of(figure, "<ul class=\"legend\">"));
+  }
+  // Panels share one.
+  for (const std::string& panels : all_between(html, "<section class=\"panels\">[^]*?</section>")) {
+    EXPECT_EQ(count_of(panels, "<ul class=\"legend\">"), 1U);
+  }
+}
+
+TEST(Page, NeedsNoNetworkAndNoScript) {
+  const std::string html = html_page(with_everything());
+  EXPECT_EQ(count_of(html, "http"), count_of(html, "xmlns=\"http://www.w3.org/2000/svg\""));
+  EXPECT_EQ(html.find("<script"), std::string::npos);
+  EXPECT_EQ(html.find("@import"), std::string::npos);
+  EXPECT_EQ(html.find("src="), std::string::npos);
+  EXPECT_EQ(html.find("url("), std::string::npos);
+}
+
+TEST(Page, ShowsLabelsAndReasonsAsTheyAre) {
+  EXPECT_NE(html_page(with_everything())
+                .find("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt; &amp; &#39;co&#39;"),
+            std::string::npos);
+}
+
+TEST(Page, DrawsAThinLinePerSeedAndAThickMean) {
+  const auto plots = all_between(html_page(with_everything()), "<svg class=\"plot\"[^]*?</svg>");
+  EXPECT_EQ(count_of(plots[0], " seed\""), 6U);
+  EXPECT_EQ(count_of(plots[0], " mean\""), 2U);
+}
+
+TEST(Page, LeavesOutPlotsWithoutData) {
+  const std::string html =
+      html_page(made_up_comparison({ComparedVariant{"a", 1, {pending_run()}}}));
+  EXPECT_EQ(html.find("class=\"plot\""), std::string::npos);
+  EXPECT_EQ(flaw_in_xml(html), "");
+}
+
+TEST(Page, BearsNumbersThatAreNone) {
+  Comparison comparison = made_up_comparison({ComparedVariant{
+      "diverged", 1, {made_up_run(1, {0.1, NAN, 0.1}, 0.1), made_up_run(2, {NAN, NAN}, 0.1)}}});
+  const std::string html = html_page(comparison);
+  EXPECT_EQ(html.find("nan"), std::string::npos);
+  EXPECT_EQ(html.find("inf"), std::string::npos);
+  EXPECT_EQ(flaw_in_xml(html), "");
+}
+
+TEST(Report, LeavesItsThreeFilesAndNothingElse) {
+  const auto dir =
+      std::filesystem::temp_directory_path() / ("syncopate_page_" + std::to_string(getpid()));
+  std::filesystem::create_directory(dir);
+  write_report(dir, with_everything());
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(dir)) {
+    names.push_back(entry.path().filename().string());
+  }
+  std::ifstream in(dir / "report.html");
+  const std::string html{std::istreambuf_iterator<char>(in), {}};
+  std::filesystem::remove_all(dir);
+  std::sort(names.begin(), names.end());
+  EXPECT_EQ(names, (std::vector<std::string>{"curves.csv", "report.html", "runs.csv"}));
+  EXPECT_EQ(html, html_page(with_everything()));
+  EXPECT_THROW(write_report(dir, with_everything()), FileError);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

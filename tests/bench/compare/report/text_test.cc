@@ -1,0 +1,44 @@
+#include "bench/compare/report/text.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+namespace syncopate::bench {
+namespace {
+
+TEST(PlainText, HasNoControlCharacters) {
+  EXPECT_EQ(plain_text("a\x1b[2J\nb\x7f"), "a?[2J b?");
+  EXPECT_EQ(plain_text("\u0085\u00e9"), "?\u00e9");
+}
+
+TEST(HtmlText, EscapesMarkup) {
+  EXPECT_EQ(html_text("<a href=\"x\">&'"), "&lt;a href=&quot;x&quot;&gt;&amp;&#39;");
+}
+
+TEST(CsvField, IsQuotedWhereItMustBe) {
+  EXPECT_EQ(csv_field("plain"), "plain");
+  EXPECT_EQ(csv_field("a,b"), "\"a,b\"");
+  EXPECT_EQ(csv_field("say \"no\"\n"), "\"say \"\"no\"\"\n\"");
+}
+
+TEST(Shortened, CountsCharactersAndNotBytes) {
+  EXPECT_EQ(shortened("été", 3), "été");
+  EXPECT_EQ(shortened("étés", 3), "ét…");
+  EXPECT_EQ(width_of("ét…"), 3U);
+}
+
+TEST(Numbers, HaveThreeDigitsAndThousandsApart) {
+  EXPECT_EQ(short_text(1234567.0), "1,234,567");
+  EXPECT_EQ(short_text(173.4), "173");
+  EXPECT_EQ(short_text(0.01234), "0.0123");
+  EXPECT_EQ(decimal_text(-0.0001, 2), "0.00");
+  EXPECT_EQ(decimal_text(-1234.5, 1), "-1,234.5");
+  EXPECT_EQ(decimal_text(NAN, 1), "-");
+  EXPECT_EQ(percent_text(0.95), "95 %");
+  EXPECT_EQ(percent_text(0.9725), "97.25 %");
+  EXPECT_EQ(percent_text(1.0), "100 %");
+}
+
+}  // namespace
+}  // namespace syncopate::bench
