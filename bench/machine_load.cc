@@ -27,7 +27,9 @@ double machine_busy_seconds() {
   return seconds_of_ticks(ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7]);
 }
 
-double this_process_seconds() {
+}  // namespace
+
+double this_process_cpu_seconds() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& t) {
@@ -37,7 +39,7 @@ double this_process_seconds() {
 }
 
 // Fields 14 and 15 of /proc/PID/stat; the name before them is in parentheses and may hold spaces.
-double other_process_seconds(pid_t pid) {
+double other_process_cpu_seconds(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   std::ifstream file(path);
   std::string line;
@@ -54,14 +56,13 @@ double other_process_seconds(pid_t pid) {
   return seconds_of_ticks(user_ticks + system_ticks);
 }
 
-}  // namespace
-
 ForeignLoadMeter::ForeignLoadMeter(std::vector<pid_t> other_side)
     : other_side_(std::move(other_side)), last_(read()) {}
 
 ForeignLoadMeter::Reading ForeignLoadMeter::read() const {
-  Reading reading{machine_busy_seconds(), this_process_seconds(), std::chrono::steady_clock::now()};
-  for (const pid_t pid : other_side_) reading.own_seconds += other_process_seconds(pid);
+  Reading reading{machine_busy_seconds(), this_process_cpu_seconds(),
+                  std::chrono::steady_clock::now()};
+  for (const pid_t pid : other_side_) reading.own_seconds += other_process_cpu_seconds(pid);
   return reading;
 }
 

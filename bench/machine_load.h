@@ -8,6 +8,12 @@
 
 namespace syncopate::bench {
 
+// User and system time so far. Of another process in ticks of 10 ms, and without what its children
+// used.
+double this_process_cpu_seconds();
+// Throws FileError when it has ended.
+double other_process_cpu_seconds(pid_t pid);
+
 // One thread only.
 class ForeignLoadMeter {
  public:
