@@ -7,8 +7,7 @@
 
 #include "bench/measure.h"
 #include "bench/report.h"
-#include "bench/rounds.h"
-#include "bench/scaling_sides.h"
+#include "bench/scaling_rounds.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -16,56 +15,12 @@ namespace {
 
 using nlohmann::json;
 
-// Samples per second per round are in `rounds`; the turns' other numbers beside them.
-struct Result {
-  Workload workload;
-  std::vector<ScalingEntry> entries;
-  std::vector<std::vector<ScalingTurn>> turns;  // [entry][round]
-  Rounds rounds;
-};
-
-int steps_of_a_turn(const ScalingOptions& options, const Workload& workload,
-                    std::int64_t batch_size) {
-  if (options.steps_per_round > 0) return options.steps_per_round;
-  const std::int64_t samples = workload.steps_per_round * workload.batch_size;
-  const int steps = static_cast<int>(std::max<std::int64_t>(2, samples / batch_size));
-  return options.quick ? std::max(2, steps / 4) : steps;
-}
-
-Result measure(const ScalingOptions& options, const Workload& workload) {
-  Result result{workload, make_scaling_entries(options, workload), {}, {}};
-  result.turns.resize(result.entries.size());
-  std::vector<Turn> turns;
-  std::vector<pid_t> others;
-  for (std::size_t i = 0; i < result.entries.size(); ++i) {
-    const ScalingEntry& entry = result.entries[i];
-    const int steps = steps_of_a_turn(options, workload, entry.batch_size);
-    turns.emplace_back([&entry, &turn = result.turns[i], steps] {
-      turn.push_back(entry.side->run(steps));
-      return static_cast<double>(entry.batch_size) / turn.back().step_seconds;
-    });
-    const std::vector<pid_t> pids = entry.side->pids();
-    others.insert(others.end(), pids.begin(), pids.end());
-  }
-  result.rounds = take_rounds(options.rounds, turns, others);
-  return result;
-}
-
-// One of a turn's numbers, over the rounds that count.
-Spread spread_of_turns(const Result& result, std::size_t entry, double ScalingTurn::*number) {
-  std::vector<double> values;
-  for (const std::size_t round : quiet_rounds(result.rounds.foreign)) {
-    values.push_back(result.turns[entry][round].*number);
-  }
-  return spread_of(values);
-}
-
-std::optional<std::size_t> find_peer(const Result& result) {
+std::optional<std::size_t> find_peer(const ScalingResult& result) {
   if (result.entries.back().ours) return std::nullopt;
   return result.entries.size() - 1;
 }
 
-std::vector<std::string> table_row(const Result& result, std::size_t i) {
+std::vector<std::string> table_row(const ScalingResult& result, std::size_t i) {
   const ScalingEntry& entry = result.entries[i];
   const std::vector<double> rate = result.rounds.counted(i);
   const Spread exposed = spread_of_turns(result, i, &ScalingTurn::exposed_seconds);
@@ -85,7 +40,7 @@ std::vector<std::string> table_row(const Result& result, std::size_t i) {
               : "-"};
 }
 
-void print_result(const Result& result) {
+void print_result(const ScalingResult& result) {
   std::vector<std::vector<std::string>> table = {
       {result.workload.model, "replicas x threads", "batch", "samples/s [min-max]",
        "of the first [min-max]", "exposed ms/step", "of a step", "ours / DDP [min-max]"}};
@@ -101,7 +56,7 @@ json spread_json(const Spread& spread) {
   return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
 }
 
-json result_json(const Result& result) {
+json result_json(const ScalingResult& result) {
   json document = {{"model", result.workload.model},
                    {"optimizer", result.workload.optimizer},
                    {"quiet", is_quiet(result.rounds.foreign)},
@@ -163,6 +118,7 @@ void run_scaling(ScalingOptions options) {
   if (options.replicas.empty() || options.strategies.empty() || options.models.empty()) {
     throw UsageError("--replicas, --strategy and --model: at least one each");
   }
+  if (options.grid) return run_scaling_grid(options);
   std::vector<Workload> workloads;  // all names are checked before the first is measured
   for (const std::string& model : options.models) workloads.push_back(find_workload(model));
   for (const int replicas : options.replicas) {
@@ -171,7 +127,8 @@ void run_scaling(ScalingOptions options) {
   }
   json document = json::array();
   for (const Workload& workload : workloads) {
-    const Result result = measure(options, workload);
+    const ScalingResult result =
+        measure_scaling(options, workload, make_scaling_entries(options, workload));
     print_result(result);
     document.push_back(result_json(result));
   }

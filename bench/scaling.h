@@ -1,10 +1,15 @@
 // What `syncopate-bench scaling` does, apart from its flags (scaling_command.cc): the same threads
-// as one replica with many lanes and as several replicas with fewer.
+// as one replica with many lanes and as several replicas with fewer; or, with a grid, every
+// combination of threads and replicas against the smallest.
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/scaling_grid.h"
 
 namespace syncopate::bench {
 
@@ -23,11 +28,18 @@ struct ScalingOptions {
   std::string peer_ddp;
   std::string json_file;
   bool quick = false;
+  // Instead of `replicas`, `threads_total` and `peer_ddp`.
+  std::optional<ScalingGrid> grid;
+  std::filesystem::path report;  // of a grid: a folder for scaling.html. Empty: none.
+  std::string command;           // as the report repeats it
 };
 
 // Measures each model in turn and prints a table for each.
 // Throws UsageError, PeerError, DivergenceError.
 void run_scaling(ScalingOptions options);
+
+// What run_scaling does where there is a grid (scaling_grid_run.cc). Throws FileError, too.
+void run_scaling_grid(const ScalingOptions& options);
 
 // One process of a multi-worker side: rank 0 is started by run_scaling and starts the others.
 struct ScalingRankOptions {

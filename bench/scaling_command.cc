@@ -1,6 +1,10 @@
 // syncopate-bench scaling: samples per second of one replica with all threads, beside several
-// replicas that share them, and what the sums between replicas cost.
+// replicas that share them, and what the sums between replicas cost; with --grid, every combination
+// of threads and replicas.
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <thread>
 
@@ -12,6 +16,14 @@ namespace {
 
 constexpr int kMost = 1'000'000;  // of anything one can ask for
 
+std::string command_line() {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  std::ranges::replace(text, '\0', ' ');
+  return text;
+}
+
 }  // namespace
 
 Command declare_scaling(CLI::App& app, const Environment& /*environment*/) {
@@ -20,27 +32,29 @@ Command declare_scaling(CLI::App& app, const Environment& /*environment*/) {
   app.add_option("--model", options->models, "networks, separated by commas")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--replicas", options->replicas, "numbers of replicas to compare; first the base")
-      ->delimiter(',')
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
+  auto* replicas = app.add_option("--replicas", options->replicas,
+                                  "numbers of replicas to compare; first the base")
+                       ->delimiter(',')
+                       ->check(CLI::Range(1, kMost))
+                       ->capture_default_str();
   app.add_option("--strategy", options->strategies,
                  "of several replicas: mirrored (in one process), multi-worker-mirrored (a process "
                  "each) or both")
       ->delimiter(',')
       ->capture_default_str();
-  app.add_option("--threads-total", options->threads_total, "dealt out to the replicas")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
+  auto* threads_total =
+      app.add_option("--threads-total", options->threads_total, "dealt out to the replicas")
+          ->check(CLI::Range(1, kMost))
+          ->capture_default_str();
   auto* per_replica = app.add_option("--batch-size-per-replica", options->batch_size_per_replica,
                                      "(each network's usual one)")
                           ->check(CLI::Range(1, kMost));
   app.add_option("--batch-size", options->batch_size, "of all replicas together, instead")
       ->check(CLI::Range(1, kMost))
       ->excludes(per_replica);
-  app.add_option("--peer-ddp", options->peer_ddp,
-                 "PyTorch's DDP in the same rounds: an interpreter, or a whole command, words "
-                 "split at blanks");
+  auto* peer_ddp = app.add_option("--peer-ddp", options->peer_ddp,
+                                  "PyTorch's DDP in the same rounds: an interpreter, or a whole "
+                                  "command, words split at blanks");
   app.add_option("--rounds", options->rounds, "turns of each side")
       ->check(CLI::Range(1, kMost))
       ->capture_default_str();
@@ -48,7 +62,20 @@ Command declare_scaling(CLI::App& app, const Environment& /*environment*/) {
       ->check(CLI::Range(1, kMost));
   app.add_option("--json", options->json_file, "write the results, round by round, to this file");
   app.add_flag("--quick", options->quick, "3 short rounds: does it run, not how fast");
-  return [options] { run_scaling(*options); };
+  const auto words = std::make_shared<std::vector<std::string>>();
+  auto* grid = app.add_option("--grid", *words,
+                              "instead: every combination of threads=N,... of each replica and "
+                              "replicas=N,..., over the smallest; also more threads than CPUs")
+                   ->excludes(replicas)
+                   ->excludes(threads_total)
+                   ->excludes(peer_ddp);
+  app.add_option("--report", options->report, "of a grid: a folder for a page with table and plots")
+      ->needs(grid);
+  return [options, words] {
+    if (!words->empty()) options->grid = parse_scaling_grid(*words);
+    options->command = command_line();
+    run_scaling(*options);
+  };
 }
 
 Command declare_scaling_rank(CLI::App& app, const Environment& /*environment*/) {

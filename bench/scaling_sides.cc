@@ -14,8 +14,6 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-constexpr const char* kMultiWorker = "multi-worker-mirrored";
-
 fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
 
 class InProcess final : public ScalingSide {
@@ -29,7 +27,7 @@ class InProcess final : public ScalingSide {
     const CommunicationTimes after = training_.communication();
     const double num_steps = steps + 1;  // run() adds one that it does not time
     return {median(seconds), (after.exposed_seconds - before.exposed_seconds) / num_steps,
-            (after.under_way_seconds - before.under_way_seconds) / num_steps};
+            (after.under_way_seconds - before.under_way_seconds) / num_steps, 0.0, 0.0};
   }
   std::vector<pid_t> pids() const override { return {}; }  // our own time is known
   std::string description() const override { return training_.description(); }
@@ -47,7 +45,7 @@ class OtherProcesses final : public ScalingSide {
     const PeerAnswer answer = peer_.ask("run " + std::to_string(steps), steps);
     const json fields = json::parse(answer.text);
     return {median(answer.seconds), fields.value("exposed_seconds", 0.0),
-            fields.value("communication_seconds", 0.0)};
+            fields.value("communication_seconds", 0.0), 0.0, 0.0};
   }
   std::vector<pid_t> pids() const override {
     std::vector<pid_t> pids = {peer_.pid()};
@@ -81,7 +79,7 @@ std::vector<std::string> ddp_command(const ScalingOptions& options, const Worklo
 
 std::unique_ptr<ScalingSide> make_side(const std::string& strategy, const Workload& workload,
                                        int replicas, int lanes) {
-  if (strategy == kMultiWorker) {
+  if (strategy == kMultiWorkerMirrored) {
     return std::make_unique<OtherProcesses>(std::vector<std::string>{
         this_program().string(), "scaling-rank", "--ranks", std::to_string(replicas), "--model",
         workload.model, "--batch-size", std::to_string(workload.batch_size), "--lanes",
@@ -92,6 +90,18 @@ std::unique_ptr<ScalingSide> make_side(const std::string& strategy, const Worklo
 }
 
 }  // namespace
+
+std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
+                                            const std::vector<ScalingCombination>& combinations) {
+  std::vector<ScalingEntry> entries;
+  for (const ScalingCombination& c : combinations) {
+    Workload share = workload;
+    share.batch_size = batch_per_replica(options, workload.batch_size, c.replicas);
+    entries.push_back({c.strategy, true, c.replicas, c.threads, share.batch_size * c.replicas,
+                       make_side(c.strategy, share, c.replicas, c.threads)});
+  }
+  return entries;
+}
 
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
                                                const Workload& workload) {
@@ -105,9 +115,7 @@ std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
     const std::vector<std::string> strategies =
         replicas == 1 ? std::vector<std::string>{"one-device"} : options.strategies;
     for (const std::string& strategy : strategies) {
-      if (replicas > 1 && strategy != "mirrored" && strategy != kMultiWorker) {
-        throw UsageError("--strategy " + strategy + ": choose from mirrored, " + kMultiWorker);
-      }
+      if (replicas > 1) require_scaling_strategy(strategy);
       entries.push_back({strategy, true, replicas, lanes, share.batch_size * replicas,
                          make_side(strategy, share, replicas, lanes)});
     }

@@ -6,15 +6,20 @@
 #include <vector>
 
 #include "bench/scaling.h"
+#include "bench/scaling_grid.h"
 #include "bench/workload.h"
 
 namespace syncopate::bench {
 
-// One turn. Seconds per step.
+// One turn.
 struct ScalingTurn {
+  // Of a step.
   double step_seconds = 0.0;           // median
   double exposed_seconds = 0.0;        // mean: replicas stood waiting for sums
   double communication_seconds = 0.0;  // mean: sums were under way
+  // Of the whole turn; measure_scaling() takes them.
+  double wall_seconds = 0.0;
+  double cpu_seconds = 0.0;  // of all processes of the side
 };
 
 // One thread only.
@@ -34,6 +39,10 @@ struct ScalingEntry {
   std::int64_t batch_size = 0;  // of all replicas
   std::unique_ptr<ScalingSide> side;
 };
+
+// The combinations of a grid, in order. Throws UsageError, PeerError.
+std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
+                                            const std::vector<ScalingCombination>& combinations);
 
 // The peer last. Throws UsageError, PeerError.
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
