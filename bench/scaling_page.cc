@@ -65,9 +65,8 @@ std::string note_html(std::string_view text) {
   return "<p class=\"note\">" + html + "</p>\n";
 }
 
-std::string section_html(const ScalingTable& table, std::size_t number) {
-  const std::string plots =
-      scaling_throughput_plot(table, number) + scaling_efficiency_plot(table, number);
+std::string section_html(const ScalingTable& table) {
+  const std::string plots = scaling_throughput_plot(table) + scaling_efficiency_plot(table);
   std::string html = "<h2>" + html_text(table.model) + "</h2>\n" +
                      table_html(scaling_cells(table)) + note_html(scaling_note(table)) +
                      note_html(table.conditions);
@@ -87,9 +86,7 @@ std::string scaling_page(const ScalingReport& report) {
     html += "<p class=\"verdict\">" + html_text(scaling_verdict(table)) + "</p>\n";
   }
   html += facts_html(report);
-  for (std::size_t i = 0; i < report.tables.size(); ++i) {
-    html += section_html(report.tables[i], i);
-  }
+  for (const ScalingTable& table : report.tables) html += section_html(table);
   return html + "</main>\n</body>\n</html>\n";
 }
 

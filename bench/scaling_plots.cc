@@ -129,7 +129,7 @@ std::string finish(const ScalingTable& table, const Quantity& quantity, const Cu
 
 }  // namespace
 
-std::string scaling_throughput_plot(const ScalingTable& table, std::size_t number) {
+std::string scaling_throughput_plot(const ScalingTable& table) {
   const std::set<double> counts = cpu_counts(table);
   if (counts.size() < 2) return "";
   const ScalingRow& base = table.rows.front();
@@ -141,17 +141,14 @@ std::string scaling_throughput_plot(const ScalingTable& table, std::size_t numbe
     lowest = std::min(lowest, row.samples_per_second.min);
     highest = std::max(highest, row.samples_per_second.max);
   }
-  LineChart chart{.title = "Throughput",
-                  .id = "throughput-" + std::to_string(number),
-                  .x = cpu_axis(counts),
-                  .y = {},
-                  .curves = {}};
+  LineChart chart{.title = "Throughput", .x = cpu_axis(counts), .y = {}, .curves = {}};
   const bool in_thousands = highest >= kThousandsFrom;
   const double unit = in_thousands ? 1e3 : 1.0;
   const std::string title =
       in_thousands ? "throughput (1,000 samples/s)" : "throughput (samples/s)";
-  chart.y = chart.x.is_logarithmic ? logarithmic_axis(title, lowest / unit, highest / unit)
-                                   : linear_axis(title, 0.0, highest / unit, 6, true);
+  chart.y = chart.x.scale == Scale::kLogarithmic
+                ? logarithmic_axis(title, lowest / unit, highest / unit)
+                : linear_axis(title, 0.0, highest / unit, 6, true);
   const auto rate = [unit](const ScalingRow& row, const ScalingRow&) {
     return scaled(row.samples_per_second, 1.0 / unit);
   };
@@ -163,7 +160,7 @@ std::string scaling_throughput_plot(const ScalingTable& table, std::size_t numbe
                 base.strategy + ", " + combination_text(base) + ", times the CPUs", chart);
 }
 
-std::string scaling_efficiency_plot(const ScalingTable& table, std::size_t number) {
+std::string scaling_efficiency_plot(const ScalingTable& table) {
   const std::set<double> counts = cpu_counts(table);
   if (counts.size() < 2) return "";
   const auto percent = [](const ScalingRow& row, const ScalingRow& base) {
@@ -174,7 +171,6 @@ std::string scaling_efficiency_plot(const ScalingTable& table, std::size_t numbe
     highest = std::max(highest, percent(row, table.rows.front()).max);
   }
   LineChart chart{.title = "Efficiency",
-                  .id = "efficiency-" + std::to_string(number),
                   .x = cpu_axis(counts),
                   .y = linear_axis("efficiency (%)", 0.0, highest, 6, true),
                   .curves = {}};

@@ -8,9 +8,9 @@
 
 namespace syncopate::bench {
 
-// `number` of the table in the page: names in a page are unique. "" where every row asks for the
+// "" where every row asks for the
 // same number of CPUs.
-std::string scaling_throughput_plot(const ScalingTable& table, std::size_t number);
-std::string scaling_efficiency_plot(const ScalingTable& table, std::size_t number);
+std::string scaling_throughput_plot(const ScalingTable& table);
+std::string scaling_efficiency_plot(const ScalingTable& table);
 
 }  // namespace syncopate::bench
