@@ -5,8 +5,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdio>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -130,11 +132,21 @@ class JsonLines final : public MetricsWriter {
     append(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 
-  // A run that was killed inside a line must not spoil the next one.
+  // A run that was killed inside a line must not spoil the next one. Another worker's line may be
+  // on its way into the file, page by page: it is given a moment.
   void end_broken_line() {
+    constexpr std::chrono::milliseconds kMoment(1);
+    for (int looks = 0; looks < 20; ++looks) {
+      if (ends_with_a_line()) return;
+      std::this_thread::sleep_for(kMoment);
+    }
+    append("\n");
+  }
+
+  bool ends_with_a_line() const {
     char last = '\n';
-    if (::lseek(file_.get(), -1, SEEK_END) < 0) return;  // empty
-    if (::read(file_.get(), &last, 1) == 1 && last != '\n') append("\n");
+    if (::lseek(file_.get(), -1, SEEK_END) < 0) return true;  // empty
+    return ::read(file_.get(), &last, 1) != 1 || last == '\n';
   }
 
   // Unbuffered: who watches the file sees whole lines, and a killed run leaves them.

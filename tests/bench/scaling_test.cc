@@ -173,14 +173,13 @@ TEST(ScalingPage, NeedsNothingFromElsewhere) {
   EXPECT_EQ(page.find("<script"), std::string::npos);
   EXPECT_EQ(page.find("src="), std::string::npos);
   EXPECT_EQ(page.find("href="), std::string::npos);
-  EXPECT_NE(page.find("id=\"throughput-1\""), std::string::npos) << "each drawing its own name";
 }
 
 TEST(ScalingPage, OfOneCombinationHasATableAndNoPlots) {
   ScalingTable table = example();
   table.rows.resize(1);
   const std::string page = scaling_page({.tables = {table}});
-  EXPECT_NE(page.find("<td>100 [90"), std::string::npos);
+  EXPECT_NE(page.find("<td>100<br/>"), std::string::npos);
   EXPECT_EQ(page.find("<figure>"), std::string::npos);
 }
 

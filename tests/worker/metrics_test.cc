@@ -2,9 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <fstream>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <thread>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -140,6 +142,22 @@ TEST_F(MetricsTest, OfWorkersThatTakeTurnsFollowOneAnother) {
   EXPECT_EQ(lines()[0]["staleness_max"], 2);
   EXPECT_EQ(lines()[1]["step"], 2);
   EXPECT_EQ(lines()[2]["event"], "eval");
+}
+
+TEST_F(MetricsTest, OfAWorkerThatComesWhileAnotherWritesDoNotBreakItsLine) {
+  const auto first = make_metrics_writer(path_, false);
+  const std::vector<std::int64_t> counts(5000, 1234567);  // ten pages of the file
+  const Summary summary{.staleness = {{0, ps::StalenessHistogram::of(counts, 0.0, 4999)}}};
+  constexpr std::size_t kSummaries = 200;
+  std::size_t late = 0;
+  std::atomic<bool> is_done{false};
+  std::thread writer([&] {
+    for (std::size_t i = 0; i < kSummaries; ++i) first->write(summary);
+    is_done = true;
+  });
+  for (; !is_done; ++late) make_late_metrics_writer(path_)->write(StepMetrics{.step = 1});
+  writer.join();
+  EXPECT_EQ(lines().size(), kSummaries + late) << "lines() fails on an empty one";
 }
 
 TEST_F(MetricsTest, OfALongSummaryAreOneLine) {
