@@ -1,4 +1,5 @@
-// --rank, --world-size, --servers, --rendezvous, --nonce: what the user says outranks what anybody else set.
+// --rank, --world-size, --servers, --rendezvous, --nonce: what the user says outranks what anybody
+// else set.
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers.h"
 #include "strategies/cluster/source_variables.h"
