@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "bench/compare/virtual/step_times.h"
 
 namespace syncopate::bench {
@@ -35,6 +37,19 @@ TEST(VirtualNetwork, LetsOneWorkersMessagesWaitForEachOther) {
   Network network(kSlow, 1, 2);
   EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
   EXPECT_EQ(network.up(milliseconds(0), 0, 1, 10), milliseconds(21));
+}
+
+// 100 workers send 10 bytes to each of 4 servers, not all to the same first.
+TEST(VirtualNetwork, FillsTheLinksOfSeveralServersAtOnce) {
+  Network network(kSlow, 100, 4);
+  VirtualTime last{0};
+  for (int w = 0; w < 100; ++w) {
+    for (int i = 0; i < 4; ++i) {
+      last = std::max(last, network.up(milliseconds(0), w, (w + i) % 4, 10));
+    }
+  }
+  // A server's 100 messages take 1000 ms; at the beginning it waits for some of them.
+  EXPECT_LT(last, milliseconds(1100));
 }
 
 TEST(VirtualNetwork, CountsARingsMessages) {

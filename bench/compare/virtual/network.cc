@@ -45,10 +45,12 @@ VirtualTime Network::down(VirtualTime now, int server, int worker, std::int64_t 
 }
 
 VirtualTime Network::send(VirtualTime now, Ends& from, Ends& to, std::int64_t bytes) const {
-  const VirtualTime held_until =
-      std::max({now, from.out_free, to.in_free}) + time_on_link(link_, bytes);
-  from.out_free = to.in_free = held_until;
-  return held_until + delay_of(link_);
+  const VirtualTime time = time_on_link(link_, bytes);
+  const VirtualTime leaves = std::max(now, from.out_free);
+  from.out_free = leaves + time;
+  // A receiver that is busy holds up its own messages, not the sender's next one to another.
+  to.in_free = std::max(leaves, to.in_free) + time;
+  return to.in_free + delay_of(link_);
 }
 
 }  // namespace syncopate::bench

@@ -1,9 +1,10 @@
 // What it costs to send bytes under the virtual clock. Every task, worker or server, has one link
 // to a network that is itself without limits.
 //
-//   one message     b bytes from A to B wait until A's link outwards and B's link inwards are both
-//                   free, first come first served, and hold both for b / rate; they are there
-//                   `delay` later
+//   one message     b bytes from A to B hold A's link outwards for b / rate, first come first
+//                   served, and B's link inwards as long, from then on or once it is free; they are
+//                   there `delay` later. So one that waits for B does not hold up what A sends to
+//                   others, and the links of many servers can all be full at once
 //   ring all-reduce 2 (n - 1) messages of b / n bytes one after the other on every link at once:
 //                   2 (n - 1) (delay + ceil(b / n) / rate). Source: Patarasu and Yuan 2009,
 //                   "Bandwidth optimal all-reduce algorithms", section 3
