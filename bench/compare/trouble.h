@@ -30,6 +30,8 @@ struct Link {
 struct Trouble {
   // Of every worker; `worker` and `seed` are set by whoever draws. factor and pauses: see below.
   ServiceTimeOptions service_time;
+  // Of every step beside that draw, under the virtual clock; slow workers' is longer as well.
+  double compute_seconds = 0.0;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
   std::vector<Kill> kills;

@@ -18,12 +18,16 @@ class ServiceTimes {
   // UsageError when no time is said: without one, all of a run would happen at once.
   ServiceTimes(const Trouble& trouble, std::uint64_t seed);
 
-  // Of the worker's `step`-th step, which begins now: its draw, and the pauses that are due.
+  // Of the worker's `step`-th step, which begins now: the trouble's compute_seconds, its draw, and
+  // the pauses that are due.
   VirtualTime take(int worker, std::int64_t step, VirtualTime now);
 
  private:
+  VirtualTime compute_of(int worker) const;
+
   ServiceTimeOptions options_;  // without pauses
-  std::vector<Pause> pauses_;   // ahead
+  double compute_seconds_;
+  std::vector<Pause> pauses_;  // ahead
 };
 
 }  // namespace syncopate::bench
