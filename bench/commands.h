@@ -33,6 +33,7 @@ Command declare_ps_rank(CLI::App& app, const Environment& environment);
 // bench/compare_command.cc
 Command declare_compare(CLI::App& app, const Environment& environment);
 Command declare_report(CLI::App& app, const Environment& environment);
+Command declare_plan(CLI::App& app, const Environment& environment);  // bench/plan_command.cc
 // bench/scaling_command.cc
 Command declare_scaling(CLI::App& app, const Environment& environment);
 Command declare_scaling_rank(CLI::App& app, const Environment& environment);

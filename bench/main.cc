@@ -25,6 +25,8 @@ constexpr std::array kCommands = {
                syncopate::bench::declare_compare},
     CommandRow{"report", "draws the report of a comparison again",
                syncopate::bench::declare_report},
+    CommandRow{"plan", "predicts speed and staleness on a cluster that is not here",
+               syncopate::bench::declare_plan},
     CommandRow{"step", "one training step, beside PyTorch", syncopate::bench::declare_step},
     CommandRow{"input", "samples per second of the input pipeline alone",
                syncopate::bench::declare_input},

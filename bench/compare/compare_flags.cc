@@ -2,7 +2,6 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <array>
 #include <optional>
 #include <thread>
 
@@ -15,14 +14,6 @@ namespace syncopate::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-constexpr std::array kEveryStrategy = {"one-device",
-                                       "mirrored",
-                                       "multi-worker-mirrored",
-                                       "central-storage",
-                                       "parameter-server:async",
-                                       "parameter-server:ssp:2",
-                                       "parameter-server:sync+backup:1"};
 
 // The trainer stands beside this program, or in the next folder of the build.
 fs::path find_program() {

@@ -1,6 +1,7 @@
 // One row of a comparison: a way of training, with the flags that are its alone.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -23,6 +24,15 @@ struct Variant {
 // such as mirrored, central-storage:async, parameter-server:ssp:2, parameter-server:sync+backup:1.
 // Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers);
+
+// What is compared when nobody says.
+inline constexpr std::array kEveryStrategy = {"one-device",
+                                              "mirrored",
+                                              "multi-worker-mirrored",
+                                              "central-storage",
+                                              "parameter-server:async",
+                                              "parameter-server:ssp:2",
+                                              "parameter-server:sync+backup:1"};
 
 // One training run: a variant with one seed, and everything train is told.
 struct RunSpec {

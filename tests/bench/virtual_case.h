@@ -42,6 +42,8 @@ class VirtualCase {
   // As `syncopate train --strategy S --replicas N`.
   TrainOutcome train_really(const std::string& strategy, int replicas);
 
+  const Graph& graph() const noexcept { return *graph_; }
+
   RecordedLines lines;
   std::vector<double> progress;
 
