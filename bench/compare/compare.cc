@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <exception>
 #include <mutex>
 #include <ostream>
 #include <stdexcept>
@@ -81,17 +82,25 @@ class Comparer {
   bool run_virtual_ones() {
     std::atomic<std::size_t> next{0};
     std::atomic<bool> stopped{false};
+    std::exception_ptr error;  // of the first thread that cannot go on: a full disk
     const auto work = [&] {
-      for (std::size_t at = next++; at < missing_.size() && !stopped; at = next++) {
-        const RunSpec& run = *missing_[at];
-        const std::optional<std::string> failure = run_one_virtually(run, stopped);
-        if (!stopped) finish(run, failure);
+      try {
+        for (std::size_t at = next++; at < missing_.size() && !stopped; at = next++) {
+          const RunSpec& run = *missing_[at];
+          const std::optional<std::string> failure = run_one_virtually(run, stopped);
+          if (!stopped) finish(run, failure);
+        }
+      } catch (...) {
+        const std::lock_guard lock(mutex_);
+        if (!error) error = std::current_exception();
+        stopped = true;
       }
     };
     std::vector<std::jthread> threads;
     for (int job = 1; job < options_.jobs; ++job) threads.emplace_back(work);
     work();
     threads.clear();
+    if (error) std::rethrow_exception(error);
     return !stopped;
   }
 

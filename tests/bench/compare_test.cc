@@ -101,6 +101,19 @@ TEST(Compare, UnderTheVirtualClockLeavesTheSameFilesEachTime) {
   }
 }
 
+TEST(Compare, SaysInOneLineThatARunCannotBeWritten) {
+  const ScratchDir scratch;
+  // A folder stands where the first run's lines are to go.
+  fs::create_directories(scratch / "r" / "runs" / "mirrored-seed1.lines");
+  const ProgramResult result =
+      RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
+                                                           "one-device,mirrored"}))
+          .wait();
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  EXPECT_EQ(result.ended_by_signal, 0);
+  EXPECT_NE(result.err.find("mirrored-seed1.lines"), std::string::npos) << result.err;
+}
+
 TEST(Compare, KillsAWorkerAndTheJobGoesOn) {
   const ScratchDir scratch;
   const ProgramResult result =
