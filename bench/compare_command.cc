@@ -1,31 +1,17 @@
 // syncopate-bench compare and report: the same training under several strategies, with and without
 // trouble.
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <filesystem>
-#include <fstream>
 #include <iostream>
-#include <iterator>
 #include <memory>
 
 #include "bench/commands.h"
 #include "bench/compare/compare.h"
 #include "bench/compare/compare_flags.h"
 #include "bench/compare/report/comparison.h"
+#include "bench/report.h"
 
 namespace syncopate::bench {
-namespace {
-
-// As it was typed, but for quotes.
-std::string command_line() {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  std::ranges::replace(text, '\0', ' ');
-  return text;
-}
-
-}  // namespace
 
 Command declare_compare(CLI::App& app, const Environment& environment) {
   const auto flags = std::make_shared<CompareFlags>(app);

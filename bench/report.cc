@@ -6,6 +6,7 @@
 #include <cmath>
 #include <fstream>
 #include <iomanip>
+#include <iterator>
 #include <sstream>
 
 #include "models/base/errors.h"
@@ -68,6 +69,14 @@ void write_report(const std::filesystem::path& path, const std::string& text) {
     throw UsageError("--json " + path.string() + ": cannot be written" +
                      (error ? ": " + error.message() : "; does its folder exist?"));
   }
+}
+
+std::string command_line() {
+  std::ifstream in("/proc/self/cmdline", std::ios::binary);
+  std::string text(std::istreambuf_iterator<char>(in), {});
+  while (!text.empty() && text.back() == '\0') text.pop_back();
+  std::ranges::replace(text, '\0', ' ');
+  return text;
 }
 
 }  // namespace syncopate::bench

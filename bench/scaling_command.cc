@@ -3,26 +3,17 @@
 // of threads and replicas.
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <fstream>
-#include <iterator>
 #include <memory>
 #include <thread>
 
 #include "bench/commands.h"
+#include "bench/report.h"
 #include "bench/scaling.h"
 
 namespace syncopate::bench {
 namespace {
 
 constexpr int kMost = 1'000'000;  // of anything one can ask for
-
-std::string command_line() {
-  std::ifstream in("/proc/self/cmdline", std::ios::binary);
-  std::string text(std::istreambuf_iterator<char>(in), {});
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  std::ranges::replace(text, '\0', ' ');
-  return text;
-}
 
 }  // namespace
 
