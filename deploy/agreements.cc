@@ -60,6 +60,7 @@ std::vector<Agreement> agreements_of(const TrainOptions& options) {
       {"--reference-batch-size", std::to_string(options.reference_batch_size)},
       {"--epochs or --steps", loop.total_steps ? std::to_string(*loop.total_steps) + " steps"
                                                : std::to_string(loop.total_epochs) + " epochs"},
+      {"--max-seconds", exact(loop.max_seconds)},
       {"--eval-every", std::to_string(loop.eval_every_epochs)},
       {"--eval-every-steps", std::to_string(loop.eval_every_steps)},
       {"--checkpoint-dir", loop.checkpoint_dir.empty() ? "absent" : "given"},

@@ -77,6 +77,9 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--steps", flags.steps, "updates, instead of --epochs")
       ->excludes(epochs)
       ->group(group);
+  app.add_option("--max-seconds", options.loop.max_seconds,
+                 "of training, after which it is complete, whatever is left of --epochs or --steps")
+      ->group(group);
   app.add_option("--eval-every", options.loop.eval_every_epochs,
                  "epochs between evaluations on the test split; 0: at the end only")
       ->capture_default_str()
@@ -237,6 +240,10 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   if (app.count("--steps") > 0) {
     require_between("--steps", flags.steps, 1, kMostSteps);
     options.loop.total_steps = flags.steps;
+  }
+  const double max_seconds = options.loop.max_seconds;
+  if (app.count("--max-seconds") > 0 && (!std::isfinite(max_seconds) || max_seconds <= 0.0)) {
+    throw UsageError("--max-seconds: expected seconds above 0, such as 60 or 0.5");
   }
   require_at_least("--eval-every", options.loop.eval_every_epochs, 0);
   require_at_least("--eval-every-steps", options.loop.eval_every_steps, 0);

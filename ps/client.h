@@ -121,10 +121,12 @@ class Client {
   // Wakes everybody who waits in here; they throw PeerError with this reason.
   void abort(std::string_view reason) noexcept;
 
-  // Of pushes and pulls, for figures: bytes each way, and how many shards share our memory.
+  // Of pushes and pulls, for figures: bytes each way, for how long answers were held back for other
+  // workers, and how many shards share our memory.
   struct Traffic {
     std::int64_t bytes_pushed = 0;
     std::int64_t bytes_pulled = 0;
+    double peers_wait_seconds = 0.0;
     int shards_in_segment = 0;
   };
   Traffic traffic() const;

@@ -6,6 +6,7 @@
 // Replicas that keep no step are in central_storage_asynchronous.cc.
 #include <immintrin.h>
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
@@ -19,6 +20,7 @@
 #include "ps/shard.h"
 #include "strategies/central_storage.h"
 #include "strategies/collective/stopwatch.h"
+#include "strategies/peers_wait.h"
 #include "strategies/step_trailer.h"
 #include "strategies/synchronous.h"
 
@@ -80,7 +82,10 @@ class CentralVariables final : public VariableStore {
     }
   }
   void wait_values(BucketId /*bucket*/) override {}
-  void report(const StepReport& mine) override { report_ = mine; }
+  void report(const StepReport& mine) override {
+    report_ = mine;
+    report_.stood_seconds = peers_wait_.stood_seconds();
+  }
 
   void push(BucketId bucket, const Event& /*ready*/) override {
     watch_.begin();
@@ -116,10 +121,16 @@ class CentralVariables final : public VariableStore {
       }
     }
     watch_.end();
-    return sum_of_reports();
+    const StepReport total = sum_of_reports();
+    peers_wait_.end_step(watch_.times().exposed_seconds, total.stood_seconds);
+    return total;
   }
 
-  CommunicationTimes times() const override { return watch_.times(); }
+  CommunicationTimes times() const override {
+    CommunicationTimes times = watch_.times();
+    times.peers_wait_seconds = peers_wait_.waited_seconds();
+    return times;
+  }
 
  private:
   [[noreturn]] static void throw_aborted() {
@@ -168,7 +179,9 @@ class CentralVariables final : public VariableStore {
     collective.all_gather(std::as_bytes(std::span(&report_, 1)),
                           std::as_writable_bytes(std::span(reports_)));
     StepReport total;
+    total.stood_seconds = reports_.front().stood_seconds;
     for (const StepReport& one : reports_) {
+      total.stood_seconds = std::min(total.stood_seconds, one.stood_seconds);
       total.scores.loss += one.scores.loss;
       total.scores.num_correct += one.scores.num_correct;
       total.scores.num_samples += one.scores.num_samples;
@@ -185,6 +198,7 @@ class CentralVariables final : public VariableStore {
   StepReport report_;
   std::vector<StepReport> reports_;
   Stopwatch watch_;
+  PeersWait peers_wait_;
 };
 
 class CentralStorage final : public Synchronous {

@@ -8,6 +8,7 @@
 
 #include "models/base/errors.h"
 #include "strategies/optimizer_slots.h"
+#include "strategies/peers_wait.h"
 #include "strategies/step_trailer.h"
 #include "strategies/synchronous.h"
 
@@ -32,7 +33,8 @@ class MirroredVariables final : public VariableStore {
 
   void report(const StepReport& mine) override {
     report_ = mine;
-    write_trailer(mine, trailer());
+    report_.stood_seconds = peers_wait_.stood_seconds();
+    write_trailer(report_, trailer());
   }
 
   void push(BucketId bucket, const Event& ready) override {
@@ -48,10 +50,17 @@ class MirroredVariables final : public VariableStore {
                                arena.buckets()[b]);
       arena.bump_version(static_cast<BucketId>(b));
     }
-    return replica_.collective->size() == 1 ? report_ : read_trailer(trailer());
+    if (replica_.collective->size() == 1) return report_;
+    const StepReport total = read_trailer(trailer());
+    peers_wait_.end_step(replica_.collective->times().exposed_seconds, total.stood_seconds);
+    return total;
   }
 
-  CommunicationTimes times() const override { return replica_.collective->times(); }
+  CommunicationTimes times() const override {
+    CommunicationTimes times = replica_.collective->times();
+    times.peers_wait_seconds = peers_wait_.waited_seconds();
+    return times;
+  }
   const OptimizerSlots& slots() const noexcept { return slots_; }
 
  private:
@@ -70,6 +79,7 @@ class MirroredVariables final : public VariableStore {
   std::vector<Travelling> travelling_;  // by bucket
   UpdateStep update_;
   StepReport report_;
+  PeersWait peers_wait_;
 };
 
 class Mirrored final : public Synchronous {

@@ -69,7 +69,7 @@ class ParameterServer final : public Strategy {
     if (!in_step_) return;
     const auto texts = client_->exchange(is_chief() ? text_of(bytes) : std::string());
     check(texts.front().size() == bytes.size(), "the chief's bytes are as long as everybody's");
-    std::memcpy(bytes.data(), texts.front().data(), bytes.size());
+    if (!bytes.empty()) std::memcpy(bytes.data(), texts.front().data(), bytes.size());
   }
 
   void agree() override;

@@ -69,6 +69,8 @@ class ServedVariableStore final : public VariableStore {
     const ps::Client::Traffic traffic = client_.traffic();
     times.bytes_sent = traffic.bytes_pushed;
     times.bytes_received = traffic.bytes_pulled;
+    // What the next step hides is not waited for.
+    times.peers_wait_seconds = std::min(traffic.peers_wait_seconds, times.exposed_seconds);
     return times;
   }
 

@@ -18,8 +18,15 @@ constexpr std::size_t kCorrect = 5;
 constexpr std::size_t kSamples = 8;
 constexpr std::size_t kCountDigits = 3;
 constexpr std::size_t kStops = 11;
+// A sum can count but not take the least: each replica adds one to the bin of its time, and the
+// lowest bin in use is that of the least. Half a power of two each, from a microsecond on.
+constexpr std::size_t kStood = 16;
+constexpr std::size_t kStoodBins = 48;
+constexpr double kBinsPerDoubling = 2.0;
+constexpr double kFirstBinSeconds = 1e-6;
 constexpr double kLossScale = kDigitBase * kDigitBase * kDigitBase;  // makes it a whole number
 constexpr double kMostLoss = kDigitBase * kDigitBase;
+static_assert(kStops + kStopKinds <= kStood && kStood + kStoodBins <= kTrailerElements);
 
 // Lowest digit first. `number`: whole, not negative, below kDigitBase ^ digits.size().
 void write_digits(double number, std::span<float> digits) {
@@ -36,6 +43,17 @@ double read_digits(std::span<const float> digits) {
     number = number * kDigitBase + static_cast<double>(*digit);
   }
   return number;
+}
+
+std::size_t stood_bin(double seconds) {
+  const double bin =
+      kBinsPerDoubling * std::log2(std::max(seconds, kFirstBinSeconds) / kFirstBinSeconds);
+  return std::min(static_cast<std::size_t>(bin), kStoodBins - 1);
+}
+
+// The middle of a bin, as ratios go.
+double stood_in(std::size_t bin) {
+  return kFirstBinSeconds * std::exp2((static_cast<double>(bin) + 0.5) / kBinsPerDoubling);
 }
 
 }  // namespace
@@ -59,6 +77,7 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
   for (std::size_t i = 0; i < kStopKinds; ++i) {
     trailer[kStops + i] = static_cast<float>(report.stops[i]);
   }
+  trailer[kStood + stood_bin(report.stood_seconds)] = 1.0F;
 }
 
 StepReport read_trailer(std::span<const float> trailer) {
@@ -71,6 +90,11 @@ StepReport read_trailer(std::span<const float> trailer) {
       static_cast<std::int64_t>(read_digits(trailer.subspan(kSamples, kCountDigits)));
   for (std::size_t i = 0; i < kStopKinds; ++i) {
     report.stops[i] = static_cast<int>(trailer[kStops + i]);
+  }
+  const auto stood = trailer.subspan(kStood, kStoodBins);
+  const auto least = std::ranges::find_if(stood, [](float replicas) { return replicas > 0.0F; });
+  if (least != stood.end()) {
+    report.stood_seconds = stood_in(static_cast<std::size_t>(least - stood.begin()));
   }
   return report;
 }

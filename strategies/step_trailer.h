@@ -17,7 +17,7 @@ inline constexpr std::int64_t kTrailerElements = 64;
 inline constexpr int kMostReplicasInStep = 1024;
 
 // [kTrailerElements]. Counts below 2^42 and the loss to 2^-42 are exact; a loss that is negative,
-// not finite or above 2^28 arrives as not finite.
+// not finite or above 2^28 arrives as not finite. Seconds arrive as the least of all, to a fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
 // Of one replica's trailer, or of the sum of many.
 StepReport read_trailer(std::span<const float> trailer);

@@ -51,7 +51,8 @@ JobLogOptions log_options(const AsynchronousRun& run, const TrainLoopOptions& op
       .steps_per_epoch = steps_per_epoch,
       .samples_per_epoch = steps_per_epoch * run.batch_size,
       .start_samples = start.samples,
-      .start_epochs = epochs_at(start.position, run.dataset_size, run.batch_size)};
+      .start_epochs = epochs_at(start.position, run.dataset_size, run.batch_size),
+      .max_seconds = options.max_seconds};
 }
 
 // On the replica's thread.
@@ -74,6 +75,7 @@ class ReplicaLoop {
   TrainOutcome run() {
     while (const ps::SampleRange* range = input_.upcoming()) {
       pass_on_stop();
+      note_time();
       train(*range);
       if (const auto appointment = job_.appointment()) carry_out(*appointment);
     }
@@ -91,6 +93,13 @@ class ReplicaLoop {
     if (passed_on_ || !stop_.kind()) return;
     passed_on_ = true;
     job_.request_stop(*stop_.kind());
+  }
+
+  // Whoever has trained for so long first, ends it for all.
+  void note_time() {
+    if (options_.max_seconds <= 0.0 || is_time_up_ || log_.seconds() < options_.max_seconds) return;
+    is_time_up_ = true;
+    job_.request_stop(kTimeIsUp);
   }
 
   void train(ps::SampleRange range) {
@@ -150,13 +159,15 @@ class ReplicaLoop {
     if (steps_ == 0) return;
     const JobLog::OwnTimes times = own();
     const double exposed = times.communication.exposed_seconds;
+    const std::optional<double> peers = times.communication.peers_wait_seconds;
     run_.workers.at(static_cast<std::size_t>(replica_.index))
         .metrics.write(WorkerMetrics{.worker = options_.first_worker + replica_.index,
                                      .steps = steps_,
                                      .samples = samples_,
                                      .seconds = log_.seconds(),
                                      .compute_seconds = std::max(0.0, times.step_seconds - exposed),
-                                     .communication_exposed_seconds = exposed,
+                                     .communication_exposed_seconds = exposed - peers.value_or(0.0),
+                                     .peers_wait_seconds = peers,
                                      .input_wait_seconds = times.input_wait_seconds,
                                      .bytes_sent = times.communication.bytes_sent,
                                      .bytes_received = times.communication.bytes_received});
@@ -171,7 +182,7 @@ class ReplicaLoop {
     outcome_.weights_hash = weights_hash(copy.values);
     outcome_.staleness = last.staleness;
     outcome_.saved_by_another = false;
-    if (last.stopped_by) {
+    if (last.stopped_by && *last.stopped_by != kTimeIsUp) {
       outcome_.stopped_by = stop_name(*last.stopped_by);
     } else if (done.test) {
       outcome_.stopped_by.reset();  // asked too late to make a difference
@@ -193,7 +204,7 @@ class ReplicaLoop {
         outcome_.seconds);
     // Who was not asked itself ends as those that were.
     const std::optional<std::size_t> kind = stop_.kind() ? stop_.kind() : status.stopped_by;
-    if (!kind) return;
+    if (!kind || kind == kTimeIsUp) return;
     outcome_.stopped_by = stop_name(*kind);
     // The job is over only when its last cut is where it was to go.
     outcome_.saved_by_another = !options_.checkpoint_dir.empty();
@@ -230,6 +241,7 @@ class ReplicaLoop {
   double step_seconds_ = 0.0;
   double learning_rate_ = 0.0;
   bool passed_on_ = false;
+  bool is_time_up_ = false;
   bool is_last_ = false;
   TrainOutcome outcome_;
 };

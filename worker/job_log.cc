@@ -113,16 +113,20 @@ void JobLog::show(const JobStatus& status) {
   const Tally all = between(at_begin_, status, seconds());
   const double seconds_per_step = Tally::ratio(all.seconds, static_cast<double>(all.steps));
   const std::int64_t per_epoch = options_.steps_per_epoch;
-  display_.update(
-      {.epoch = (std::max<std::int64_t>(status.step, 1) - 1) / per_epoch + 1,
-       .total_epochs = (options_.total_steps + per_epoch - 1) / per_epoch,
-       .step = status.step,
-       .total_steps = options_.total_steps,
-       .loss = shown_loss_,
-       .accuracy = between(at_line_, status, 0.0).accuracy(),
-       .samples_per_second = all.samples_per_second(),
-       .remaining_seconds = seconds_per_step * static_cast<double>(std::max<std::int64_t>(
-                                                   options_.total_steps - status.step, 0))});
+  const auto steps_left = std::max<std::int64_t>(options_.total_steps - status.step, 0);
+  double remaining_seconds = seconds_per_step * static_cast<double>(steps_left);
+  if (options_.max_seconds > 0.0) {
+    remaining_seconds =
+        std::min(remaining_seconds, std::max(0.0, options_.max_seconds - seconds()));
+  }
+  display_.update({.epoch = (std::max<std::int64_t>(status.step, 1) - 1) / per_epoch + 1,
+                   .total_epochs = (options_.total_steps + per_epoch - 1) / per_epoch,
+                   .step = status.step,
+                   .total_steps = options_.total_steps,
+                   .loss = shown_loss_,
+                   .accuracy = between(at_line_, status, 0.0).accuracy(),
+                   .samples_per_second = all.samples_per_second(),
+                   .remaining_seconds = remaining_seconds});
 }
 
 }  // namespace syncopate

@@ -18,6 +18,7 @@ struct JobLogOptions {
   std::int64_t samples_per_epoch = 0;  // that are trained: a remainder is dropped
   std::int64_t start_samples = 0;
   double start_epochs = 0.0;
+  double max_seconds = 0.0;  // 0: no limit
 };
 
 // One thread only.

@@ -9,7 +9,8 @@ namespace syncopate {
 namespace {
 
 constexpr std::array<std::string_view, kStopKinds> kStopNames = {"SIGINT", "SIGTERM", "SIGUSR1",
-                                                                 "a request"};
+                                                                 "a request", "--max-seconds"};
+constexpr std::size_t kAnyRequest = 3;
 
 }  // namespace
 
@@ -17,7 +18,7 @@ std::string_view stop_name(std::size_t kind) { return kStopNames.at(kind); }
 
 std::size_t stop_kind(std::string_view name) {
   const auto known = std::find(kStopNames.begin(), kStopNames.end(), name);
-  if (known == kStopNames.end()) return kStopKinds - 1;
+  if (known == kStopNames.end()) return kAnyRequest;
   return static_cast<std::size_t>(known - kStopNames.begin());
 }
 

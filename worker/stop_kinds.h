@@ -7,9 +7,9 @@
 
 namespace syncopate {
 
-// "SIGTERM"; "a request" for the last kind.
+// "SIGTERM"; "a request" for those that have no name of their own.
 std::string_view stop_name(std::size_t kind);
-// A name that has no kind of its own is of the last one.
+// A name that has no kind of its own is of "a request".
 std::size_t stop_kind(std::string_view name);
 
 }  // namespace syncopate

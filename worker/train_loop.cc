@@ -11,6 +11,7 @@
 #include "worker/tally.h"
 #include "worker/train_step.h"
 #include "worker/weights_hash.h"
+#include "worker/worker_lines.h"
 
 namespace syncopate {
 namespace {
@@ -31,7 +32,7 @@ BatchPlan plan_from(const DataPosition& position, std::int64_t dataset_size,
 class TrainLoop {
  public:
   TrainLoop(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start)
-      : run_(run), options_(options), progress_(start) {
+      : run_(run), options_(options), progress_(start), worker_lines_(run.strategy) {
     if (!options_.checkpoint_dir.empty() && progress_.step > 0) saved_step_ = progress_.step;
     const InputShard shard = run_.strategy.input_shard();
     for (const Replica& replica : run_.strategy.replicas()) {
@@ -41,7 +42,7 @@ class TrainLoop {
 
   TrainOutcome run() {
     total_steps_ = progress_.step + remaining_steps();
-    communication_at_start_ = communication_before_line_ = communication();
+    communication_before_line_ = communication();
     while (!finished()) {
       const std::int64_t epoch_before = position().epoch;
       train_one();
@@ -57,7 +58,13 @@ class TrainLoop {
     }
     require_finite();
     if (!evaluate()) return stopped(run_.evaluator.stopped_by());
-    write_worker_lines();
+    if (all_.steps > 0) {
+      worker_lines_.write({.steps = all_.steps,
+                           .samples = all_.samples,
+                           .seconds = all_.seconds,
+                           .input_wait_seconds = run_.input.counters().wait_seconds},
+                          run_.metrics);
+    }
     return outcome();
   }
 
@@ -68,7 +75,7 @@ class TrainLoop {
   double epochs() const {
     return epochs_at(progress_.position, run_.dataset_size, run_.global_batch);
   }
-  bool finished() const { return remaining_steps() <= 0; }
+  bool finished() const { return remaining_steps() <= 0 || stops_of_all_[kTimeIsUp] > 0; }
   std::int64_t remaining_steps() const {
     return syncopate::remaining_steps(options_, progress_, run_.dataset_size, run_.global_batch);
   }
@@ -87,6 +94,7 @@ class TrainLoop {
     if (now.offset == 0 && now.untrained.empty()) epoch_ = {};
     learning_rate_ = run_.schedule.learning_rate(epochs());
     if (const auto signal = run_.stop()) note_stop(*signal);
+    if (is_time_up()) stops_[kTimeIsUp] = 1;
     const auto begun = Clock::now();
     const StepReport report = train_step(
         run_.strategy, run_.input,
@@ -106,12 +114,17 @@ class TrainLoop {
     show(scores.loss);
   }
 
+  // Of this task; all end with the step in which one says so.
+  bool is_time_up() const {
+    return options_.max_seconds > 0.0 && all_.seconds >= options_.max_seconds;
+  }
+
   void note_stop(std::string_view signal) { stops_[stop_kind(signal)] = 1; }
 
   // A signal that reached some task, as all tasks learned of it with the last step's gradients.
   std::optional<std::string_view> asked_to_stop() const {
     for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
-      if (stops_of_all_[kind] > 0) return stop_name(kind);
+      if (kind != kTimeIsUp && stops_of_all_[kind] > 0) return stop_name(kind);
     }
     return std::nullopt;
   }
@@ -127,8 +140,13 @@ class TrainLoop {
                          .loss = shown_loss_,
                          .accuracy = line_.accuracy(),
                          .samples_per_second = all_.samples_per_second(),
-                         .remaining_seconds = seconds_per_step *
-                                              static_cast<double>(total_steps_ - progress_.step)});
+                         .remaining_seconds = remaining_seconds(seconds_per_step)});
+  }
+
+  double remaining_seconds(double seconds_per_step) const {
+    const double to_the_end = seconds_per_step * static_cast<double>(total_steps_ - progress_.step);
+    if (options_.max_seconds <= 0.0) return to_the_end;
+    return std::min(to_the_end, std::max(0.0, options_.max_seconds - all_.seconds));
   }
 
   void write_step_line() {
@@ -156,43 +174,7 @@ class TrainLoop {
     line_ = {};
   }
 
-  // Every task calls. Of each task's first replica: the others of a process wait for the same
-  // bytes.
-  void write_worker_lines() {
-    if (all_.steps == 0) return;
-    constexpr std::int64_t kNotCounted = -1;
-    const CommunicationTimes times = communication();
-    const double exposed = times.exposed_seconds - communication_at_start_.exposed_seconds;
-    const double input_wait = run_.input.counters().wait_seconds;
-    const InputShard shard = run_.strategy.input_shard();
-    const std::array<double, 7> mine{
-        static_cast<double>(shard.first),
-        static_cast<double>(shard.count),
-        all_.seconds,
-        exposed,
-        input_wait,
-        static_cast<double>(times.bytes_sent.value_or(kNotCounted)),
-        static_cast<double>(times.bytes_received.value_or(kNotCounted))};
-    const auto bytes = [](double counted) {
-      return counted < 0.0 ? std::nullopt : std::optional(static_cast<std::int64_t>(counted));
-    };
-    const std::vector<double> all = run_.strategy.gather(mine);
-    for (auto task = all.begin(); task != all.end(); task += mine.size()) {
-      for (int r = 0; r < static_cast<int>(task[1]); ++r) {
-        run_.metrics.write(
-            WorkerMetrics{.worker = static_cast<int>(task[0]) + r,
-                          .steps = all_.steps,
-                          .samples = all_.samples / shard.total,
-                          .seconds = task[2],
-                          .compute_seconds = std::max(0.0, task[2] - task[3] - task[4]),
-                          .communication_exposed_seconds = task[3],
-                          .input_wait_seconds = task[4],
-                          .bytes_sent = bytes(task[5]),
-                          .bytes_received = bytes(task[6])});
-      }
-    }
-  }
-
+  // Of this task's first replica.
   CommunicationTimes communication() const {
     return run_.strategy.replicas().front().variables->times();
   }
@@ -260,8 +242,8 @@ class TrainLoop {
     result.samples_per_second = all_.samples_per_second();
     result.train_loss = epoch_.mean_loss();
     result.input_wait_fraction = Tally::ratio(run_.input.counters().wait_seconds, all_.seconds);
-    result.communication_exposed_fraction = Tally::ratio(
-        communication().exposed_seconds - communication_at_start_.exposed_seconds, all_.seconds);
+    result.communication_exposed_fraction =
+        Tally::ratio(worker_lines_.exposed_seconds(), all_.seconds);
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }
@@ -276,7 +258,7 @@ class TrainLoop {
   Tally epoch_;  // since the epoch began
   Tally line_;   // since the last line of metrics
   double waited_before_line_ = 0.0;
-  CommunicationTimes communication_at_start_;
+  const WorkerLines worker_lines_;
   CommunicationTimes communication_before_line_;
   std::array<int, kStopKinds> stops_{};         // that reached this task
   std::array<int, kStopKinds> stops_of_all_{};  // that reached any, at the last step

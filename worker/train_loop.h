@@ -26,6 +26,7 @@ namespace syncopate {
 struct TrainLoopOptions {
   std::int64_t total_epochs = 3;
   std::optional<std::int64_t> total_steps;  // given: decides instead of total_epochs
+  double max_seconds = 0.0;                 // of training, after which it is complete; 0: no limit
   std::int64_t eval_every_epochs = 1;       // 0: at the end only
   std::int64_t eval_every_steps = 0;        // 0: eval_every_epochs decides
   std::int64_t log_every_steps = 50;

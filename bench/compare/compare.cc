@@ -65,6 +65,7 @@ class Comparer {
                       .metrics = files_.lines(*run),
                       .log = files_.log(*run),
                       .total_updates = updates_of(options_, run->variant, data_.train->size()),
+                      .max_seconds = options_.seconds,
                       .kills = options_.trouble.kills,
                       .checkpoints = files_.checkpoints(*run)},
                      signals_, *display_);

@@ -119,10 +119,14 @@ void CompareFlags::declare_training() {
       ->capture_default_str()
       ->group(group);
   app_.add_option("--budget", words.budget,
-                  "what all variants have alike: samples (--epochs) | updates (--updates)")
+                  "what all variants have alike: samples (--epochs) | updates (--updates) | "
+                  "seconds (--seconds)")
       ->capture_default_str()
       ->group(group);
   app_.add_option("--updates", options.updates, "of every variant, with --budget updates")
+      ->check(CLI::PositiveNumber)
+      ->group(group);
+  app_.add_option("--seconds", options.seconds, "of training, with --budget seconds")
       ->check(CLI::PositiveNumber)
       ->group(group);
   app_.add_option("--seeds", words.seeds, "runs of each variant, from seed 1 on (3)")
@@ -159,11 +163,16 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   const Words& words = *words_;
   CompareOptions options = words.options;
   require_name("--clock", words.clock, {"real", "virtual"});
-  require_name("--budget", words.budget, {"samples", "updates"});
+  require_name("--budget", words.budget, {"samples", "updates", "seconds"});
   options.clock = words.clock == "virtual" ? Clock::kVirtual : Clock::kReal;
-  options.budget = words.budget == "updates" ? Budget::kUpdates : Budget::kSamples;
+  options.budget = words.budget == "updates"   ? Budget::kUpdates
+                   : words.budget == "seconds" ? Budget::kSeconds
+                                               : Budget::kSamples;
   if ((options.budget == Budget::kUpdates) != (options.updates > 0)) {
     throw UsageError("--updates N and --budget updates belong together");
+  }
+  if ((options.budget == Budget::kSeconds) != (options.seconds > 0.0)) {
+    throw UsageError("--seconds S and --budget seconds belong together");
   }
   if (!words.preset.empty()) {
     apply_preset(options);
@@ -197,7 +206,7 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
   for (const PresetRow& row : presets()) names.emplace_back(row.name);
   require_name("--preset", words_->preset, names);
   for (const char* flag : {"--strategies", "--workers", "--servers", "--model",
-                           "--batch-size-per-replica", "--budget", "--updates"}) {
+                           "--batch-size-per-replica", "--budget", "--updates", "--seconds"}) {
     require_used(app_, flag, false, "--preset says it; leave one of them out");
   }
   const auto row = std::ranges::find(presets(), std::string_view(words_->preset), &PresetRow::name);

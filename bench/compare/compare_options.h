@@ -20,6 +20,7 @@ enum class Clock : std::uint8_t {
 enum class Budget : std::uint8_t {
   kSamples,  // every variant trains the same samples: --epochs
   kUpdates,  // every variant applies as many updates: --updates
+  kSeconds,  // every variant trains as long: --seconds
 };
 
 struct CompareOptions {
@@ -29,12 +30,13 @@ struct CompareOptions {
   Budget budget = Budget::kSamples;
   std::int64_t epochs = 2;
   std::int64_t updates = 0;
+  double seconds = 0.0;
   std::int64_t batch_size_per_replica = 32;
   std::string model = "mnist-cnn";
   std::string data = "digits";
   std::vector<std::string> train_flags;  // for every run, after those made of the options here
   double target_accuracy = 0.95;
-  int evaluations = 20;  // over a run
+  int evaluations = 20;  // over a run; with kSeconds: over `epochs` passes, and on like that
   Trouble trouble;
   std::vector<std::string> trouble_words;  // of it, flags that train takes
   std::filesystem::path report;            // folder

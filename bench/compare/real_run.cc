@@ -96,11 +96,13 @@ void show(const RealRunOptions& options, ProgressDisplay& display) {
   if (!line) return;
   const double step = number_in(*line, "step");
   const double rate = step > 0.0 ? number_in(*line, "seconds") / step : 0.0;
-  const auto total = static_cast<double>(options.total_updates);
+  const double total = options.max_seconds > 0.0 && rate > 0.0
+                           ? options.max_seconds / rate
+                           : static_cast<double>(options.total_updates);
   display.update({.epoch = 1,
                   .total_epochs = 1,
                   .step = static_cast<std::int64_t>(step),
-                  .total_steps = options.total_updates,
+                  .total_steps = static_cast<std::int64_t>(total),
                   .loss = number_in(*line, "loss"),
                   .accuracy = number_in(*line, "accuracy"),
                   .samples_per_second = number_in(*line, "samples_per_second"),

@@ -19,6 +19,7 @@ struct RealRunOptions {
   std::filesystem::path metrics;   // where train writes its lines
   std::filesystem::path log;       // what it says, for people
   std::int64_t total_updates = 0;  // for the display
+  double max_seconds = 0.0;        // not 0: decides instead
   // Workers of variants with several tasks; of one that is a single process, that process. launch
   // starts a worker again at once, whatever Kill::restart_seconds says.
   std::vector<Kill> kills;

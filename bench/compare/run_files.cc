@@ -6,6 +6,7 @@
 #include <span>
 #include <utility>
 
+#include "bench/compare/report/text.h"
 #include "models/base/errors.h"
 #include "models/base/replacing_file.h"
 
@@ -57,6 +58,7 @@ std::string joined(const std::vector<std::string>& words) {
 
 std::string budget_words(const CompareOptions& options) {
   if (options.budget == Budget::kUpdates) return std::to_string(options.updates) + " updates";
+  if (options.budget == Budget::kSeconds) return exact_text(options.seconds) + " s of training";
   return std::to_string(options.epochs) + " epochs of " + options.data;
 }
 

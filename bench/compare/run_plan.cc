@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <set>
 
+#include "bench/compare/report/text.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
+
+constexpr std::int64_t kNoEnd = 1'000'000;  // epochs, where seconds decide
 
 std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
   if (!variant.keeps_step) return options.batch_size_per_replica;
@@ -33,10 +36,16 @@ std::vector<std::string> flags_of(const CompareOptions& options, const Variant& 
   const bool in_one_process =
       variant.strategy == "mirrored" || variant.strategy == "central-storage";
   if (in_one_process) add({"--replicas", std::to_string(variant.workers), "--share-devices"});
-  if (options.budget == Budget::kSamples) {
-    add({"--epochs", std::to_string(options.epochs)});
-  } else {
-    add({"--steps", std::to_string(updates)});
+  switch (options.budget) {
+    case Budget::kSamples:
+      add({"--epochs", std::to_string(options.epochs)});
+      break;
+    case Budget::kUpdates:
+      add({"--steps", std::to_string(updates)});
+      break;
+    case Budget::kSeconds:
+      add({"--max-seconds", exact_text(options.seconds), "--epochs", std::to_string(kNoEnd)});
+      break;
   }
   const std::int64_t every = std::max<std::int64_t>(1, updates / options.evaluations);
   add({"--eval-every-steps", std::to_string(every), "--log-every", std::to_string(every), "--seed",

@@ -8,7 +8,8 @@
 
 namespace syncopate::bench {
 
-// Updates of one run: the samples that one takes follow from who keeps step.
+// Updates of one run: the samples that one takes follow from who keeps step. Budget::kSeconds: of
+// so many passes over the data, between which it evaluates as often as over a run.
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 

@@ -309,6 +309,7 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
     bucket.shard_incarnation = shard_incarnation_;
     bucket.awaited = false;
     if (header.report) board_.sums = *header.report;
+    board_.traffic.peers_wait_seconds += 1e-6 * static_cast<double>(header.peers_wait_us);
     board_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
     is_waited_for = bucket.waiting > 0 || header.report;
   }
@@ -326,7 +327,9 @@ void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Env
         envelope.frames.size() > 1 ? envelope.frames[1].bytes() : std::span<const std::byte>();
     const std::lock_guard lock(board_.mutex);
     board_.state.resize(bytes.size() / sizeof(float));
-    std::memcpy(board_.state.data(), bytes.data(), board_.state.size() * sizeof(float));
+    // Of a model without running statistics there is no address to copy from.
+    const std::size_t size = board_.state.size() * sizeof(float);
+    if (size > 0) std::memcpy(board_.state.data(), bytes.data(), size);
   } else {
     // Whoever waits for the copy leaves when something fails, and its memory may be no more.
     std::unique_lock lock(board_.mutex);

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "ps/stop_request.h"
+
 namespace syncopate::ps {
 
 void Cuts::request_snapshot() {
@@ -150,7 +152,7 @@ void Cuts::finish_copying() {
   for (const auto& [worker, histogram] : staleness_) all.merge(histogram);
   leases_.note_staleness(all.mean(), all.max());
   // Whoever stops a job is in a hurry: it is evaluated when it has gone on to its end.
-  const bool is_stopped = leases_.stopped_by().has_value();
+  const bool is_stopped = leases_.stopped_by().value_or(kTimeIsUp) != kTimeIsUp;
   duties_.evaluates = !is_stopped && (duties_.evaluates || is_final_);
   if (!is_final_ && !duties_.evaluates && !duties_.writes_checkpoint) return release();
   appoint();

@@ -82,6 +82,7 @@ class DataService {
   std::int64_t foreign_messages() const noexcept { return foreign_messages_; }
 
  private:
+  using Clock = std::chrono::steady_clock;
   // A worker that has greeted.
   struct Session {
     std::uint32_t incarnation = 0;
@@ -100,10 +101,13 @@ class DataService {
     std::shared_ptr<const MappedSegment>
         segment;  // the shard may write there after its worker left
     bool is_consumed = false;
+    Clock::time_point heard;    // the push came,
+    Clock::time_point applied;  // and is in the values
   };
   struct Sums {
     std::uint64_t version = 0;
     wire::StepSumsT sums;
+    Clock::time_point last_heard;  // of the pushes in it
   };
 
   // Of one bucket: the next event to be taken, and those that came before their turn.
@@ -136,6 +140,9 @@ class DataService {
   void take_events(const std::vector<ShardEvent>& events);
   void applied(const ShardEvent& event, Open& open);
   void answer(const ShardEvent& event, Open& open);
+  // How long the push that ended a step was kept from its answer by workers, not by bytes: by those
+  // of the same step that came later, or by those that the rule has it wait for.
+  std::chrono::microseconds peers_wait(const Open& open, const Sums* of_step) const;
   void finish_cut_bucket(std::uint64_t cut);
   void let_go_of_retired();
   std::int64_t credit() const;

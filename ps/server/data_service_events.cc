@@ -2,6 +2,7 @@
 // because of them.
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <utility>
 
 #include "ps/server/data_service.h"
@@ -11,6 +12,7 @@ namespace {
 
 // Below this the hand-over to another thread takes longer than the work.
 constexpr std::int64_t kInlineElements = 16384;
+constexpr std::chrono::microseconds kLongestPeersWait(std::numeric_limits<std::uint32_t>::max());
 
 }  // namespace
 
@@ -102,6 +104,7 @@ void DataService::take_events(const std::vector<ShardEvent>& events) {
 
 void DataService::applied(const ShardEvent& event, Open& open) {
   const bool was_applied = event.kind == ShardEvent::Kind::kApplied;
+  open.applied = Clock::now();
   const bool in_step =
       served_->declaration.consistency == static_cast<std::uint8_t>(Consistency::kSync);
   if (record_ != nullptr && was_applied) record_->applied(event, open.incarnation, open.push);
@@ -114,13 +117,16 @@ void DataService::applied(const ShardEvent& event, Open& open) {
     if (open.push.has_state) {
       const std::span<const std::byte> bytes = open.frames.back().bytes();
       values.resize(bytes.size() / sizeof(float));
-      std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+      if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
     }
     statistics_.add(open.worker, open.push.sequence, open.push.samples, std::move(values));
   }
   if (was_applied && in_step) {
     Sums& of = sums_[event.bucket];
-    if (of.version != event.version) of = Sums{.version = event.version, .sums = {}};
+    if (of.version != event.version) {
+      of = Sums{.version = event.version, .sums = {}, .last_heard = open.heard};
+    }
+    of.last_heard = std::max(of.last_heard, open.heard);
     of.sums.loss += open.push.loss;
     of.sums.correct += open.push.correct;
     of.sums.samples += open.push.samples;
@@ -132,6 +138,13 @@ void DataService::applied(const ShardEvent& event, Open& open) {
     news_.push_back({open.worker, open.incarnation, open.push, was_applied});
   }
   has_news_ = true;
+}
+
+std::chrono::microseconds DataService::peers_wait(const Open& open, const Sums* of_step) const {
+  const Clock::duration waited =
+      of_step != nullptr ? of_step->last_heard - open.heard : Clock::now() - open.applied;
+  return std::clamp(std::chrono::duration_cast<std::chrono::microseconds>(waited),
+                    std::chrono::microseconds(0), kLongestPeersWait);
 }
 
 void DataService::answer(const ShardEvent& event, Open& open) {
@@ -150,9 +163,12 @@ void DataService::answer(const ShardEvent& event, Open& open) {
   // As it was asked for: a worker that has greeted again since may have got a segment.
   values.in_segment = open.answer.num_elements() == 0;
   values.staleness = event.staleness;
-  const auto sums = sums_.find(event.bucket);
-  if (open.push.ends_step && sums != sums_.end() && sums->second.version == event.version) {
-    values.report = std::make_unique<wire::StepSumsT>(sums->second.sums);
+  if (open.push.ends_step) {
+    const auto found = sums_.find(event.bucket);
+    const bool is_its_step = found != sums_.end() && found->second.version == event.version;
+    const Sums* const of_step = is_its_step ? &found->second : nullptr;
+    if (of_step != nullptr) values.report = std::make_unique<wire::StepSumsT>(of_step->sums);
+    values.peers_wait_us = static_cast<std::uint32_t>(peers_wait(open, of_step).count());
   }
   const bool in_frame = !values.in_segment;
   wire::Envelope message = envelope(session->second.peer, make_message(std::move(values)));

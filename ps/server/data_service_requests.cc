@@ -161,6 +161,7 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
   open.incarnation = session->incarnation;
   open.bucket = header.bucket;
   open.push = header;
+  open.heard = Clock::now();
   open.frames = std::move(envelope.frames);
   PushRequest request{.id = {open.worker, session->incarnation, header.sequence},
                       .bucket = mine,

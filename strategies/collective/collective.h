@@ -30,6 +30,8 @@ using WorkId = std::uint64_t;
 struct CommunicationTimes {
   double under_way_seconds = 0.0;  // at least one all-reduce had begun and not ended
   double exposed_seconds = 0.0;    // of that, the caller stood in all_reduce() or wait()
+  // Of that, for replicas that came later, not for bytes; nothing: nobody can tell.
+  std::optional<double> peers_wait_seconds;
   // To and from other processes; nothing: not counted, as in memory that all replicas share.
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;

@@ -174,6 +174,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--preset", "momentun"}, "momentum"},
       {{"--clock", "sand"}, "--clock"},
       {{"--updates", "3"}, "--budget updates"},
+      {{"--budget", "seconds"}, "--seconds S"},
       {{"--link-delay", "1ms"}, "--clock virtual"},
       {{"--kill", "worker=1"}, "worker=W,at=TIME"},
       {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},

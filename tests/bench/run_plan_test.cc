@@ -63,6 +63,18 @@ TEST(APlan, EvaluatesAsOftenWhateverAnUpdateTakes) {
   EXPECT_EQ(value_of(plan_runs(options, 1000)[0].flags, "--steps"), "70");
 }
 
+TEST(APlan, TrainsForAsLongAsSaid) {
+  CompareOptions options = two_variants();
+  options.budget = Budget::kSeconds;
+  options.seconds = 0.1;
+  for (const RunSpec& run : plan_runs(options, 1000)) {
+    EXPECT_EQ(value_of(run.flags, "--max-seconds"), "0.1");
+    // Evaluated as often as over the passes that --epochs says.
+    EXPECT_EQ(value_of(run.flags, "--eval-every-steps"),
+              std::to_string(updates_of(options, run.variant, 1000) / options.evaluations));
+  }
+}
+
 TEST(APlan, RefusesWhatCannotBeCompared) {
   CompareOptions twice = two_variants();
   twice.variants.push_back(twice.variants.front());

@@ -156,6 +156,17 @@ TEST(VirtualWorkersWithoutStep, TakeInOneThatComesLater) {
   EXPECT_NEAR(run.lines.workers[1].seconds, summary.seconds - 0.5, 1e-9);
 }
 
+TEST(VirtualWorkersWithoutStep, EndWhenTheirTimeIsUp) {
+  for (const ps::ConsistencyOptions& consistency : {kAsync, kSsp2}) {
+    VirtualCase run = job(3, consistency, 4096);
+    run.options.loop.max_seconds = 0.1;  // ten steps
+    const Summary summary = run.train_virtually();
+    EXPECT_NEAR(summary.seconds, 0.1, 0.011);
+    EXPECT_EQ(summary.steps, 30);
+    EXPECT_EQ(run.lines.evaluations.back().step, 30) << "the end is evaluated";
+  }
+}
+
 TEST(VirtualWorkersWithoutStep, SayWhoIsMissingWhenNobodyIsLeft) {
   VirtualCase run = job(1, kAsync, 256);
   run.trouble.kills = {{.worker = 0, .at_seconds = 0.1}};

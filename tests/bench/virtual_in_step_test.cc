@@ -148,5 +148,14 @@ TEST(VirtualWorkersInStep, RefuseWhatHasNoMeaning) {
   EXPECT_THROW(alone.train_virtually(), UsageError);
 }
 
+TEST(VirtualWorkersInStep, EndWhenTheirTimeIsUp) {
+  VirtualCase run("mirrored", 4096);
+  run.workers = 2;
+  run.options.loop.max_seconds = 0.1;  // ten steps
+  const Summary summary = run.train_virtually();
+  EXPECT_EQ(summary.steps, 10);
+  EXPECT_EQ(run.lines.evaluations.back().step, 10);
+}
+
 }  // namespace
 }  // namespace syncopate::bench

@@ -52,8 +52,10 @@ nlohmann::json TrainingRuns::summary() const {
   return test::summary_of(dir_ / metrics_name(runs_));
 }
 
-std::vector<nlohmann::json> TrainingRuns::evaluations() const {
-  return metrics_lines(dir_ / metrics_name(runs_), "eval");
+std::vector<nlohmann::json> TrainingRuns::evaluations() const { return lines("eval"); }
+
+std::vector<nlohmann::json> TrainingRuns::lines(const std::string& event) const {
+  return metrics_lines(dir_ / metrics_name(runs_), event);
 }
 
 nlohmann::json TrainingRuns::summary_of(const Arguments& where, const Arguments& what) {

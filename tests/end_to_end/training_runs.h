@@ -31,6 +31,7 @@ class TrainingRuns {
   ProgramResult train(const Arguments& where, const Arguments& what);
   nlohmann::json summary() const;
   std::vector<nlohmann::json> evaluations() const;
+  std::vector<nlohmann::json> lines(const std::string& event) const;
   // train(), then summary().
   nlohmann::json summary_of(const Arguments& where, const Arguments& what);
 

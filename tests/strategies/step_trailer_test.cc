@@ -149,9 +149,21 @@ TEST(ATrailer, LeavesNothingOfAnOlderOne) {
   Trailer trailer = trailer_of({.scores = {.loss = std::numeric_limits<double>::quiet_NaN(),
                                            .num_correct = std::int64_t{1} << 31,
                                            .num_samples = std::int64_t{1} << 31},
-                                .stops = {1, 1, 1, 1}});
+                                .stops = {1, 1, 1, 1, 1},
+                                .stood_seconds = 3.0});
   write_trailer({}, trailer);
-  EXPECT_TRUE(std::all_of(trailer.begin(), trailer.end(), [](float x) { return x == 0.0F; }));
+  EXPECT_EQ(trailer, trailer_of({}));
+}
+
+TEST(ATrailer, BringsTheLeastOfAllTimes) {
+  for (const double least : {2e-6, 1e-3, 0.5, 12.0}) {
+    const std::vector<StepReport> reports = {
+        {.stood_seconds = 1.5 * least}, {.stood_seconds = least}, {.stood_seconds = 100.0 * least}};
+    const double found = read_trailer(in_a_tree(trailers_of(reports))).stood_seconds;
+    EXPECT_NEAR(found, least, 0.2 * least);
+  }
+  const double longest = read_trailer(trailer_of({.stood_seconds = 1e6})).stood_seconds;
+  EXPECT_GT(longest, 10.0) << "as long as there are bins";
 }
 
 }  // namespace

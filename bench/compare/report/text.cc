@@ -95,6 +95,8 @@ std::string decimal_text(double value, int decimals) {
   return value < 0.0 && !is_zero ? "-" + text : text;
 }
 
+std::string exact_text(double value) { return fmt::format("{}", value); }
+
 std::string short_text(double value) { return decimal_text(value, decimals_for(value)); }
 
 std::string seconds_text(double seconds) { return short_text(seconds) + " s"; }

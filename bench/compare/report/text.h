@@ -25,6 +25,8 @@ std::string shortened(std::string_view text, std::size_t most);
 
 // "12,345.6": with so many decimals; "-" for what is no number.
 std::string decimal_text(double value, int decimals);
+// "0.1": as many digits as it takes to read the same number again.
+std::string exact_text(double value);
 // Three significant digits, "12,345", "173", "0.52".
 std::string short_text(double value);
 std::string seconds_text(double seconds);            // "173 s"

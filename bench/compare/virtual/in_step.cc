@@ -48,7 +48,7 @@ class InStep {
   }
 
   VirtualOutcome run() {
-    while (lines_.sums().step < total_steps_) {
+    while (!is_finished()) {
       train_one();
       lines_.step(moment(), times_.accounts(), is_finished());
       if (!is_finished() && evaluation_due()) evaluate();
@@ -74,7 +74,7 @@ class InStep {
     return bytes;
   }
 
-  bool is_finished() const { return lines_.sums().step >= total_steps_; }
+  bool is_finished() const { return lines_.sums().step >= total_steps_ || plan_.is_time_up(now_); }
   DataPosition position() const { return reader_.plan().batch(lines_.sums().step).position; }
   double epochs() const { return epochs_at(position(), plan_.dataset_size, plan_.batch()); }
   bool evaluation_due() const {

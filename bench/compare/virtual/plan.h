@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <string>
 
+#include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/train.h"
 #include "models/optim/schedule.h"
 #include "ps/placement.h"
@@ -29,6 +30,10 @@ struct VirtualPlan {
   std::int64_t batch() const noexcept { return input.batch_size; }
   std::int64_t batches_per_epoch() const noexcept { return dataset_size / batch(); }
   int servers() const noexcept;
+  // --max-seconds: who is in a step ends it, and nobody begins another one.
+  bool is_time_up(VirtualTime now) const noexcept {
+    return loop.max_seconds > 0.0 && seconds_of(now) >= loop.max_seconds;
+  }
 };
 
 // Throws UsageError for flags and troubles that have no meaning together.

@@ -63,7 +63,7 @@ VirtualOutcome VirtualJob::run() {
     happen(queue_.take());
     settle();
   }
-  if (!ledger_.all_trained()) throw PeerError(why_it_stands_still());
+  if (!is_over()) throw PeerError(why_it_stands_still());
   finish_accounts();
   lines_.step(moment(), accounts_, true);
   device_.load(shard_.values().f32());
@@ -103,7 +103,7 @@ void VirtualJob::happen(const Happening& event) {
   const int w = event.worker;
   // Troubles that come when all is trained are nobody's.
   if (event.kind == Kind::kKill || event.kind == Kind::kJoin) {
-    if (ledger_.all_trained()) return;
+    if (is_over()) return;
     return event.kind == Kind::kKill ? kill(w, event.restart_seconds) : join(w);
   }
   const VirtualWorker& of = worker(w);
@@ -186,7 +186,7 @@ void VirtualJob::settle() {
     }
     is_busy = !events_.empty();
     for (const ps::ShardEvent& event : events_) hear(event);
-    while (!waiting_.empty()) {
+    while (!waiting_.empty() && !is_time_up()) {
       const std::optional<ps::SampleRange> lease = ledger_.grant(waiting_.front());
       if (!lease) break;
       const int w = waiting_.front();
@@ -212,7 +212,7 @@ void VirtualJob::end_step(const ps::ShardEvent& event) {
 
 bool VirtualJob::rest_idle_workers() {
   if (plan_.strategy.consistency.consistency == ps::Consistency::kAsync) return false;
-  if (!ledger_.all_handed_out()) return false;
+  if (!is_all_handed_out()) return false;
   bool is_any = false;
   for (const int w : waiting_) {
     VirtualWorker& of = worker(w);

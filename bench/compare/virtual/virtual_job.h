@@ -53,6 +53,12 @@ class VirtualJob {
   VirtualWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
   WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
   VirtualTime now() const noexcept { return queue_.now(); }
+  bool is_time_up() const noexcept { return plan_.is_time_up(now()); }
+  // Nothing is handed out any more.
+  bool is_all_handed_out() const noexcept { return ledger_.all_handed_out() || is_time_up(); }
+  bool is_over() const noexcept {
+    return ledger_.all_trained() || (is_time_up() && !ledger_.is_any_held());
+  }
 
   void schedule(const Trouble& trouble);
   void happen(const Happening& event);

@@ -14,7 +14,7 @@ void VirtualJob::count_batch(const Scores& scores) {
   }
   lines_.step(moment(), accounts_, false);
   // At the end, what is under way to other servers comes first.
-  if (!ledger_.all_trained() && evaluation_due()) evaluate();
+  if (!is_over() && evaluation_due()) evaluate();
 }
 
 // As ps/coordinator/cuts.cc.

@@ -40,5 +40,10 @@ TEST(Numbers, HaveThreeDigitsAndThousandsApart) {
   EXPECT_EQ(percent_text(1.0), "100 %");
 }
 
+TEST(Numbers, AreExactWhereTheyAreReadAgain) {
+  EXPECT_EQ(exact_text(0.1), "0.1");
+  EXPECT_EQ(exact_text(60.0), "60");
+}
+
 }  // namespace
 }  // namespace syncopate::bench

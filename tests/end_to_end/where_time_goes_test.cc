@@ -1,0 +1,72 @@
+// Training for a given time, and what workers' lines say of where it went.
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:6400"};
+
+// A worker that is slow, in strategies where others have to wait for it.
+const std::vector<Arguments> kInStep{
+    mirrored(2),
+    Arguments{"train", "--strategy", "central-storage", "--replicas", "2", "--share-devices"},
+    multi_worker(2), parameter_servers({.workers = 2, .servers = 2}, {"--consistency", "sync"}),
+    parameter_servers({.workers = 2, .servers = 1}, {"--consistency", "ssp"})};
+
+std::string name_of(const testing::TestParamInfo<Arguments>& info) {
+  return std::to_string(info.index);
+}
+
+class AJobOfTwo : public testing::TestWithParam<Arguments> {
+ protected:
+  TrainingRuns runs_;
+};
+using AJobThatWaits = AJobOfTwo;
+
+TEST_P(AJobOfTwo, EndsAsWholeWhenItsTimeIsUp) {
+  const ProgramResult result =
+      runs_.train(GetParam(), kSmall + Arguments{"--epochs", "1000000", "--max-seconds", "1",
+                                                 "--service-time", "constant:5"});
+  const nlohmann::json summary = runs_.summary();
+  EXPECT_GT(summary.at("seconds"), 0.9);
+  EXPECT_LT(summary.at("seconds"), 10.0) << "of a busy machine";
+  EXPECT_GT(summary.at("test_accuracy"), 0.0) << result.err;
+  EXPECT_EQ(runs_.evaluations().back().at("step"), summary.at("steps"));
+  EXPECT_EQ(result.err.find("stopped by"), std::string::npos) << result.err;
+}
+
+TEST_P(AJobThatWaits, SaysForHowLongItDidSoForASlowOne) {
+  runs_.train(GetParam(), kSmall + Arguments{"--steps", "60", "--service-time", "constant:4",
+                                             "--slow", "worker=1,factor=5"});
+  std::vector<nlohmann::json> workers = runs_.lines("worker");
+  ASSERT_EQ(workers.size(), 2U);
+  if (workers[0].at("worker") == 1) std::swap(workers[0], workers[1]);
+  const double of_first = workers[0].at("peers_wait_seconds");
+  const double of_slow = workers[1].at("peers_wait_seconds");
+  // 16 ms in each step that both take.
+  const double steps = workers[0].at("steps");
+  EXPECT_GT(of_first, 0.5 * 0.016 * (steps - 4.0));
+  EXPECT_LT(of_slow, 0.5 * of_first);
+}
+
+INSTANTIATE_TEST_SUITE_P(Under, AJobOfTwo,
+                         testing::ValuesIn(std::vector<Arguments>{
+                             Arguments{"train"}, mirrored(2), multi_worker(2),
+                             parameter_servers({.workers = 2, .servers = 2}, {}),
+                             parameter_servers({.workers = 2, .servers = 1},
+                                               {"--consistency", "sync", "--backup-workers", "1"}),
+                             Arguments{"train", "--strategy", "central-storage", "--replicas", "2",
+                                       "--share-devices", "--consistency", "async"}}),
+                         name_of);
+INSTANTIATE_TEST_SUITE_P(Under, AJobThatWaits, testing::ValuesIn(kInStep), name_of);
+
+}  // namespace
+}  // namespace syncopate::test
