@@ -1,7 +1,8 @@
 #include "bench/compare/presets.h"
 
 #include <array>
-#include <cstdio>
+
+#include "bench/compare/report/text.h"
 
 namespace syncopate::bench {
 namespace {
@@ -13,12 +14,6 @@ Variant with(const std::string& word, int workers, const std::string& label, con
   variant.label = label;
   variant.flags.insert(variant.flags.end(), flags.begin(), flags.end());
   return variant;
-}
-
-std::string plain(double number) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%g", number);
-  return text.data();
 }
 
 // The mlp of all of them: 784-128-10, ReLU, batches of 32.
@@ -37,9 +32,9 @@ void apply_momentum(CompareOptions& options) {
   options.seeds = 5;
   options.target_accuracy = 0.95;
   for (const double momentum : {0.0, 0.5, 0.9}) {
-    const Words flags = {"--optimizer",   "momentum",        "--momentum",
-                         plain(momentum), "--learning-rate", "0.02"};
-    const std::string suffix = ", momentum " + plain(momentum);
+    const Words flags = {"--optimizer",        "momentum",        "--momentum",
+                         exact_text(momentum), "--learning-rate", "0.02"};
+    const std::string suffix = ", momentum " + exact_text(momentum);
     options.variants.push_back(with("one-device", 1, "one-device" + suffix, flags));
     options.variants.push_back(
         with("parameter-server:async", 8, "async, 8 workers" + suffix, flags));
@@ -97,6 +92,62 @@ void apply_staleness(CompareOptions& options) {
   }
 }
 
+// Training of ResNet-20 on CIFAR-10 as its paper does it, in a quarter of the epochs. Whoever gives
+// other --data trains on that.
+void train_resnet20(CompareOptions& options, std::int64_t epochs) {
+  options.model = "resnet20";
+  options.batch_size_per_replica = 128;
+  options.epochs = epochs;
+  options.seeds = 3;
+  options.evaluations = static_cast<int>(epochs);
+  options.trouble_words = {"--service-time", "constant:1"};
+  options.trouble.service_time = parse_service_time("constant:1", "--service-time");
+}
+
+Words resnet20_flags(double momentum, const std::string& milestones) {
+  return {"--optimizer",     "momentum", "--momentum",      exact_text(momentum),
+          "--learning-rate", "0.1",      "--weight-decay",  "1e-4",
+          "--lr-schedule",   "step",     "--lr-milestones", milestones,
+          "--augment",       "crop-flip"};
+}
+
+// Table 1 of Zheng et al. 2017 in small: what asynchrony costs, and what delay compensation wins
+// back, with and without momentum.
+void apply_dc_asgd(CompareOptions& options) {
+  train_resnet20(options, 40);
+  options.target_accuracy = 0.85;
+  for (const double momentum : {0.0, 0.9}) {
+    const Words flags = resnet20_flags(momentum, "20,30");
+    const std::string suffix = ", momentum " + exact_text(momentum);
+    options.variants.push_back(with("one-device", 1, "one-device" + suffix, flags));
+    for (const int workers : {4, 8}) {
+      const std::string rest = ", " + std::to_string(workers) + " workers" + suffix;
+      options.variants.push_back(with("parameter-server:sync", workers, "sync" + rest, flags));
+      options.variants.push_back(with("parameter-server:async", workers, "async" + rest, flags));
+      options.variants.push_back(
+          with("parameter-server:async+dc", workers, "async, dc" + rest, flags));
+      options.variants.push_back(
+          with("parameter-server:async+dc-adaptive", workers, "async, dc-adaptive" + rest, flags));
+    }
+  }
+}
+
+// Goyal et al. 2017 in small: a rate that grows with the batch, with and without a warm-up.
+void apply_large_batch(CompareOptions& options) {
+  train_resnet20(options, 30);
+  options.target_accuracy = 0.85;
+  Words flags = resnet20_flags(0.9, "15,22");
+  flags.insert(flags.end(), {"--learning-rate-scale", "linear", "--reference-batch-size", "128"});
+  options.variants.push_back(with("one-device", 1, "batch 128", flags));
+  Words warm = flags;
+  warm.insert(warm.end(), {"--warmup-epochs", "5"});
+  for (const int workers : {8, 32}) {
+    const std::string batch = "batch " + std::to_string(workers * 128);
+    options.variants.push_back(with("mirrored", workers, batch, flags));
+    options.variants.push_back(with("mirrored", workers, batch + ", warm-up", warm));
+  }
+}
+
 constexpr std::array kPresets = {
     PresetRow{"momentum", "momentum meets staleness: one device and 8 asynchronous workers",
               apply_momentum},
@@ -104,7 +155,12 @@ constexpr std::array kPresets = {
               apply_stragglers},
     PresetRow{"one-slow", "the same with one worker that is 4x slower", apply_one_slow},
     PresetRow{"staleness", "how many asynchronous workers a learning rate bears, and remedies",
-              apply_staleness}};
+              apply_staleness},
+    PresetRow{"dc-asgd",
+              "resnet20 on CIFAR-10: delay compensation; wants --data cifar10:DIR, a GPU",
+              apply_dc_asgd},
+    PresetRow{"large-batch", "resnet20 on CIFAR-10: linear rates, warm-up; wants the same",
+              apply_large_batch}};
 
 }  // namespace
 
