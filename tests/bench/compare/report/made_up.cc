@@ -54,4 +54,34 @@ Comparison made_up_comparison(std::vector<ComparedVariant> variants) {
   return comparison;
 }
 
+Comparison with_everything(const std::vector<std::string>& labels) {
+  Comparison comparison =
+      made_up_comparison({made_up_variant(labels.front(), 1, {40, 42, 44}, {0.97, 0.971, 0.972})});
+  for (std::size_t i = 1; i < labels.size(); ++i) {
+    const double sooner = 1.0 + static_cast<double>(i - 1);
+    ComparedVariant variant = made_up_variant(labels[i], 2, {10 * sooner, 11 * sooner, 12 * sooner},
+                                              {0.96, 0.961, 0.962});
+    for (ComparedRun& run : variant.runs) {
+      run.result->predicted_communication_seconds = 0.002;
+      for (const int worker : {0, 1}) {
+        run.result->staleness.push_back(
+            {.worker = worker, .mean = 1.0, .max = 2, .counts = {1, 3, 1}});
+        run.result->times.push_back({.worker = worker,
+                                     .steps = 100,
+                                     .samples = 150,
+                                     .seconds = 10.0,
+                                     .compute_seconds = 6.0,
+                                     .communication_seconds = 1.0,
+                                     .peers_seconds = 2.0,
+                                     .input_seconds = 0.5,
+                                     .bytes_sent = 4'000'000,
+                                     .bytes_received = 5'000'000});
+      }
+    }
+    variant.runs.push_back(failed_run(4, labels[i]));
+    comparison.variants.push_back(std::move(variant));
+  }
+  return comparison;
+}
+
 }  // namespace syncopate::bench

@@ -22,4 +22,8 @@ ComparedVariant made_up_variant(const std::string& label, int workers,
 // Target 95 %, real clock.
 Comparison made_up_comparison(std::vector<ComparedVariant> variants);
 
+// Of variants with these labels, the first alone on one worker, the others with times, bytes,
+// staleness, a prediction and a failed run each: every plot.
+Comparison with_everything(const std::vector<std::string>& labels);
+
 }  // namespace syncopate::bench

@@ -1,0 +1,142 @@
+// The page as a browser lays it out, at the width of a desk and of a hand.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "bench/compare/report/page.h"
+#include "bench/compare/report/text.h"
+#include "tests/bench/compare/report/made_up.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+using test::operator+;
+
+constexpr int kHeight = 6000;
+constexpr std::chrono::seconds kPatience(60);
+
+// A name on the PATH, or "".
+std::string find_browser() {
+  for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
+    const std::string command = "command -v " + std::string(name) + " >/dev/null 2>&1";
+    if (std::system(command.c_str()) == 0) return name;
+  }
+  return "";
+}
+
+// A window may have no less than 500 pixels, a frame may; its page is laid out for the frame. What
+// is wrong is left as text, one line each.
+const std::string kLook = R"(
+function boxes(list) {
+  return Array.from(list).map(e => ({text: e.textContent.trim(), box: e.getBoundingClientRect()}))
+      .filter(e => e.text && e.box.width > 0 && e.box.height > 0);
+}
+function overlap(a, b) {
+  const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+  const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+  return wide > 1 && high > 3;  // lines of text may touch
+}
+onload = () => {
+  const frame = document.getElementById('page'), page = frame.contentDocument, flaws = [];
+  if (page.documentElement.scrollWidth > frame.clientWidth + 1)
+    flaws.push('wider than the window: ' + page.documentElement.scrollWidth);
+  page.querySelectorAll('svg.plot').forEach((plot, number) => {
+    const own = plot.getBoundingClientRect(), texts = boxes(plot.querySelectorAll('text'));
+    texts.forEach((one, i) => {
+      if (one.box.left < own.left - 1 || one.box.right > own.right + 1)
+        flaws.push('plot ' + number + ': "' + one.text + '" is cut off');
+      texts.slice(i + 1).forEach(other => {
+        if (overlap(one.box, other.box))
+          flaws.push('plot ' + number + ': "' + one.text + '" lies on "' + other.text + '"');
+      });
+    });
+  });
+  const blocks = boxes(page.querySelectorAll('h1,h2,h3,p,dl,table,svg.plot,ul.legend'));
+  blocks.forEach((one, i) => blocks.slice(i + 1).forEach(other => {
+    if (overlap(one.box, other.box)) flaws.push(one.text.slice(0, 40) + ' / ' + other.text.slice(0, 40));
+  }));
+  frame.contentWindow.performance.getEntriesByType('resource').forEach(
+      request => flaws.push('a request: ' + request.name));
+  const seen = document.createElement('pre');
+  seen.textContent = 'LOOKED AT ' + page.querySelectorAll('svg.plot').length + ' PLOTS\n' +
+                     flaws.map(flaw => 'FLAW ' + flaw + '\n').join('');
+  document.body.append(seen);
+};
+)";
+
+std::string framed(const std::string& page, int width) {
+  return "<!DOCTYPE html><meta charset=\"utf-8\"><body style=\"margin:0\"><script>" + kLook +
+         "</script><iframe id=\"page\" style=\"border:0\" width=\"" + std::to_string(width) +
+         "\" height=\"" + std::to_string(kHeight) + "\" srcdoc=\"" + html_text(page) +
+         "\"></iframe>";
+}
+
+class APageInABrowser : public testing::TestWithParam<int> {
+ protected:
+  void SetUp() override {
+    browser_ = find_browser();
+    if (browser_.empty()) GTEST_SKIP() << "there is no browser: apt-get install chromium";
+  }
+
+  // What the browser prints. Nothing outside this machine can be reached.
+  std::string browse(const Words& arguments) const {
+    test::RunningProgram browser(
+        Words{"/usr/bin/env", browser_, "--headless", "--no-sandbox", "--disable-gpu",
+              "--disable-dev-shm-usage", "--hide-scrollbars", "--proxy-server=127.0.0.1:9",
+              "--virtual-time-budget=3000", "--user-data-dir=" + (scratch_ / "profile").string()} +
+            arguments,
+        kPatience);
+    return browser.wait().out;
+  }
+
+  void look(const std::string& name, const Comparison& comparison) const {
+    const std::string html = html_page(comparison);
+    int plots = 0;
+    for (std::size_t at = 0; (at = html.find("<svg class=\"plot\"", at)) != std::string::npos;
+         ++at) {
+      ++plots;
+    }
+    const fs::path file = scratch_ / "page.html";
+    std::ofstream(file) << framed(html, GetParam());
+    const std::string url = "file://" + file.string();
+    const std::string seen = browse({"--dump-dom", url});
+    const std::string all = "LOOKED AT " + std::to_string(plots) + " PLOTS";
+    EXPECT_NE(seen.find(all), std::string::npos) << seen;
+    for (std::size_t at = seen.find("\nFLAW "); at != std::string::npos;
+         at = seen.find("\nFLAW ", at + 1)) {
+      ADD_FAILURE() << seen.substr(at + 1, seen.find('\n', at + 1) - at - 1);
+    }
+    fs::create_directories(SYNCOPATE_SCREENSHOTS);
+    const fs::path picture =
+        fs::path(SYNCOPATE_SCREENSHOTS) / (name + "-" + std::to_string(GetParam()) + ".png");
+    fs::remove(picture);
+    browse({"--screenshot=" + picture.string(),
+            "--window-size=" + std::to_string(std::max(500, GetParam())) + ",4000", url});
+    EXPECT_TRUE(fs::exists(picture));
+  }
+
+ private:
+  test::ScratchDir scratch_;
+  std::string browser_;
+};
+
+TEST_P(APageInABrowser, HasNothingThatOverlaps) {
+  look("two", with_everything({"mirrored", "parameter-server:async"}));
+  look("eight",
+       with_everything({"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
+                        "parameter-server:async", "parameter-server:ssp:2",
+                        "parameter-server:sync+backup:1", "async, 16 workers, rate / staleness"}));
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, APageInABrowser, testing::Values(1280, 390));
+
+}  // namespace
+}  // namespace syncopate::bench
