@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/difference.h"
 #include "tests/end_to_end/port.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/task_results.h"
@@ -62,15 +63,6 @@ TEST(TasksOfTwoWorlds, AreToldSo) {
   for (const ProgramResult& result : results) {
     expect_one_line(result, {"world of 3", "world of 2"});
   }
-}
-
-struct Difference {
-  std::string flag;
-  std::string first;
-  std::string second;
-};
-std::ostream& operator<<(std::ostream& out, const Difference& difference) {
-  return out << difference.flag;
 }
 
 class TasksThatDiffer : public testing::TestWithParam<Difference> {};

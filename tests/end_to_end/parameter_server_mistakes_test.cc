@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/end_to_end/difference.h"
 #include "tests/end_to_end/port.h"
 #include "tests/end_to_end/task_results.h"
 #include "tests/end_to_end/training_runs.h"
@@ -61,15 +62,6 @@ void expect_failures(const std::vector<ProgramResult>& results) {
     EXPECT_GT(result.exit_code, 0) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
-}
-
-struct Difference {
-  std::string flag;
-  std::string first;
-  std::string second;
-};
-std::ostream& operator<<(std::ostream& out, const Difference& difference) {
-  return out << difference.flag;
 }
 
 class WorkersThatDiffer : public testing::TestWithParam<Difference> {};

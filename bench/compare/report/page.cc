@@ -1,8 +1,8 @@
 #include "bench/compare/report/page.h"
 
 #include "bench/compare/report/csv.h"
+#include "bench/compare/report/document.h"
 #include "bench/compare/report/plots.h"
-#include "bench/compare/report/style.h"
 #include "bench/compare/report/table.h"
 #include "bench/compare/report/text.h"
 #include "bench/compare/report/verdict.h"
@@ -10,10 +10,6 @@
 
 namespace syncopate::bench {
 namespace {
-
-std::string fact(std::string_view name, const std::string& html) {
-  return "<dt>" + std::string(name) + "</dt><dd>" + html + "</dd>\n";
-}
 
 // A number and its percent sign stay in one line.
 std::string kept_together(std::string html) {
@@ -25,38 +21,34 @@ std::string kept_together(std::string html) {
 
 std::string facts_html(const Comparison& comparison) {
   std::string html = "<dl>\n";
-  if (!comparison.budget.empty()) html += fact("Budget of a run", html_text(comparison.budget));
+  if (!comparison.budget.empty())
+    html += fact_html("Budget of a run", html_text(comparison.budget));
   if (comparison.target_accuracy) {
-    html += fact("Target", percent_text(*comparison.target_accuracy) + " test accuracy");
+    html += fact_html("Target", percent_text(*comparison.target_accuracy) + " test accuracy");
   }
-  html += fact("Clock", comparison.has_virtual_clock
-                            ? "virtual: seconds are simulated, the same on every machine"
-                            : "real: seconds are those of the machine it ran on");
-  html += fact("Trouble", comparison.trouble.empty() ? "none" : html_text(comparison.trouble));
+  html += fact_html("Clock", comparison.has_virtual_clock
+                                 ? "virtual: seconds are simulated, the same on every machine"
+                                 : "real: seconds are those of the machine it ran on");
+  html += fact_html("Trouble", comparison.trouble.empty() ? "none" : html_text(comparison.trouble));
   if (!comparison.command.empty()) {
-    html += fact("Command", "<code>" + html_text(comparison.command) + "</code>");
+    html += fact_html("Command", "<code>" + html_text(comparison.command) + "</code>");
   }
   return html + "</dl>\n";
 }
 
-std::string table_html(const Comparison& comparison) {
+std::string results_html(const Comparison& comparison) {
   const Table table = make_table(comparison, " ± ");
-  std::string html = "<div class=\"scroll\" tabindex=\"0\"><table>\n<thead><tr>";
-  for (const TableHead& head : table.heads) {
-    html += "<th scope=\"col\">" + html_text(head.name) +
-            (head.unit.empty() ? "" : "<br/><small>" + html_text(head.unit) + "</small>") + "</th>";
-  }
-  html += "</tr></thead>\n<tbody>\n";
+  std::string rows;
   for (const TableRow& row : table.rows) {
-    html += "<tr><th scope=\"row\">" + html_text(row.name) + "</th>";
-    for (const std::string& cell : row.cells) html += "<td>" + html_text(cell) + "</td>";
-    html += "</tr>\n";
+    rows += "<tr><th scope=\"row\">" + html_text(row.name) + "</th>";
+    for (const std::string& cell : row.cells) rows += "<td>" + html_text(cell) + "</td>";
+    rows += "</tr>\n";
     for (const std::string& note : row.notes) {
-      html += "<tr class=\"failure\"><td colspan=\"" + std::to_string(table.heads.size()) + "\">" +
+      rows += "<tr class=\"failure\"><td colspan=\"" + std::to_string(table.heads.size()) + "\">" +
               html_text(note) + "</td></tr>\n";
     }
   }
-  return html + "</tbody>\n</table></div>\n";
+  return table_html(table.heads, rows);
 }
 
 std::string table_note(const Comparison& comparison) {
@@ -74,13 +66,9 @@ std::string table_note(const Comparison& comparison) {
 }  // namespace
 
 std::string html_page(const Comparison& comparison) {
-  const std::string title = "Comparison of distribution strategies";
-  std::string html = "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\"/>\n";
-  html += "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\"/>\n";
-  html += "<title>" + title + "</title>\n<style>\n" + std::string(style_sheet()) +
-          "</style>\n</head>\n<body>\n<main>\n<h1>" + title + "</h1>\n";
-  html += "<p class=\"verdict\">" + kept_together(html_text(verdict(comparison))) + "</p>\n";
-  html += facts_html(comparison) + "<h2>Results</h2>\n" + table_html(comparison);
+  std::string html =
+      "<p class=\"verdict\">" + kept_together(html_text(verdict(comparison))) + "</p>\n";
+  html += facts_html(comparison) + "<h2>Results</h2>\n" + results_html(comparison);
   html += "<p class=\"note\">" + html_text(table_note(comparison)) + "</p>\n";
   const std::string learning =
       curve_plots(comparison) + target_plot(comparison) + throughput_plot(comparison);
@@ -92,7 +80,7 @@ std::string html_page(const Comparison& comparison) {
   if (!traffic.empty()) {
     html += "<h2>Communication</h2>\n<div class=\"grid\">\n" + traffic + "</div>\n";
   }
-  return html + "</main>\n</body>\n</html>\n";
+  return html_document("Comparison of distribution strategies", "", html);
 }
 
 void write_html(const std::filesystem::path& path, const Comparison& comparison) {
