@@ -8,6 +8,7 @@
 #include "bench/plan.h"
 #include "deploy/options.h"
 #include "models/base/errors.h"
+#include "models/base/measures.h"
 
 namespace syncopate::bench {
 namespace {

@@ -70,6 +70,8 @@ std::vector<Agreement> agreements_of(const TrainOptions& options) {
       {"--augment", options.input.augment == Augment::kCropFlip ? "crop-flip" : "none"},
       {"--batch-norm", strategy.batch_norm == BatchNormStatistics::kSync ? "sync" : "local"},
       {"--collective", strategy.collective},
+      {"--link-delay", exact(strategy.link.delay_seconds)},
+      {"--link-rate", exact(strategy.link.bytes_per_second)},
       {"--transport", transport_name(strategy.transport)},
       {"--bucket-mb", std::to_string(strategy.bucket_bytes >> 20)},
       {"--threads", strategy.lanes > 0 ? std::to_string(strategy.lanes) : "absent", false},

@@ -5,6 +5,7 @@
 #include "deploy/cluster_options.h"
 #include "deploy/flags.h"
 #include "deploy/launch_options.h"
+#include "deploy/link_options.h"
 #include "deploy/train_options.h"
 #include "deploy/version.h"
 #include "models/base/errors.h"
@@ -72,6 +73,8 @@ CommandOptions parse_serve(std::span<const std::string> arguments) {
   app.add_option("--peer-timeout", options.peer_timeout, "seconds until a silent task is missed")
       ->capture_default_str()
       ->group(group);
+  LinkFlags link;
+  add_link_flags(app, link);
   const std::string kept = "What is kept";
   app.add_option("--threads", options.threads, "that update; default: up to 4 of the CPUs");
   app.add_option("--checkpoint-dir", options.snapshot_dir,
@@ -90,6 +93,7 @@ CommandOptions parse_serve(std::span<const std::string> arguments) {
   require_between("--port", options.port, 0, 65535);
   if (options.threads != 0) require_threads("--threads", options.threads);
   parse_endpoint(options.rendezvous, "--rendezvous");
+  options.link = link_of(link);
   for (const auto& [flag, seconds] : {std::pair{"--rendezvous-timeout", options.rendezvous_timeout},
                                       std::pair{"--peer-timeout", options.peer_timeout},
                                       std::pair{"--snapshot-every", options.snapshot_every}}) {

@@ -12,6 +12,7 @@
 
 #include "deploy/launch/launch_rules.h"
 #include "models/base/environment.h"
+#include "models/base/link.h"
 #include "models/optim/schedule.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/membership.h"
@@ -66,6 +67,7 @@ struct ServeOptions {
   double rendezvous_timeout = 120.0;  // seconds
   double peer_timeout = 5.0;          // seconds
   std::filesystem::path record;
+  Link link;  // of its data
 };
 
 struct EvaluateOptions {

@@ -78,7 +78,8 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
        .peer_timeout = milliseconds_of(options.peer_timeout),
        .worker_patience = options.snapshot_dir.empty() ? milliseconds_of(options.peer_timeout)
                                                        : std::chrono::milliseconds(kRestartMayTake),
-       .servers_return = !options.snapshot_dir.empty()},
+       .servers_return = !options.snapshot_dir.empty(),
+       .link = options.link},
       signals);
 }
 
@@ -112,7 +113,8 @@ int run_train_server(const TrainOptions& options, StopSignal& signals) {
                 .worker_patience =
                     cluster.restarts ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
                 .servers_return = cluster.restarts && !options.loop.checkpoint_dir.empty(),
-                .uses_segments = options.strategy.transport != Transport::kTcp},
+                .uses_segments = options.strategy.transport != Transport::kTcp,
+                .link = options.strategy.link},
                signals);
 }
 

@@ -147,6 +147,7 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
                  "more")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
       ->group(group);
+  add_link_flags(app, flags.link);
   app.add_option("--learning-rate-scale", flags.learning_rate_scale,
                  "none | linear | sqrt in global batch / reference batch | inverse-workers")
       ->capture_default_str()
@@ -170,6 +171,7 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
                      (has_servers ? " has servers in its place" : " is one process") +
                      "; leave it out, or choose multi-worker-mirrored");
   }
+  check_link(flags.link, options.strategy);
   if (is_one_task && options.strategy.transport != Transport::kAuto) {
     throw UsageError("--transport " + flags.transport + ": --strategy " + options.strategy.name +
                      " is one process; leave it out, or choose multi-worker-mirrored");

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "deploy/link_options.h"
 #include "deploy/options.h"
 
 namespace CLI {
@@ -25,6 +26,7 @@ struct TrainClusterFlags {
   std::string service_time;  // "": none
   std::vector<std::string> slow;
   std::vector<std::string> pauses;
+  LinkFlags link;
 };
 
 void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptions& options);

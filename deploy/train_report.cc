@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "deploy/formatted.h"
+#include "deploy/link_options.h"
 #include "deploy/run_sizes.h"
 #include "strategies/input_shard.h"
 #include "worker/staleness_text.h"
@@ -59,6 +60,7 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                            options.strategy.name.c_str(), workers, workers == 1 ? "" : "s",
                            waits.c_str(), static_cast<long long>(per_update)));
   }
+  if (!options.strategy.link.is_plain()) display.note(describe_link(options.strategy.link));
   if (options.learning_rate_scale != LearningRateScale::kNone) {
     display.note(formatted("learning rate %g, scaled to %g", options.schedule.learning_rate,
                            schedule.learning_rate));

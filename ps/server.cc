@@ -19,7 +19,8 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
                     .credit_bytes = options.credit_bytes,
                     .uses_segments = options.uses_segments,
                     .servers = options.servers,
-                    .record = options.record});
+                    .record = options.record,
+                    .link = options.link});
   ServerDuties duties(options, data, note);
   if (options.index == 0) {
     ControlHub(options, data, duties, note).run(stop);

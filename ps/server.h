@@ -12,6 +12,7 @@
 
 #include "models/base/endpoint.h"
 #include "models/base/file_descriptor.h"
+#include "models/base/link.h"
 
 namespace syncopate::ps {
 
@@ -42,6 +43,7 @@ struct ServerOptions {
   // Bytes of pushes under way, over all workers, and as many of answers. More than a last-level
   // cache holds costs more than it brings.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
+  Link link;  // of its data socket
 };
 
 // What a server says at the end.

@@ -110,6 +110,7 @@ struct StrategyOptions {
   BatchNormStatistics batch_norm = BatchNormStatistics::kLocal;
   std::string collective = "auto";
   Transport transport = Transport::kAuto;
+  Link link;  // of this task to the others, over TCP; plain: as it is
   OptimizerOptions optimizer;
   // Null: this task is alone. Outlives the strategy.
   Membership* membership = nullptr;

@@ -61,7 +61,8 @@ CollectiveOptions collective_options(const StrategyOptions& options, const Graph
           .num_local_ranks = options.replicas,
           .block_elements = kTrailerElements + graph.parameter_layout().total(),
           .membership = options.membership,
-          .transport = options.transport};
+          .transport = options.transport,
+          .link = options.link};
 }
 
 Synchronous::Synchronous(const StrategyOptions& options, const Graph& graph,

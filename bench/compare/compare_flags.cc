@@ -7,6 +7,7 @@
 
 #include "bench/compare/presets.h"
 #include "deploy/flags.h"
+#include "deploy/link_options.h"
 #include "deploy/options.h"
 #include "models/base/errors.h"
 
@@ -153,9 +154,11 @@ void CompareFlags::declare_trouble() {
   add_repeated("--kill", words.kills,
                "worker=W,at=S[,restart=S], and in real runs launch starts it again at once");
   add_repeated("--join", words.joins, "worker=W,at=S, with --clock virtual");
-  app_.add_option("--link-delay", words.link_delay, "one way, such as 1ms; --clock virtual")
+  app_.add_option("--link-delay", words.link_delay,
+                  "of what tasks send each other, one way, such as 1ms; in real runs over TCP, and "
+                  "strategies of one process have no links")
       ->group(group);
-  app_.add_option("--link-rate", words.link_rate, "of a task, such as 1gbit; --clock virtual")
+  app_.add_option("--link-rate", words.link_rate, "of each task, each way, such as 1gbit")
       ->group(group);
 }
 
@@ -244,16 +247,15 @@ void CompareFlags::read_trouble(CompareOptions& options) const {
   }
   for (const std::string& word : words.kills) trouble.kills.push_back(parse_kill(word));
   for (const std::string& word : words.joins) trouble.joins.push_back(parse_join(word));
-  if (!words.link_delay.empty()) {
-    trouble.link.delay_seconds = parse_seconds(words.link_delay, "--link-delay");
-  }
-  if (!words.link_rate.empty()) {
-    trouble.link.bytes_per_second = parse_rate(words.link_rate, "--link-rate");
-  }
-  if (!is_virtual && (!trouble.joins.empty() || !trouble.link.is_plain())) {
-    throw UsageError(
-        "--join, --link-delay and --link-rate are for --clock virtual today; leave them out, or "
-        "add --clock virtual");
+  trouble.link = link_of({.delay = words.link_delay, .rate = words.link_rate});
+  const auto say_link = [&](const std::string& flag, const std::string& word) {
+    if (!is_virtual && !word.empty())
+      options.link_words.insert(options.link_words.end(), {flag, word});
+  };
+  say_link("--link-delay", words.link_delay);
+  say_link("--link-rate", words.link_rate);
+  if (!is_virtual && !trouble.joins.empty()) {
+    throw UsageError("--join is for --clock virtual today; leave it out, or add --clock virtual");
   }
 }
 

@@ -39,6 +39,7 @@ struct CompareOptions {
   int evaluations = 20;  // over a run; with kSeconds: over `epochs` passes, and on like that
   Trouble trouble;
   std::vector<std::string> trouble_words;  // of it, flags that train takes
+  std::vector<std::string> link_words;     // the same, for variants with several real tasks
   std::filesystem::path report;            // folder
   std::filesystem::path program;           // syncopate
   std::filesystem::path cache_dir;

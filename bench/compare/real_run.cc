@@ -114,7 +114,7 @@ void show(const RealRunOptions& options, ProgressDisplay& display) {
 std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& options) {
   const Variant& variant = run.variant;
   std::vector<std::string> command = {options.program.string()};
-  const bool has_tasks = variant.strategy == "multi-worker-mirrored" || variant.servers > 0;
+  const bool has_tasks = variant.has_tasks();
   const bool restarts = std::ranges::any_of(
       options.kills, [](const Kill& kill) { return kill.restart_seconds.has_value(); });
   if (has_tasks || !options.kills.empty()) {
@@ -146,10 +146,8 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
                        .environment = Environment::of_process().variables()},
                       signals.previous_mask());
   std::array<FileDescriptor, 2> streams = {process.take_out(), process.take_err()};
-  const bool is_one_task =
-      run.variant.strategy != "multi-worker-mirrored" && run.variant.servers == 0;
   std::vector<Kill> of_tasks = options.kills;
-  for (Kill& kill : of_tasks) kill.worker = is_one_task ? 0 : kill.worker;
+  for (Kill& kill : of_tasks) kill.worker = run.variant.has_tasks() ? kill.worker : 0;
   KillSchedule kills(std::move(of_tasks), process.pid());
   std::optional<Deadline::Clock::time_point> trained_since;  // when its first line was seen
   std::optional<Deadline> last_word;                         // after a request to stop

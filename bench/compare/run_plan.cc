@@ -32,6 +32,7 @@ std::vector<std::string> flags_of(const CompareOptions& options, const Variant& 
   };
   add(options.train_flags);
   add(options.trouble_words);
+  if (variant.has_tasks()) add(options.link_words);
   add(variant.flags);
   const bool in_one_process =
       variant.strategy == "mirrored" || variant.strategy == "central-storage";

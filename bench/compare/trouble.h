@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/link.h"
 #include "worker/service_time.h"
 
 namespace syncopate::bench {
@@ -19,12 +20,6 @@ struct Kill {
 struct Join {
   int worker = 0;
   double at_seconds = 0.0;
-};
-
-struct Link {
-  double delay_seconds = 0.0;     // one way
-  double bytes_per_second = 0.0;  // of one task's link, each way; 0: without limit
-  bool is_plain() const noexcept { return delay_seconds == 0.0 && bytes_per_second == 0.0; }
 };
 
 struct Trouble {
@@ -42,8 +37,5 @@ struct Trouble {
 // "worker=2,at=30s[,restart=5s]", "worker=4,at=30s". Throw UsageError.
 Kill parse_kill(const std::string& text);
 Join parse_join(const std::string& text);
-// "1ms", "250us", "2s"; "1gbit", "100mbit", "10mb" (bytes). Throw UsageError naming `flag`.
-double parse_seconds(const std::string& text, const std::string& flag);
-double parse_rate(const std::string& text, const std::string& flag);
 
 }  // namespace syncopate::bench

@@ -17,6 +17,9 @@ struct Variant {
   int backup_workers = 0;  // not waited for in a step
   // Of train: --strategy, --consistency and what else only this row has.
   std::vector<std::string> flags;
+
+  // In real processes it has several, with links between them.
+  bool has_tasks() const { return strategy == "multi-worker-mirrored" || servers > 0; }
 };
 
 // The variant that a word of --strategies stands for:

@@ -14,8 +14,7 @@ namespace {
 
 // What launch would tell the first worker.
 Environment environment_of(const Variant& variant) {
-  const bool has_tasks = variant.strategy == "multi-worker-mirrored" || variant.servers > 0;
-  if (!has_tasks) return Environment(Environment::Variables{});
+  if (!variant.has_tasks()) return Environment(Environment::Variables{});
   return Environment(Environment::Variables{{"SYNCOPATE_ROLE", "worker"},
                                             {"SYNCOPATE_INDEX", "0"},
                                             {"SYNCOPATE_WORKERS", std::to_string(variant.workers)},

@@ -16,8 +16,15 @@ constexpr milliseconds kTick(100);
 }  // namespace
 
 DataService::DataService(const DataServiceOptions& options) : options_(options) {
-  socket_ = wire::Socket::listen(context_, Endpoint{"", options.port});
-  port_ = socket_->port();
+  if (options.link.is_plain()) {
+    socket_ = wire::Socket::listen(context_, Endpoint{"", options.port});
+    port_ = socket_->port();
+  } else {
+    Listener known(Endpoint{"", options.port});
+    socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0});
+    forwarder_ = std::make_unique<LinkForwarder>(std::move(known), socket_->port(), options.link);
+    port_ = forwarder_->port();
+  }
   updates_ = std::make_unique<UpdateThreads>(
       options.threads,
       [this](const Shard& shard, std::vector<ShardEvent>& events) {

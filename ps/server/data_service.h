@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "models/base/link_forwarder.h"
 #include "models/base/wake_event.h"
 #include "ps/running_statistics.h"
 #include "ps/segment.h"
@@ -39,6 +40,7 @@ struct DataServiceOptions {
   bool uses_segments = true;
   int servers = 1;
   std::filesystem::path record;  // empty: none
+  Link link;
 };
 
 // A push that ended a step.
@@ -150,6 +152,7 @@ class DataService {
   const DataServiceOptions options_;
   wire::Context context_;
   std::unique_ptr<wire::Socket> socket_;
+  std::unique_ptr<LinkForwarder> forwarder_;  // null: workers reach the socket itself
   std::uint16_t port_ = 0;
 
   // The data thread's.

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/link.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collective.h"
 
@@ -27,6 +28,7 @@ struct CollectiveOptions {
   // Null: this task is alone. Outlives the collectives.
   Membership* membership = nullptr;
   Transport transport = Transport::kAuto;
+  Link link;  // of the task, where it rings over TCP
 };
 
 struct CollectiveRow {

@@ -238,7 +238,8 @@ std::vector<std::unique_ptr<Collective>> make_tcp_ring_collectives(
                          .size = ring.size,
                          .block_elements = options.block_elements,
                          .patience = options.patience,
-                         .has_membership = options.membership != nullptr},
+                         .has_membership = options.membership != nullptr,
+                         .forwarder = ring.forwarder},
         std::move(ring.links[local])));
   }
   return ranks;

@@ -32,6 +32,7 @@ class TcpRing final : public Collective {
     std::chrono::nanoseconds patience{};
     // A membership knows better than a closed connection why a rank is gone, and is waited for.
     bool has_membership = false;
+    std::shared_ptr<LinkForwarder> forwarder;  // of the task, kept as long as the links
   };
   // `links` are of no use, and no thread is started, when there is one rank.
   TcpRing(const Options& options, RingLinks links);

@@ -80,9 +80,14 @@ class RingBuilder {
   explicit RingBuilder(const CollectiveOptions& options)
       : membership_(options.membership),
         nonce_(membership_ == nullptr ? random_nonce() : membership_->nonce()),
-        callers_(Listener(Endpoint{membership_ == nullptr ? "127.0.0.1" : "", 0}),
+        callers_(Listener(Endpoint{listening_host(options), 0}),
                  kLongestHello + static_cast<std::uint32_t>(nonce_.size())),
         address_{"127.0.0.1", callers_.port()} {
+    if (membership_ != nullptr && !options.link.is_plain()) {
+      ring_.forwarder =
+          std::make_shared<LinkForwarder>(Listener(Endpoint{"", 0}), callers_.port(), options.link);
+      address_.port = ring_.forwarder->port();
+    }
     if (membership_ == nullptr) {
       tasks_.push_back({0, options.num_local_ranks, address_});
     } else {
@@ -111,6 +116,11 @@ class RingBuilder {
   }
 
  private:
+  // Every interface, unless only we ourselves or a forwarder call.
+  static std::string listening_host(const CollectiveOptions& options) {
+    return options.membership != nullptr && options.link.is_plain() ? "" : "127.0.0.1";
+  }
+
   // To the next rank, not answered yet.
   struct Call {
     Connection connection;
@@ -124,9 +134,9 @@ class RingBuilder {
       const auto index = static_cast<std::size_t>(member.index);
       const bool is_own = index == own_task_;
       if (is_own) address_.host = member.address;
-      tasks_.push_back({member.first_replica,
-                        member.num_replicas,
-                        {is_own ? "127.0.0.1" : member.address, port_of(member, ports[index])}});
+      tasks_.push_back({member.first_replica, member.num_replicas,
+                        is_own ? Endpoint{"127.0.0.1", callers_.port()}  // not through the link
+                               : Endpoint{member.address, port_of(member, ports[index])}});
     }
   }
 

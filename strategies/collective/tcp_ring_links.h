@@ -1,9 +1,11 @@
 // The connections of the ring: from every rank to the one after it, two each. Made once, at start.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "models/base/file_descriptor.h"
+#include "models/base/link_forwarder.h"
 #include "strategies/collective/collectives.h"
 
 namespace syncopate {
@@ -20,6 +22,8 @@ struct Ring {
   int size = 1;
   int first_rank = 0;            // of this task
   std::vector<RingLinks> links;  // per local rank; empty descriptors when size is 1
+  // What comes from other tasks comes through it, for as long as it lives; null: the link is plain.
+  std::shared_ptr<LinkForwarder> forwarder;
 };
 
 // Every task calls it. Whoever calls without the job's nonce is turned away. Throws PeerError: a

@@ -127,6 +127,26 @@ TEST(Compare, KillsAWorkerAndTheJobGoesOn) {
   EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
 }
 
+TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(compare(scratch / "r",
+                             kSmall + Words{"--strategies",
+                                            "mirrored,multi-worker-mirrored,parameter-server:async",
+                                            "--link-delay", "2ms", "--link-rate", "1gbit"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
+  const auto log_of = [&](const std::string& run) {
+    return read_text(scratch / "r" / "runs" / (run + "-seed1.log"));
+  };
+  const std::string slowed = "links slowed on purpose: 2 ms one way, 125 MB/s each way";
+  for (const char* run : {"multi-worker-mirrored", "parameter-server_async"}) {
+    EXPECT_NE(log_of(run).find(slowed), std::string::npos) << log_of(run);
+  }
+  EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
+}
+
 TEST(Compare, ReplaysWhatARealJobRecorded) {
   const ScratchDir scratch;
   const ProgramResult trained = run_syncopate(Words{"launch",
@@ -175,7 +195,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--clock", "sand"}, "--clock"},
       {{"--updates", "3"}, "--budget updates"},
       {{"--budget", "seconds"}, "--seconds S"},
-      {{"--link-delay", "1ms"}, "--clock virtual"},
+      {{"--link-delay", "1parsec"}, "such as 1ms"},
       {{"--kill", "worker=1"}, "worker=W,at=TIME"},
       {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
       {{"--data", "mnist:/nowhere"}, "/nowhere"},

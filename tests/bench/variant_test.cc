@@ -62,9 +62,6 @@ TEST(Trouble, IsSpeltInWords) {
   EXPECT_EQ(kill.restart_seconds, 5.0);
   EXPECT_FALSE(parse_kill("worker=2,at=30").restart_seconds);
   EXPECT_EQ(parse_join("worker=4,at=500ms").at_seconds, 0.5);
-  EXPECT_DOUBLE_EQ(parse_seconds("250us", "--link-delay"), 250e-6);
-  EXPECT_DOUBLE_EQ(parse_rate("1gbit", "--link-rate"), 125e6);
-  EXPECT_DOUBLE_EQ(parse_rate("50mb", "--link-rate"), 50e6);
 }
 
 TEST(Trouble, ThatIsMisspeltIsRefused) {
@@ -72,12 +69,6 @@ TEST(Trouble, ThatIsMisspeltIsRefused) {
                            "worker=2,at=-3", "worker=2,at=3,at=4", "worker=2,at=3,"}) {
     EXPECT_THROW(parse_kill(text), UsageError) << text;
     EXPECT_THROW(parse_join(text), UsageError) << text;
-  }
-  for (const char* text : {"", "ms", "1m", "-1ms", "nan"}) {
-    EXPECT_THROW(parse_seconds(text, "--link-delay"), UsageError) << text;
-  }
-  for (const char* text : {"", "1", "0gbit", "gbit", "1bit"}) {
-    EXPECT_THROW(parse_rate(text, "--link-rate"), UsageError) << text;
   }
 }
 
