@@ -1,0 +1,33 @@
+#include "strategies/cluster/visible_gpus.h"
+
+#include <numeric>
+#include <sstream>
+
+#include "strategies/cluster/source_variables.h"
+
+namespace syncopate {
+
+std::optional<std::vector<std::string>> visible_gpus(const Environment& environment) {
+  const std::optional<std::string> text = environment.get("CUDA_VISIBLE_DEVICES");
+  if (!text) return std::nullopt;
+  std::vector<std::string> names;
+  if (*text == "NoDevFiles" || *text == "-1") return names;
+  std::istringstream list(*text);
+  for (std::string name; std::getline(list, name, ',');) names.push_back(name);
+  return names;
+}
+
+std::vector<int> choose_gpus(const Environment& environment, int local_rank, int most_tasks) {
+  const int visible =
+      static_cast<int>(visible_gpus(environment).value_or(std::vector<std::string>{}).size());
+  const bool bound =
+      visible == 1 || filled(environment, "SLURM_GPUS_PER_TASK") == std::to_string(visible);
+  const int each = bound ? visible : visible / most_tasks;
+  const int first = bound ? 0 : local_rank * each;
+  if (first + each > visible) return {};
+  std::vector<int> mine(static_cast<std::size_t>(each));
+  std::iota(mine.begin(), mine.end(), first);
+  return mine;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,34 @@
+// Which of the GPUs that a task sees are its own.
+#include "strategies/cluster/visible_gpus.h"
+
+#include <gtest/gtest.h>
+
+namespace syncopate {
+namespace {
+
+Environment seeing(const char* devices) {
+  return Environment(Environment::Variables{{"CUDA_VISIBLE_DEVICES", devices}});
+}
+
+TEST(VisibleGpus, AreUnknownWhereNobodySaysAndNoneWhereTheListIsEmpty) {
+  EXPECT_FALSE(visible_gpus(Environment{}));
+  EXPECT_EQ(visible_gpus(seeing(""))->size(), 0U);
+  EXPECT_EQ(visible_gpus(seeing("NoDevFiles"))->size(), 0U);
+  EXPECT_EQ(visible_gpus(seeing("4,GPU-8a,6"))->size(), 3U);
+}
+
+TEST(VisibleGpus, AreDealtOutInEqualParts) {
+  EXPECT_EQ(choose_gpus(seeing("0,1,2,3"), 1, 2), std::vector({2, 3}));
+  EXPECT_EQ(choose_gpus(seeing("0,1,2"), 1, 2), std::vector({1}));
+  EXPECT_EQ(choose_gpus(seeing("0,1"), 0, 4), std::vector<int>{});
+}
+
+TEST(VisibleGpus, AreAllTheTasksOwnWhereTheLauncherBoundThem) {
+  EXPECT_EQ(choose_gpus(seeing("0"), 3, 4), std::vector({0}));
+  const Environment bound(
+      Environment::Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_PER_TASK", "2"}});
+  EXPECT_EQ(choose_gpus(bound, 3, 4), std::vector({0, 1}));
+}
+
+}  // namespace
+}  // namespace syncopate
