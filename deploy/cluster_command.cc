@@ -2,11 +2,14 @@
 #include <ostream>
 
 #include "deploy/commands.h"
+#include "strategies/cluster/cluster_json.h"
 
 namespace syncopate {
 
 int run_cluster(const ClusterOptions& options, std::ostream& out) {
-  out << to_json(options.cluster) << std::endl;
+  out << (options.as_tf_config ? to_tf_config(options.cluster, options.port_base)
+                               : to_json(options.cluster))
+      << std::endl;
   return 0;
 }
 

@@ -14,24 +14,43 @@ void add_cluster_flags(CLI::App& app, ClusterFlags& flags) {
   app.add_option("--world-size", flags.world_size, "how many tasks there are, servers not counted")
       ->group(group);
   app.add_option("--rendezvous", flags.rendezvous,
-                 "HOST:PORT where rank 0 listens, or server 0; these three outrank the environment")
+                 "HOST:PORT where rank 0 listens, or server 0; these three outrank the "
+                 "environment, this one alone outranks its address (under srun HOST is enough)")
       ->group(group);
   app.add_option(
          "--servers", flags.servers,
-         "how many servers there are, with the three above; start them with syncopate serve")
+         "how many servers there are: with the three above (start them with syncopate serve), or "
+         "under srun, where the first so many tasks serve")
       ->group(group);
   app.add_option("--nonce", flags.nonce, "the job's name, the same for all its tasks; with these")
+      ->group(group);
+  app.add_option_function<std::string>(
+         "--role",
+         [&flags](const std::string& text) {
+           require_name("--role", text, {name(Role::kWorker), name(Role::kServer)});
+           flags.role = text == name(Role::kServer) ? Role::kServer : Role::kWorker;
+         },
+         "worker | server: what this component of a heterogeneous job is, where the servers are "
+         "not "
+         "the first one")
       ->group(group);
 }
 
 CommandOptions parse_cluster_options(std::span<const std::string> arguments,
                                      const Environment& environment) {
   ClusterFlags flags;
+  ClusterOptions options;
+  std::string as = "json";
   CLI::App app(
       "Prints as JSON what flags and environment say about this task's cluster, and in `notes` why "
       "other sources lost.",
       "syncopate cluster");
   add_cluster_flags(app, flags);
+  app.add_option("--as", as, "json | tf-config: what a program that reads TF_CONFIG wants in it")
+      ->capture_default_str();
+  app.add_option("--port-base", options.port_base,
+                 "of --as tf-config: the first task of each host has this port, the next one the "
+                 "next; default: as the rendezvous");
   std::string sources = "\nSources, the first one that is complete wins:\n";
   for (const ResolverRow& row : resolvers()) {
     std::string padded(row.name);
@@ -40,7 +59,11 @@ CommandOptions parse_cluster_options(std::span<const std::string> arguments,
   }
   app.footer(sources);
   if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
-  return ClusterOptions{resolve_cluster(flags, environment)};
+  require_name("--as", as, {"json", "tf-config"});
+  options.as_tf_config = as == "tf-config";
+  require_used(app, "--port-base", options.as_tf_config, "it belongs to --as tf-config");
+  options.cluster = resolve_cluster(flags, environment);
+  return options;
 }
 
 }  // namespace syncopate

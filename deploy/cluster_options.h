@@ -12,7 +12,7 @@ class App;
 
 namespace syncopate {
 
-// --rank, --world-size, --servers, --rendezvous, --nonce. What they mean together is
+// --rank, --world-size, --servers, --rendezvous, --nonce, --role. What they mean together is
 // resolve_cluster's affair.
 void add_cluster_flags(CLI::App& app, ClusterFlags& flags);
 

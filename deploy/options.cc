@@ -5,7 +5,7 @@
 #include "deploy/cluster_options.h"
 #include "deploy/flags.h"
 #include "deploy/launch_options.h"
-#include "deploy/link_options.h"
+#include "deploy/serve_options.h"
 #include "deploy/train_options.h"
 #include "deploy/version.h"
 #include "models/base/errors.h"
@@ -39,71 +39,6 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   return options;
 }
 
-CommandOptions parse_serve(std::span<const std::string> arguments) {
-  ServeOptions options;
-  CLI::App app(
-      "Serves a part of a job's variables: one parameter server, started by hand. Its workers are\n"
-      "syncopate train --strategy parameter-server --servers M --world-size N --rank I\n"
-      "--rendezvous HOST:PORT. launch and TF_CONFIG start servers by themselves.",
-      "syncopate serve");
-  const std::string group = "Who takes part";
-  app.add_option("--index", options.index, "this server's number, from 0")->group(group);
-  app.add_option("--servers", options.servers, "how many servers there are")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--workers", options.workers, "how many workers there are")
-      ->required()
-      ->group(group);
-  app.add_option("--rendezvous", options.rendezvous,
-                 "HOST:PORT of server 0: it listens there, the others call it")
-      ->required()
-      ->group(group);
-  app.add_option("--host", options.host,
-                 "name or address under which workers reach this server; default: this host's name")
-      ->group(group);
-  app.add_option("--port", options.port, "of its data; default: the system chooses")->group(group);
-  app.add_option(
-         "--nonce", options.nonce,
-         "the job's name, the same for all its tasks; with one, whoever is started again finds it")
-      ->group(group);
-  app.add_option("--rendezvous-timeout", options.rendezvous_timeout,
-                 "seconds to wait for the others at the start")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--peer-timeout", options.peer_timeout, "seconds until a silent task is missed")
-      ->capture_default_str()
-      ->group(group);
-  LinkFlags link;
-  add_link_flags(app, link);
-  const std::string kept = "What is kept";
-  app.add_option("--threads", options.threads, "that update; default: up to 4 of the CPUs");
-  app.add_option("--checkpoint-dir", options.snapshot_dir,
-                 "folder for snapshots, from which a server that is started anew goes on")
-      ->group(kept);
-  app.add_option("--snapshot-every", options.snapshot_every, "seconds between snapshots")
-      ->capture_default_str()
-      ->group(kept);
-  app.add_option("--record", options.record, "FILE for the order in which pushes were applied")
-      ->group(kept);
-  if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
-  for (const char* flag : {"--checkpoint-dir", "--record"}) require_not_empty(app, flag);
-  require_between("--servers", options.servers, 1, 1024);
-  require_between("--workers", options.workers, 1, 1024);
-  require_between("--index", options.index, 0, options.servers - 1);
-  require_between("--port", options.port, 0, 65535);
-  if (options.threads != 0) require_threads("--threads", options.threads);
-  parse_endpoint(options.rendezvous, "--rendezvous");
-  options.link = link_of(link);
-  for (const auto& [flag, seconds] : {std::pair{"--rendezvous-timeout", options.rendezvous_timeout},
-                                      std::pair{"--peer-timeout", options.peer_timeout},
-                                      std::pair{"--snapshot-every", options.snapshot_every}}) {
-    if (!(seconds >= 0.1 && seconds <= 1e6)) {
-      throw UsageError(std::string(flag) + ": expected seconds, from 0.1 to 1000000");
-    }
-  }
-  return options;
-}
-
 CommandOptions parse_info(std::span<const std::string> arguments) {
   InfoOptions options;
   CLI::App app("Says what is built in, and which libraries were found.", "syncopate info");
@@ -134,7 +69,7 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
       "  syncopate train [FLAGS]                    trains; alone: mnist-cnn on digits\n"
       "  syncopate evaluate --checkpoint F [FLAGS]  measures a checkpoint on the test split\n"
       "  syncopate launch --workers N -- train ...  trains with N processes on this machine\n"
-      "  syncopate serve --workers N ...            serves variables, started by hand\n"
+      "  syncopate serve [FLAGS]                    serves variables to the workers of a job\n"
       "  syncopate cluster                          says who this task is, and who says so\n"
       "  syncopate info [--json]                    says what is built in\n\n"
       "`syncopate COMMAND --help` lists a command's flags.\n";
@@ -146,7 +81,7 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   if (command == "train") return parse_train_options(rest, environment);
   if (command == "evaluate") return parse_evaluate(rest, environment);
   if (command == "info") return parse_info(rest);
-  if (command == "serve") return parse_serve(rest);
+  if (command == "serve") return parse_serve_options(rest, environment);
   if (command == "launch") return parse_launch_options(rest, environment);
   if (command == "cluster") return parse_cluster_options(rest, environment);
   if (command == "--help" || command == "-h" || command == "help") return TextOptions{usage};

@@ -52,16 +52,12 @@ struct TrainOptions {
   std::filesystem::path record;  // empty: none
 };
 
-// A parameter server that is started by hand.
+// A parameter server that is started as such.
 struct ServeOptions {
-  int index = 0;
-  int servers = 1;
-  int workers = 1;
-  std::string rendezvous;  // HOST:PORT of server 0
-  std::string host;        // under which this one is reached
-  int port = 0;            // of its data; 0: the system chooses
-  std::string nonce;
-  int threads = 0;  // 0: by the CPUs
+  ClusterSpec cluster;  // in which it is a server
+  std::string host;     // under which it is reached; "": its own name, or as the cluster says
+  int port = 0;         // of its data; 0: the system chooses
+  int threads = 0;      // 0: by the CPUs
   std::filesystem::path snapshot_dir;
   double snapshot_every = 10.0;       // seconds
   double rendezvous_timeout = 120.0;  // seconds
@@ -87,6 +83,8 @@ struct InfoOptions {
 
 struct ClusterOptions {
   ClusterSpec cluster;
+  bool as_tf_config = false;
+  std::uint16_t port_base = 0;  // 0: the source's own
 };
 
 struct LaunchOptions {

@@ -13,6 +13,7 @@
 #include "models/base/affinity.h"
 #include "ps/order_record.h"
 #include "ps/server.h"
+#include "strategies/cluster/prepare_rendezvous.h"
 
 namespace syncopate {
 namespace {
@@ -21,12 +22,31 @@ constexpr int kMostUpdateThreads = 4;
 // A worker that ended by failure is back within this, if somebody starts it again.
 constexpr std::chrono::seconds kRestartMayTake(60);
 
-// Where workers reach this server, unless --host says otherwise.
-std::string own_host(const Endpoint& rendezvous) {
-  if (rendezvous.host == "localhost" || rendezvous.host.starts_with("127.")) return rendezvous.host;
+// The cluster lists this server's address.
+bool is_listed(const ClusterSpec& cluster) {
+  return static_cast<std::size_t>(cluster.index) < cluster.servers.size();
+}
+
+// Where workers reach this server. Started by hand it has its host's name.
+std::string host_for_workers(const ClusterSpec& cluster) {
+  if (is_listed(cluster)) return cluster.servers[static_cast<std::size_t>(cluster.index)].host;
+  const std::string& there = cluster.rendezvous->host;
+  if (there == "localhost" || there.starts_with("127.")) return there;
+  if (cluster.source != "flags") return own_host_towards(cluster);
   std::array<char, HOST_NAME_MAX + 1> host{};
   gethostname(host.data(), host.size() - 1);
   return host.data();
+}
+
+// Server 0's listed port is where all meet; its data has one of its own.
+std::uint16_t listed_port(const ClusterSpec& cluster) {
+  if (!is_listed(cluster) || cluster.index == 0) return 0;
+  return cluster.servers[static_cast<std::size_t>(cluster.index)].port;
+}
+
+FileDescriptor listening_socket(const ClusterSpec& cluster) {
+  if (!cluster.is_met() || cluster.rendezvous_descriptor < 0) return {};
+  return FileDescriptor(cluster.rendezvous_descriptor);
 }
 
 int default_update_threads() {
@@ -60,49 +80,42 @@ int serve(ps::ServerOptions options, StopSignal& signals) {
 }  // namespace
 
 int run_serve(const ServeOptions& options, StopSignal& signals) {
-  const Endpoint rendezvous = parse_endpoint(options.rendezvous, "--rendezvous");
-  return serve(
-      {.index = options.index,
-       .workers = options.workers,
-       .servers = options.servers,
-       .rendezvous = rendezvous,
-       .listening = {},
-       .host = options.host.empty() ? own_host(rendezvous) : options.host,
-       .data_port = static_cast<std::uint16_t>(options.port),
-       .nonce = options.nonce,
-       .threads = options.threads > 0 ? options.threads : default_update_threads(),
-       .snapshot_dir = options.snapshot_dir,
-       .snapshot_interval = milliseconds_of(options.snapshot_every),
-       .record = options.record,
-       .rendezvous_timeout = milliseconds_of(options.rendezvous_timeout),
-       .peer_timeout = milliseconds_of(options.peer_timeout),
-       .worker_patience = options.snapshot_dir.empty() ? milliseconds_of(options.peer_timeout)
-                                                       : std::chrono::milliseconds(kRestartMayTake),
-       .servers_return = !options.snapshot_dir.empty(),
-       .link = options.link},
-      signals);
+  ClusterSpec cluster = options.cluster;
+  prepare_rendezvous(cluster);
+  const bool keeps = !options.snapshot_dir.empty();
+  return serve({.index = cluster.index,
+                .workers = cluster.world_size,
+                .servers = cluster.num_servers,
+                .rendezvous = *cluster.rendezvous,
+                .listening = listening_socket(cluster),
+                .host = options.host.empty() ? host_for_workers(cluster) : options.host,
+                .data_port = static_cast<std::uint16_t>(options.port),
+                .nonce = cluster.nonce,
+                .threads = options.threads > 0 ? options.threads : default_update_threads(),
+                .snapshot_dir = options.snapshot_dir,
+                .snapshot_interval = milliseconds_of(options.snapshot_every),
+                .record = options.record,
+                .rendezvous_timeout = milliseconds_of(options.rendezvous_timeout),
+                .peer_timeout = milliseconds_of(options.peer_timeout),
+                .worker_patience = keeps ? std::chrono::milliseconds(kRestartMayTake)
+                                         : milliseconds_of(options.peer_timeout),
+                .servers_return = keeps,
+                .link = options.link},
+               signals);
 }
 
 int run_train_server(const TrainOptions& options, StopSignal& signals) {
-  const ClusterSpec& cluster = options.cluster;
-  // The source lists addresses, or all tasks are on this machine.
-  const bool is_listed = static_cast<std::size_t>(cluster.index) < cluster.servers.size();
-  const Endpoint listed =
-      is_listed ? cluster.servers[static_cast<std::size_t>(cluster.index)] : Endpoint{};
-  FileDescriptor listening;
-  if (cluster.index == 0 && cluster.rendezvous_descriptor >= 0) {
-    listening = FileDescriptor(cluster.rendezvous_descriptor);
-  }
+  ClusterSpec cluster = options.cluster;
+  prepare_rendezvous(cluster);
   const std::chrono::milliseconds peer_timeout =
       options.peer_timeout.count() > 0 ? options.peer_timeout : std::chrono::milliseconds(5000);
   return serve({.index = cluster.index,
                 .workers = cluster.world_size,
                 .servers = cluster.num_servers,
                 .rendezvous = *cluster.rendezvous,
-                .listening = std::move(listening),
-                .host = is_listed ? listed.host : "127.0.0.1",
-                // Server 0's listed port is where all meet; its data has one of its own.
-                .data_port = is_listed && cluster.index != 0 ? listed.port : std::uint16_t{0},
+                .listening = listening_socket(cluster),
+                .host = host_for_workers(cluster),
+                .data_port = listed_port(cluster),
                 .nonce = cluster.nonce,
                 .threads = default_update_threads(),
                 .snapshot_dir = options.loop.checkpoint_dir,

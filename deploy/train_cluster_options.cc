@@ -52,10 +52,27 @@ Transport parse_transport(const std::string& text) {
                    suggest(text, {"auto", "tcp", "shm"}));
 }
 
-// Launch says whether it bound the task to its part of the machine; mpirun binds, but does not say.
+// Launch says whether it bound the task to its part of the machine; mpirun binds, but does not say;
+// Slurm says how many CPUs it gave, and a task that may use as many was bound to them.
 bool has_cpus_of_its_own(const ClusterSpec& cluster) {
+  const std::size_t usable = usable_cpus().size();
+  if (cluster.num_cpus > 0) return static_cast<std::size_t>(cluster.num_cpus) == usable;
   if (cluster.source != "Open MPI") return cluster.is_bound;
-  return static_cast<long>(usable_cpus().size()) < sysconf(_SC_NPROCESSORS_ONLN);
+  return static_cast<long>(usable) < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+std::string joined(const std::vector<std::string>& notes) {
+  std::string line;
+  for (const std::string& note : notes) line += (line.empty() ? "" : "; ") + note;
+  return line;
+}
+
+// A strategy of several tasks, and none was found but something that looks like a few.
+void require_source(const TrainOptions& options) {
+  if (options.cluster.source != "none" || options.cluster.notes.empty()) return;
+  throw UsageError("--strategy " + options.strategy.name + ": who takes part? " +
+                   joined(options.cluster.notes) +
+                   "; to train alone, give --rank 0 --world-size 1");
 }
 
 // A job with servers meets at the first of them, and nobody else knows what to do with servers.
@@ -65,8 +82,8 @@ void check_servers(const TrainOptions& options) {
   if (has_servers && cluster.num_servers == 0) {
     throw UsageError(
         "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
-        "--workers N -- train ..., list ps tasks in TF_CONFIG, or start each with syncopate serve "
-        "and say --servers M here");
+        "--workers N -- train ..., list ps tasks in TF_CONFIG, say --servers M under srun or start "
+        "srun SERVERS : WORKERS, or start each with syncopate serve and say --servers M here");
   }
   if (!has_servers && (cluster.num_servers > 0 || cluster.role == Role::kServer)) {
     throw UsageError("--strategy " + options.strategy.name + ": " + cluster.source + " lists " +
@@ -188,7 +205,10 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   options.strategy.batch_norm =
       flags.batch_norm == "sync" ? BatchNormStatistics::kSync : BatchNormStatistics::kLocal;
 
-  options.cluster = resolve_cluster(flags.cluster, environment);
+  ClusterFlags cluster_flags = flags.cluster;
+  cluster_flags.wants_servers = has_servers;
+  options.cluster = resolve_cluster(cluster_flags, environment);
+  if (!is_one_task) require_source(options);
   check_servers(options);
   if (options.cluster.world_size > 1 && is_one_task) {
     throw UsageError("--strategy " + options.strategy.name + " is one task, but " +
@@ -201,12 +221,6 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
     throw UsageError(
         "--collective mpi: MPI did not start this task; start it with mpirun, or with syncopate "
         "launch --workers N -- train --collective mpi ...");
-  }
-  if (!is_one_task && !has_servers && options.cluster.source == "none" &&
-      !options.cluster.notes.empty()) {
-    throw UsageError("--strategy multi-worker-mirrored: who takes part? " +
-                     options.cluster.notes.front() +
-                     "; to train alone, give --rank 0 --world-size 1");
   }
   const bool launched = options.cluster.source == "launch";
   options.rendezvous_timeout = seconds_of(app, "--rendezvous-timeout", flags.rendezvous_timeout,

@@ -18,6 +18,7 @@
 #include "deploy/run_start.h"
 #include "deploy/train_report.h"
 #include "models/base/log.h"
+#include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/stop_signal.h"
 #include "worker/train_loop.h"
 
@@ -139,10 +140,9 @@ bool wants_mpi(const TrainOptions& options) {
   return options.strategy.collective == "mpi" || meets_through_mpi(options);
 }
 
-int run_train(const TrainOptions& options, StopSignal& signals, MpiSession* mpi,
-              std::ostream& out) {
-  if (options.cluster.role == Role::kServer) return run_train_server(options, signals);
-  if (options.cluster.role == Role::kEvaluator) return run_train_evaluator(options, signals, out);
+int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, std::ostream& out) {
+  if (given.cluster.role == Role::kServer) return run_train_server(given, signals);
+  if (given.cluster.role == Role::kEvaluator) return run_train_evaluator(given, signals, out);
   std::optional<EarlyStop> early_stop;
   early_stop.emplace(signals, [](std::string_view signal) {
     std::cerr << "syncopate: stopped by " + std::string(signal) +
@@ -150,6 +150,8 @@ int run_train(const TrainOptions& options, StopSignal& signals, MpiSession* mpi,
               << std::flush;
     std::_Exit(kExitFailed);  // whatever the main thread waits for, it need not end
   });
+  TrainOptions options = given;
+  prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   return train_in_job(options, signals, early_stop, membership.get(), out);
 }

@@ -1,10 +1,11 @@
 #include "strategies/cluster/cluster_spec.h"
 
+#include <algorithm>
 #include <array>
-#include <nlohmann/json.hpp>
 
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers.h"
+#include "strategies/cluster/visible_gpus.h"
 
 namespace syncopate {
 namespace {
@@ -16,22 +17,10 @@ constexpr std::array kResolvers = {
                 resolve_torchrun},
     ResolverRow{"TF_CONFIG", "TensorFlow's JSON of cluster and task", resolve_tf_config},
     ResolverRow{"Open MPI", "mpirun: OMPI_COMM_WORLD_*", resolve_open_mpi},
-    ResolverRow{"Slurm", "srun: noticed, not read yet", resolve_slurm},
+    ResolverRow{"PMI", "other MPIs' mpiexec: PMI_RANK, PMI_SIZE", resolve_pmi},
+    ResolverRow{"Slurm", "srun: SLURM_PROCID, SLURM_STEP_*, heterogeneous jobs too", resolve_slurm},
+    ResolverRow{"Horovod", "horovodrun: HOROVOD_RANK, HOROVOD_SIZE", resolve_horovod},
 };
-
-// "rank 1 of 2", "server 0 of 2"
-std::string place(const ClusterSpec& spec) {
-  const std::string index = std::to_string(spec.index);
-  switch (spec.role) {
-    case Role::kWorker:
-      return "rank " + index + " of " + std::to_string(spec.world_size);
-    case Role::kServer:
-      return "server " + index + " of " + std::to_string(spec.num_servers);
-    case Role::kEvaluator:
-      return "evaluator " + index;
-  }
-  return "";
-}
 
 // Every task would believe that it is alone, train by itself and write over the others' files. What
 // the user says by flags is not silent.
@@ -43,19 +32,33 @@ bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& loser) {
 void judge_loser(const ClusterSpec& winner, const ClusterSpec& loser, Notes& notes) {
   if (is_silent_shrink(winner, loser)) {
     throw UsageError(winner.source + " says that this task is alone, but " + loser.source +
-                     " says that it is " + place(loser) +
+                     " says that it is " + place_in_job(loser) +
                      ": each task would train by itself; unset the variables of the one that is "
                      "wrong, or give --rank, --world-size and --rendezvous");
   }
-  const bool agrees = place(winner) == place(loser);
+  const bool agrees = place_in_job(winner) == place_in_job(loser);
   notes.push_back(loser.source + ": outranked by " + winner.source + "; it says " +
-                  (agrees ? "the same, " : "") + place(loser));
+                  (agrees ? "the same, " : "") + place_in_job(loser));
 }
 
-nlohmann::ordered_json addresses(const std::vector<Endpoint>& endpoints) {
-  auto list = nlohmann::ordered_json::array();
-  for (const Endpoint& endpoint : endpoints) list.push_back(to_string(endpoint));
-  return list;
+// How many tasks the fullest node has.
+int most_tasks_of_a_node(const ClusterSpec& spec) {
+  int most = spec.local_size;
+  for (const auto* places : {&spec.worker_places, &spec.server_places}) {
+    for (const Place& place : *places) most = std::max(most, place.local_rank + 1);
+  }
+  return most;
+}
+
+void find_gpus(const Environment& environment, ClusterSpec& spec, Notes& notes) {
+  const int tasks = most_tasks_of_a_node(spec);
+  spec.gpus = choose_gpus(environment, spec.local_rank, tasks);
+  const auto visible = visible_gpus(environment);
+  if (spec.gpus.empty() && visible && !visible->empty()) {
+    notes.push_back("CUDA_VISIBLE_DEVICES shows " + std::to_string(visible->size()) +
+                    " GPUs to each of " + std::to_string(tasks) +
+                    " tasks of a node: none is this task's");
+  }
 }
 
 }  // namespace
@@ -94,30 +97,38 @@ ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& enviro
       winner = std::move(found);
     }
   }
-  ClusterSpec spec = winner.value_or(ClusterSpec{});
+  if (!winner) require_all_or_none(flags);
+  ClusterSpec spec = std::move(winner).value_or(ClusterSpec{});
+  find_gpus(environment, spec, notes);
+  complete(spec, flags);
   spec.notes = std::move(notes);
   return spec;
 }
 
-std::string to_json(const ClusterSpec& spec) {
-  using Json = nlohmann::ordered_json;
-  const Json rank = spec.role == Role::kWorker ? Json(spec.index) : Json(nullptr);
-  const Json json = {{"source", spec.source},
-                     {"role", name(spec.role)},
-                     {"index", spec.index},
-                     {"rank", rank},
-                     {"world_size", spec.world_size},
-                     {"num_servers", spec.num_servers},
-                     {"local_rank", spec.local_rank},
-                     {"local_size", spec.local_size},
-                     {"chief", spec.is_chief()},
-                     {"workers", addresses(spec.workers)},
-                     {"servers", addresses(spec.servers)},
-                     {"device", "cpu"},
-                     {"rendezvous", spec.rendezvous ? Json(to_string(*spec.rendezvous)) : Json()},
-                     {"notes", spec.notes}};
-  // Variables may hold any bytes: what is no UTF-8 is shown as such, not refused.
-  return json.dump(2, ' ', false, Json::error_handler_t::replace);
+std::string place_in_job(const ClusterSpec& spec) {
+  const std::string index = std::to_string(spec.index);
+  switch (spec.role) {
+    case Role::kWorker:
+      return "rank " + index + " of " + std::to_string(spec.world_size);
+    case Role::kServer:
+      return "server " + index + " of " + std::to_string(spec.num_servers);
+    case Role::kEvaluator:
+      return "evaluator " + index;
+  }
+  return "";
+}
+
+std::string contradiction(const ClusterSpec& spec, Role role, int index, const Place& reported) {
+  const std::vector<Place>& places =
+      role == Role::kServer ? spec.server_places : spec.worker_places;
+  if (static_cast<std::size_t>(index) >= places.size() || reported.node.empty()) return "";
+  const Place& expected = places[static_cast<std::size_t>(index)];
+  if (expected == reported || expected.is_assumed) return "";
+  return (role == Role::kServer ? "server " : "rank ") + std::to_string(index) + " runs on " +
+         describe(reported) + ", but by " + spec.source + "'s variables it is on " +
+         describe(expected) +
+         "; start the tasks with srun --distribution=block, or give --rendezvous HOST, the host of "
+         "rank 0 or, where there are servers, of server 0";
 }
 
 }  // namespace syncopate

@@ -11,6 +11,11 @@ namespace syncopate::test {
 
 using Variables = std::map<std::string, std::string, std::less<>>;
 
+inline Variables operator+(Variables left, const Variables& right) {
+  for (const auto& [name, value] : right) left[name] = value;
+  return left;
+}
+
 inline ClusterSpec resolve(const Variables& variables, const ClusterFlags& flags = {}) {
   return resolve_cluster(flags, Environment(variables));
 }

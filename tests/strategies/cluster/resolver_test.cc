@@ -1,17 +1,10 @@
 // Which source decides who a process is, and what each of them says.
 #include <gtest/gtest.h>
 
-#include <nlohmann/json.hpp>
-
 #include "tests/strategies/cluster/cluster_case.h"
 
 namespace syncopate::test {
 namespace {
-
-Variables operator+(Variables left, const Variables& right) {
-  for (const auto& [name, value] : right) left[name] = value;
-  return left;
-}
 
 const Variables kTorchrun = {{"RANK", "5"},
                              {"WORLD_SIZE", "8"},
@@ -23,8 +16,6 @@ const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
                             {"OMPI_COMM_WORLD_SIZE", "4"},
                             {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
                             {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
-const Variables kSlurm = {
-    {"SLURM_PROCID", "0"}, {"SLURM_STEP_NUM_TASKS", "2"}, {"SLURM_STEP_NODELIST", "n[1-2]"}};
 const Variables kLaunch = {{"SYNCOPATE_ROLE", "worker"},
                            {"SYNCOPATE_INDEX", "2"},
                            {"SYNCOPATE_WORKERS", "3"},
@@ -112,12 +103,6 @@ INSTANTIATE_TEST_SUITE_P(
               .source = "none",
               .note = "launch: ignored, it is incomplete: SYNCOPATE_INDEX is set, SYNCOPATE_ROLE, "
                       "SYNCOPATE_WORKERS are not"},
-        Found{.name = "OpenMpiOutranksSlurm",  // R14
-              .variables = kOpenMpi + kSlurm,
-              .source = "Open MPI",
-              .rank = 3,
-              .world_size = 4,
-              .local_rank = 1},
         Found{.name = "OpenMpiUnderLaunchMeetsWhereLaunchSays",
               .variables = kOpenMpi + Variables{{"SYNCOPATE_RENDEZVOUS", "127.0.0.1:7"}},
               .source = "Open MPI",
@@ -129,18 +114,6 @@ INSTANTIATE_TEST_SUITE_P(
               .variables = {{"OMPI_COMM_WORLD_RANK", "1"}},
               .source = "none",
               .note = "OMPI_COMM_WORLD_SIZE is not"},
-        Found{.name = "TorchrunUnderSrun",  // R15; its store has 29500
-              .variables = kTorchrun + kSlurm,
-              .source = "torchrun",
-              .rank = 5,
-              .world_size = 8,
-              .local_rank = 1,
-              .rendezvous = {"node7", 29501},
-              .note = "Slurm: not read yet, although SLURM_STEP_NUM_TASKS=2"},
-        Found{.name = "TorchrunInPartIsIgnored",  // R16
-              .variables = Variables{{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "node7"}} + kSlurm,
-              .source = "none",
-              .note = "torchrun: ignored, it is incomplete: WORLD_SIZE, MASTER_ADDR are set, RANK"},
         Found{.name = "TorchrunOutranksAnEqualOpenMpi",
               .variables = kTorchrun + kOpenMpi + Variables{{"RANK", "3"}, {"WORLD_SIZE", "4"}},
               .source = "torchrun",
@@ -344,27 +317,6 @@ TEST(TorchrunResolver, TellsARestartedGroupFromTheOneBefore) {
   EXPECT_NE(resolve(run).nonce, "");
   EXPECT_NE(resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "1"}}).nonce,
             resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}}).nonce);
-}
-
-TEST(ClusterJson, HasWhatScriptsReadAndShowsBytesThatAreNoText) {
-  ClusterSpec spec = resolve(kTorchrun);
-  spec.notes.emplace_back("odd \xff byte");
-  spec.workers = {{"a", 1}, {"::1", 2}};
-  const auto json = nlohmann::json::parse(to_json(spec));
-  EXPECT_EQ(json.at("source"), "torchrun");
-  EXPECT_EQ(json.at("role"), "worker");
-  EXPECT_EQ(json.at("index"), 5);
-  EXPECT_EQ(json.at("rank"), 5);
-  EXPECT_EQ(json.at("world_size"), 8);
-  EXPECT_EQ(json.at("num_servers"), 0);
-  EXPECT_EQ(json.at("local_rank"), 1);
-  EXPECT_EQ(json.at("chief"), false);
-  EXPECT_EQ(json.at("workers"), nlohmann::json({"a:1", "[::1]:2"}));
-  EXPECT_EQ(json.at("servers"), nlohmann::json::array());
-  EXPECT_EQ(json.at("device"), "cpu");
-  EXPECT_EQ(json.at("rendezvous"), "node7:29501");
-  EXPECT_EQ(json.at("notes").size(), 1U);
-  EXPECT_TRUE(nlohmann::json::parse(to_json(resolve({}))).at("rendezvous").is_null());
 }
 
 }  // namespace

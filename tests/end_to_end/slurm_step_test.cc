@@ -1,0 +1,83 @@
+// Whole jobs from the variables that srun sets, without Slurm: the "node" is this machine.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/port.h"
+#include "tests/end_to_end/run_program.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+// A step of several tasks on localhost that meet at a free port.
+class Step {
+ public:
+  explicit Step(int tasks) : tasks_(tasks) {}
+
+  void start(const Arguments& command, const Arguments& variables = {}) {
+    const std::string rank = std::to_string(running_.size());
+    const std::string endpoint = port_.endpoint();
+    running_.push_back(std::make_unique<RunningProgram>(
+        Arguments{"/usr/bin/env", "SLURM_JOB_ID=7", "SLURM_STEP_ID=0", "SLURM_PROCID=" + rank,
+                  "SLURM_LOCALID=" + rank, "SLURMD_NODENAME=localhost",
+                  "SLURM_STEP_NUM_TASKS=" + std::to_string(tasks_), "SLURM_STEP_NODELIST=localhost",
+                  "SLURM_STEP_TASKS_PER_NODE=" + std::to_string(tasks_),
+                  "SLURM_STEP_RESV_PORTS=" + endpoint.substr(endpoint.rfind(':') + 1)} +
+        variables + Arguments{SYNCOPATE_PROGRAM} + command));
+  }
+  std::vector<ProgramResult> wait() {
+    std::vector<ProgramResult> results;
+    for (const auto& program : running_) results.push_back(program->wait());
+    return results;
+  }
+
+ private:
+  int tasks_;
+  Port port_{false};
+  std::vector<std::unique_ptr<RunningProgram>> running_;
+};
+
+const Arguments kTrain = {
+    "train", "--model",   "mlp", "--data",        "synthetic:1x8x8:4:1600", "--steps",
+    "20",    "--threads", "1",   "--no-progress", "--rendezvous-timeout",   "20"};
+
+TEST(ASlurmStep, TrainsWithoutAnyFlagAboutWhoTakesPart) {
+  Step step(2);
+  for (int task = 0; task < 2; ++task) {
+    step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"});
+  }
+  const std::vector<ProgramResult> results = step.wait();
+  for (const ProgramResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(results[0].out.find("test accuracy"), std::string::npos) << results[0].out;
+  EXPECT_EQ(results[1].out, "") << "only the chief reports";
+}
+
+TEST(ASlurmStep, HasServersAmongItsFirstTasks) {
+  Step step(3);
+  for (int task = 0; task < 3; ++task) {
+    step.start(kTrain + Arguments{"--strategy", "parameter-server", "--servers", "1"});
+  }
+  const std::vector<ProgramResult> results = step.wait();
+  for (const ProgramResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(results[0].err.find("served 20 pushes"), std::string::npos) << results[0].err;
+}
+
+TEST(ASlurmStep, EndsWithALineWhenARankIsNotWhereItWasPlaced) {
+  Step step(2);
+  step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"});
+  step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"}, {"SLURM_LOCALID=5"});
+  for (const ProgramResult& result : step.wait()) {
+    EXPECT_EQ(result.exit_code, 2);
+    EXPECT_NE(result.err.find("rank 1 runs on node localhost, local rank 5, but by Slurm's"),
+              std::string::npos)
+        << result.err;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test

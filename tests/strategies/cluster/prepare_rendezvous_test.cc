@@ -1,0 +1,117 @@
+// A rendezvous that was worked out from names: what is done about those that nobody knows, and
+// about ports that are taken.
+#include "strategies/cluster/prepare_rendezvous.h"
+
+#include <gtest/gtest.h>
+
+#include "models/base/connection.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// A task of two, derived from Slurm's variables; rank 0 is on n1.
+ClusterSpec task(int rank, std::uint16_t port = 4000) {
+  ClusterSpec spec{.source = "Slurm", .index = rank, .world_size = 2};
+  spec.node = rank == 0 ? "n1" : "n2";
+  spec.worker_places = {{"n1", 0}, {"n2", 0}};
+  spec.rendezvous = Endpoint{"n1", port};
+  spec.is_derived = true;
+  spec.other_host = "10.0.0.9";
+  return spec;
+}
+
+NetworkNames network(bool knows_names, bool is_ours = false, const char* host_name = "n2") {
+  return {[=](const std::string&) { return knows_names; },
+          [=](const std::string&) { return is_ours; }, host_name};
+}
+
+std::string refusal(ClusterSpec spec, const NetworkNames& names) {
+  try {
+    prepare_rendezvous(spec, names);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(DerivedRendezvous, IsCalledByItsNameWhereThatIsKnown) {
+  ClusterSpec spec = task(1);
+  prepare_rendezvous(spec, network(true));
+  EXPECT_EQ(spec.rendezvous, (Endpoint{"n1", 4000}));
+}
+
+TEST(DerivedRendezvous, IsCalledWhereSrunRunsIfThatIsCertainlyItsNode) {
+  ClusterSpec spec = task(1);
+  spec.is_other_host_certain = true;
+  prepare_rendezvous(spec, network(false));
+  EXPECT_EQ(spec.rendezvous, (Endpoint{"10.0.0.9", 4000}));
+}
+
+TEST(DerivedRendezvous, IsCalledWhereSrunRunsIfAllNodesAreThisMachine) {
+  ClusterSpec spec = task(1);
+  prepare_rendezvous(spec, network(false, true, "laptop"));
+  EXPECT_EQ(spec.rendezvous, (Endpoint{"10.0.0.9", 4000}));
+}
+
+TEST(DerivedRendezvous, IsNotGuessed) {
+  const std::string line = refusal(task(1), network(false));
+  EXPECT_NE(line.find("nobody knows the host 'n1', where Slurm runs the first task"),
+            std::string::npos)
+      << line;
+  EXPECT_NE(line.find("--rendezvous HOST"), std::string::npos) << line;
+  EXPECT_NE(refusal(task(1), network(false, false, "laptop")), "") << "srun ran elsewhere";
+  EXPECT_NE(refusal(task(1), network(false, true, "n2.example.org")), "") << "srun ran here, on n2";
+  ClusterSpec loopback = task(1);
+  loopback.is_other_host_certain = true;
+  loopback.other_host = "127.0.0.1";
+  EXPECT_NE(refusal(loopback, network(false)), "") << "of another machine";
+}
+
+TEST(DerivedRendezvous, IsOpenedByTheTaskThatIsMetWhateverItsName) {
+  const std::uint16_t port = Listener(Endpoint{"", 0}).port();
+  ClusterSpec spec = task(0, port);
+  prepare_rendezvous(spec, network(true));
+  ASSERT_GE(spec.rendezvous_descriptor, 0);
+  const Listener listener{FileDescriptor(spec.rendezvous_descriptor)};
+  EXPECT_EQ(listener.port(), port);
+}
+
+TEST(DerivedRendezvous, NamesAPortThatIsTakenAndWhatToDo) {
+  const Listener taken(Endpoint{"", 0});
+  const std::string line = refusal(task(0, taken.port()), network(true));
+  EXPECT_NE(line.find("port " + std::to_string(taken.port()) + ", follows from Slurm's variables"),
+            std::string::npos)
+      << line;
+  EXPECT_NE(line.find("give all tasks --rendezvous n1:PORT"), std::string::npos) << line;
+}
+
+TEST(DerivedRendezvous, IsRefusedByATaskThatIsNotWhereItsSourcePutsIt) {
+  ClusterSpec spec = task(0);
+  spec.node = "n2";
+  const std::string line = refusal(spec, network(true));
+  EXPECT_NE(line.find("rank 0 runs on node n2, local rank 0, but by Slurm's variables it is on "
+                      "node n1, local rank 0"),
+            std::string::npos)
+      << line;
+}
+
+TEST(ChosenRendezvous, IsLeftAsItIs) {
+  ClusterSpec spec = task(0);
+  spec.is_derived = false;
+  prepare_rendezvous(spec, network(false));
+  EXPECT_EQ(spec.rendezvous, (Endpoint{"n1", 4000}));
+  EXPECT_EQ(spec.rendezvous_descriptor, -1);
+}
+
+TEST(OwnHost, IsWhatTheTaskThatIsMetIsCalledAndElseAnAddressOfOnesOwn) {
+  ClusterSpec server{.source = "Slurm", .role = Role::kServer, .num_servers = 2};
+  server.rendezvous = Endpoint{"n1", 4000};
+  EXPECT_EQ(own_host_towards(server), "n1");
+  server.index = 1;
+  server.rendezvous = Endpoint{"127.0.0.1", 4000};
+  EXPECT_EQ(own_host_towards(server), "127.0.0.1");
+}
+
+}  // namespace
+}  // namespace syncopate
