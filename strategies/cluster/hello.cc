@@ -77,6 +77,8 @@ Frame encode(const Hello& hello) {
                            {"boot_id", hello.boot_id},
                            {"pid", hello.pid},
                            {"peer_timeout_ms", hello.peer_timeout.count()},
+                           {"node", hello.place.node},
+                           {"local_rank", hello.place.local_rank},
                            {"agreements", agreements}});
 }
 
@@ -89,7 +91,8 @@ Hello decode_hello(const Frame& frame) {
                 .host = json.at("host"),
                 .boot_id = json.at("boot_id"),
                 .pid = json.at("pid"),
-                .peer_timeout = milliseconds(json.at("peer_timeout_ms").get<std::int64_t>())};
+                .peer_timeout = milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()),
+                .place = {json.at("node"), json.at("local_rank")}};
     for (const Json& agreement : json.at("agreements")) {
       hello.agreements.push_back(
           {agreement.at("name"), agreement.at("value"), agreement.at("must")});
@@ -166,6 +169,7 @@ Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options) {
               .host = host_name(),
               .pid = getpid(),
               .peer_timeout = options.peer_timeout,
+              .place = {spec.node, spec.local_rank},
               .agreements = options.agreements};
   std::ifstream("/proc/sys/kernel/random/boot_id") >> hello.boot_id;
   return hello;

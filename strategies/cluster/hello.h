@@ -35,6 +35,7 @@ struct Hello {
   std::string boot_id;  // the same for tasks under one kernel; "": not known
   std::int64_t pid = 0;
   std::chrono::milliseconds peer_timeout{0};  // 0: not given
+  Place place;                                // as its launcher told it; no node: it did not
   std::vector<Agreement> agreements;
 };
 

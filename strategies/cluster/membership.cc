@@ -159,7 +159,12 @@ Meeting meet(const Hello& hello, const ClusterSpec& spec, const MembershipOption
   Listener listener =
       inherits ? Listener(FileDescriptor(spec.rendezvous_descriptor)) : Listener(*spec.rendezvous);
   const Endpoint endpoint{spec.rendezvous ? spec.rendezvous->host : "localhost", listener.port()};
-  return wait_for_callers(hello, std::move(listener), endpoint, options.rendezvous_timeout);
+  // Ranks were placed by what rank 0 was told; each says where it runs.
+  const auto misplaced = [&](const Hello& caller) {
+    return contradiction(spec, Role::kWorker, caller.index, caller.place);
+  };
+  return wait_for_callers(hello, std::move(listener), endpoint, options.rendezvous_timeout,
+                          misplaced);
 }
 
 }  // namespace

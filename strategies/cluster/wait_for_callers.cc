@@ -28,8 +28,10 @@ std::string ranks(const std::vector<int>& indices) {
 // One rendezvous, at rank 0.
 class Reception {
  public:
-  Reception(const Hello& own, Listener listener, const Endpoint& endpoint, milliseconds patience)
+  Reception(const Hello& own, Listener listener, const Endpoint& endpoint, milliseconds patience,
+            const Objection& objection)
       : own_(own),
+        objection_(objection),
         callers_(std::move(listener), kLongestHello),
         where_(to_string(endpoint)),
         deadline_(Deadline::after(patience)) {}
@@ -139,8 +141,10 @@ class Reception {
     if (hello.num_replicas < 1) {
       return rank + " has " + std::to_string(hello.num_replicas) + " replicas; expected at least 1";
     }
-    const std::string line = differences(own_, hello, true);
-    return line.empty() ? "" : line + "; give all tasks the same";
+    if (const std::string line = differences(own_, hello, true); !line.empty()) {
+      return line + "; give all tasks the same";
+    }
+    return objection_ ? objection_(hello) : "";
   }
 
   std::string describe_missing() const {
@@ -192,6 +196,7 @@ class Reception {
   }
 
   const Hello& own_;
+  const Objection& objection_;
   Callers callers_;
   std::string where_;
   Deadline deadline_;
@@ -201,8 +206,8 @@ class Reception {
 }  // namespace
 
 Meeting wait_for_callers(const Hello& hello, Listener listener, const Endpoint& endpoint,
-                         milliseconds patience) {
-  return Reception(hello, std::move(listener), endpoint, patience).receive_all();
+                         milliseconds patience, const Objection& objection) {
+  return Reception(hello, std::move(listener), endpoint, patience, objection).receive_all();
 }
 
 }  // namespace syncopate

@@ -120,6 +120,30 @@ TEST(Meeting, RefusesARankOutOfRange) {
                      "is not of this world: its 3 tasks are rank 0 to rank 2");
 }
 
+// A task of Slurm's that says where it runs; ranks 0 and 1 belong on n1 and n2.
+ClusterSpec placed(ClusterSpec spec, const char* node) {
+  spec.source = "Slurm";
+  spec.node = node;
+  spec.worker_places = {{"n1", 0}, {"n2", 0}};
+  return spec;
+}
+
+TEST(Meeting, RefusesATaskThatDoesNotRunWhereItsRankWasPlaced) {
+  MeetingPlace place;
+  expect_usage_error(
+      join_all({placed(place.spec(0, 2), "n1"), placed(place.spec(1, 2), "n3")}),
+      "rank 1 runs on node n3, local rank 0, but by Slurm's variables it is on node n2, local rank "
+      "0; start the tasks with srun --distribution=block");
+}
+
+TEST(Meeting, TakesTasksThatRunWhereTheyWerePlaced) {
+  MeetingPlace place;
+  for (const Joined& task :
+       join_all({placed(place.spec(0, 2), "n1"), placed(place.spec(1, 2), "n2")})) {
+    EXPECT_TRUE(task.membership) << task.usage_error;
+  }
+}
+
 TEST(Meeting, RefusesADifferenceInWhatMustBeEqualNamingRanksAndValues) {
   MeetingPlace place;
   std::vector<MembershipOptions> options(2, quick_options());
