@@ -1,0 +1,12 @@
+#!/bin/bash
+# Our scripts give shellcheck nothing to say. Exit code 77: skipped, it is not installed.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+if ! command -v shellcheck >/dev/null; then
+  echo "skipped: there is no shellcheck here"
+  exit 77
+fi
+mapfile -t scripts < <(find deploy tests/slurm .ci -type f \( -name '*.sh' -o -name '*.sbatch' -o -name run \) | sort)
+((${#scripts[@]} >= 5)) || { echo "found only: ${scripts[*]}"; exit 1; }
+shellcheck --external-sources "${scripts[@]}"
+echo "${#scripts[@]} scripts"
