@@ -1,0 +1,119 @@
+#!/bin/bash
+# The job scripts of deploy/slurm as they stand, on a Slurm of their own. The argument names the test, which runs
+# inside the cluster; CMakeLists.txt lists them. Exit code 77: skipped, there is no Slurm here.
+# SYNCOPATE_PROGRAMS: folders of syncopate and syncopate-bench, with colons between.
+# shellcheck disable=SC2016  # other shells expand these
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/slurm/checks.sh
+source tests/slurm/checks.sh
+scripts=$PWD/deploy/slurm
+quick=(--model mlp --data synthetic:1x8x8:4:2048 --batch-size-per-replica 16 --log-every 1)
+
+submit() { sbatch --parsable "$@"; }
+state_of() { scontrol -o show job "$1" | grep -o 'JobState=[A-Z_]*'; }
+has_ended() { ! state_of "$1" | grep -qE 'PENDING|CONFIGURING|RUNNING|COMPLETING|SUSPENDED'; }
+
+# All of its components.
+expect_completed() {
+  wait_until 150 has_ended "$1" || true
+  [[ $(state_of "$1" | sort -u) == JobState=COMPLETED ]] ||
+    fail "job $1: $(state_of "$1" | paste -sd ' '); it said: $(cat ./*"-$1.out" runs/*"-$1"/runs/*.log 2>/dev/null)"
+}
+expect_line() { grep -q "$1" "$2" || fail "no line '$1' in $2: $(cat "$2")"; }
+summaries_in() { grep -c '"event":"summary"' "$1" || true; }
+
+one_node_trains_in_one_process() {
+  local job
+  job=$(submit "$scripts/one_node.sbatch" "${quick[@]}" --steps 20)
+  expect_completed "$job"
+  expect_line 'mirrored: 2 replicas in 1 task' "syncopate-one-node-$job.out"
+  expect_equal "$(summaries_in "runs/syncopate-one-node-$job/metrics.jsonl")" 1
+}
+
+# goes_back_and_resumes SCRIPT NAME: with the job's name in the script.
+goes_back_and_resumes() {
+  local job output
+  job=$(submit "$scripts/$1.sbatch" "${quick[@]}" --steps 1000 --service-time constant:50)
+  output=syncopate-$2-$job.out
+  wait_until 60 grep -qs '"event":"step"' "runs/syncopate-$2-$job/metrics.jsonl" || fail "no step: $(cat "$output")"
+  scancel --batch --signal=USR1 "$job"
+  wait_until 60 grep -qs 'resumed from' "$output" || fail "it did not resume: $(cat "$output")"
+  expect_line 'stopped by SIGUSR1 after step' "$output"
+  scancel "$job"
+  wait_until 60 has_ended "$job" || fail "scancel did not end it"
+}
+one_node_goes_back_into_the_queue_and_resumes() {
+  goes_back_and_resumes one_node one-node
+}
+multi_node_goes_back_into_the_queue_and_resumes() {
+  goes_back_and_resumes multi_node multi-node
+}
+parameter_server_goes_back_into_the_queue_and_resumes() {
+  goes_back_and_resumes parameter_server_het parameter-server
+}
+
+multi_node_trains_under_srun() {
+  local job
+  job=$(submit "$scripts/multi_node.sbatch" "${quick[@]}" --steps 20)
+  expect_completed "$job"
+  expect_line 'multi-worker-mirrored: 2 replicas in 2 tasks' "syncopate-multi-node-$job.out"
+  expect_equal "$(summaries_in "runs/syncopate-multi-node-$job/metrics.jsonl")" 1
+}
+
+multi_node_trains_under_mpirun() {
+  command -v mpirun >/dev/null || skip "there is no mpirun here"
+  local job
+  sed 's/^LAUNCHER=srun/LAUNCHER=mpirun/' "$scripts/multi_node.sbatch" >multi_node.sbatch
+  job=$(submit multi_node.sbatch "${quick[@]}" --steps 20)
+  expect_completed "$job"
+  expect_line 'multi-worker-mirrored: 2 replicas in 2 tasks' "syncopate-multi-node-$job.out"
+}
+
+parameter_server_trains_in_two_components() {
+  local job
+  job=$(submit "$scripts/parameter_server_het.sbatch" "${quick[@]}" --steps 40)
+  expect_completed "$job"
+  expect_equal "$(summaries_in "runs/syncopate-parameter-server-$job/metrics.jsonl")" 1
+}
+
+a_failing_task_ends_the_job_with_its_code() {
+  local job
+  job=$(submit "$scripts/one_node.sbatch" --model no-such-network)
+  wait_until 60 has_ended "$job" || fail "it goes on"
+  scontrol -o show job "$job" | grep -q 'ExitCode=2:0' || fail "$(scontrol -o show job "$job")"
+}
+
+compare_reports_every_strategy() {
+  local job
+  job=$(submit "$scripts/compare.sbatch" "${quick[@]}" --steps 40)
+  expect_completed "$job"
+  for strategy in one-device mirrored central-storage multi-worker-mirrored parameter-server:async parameter-server:sync; do
+    expect_line "^$strategy " "syncopate-compare-$job.out"
+  done
+  ! grep -q 'failed with' "syncopate-compare-$job.out" || fail "$(cat "syncopate-compare-$job.out" runs/*/runs/*.log)"
+  [[ -s runs/syncopate-compare-$job/report.html ]] || fail "no report.html in $(ls "runs/syncopate-compare-$job")"
+}
+
+# A project with the same preset and targets stands in for ours, which takes minutes.
+build_builds_where_it_is_submitted() {
+  local job
+  printf '%s\n' 'cmake_minimum_required(VERSION 3.25)' 'project(stand_in NONE)' \
+    'file(WRITE ${CMAKE_BINARY_DIR}/deploy/syncopate "#!/bin/sh\necho stand-in $1\n")' \
+    'file(CHMOD ${CMAKE_BINARY_DIR}/deploy/syncopate PERMISSIONS OWNER_READ OWNER_EXECUTE)' \
+    'add_custom_target(syncopate)' 'add_custom_target(syncopate-bench)' >CMakeLists.txt
+  cp "$scripts/../../CMakePresets.json" .
+  job=$(submit "$scripts/build.sbatch")
+  expect_completed "$job"
+  expect_line 'stand-in info' "syncopate-build-$job.out"
+}
+
+if [[ ${1:-} != --inside ]]; then
+  need_slurm
+  PATH=$SYNCOPATE_PROGRAMS:$PATH
+  deploy/slurm/local_cluster.sh --nodes 3 --timeout 270 -- bash tests/slurm/job_scripts_test.sh --inside "$@"
+  exit
+fi
+shift
+cd "$scratch"
+run_named_test "$@"
