@@ -49,6 +49,17 @@ std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
                                 .peer_timeout = options.peer_timeout});
 }
 
+std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds said,
+                                              const ClusterSpec& cluster) {
+  constexpr std::chrono::seconds kOnOneMachine(5);
+  constexpr std::chrono::seconds kElsewhere(15);
+  if (said.count() > 0) return said;
+  const std::string host = cluster.rendezvous ? cluster.rendezvous->host : "";
+  const bool is_one_machine =
+      cluster.source == "launch" || host == "127.0.0.1" || host == "::1" || host == "localhost";
+  return is_one_machine ? kOnOneMachine : kElsewhere;
+}
+
 void end_job(Membership& membership, const std::exception& error, bool peer_began) {
   constexpr std::chrono::seconds kVerdictMayTake(1);
   constexpr std::chrono::milliseconds kLook(5);

@@ -1,6 +1,7 @@
 // How this task comes into its job, and how the others hear of its end.
 #pragma once
 
+#include <chrono>
 #include <exception>
 #include <memory>
 
@@ -18,6 +19,11 @@ bool meets_through_mpi(const TrainOptions& options);
 // The tasks of the job; null where this one is alone, or meets the others at servers. Throws
 // UsageError, PeerError.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
+
+// How long tasks that meet at servers may be silent: what was said (0: nothing), else 5 s where all
+// are on one machine, and 15 s elsewhere.
+std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds said,
+                                              const ClusterSpec& cluster);
 
 // Ends this task's part of the job with what it threw: the others hear why before anything here is
 // taken down, which may take long. Where a peer began it, its verdict is what counts, and it may

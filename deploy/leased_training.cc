@@ -1,9 +1,11 @@
 #include "deploy/leased_training.h"
 
+#include <algorithm>
 #include <chrono>
 #include <utility>
 
 #include "deploy/agreements.h"
+#include "deploy/job_membership.h"
 #include "deploy/run_sizes.h"
 
 namespace syncopate {
@@ -27,13 +29,23 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
                   .checkpoint_every_steps = loop.checkpoint_every_steps,
                   .writes_checkpoints = !loop.checkpoint_dir.empty()};
   servers.rendezvous_timeout = options.rendezvous_timeout;
-  if (options.peer_timeout.count() > 0) servers.peer_timeout = options.peer_timeout;
+  servers.peer_timeout = served_peer_timeout(options.peer_timeout, options.cluster);
+  servers.insists_on_peer_timeout = options.peer_timeout.count() > 0;
   constexpr std::chrono::seconds kRestartMayTake(60);
   // They come back with their snapshots, or not at all; server 0's verdict on another says more
   // than ours, and should come first.
   const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
   servers.server_patience =
       servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
+}
+
+TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start) {
+  constexpr double kNothingLeft = 1e-9;  // 0 would be no limit
+  TrainLoopOptions loop = options.loop;
+  if (loop.max_seconds > 0.0) {
+    loop.max_seconds = std::max(kNothingLeft, loop.max_seconds - start.seconds_spent);
+  }
+  return loop;
 }
 
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
@@ -73,7 +85,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                             .schedule = schedule,
                             .optimizer = options.strategy.optimizer.name,
                             .stop = stop},
-                           options.loop, start.progress);
+                           loop_options(options, start), start.progress);
   bench.metrics = std::move(metrics.front());
   return outcome;
 }

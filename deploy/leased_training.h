@@ -2,6 +2,7 @@
 // task, and what happens when servers have gone back to a snapshot.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -38,6 +39,9 @@ struct Workbench {
 void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
                   StrategyOptions& strategy);
 
+// --max-seconds counts what was trained before the servers went back, too.
+TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
+
 // Trains what the job gives this task.
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
                           const RunStart& start, const StopPoll& stop);
@@ -48,6 +52,7 @@ template <typename Work>
 void train_over_roll_backs(Workbench& bench, RunStart& start, ProgressDisplay& display,
                            const Work& work) {
   for (std::optional<ps::StartInfo> earlier;;) {
+    const auto begun = std::chrono::steady_clock::now();
     try {
       if (earlier) {
         bench.begins_again = true;
@@ -66,6 +71,8 @@ void train_over_roll_backs(Workbench& bench, RunStart& start, ProgressDisplay& d
     } catch (const ps::RolledBack& back) {
       display.note(std::string(back.what()) + "; training goes on from there");
       earlier = back.start();
+      start.seconds_spent +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
     }
   }
 }

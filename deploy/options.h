@@ -61,7 +61,7 @@ struct ServeOptions {
   std::filesystem::path snapshot_dir;
   double snapshot_every = 10.0;       // seconds
   double rendezvous_timeout = 120.0;  // seconds
-  double peer_timeout = 5.0;          // seconds
+  double peer_timeout = 0.0;          // seconds; 0: by where the tasks are
   std::filesystem::path record;
   Link link;  // of its data
 };

@@ -10,8 +10,9 @@ namespace syncopate {
 
 struct RunStart {
   Progress progress;
-  std::string note;      // for people: "resumed from ... at step 40"; may be empty
-  bool resumed = false;  // from a checkpoint of the run's own folder
+  std::string note;            // for people: "resumed from ... at step 40"; may be empty
+  bool resumed = false;        // from a checkpoint of the run's own folder
+  double seconds_spent = 0.0;  // by this process, before servers went back to an earlier step
 };
 
 // Every task calls. Ends with Strategy::begin. Throws UsageError where a fresh run would mix with

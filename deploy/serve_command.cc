@@ -9,6 +9,7 @@
 
 #include "deploy/commands.h"
 #include "deploy/formatted.h"
+#include "deploy/job_membership.h"
 #include "deploy/output_paths.h"
 #include "models/base/affinity.h"
 #include "ps/order_record.h"
@@ -83,32 +84,33 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
   ClusterSpec cluster = options.cluster;
   prepare_rendezvous(cluster);
   const bool keeps = !options.snapshot_dir.empty();
-  return serve({.index = cluster.index,
-                .workers = cluster.world_size,
-                .servers = cluster.num_servers,
-                .rendezvous = *cluster.rendezvous,
-                .listening = listening_socket(cluster),
-                .host = options.host.empty() ? host_for_workers(cluster) : options.host,
-                .data_port = static_cast<std::uint16_t>(options.port),
-                .nonce = cluster.nonce,
-                .threads = options.threads > 0 ? options.threads : default_update_threads(),
-                .snapshot_dir = options.snapshot_dir,
-                .snapshot_interval = milliseconds_of(options.snapshot_every),
-                .record = options.record,
-                .rendezvous_timeout = milliseconds_of(options.rendezvous_timeout),
-                .peer_timeout = milliseconds_of(options.peer_timeout),
-                .worker_patience = keeps ? std::chrono::milliseconds(kRestartMayTake)
-                                         : milliseconds_of(options.peer_timeout),
-                .servers_return = keeps,
-                .link = options.link},
-               signals);
+  const std::chrono::milliseconds peer_timeout =
+      served_peer_timeout(milliseconds_of(options.peer_timeout), cluster);
+  return serve(
+      {.index = cluster.index,
+       .workers = cluster.world_size,
+       .servers = cluster.num_servers,
+       .rendezvous = *cluster.rendezvous,
+       .listening = listening_socket(cluster),
+       .host = options.host.empty() ? host_for_workers(cluster) : options.host,
+       .data_port = static_cast<std::uint16_t>(options.port),
+       .nonce = cluster.nonce,
+       .threads = options.threads > 0 ? options.threads : default_update_threads(),
+       .snapshot_dir = options.snapshot_dir,
+       .snapshot_interval = milliseconds_of(options.snapshot_every),
+       .record = options.record,
+       .rendezvous_timeout = milliseconds_of(options.rendezvous_timeout),
+       .peer_timeout = peer_timeout,
+       .worker_patience = keeps ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
+       .servers_return = keeps,
+       .link = options.link},
+      signals);
 }
 
 int run_train_server(const TrainOptions& options, StopSignal& signals) {
   ClusterSpec cluster = options.cluster;
   prepare_rendezvous(cluster);
-  const std::chrono::milliseconds peer_timeout =
-      options.peer_timeout.count() > 0 ? options.peer_timeout : std::chrono::milliseconds(5000);
+  const std::chrono::milliseconds peer_timeout = served_peer_timeout(options.peer_timeout, cluster);
   return serve({.index = cluster.index,
                 .workers = cluster.world_size,
                 .servers = cluster.num_servers,

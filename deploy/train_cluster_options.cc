@@ -238,11 +238,20 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   }
   require_used(app, "--slow", app.count("--service-time") > 0,
                "it multiplies --service-time; give one");
+  const int workers = options.cluster.world_size * options.strategy.replicas;
+  const auto require_worker = [&](const char* flag, const std::string& text, int worker) {
+    if (worker < workers) return;
+    throw UsageError(std::string(flag) + " " + text + ": of " + std::to_string(workers) +
+                     (workers == 1 ? " worker" : " workers") + " the last is " +
+                     std::to_string(workers - 1));
+  };
   for (const std::string& text : flags.slow) {
     options.loop.service_time.slow.push_back(parse_slowness(text));
+    require_worker("--slow", text, options.loop.service_time.slow.back().worker);
   }
   for (const std::string& text : flags.pauses) {
     options.loop.service_time.pauses.push_back(parse_pause(text));
+    require_worker("--pause", text, options.loop.service_time.pauses.back().worker);
   }
   options.loop.first_worker = options.cluster.index * options.strategy.replicas;
   options.learning_rate_scale = parse_scale(flags.learning_rate_scale);

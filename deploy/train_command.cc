@@ -114,7 +114,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
                        .display = *display,
                        .stop = stop,
                        .membership = membership},
-                      options.loop, start.progress);
+                      loop_options(options, start), start.progress);
       if (membership != nullptr) membership->leave();
       strategy.leave();
     });

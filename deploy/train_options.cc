@@ -77,8 +77,10 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--steps", flags.steps, "updates, instead of --epochs")
       ->excludes(epochs)
       ->group(group);
-  app.add_option("--max-seconds", options.loop.max_seconds,
-                 "of training, after which it is complete, whatever is left of --epochs or --steps")
+  app.add_option(
+         "--max-seconds", options.loop.max_seconds,
+         "of training, after which it is complete, whatever is left of --epochs or --steps; a "
+         "process that is started again begins to count anew")
       ->group(group);
   app.add_option("--eval-every", options.loop.eval_every_epochs,
                  "epochs between evaluations on the test split; 0: at the end only")

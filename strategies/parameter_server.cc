@@ -147,6 +147,7 @@ void ParameterServer::meet() {
                            .requires_segment = options_.transport == Transport::kShm,
                            .rendezvous_timeout = servers.rendezvous_timeout,
                            .peer_timeout = servers.peer_timeout,
+                           .insists_on_peer_timeout = servers.insists_on_peer_timeout,
                            .server_patience = servers.server_patience};
   client_ = std::make_unique<ps::Client>(client);
   replica_.variables = make_served_variables(replica_, *client_, context_, options_);

@@ -36,6 +36,7 @@ struct ParameterServerOptions {
   JobPlan plan;
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
+  bool insists_on_peer_timeout = false;  // somebody chose it, and servers must have the same
   // How long a server may be gone, because somebody starts it again.
   std::chrono::milliseconds server_patience = std::chrono::seconds(5);
 };

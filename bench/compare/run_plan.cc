@@ -16,6 +16,20 @@ std::int64_t samples_per_update(const CompareOptions& options, const Variant& va
   return options.batch_size_per_replica * (variant.workers - variant.backup_workers);
 }
 
+// Trouble of workers that a variant has not is none of its.
+std::vector<std::string> trouble_of(const CompareOptions& options, const Variant& variant) {
+  std::vector<std::string> words;
+  for (std::size_t i = 0; i + 1 < options.trouble_words.size(); i += 2) {
+    const std::string& flag = options.trouble_words[i];
+    const std::string& text = options.trouble_words[i + 1];
+    const int worker = flag == "--slow"    ? parse_slowness(text).worker
+                       : flag == "--pause" ? parse_pause(text).worker
+                                           : 0;
+    if (worker < variant.workers) words.insert(words.end(), {flag, text});
+  }
+  return words;
+}
+
 std::vector<std::string> flags_of(const CompareOptions& options, const Variant& variant,
                                   std::uint64_t seed, std::int64_t updates) {
   std::vector<std::string> flags = {"--model",
@@ -31,7 +45,7 @@ std::vector<std::string> flags_of(const CompareOptions& options, const Variant& 
     flags.insert(flags.end(), more.begin(), more.end());
   };
   add(options.train_flags);
-  add(options.trouble_words);
+  add(trouble_of(options, variant));
   if (variant.has_tasks()) add(options.link_words);
   add(variant.flags);
   const bool in_one_process =

@@ -98,6 +98,15 @@ void ControlLink::hear(const wire::MessageT& message) {
   switch (body.type) {
     case wire::Body::Welcome: {
       const wire::WelcomeT& welcome = *body.AsWelcome();
+      if (options_.insists_on_peer_timeout &&
+          welcome.peer_timeout_ms != options_.peer_timeout.count()) {
+        const std::string line = "--peer-timeout: " + name() + " has " +
+                                 in_seconds(milliseconds(welcome.peer_timeout_ms)) +
+                                 ", and this worker " + in_seconds(options_.peer_timeout) +
+                                 "; give all tasks the same";
+        lock.unlock();
+        return board_.fail(line, true);
+      }
       is_welcome_ = true;
       away_until_.reset();
       incarnation_ = welcome.incarnation;

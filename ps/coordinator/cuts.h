@@ -28,6 +28,10 @@ class Cuts {
   void hear(int worker, const wire::AppointmentDoneT& done);
   // Another worker is appointed if this one was.
   void lose_worker(int worker);
+  // It is about to evaluate or write what the cut has copied.
+  bool has_appointed(int worker) const {
+    return stage_ == Stage::kAppointing && is_told_ && appointed_ == worker;
+  }
   // It may not have heard of its appointment.
   void tell_again(int worker);
   // A server is gone: what the cut was for is still due.

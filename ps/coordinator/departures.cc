@@ -28,6 +28,8 @@ void Departures::lose_worker(int worker, const std::string& reason) {
 
 void Departures::worker_fails(int worker, const std::string& reason) {
   const std::string line = named(describe_worker(worker), job_.worker(worker), "failed: " + reason);
+  // Another one would be appointed, and fail as it did: on a full disk all of them, one by one.
+  const bool was_appointed = cuts_.has_appointed(worker);
   drop_worker(worker, line);
   job_.worker(worker).has_failed = true;
   if (job_.phase == Job::Phase::kFinishing) return;
@@ -35,7 +37,8 @@ void Departures::worker_fails(int worker, const std::string& reason) {
       job_.workers.begin(), job_.workers.end(),
       [](const WorkerRecord& each) { return each.phase == Phase::kLost && each.has_failed; });
   // What goes wrong at the start is better seen at once than when the others have trained.
-  if (!job_.is_in_step() && job_.phase == Job::Phase::kTraining && !have_all_failed) {
+  const bool others_can = !have_all_failed && !was_appointed;
+  if (!job_.is_in_step() && job_.phase == Job::Phase::kTraining && others_can) {
     return log(LogLevel::kWarning, line + "; the others go on");
   }
   job_.fail(line);

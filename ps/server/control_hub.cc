@@ -100,7 +100,7 @@ void ControlHub::serve(const std::function<bool()>& stop) {
     last_round = now;
     round();
     if (duties_.failure()) throw PeerError(*duties_.failure());
-    patience.check(coordinator_.has_started());
+    patience.check(coordinator_.has_started(), coordinator_.live_workers() > 0);
   }
 }
 
@@ -199,6 +199,11 @@ void ControlHub::hear(const wire::Envelope& envelope) {
   if (message->body.type == wire::Body::Failing && from.role == Party::Role::kServer &&
       !options_.servers_return) {
     coordinator_.lose(from, name + " failed: " + message->body.AsFailing()->reason);
+  }
+  if (message->body.type == wire::Body::Failing) {
+    // It says no more, and its silence would be a second loss.
+    parties_.erase(envelope.peer);
+    links_.erase(from);
   }
   settle();
 }

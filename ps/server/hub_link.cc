@@ -58,6 +58,14 @@ void HubLink::greet() {
   socket_->send(wire::envelope("", make_message(std::move(hello))));
 }
 
+void HubLink::tell(wire::MessageT message) {
+  if (is_let_in_) {
+    socket_->send(wire::envelope("", message));
+  } else {
+    untold_.push_back(std::move(message));
+  }
+}
+
 void HubLink::run(const std::function<bool()>& stop) {
   try {
     serve(stop);
@@ -88,7 +96,7 @@ void HubLink::serve(const std::function<bool()>& stop) {
     last_round = now;
     round();
     watch_time();
-    patience.check(is_welcome_);
+    patience.check(is_welcome_, true);
   }
   if (duties_.failure()) throw PeerError(*duties_.failure());
 }
@@ -98,22 +106,24 @@ void HubLink::round() {
     busy = false;
     if (const auto event = socket_->link_event()) {
       busy = true;
+      is_let_in_ = false;
       if (*event == wire::LinkEvent::kConnected) greet();
     }
     if (const auto envelope = socket_->receive()) {
       busy = true;
       away_until_ = longest_absence();
       if (const auto message = wire::decode(envelope->frames.front().bytes())) {
-        if (message->body.type == wire::Body::Welcome) is_welcome_ = true;
+        if (message->body.type == wire::Body::Welcome) {
+          is_welcome_ = is_let_in_ = true;
+          for (wire::MessageT& untold : std::exchange(untold_, {})) tell(std::move(untold));
+        }
         duties_.obey(*message);
       }
     }
     socket_->flush();
   }
   data_.take_news();  // steps end on shard 0 alone
-  for (const wire::MessageT& reply : duties_.take_replies()) {
-    socket_->send(wire::envelope("", reply));
-  }
+  for (wire::MessageT& reply : duties_.take_replies()) tell(std::move(reply));
 }
 
 void HubLink::watch_time() {
@@ -124,7 +134,7 @@ void HubLink::watch_time() {
   }
   if (!next_heartbeat_.passed()) return;
   next_heartbeat_ = Deadline::after(options_.peer_timeout / 10);
-  if (is_welcome_) socket_->send(wire::envelope("", make_message(wire::HeartbeatT{})));
+  if (is_let_in_) socket_->send(wire::envelope("", make_message(wire::HeartbeatT{})));
 }
 
 }  // namespace syncopate::ps

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "models/base/deadline.h"
 #include "ps/server.h"
@@ -26,6 +27,9 @@ class HubLink {
  private:
   std::string name() const;
   void greet();
+  // Sent once server 0 has let us in on this connection: it takes who speaks before its Hello for
+  // one that was given up.
+  void tell(wire::MessageT message);
   void serve(const std::function<bool()>& stop);
   Deadline longest_absence() const;  // of server 0, from now on
   void round();
@@ -37,7 +41,9 @@ class HubLink {
   const std::function<void(const std::string&)> note_;
   wire::Context context_;
   std::unique_ptr<wire::Socket> socket_;
-  bool is_welcome_ = false;
+  bool is_welcome_ = false;  // was, ever
+  bool is_let_in_ = false;   // on this connection
+  std::vector<wire::MessageT> untold_;
   Deadline next_heartbeat_;
   Deadline away_until_;  // it is heard of again before this
 };

@@ -8,11 +8,11 @@
 namespace syncopate::ps {
 namespace {
 
-constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(30);
+constexpr std::chrono::milliseconds kPatience = std::chrono::seconds(600);
 
 }  // namespace
 
-void StopPatience::check(bool has_job) {
+void StopPatience::check(bool has_job, bool has_workers) {
   if (!ends_) {
     if (!stop_()) return;
     ends_ = Deadline::after(kPatience);
@@ -21,6 +21,9 @@ void StopPatience::check(bool has_job) {
     }
   }
   if (!has_job) throw PeerError("stopped before the job had begun");
+  if (!has_workers) {
+    throw PeerError("stopped before the job was over: no worker is left to end it");
+  }
   if (ends_->passed()) {
     throw PeerError("stopped before the job was over: the workers had not ended " +
                     in_seconds(kPatience) + " after the signal");

@@ -1,5 +1,6 @@
 // How long a server that is asked to stop waits for its job to end. Whoever asks has asked the
-// workers too, as a rule, and they end in good order: with a checkpoint, which needs the servers.
+// workers too, as a rule, and they end in good order: after their step, which may be long, and with
+// a checkpoint, which needs the servers.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,9 @@ class StopPatience {
                const std::function<void(const std::string&)>& note)
       : stop_(stop), note_(note) {}
 
-  // Called now and then. Throws PeerError once the server is to end: at once where nobody trains.
-  void check(bool has_job);
+  // Called now and then. Throws PeerError once the server is to end: at once where training has not
+  // begun, or no worker is left that could end it.
+  void check(bool has_job, bool has_workers);
 
  private:
   const std::function<bool()>& stop_;

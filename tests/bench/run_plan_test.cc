@@ -75,6 +75,20 @@ TEST(APlan, TrainsForAsLongAsSaid) {
   }
 }
 
+TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
+  CompareOptions options = two_variants();
+  options.trouble_words = {"--service-time",    "constant:1", "--slow",
+                           "worker=3,factor=4", "--pause",    "worker=9,at=1,for=1"};
+  const auto runs = plan_runs(options, 1000);
+  const auto has = [](const RunSpec& run, const std::string& word) {
+    return std::ranges::find(run.flags, word) != run.flags.end();
+  };
+  EXPECT_FALSE(has(runs[0], "--slow")) << "one device";
+  EXPECT_TRUE(has(runs[1], "--slow")) << "four workers";
+  EXPECT_FALSE(has(runs[1], "--pause"));
+  EXPECT_TRUE(has(runs[0], "--service-time"));
+}
+
 TEST(APlan, RefusesWhatCannotBeCompared) {
   CompareOptions twice = two_variants();
   twice.variants.push_back(twice.variants.front());

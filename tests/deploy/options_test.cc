@@ -186,6 +186,7 @@ INSTANTIATE_TEST_SUITE_P(
                  "under --consistency sync no gradient is stale"},
         BadFlags{{"--service-time", "20"}, "expected constant:MS, exponential:MS or"},
         BadFlags{{"--slow", "worker=1,factor=2"}, "it multiplies --service-time"},
+        BadFlags{{"--pause", "worker=1,at=1,for=1"}, "of 1 worker the last is 0"},
         BadFlags{{"--pause", "worker=1"}, "such as worker=1,at=20s,for=5s"},
         BadFlags{{"--eval-every-steps", "-1"}, "--eval-every-steps"},
         BadFlags{{"--tensorboard", "here"}, "--tensorboard: not in this version"},

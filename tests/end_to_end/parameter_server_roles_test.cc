@@ -94,7 +94,10 @@ TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
   EXPECT_EQ(summary.at("staleness").size(), 2U);
 }
 
-TEST(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
+// Which server is killed.
+class AJobStartedByHand : public testing::TestWithParam<int> {};
+
+TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
   const ScratchDir scratch;
   const Port meeting_point(false);
   const Arguments meet{"--rendezvous", meeting_point.endpoint(), "--nonce",
@@ -135,25 +138,30 @@ TEST(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
                                                                         "2"} +
                                                               meet + keep));
   };
-  auto first_server = serve(0);
-  auto second_server = serve(1);
-  auto chief = train(0);
-  auto worker = train(1);
+  std::vector<std::unique_ptr<RunningProgram>> tasks;
+  for (const int index : {0, 1}) tasks.push_back(serve(index));
+  for (const int rank : {0, 1}) tasks.push_back(train(rank));
+  RunningProgram& chief = *tasks[2];
   // Metrics grow all the time; without a snapshot nobody could go on.
-  ASSERT_TRUE(chief->wait_until((scratch / "m.jsonl").parent_path(), [&] {
+  ASSERT_TRUE(chief.wait_until((scratch / "m.jsonl").parent_path(), [&] {
     return std::ranges::any_of(names_in(scratch / "ck"), [](const std::string& name) {
       return name.starts_with("shard-1-") && name.ends_with(".snapshot");
     });
   }));
-  second_server->send(SIGKILL);
-  second_server->wait();
-  second_server = serve(1);
-  for (auto* task : {&first_server, &second_server, &chief, &worker}) {
-    const ProgramResult result = (*task)->wait();
+  std::unique_ptr<RunningProgram>& killed = tasks[static_cast<std::size_t>(GetParam())];
+  killed->send(SIGKILL);
+  killed->wait();
+  // Long enough for heartbeats that nobody hears.
+  EXPECT_FALSE(chief.ends_within(std::chrono::milliseconds(1200)));
+  killed = serve(GetParam());
+  for (const auto& task : tasks) {
+    const ProgramResult result = task->wait();
     EXPECT_EQ(result.exit_code, 0) << result.err;
   }
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), 300);
 }
+
+INSTANTIATE_TEST_SUITE_P(WithServer, AJobStartedByHand, testing::Values(0, 1));
 
 TEST(AnEvaluator, WhoseJobDiesEndsToo) {
   const ScratchDir scratch;

@@ -23,19 +23,26 @@ class AServerThatIsAskedToStop : public testing::Test {
 };
 
 TEST_F(AServerThatIsAskedToStop, SaysOnceAndAtOnceWhatItWaitsFor) {
-  patience_.check(true);
+  patience_.check(true, true);
   EXPECT_TRUE(notes_.empty());
   asked_ = true;
-  for (int i = 0; i < 3; ++i) patience_.check(true);
+  for (int i = 0; i < 3; ++i) patience_.check(true, true);
   EXPECT_EQ(notes_,
-            (std::vector<std::string>{"asked to stop; waits for the workers to end, up to 30 s"}));
+            (std::vector<std::string>{"asked to stop; waits for the workers to end, up to 600 s"}));
 }
 
 TEST_F(AServerThatIsAskedToStop, EndsAtOnceWhereNobodyTrains) {
-  patience_.check(false);
+  patience_.check(false, true);
   asked_ = true;
-  EXPECT_THROW(patience_.check(false), PeerError);
+  EXPECT_THROW(patience_.check(false, true), PeerError);
   EXPECT_TRUE(notes_.empty());
+}
+
+TEST_F(AServerThatIsAskedToStop, EndsAtOnceWhereNoWorkerIsLeft) {
+  patience_.check(true, false);  // one may come back
+  asked_ = true;
+  patience_.check(true, true);
+  EXPECT_THROW(patience_.check(true, false), PeerError);
 }
 
 }  // namespace

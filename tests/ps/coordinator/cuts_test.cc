@@ -126,6 +126,22 @@ TEST(Cut, IsDueAtAnEpochsEndForEvaluationAndCheckpoint) {
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
 }
 
+// A full disk is full for the next one as well.
+TEST(Cut, EndsTheJobWhenWhoeverIsAppointedFails) {
+  JobCase job(with_checkpoints(1));
+  job.start();
+  job.train(0, 1);
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  ASSERT_TRUE(job.take<wire::AppointmentT>(worker(0)));
+  wire::FailingT failing;
+  failing.reason = "no space left";
+  job.say(worker(0), std::move(failing));
+  EXPECT_FALSE(job.take<wire::AppointmentT>(worker(1)));
+  ASSERT_TRUE(job.coordinator->failure());
+  EXPECT_NE(job.coordinator->failure()->find("no space left"), std::string::npos);
+}
+
 TEST(Cut, IsDueEverySoManyStepsOfTheStepNumber) {
   JobCase job(with_checkpoints(4));
   wire::InitialisedT initialised;
