@@ -37,7 +37,8 @@ std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) 
                              .servers = options.servers,
                              .environment = options.environment,
                              .restarts = may_restart_alone(options.rules),
-                             .bind_workers = options.bind_workers});
+                             .bind_workers = options.bind_workers,
+                             .joins = options.joins});
   }
   std::vector<RoleCommand> commands;
   commands.push_back(make_mpirun({.arguments = std::move(arguments),

@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <utility>
 
 #include "deploy/flags.h"
 #include "deploy/launch/local_roles.h"
@@ -14,6 +15,7 @@ namespace {
 constexpr int kMostWorkers = 1024;
 constexpr int kMostServers = 1024;
 constexpr int kMostRestarts = 1'000'000;
+constexpr double kLatestJoin = 1e6;  // seconds
 
 // As worker 0 will see itself, so that what it refuses is said once, and before anything starts.
 Environment environment_of_worker(const LaunchOptions& options, bool under_mpirun) {
@@ -45,6 +47,24 @@ LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
         ": without checkpoints training would begin anew; give train a --checkpoint-dir");
   }
   return rules;
+}
+
+// That each is one that can come later, and of a job that can begin without it.
+void check_joins(const LaunchOptions& options, const TrainOptions& train) {
+  if (options.joins.empty()) return;
+  const std::string flag = "--join " + to_string(options.joins.front());
+  const std::string& strategy = train.strategy.name;
+  const bool waits = train.strategy.consistency.consistency == ps::Consistency::kSync;
+  if (waits || strategy != "parameter-server") {
+    throw UsageError(flag + ": --strategy " + strategy +
+                     (waits ? " waits for a fixed number of workers"
+                            : " is one process, to which nobody comes later") +
+                     "; choose parameter-server with --consistency async or ssp");
+  }
+  const auto late = late_workers(options.workers, options.joins).size();
+  if (std::cmp_equal(late, places_of(options.workers, options.joins))) {
+    throw UsageError(flag + ": somebody must be there from the start; give more --workers");
+  }
 }
 
 // Parses what the workers will be told, file of flags included. Returns train's help when that is
@@ -81,10 +101,27 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
                      ": under --collective mpi there are none; choose --strategy "
                      "parameter-server without --collective, or leave --servers out");
   }
+  check_joins(options, train);
   options.rules = rules_for(options, on_failure, train);
   options.checkpoint_dir = train.loop.checkpoint_dir;
   options.with_mpirun = train.strategy.collective == "mpi";
   return std::nullopt;
+}
+
+void add_joins(const std::vector<std::string>& texts, LaunchOptions& options) {
+  for (const std::string& text : texts) {
+    const Join join = parse_join(text);
+    const auto is_same = [&](const Join& other) { return other.worker == join.worker; };
+    if (std::any_of(options.joins.begin(), options.joins.end(), is_same)) {
+      throw UsageError("--join " + text + ": worker " + std::to_string(join.worker) +
+                       " comes once; name each worker once");
+    }
+    if (join.worker >= kMostWorkers || join.at_seconds > kLatestJoin) {
+      throw UsageError("--join " + text + ": expected a worker below " +
+                       std::to_string(kMostWorkers) + " and at most 1000000s");
+    }
+    options.joins.push_back(join);
+  }
 }
 
 OnFailure parse_on_failure(const std::string& text) {
@@ -117,6 +154,7 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   std::string on_failure = "auto";
   std::string bind = "auto";
   std::vector<std::string> assignments;
+  std::vector<std::string> joins;
   CLI::App app(
       "Starts the roles of a job as processes on this machine and prints what they say, each line "
       "with the\nrole's name in front.",
@@ -139,6 +177,12 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   app.add_option("--bind", bind,
                  "auto (each worker gets its part of the CPUs, where they go round) | none")
       ->capture_default_str();
+  app.add_option("--join", joins,
+                 "worker=W,at=TIME, such as worker=4,at=30s: it comes so much later than the "
+                 "others, to a job with servers under async or ssp, which begins without it; a "
+                 "number from --workers on is one more; repeat for more")
+      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
+      ->allow_extra_args(false);
   app.footer(
       "\nSIGINT, SIGTERM and SIGUSR1 are passed on to all roles; the same one three times kills "
       "them.\n"
@@ -160,6 +204,7 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   require_name("--bind", bind, {"auto", "none"});
   options.bind_workers = bind == "auto";
   add_variables(assignments, options);
+  add_joins(joins, options);
   if (const auto help = check_role_arguments(options, parse_on_failure(on_failure))) {
     return TextOptions{*help};
   }

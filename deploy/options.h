@@ -10,6 +10,7 @@
 #include <variant>
 #include <vector>
 
+#include "deploy/launch/join.h"
 #include "deploy/launch/launch_rules.h"
 #include "models/base/environment.h"
 #include "models/base/link.h"
@@ -97,6 +98,7 @@ struct LaunchOptions {
   std::filesystem::path checkpoint_dir;  // that train was given; empty: none
   bool with_mpirun = false;
   bool bind_workers = true;
+  std::vector<Join> joins;  // workers that come later than the others
 };
 
 // Asked for: --help, --version.

@@ -129,7 +129,8 @@ int run_train_server(const TrainOptions& options, StopSignal& signals) {
                     cluster.restarts ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
                 .servers_return = cluster.restarts && !options.loop.checkpoint_dir.empty(),
                 .uses_segments = options.strategy.transport != Transport::kTcp,
-                .link = options.strategy.link},
+                .link = options.strategy.link,
+                .late_workers = cluster.late_workers},
                signals);
 }
 

@@ -18,6 +18,7 @@
 #include "deploy/run_start.h"
 #include "deploy/train_report.h"
 #include "models/base/log.h"
+#include "ps/job_over.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/stop_signal.h"
 #include "worker/train_loop.h"
@@ -153,7 +154,13 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   TrainOptions options = given;
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
-  return train_in_job(options, signals, early_stop, membership.get(), out);
+  try {
+    return train_in_job(options, signals, early_stop, membership.get(), out);
+  } catch (const ps::JobOver& over) {
+    std::cerr << "syncopate: " + std::string(over.what()) + ": nothing was left to train\n"
+              << std::flush;
+    return 0;
+  }
 }
 
 }  // namespace syncopate

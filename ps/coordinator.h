@@ -46,6 +46,9 @@ struct CoordinatorOptions {
   // from what it numbered before. 0: one more than the snapshot's, which is enough for one restart
   // per snapshot.
   int life = 0;
+  // Workers that the job begins without; they are taken in when they come. Not all, and none where
+  // workers keep step.
+  std::vector<int> late_workers = {};
 };
 
 // One thread at a time.

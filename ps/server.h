@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "models/base/endpoint.h"
 #include "models/base/file_descriptor.h"
@@ -44,6 +45,8 @@ struct ServerOptions {
   // cache holds costs more than it brings.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
   Link link;  // of its data socket
+  // Server 0: workers that the job begins without.
+  std::vector<int> late_workers;
 };
 
 // What a server says at the end.

@@ -67,6 +67,7 @@ class Comparer {
                       .total_updates = updates_of(options_, run->variant, data_.train->size()),
                       .max_seconds = options_.seconds,
                       .kills = options_.trouble.kills,
+                      .joins = options_.trouble.joins,
                       .checkpoints = files_.checkpoints(*run)},
                      signals_, *display_);
       if (outcome.end == RunEnd::kStopped) return false;

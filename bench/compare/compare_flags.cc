@@ -153,7 +153,8 @@ void CompareFlags::declare_trouble() {
   add_repeated("--pause", words.pauses, "worker=W,at=S,for=S");
   add_repeated("--kill", words.kills,
                "worker=W,at=S[,restart=S], and in real runs launch starts it again at once");
-  add_repeated("--join", words.joins, "worker=W,at=S, with --clock virtual");
+  add_repeated("--join", words.joins,
+               "worker=W,at=S: it comes later, to servers under async or ssp");
   app_.add_option("--link-delay", words.link_delay,
                   "of what tasks send each other, one way, such as 1ms; in real runs over TCP, and "
                   "strategies of one process have no links")
@@ -254,9 +255,6 @@ void CompareFlags::read_trouble(CompareOptions& options) const {
   };
   say_link("--link-delay", words.link_delay);
   say_link("--link-rate", words.link_rate);
-  if (!is_virtual && !trouble.joins.empty()) {
-    throw UsageError("--join is for --clock virtual today; leave it out, or add --clock virtual");
-  }
 }
 
 }  // namespace syncopate::bench

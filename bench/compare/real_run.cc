@@ -117,7 +117,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
   const bool has_tasks = variant.has_tasks();
   const bool restarts = std::ranges::any_of(
       options.kills, [](const Kill& kill) { return kill.restart_seconds.has_value(); });
-  if (has_tasks || !options.kills.empty()) {
+  if (has_tasks || !options.kills.empty() || !options.joins.empty()) {
     command.insert(command.end(),
                    {"launch", "--workers", std::to_string(has_tasks ? variant.workers : 1)});
     if (variant.servers > 0) {
@@ -125,6 +125,9 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
     }
     if (restarts) {
       command.insert(command.end(), {"--restart", std::to_string(options.kills.size())});
+    }
+    for (const Join& join : options.joins) {
+      command.insert(command.end(), {"--join", to_string(join)});
     }
     command.emplace_back("--");
   }

@@ -23,6 +23,7 @@ struct RealRunOptions {
   // Workers of variants with several tasks; of one that is a single process, that process. launch
   // starts a worker again at once, whatever Kill::restart_seconds says.
   std::vector<Kill> kills;
+  std::vector<Join> joins;            // launch says which variants cannot have any
   std::filesystem::path checkpoints;  // folder from which killed tasks go on
 };
 

@@ -43,15 +43,4 @@ Kill parse_kill(const std::string& text) {
   return kill;
 }
 
-Join parse_join(const std::string& text) {
-  const std::string refusal =
-      "--join " + text + ": expected worker=W,at=TIME, such as worker=4,at=30s";
-  Fields fields = parse_fields(text).value_or(Fields{});
-  Join join;
-  join.worker = worker_of(take(fields, "worker", refusal), refusal);
-  join.at_seconds = parse_seconds(take(fields, "at", refusal), "--join");
-  if (!fields.empty()) throw UsageError(refusal);
-  return join;
-}
-
 }  // namespace syncopate::bench

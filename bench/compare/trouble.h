@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "deploy/launch/join.h"
 #include "models/base/link.h"
 #include "worker/service_time.h"
 
@@ -15,11 +16,6 @@ struct Kill {
   int worker = 0;
   double at_seconds = 0.0;                // since training began
   std::optional<double> restart_seconds;  // later; none: it stays away
-};
-
-struct Join {
-  int worker = 0;
-  double at_seconds = 0.0;
 };
 
 struct Trouble {
@@ -34,8 +30,7 @@ struct Trouble {
   Link link;
 };
 
-// "worker=2,at=30s[,restart=5s]", "worker=4,at=30s". Throw UsageError.
+// "worker=2,at=30s[,restart=5s]". Throws UsageError.
 Kill parse_kill(const std::string& text);
-Join parse_join(const std::string& text);
 
 }  // namespace syncopate::bench

@@ -12,10 +12,14 @@ LaunchedRole::LaunchedRole(RoleCommand command, int restarts, LaunchOutput outpu
       restarts_(restarts),
       output_(std::move(output)),
       signal_mask_(&signal_mask) {
-  start();
+  if (comes_late()) {
+    start_time_ = Deadline::after(command_.start_after);
+  } else {
+    start_process();
+  }
 }
 
-void LaunchedRole::start() {
+void LaunchedRole::start_process() {
   process_ = std::make_unique<RoleProcess>(command_, *signal_mask_);
   out_.emplace(process_->take_out(), name(), output_.out);
   err_.emplace(process_->take_err(), name(), output_.err);
@@ -30,17 +34,21 @@ RoleEnding LaunchedRole::conclude() {
 }
 
 void LaunchedRole::restart_after(std::chrono::milliseconds back_off) {
-  restart_time_ = Deadline::after(back_off);
+  start_time_ = Deadline::after(back_off);
 }
 
-void LaunchedRole::restart() {
-  restart_time_.reset();
-  ++restarts_;
-  start();
+void LaunchedRole::start() {
+  start_time_.reset();
+  if (has_come()) {
+    ++restarts_;
+  } else {
+    exit_code_ = kExitFailed;  // should that be all there is of it
+  }
+  start_process();
 }
 
 void LaunchedRole::let_go() noexcept {
-  restart_time_.reset();
+  start_time_.reset();
   command_.inherited.reset();
 }
 

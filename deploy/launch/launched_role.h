@@ -1,5 +1,5 @@
-// A role over its incarnations in one group: what it is started with, the process while there is
-// one, and how the last one ended. Whether it is started again is the group's affair.
+// A role over its incarnations in one group: what it is started with and when, the process while
+// there is one, and how the last one ended. Whether it is started again is the group's affair.
 #pragma once
 
 #include <chrono>
@@ -17,8 +17,8 @@ namespace syncopate {
 // One thread only, and the only one of the process: it forks.
 class LaunchedRole {
  public:
-  // Starts it. `restarts`: how often it has been started again so far. `signal_mask` is in force in
-  // the process and outlives us. Throws FileError.
+  // Starts it, unless it comes later. `restarts`: how often it has been started again so far.
+  // `signal_mask` is in force in the process and outlives us. Throws FileError.
   LaunchedRole(RoleCommand command, int restarts, LaunchOutput output, const sigset_t& signal_mask);
 
   const std::string& name() const noexcept { return command_.name; }
@@ -26,29 +26,36 @@ class LaunchedRole {
   bool is_worker() const noexcept { return command_.role == Role::kWorker; }
   int restarts() const noexcept { return restarts_; }
 
+  bool comes_late() const noexcept { return command_.start_after.count() > 0; }
+  bool has_come() const noexcept { return process_ != nullptr; }
+
+  // Once it has come.
   RoleProcess& process() noexcept { return *process_; }
   const RoleProcess& process() const noexcept { return *process_; }
   RoleOutput& out() noexcept { return *out_; }
   RoleOutput& err() noexcept { return *err_; }
 
-  bool is_running() const noexcept { return process_->is_running(); }
-  // When it is to be started again; nothing: nobody asked for that.
-  const std::optional<Deadline>& restart_time() const noexcept { return restart_time_; }
-  bool has_ended() const noexcept { return !is_running() && !restart_time_; }
+  bool is_running() const noexcept { return has_come() && process_->is_running(); }
+  // When it is to be started, or started again; nothing: nobody asked for that.
+  const std::optional<Deadline>& start_time() const noexcept { return start_time_; }
+  bool has_ended() const noexcept { return !is_running() && !start_time_; }
   // Of the last incarnation that ended; a signal counts as 1.
   int exit_code() const noexcept { return exit_code_; }
 
   // Waits until the process has ended, and writes the rest of what it said.
   RoleEnding conclude();
   void restart_after(std::chrono::milliseconds back_off);
-  // The same command with the same variables and the same inherited descriptor. Throws FileError,
-  // and has then ended as before.
-  void restart();
-  // It will not be started again: closes here what the next incarnation would inherit.
+  // At its time: for the first time, or again: the same command with the same variables and the
+  // same inherited descriptor. Throws FileError, and has then ended as before.
+  void start();
+  // It will not be started again, or not at all: closes here what the next incarnation would
+  // inherit.
   void let_go() noexcept;
+  // How it ended is nobody's trouble.
+  void excuse() noexcept { exit_code_ = 0; }
 
  private:
-  void start();
+  void start_process();
 
   RoleCommand command_;
   int restarts_;
@@ -57,7 +64,7 @@ class LaunchedRole {
   std::unique_ptr<RoleProcess> process_;
   std::optional<RoleOutput> out_;
   std::optional<RoleOutput> err_;
-  std::optional<Deadline> restart_time_;
+  std::optional<Deadline> start_time_;
   int exit_code_ = 0;
 };
 

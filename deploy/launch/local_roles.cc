@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cmath>
 
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -16,10 +17,22 @@
 namespace syncopate {
 namespace {
 
-constexpr std::array<std::string_view, 10> kOurs = {
+constexpr std::array<std::string_view, 11> kOurs = {
     "SYNCOPATE_ROLE",       "SYNCOPATE_INDEX",      "SYNCOPATE_WORKERS",       "SYNCOPATE_SERVERS",
     "SYNCOPATE_NONCE",      "SYNCOPATE_RENDEZVOUS", "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_BOUND",
-    "SYNCOPATE_LOCAL_SIZE", "SYNCOPATE_RESTARTS"};
+    "SYNCOPATE_LOCAL_SIZE", "SYNCOPATE_RESTARTS",   "SYNCOPATE_LATE"};
+
+// "2,4".
+std::string listed(const std::vector<int>& numbers) {
+  std::string text;
+  for (const int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  return text;
+}
+
+// At least one: whoever comes later comes after the others.
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(std::max(1L, std::lround(1000.0 * seconds)));
+}
 
 }  // namespace
 
@@ -59,21 +72,28 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
   RendezvousSocket rendezvous = open_rendezvous();
   Environment::Variables shared = roles.environment;
   for (const std::string_view variable : kOurs) shared.erase(std::string(variable));
-  shared["SYNCOPATE_WORKERS"] = std::to_string(roles.workers);
+  const int places = places_of(roles.workers, roles.joins);
+  const std::vector<int> late = late_workers(roles.workers, roles.joins);
+  shared["SYNCOPATE_WORKERS"] = std::to_string(places);
+  if (!late.empty()) shared["SYNCOPATE_LATE"] = listed(late);
   shared["SYNCOPATE_SERVERS"] = std::to_string(roles.servers);
   shared["SYNCOPATE_RENDEZVOUS"] = rendezvous.endpoint;
   shared["SYNCOPATE_NONCE"] = make_nonce();
   shared["SYNCOPATE_RESTARTS"] = roles.restarts ? "1" : "0";
-  shared["SYNCOPATE_LOCAL_SIZE"] = std::to_string(roles.workers);
+  shared["SYNCOPATE_LOCAL_SIZE"] = std::to_string(places);
 
   const std::vector<int> cpus = usable_cpus();
   std::vector<RoleCommand> commands;
   const auto add = [&](Role role, int count) {
     for (int index = 0; index < count; ++index) {
+      const bool is_late = role == Role::kWorker && std::ranges::binary_search(late, index);
+      const auto join = std::ranges::find(roles.joins, index, &Join::worker);
+      if (is_late && join == roles.joins.end()) continue;  // it never comes
       RoleCommand command{.name = std::string(name(role)) + " " + std::to_string(index),
                           .role = role,
                           .arguments = roles.arguments,
                           .environment = shared};
+      if (is_late) command.start_after = milliseconds_of(join->at_seconds);
       command.environment["SYNCOPATE_ROLE"] = name(role);
       command.environment["SYNCOPATE_INDEX"] = std::to_string(index);
       if (role == Role::kWorker && roles.bind_workers) {
@@ -85,7 +105,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
     }
   };
   add(Role::kServer, roles.servers);
-  add(Role::kWorker, roles.workers);
+  add(Role::kWorker, places);
   RoleCommand& first = commands.front();
   first.environment["SYNCOPATE_RENDEZVOUS_FD"] = std::to_string(rendezvous.socket.get());
   first.inherited = std::move(rendezvous.socket);

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "deploy/launch/join.h"
 #include "deploy/launch/role_process.h"
 
 namespace syncopate {
@@ -18,6 +19,7 @@ struct LocalRoles {
   // Workers get a part of the CPUs each, where they go round: left to the scheduler, two that run
   // in step are now and then put on one.
   bool bind_workers = true;
+  std::vector<Join> joins = {};  // workers, of a job with servers, that come later
 };
 
 // The variables that tell a role who it is: nobody else may set them.

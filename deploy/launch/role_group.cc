@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "deploy/launch/exit_code.h"
+#include "deploy/launch/role_states.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -15,6 +16,8 @@ namespace {
 // A batch system may send a warning and then the end, once each; somebody at a keyboard who sends
 // the same signal a third time does not want to wait for a checkpoint.
 constexpr int kTimesThatKill = 3;
+// A worker that came late waits to be let in by servers that are gone, or prints its last line.
+constexpr std::chrono::seconds kLastMoments(1);
 // Of the back-off: more would overflow, and the longest is reached long before.
 constexpr int kMostDoublings = 16;
 
@@ -44,7 +47,8 @@ RoleGroup::RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules
   for (RoleCommand& command : commands) {
     roles_.emplace_back(std::move(command), restarts, output, stop.previous_mask());
     LaunchedRole& role = roles_.back();
-    if (!rule_of(role).restarts_alone || restarts >= rules_.most_restarts) role.let_go();
+    const bool may_come_again = rule_of(role).restarts_alone && restarts < rules_.most_restarts;
+    if (role.has_come() && !may_come_again) role.let_go();
   }
 }
 
@@ -53,7 +57,8 @@ int RoleGroup::run() {
                       [](const LaunchedRole& role) { return role.has_ended(); })) {
     wait_for_events();
     settle();
-    restart_those_due();
+    hurry_late_ones();
+    start_those_due();
     press_on();
   }
   int worst = kExitDone;
@@ -98,6 +103,7 @@ bool RoleGroup::may_restart(const LaunchedRole& role) const noexcept {
 void RoleGroup::wait_for_events() {
   std::vector<pollfd> sources{{stop_.descriptor(), POLLIN, 0}};
   for (LaunchedRole& role : roles_) {
+    if (!role.has_come()) continue;
     for (const int descriptor :
          {role.out().descriptor(), role.err().descriptor(), role.process().descriptor()}) {
       sources.push_back({descriptor, POLLIN, 0});
@@ -111,6 +117,7 @@ void RoleGroup::wait_for_events() {
   pass_on_signals();
   const pollfd* source = &sources[1];
   for (LaunchedRole& role : roles_) {
+    if (!role.has_come()) continue;
     if (source[0].revents != 0) role.out().forward();
     if (source[1].revents != 0) role.err().forward();
     if (source[2].revents != 0) conclude(role);
@@ -121,8 +128,8 @@ void RoleGroup::wait_for_events() {
 int RoleGroup::poll_milliseconds() const noexcept {
   int soonest = stage_end_ ? stage_end_->remaining_milliseconds() : -1;
   for (const LaunchedRole& role : roles_) {
-    if (!role.restart_time()) continue;
-    const int left = role.restart_time()->remaining_milliseconds();
+    if (!role.start_time()) continue;
+    const int left = role.start_time()->remaining_milliseconds();
     if (soonest < 0 || left < soonest) soonest = left;
   }
   return soonest;
@@ -136,7 +143,9 @@ void RoleGroup::pass_on_signals() {
       send_to_all(SIGKILL, "the same signal came three times");
       continue;
     }
-    for (const LaunchedRole& role : roles_) role.process().ask_to_stop(*signal);
+    for (const LaunchedRole& role : roles_) {
+      if (role.has_come()) role.process().ask_to_stop(*signal);
+    }
   }
 }
 
@@ -156,6 +165,11 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
     role.restart_after(back_off_before(role.restarts(), rules_));
     return;
   }
+  if (came_too_late(role)) {
+    say_("launch: " + role.name() + " came too late: the job was over\n");
+    role.excuse();
+    return role.let_go();
+  }
   const RoleRule& rule = rule_of(role);
   const bool used_up = rule.restarts_alone && role.restarts() > 0 && is_failure(role);
   say_("launch: " + what + (used_up ? " and has no restart left\n" : "\n"));
@@ -168,43 +182,46 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
   }
 }
 
-void RoleGroup::restart_those_due() {
+void RoleGroup::start_those_due() {
   for (LaunchedRole& role : roles_) {
-    if (!role.restart_time() || !role.restart_time()->passed()) continue;
+    if (!role.start_time() || !role.start_time()->passed()) continue;
     try {
-      role.restart();
+      role.start();
     } catch (const FileError& error) {
       judge(role, role.name() + ": " + error.what());
     }
-    if (role.restarts() >= rules_.most_restarts) role.let_go();
+    if (!rule_of(role).restarts_alone || role.restarts() >= rules_.most_restarts) role.let_go();
   }
+}
+
+// It still waits to be let in when the servers have ended well, and we have ended it.
+bool RoleGroup::came_too_late(const LaunchedRole& role) const noexcept {
+  const bool was_ended = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
+  return role.comes_late() && was_ended && !asked_to_stop_ && !stopped_by_failure_ &&
+         have_servers_ended_well(roles_);
 }
 
 void RoleGroup::settle() {
   for (LaunchedRole& role : roles_) {
-    if (!role.restart_time() || takes_back(role)) continue;
-    say_("launch: " + role.name() + " is not restarted: the job is ending\n");
+    if (!role.start_time() || takes_back(role)) continue;
+    say_("launch: " + role.name() + (role.has_come() ? " is not restarted" : " is not started") +
+         ": the job is ending\n");
     role.let_go();
   }
-  const bool has_workers = std::any_of(roles_.begin(), roles_.end(), is_worker);
-  const bool worker_lives = std::any_of(roles_.begin(), roles_.end(), [](const auto& role) {
-    return is_worker(role) && !role.has_ended();
-  });
-  const auto has_left = [](const LaunchedRole& role) {
-    return role.is_server() && role.has_ended() && !role.restart_time();
-  };
-  const bool servers_are_gone =
-      std::any_of(roles_.begin(), roles_.end(),
-                  [](const LaunchedRole& role) { return role.is_server(); }) &&
-      std::all_of(roles_.begin(), roles_.end(),
-                  [&](const LaunchedRole& role) { return !role.is_server() || has_left(role); });
   if (stage_ != Stage::kRunning) return;
-  if (has_workers && !worker_lives) {
+  const bool has_workers = std::any_of(roles_.begin(), roles_.end(), is_worker);
+  if (has_workers && !have_workers_left(roles_)) {
     begin_ending("the last worker had ended", rules_.patience);
-  } else if (servers_are_gone) {
+  } else if (are_servers_gone(roles_)) {
     // One that is stopped does not notice that the job is over, nor that it was asked to stop.
     begin_ending("the last server had ended", rules_.patience);
   }
+}
+
+void RoleGroup::hurry_late_ones() {
+  if (stage_ != Stage::kPatience || stage_end_->remaining() <= kLastMoments) return;
+  if (stopped_by_failure_ || !do_only_late_ones_run(roles_)) return;
+  if (have_servers_ended_well(roles_)) stage_end_ = Deadline::after(kLastMoments);
 }
 
 void RoleGroup::begin_ending(std::string because, milliseconds patience) {
@@ -216,7 +233,7 @@ void RoleGroup::begin_ending(std::string because, milliseconds patience) {
 
 void RoleGroup::wake_stopped() {
   for (const LaunchedRole& role : roles_) {
-    if (!role.process().is_stopped()) continue;
+    if (!role.is_running() || !role.process().is_stopped()) continue;
     say_("launch: " + role.name() + " is stopped: SIGCONT, so that it can end\n");
     role.process().send(SIGCONT);
   }

@@ -51,9 +51,13 @@ class RoleGroup {
   void conclude(LaunchedRole& role);
   // It ended badly: `what` happened is said, with what becomes of it.
   void judge(LaunchedRole& role, const std::string& what);
-  void restart_those_due();
-  // Forgets restarts that nobody waits for any more, and ends servers that serve nobody.
+  // It came when there was nothing left to do.
+  bool came_too_late(const LaunchedRole& role) const noexcept;
+  void start_those_due();
+  // Forgets starts that nobody waits for any more, and ends servers that serve nobody.
   void settle();
+  // All is trained, and those that still run may never be let in.
+  void hurry_late_ones();
   // The roles are to end by themselves, and one that is stopped cannot.
   void begin_ending(std::string because, std::chrono::milliseconds patience);
   void wake_stopped();

@@ -4,6 +4,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <csignal>
 #include <string>
 #include <vector>
@@ -25,6 +26,8 @@ struct RoleCommand {
   std::vector<int> cpus;  // it may use these; none given: all of ours
   // Sent in place of the signals that ask to stop; 0: they are passed on as they came.
   int stop_signal = 0;
+  // After the others; 0: together with them. The job may be over by then.
+  std::chrono::milliseconds start_after{0};
 };
 
 struct RoleEnding {

@@ -1,12 +1,14 @@
 #include "ps/client/client_board.h"
 
 #include "models/base/errors.h"
+#include "ps/job_over.h"
 
 namespace syncopate::ps {
 
 void ClientBoard::throw_if_failed() const {
   if (!failure) return;
-  if (is_usage_error) throw UsageError(*failure);
+  if (failure_kind == FailureKind::kUsage) throw UsageError(*failure);
+  if (failure_kind == FailureKind::kJobOver) throw JobOver(*failure);
   throw PeerError(*failure);
 }
 
@@ -29,12 +31,12 @@ void ClientBoard::wait_values(std::unique_lock<std::mutex>& lock, Bucket& bucket
   wait(lock, [&] { return !bucket.awaited; });
 }
 
-void ClientBoard::fail(const std::string& reason, bool is_usage) {
+void ClientBoard::fail(const std::string& reason, FailureKind kind) {
   {
     const std::lock_guard lock(mutex);
     if (failure) return;
     failure = reason;
-    is_usage_error = is_usage;
+    failure_kind = kind;
   }
   changed.notify_all();
 }

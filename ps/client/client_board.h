@@ -15,6 +15,9 @@
 
 namespace syncopate::ps {
 
+// Which error it becomes: PeerError, UsageError, JobOver.
+enum class FailureKind : std::uint8_t { kPeer, kUsage, kJobOver };
+
 struct ClientBoard {
   struct Bucket {
     bool awaited = false;  // a push or a pull has no answer yet
@@ -27,7 +30,7 @@ struct ClientBoard {
   std::condition_variable changed;
 
   std::optional<std::string> failure;
-  bool is_usage_error = false;
+  FailureKind failure_kind = FailureKind::kPeer;
 
   // Meeting.
   std::optional<wire::WelcomeT> welcome;
@@ -65,7 +68,7 @@ struct ClientBoard {
   // goes on.
   void require_current(std::unique_lock<std::mutex>& lock);
   // Without it: what went wrong first is what counts.
-  void fail(const std::string& reason, bool is_usage = false);
+  void fail(const std::string& reason, FailureKind kind = FailureKind::kPeer);
 
   // Returns when `done` says so; throws when something has failed, or what was waited for belongs
   // to the past. With the mutex held.

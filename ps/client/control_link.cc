@@ -129,7 +129,9 @@ void ControlLink::hear(const wire::MessageT& message) {
     case wire::Body::Refused: {
       const wire::RefusedT& refused = *body.AsRefused();
       lock.unlock();
-      return board_.fail(refused.line, refused.is_usage_error);
+      if (refused.is_over) return board_.fail(refused.line, FailureKind::kJobOver);
+      return board_.fail(refused.line,
+                         refused.is_usage_error ? FailureKind::kUsage : FailureKind::kPeer);
     }
     case wire::Body::Failing:
       lock.unlock();

@@ -232,7 +232,9 @@ void ShardLink::hear(const wire::Envelope& envelope) {
       return take_answer(ShardRequest::Kind::kReadCut, bucket, envelope);
     }
     case wire::Body::Refused:
-      return board_.fail(name() + ": " + body.AsRefused()->line, body.AsRefused()->is_usage_error);
+      return board_.fail(name() + ": " + body.AsRefused()->line, body.AsRefused()->is_usage_error
+                                                                     ? FailureKind::kUsage
+                                                                     : FailureKind::kPeer);
     default:
       return;  // nothing a shard says to a worker
   }
@@ -251,7 +253,7 @@ void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
     board_.fail("--transport shm: " + name() +
                     " cannot map this worker's memory; they are on two machines, or in two network "
                     "namespaces: choose --transport auto",
-                true);
+                FailureKind::kUsage);
     return;
   }
   if (!was_met_) {

@@ -105,6 +105,7 @@ void Departures::advance() {
     job_.phase = Job::Phase::kFinishing;
     wire::RefusedT refused;
     refused.line = "the job was over before this worker was let in";
+    refused.is_over = !job_.options.nonce.empty();  // else it may be another job's
     for (int w = 0; w < job_.num_workers(); ++w) {
       if (job_.is_training(w)) {
         job_.tell_worker(w, wire::FinishedT{});
@@ -125,7 +126,8 @@ void Departures::advance() {
 }
 
 bool Departures::is_needed(int worker) const {
-  if (job_.phase == Job::Phase::kMeeting || job_.is_in_step()) return true;
+  if (job_.phase == Job::Phase::kMeeting) return !job_.comes_late(worker);
+  if (job_.is_in_step()) return true;
   // The first values come from it, and nobody else has had the order to write them.
   if (!leases_.has_begun() && worker == job_.initialiser) return true;
   return job_.count_present() == 0;

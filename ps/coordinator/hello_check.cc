@@ -117,7 +117,9 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
   const bool is_over = job.phase == Job::Phase::kOver ||
                        (job.phase == Job::Phase::kFinishing && hello.incarnation == 0);
   if (is_over) {
-    return refuse(name + " came when the job was over", false);
+    wire::RefusedT refused = refuse(name + " came when the job was over", false);
+    refused.is_over = !job.options.nonce.empty();  // else it may be another job's
+    return refused;
   }
   if (auto refused = check_size(job, hello, name)) return refused;
   if (hello.role == 0) return check_worker(job, hello, name);

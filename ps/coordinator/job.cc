@@ -22,6 +22,11 @@ std::string describe(const Party& party) {
 std::string describe_worker(int index) { return describe({Party::Role::kWorker, index}); }
 std::string describe_server(int index) { return describe({Party::Role::kServer, index}); }
 
+bool Job::comes_late(int index) const {
+  const std::vector<int>& late = options.late_workers;
+  return std::find(late.begin(), late.end(), index) != late.end();
+}
+
 bool Job::is_present(int index) const {
   const WorkerPhase at = worker(index).phase;
   return at == WorkerPhase::kCalling || is_welcome(index);

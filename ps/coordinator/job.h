@@ -66,7 +66,9 @@ struct Job {
   };
 
   explicit Job(CoordinatorOptions with)
-      : options(std::move(with)), servers(static_cast<std::size_t>(options.servers)) {}
+      : options(std::move(with)), servers(static_cast<std::size_t>(options.servers)) {
+    while (comes_late(initialiser)) ++initialiser;
+  }
 
   const CoordinatorOptions options;
   Phase phase = Phase::kMeeting;
@@ -92,6 +94,7 @@ struct Job {
   int num_workers() const { return static_cast<int>(workers.size()); }
   int num_servers() const { return static_cast<int>(servers.size()); }
 
+  bool comes_late(int index) const;   // nobody waits for it at the start
   bool is_present(int index) const;   // it has said hello and is neither lost nor gone
   bool is_welcome(int index) const;   // present, and has had Welcome
   bool is_training(int index) const;  // present, and has had Start

@@ -167,10 +167,9 @@ void Meeting::ready(int worker, const wire::ReadyT& ready) {
 
 void Meeting::advance() {
   if (job_.phase == Job::Phase::kMeeting) {
-    const auto calls = [](const WorkerRecord& worker) { return worker.phase == Phase::kCalling; };
-    if (job_.workers.empty() || !job_.all_servers_serve() ||
-        !std::all_of(job_.workers.begin(), job_.workers.end(), calls)) {
-      return;
+    if (job_.workers.empty() || !job_.all_servers_serve()) return;
+    for (int w = 0; w < job_.num_workers(); ++w) {
+      if (job_.worker(w).phase != Phase::kCalling && !job_.comes_late(w)) return;
     }
     job_.phase = Job::Phase::kInitialising;
   }

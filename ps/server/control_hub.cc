@@ -36,7 +36,8 @@ CoordinatorOptions coordinator_options(const ServerOptions& options) {
           .servers = options.servers,
           .peer_timeout_ms = options.peer_timeout.count(),
           .writes_snapshots = !options.snapshot_dir.empty(),
-          .life = count_starts(options.snapshot_dir, options.nonce)};
+          .life = count_starts(options.snapshot_dir, options.nonce),
+          .late_workers = options.late_workers};
 }
 
 }  // namespace

@@ -49,6 +49,7 @@ struct ClusterSpec {
   int rendezvous_descriptor = -1;
   std::string nonce;               // of the job; "": rank 0 makes one up
   bool restarts = false;           // a task that failed may come back while the others go on
+  std::vector<int> late_workers;   // that are not there at the start, ascending
   std::vector<Endpoint> workers;   // where the source lists them (TF_CONFIG)
   std::vector<Endpoint> servers;   // ditto; server `index` binds its own
   std::vector<std::string> notes;  // one line per source that lost or was ignored: why

@@ -1,5 +1,8 @@
 // The variables that `syncopate launch` sets for the roles it starts.
 #include <array>
+#include <charconv>
+#include <sstream>
+#include <system_error>
 
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers.h"
@@ -15,6 +18,23 @@ Role parse_role(const std::string& text) {
     if (text == name(role)) return role;
   }
   throw UsageError("SYNCOPATE_ROLE=" + text + ": expected worker, server or evaluator");
+}
+
+// "2,4".
+std::vector<int> late_workers_in(const std::string& text, const ClusterSpec& spec) {
+  std::vector<int> late;
+  std::istringstream numbers(text);
+  for (std::string number; std::getline(numbers, number, ',');) {
+    int worker = -1;
+    const char* const end = number.data() + number.size();
+    const auto [rest, error] = std::from_chars(number.data(), end, worker);
+    if (error != std::errc() || rest != end || worker < 0 || worker >= spec.world_size) {
+      throw UsageError("SYNCOPATE_LATE=" + text + ": expected workers below SYNCOPATE_WORKERS=" +
+                       std::to_string(spec.world_size) + ", such as 2,4");
+    }
+    late.push_back(worker);
+  }
+  return late;
 }
 
 }  // namespace
@@ -52,6 +72,7 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
                      "; start the tasks with syncopate launch, which sets it");
   }
   spec.restarts = number_of(environment, "SYNCOPATE_RESTARTS", 0, 1, 0) == 1;
+  spec.late_workers = late_workers_in(filled(environment, "SYNCOPATE_LATE").value_or(""), spec);
   if (spec.is_met()) {
     // Not 0, 1 or 2: those are the standard streams.
     spec.rendezvous_descriptor = number_of(environment, "SYNCOPATE_RENDEZVOUS_FD", 3, 1 << 20, -1);

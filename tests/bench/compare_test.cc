@@ -147,6 +147,27 @@ TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
   EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
 }
 
+TEST(Compare, HasAWorkerComeLaterWhereOneCan) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(
+          compare(scratch / "r",
+                  Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
+                        "--strategies", "mirrored,parameter-server:sync,parameter-server:async",
+                        "--join", "worker=1,at=500ms"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  for (const char* run : {"mirrored", "parameter-server_sync"}) {
+    const std::string log = read_text(scratch / "r" / "runs" / (run + std::string("-seed1.log")));
+    EXPECT_NE(log.find("waits for a fixed number of workers"), std::string::npos) << log;
+  }
+  EXPECT_NE(result.out.find("waits for a fixed number of workers"), std::string::npos)
+      << "why it failed: " << result.out;
+  const std::string lines =
+      read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
+  EXPECT_NE(lines.find("\"event\":\"worker\",\"worker\":1"), std::string::npos) << lines;
+}
+
 TEST(Compare, ReplaysWhatARealJobRecorded) {
   const ScratchDir scratch;
   const ProgramResult trained = run_syncopate(Words{"launch",

@@ -145,5 +145,45 @@ TEST(ClusterFlagList, OutranksTheEnvironment) {
   EXPECT_EQ(options.cluster.index, 1);
 }
 
+Arguments with_joins(const Arguments& joins, const Arguments& train) {
+  Arguments arguments{"launch", "--workers", "2", "--servers", "1"};
+  for (const std::string& join : joins) arguments.insert(arguments.end(), {"--join", join});
+  arguments.insert(arguments.end(), {"--", "train"});
+  arguments.insert(arguments.end(), train.begin(), train.end());
+  return arguments;
+}
+
+TEST(LaunchFlags, NameWorkersThatComeLater) {
+  const auto parsed =
+      parse_command_line(with_joins({"worker=1,at=500ms", "worker=4,at=30s"},
+                                    {"--strategy", "parameter-server", "--consistency", "ssp"}),
+                         {});
+  const std::vector<Join>& joins = std::get<LaunchOptions>(parsed).joins;
+  ASSERT_EQ(joins.size(), 2U);
+  EXPECT_EQ(joins[0].worker, 1);
+  EXPECT_EQ(joins[0].at_seconds, 0.5);
+  EXPECT_EQ(joins[1].worker, 4);
+}
+
+TEST(LaunchFlags, RefuseLateWorkersWhereTheyHaveNoMeaning) {
+  const Arguments served{"--strategy", "parameter-server"};
+  const Arguments in_step{"--strategy", "parameter-server", "--consistency", "sync"};
+  EXPECT_NE(complaint(with_joins({"worker=1,at=3s"}, in_step)).find("fixed number of workers"),
+            std::string::npos);
+  EXPECT_NE(complaint(with_joins({"worker=0,at=3s", "worker=1,at=3s"}, served))
+                .find("somebody must be there from the start"),
+            std::string::npos);
+  EXPECT_NE(complaint(with_joins({"worker=1,at=3s", "worker=1,at=4s"}, served)).find("comes once"),
+            std::string::npos);
+  EXPECT_NE(complaint(with_joins({"worker=1"}, served)).find("worker=W,at=TIME"),
+            std::string::npos);
+  EXPECT_NE(complaint(with_joins({"worker=1024,at=1s"}, served)).find("below 1024"),
+            std::string::npos);
+  EXPECT_NE(complaint({"launch", "--workers", "2", "--join", "worker=1,at=3s", "--", "train",
+                       "--strategy", "multi-worker-mirrored"})
+                .find("--strategy multi-worker-mirrored waits for a fixed number"),
+            std::string::npos);
+}
+
 }  // namespace
 }  // namespace syncopate

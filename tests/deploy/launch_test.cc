@@ -214,5 +214,64 @@ TEST(LaunchRestart, LeavesWrongUsageAndStopsOnRequestAlone) {
   }
 }
 
+struct Scripts {
+  std::string server;
+  std::string worker;
+  std::string late_worker;
+};
+
+Launched run_with_late_worker(const Scripts& scripts, std::chrono::milliseconds after) {
+  const LaunchCase job;
+  return job.run_plan([&](int) {
+    std::vector<RoleCommand> commands;
+    commands.push_back(job.role(Role::kServer, 0, scripts.server));
+    commands.push_back(job.role(Role::kWorker, 0, scripts.worker));
+    commands.push_back(job.role(Role::kWorker, 1, scripts.late_worker));
+    commands.back().start_after = after;
+    return commands;
+  });
+}
+
+TEST(Launch, StartsALateRoleAfterTheOthers) {
+  // The server waits at the named pipe for the late worker.
+  const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
+                                                .worker = "echo early >&2",
+                                                .late_worker = "echo met >$FOLDER/meeting"},
+                                               std::chrono::milliseconds(100));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "[server 0] met\n");
+  EXPECT_EQ(result.err, "[worker 0] early\n");
+}
+
+TEST(Launch, DoesNotStartALateRoleWhenTheJobIsOver) {
+  const Launched result =
+      run_with_late_worker({.server = "true", .worker = "true", .late_worker = "echo here; exit 1"},
+                           std::chrono::hours(1));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "launch: worker 1 is not started: the job is ending\n");
+}
+
+// It has come when the server is about to end, and nobody lets it in any more.
+TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
+  const Launched result = run_with_late_worker(
+      {.server = "cat $FOLDER/meeting",
+       .worker = "true",
+       .late_worker = "echo here >$FOLDER/meeting; trap 'exit 1' TERM; " + wait_for_a_signal()},
+      std::chrono::milliseconds(1));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 came too late: the job was over\n"))
+      << result.err;
+}
+
+TEST(Launch, TellsALateRoleThatFailsFromOneThatIsNotNeeded) {
+  const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
+                                                .worker = "true",
+                                                .late_worker = "exec 4>$FOLDER/meeting; exit 1"},
+                                               std::chrono::milliseconds(1));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 1\n")) << result.err;
+}
+
 }  // namespace
 }  // namespace syncopate::test

@@ -146,5 +146,24 @@ TEST(Mpirun, PassesOnThatSomebodyAskedToStop) {
   EXPECT_EQ(result->exit_code, 75) << result->err;
 }
 
+TEST(LocalRoles, ComeLaterWhereTheyWereToldTo) {
+  const auto roles = make_local_roles({.arguments = {"/bin/true"},
+                                       .workers = 2,
+                                       .servers = 1,
+                                       .joins = {{.worker = 3, .at_seconds = 2.5}, {.worker = 0}}});
+  ASSERT_EQ(roles.size(), 4U);
+  EXPECT_EQ(roles[0].name, "server 0");
+  EXPECT_EQ(roles[1].name, "worker 0");
+  EXPECT_EQ(roles[1].start_after.count(), 1) << "after the others";
+  EXPECT_EQ(roles[2].name, "worker 1");
+  EXPECT_EQ(roles[2].start_after.count(), 0);
+  EXPECT_EQ(roles[3].name, "worker 3");
+  EXPECT_EQ(roles[3].start_after.count(), 2500);
+  for (const RoleCommand& role : roles) {
+    EXPECT_EQ(role.environment.at("SYNCOPATE_WORKERS"), "4");
+    EXPECT_EQ(role.environment.at("SYNCOPATE_LATE"), "0,2,3") << "2 never comes";
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::test

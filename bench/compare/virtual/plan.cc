@@ -54,12 +54,6 @@ void check_trouble(const Trouble& trouble, const VirtualPlan& plan) {
   }
 }
 
-int places_of(const VirtualRun& run) {
-  int places = run.workers;
-  for (const Join& join : run.trouble.joins) places = std::max(places, join.worker + 1);
-  return places;
-}
-
 }  // namespace
 
 int VirtualPlan::servers() const noexcept {
@@ -88,7 +82,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
       .has_servers =
           serves || (strategy.name == "central-storage" && (!in_step || run.workers > 1)),
       .workers = run.workers,
-      .places = std::max(run.workers, places_of(run)),
+      .places = places_of(run.workers, run.trouble.joins),
       .dataset_size = dataset_size,
       .placement =
           ps::place_variables(run.graph.parameter_layout(),

@@ -1,5 +1,9 @@
 #include <gtest/gtest.h>
 
+#include <memory>
+#include <utility>
+#include <vector>
+
 #include "tests/ps/coordinator/coordinator_case.h"
 
 namespace syncopate::ps {
@@ -257,6 +261,56 @@ TEST(TextExchange, DoesNotWaitForAWorkerThatIsLost) {
   job.say(worker(0), std::move(exchange));
   job.lose(worker(1));
   EXPECT_TRUE(job.take<wire::ExchangedT>(worker(0)));
+}
+
+JobCase job_with_late(std::vector<int> late) {
+  JobCase job;
+  job.coordinator = std::make_unique<Coordinator>(
+      CoordinatorOptions{.nonce = "n", .servers = 1, .late_workers = std::move(late)});
+  return job;
+}
+
+TEST(Meeting, DoesNotWaitForALateWorkerAndLetsItInWhenItComes) {
+  JobCase job = job_with_late({0});
+  job.say_hello(job.server_hello(0));
+  EXPECT_EQ(job.coordinator->awaited(), "worker 1");
+  job.say_hello(job.worker_hello(1));
+  const auto welcome = job.take<wire::WelcomeT>(worker(1));
+  ASSERT_TRUE(welcome);
+  EXPECT_TRUE(welcome->initialises) << "the lowest that is there";
+  job.say(worker(1), wire::InitialisedT{});
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+  EXPECT_EQ(job.coordinator->awaited(), std::nullopt);
+  job.train(1, 1);
+
+  job.say_hello(job.worker_hello(0));
+  const auto late = job.take<wire::WelcomeT>(worker(0));
+  ASSERT_TRUE(late);
+  EXPECT_FALSE(late->initialises);
+  job.say(worker(0), wire::ReadyT{});
+  const auto start = job.take<wire::StartT>(worker(0));
+  ASSERT_TRUE(start);
+  EXPECT_EQ(start->step, 1);
+  EXPECT_EQ(job.lease(0), (SampleRange{0, 2, 4}));
+}
+
+TEST(Meeting, TellsALateWorkerThatTheJobIsOverWhenItIs) {
+  JobCase job = job_with_late({1});
+  job.say_hello(job.server_hello(0));
+  job.say_hello(job.worker_hello(0));
+  job.say(worker(0), wire::InitialisedT{});
+  for (std::uint64_t step = 1; step <= 12; ++step) job.train(0, step);
+  job.freeze_all({{0, 1, 12}});
+  job.copy_all();
+  wire::AppointmentDoneT done;
+  done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
+  job.say(worker(0), done);
+  job.say(worker(0), wire::LeavingT{});
+  ASSERT_TRUE(job.coordinator->is_over());
+  EXPECT_FALSE(job.coordinator->failure());
+  const Coordinator::Admission late = job.coordinator->admit(job.worker_hello(1));
+  EXPECT_FALSE(late.party);
+  EXPECT_TRUE(late.refusal.body.AsRefused()->is_over);
 }
 
 }  // namespace

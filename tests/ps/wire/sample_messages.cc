@@ -119,6 +119,7 @@ std::vector<MessageT> meeting() {
   all.push_back(make_message(filled<RefusedT>([](RefusedT& r) {
     r.line = "another nonce";
     r.is_usage_error = true;
+    r.is_over = true;
   })));
   all.push_back(
       make_message(filled<RosterT>([](RosterT& r) { r.servers.push_back(pointer(address())); })));

@@ -259,6 +259,10 @@ INSTANTIATE_TEST_SUITE_P(
               kLaunch + Variables{{"SYNCOPATE_RESTARTS", "yes"}},
               {},
               "SYNCOPATE_RESTARTS=yes"},
+        Wrong{"LaunchLate",
+              kLaunch + Variables{{"SYNCOPATE_LATE", "1,3"}},
+              {},
+              "SYNCOPATE_LATE=1,3: expected workers below SYNCOPATE_WORKERS=3"},
         Wrong{"OpenMpiRank",
               kOpenMpi + Variables{{"OMPI_COMM_WORLD_RANK", "4"}},
               {},
@@ -298,6 +302,12 @@ TEST(LaunchResolver, SaysWhetherATaskMayComeBack) {
   EXPECT_FALSE(resolve(kLaunch).restarts);
   EXPECT_FALSE(resolve(kLaunch + Variables{{"SYNCOPATE_RESTARTS", "0"}}).restarts);
   EXPECT_TRUE(resolve(kLaunch + Variables{{"SYNCOPATE_RESTARTS", "1"}}).restarts);
+}
+
+TEST(LaunchResolver, KnowsWhoComesLater) {
+  EXPECT_TRUE(resolve(kLaunch).late_workers.empty());
+  EXPECT_EQ(resolve(kLaunch + Variables{{"SYNCOPATE_LATE", "0,2"}}).late_workers,
+            (std::vector<int>{0, 2}));
 }
 
 TEST(LaunchResolver, KnowsServersAndHowManyTasksShareTheMachine) {

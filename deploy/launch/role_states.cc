@@ -1,0 +1,38 @@
+#include "deploy/launch/role_states.h"
+
+#include <algorithm>
+
+#include "deploy/launch/exit_code.h"
+
+namespace syncopate {
+
+bool have_workers_left(const std::vector<LaunchedRole>& roles) {
+  return std::any_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
+    return role.is_worker() && !role.has_ended();
+  });
+}
+
+bool are_servers_gone(const std::vector<LaunchedRole>& roles) {
+  bool has_servers = false;
+  for (const LaunchedRole& role : roles) {
+    if (!role.is_server()) continue;
+    if (!role.has_ended()) return false;
+    has_servers = true;
+  }
+  return has_servers;
+}
+
+bool have_servers_ended_well(const std::vector<LaunchedRole>& roles) {
+  return are_servers_gone(roles) &&
+         std::all_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
+           return !role.is_server() || role.exit_code() == kExitDone;
+         });
+}
+
+bool do_only_late_ones_run(const std::vector<LaunchedRole>& roles) {
+  return std::all_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
+    return !role.is_running() || role.comes_late();
+  });
+}
+
+}  // namespace syncopate

@@ -1,0 +1,19 @@
+// What the roles of a group, looked at together, say about their job.
+#pragma once
+
+#include <vector>
+
+#include "deploy/launch/launched_role.h"
+
+namespace syncopate {
+
+// Somebody trains, or will.
+bool have_workers_left(const std::vector<LaunchedRole>& roles);  // false too where there are none
+// There are servers, all have ended, and none of them is started again.
+bool are_servers_gone(const std::vector<LaunchedRole>& roles);
+// ... and each of them well: the job is over.
+bool have_servers_ended_well(const std::vector<LaunchedRole>& roles);
+// Whoever still runs came later than the others.
+bool do_only_late_ones_run(const std::vector<LaunchedRole>& roles);
+
+}  // namespace syncopate
