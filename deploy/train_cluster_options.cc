@@ -85,6 +85,10 @@ void check_servers(const TrainOptions& options) {
         "--workers N -- train ..., list ps tasks in TF_CONFIG, say --servers M under srun or start "
         "srun SERVERS : WORKERS, or start each with syncopate serve and say --servers M here");
   }
+  if (has_servers && !cluster.rendezvous) {
+    throw UsageError("--strategy parameter-server: " + cluster.source +
+                     " does not say where server 0 runs; give all tasks --rendezvous HOST:PORT");
+  }
   if (!has_servers && (cluster.num_servers > 0 || cluster.role == Role::kServer)) {
     throw UsageError("--strategy " + options.strategy.name + ": " + cluster.source + " lists " +
                      std::to_string(cluster.num_servers) +

@@ -1,6 +1,7 @@
 #include "strategies/cluster/slurm_step.h"
 
 #include <algorithm>
+#include <charconv>
 #include <optional>
 
 #include "models/base/errors.h"
@@ -137,11 +138,22 @@ std::string first_node_of_job(const Environment& environment,
   return list ? expand_hostlist(*list, "SLURM_JOB_NODELIST").front() : "";
 }
 
+// A batch script or an interactive shell runs in a step too, of one task and with a number from the
+// end of the range. Source: slurm.h, SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP.
+bool is_shell(std::string_view step_id) {
+  constexpr std::uint32_t kFirstOfThese = 0xfffffff0;
+  std::uint32_t number = 0;
+  const char* end = step_id.data() + step_id.size();
+  return std::from_chars(step_id.data(), end, number).ptr == end && number >= kFirstOfThese;
+}
+
 }  // namespace
 
 bool is_in_slurm_step(const Environment& environment) {
-  return filled(environment, "SLURM_PROCID") &&
-         (filled(environment, "SLURM_STEP_ID") || filled(environment, "SLURM_STEP_NUM_TASKS"));
+  if (!filled(environment, "SLURM_PROCID")) return false;
+  const auto id = filled(environment, "SLURM_STEP_ID");
+  if (!id) return filled(environment, "SLURM_STEP_NUM_TASKS").has_value();
+  return !is_shell(*id);
 }
 
 SlurmStep read_slurm_step(const Environment& environment) {

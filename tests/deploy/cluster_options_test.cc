@@ -87,6 +87,17 @@ TEST(InAStepOfSeveralTasks, AParameterServerJobWantsServers) {
   EXPECT_EQ(complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, kStep), "");
 }
 
+TEST(InAStepOfSeveralTasks, AJobWithServersMustKnowWhereTheyMeet) {
+  const Variables spread = kStep + Variables{{"SLURM_DISTRIBUTION", "arbitrary"}};
+  const std::string line =
+      complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, spread);
+  EXPECT_TRUE(contains(line, "Slurm does not say where server 0 runs")) << line;
+  EXPECT_EQ(
+      complaint({"train", "--strategy", "parameter-server", "--servers", "1", "--rendezvous", "n5"},
+                spread),
+      "");
+}
+
 TEST(Serve, TakesItsNumbersFromTheStep) {
   const Variables first =
       kStep + kComponents +

@@ -17,7 +17,7 @@ using Arguments = std::vector<std::string>;
 // A step of several tasks on localhost that meet at a free port.
 class Step {
  public:
-  explicit Step(int tasks) : tasks_(tasks) {}
+  explicit Step(int tasks, bool port_is_taken = false) : tasks_(tasks), port_(port_is_taken) {}
 
   void start(const Arguments& command, const Arguments& variables = {}) {
     const std::string rank = std::to_string(running_.size());
@@ -38,7 +38,7 @@ class Step {
 
  private:
   int tasks_;
-  Port port_{false};
+  Port port_;
   std::vector<std::unique_ptr<RunningProgram>> running_;
 };
 
@@ -77,6 +77,17 @@ TEST(ASlurmStep, EndsWithALineWhenARankIsNotWhereItWasPlaced) {
               std::string::npos)
         << result.err;
   }
+}
+
+TEST(ASlurmStep, NamesItsPortWhenSomebodyElseHasIt) {
+  Step step(2, true);
+  step.start(kTrain + Arguments{"--strategy", "multi-worker-mirrored"});
+  const ProgramResult result = step.wait().front();
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("follows from Slurm's variables and cannot be opened"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("--rendezvous localhost:PORT"), std::string::npos) << result.err;
 }
 
 }  // namespace

@@ -131,6 +131,13 @@ TEST(Slurm, IsNoClusterInsideAJobButOutsideOfAStep) {  // R11: a batch script ha
   EXPECT_TRUE(contains(notes_of(spec), "inside a job but not in a step"));
 }
 
+TEST(Slurm, TakesAnInteractiveShellForNoStep) {
+  const ClusterSpec shell =
+      resolve(step("n1", "1", 1, 0, "n1", 0) + Variables{{"SLURM_STEP_ID", "4294967290"}});
+  EXPECT_EQ(shell.source, "none");
+  EXPECT_TRUE(contains(notes_of(shell), "start it with srun"));
+}
+
 struct WrongStep {
   std::string name;
   Variables changed;
