@@ -95,6 +95,27 @@ compare_reports_every_strategy() {
   [[ -s runs/syncopate-compare-$job/report.html ]] || fail "no report.html in $(ls "runs/syncopate-compare-$job")"
 }
 
+compare_goes_on_where_it_stopped() {
+  local job
+  job=$(submit "$scripts/compare.sbatch" "${quick[@]}" --steps 40 --service-time constant:50)
+  wait_until 100 test -e "runs/syncopate-compare-$job/runs/mirrored-1.jsonl" || fail "$(cat "syncopate-compare-$job.out")"
+  scancel --batch --signal=USR1 "$job"
+  expect_completed "$job"
+  expect_line 'CANCELLED .* DUE TO JOB REQUEUE' "syncopate-compare-$job.out"
+  expect_equal "$(grep -c '^one-device, seed 1' "syncopate-compare-$job.out")" 1
+  expect_line '^parameter-server:sync  ' "syncopate-compare-$job.out"
+}
+
+# Synchronised statistics are not for parameter servers, and the others are compared all the same.
+compare_tells_what_failed_and_why() {
+  local job
+  job=$(submit "$scripts/compare.sbatch" "${quick[@]}" --steps 10 --batch-norm sync)
+  expect_completed "$job"
+  expect_line '  failed with 2: syncopate: --batch-norm sync' "syncopate-compare-$job.out"
+  expect_line '^mirrored .* [0-9]' "syncopate-compare-$job.out"
+  expect_line '"event": "failure", "reason": "syncopate: --batch-norm sync' "runs/syncopate-compare-$job/runs/parameter-server_sync-1.jsonl"
+}
+
 # A project with the same preset and targets stands in for ours, which takes minutes.
 build_builds_where_it_is_submitted() {
   local job
