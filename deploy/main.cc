@@ -37,6 +37,7 @@ struct RunCommand {
   int operator()(const InfoOptions& options) const { return run_info(options, std::cout); }
   int operator()(const ClusterOptions& options) const { return run_cluster(options, std::cout); }
   int operator()(const LaunchOptions& options) const { return run_launch(options, std::cout); }
+  int operator()(const SbatchOptions& options) const { return run_sbatch(options, std::cout); }
   int operator()(const TextOptions& options) const {
     std::cout << options.text << std::flush;
     return 0;

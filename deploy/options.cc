@@ -5,6 +5,7 @@
 #include "deploy/cluster_options.h"
 #include "deploy/flags.h"
 #include "deploy/launch_options.h"
+#include "deploy/sbatch_options.h"
 #include "deploy/serve_options.h"
 #include "deploy/train_options.h"
 #include "deploy/version.h"
@@ -70,18 +71,21 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
       "  syncopate evaluate --checkpoint F [FLAGS]  measures a checkpoint on the test split\n"
       "  syncopate launch --workers N -- train ...  trains with N processes on this machine\n"
       "  syncopate serve [FLAGS]                    serves variables to the workers of a job\n"
+      "  syncopate sbatch --strategy S ...          submits a job to Slurm, or prints its script\n"
       "  syncopate cluster                          says who this task is, and who says so\n"
       "  syncopate info [--json]                    says what is built in\n\n"
       "`syncopate COMMAND --help` lists a command's flags.\n";
   if (arguments.empty())
     throw UsageError(
-        "which command? Choose one of train, evaluate, info, launch, serve, cluster, --help");
+        "which command? Choose one of train, evaluate, info, launch, serve, sbatch, cluster, "
+        "--help");
   const std::string& command = arguments.front();
   const auto rest = arguments.subspan(1);
   if (command == "train") return parse_train_options(rest, environment);
   if (command == "evaluate") return parse_evaluate(rest, environment);
   if (command == "info") return parse_info(rest);
   if (command == "serve") return parse_serve_options(rest, environment);
+  if (command == "sbatch") return parse_sbatch_options(rest);
   if (command == "launch") return parse_launch_options(rest, environment);
   if (command == "cluster") return parse_cluster_options(rest, environment);
   if (command == "--help" || command == "-h" || command == "help") return TextOptions{usage};
@@ -89,8 +93,8 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
     return TextOptions{"syncopate " + std::string(program_version()) + "\n"};
   }
   throw UsageError("unknown command " + command +
-                   suggest(command, {"train", "evaluate", "info", "launch", "serve", "cluster",
-                                     "--help", "--version"}));
+                   suggest(command, {"train", "evaluate", "info", "launch", "serve", "sbatch",
+                                     "cluster", "--help", "--version"}));
 }
 
 }  // namespace syncopate

@@ -101,13 +101,36 @@ struct LaunchOptions {
   std::vector<Join> joins;  // workers that come later than the others
 };
 
+// A job script that is filled in; 0 and empty: as the script has it.
+struct SbatchOptions {
+  std::string script;    // its name in job_scripts()
+  std::string strategy;  // empty: the script says
+  int nodes = 0;         // of the workers
+  int tasks_per_node = 0;
+  int cpus_per_task = 0;
+  int servers = 0;
+  int server_nodes = 1;
+  std::string time;
+  std::string partition;
+  std::string server_partition;
+  std::string account;
+  std::string job_name;
+  std::string container;
+  std::string program;
+  std::string bench_program;
+  std::vector<std::string> train_flags;
+  std::string data;  // that they name
+  bool uses_mpirun = false;
+  bool print = false;
+};
+
 // Asked for: --help, --version.
 struct TextOptions {
   std::string text;
 };
 
 using CommandOptions = std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions,
-                                    ClusterOptions, LaunchOptions, TextOptions>;
+                                    ClusterOptions, LaunchOptions, SbatchOptions, TextOptions>;
 
 // arguments: without the program's name. Throws UsageError (unknown command, flag or name, with the
 // right ones; a value out of range), UnavailableError (a choice that this build does not have),

@@ -129,6 +129,14 @@ build_builds_where_it_is_submitted() {
   expect_line 'stand-in info' "syncopate-build-$job.out"
 }
 
+the_program_submits_a_job_itself() {
+  syncopate sbatch --strategy multi-worker-mirrored --nodes 3 --cpus-per-task 1 -- "${quick[@]}" --steps 20 >said
+  local job
+  job=$(grep -oE '[0-9]+' said)
+  expect_completed "$job"
+  expect_line 'multi-worker-mirrored: 3 replicas in 3 tasks' "syncopate-multi-node-$job.out"
+}
+
 if [[ ${1:-} != --inside ]]; then
   need_slurm
   PATH=$SYNCOPATE_PROGRAMS:$PATH
