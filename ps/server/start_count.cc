@@ -1,6 +1,7 @@
 #include "ps/server/start_count.h"
 
 #include <fstream>
+#include <iterator>
 #include <span>
 
 #include "models/base/replacing_file.h"
@@ -14,11 +15,14 @@ std::filesystem::path path_in(const std::filesystem::path& dir) { return dir / "
 
 int count_starts(const std::filesystem::path& dir, const std::string& nonce) {
   if (dir.empty() || nonce.empty()) return 0;
-  std::string job;
   int starts = 0;
-  std::ifstream before(path_in(dir));
-  if (!(before >> starts >> job) || job != nonce) starts = 0;
-  const std::string text = std::to_string(starts + 1) + " " + nonce + "\n";
+  std::ifstream before(path_in(dir), std::ios::binary);
+  before >> starts;
+  // All the rest: a nonce may be of several words.
+  const std::string rest{std::istreambuf_iterator<char>(before), std::istreambuf_iterator<char>()};
+  const std::string job = " " + nonce + "\n";
+  if (!before || rest != job) starts = 0;
+  const std::string text = std::to_string(starts + 1) + job;
   ReplacingFile file(path_in(dir));
   file.write(std::as_bytes(std::span(text)));
   file.commit();
