@@ -7,6 +7,22 @@
 #include "models/base/errors.h"
 
 namespace syncopate::ps {
+namespace {
+
+// Few, and kept in order: no node is allocated for each.
+class WorkerSet {
+ public:
+  void insert(WorkerId worker) {
+    const auto at = std::ranges::lower_bound(workers_, worker);
+    if (at == workers_.end() || *at != worker) workers_.insert(at, worker);
+  }
+  bool contains(WorkerId worker) const { return std::ranges::binary_search(workers_, worker); }
+
+ private:
+  std::vector<WorkerId> workers_;
+};
+
+}  // namespace
 
 void check_consistency(const ConsistencyOptions& options) {
   const bool is_sync = options.consistency == Consistency::kSync;
@@ -46,20 +62,21 @@ void BucketRule::set_options(const ConsistencyOptions& options) {
 }
 
 BucketRule::Member* BucketRule::find(WorkerId worker) noexcept {
-  const auto at = std::ranges::find(members_, worker, &Member::worker);
-  return at == members_.end() ? nullptr : &*at;
+  const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
+  return at == members_.end() || at->worker != worker ? nullptr : &*at;
 }
 
 const BucketRule::Member* BucketRule::find(WorkerId worker) const noexcept {
-  const auto at = std::ranges::find(members_, worker, &Member::worker);
-  return at == members_.end() ? nullptr : &*at;
+  const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
+  return at == members_.end() || at->worker != worker ? nullptr : &*at;
 }
 
 void BucketRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
                       std::int64_t offset) {
   Member* member = find(worker);
   if (member == nullptr) {
-    member = &members_.emplace_back();
+    const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
+    member = &*members_.emplace(at);
   } else if (incarnation < member->incarnation ||
              (incarnation == member->incarnation && member->is_active)) {
     return;
@@ -169,22 +186,24 @@ bool BucketRule::is_late(const PushRequest& push, std::uint64_t version) const n
   return options_.consistency == Consistency::kSync && push.version != version;
 }
 
-int BucketRule::awaited(std::span<const PushRequest> waiting) const noexcept {
-  int active = 0;
-  int able = 0;
+std::size_t BucketRule::awaited(std::span<const PushRequest> waiting) const {
+  // Whom a cut keeps from pushing cannot be waited for: the cut waits for this update.
+  WorkerSet able_here;
+  if (is_limited_) {
+    for (const PushRequest& push : waiting) {
+      if (may_begin(push.id)) able_here.insert(push.id.worker);
+    }
+  }
+  std::size_t active = 0;
+  std::size_t able = 0;
   for (const Member& member : members_) {
     if (!member.is_awaited()) continue;
     ++active;
-    // Whom a cut keeps from pushing cannot be waited for: the cut waits for this update.
-    if (!is_limited_ || member.accepted < member.limit ||
-        std::ranges::any_of(waiting, [&](const PushRequest& push) {
-          return push.id.worker == member.worker && may_begin(push.id);
-        })) {
-      ++able;
-    }
+    if (!is_limited_ || member.accepted < member.limit || able_here.contains(member.worker)) ++able;
   }
   if (active == 0) return 0;
-  return std::min(std::max(active - options_.backup_workers, 1), able);
+  const auto backups = static_cast<std::size_t>(options_.backup_workers);
+  return std::min(active > backups ? active - backups : 1, able);
 }
 
 void BucketRule::choose(std::span<const PushRequest> waiting, std::uint64_t version,
@@ -197,20 +216,21 @@ void BucketRule::choose(std::span<const PushRequest> waiting, std::uint64_t vers
     }
     return;
   }
-  const int awaited = this->awaited(waiting);
-  int here = 0;
+  const std::size_t awaited = this->awaited(waiting);
+  // At every arrival but a step's last one.
+  if (waiting.size() < awaited) return;
+  WorkerSet taken;
+  std::size_t here = 0;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const PushRequest& push = waiting[i];
     if (push.version != version || !may_begin(push.id)) continue;
-    if (std::ranges::any_of(chosen, [&](std::size_t other) {
-          return waiting[other].id.worker == push.id.worker;
-        })) {
-      continue;  // its second of one version: late once the first is applied
-    }
+    // Its second of one version: late once the first is applied.
+    if (taken.contains(push.id.worker)) continue;
     if (takes_part(push.id.worker, push.id.incarnation)) {
       if (options_.backup_workers > 0 && here == awaited) continue;
       ++here;
     }
+    taken.insert(push.id.worker);
     chosen.push_back(i);
   }
   if (here < awaited) chosen.clear();
@@ -257,6 +277,7 @@ void BucketRule::restore(std::span<const CutEntry> clocks) {
                         .begun = entry.sequence,
                         .is_of_restore = true});
   }
+  std::ranges::stable_sort(members_, {}, &Member::worker);
 }
 
 }  // namespace syncopate::ps

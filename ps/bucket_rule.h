@@ -79,7 +79,7 @@ class BucketRule {
   // up to the limits may still wait.
   bool has_reached_limits() const noexcept;
 
-  std::vector<CutEntry> clocks() const;
+  std::vector<CutEntry> clocks() const;  // by worker, ascending
   // These and no others are known; nobody takes part.
   void restore(std::span<const CutEntry> clocks);
 
@@ -101,10 +101,10 @@ class BucketRule {
   Member* find(WorkerId worker) noexcept;
   const Member* find(WorkerId worker) const noexcept;
   // Active workers whose pushes of this version an update waits for, 0 when nobody is active.
-  int awaited(std::span<const PushRequest> waiting) const noexcept;
+  std::size_t awaited(std::span<const PushRequest> waiting) const;
 
   ConsistencyOptions options_;
-  std::vector<Member> members_;
+  std::vector<Member> members_;  // by worker, ascending: all is looked up at every push
   bool is_limited_ = false;
 };
 

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <ctime>
+
 namespace syncopate::ps {
 namespace {
 
@@ -38,6 +40,35 @@ TEST(BucketRule, UnderSyncAlwaysWaitsForOne) {
   const BucketRule rule = rule_of({.backup_workers = 5}, 2);
   EXPECT_EQ(choose(rule, {}, 1), Positions{});
   EXPECT_EQ(choose(rule, {waiting_push(1, 1, 1), waiting_push(0, 1, 1)}, 1), Positions{0});
+}
+
+// Where each of 3000 arrivals looked at all pairs that wait, this took ten seconds and more.
+TEST(BucketRule, UnderSyncDoesLittleAtEachArrivalButTheLast) {
+  constexpr int kWorkers = 3000;
+  constexpr double kMostSeconds = 2.0;  // of the CPU; with sanitizers too
+  const BucketRule rule = rule_of({}, kWorkers);
+  std::vector<PushRequest> waiting;
+  std::vector<std::size_t> chosen;
+  const std::clock_t begin = std::clock();
+  for (WorkerId worker = kWorkers - 1; worker >= 0; --worker) {
+    ASSERT_TRUE(chosen.empty());
+    waiting.push_back(waiting_push(worker, 1, 1));
+    rule.choose(waiting, 1, chosen);
+  }
+  const double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
+  EXPECT_EQ(chosen.size(), static_cast<std::size_t>(kWorkers));
+  EXPECT_LT(seconds, kMostSeconds);
+}
+
+TEST(BucketRule, UnderSyncTakesAWorkersFirstPushInWhateverOrderTheyCome) {
+  BucketRule rule({});
+  for (const WorkerId worker : {7, 2, 9}) rule.join(worker, 1, 0, 0);
+  const std::vector<PushRequest> waiting = {waiting_push(9, 1, 1), waiting_push(5, 1, 1),
+                                            waiting_push(9, 2, 1), waiting_push(2, 1, 1)};
+  EXPECT_EQ(choose(rule, waiting, 1), Positions{}) << "without worker 7";
+  rule.leave(7, 1);
+  EXPECT_EQ(choose(rule, waiting, 1), (Positions{0, 1, 3})) << "a stranger's goes along";
+  EXPECT_EQ(rule.clocks(), (std::vector<CutEntry>{{2, 1, 0}, {7, 1, 0}, {9, 1, 0}}));
 }
 
 TEST(BucketRule, UnderAsyncChoosesTheFirstThatMayBegin) {
@@ -109,6 +140,9 @@ TEST(BucketRule, RestoredKnowsClocksAndNobodyTakesPart) {
   EXPECT_FALSE(rule.takes_part(3, 1)) << "an earlier incarnation";
   rule.join(3, 2, 0, 0);
   EXPECT_FALSE(rule.accept({3, 2, 17}));
+  rule.restore(std::vector<CutEntry>{{4, 1, 1}, {1, 1, 6}});
+  rule.join(1, 1, 0, 0);
+  EXPECT_FALSE(rule.accept({1, 1, 6})) << "in whatever order they were written down";
 }
 
 }  // namespace
