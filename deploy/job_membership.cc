@@ -36,13 +36,18 @@ bool meets_through_mpi(const TrainOptions& options) {
          options.cluster.source == "Open MPI";
 }
 
-std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
-  if (options.cluster.world_size == 1 || has_servers(options)) return nullptr;
+ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi) {
   ClusterSpec cluster = options.cluster;
   if (meets_through_mpi(options)) {
     Listener listener = choose_rendezvous(*mpi, cluster);
     if (cluster.is_chief()) cluster.rendezvous_descriptor = listener.release().release();
   }
+  return cluster;
+}
+
+std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
+  if (options.cluster.world_size == 1 || has_servers(options)) return nullptr;
+  const ClusterSpec cluster = with_rendezvous(options, mpi);
   return join_cluster(cluster, {.num_replicas = options.strategy.replicas,
                                 .agreements = agreements_of(options),
                                 .rendezvous_timeout = options.rendezvous_timeout,

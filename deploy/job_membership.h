@@ -16,6 +16,9 @@ namespace syncopate {
 // mpirun says who takes part, but not where they meet: MPI is needed for that.
 bool meets_through_mpi(const TrainOptions& options);
 
+// Where this task meets the others, also where only MPI can tell.
+ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi);
+
 // The tasks of the job; null where this one is alone, or meets the others at servers. Throws
 // UsageError, PeerError.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);

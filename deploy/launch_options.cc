@@ -76,8 +76,8 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
         "launch what? Give the command behind two dashes: syncopate launch --workers 2 -- train "
         "[FLAGS]");
   }
-  if (arguments.front() != "train") {
-    throw UsageError("launch starts train, not " + arguments.front() +
+  if (arguments.front() != "train" && arguments.front() != "doctor") {
+    throw UsageError("launch starts train or doctor, not " + arguments.front() +
                      "; expected syncopate launch --workers 2 -- train [FLAGS]");
   }
   const auto parse = [&](bool under_mpirun) {

@@ -37,6 +37,12 @@ struct RunCommand {
   int operator()(const InfoOptions& options) const { return run_info(options, std::cout); }
   int operator()(const ClusterOptions& options) const { return run_cluster(options, std::cout); }
   int operator()(const LaunchOptions& options) const { return run_launch(options, std::cout); }
+  int operator()(const DoctorOptions& options) const {
+    if (wants_mpi(options.train)) mpi = std::make_unique<MpiSession>();
+    const int exit_code = run_doctor(options, mpi.get(), std::cout);
+    if (mpi != nullptr) mpi->close();
+    return exit_code;
+  }
   int operator()(const SbatchOptions& options) const { return run_sbatch(options, std::cout); }
   int operator()(const TextOptions& options) const {
     std::cout << options.text << std::flush;

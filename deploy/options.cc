@@ -1,6 +1,8 @@
 #include "deploy/options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
 
 #include "deploy/cluster_options.h"
 #include "deploy/flags.h"
@@ -48,6 +50,27 @@ CommandOptions parse_info(std::span<const std::string> arguments) {
   return options;
 }
 
+CommandOptions parse_doctor(std::span<const std::string> arguments,
+                            const Environment& environment) {
+  const auto asks_for_help = [](const std::string& word) {
+    return word == "--help" || word == "-h";
+  };
+  if (std::ranges::any_of(arguments, asks_for_help)) {
+    return TextOptions{
+        "Looks at this machine, or at all tasks of a job, for the usual mistakes, before anything\n"
+        "is trained. Takes the flags of train, and is started as train would be:\n\n"
+        "  syncopate doctor --strategy mirrored --replicas 2\n"
+        "  srun syncopate doctor --strategy multi-worker-mirrored --checkpoint-dir /shared/run\n"
+        "  syncopate launch --workers 2 -- doctor --strategy multi-worker-mirrored\n\n"
+        "The first task prints what is wrong and what to try, and what is well. Exit codes: 0\n"
+        "nothing is wrong; 1 an error was found; 2 wrong usage.\n"};
+  }
+  CommandOptions options = parse_train_options(arguments, environment);
+  auto* train = std::get_if<TrainOptions>(&options);
+  if (train == nullptr) return options;
+  return DoctorOptions{std::move(*train), environment};
+}
+
 }  // namespace
 
 std::filesystem::path default_cache_dir(const Environment& environment) {
@@ -73,12 +96,13 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
       "  syncopate serve [FLAGS]                    serves variables to the workers of a job\n"
       "  syncopate sbatch --strategy S ...          submits a job to Slurm, or prints its script\n"
       "  syncopate cluster                          says who this task is, and who says so\n"
+      "  syncopate doctor [FLAGS OF train]          names mistakes before anything is trained\n"
       "  syncopate info [--json]                    says what is built in\n\n"
       "`syncopate COMMAND --help` lists a command's flags.\n";
   if (arguments.empty())
     throw UsageError(
         "which command? Choose one of train, evaluate, info, launch, serve, sbatch, cluster, "
-        "--help");
+        "doctor, --help");
   const std::string& command = arguments.front();
   const auto rest = arguments.subspan(1);
   if (command == "train") return parse_train_options(rest, environment);
@@ -87,6 +111,7 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   if (command == "serve") return parse_serve_options(rest, environment);
   if (command == "sbatch") return parse_sbatch_options(rest);
   if (command == "launch") return parse_launch_options(rest, environment);
+  if (command == "doctor") return parse_doctor(rest, environment);
   if (command == "cluster") return parse_cluster_options(rest, environment);
   if (command == "--help" || command == "-h" || command == "help") return TextOptions{usage};
   if (command == "--version") {
@@ -94,7 +119,7 @@ CommandOptions parse_command_line(std::span<const std::string> arguments,
   }
   throw UsageError("unknown command " + command +
                    suggest(command, {"train", "evaluate", "info", "launch", "serve", "sbatch",
-                                     "cluster", "--help", "--version"}));
+                                     "cluster", "doctor", "--help", "--version"}));
 }
 
 }  // namespace syncopate

@@ -32,7 +32,8 @@ struct TrainOptions {
   std::string data = "digits";
   StrategyOptions strategy;  // its seed is everybody's
   ClusterSpec cluster;
-  bool has_own_cpus = false;  // shared with no other task
+  bool has_own_cpus = false;    // shared with no other task
+  bool shares_devices = false;  // several replicas share one on purpose
   std::chrono::milliseconds rendezvous_timeout{0};
   std::chrono::milliseconds peer_timeout{0};  // 0: by where the tasks are
   std::int64_t global_batch_size = 0;         // 0: batch_size_per_replica times the replicas
@@ -124,13 +125,20 @@ struct SbatchOptions {
   bool print = false;
 };
 
+// What a training with these flags would run into.
+struct DoctorOptions {
+  TrainOptions train;
+  Environment environment;
+};
+
 // Asked for: --help, --version.
 struct TextOptions {
   std::string text;
 };
 
-using CommandOptions = std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions,
-                                    ClusterOptions, LaunchOptions, SbatchOptions, TextOptions>;
+using CommandOptions =
+    std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions, ClusterOptions,
+                 LaunchOptions, SbatchOptions, DoctorOptions, TextOptions>;
 
 // arguments: without the program's name. Throws UsageError (unknown command, flag or name, with the
 // right ones; a value out of range), UnavailableError (a choice that this build does not have),

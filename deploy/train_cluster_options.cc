@@ -181,6 +181,7 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
 void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
                    const Environment& environment, TrainOptions& options) {
   check_replicas(options, flags.share_devices);
+  options.shares_devices = flags.share_devices;
   require_name("--collective", options.strategy.collective, collective_names());
   options.strategy.transport = parse_transport(flags.transport);
   const bool has_servers = options.strategy.name == "parameter-server";

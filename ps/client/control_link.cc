@@ -105,7 +105,7 @@ void ControlLink::hear(const wire::MessageT& message) {
                                  ", and this worker " + in_seconds(options_.peer_timeout) +
                                  "; give all tasks the same";
         lock.unlock();
-        return board_.fail(line, true);
+        return board_.fail(line, FailureKind::kUsage);
       }
       is_welcome_ = true;
       away_until_.reset();

@@ -100,7 +100,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLaunch{{"launch", "--workers", "2"}, "launch what?"},
         BadLaunch{{"launch", "--workers", "2", "--"}, "launch what?"},
         BadLaunch{{"launch", "--workers", "2", "train"}, "unexpected argument train"},
-        BadLaunch{{"launch", "--workers", "2", "--", "info"}, "launch starts train, not info"},
+        BadLaunch{{"launch", "--workers", "2", "--", "info"}, "launch starts train or doctor, not info"},
         BadLaunch{{"launch", "--workers", "0", "--", "train"}, "--workers 0: expected"},
         BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
                    "multi-worker-mirrored"},

@@ -1,0 +1,280 @@
+#include "deploy/doctor/judge.h"
+
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include "deploy/formatted.h"
+
+namespace syncopate {
+namespace {
+
+using Kind = Finding::Kind;
+
+// Below it MPI's and NCCL's segments may not fit; what a container gets unless it asks.
+constexpr std::int64_t kSmallSharedMemory = std::int64_t{64} << 20;
+constexpr std::int64_t kFewFiles = 1024;
+constexpr double kSkewNoticed = 1.0;  // seconds
+
+std::string place(const TaskReport& task) { return task.name + " (host " + task.host + ")"; }
+
+std::string joined(const std::vector<std::string>& words) {
+  std::string text;
+  for (const std::string& word : words) text += (text.empty() ? "" : ", ") + word;
+  return text;
+}
+
+std::string count(std::size_t number, const std::string& noun) {
+  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+}
+
+// Under one kernel.
+std::map<std::string, std::vector<const TaskReport*>> by_machine(
+    const std::vector<TaskReport>& tasks) {
+  std::map<std::string, std::vector<const TaskReport*>> machines;
+  for (const TaskReport& task : tasks) {
+    machines[task.boot_id.empty() ? task.host : task.boot_id].push_back(&task);
+  }
+  return machines;
+}
+
+// The first task whose value is not the first one's; null: all agree.
+const TaskReport* first_that_differs(const std::vector<TaskReport>& tasks,
+                                     const std::function<std::string(const TaskReport&)>& value) {
+  const auto other = std::ranges::find_if(
+      tasks, [&](const TaskReport& task) { return value(task) != value(tasks.front()); });
+  return other == tasks.end() ? nullptr : &*other;
+}
+
+class Judge {
+ public:
+  Judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks) : job_(job), tasks_(tasks) {}
+
+  std::vector<Finding> all() {
+    look_at_size();
+    look_at_programs();
+    look_at_cpus();
+    look_at_gpus();
+    look_at_batch();
+    look_at_clocks();
+    look_at_data();
+    look_at_folders();
+    look_at_memory();
+    look_at_limits();
+    look_at_network();
+    for (const std::string& note : job_.notes) add(Kind::kNote, "cluster", note);
+    return std::move(findings_);
+  }
+
+ private:
+  void add(Kind kind, const std::string& what, const std::string& line) {
+    findings_.push_back({kind, what, line});
+  }
+
+  void look_at_size() {
+    const auto machines = by_machine(tasks_).size();
+    const bool wants_several =
+        job_.strategy == "multi-worker-mirrored" || job_.strategy == "parameter-server";
+    if (tasks_.size() < static_cast<std::size_t>(job_.tasks)) return;
+    if (wants_several && tasks_.size() == 1) {
+      return add(Kind::kError, "tasks",
+                 "--strategy " + job_.strategy +
+                     " has one task here: start it with syncopate launch --workers N, srun or "
+                     "mpirun, or run doctor itself that way");
+    }
+    const std::string size = count(tasks_.size(), "task") + " on " + count(machines, "machine");
+    add(Kind::kGood, "tasks", size + (tasks_.size() == 1 ? "" : " met"));
+  }
+
+  void look_at_programs() {
+    if (const TaskReport* other =
+            first_that_differs(tasks_, [](const TaskReport& task) { return task.program; })) {
+      add(Kind::kError, "program",
+          place(*other) + " runs another build (" + other->version + ", " + other->program +
+              ") than " + place(tasks_.front()) + " (" + tasks_.front().version + ", " +
+              tasks_.front().program + "): start all tasks with the same file");
+    } else {
+      add(Kind::kGood, "program",
+          tasks_.front().version + ", build " + tasks_.front().program + ", everywhere");
+    }
+    std::set<std::string> names;
+    for (const TaskReport& task : tasks_) {
+      for (const auto& [name, version] : task.libraries) names.insert(name);
+    }
+    for (const std::string& name : names) {
+      const auto version = [&name](const TaskReport& task) {
+        const auto found = task.libraries.find(name);
+        return found == task.libraries.end() ? std::string("none") : found->second;
+      };
+      if (const TaskReport* other = first_that_differs(tasks_, version)) {
+        add(Kind::kWarning, "libraries",
+            place(*other) + " loads " + name + " " + version(*other) + ", " +
+                place(tasks_.front()) + " " + version(tasks_.front()) +
+                ": results may differ in the last digits; load the same modules everywhere");
+      }
+    }
+    if (const TaskReport* other =
+            first_that_differs(tasks_, [](const TaskReport& task) { return task.isa; })) {
+      add(Kind::kWarning, "processors",
+          place(*other) + " has " + other->isa + ", " + place(tasks_.front()) + " " +
+              tasks_.front().isa +
+              ": runs repeat bit for bit only on nodes of one kind; ask for such (--constraint)");
+    }
+  }
+
+  void look_at_cpus() {
+    for (const auto& [machine, tasks] : by_machine(tasks_)) {
+      std::set<int> cpus;
+      int threads = 0;
+      for (const TaskReport* task : tasks) {
+        cpus.insert(task->cpus.begin(), task->cpus.end());
+        threads += task->threads;
+      }
+      if (threads > static_cast<int>(cpus.size()) && !job_.shares_devices) {
+        add(Kind::kWarning, "CPUs",
+            count(tasks.size(), "task") + " on host " + tasks.front()->host + " compute with " +
+                count(static_cast<std::size_t>(threads), "thread") + " on " +
+                count(cpus.size(), "CPU") +
+                ": they will wait for each other; give each task its own (--cpus-per-task, "
+                "--threads)");
+      }
+    }
+  }
+
+  void look_at_gpus() {
+    if (!job_.devices.starts_with("cuda")) return;
+    for (const auto& [machine, tasks] : by_machine(tasks_)) {
+      std::map<std::string, const TaskReport*> owners;
+      for (const TaskReport* task : tasks) {
+        if (task->gpus.empty()) {
+          add(Kind::kError, "GPUs",
+              place(*task) + " sees no GPU of its own among " + count(tasks.size(), "task") +
+                  " of its host: ask for one per task (--gpus-per-task=1)");
+        }
+        for (const std::string& gpu : task->gpus) {
+          const auto [owner, is_first] = owners.emplace(gpu, task);
+          if (is_first || job_.shares_devices) continue;
+          add(Kind::kError, "GPUs",
+              place(*owner->second) + " and " + task->name + " have the same GPU " + gpu +
+                  ": let the launcher give each its own, or say --share-devices");
+        }
+      }
+    }
+  }
+
+  void look_at_batch() {
+    if (job_.global_batch == 0 || job_.replicas < 1) return;
+    if (job_.global_batch < job_.replicas) {
+      return add(Kind::kError, "batch",
+                 "--batch-size " + std::to_string(job_.global_batch) +
+                     " is less than a sample for "
+                     "each of " +
+                     std::to_string(job_.replicas) + " replicas: give a larger one");
+    }
+    if (job_.global_batch % job_.replicas == 0) return;
+    add(Kind::kWarning, "batch",
+        "--batch-size " + std::to_string(job_.global_batch) + " does not divide by " +
+            std::to_string(job_.replicas) +
+            " replicas: some have one sample more, and the others wait for them");
+  }
+
+  void look_at_clocks() {
+    const auto [first, last] = std::ranges::minmax_element(tasks_, {}, &TaskReport::clock_seconds);
+    const double skew = last->clock_seconds - first->clock_seconds;
+    if (skew > kSkewNoticed) {
+      add(Kind::kWarning, "clocks",
+          formatted("%s is %.1f s ahead of %s: times in logs do not fit together, and make and "
+                    "quickstart may build anew; start ntpd or chronyd",
+                    place(*last).c_str(), skew, place(*first).c_str()));
+    } else if (tasks_.size() > 1) {
+      add(Kind::kGood, "clocks", formatted("within %.3f s", skew));
+    }
+  }
+
+  // Servers read none.
+  void look_at_data() {
+    const TaskReport* first = nullptr;
+    for (const TaskReport& task : tasks_) {
+      if (!task.data_problem.empty()) {
+        add(Kind::kError, "data", place(task) + ": " + task.data_problem);
+        continue;
+      }
+      if (task.data.empty()) continue;
+      if (first == nullptr) first = &task;
+      if (task.data == first->data) continue;
+      return add(Kind::kError, "data",
+                 place(task) + " finds other samples than " + place(*first) +
+                     ": give all tasks the same --data");
+    }
+    if (first != nullptr) add(Kind::kGood, "data", "all workers that read it find the same");
+  }
+
+  void look_at_folders() {
+    for (const TaskReport& task : tasks_) {
+      if (!task.folder_problem.empty()) {
+        add(Kind::kError, "checkpoints", place(task) + ": " + task.folder_problem);
+      }
+    }
+    if (job_.checkpoint_dir.empty()) {
+      return add(Kind::kNote, "checkpoints",
+                 "no --checkpoint-dir: a job that is stopped or loses a node begins again");
+    }
+    const auto blind = std::ranges::find_if(tasks_, [](const TaskReport& task) {
+      return !task.sees_chiefs_file && task.folder_problem.empty();
+    });
+    if (blind != tasks_.end()) {
+      return add(Kind::kError, "checkpoints",
+                 place(*blind) + " does not see what " + place(tasks_.front()) + " writes to " +
+                     job_.checkpoint_dir +
+                     ": choose a folder that all nodes share, or --resume finds nothing elsewhere");
+    }
+    add(Kind::kGood, "checkpoints", job_.checkpoint_dir + " is seen by all");
+  }
+
+  void look_at_memory() {
+    const bool uses_it = job_.collective == "mpi" || job_.collective == "nccl";
+    for (const auto& [machine, tasks] : by_machine(tasks_)) {
+      const TaskReport& task = *tasks.front();
+      if (!uses_it || tasks.size() < 2 || task.shm_free_bytes > kSmallSharedMemory) continue;
+      add(Kind::kWarning, "/dev/shm",
+          "host " + task.host + " has " + std::to_string(task.shm_free_bytes >> 20) +
+              " MB free there, too little for --collective " + job_.collective +
+              ": start the container with --shm-size=1g or bind the host's /dev/shm");
+    }
+  }
+
+  void look_at_limits() {
+    for (const TaskReport& task : tasks_) {
+      if (task.open_files >= kFewFiles) continue;
+      return add(Kind::kWarning, "open files",
+                 place(task) + " may open " + std::to_string(task.open_files) +
+                     " files: the met task needs one for each other task; ulimit -n 4096");
+    }
+  }
+
+  void look_at_network() {
+    const TaskReport& first = tasks_.front();
+    if (!first.proxies.empty()) {
+      add(Kind::kNote, "proxies",
+          joined(first.proxies) + (first.proxies.size() == 1 ? " is" : " are") +
+              " set: harmless, tasks talk to each other directly");
+    }
+    if (first.roce.empty()) return;
+    add(Kind::kNote, "RoCE",
+        joined(first.roce) + "; NCCL_IB_GID_INDEX is " +
+            (first.roce_index.empty() ? "not set: NCCL chooses" : first.roce_index));
+  }
+
+  const JobUnderTest& job_;
+  const std::vector<TaskReport>& tasks_;
+  std::vector<Finding> findings_;
+};
+
+}  // namespace
+
+std::vector<Finding> judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks) {
+  return Judge(job, tasks).all();
+}
+
+}  // namespace syncopate

@@ -1,0 +1,181 @@
+#include "deploy/doctor/look.h"
+
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <climits>
+#include <fstream>
+#include <iterator>
+#include <thread>
+
+#include "deploy/data_agreement.h"
+#include "deploy/formatted.h"
+#include "deploy/library_versions.h"
+#include "deploy/output_paths.h"
+#include "deploy/run_sizes.h"
+#include "deploy/version.h"
+#include "models/base/affinity.h"
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "models/base/isa.h"
+#include "models/base/random.h"
+#include "strategies/cluster/visible_gpus.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+std::string first_line_of(const fs::path& file) {
+  std::string line;
+  std::ifstream in(file);
+  std::getline(in, line);
+  return line;
+}
+
+std::string own_host() {
+  std::array<char, HOST_NAME_MAX + 1> host{};
+  gethostname(host.data(), host.size() - 1);
+  return host.data();
+}
+
+std::string hash_of_program() {
+  std::ifstream in("/proc/self/exe", std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), {});
+  return formatted("%016llx", static_cast<unsigned long long>(hash_name(bytes)));
+}
+
+std::vector<std::string> proxies(const Environment& environment) {
+  std::vector<std::string> set;
+  for (const char* name : {"http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY", "all_proxy",
+                           "ALL_PROXY", "no_proxy"}) {
+    if (environment.get(name)) set.emplace_back(name);
+  }
+  return set;
+}
+
+// The RoCE entries of every port's table. Source: the kernel's
+// Documentation/ABI/stable/sysfs-class- infiniband.
+std::vector<std::string> roce_table() {
+  std::vector<std::string> table;
+  std::error_code error;
+  for (const fs::directory_entry& device : fs::directory_iterator("/sys/class/infiniband", error)) {
+    for (const fs::directory_entry& port : fs::directory_iterator(device.path() / "ports", error)) {
+      const fs::path types = port.path() / "gid_attrs" / "types";
+      for (const fs::directory_entry& gid : fs::directory_iterator(types, error)) {
+        const std::string type = first_line_of(gid.path());
+        if (type.find("RoCE") == std::string::npos) continue;
+        table.push_back(device.path().filename().string() + " port " +
+                        port.path().filename().string() + " gid " + gid.path().filename().string() +
+                        ": " + type);
+      }
+    }
+  }
+  return table;
+}
+
+std::int64_t free_shared_memory() {
+  struct statvfs room {};
+  if (statvfs("/dev/shm", &room) != 0) return 0;
+  return static_cast<std::int64_t>(room.f_bavail) * static_cast<std::int64_t>(room.f_frsize);
+}
+
+std::int64_t open_file_limit() {
+  rlimit limit{};
+  getrlimit(RLIMIT_NOFILE, &limit);
+  return limit.rlim_cur == RLIM_INFINITY ? std::int64_t{1} << 30
+                                         : static_cast<std::int64_t>(limit.rlim_cur);
+}
+
+// As the launcher names them, where it does.
+std::vector<std::string> gpus_of(const ClusterSpec& cluster, const Environment& environment) {
+  const auto visible = visible_gpus(environment);
+  std::vector<std::string> own;
+  for (const int gpu : cluster.gpus) {
+    const auto index = static_cast<std::size_t>(gpu);
+    own.push_back(visible && index < visible->size() ? (*visible)[index] : std::to_string(gpu));
+  }
+  return own;
+}
+
+void look_at_data(const TrainOptions& options, TaskReport& report) {
+  try {
+    report.data = describe_samples(open_dataset(
+        options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed}));
+  } catch (const Error& error) {
+    report.data_problem = error.what();
+  }
+}
+
+}  // namespace
+
+std::string task_name(const ClusterSpec& spec) {
+  return std::string(name(spec.role)) + " " + std::to_string(spec.index);
+}
+
+double system_clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+TaskReport look_at_task(const TrainOptions& options, const Environment& environment) {
+  const bool computes = options.cluster.role == Role::kWorker;
+  TaskReport report{
+      .name = task_name(options.cluster),
+      .host = own_host(),
+      .boot_id = first_line_of("/proc/sys/kernel/random/boot_id"),
+      .program = hash_of_program(),
+      .version = std::string(program_version()),
+      .libraries = {},
+      .isa = std::string(name(detect_isa())),
+      .cpus = usable_cpus(),
+      .threads = std::max(1, options.strategy.lanes) * (computes ? options.strategy.replicas : 1),
+      .gpus = gpus_of(options.cluster, environment),
+      .shm_free_bytes = free_shared_memory(),
+      .open_files = open_file_limit(),
+      .proxies = proxies(environment),
+      .roce = roce_table(),
+      .roce_index = environment.get("NCCL_IB_GID_INDEX").value_or(""),
+      .data = {},
+      .data_problem = {},
+      .folder_problem = {}};
+  for (const LibraryVersion& library : library_versions()) {
+    report.libraries[library.name] = library.loaded;
+  }
+  if (computes) look_at_data(options, report);
+  if (!options.loop.checkpoint_dir.empty()) {
+    try {
+      make_checkpoint_folder(options.loop.checkpoint_dir);
+    } catch (const Error& error) {
+      report.folder_problem = error.what();
+    }
+  }
+  return report;
+}
+
+FolderToken::FolderToken(const fs::path& folder, const std::string& name) {
+  if (folder.empty()) return;
+  std::ofstream file(folder / name);
+  if (file) path_ = folder / name;
+}
+
+FolderToken::~FolderToken() {
+  if (path_.empty()) return;
+  std::error_code error;
+  fs::remove(path_, error);
+}
+
+bool sees_token(const fs::path& folder, const std::string& name) {
+  constexpr std::chrono::seconds kPatience(2);
+  constexpr std::chrono::milliseconds kLook(50);
+  for (const Deadline deadline = Deadline::after(kPatience);;) {
+    std::error_code error;
+    if (fs::exists(folder / name, error)) return true;
+    if (deadline.passed()) return false;
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+}  // namespace syncopate

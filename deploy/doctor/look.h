@@ -1,0 +1,37 @@
+// A task looks at itself and its machine.
+#pragma once
+
+#include <filesystem>
+#include <string>
+
+#include "deploy/doctor/task_report.h"
+#include "deploy/options.h"
+#include "models/base/environment.h"
+
+namespace syncopate {
+
+// Everything but the clock and sees_chiefs_file, which are looked at together. Reads the data;
+// nothing is thrown: what cannot be found out stays empty, and what cannot be read is a problem.
+TaskReport look_at_task(const TrainOptions& options, const Environment& environment);
+
+// "worker 1"
+std::string task_name(const ClusterSpec& spec);
+
+double system_clock_seconds();
+
+// A file in the checkpoint folder by which others see whether they share it. Gone with this object.
+class FolderToken {
+ public:
+  // Nothing is made where `folder` is empty or cannot be written.
+  FolderToken(const std::filesystem::path& folder, const std::string& name);
+  FolderToken(const FolderToken&) = delete;
+  FolderToken& operator=(const FolderToken&) = delete;
+  ~FolderToken();
+
+ private:
+  std::filesystem::path path_;
+};
+// Looks for it for up to two seconds: a network's file system may show it late.
+bool sees_token(const std::filesystem::path& folder, const std::string& name);
+
+}  // namespace syncopate

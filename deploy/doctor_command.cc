@@ -1,0 +1,89 @@
+// `syncopate doctor`: the tasks of a job meet, say what they see, and the first one says what is
+// wrong, before anything is trained.
+#include <ostream>
+
+#include "deploy/commands.h"
+#include "deploy/doctor/judge.h"
+#include "deploy/doctor/look.h"
+#include "deploy/job_membership.h"
+#include "deploy/run_sizes.h"
+#include "models/base/errors.h"
+#include "strategies/cluster/prepare_rendezvous.h"
+
+namespace syncopate {
+namespace {
+
+// Servers and workers alike are tasks of one world, met where training would meet.
+ClusterSpec one_world(const ClusterSpec& spec) {
+  ClusterSpec world = spec;
+  world.role = Role::kWorker;
+  world.index = spec.role == Role::kServer ? spec.index : spec.num_servers + spec.index;
+  world.world_size = spec.num_servers + spec.world_size;
+  world.num_servers = 0;
+  world.worker_places = spec.server_places;
+  world.worker_places.insert(world.worker_places.end(), spec.worker_places.begin(),
+                             spec.worker_places.end());
+  world.server_places.clear();
+  return world;
+}
+
+JobUnderTest job_of(const TrainOptions& options) {
+  const int replicas = options.cluster.world_size * options.strategy.replicas;
+  return {.strategy = options.strategy.name,
+          .collective = options.strategy.collective,
+          .tasks = options.cluster.world_size + options.cluster.num_servers,
+          .replicas = keeps_step(options.strategy.consistency) ? replicas : 1,
+          .global_batch = options.global_batch_size,
+          .shares_devices = options.shares_devices,
+          .checkpoint_dir = options.loop.checkpoint_dir.string(),
+          .notes = options.cluster.notes};
+}
+
+std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
+                                         TaskReport mine) {
+  const std::string token = ".doctor-" + membership.nonce();
+  const FolderToken chiefs(membership.index() == 0 ? options.loop.checkpoint_dir : "", token);
+  membership.exchange("");  // the token is there, and all are awake
+  mine.clock_seconds = system_clock_seconds();
+  if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {
+    mine.sees_chiefs_file = sees_token(options.loop.checkpoint_dir, token);
+  }
+  std::vector<TaskReport> reports;
+  for (const std::string& text : membership.exchange(encode(mine))) {
+    reports.push_back(decode_task_report(text));
+  }
+  return reports;
+}
+
+}  // namespace
+
+int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
+  TrainOptions options = asked.train;
+  if (options.cluster.role == Role::kEvaluator) {
+    out << "an evaluator reads checkpoints and meets nobody; ask the other tasks" << std::endl;
+    return 0;
+  }
+  const JobUnderTest job = job_of(options);
+  const TaskReport mine = look_at_task(options, asked.environment);
+  std::vector<TaskReport> reports{mine};
+  prepare_rendezvous(options.cluster);
+  const ClusterSpec world = one_world(with_rendezvous(options, mpi));
+  if (world.world_size > 1) {
+    std::unique_ptr<Membership> membership;
+    try {
+      membership = join_cluster(world, {.rendezvous_timeout = options.rendezvous_timeout,
+                                        .peer_timeout = options.peer_timeout});
+    } catch (const Error&) {
+      out << describe(judge(job, reports)) << std::flush;  // of what can be seen alone
+      throw;
+    }
+    reports = exchange_reports(options, *membership, mine);
+    membership->leave();
+    if (world.index != 0) return has_errors(judge(job, reports)) ? 1 : 0;
+  }
+  const std::vector<Finding> findings = judge(job, reports);
+  out << describe(findings) << std::flush;
+  return has_errors(findings) ? 1 : 0;
+}
+
+}  // namespace syncopate

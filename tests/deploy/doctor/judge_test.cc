@@ -1,0 +1,162 @@
+// The usual mistakes, each from what tasks would report.
+#include "deploy/doctor/judge.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <string>
+#include <vector>
+
+namespace syncopate {
+namespace {
+
+using Kind = Finding::Kind;
+
+TaskReport healthy(int index) {
+  return {.name = "worker " + std::to_string(index),
+          .host = index < 2 ? "a" : "b",
+          .boot_id = index < 2 ? "1" : "2",
+          .program = "0123",
+          .version = "0.1.0",
+          .libraries = {{"oneDNN", "2.6.3"}},
+          .isa = "x86-64-v4",
+          .cpus = {2 * (index % 2), 2 * (index % 2) + 1},
+          .threads = 2,
+          .gpus = {"gpu" + std::to_string(index % 2)},
+          .clock_seconds = 1000.0 + 0.01 * index,
+          .shm_free_bytes = std::int64_t{1} << 30,
+          .open_files = 4096,
+          .data = "60000 samples"};
+}
+
+// Four tasks on two machines.
+class ADoctor : public testing::Test {
+ protected:
+  ADoctor() {
+    for (int i = 0; i < 4; ++i) tasks_.push_back(healthy(i));
+  }
+
+  // The line on `what`, if there is one of that kind; "": there is none.
+  std::string finds(Kind kind, const std::string& what) const {
+    for (const Finding& finding : judge(job_, tasks_)) {
+      if (finding.kind == kind && finding.what == what) return finding.line;
+    }
+    return "";
+  }
+
+  JobUnderTest job_{.strategy = "multi-worker-mirrored",
+                    .collective = "ring",
+                    .devices = "cuda",
+                    .replicas = 4,
+                    .global_batch = 64,
+                    .checkpoint_dir = "/shared/run"};
+  std::vector<TaskReport> tasks_;
+};
+
+TEST_F(ADoctor, FindsNothingWrongWithAHealthyJob) {
+  for (const Finding& finding : judge(job_, tasks_)) {
+    EXPECT_EQ(finding.kind, Kind::kGood) << finding.what << ": " << finding.line;
+  }
+}
+
+TEST_F(ADoctor, MissesTheOthersOfOneTask) {
+  tasks_.resize(1);
+  EXPECT_NE(finds(Kind::kError, "tasks").find("srun"), std::string::npos);
+}
+
+TEST_F(ADoctor, NamesWhoRunsAnotherBuild) {
+  tasks_[2].program = "4567";
+  const std::string line = finds(Kind::kError, "program");
+  EXPECT_NE(line.find("worker 2 (host b)"), std::string::npos) << line;
+  EXPECT_NE(line.find("4567"), std::string::npos) << line;
+}
+
+TEST_F(ADoctor, NamesLibrariesAndProcessorsThatDiffer) {
+  tasks_[3].libraries["oneDNN"] = "3.1";
+  tasks_[3].isa = "x86-64-v3";
+  EXPECT_NE(finds(Kind::kWarning, "libraries").find("oneDNN 3.1"), std::string::npos);
+  EXPECT_NE(finds(Kind::kWarning, "processors").find("x86-64-v3"), std::string::npos);
+}
+
+TEST_F(ADoctor, SeesTwoTasksOnOneGpu) {
+  tasks_[1].gpus = tasks_[0].gpus;
+  EXPECT_NE(finds(Kind::kError, "GPUs").find("worker 0 (host a) and worker 1"), std::string::npos);
+  job_.shares_devices = true;
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
+}
+
+TEST_F(ADoctor, AllowsTheSameNumberOfAGpuOnTwoMachines) {
+  EXPECT_EQ(tasks_[0].gpus, tasks_[2].gpus);
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
+}
+
+TEST_F(ADoctor, SeesFewerGpusThanTasks) {
+  tasks_[1].gpus.clear();
+  EXPECT_NE(finds(Kind::kError, "GPUs").find("worker 1"), std::string::npos);
+  job_.devices = "cpu";
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
+}
+
+TEST_F(ADoctor, SeesMoreThreadsThanCpus) {
+  tasks_[1].cpus = tasks_[0].cpus;
+  EXPECT_NE(finds(Kind::kWarning, "CPUs").find("4 threads on 2 CPUs"), std::string::npos);
+}
+
+TEST_F(ADoctor, DividesTheBatch) {
+  job_.global_batch = 66;
+  EXPECT_NE(finds(Kind::kWarning, "batch").find("66"), std::string::npos);
+  job_.global_batch = 3;
+  EXPECT_NE(finds(Kind::kError, "batch"), "");
+}
+
+TEST_F(ADoctor, ComparesClocks) {
+  tasks_[2].clock_seconds += 83.0;
+  const std::string line = finds(Kind::kWarning, "clocks");
+  EXPECT_NE(line.find("worker 2 (host b) is 83.0 s ahead"), std::string::npos) << line;
+}
+
+TEST_F(ADoctor, SeesAFolderThatIsNotShared) {
+  tasks_[3].sees_chiefs_file = false;
+  EXPECT_NE(finds(Kind::kError, "checkpoints").find("worker 3"), std::string::npos);
+  tasks_[3].folder_problem = "cannot write to /shared/run: permission denied";
+  EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
+}
+
+TEST_F(ADoctor, ComparesDataOfWorkersOnly) {
+  tasks_[0].data.clear();  // a server's
+  EXPECT_EQ(finds(Kind::kError, "data"), "");
+  tasks_[3].data = "50000 samples";
+  EXPECT_NE(finds(Kind::kError, "data").find("worker 3"), std::string::npos);
+}
+
+TEST_F(ADoctor, SeesLittleSharedMemoryWhereItIsUsed) {
+  tasks_[0].shm_free_bytes = std::int64_t{60} << 20;
+  EXPECT_EQ(finds(Kind::kWarning, "/dev/shm"), "") << "our ring has none there";
+  job_.collective = "mpi";
+  EXPECT_NE(finds(Kind::kWarning, "/dev/shm").find("60 MB"), std::string::npos);
+}
+
+TEST_F(ADoctor, CallsProxiesHarmlessAndShowsRoce) {
+  tasks_[0].proxies = {"http_proxy"};
+  tasks_[0].roce = {"mlx5_0 port 1 gid 3: RoCE v2"};
+  tasks_[0].roce_index = "3";
+  EXPECT_NE(finds(Kind::kNote, "proxies").find("harmless"), std::string::npos);
+  EXPECT_NE(finds(Kind::kNote, "RoCE").find("NCCL_IB_GID_INDEX is 3"), std::string::npos);
+}
+
+TEST_F(ADoctor, PutsTheWorstFirst) {
+  tasks_[2].program = "4567";
+  job_.checkpoint_dir.clear();
+  const std::string text = describe(judge(job_, tasks_));
+  EXPECT_TRUE(text.starts_with("ERROR")) << text;
+  EXPECT_LT(text.find("note"), text.find("ok "));
+  EXPECT_TRUE(has_errors(judge(job_, tasks_)));
+}
+
+TEST(ATaskReport, IsReadBack) {
+  const TaskReport report = healthy(3);
+  EXPECT_EQ(encode(decode_task_report(encode(report))), encode(report));
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,93 @@
+// syncopate doctor, alone and as the tasks of a job.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <memory>
+
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/port.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:640", "--threads", "1"};
+
+bool has(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+TEST(Doctor, FindsNothingWrongWithThisMachine) {
+  const ProgramResult result = run_syncopate(Arguments{"doctor"} + kSmall);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
+  EXPECT_TRUE(has(result.out, "1 task on 1 machine")) << result.out;
+}
+
+TEST(Doctor, MeetsWorkersAndLeavesNothingBehind) {
+  const ScratchDir scratch;
+  const ProgramResult result = run_syncopate(
+      Arguments{"launch", "--workers", "2", "--", "doctor", "--strategy", "multi-worker-mirrored",
+                "--batch-size", "65", "--checkpoint-dir", scratch / "ck"} +
+      kSmall);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "2 tasks on 1 machine met")) << result.out;
+  EXPECT_TRUE(has(result.out, "is seen by all")) << result.out;
+  EXPECT_TRUE(has(result.out, "65 does not divide by 2")) << result.out;
+  EXPECT_TRUE(names_in(scratch / "ck").empty());
+}
+
+TEST(Doctor, MeetsServersToo) {
+  const ProgramResult result =
+      run_syncopate(Arguments{"launch", "--workers", "2", "--servers", "2", "--", "doctor",
+                              "--strategy", "parameter-server"} +
+                    kSmall);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(has(result.out, "4 tasks on 1 machine met")) << result.out;
+}
+
+TEST(Doctor, FindsDataThatOneTaskCannotRead) {
+  const Port port(false);
+  const auto start = [&](int rank, const std::string& data) {
+    return std::make_unique<RunningProgram>(syncopate_command(
+        Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank",
+                  std::to_string(rank), "--rendezvous", port.endpoint(), "--data", data}));
+  };
+  const auto first = start(0, "synthetic:1x8x8:4:640");
+  const auto second = start(1, "mnist:/nowhere");
+  const ProgramResult said = first->wait();
+  EXPECT_EQ(said.exit_code, 1);
+  EXPECT_TRUE(has(said.out, "ERROR    data")) << said.out;
+  EXPECT_TRUE(has(said.out, "worker 1")) << said.out;
+  EXPECT_EQ(second->wait().exit_code, 1);
+}
+
+TEST(Doctor, SaysWhoCannotBeReached) {
+  const Port nobody(false);
+  const ProgramResult result = run_syncopate(
+      Arguments{"doctor", "--strategy", "multi-worker-mirrored", "--world-size", "2", "--rank", "1",
+                "--rendezvous", nobody.endpoint(), "--rendezvous-timeout", "1"} +
+      kSmall);
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(has(result.err, nobody.endpoint())) << result.err;
+  EXPECT_FALSE(has(result.out, "ERROR")) << result.out;
+}
+
+TEST(Doctor, SaysThatABatchScriptIsNoStep) {
+  setenv("SLURM_JOB_ID", "7", 1);
+  setenv("SLURM_NTASKS", "4", 1);
+  setenv("SLURM_PROCID", "0", 1);
+  const ProgramResult result =
+      run_syncopate(Arguments{"doctor", "--strategy", "multi-worker-mirrored"} + kSmall);
+  for (const char* name : {"SLURM_JOB_ID", "SLURM_NTASKS", "SLURM_PROCID"}) unsetenv(name);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(has(result.err, "srun")) << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test
