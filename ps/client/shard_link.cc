@@ -19,6 +19,11 @@ constexpr milliseconds kGreetAgain(1000);
 constexpr milliseconds kProbe(2000);
 constexpr milliseconds kAskAgain(10000);
 
+// Of variables, for a start or an evaluation; not of a step.
+bool is_copy(ShardRequest::Kind kind) {
+  return kind == ShardRequest::Kind::kWrite || kind == ShardRequest::Kind::kReadCut;
+}
+
 std::int64_t size_of(const wire::BucketPlace& bucket) { return bucket.end() - bucket.begin(); }
 
 }  // namespace
@@ -79,10 +84,11 @@ void ShardLink::lose_connection() {
   is_met_ = false;
   greet_again_.reset();
   credit_used_ = 0;
+  credit_of_steps_ = 0;
   unsent_.clear();
   for (auto& [key, open] : open_) {
     open.is_sent = false;
-    open.holds_credit = false;
+    open.held_bytes = 0;
     open.next_probe.reset();
     unsent_.push_back(key);
   }
@@ -119,18 +125,45 @@ void ShardLink::drop_copies_but(std::uint64_t cut) {
   }
 }
 
+std::int64_t ShardLink::bytes_in_frames(const ShardRequest& request) const {
+  if (!uses_segment_ || is_copy(request.kind)) return request.credit_bytes;
+  if (request.kind == ShardRequest::Kind::kPull) return 0;
+  const bool in_segment = request.message.body.AsPush()->codec == wire::Codec::F32;
+  // Its answer goes through the segment all the same.
+  return in_segment ? 0 : static_cast<std::int64_t>(request.payload.front().size());
+}
+
+// A copy that was given up has no answer, and is forgotten with the next appointment, which may
+// wait for a push of ours: no push waits for copies.
+bool ShardLink::fits(ShardRequest::Kind kind, std::int64_t bytes) const {
+  const bool is_alone = (is_copy(kind) ? credit_used_ : credit_of_steps_) == 0;
+  return bytes == 0 || is_alone || credit_used_ + bytes <= credit_;
+}
+
+void ShardLink::take_credit(Open& open, std::int64_t bytes) {
+  open.held_bytes = bytes;
+  credit_used_ += bytes;
+  if (!is_copy(open.request.kind)) credit_of_steps_ += bytes;
+}
+
 void ShardLink::send_what_fits() {
   if (!is_met_) return;
   std::vector<Key> pulls;
-  while (!unsent_.empty()) {
-    Open& open = open_.at(unsent_.front());
-    const std::int64_t bytes = uses_segment_ ? 0 : open.request.credit_bytes;
-    if (credit_used_ > 0 && credit_used_ + bytes > credit_) break;
-    const Key key = unsent_.front();
-    unsent_.pop_front();
+  bool do_copies_wait = false;
+  for (auto next = unsent_.begin(); next != unsent_.end();) {
+    const Key key = *next;
+    Open& open = open_.at(key);
+    const std::int64_t bytes = bytes_in_frames(open.request);
+    const bool waits = !fits(key.first, bytes);
+    if (waits && !is_copy(key.first)) break;
+    do_copies_wait = do_copies_wait || waits;
+    if (do_copies_wait && is_copy(key.first)) {
+      ++next;
+      continue;
+    }
+    next = unsent_.erase(next);
     open.is_sent = true;
-    open.holds_credit = bytes > 0;
-    if (open.holds_credit) credit_used_ += bytes;
+    take_credit(open, bytes);
     open.next_probe = Deadline::after(key.first == ShardRequest::Kind::kPush ? kProbe : kAskAgain);
     if (key.first == ShardRequest::Kind::kPull) {
       pulls.push_back(key);
@@ -249,6 +282,7 @@ void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
   shard_incarnation_ = welcome.incarnation;
   credit_ = welcome.credit_bytes;
   credit_used_ = 0;
+  credit_of_steps_ = 0;
   if (options_.requires_segment && !uses_segment_) {
     board_.fail("--transport shm: " + name() +
                     " cannot map this worker's memory; they are on two machines, or in two network "
@@ -271,9 +305,9 @@ void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
 }
 
 void ShardLink::give_credit_back(Open& open) {
-  if (!open.holds_credit) return;
-  open.holds_credit = false;
-  credit_used_ -= open.request.credit_bytes;
+  const std::int64_t bytes = std::exchange(open.held_bytes, 0);
+  credit_used_ -= bytes;
+  if (!is_copy(open.request.kind)) credit_of_steps_ -= bytes;
 }
 
 void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& envelope) {

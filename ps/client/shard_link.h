@@ -27,7 +27,7 @@ struct ShardRequest {
   wire::MessageT message;
   std::vector<std::span<const std::byte>> payload;  // frames behind the header
   std::vector<std::span<std::byte>> answer;         // where an answer's frames go
-  std::int64_t credit_bytes = 0;
+  std::int64_t credit_bytes = 0;  // where nothing of it goes through shared memory
 };
 
 // The I/O thread only.
@@ -57,13 +57,16 @@ class ShardLink {
   struct Open {
     ShardRequest request;
     bool is_sent = false;
-    bool holds_credit = false;
+    std::int64_t held_bytes = 0;  // of the credit
     std::optional<Deadline> next_probe;
   };
 
   std::string name() const;  // "server 1 at 10.0.0.7:4000"
   void greet();
   void send_what_fits();
+  std::int64_t bytes_in_frames(const ShardRequest& request) const;
+  bool fits(ShardRequest::Kind kind, std::int64_t bytes) const;
+  void take_credit(Open& open, std::int64_t bytes);
   void send_request(Open& open);
   void send_pulls(const std::vector<Key>& keys);
   void give_credit_back(Open& open);
@@ -88,6 +91,7 @@ class ShardLink {
   std::uint32_t shard_incarnation_ = 0;
   std::int64_t credit_ = 0;
   std::int64_t credit_used_ = 0;
+  std::int64_t credit_of_steps_ = 0;  // of that, by pushes and pulls
   std::map<Key, Open> open_;
   std::deque<Key> unsent_;  // in the order in which they were asked
   std::optional<Deadline> greet_again_;

@@ -102,6 +102,67 @@ TEST(AClient, WritesNoCopyForACallerThatHasLeft) {
   EXPECT_EQ(copy, std::vector<float>(8, 7.0F));
 }
 
+// A bucket is 32 bytes. What has not been sent has no answer: one that says so is passed over, and
+// what it is about is sent once more over the next connection.
+TEST(AClient, ThatSharesASegmentWritesNoMoreAtOnceThanItsCredit) {
+  ScriptedServer server;
+  server.data_welcome.uses_segment = true;
+  server.data_welcome.credit_bytes = 32;
+  const auto client = server.meet(2);
+  const std::vector<float> values(16, 1.0F);
+  auto write = std::async(std::launch::async, [&] { client->write_variables(values, {}, 0); });
+  EXPECT_EQ(server.await<wire::WriteT>(*server.data).bucket, 0);
+  wire::WrittenT written;
+  for (const int bucket : {1, 0}) {
+    written.bucket = bucket;
+    server.say(*server.data, written);
+  }
+  EXPECT_EQ(server.await<wire::WriteT>(*server.data).bucket, 1);
+  server.say(*server.control, server.roster(2));
+  server.meet_data();
+  EXPECT_EQ(server.await<wire::WriteT>(*server.data).bucket, 1) << "it was sent too early";
+  client->abort("enough");
+}
+
+TEST(AClient, ThatSharesASegmentPushesNoMoreCompressedAtOnceThanItsCredit) {
+  ScriptedServer server;
+  server.data_welcome.uses_segment = true;
+  server.data_welcome.credit_bytes = 16;
+  server.compression.codec = Codec::kBf16;
+  const auto client = server.meet(2);
+  client->begin_step({.samples = 1});
+  client->push(0);
+  client->push(1);
+  EXPECT_EQ(server.await<wire::PushT>(*server.data).bucket, 0);
+  wire::ValuesT answer;
+  answer.sequence = 1;
+  answer.in_segment = true;
+  for (const int bucket : {1, 0}) {
+    answer.bucket = bucket;
+    server.say(*server.data, wire::ValuesT(answer));
+  }
+  EXPECT_EQ(server.await<wire::PushT>(*server.data).bucket, 1);
+  server.say(*server.control, server.roster(2));
+  server.meet_data();
+  EXPECT_EQ(server.await<wire::PushT>(*server.data).bucket, 1) << "it was sent too early";
+  client->abort("enough");
+}
+
+// A cut that is given up answers nobody, and the next one may wait for this push.
+TEST(AClient, PushesThoughCopiesThatHaveNoAnswerHoldAllItsCredit) {
+  ScriptedServer server;
+  server.data_welcome.credit_bytes = 32;
+  const auto client = server.meet(2);
+  std::vector<float> copy(16);
+  auto read = std::async(std::launch::async, [&] { client->read_cut(wire::kLiveCut, copy, {}); });
+  EXPECT_EQ(server.await<wire::ReadCutT>(*server.data).bucket, 0);
+  client->begin_step({.samples = 1});
+  client->push(1);
+  EXPECT_EQ(server.await<wire::PushT>(*server.data).bucket, 1);
+  client->abort("enough");
+  EXPECT_THROW(read.get(), PeerError);
+}
+
 TEST(AClient, ThatLeavesComesBackWhenTheServersGoBackMeanwhile) {
   ScriptedServer server;
   const auto client = server.meet(1);

@@ -17,6 +17,8 @@ ScriptedServer::ScriptedServer() : data(wire::Socket::listen(context_, {"127.0.0
   Listener listener(Endpoint{"127.0.0.1", 0});
   rendezvous_ = {"127.0.0.1", listener.port()};
   listening_ = listener.release();
+  data_welcome.incarnation = 1;
+  data_welcome.credit_bytes = 1 << 20;
   listen();
 }
 
@@ -54,10 +56,7 @@ wire::HelloT ScriptedServer::break_control() {
 
 wire::DataHelloT ScriptedServer::meet_data() {
   wire::DataHelloT hello = await<wire::DataHelloT>(*data);
-  wire::DataWelcomeT welcome;
-  welcome.incarnation = 1;
-  welcome.credit_bytes = 1 << 20;
-  say(*data, std::move(welcome));
+  say(*data, data_welcome);
   return hello;
 }
 
@@ -65,7 +64,10 @@ std::unique_ptr<Client> ScriptedServer::meet(int buckets, bool initialises) {
   const auto total = static_cast<std::size_t>(kElements * buckets);
   values.resize(total);
   gradients.resize(total, 1.0F);
-  ClientOptions options{.rendezvous = rendezvous_, .values = values, .gradients = gradients};
+  ClientOptions options{.rendezvous = rendezvous_,
+                        .compression = compression,
+                        .values = values,
+                        .gradients = gradients};
   options.declaration.workers = 1;
   for (int b = 0; b < buckets; ++b) {
     options.declaration.buckets.emplace_back(kElements * b, kElements * (b + 1), 0);

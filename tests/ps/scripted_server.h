@@ -53,6 +53,9 @@ class ScriptedServer {
   // The client greets the shard, and is welcome.
   wire::DataHelloT meet_data();
 
+  wire::DataWelcomeT data_welcome;  // with which it is met
+  CompressionOptions compression;   // the client's
+
   std::unique_ptr<wire::Socket> control;
   std::unique_ptr<wire::Socket> data;
   std::vector<float> values;  // the worker's memory
