@@ -18,6 +18,8 @@ constexpr milliseconds kGreetAgain(1000);
 // A shard that has not said anything about a push for so long is asked whether it knows it.
 constexpr milliseconds kProbe(2000);
 constexpr milliseconds kAskAgain(10000);
+// A push that is dropped as often does not fit; it would be sent for ever.
+constexpr int kMostResends = 5;
 
 // Of variables, for a start or an evaluation; not of a step.
 bool is_copy(ShardRequest::Kind kind) {
@@ -89,6 +91,7 @@ void ShardLink::lose_connection() {
   for (auto& [key, open] : open_) {
     open.is_sent = false;
     open.held_bytes = 0;
+    open.times_unknown = 0;
     open.next_probe.reset();
     unsent_.push_back(key);
   }
@@ -241,17 +244,8 @@ void ShardLink::hear(const wire::Envelope& envelope) {
       if (found != open_.end()) give_credit_back(found->second);
       return;
     }
-    case wire::Body::ProbeAnswer: {
-      const wire::ProbeAnswerT& answer = *body.AsProbeAnswer();
-      const auto found = open_.find({ShardRequest::Kind::kPush, answer.bucket});
-      if (found == open_.end() || !found->second.is_sent || answer.is_known) return;
-      const wire::PushT& push = *found->second.request.message.body.AsPush();
-      if (push.sequence != answer.sequence) return;
-      give_credit_back(found->second);
-      found->second.is_sent = false;
-      unsent_.push_front(found->first);
-      return;
-    }
+    case wire::Body::ProbeAnswer:
+      return probe_answer(*body.AsProbeAnswer());
     case wire::Body::Written:
       return take_answer(ShardRequest::Kind::kWrite,
                          body.AsWritten()->state ? -1 : body.AsWritten()->bucket, envelope);
@@ -271,6 +265,25 @@ void ShardLink::hear(const wire::Envelope& envelope) {
     default:
       return;  // nothing a shard says to a worker
   }
+}
+
+void ShardLink::probe_answer(const wire::ProbeAnswerT& answer) {
+  const auto found = open_.find({ShardRequest::Kind::kPush, answer.bucket});
+  if (found == open_.end() || !found->second.is_sent || answer.is_known) return;
+  Open& open = found->second;
+  const wire::PushT& push = *open.request.message.body.AsPush();
+  if (push.sequence != answer.sequence) return;
+  // On one connection a probe arrives after its push: the shard has dropped it.
+  if (++open.times_unknown > kMostResends) {
+    return board_.fail(name() + " dropped this worker's push of bucket " +
+                       std::to_string(answer.bucket) + " (" + wire::EnumNameCodec(push.codec) +
+                       ", " + std::to_string(open.request.payload.front().size()) + " bytes) " +
+                       std::to_string(open.times_unknown) +
+                       " times; see what it printed, and start all tasks with the same program");
+  }
+  give_credit_back(open);
+  open.is_sent = false;
+  unsent_.push_front(found->first);
 }
 
 void ShardLink::welcome(const wire::DataWelcomeT& welcome) {

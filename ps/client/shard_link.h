@@ -59,6 +59,7 @@ class ShardLink {
     bool is_sent = false;
     std::int64_t held_bytes = 0;  // of the credit
     std::optional<Deadline> next_probe;
+    int times_unknown = 0;  // the shard did not know it, on this connection
   };
 
   std::string name() const;  // "server 1 at 10.0.0.7:4000"
@@ -72,6 +73,7 @@ class ShardLink {
   void give_credit_back(Open& open);
   void hear(const wire::Envelope& envelope);
   void welcome(const wire::DataWelcomeT& welcome);
+  void probe_answer(const wire::ProbeAnswerT& answer);
   void take_values(const wire::ValuesT& header, const wire::Envelope& envelope);
   void take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
   void finish(Key key);

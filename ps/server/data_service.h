@@ -82,6 +82,8 @@ class DataService {
   std::optional<std::string> failure();
 
   std::int64_t foreign_messages() const noexcept { return foreign_messages_; }
+  // Of workers that have greeted: dropped, since they did not fit what is served.
+  std::int64_t unfit_messages() const noexcept { return unfit_messages_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -90,6 +92,7 @@ class DataService {
     std::uint32_t incarnation = 0;
     std::string peer;  // its routing id
     std::shared_ptr<const MappedSegment> segment;
+    bool is_complained_of = false;  // in the log
   };
   // A push or pull that the shard has not answered.
   struct Open {
@@ -126,6 +129,11 @@ class DataService {
   void end_session(WorkerId worker);
   void refuse(const std::string& peer, const std::string& line, bool is_usage_error);
   Session* session_of(const std::string& peer);
+  std::size_t state_bytes() const;  // of the running statistics
+  // Counts it, and says so in the log once per peer.
+  void drop(const std::string& peer, const char* message, int bucket, const std::string& trouble);
+  // Of a bucket of the job, by the shard's count; another shard's and none: dropped, -1.
+  int own_bucket(const std::string& peer, const char* message, int bucket);
   void push(const std::string& peer, wire::Envelope& envelope, const wire::PushT& header);
   void pull(const std::string& peer, const wire::PullT& header);
   void probe(const std::string& peer, const wire::ProbeT& header);
@@ -179,6 +187,7 @@ class DataService {
   std::unique_ptr<ServiceRecord> record_;
   bool has_news_ = false;  // that the control thread has not been woken for
   std::atomic<std::int64_t> foreign_messages_{0};
+  std::atomic<std::int64_t> unfit_messages_{0};
 
   // Between threads.
   WakeEvent wake_;

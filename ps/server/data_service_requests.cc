@@ -18,6 +18,10 @@ bool is_aligned(std::span<const std::byte> bytes) {
   return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0;
 }
 
+std::string unfit(const std::string& what, std::size_t found, std::size_t expected) {
+  return std::to_string(found) + " " + what + ", expected " + std::to_string(expected);
+}
+
 std::size_t bytes_in(const wire::BucketPlace& place) {
   return static_cast<std::size_t>(place.end() - place.begin()) * sizeof(float);
 }
@@ -124,6 +128,28 @@ DataService::Session* DataService::session_of(const std::string& peer) {
   return worker == workers_by_peer_.end() ? nullptr : &sessions_.at(worker->second);
 }
 
+void DataService::drop(const std::string& peer, const char* message, int bucket,
+                       const std::string& trouble) {
+  ++unfit_messages_;
+  if (std::exchange(session_of(peer)->is_complained_of, true)) return;
+  const std::string of = bucket < 0 ? "" : " of bucket " + std::to_string(bucket);
+  log(LogLevel::kWarning, "dropped a " + std::string(message) + of + " by " +
+                              name_of_worker(workers_by_peer_.at(peer)) + ": " + trouble +
+                              "; are both the same program?");
+}
+
+std::size_t DataService::state_bytes() const {
+  return static_cast<std::size_t>(served_->declaration.state_elements) * sizeof(float);
+}
+
+int DataService::own_bucket(const std::string& peer, const char* message, int bucket) {
+  const std::vector<int>& own = served_->shard_bucket;
+  const bool is_known = bucket >= 0 && std::cmp_less(bucket, own.size());
+  const int mine = is_known ? own[static_cast<std::size_t>(bucket)] : -1;
+  if (mine < 0) drop(peer, message, bucket, "this shard has no such bucket");
+  return mine;
+}
+
 std::span<float> DataService::answer_window(Session& session, Open& open, int shard_bucket) {
   const Bucket range = served_->shard->buckets()[static_cast<std::size_t>(shard_bucket)];
   const std::int64_t count = range.end - range.begin;
@@ -140,20 +166,27 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
                        const wire::PushT& header) {
   Session* session = session_of(peer);
   if (session == nullptr) return;
-  const int num_buckets = static_cast<int>(served_->shard_bucket.size());
-  if (header.bucket < 0 || header.bucket >= num_buckets) return;
-  const int mine = served_->shard_bucket[static_cast<std::size_t>(header.bucket)];
+  const int mine = own_bucket(peer, "push", header.bucket);
   if (mine < 0) return;
   const Bucket range = served_->shard->buckets()[static_cast<std::size_t>(mine)];
   const std::size_t count = static_cast<std::size_t>(range.end - range.begin);
   const bool in_segment = header.in_segment;
   // A worker may write to its segment at any time: what is to be checked has to come in a frame.
-  if (in_segment && (session->segment == nullptr || header.codec != wire::Codec::F32)) return;
+  if (in_segment && header.codec != wire::Codec::F32) {
+    return drop(peer, "push", header.bucket, "it is compressed, in shared memory");
+  }
+  if (in_segment && session->segment == nullptr) {
+    return drop(peer, "push", header.bucket, "its shared memory is not seen from here");
+  }
   const std::size_t frames = 1 + (in_segment ? 0 : 1) + (header.has_state ? 1 : 0);
-  if (envelope.frames.size() != frames) return;
-  const auto state_bytes =
-      static_cast<std::size_t>(served_->declaration.state_elements) * sizeof(float);
-  if (header.has_state && envelope.frames.back().bytes().size() != state_bytes) return;
+  if (envelope.frames.size() != frames) {
+    return drop(peer, "push", header.bucket, unfit("frames", envelope.frames.size(), frames));
+  }
+  const std::size_t last_bytes = envelope.frames.back().bytes().size();
+  if (header.has_state && last_bytes != state_bytes()) {
+    return drop(peer, "push", header.bucket,
+                unfit("bytes of running statistics", last_bytes, state_bytes()));
+  }
 
   const std::uint64_t token = next_token_++;
   Open& open = open_[token];
@@ -178,8 +211,11 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
     request.gradient.bytes = open.frames[1].bytes();
   }
   if (!is_well_formed(request.gradient)) {
+    const std::size_t size = request.gradient.bytes.size();
     open_.erase(token);
-    return;
+    return drop(peer, "push", header.bucket,
+                std::to_string(size) + " bytes are no gradient of " + std::to_string(count) +
+                    " elements in " + wire::EnumNameCodec(header.codec));
   }
   if (request.gradient.codec == Codec::kF32 && !is_aligned(request.gradient.bytes)) {
     open.aligned.resize(count);
@@ -197,12 +233,13 @@ void DataService::push(const std::string& peer, wire::Envelope& envelope,
 void DataService::pull(const std::string& peer, const wire::PullT& header) {
   Session* session = session_of(peer);
   if (session == nullptr) return;
-  const int num_buckets = static_cast<int>(served_->shard_bucket.size());
   // Each is answered from memory of its own.
-  if (std::cmp_greater(header.buckets.size(), num_buckets)) return;
+  if (std::cmp_greater(header.buckets.size(), served_->shard_bucket.size())) {
+    return drop(peer, "pull", -1,
+                unfit("buckets", header.buckets.size(), served_->shard_bucket.size()));
+  }
   for (const int bucket : header.buckets) {
-    if (bucket < 0 || bucket >= num_buckets) continue;
-    const int mine = served_->shard_bucket[static_cast<std::size_t>(bucket)];
+    const int mine = own_bucket(peer, "pull", bucket);
     if (mine < 0) continue;
     const std::uint64_t token = next_token_++;
     Open& open = open_[token];
@@ -244,11 +281,11 @@ void DataService::write(const std::string& peer, const wire::Envelope& envelope,
   written.bucket = header.bucket;
   written.state = header.state;
   if (header.state) {
-    if (envelope.frames.size() != 2) return;
-    const std::span<const std::byte> bytes = envelope.frames[1].bytes();
-    if (bytes.size() !=
-        static_cast<std::size_t>(served_->declaration.state_elements) * sizeof(float)) {
-      return;
+    const std::span<const std::byte> bytes =
+        envelope.frames.size() == 2 ? envelope.frames[1].bytes() : std::span<const std::byte>();
+    if (envelope.frames.size() != 2 || bytes.size() != state_bytes()) {
+      return drop(peer, "write", -1,
+                  unfit("bytes of running statistics", bytes.size(), state_bytes()));
     }
     std::vector<float> values(bytes.size() / sizeof(float));
     // Of nothing there is no address to copy from.
@@ -257,20 +294,20 @@ void DataService::write(const std::string& peer, const wire::Envelope& envelope,
     socket_->send(wire::envelope(peer, make_message(std::move(written))));
     return;
   }
-  if (header.bucket < 0 ||
-      static_cast<std::size_t>(header.bucket) >= served_->shard_bucket.size()) {
-    return;
-  }
-  const int mine = served_->shard_bucket[static_cast<std::size_t>(header.bucket)];
+  const int mine = own_bucket(peer, "write", header.bucket);
   if (mine < 0) return;
   const std::size_t bytes =
       bytes_in(served_->declaration.buckets[static_cast<std::size_t>(header.bucket)]);
-  const std::size_t slots = header.with_slots ? served_->shard->slots().size() : 0;
-  if (envelope.frames.size() != 2 + slots) return;
+  const std::size_t count = 2 + (header.with_slots ? served_->shard->slots().size() : 0);
+  if (envelope.frames.size() != count) {
+    return drop(peer, "write", header.bucket, unfit("frames", envelope.frames.size(), count));
+  }
   std::vector<std::span<const std::byte>> frames;
   for (std::size_t i = 1; i < envelope.frames.size(); ++i) {
     frames.push_back(envelope.frames[i].bytes());
-    if (frames.back().size() != bytes) return;
+    if (frames.back().size() != bytes) {
+      return drop(peer, "write", header.bucket, unfit("bytes", frames.back().size(), bytes));
+    }
   }
   if (served_->shard->write(mine, header.version, frames) && record_ != nullptr) {
     record_->written(mine, header.version);
@@ -300,11 +337,7 @@ void DataService::read_cut(const std::string& peer, const wire::ReadCutT& header
     socket_->send(std::move(message));
     return;
   }
-  if (header.bucket < 0 ||
-      static_cast<std::size_t>(header.bucket) >= served_->shard_bucket.size()) {
-    return;
-  }
-  const int mine = served_->shard_bucket[static_cast<std::size_t>(header.bucket)];
+  const int mine = own_bucket(peer, "request for a copy", header.bucket);
   if (mine < 0) return;
   const Shard& shard = *served_->shard;
   const auto [begin, count] = shard.window(mine);

@@ -163,6 +163,33 @@ TEST(AClient, PushesThoughCopiesThatHaveNoAnswerHoldAllItsCredit) {
   EXPECT_THROW(read.get(), PeerError);
 }
 
+TEST(AClient, EndsWithALineWhenAShardDropsItsPushAgainAndAgain) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  client->begin_step({.samples = 1});
+  client->push(0);
+  for (int sent = 0; sent < 6; ++sent) {
+    ASSERT_EQ(server.await<wire::PushT>(*server.data).sequence, 1U) << sent;
+    wire::ProbeAnswerT answer;
+    answer.sequence = 1;
+    server.say(*server.data, std::move(answer));
+  }
+  auto flushed = std::async(std::launch::async, [&] { client->flush(); });
+  const bool has_ended = wire::wait_until({server.control.get(), server.data.get()}, [&] {
+    return flushed.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+  });
+  EXPECT_TRUE(has_ended);
+  client->abort("enough");
+  try {
+    flushed.get();
+    FAIL() << "it waited for nothing";
+  } catch (const PeerError& error) {
+    const std::string line = error.what();
+    EXPECT_EQ(line.find("server 0 at 127.0.0.1:"), 0U) << line;
+    EXPECT_NE(line.find("bucket 0 (F32, 32 bytes) 6 times"), std::string::npos) << line;
+  }
+}
+
 TEST(AClient, ThatLeavesComesBackWhenTheServersGoBackMeanwhile) {
   ScriptedServer server;
   const auto client = server.meet(1);

@@ -70,5 +70,50 @@ TEST(ADataService, AnswersNoPullOfMoreBucketsThanThereAre) {
   caller.take<wire::ProbeAnswerT>();
 }
 
+TEST(ADataService, CountsPushesThatDoNotFitAndSaysSoOncePerWorker) {
+  DataServiceCase service({});
+  Caller caller = service.call("w0.1");
+  caller.say(hello_of(0, 1));
+  caller.take<wire::DataWelcomeT>();
+  ::testing::internal::CaptureStderr();
+  caller.say(push_of(1, 1), std::vector<float>(7, 1.0F));
+  wire::PushT other_codec = push_of(1, 1);
+  other_codec.codec = wire::Codec::Bf16;
+  caller.say(other_codec, kGradient);
+  wire::PushT elsewhere = push_of(1, 1);
+  elsewhere.bucket = 1;
+  caller.say(elsewhere, kGradient);
+  caller.say(push_of(1, 1));  // with nothing behind it
+  wire::ProbeT probe;
+  probe.sequence = 1;
+  caller.say(probe);
+  EXPECT_FALSE(caller.take<wire::ProbeAnswerT>().is_known);
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(service.data.unfit_messages(), 4);
+  const std::string line =
+      "dropped a push of bucket 0 by worker 0: 28 bytes are no gradient of 8 elements in F32";
+  const std::size_t at = lines.find(line);
+  ASSERT_NE(at, std::string::npos) << lines;
+  EXPECT_EQ(lines.find("dropped", at + line.size()), std::string::npos) << lines;
+  caller.say(push_of(1, 1), kGradient);
+  EXPECT_EQ(caller.take<wire::ValuesT>(1).sequence, 1U);
+}
+
+TEST(ADataService, CountsWritesThatDoNotFit) {
+  DataServiceCase service({});
+  Caller caller = service.call("w0.1");
+  caller.say(hello_of(0, 1));
+  caller.take<wire::DataWelcomeT>();
+  wire::WriteT write;
+  write.version = 1;
+  caller.say(write, std::vector<float>(9));
+  write.state = true;
+  caller.say(write, std::vector<float>(1));
+  write.state = false;
+  caller.say(write, std::vector<float>(8));
+  caller.take<wire::WrittenT>();
+  EXPECT_EQ(service.data.unfit_messages(), 2);
+}
+
 }  // namespace
 }  // namespace syncopate::ps::testing
