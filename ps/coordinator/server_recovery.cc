@@ -14,6 +14,12 @@ void ServerRecovery::hear(int server, const wire::RollBackT& back) {
   if (record.phase != Phase::kRollingBack || targets_[server] != back.cut) return;
   // An answer to a former shard 0, which may have asked for the same.
   if (back.incarnation != 0 && back.incarnation != record.incarnation) return;
+  if (back.lost) {
+    // advance() chooses an older one that it still has; together, once the others are back.
+    record.snapshots.erase(back.cut);
+    record.phase = Phase::kEmpty;
+    return;
+  }
   record.phase = Phase::kServing;
   record.was_serving = true;
   // Together, the workers hear of it when all servers are back.

@@ -20,7 +20,7 @@ class ServerRecovery {
   ServerRecovery(Job& job, LeaseQueue& leases, Cuts& cuts, Meeting& meeting, TextExchange& exchange)
       : job_(job), leases_(leases), cuts_(cuts), meeting_(meeting), exchange_(exchange) {}
 
-  // It has read the snapshot.
+  // It has read the snapshot, or found it damaged.
   void hear(int server, const wire::RollBackT& back);
   void advance();
 

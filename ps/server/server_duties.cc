@@ -3,7 +3,6 @@
 #include <span>
 #include <utility>
 
-#include "models/base/errors.h"
 #include "ps/server/start_count.h"
 
 namespace syncopate::ps {
@@ -26,8 +25,8 @@ std::vector<std::vector<std::byte>> ServerDuties::saved_jobs() const {
   // Jobs without a name cannot be told apart.
   if (options_.nonce.empty()) return saved;
   for (const std::uint64_t cut : snapshots_) {
-    const SnapshotFile file = writer_.read(cut);
-    const auto bytes = std::as_bytes(std::span(file.coordinator));
+    const std::vector<std::uint8_t> coordinator = writer_.read_coordinator(cut);
+    const auto bytes = std::as_bytes(std::span(coordinator));
     if (!bytes.empty()) saved.emplace_back(bytes.begin(), bytes.end());
   }
   return saved;
@@ -178,6 +177,7 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
     if (cut_ && cut_->cut == *written) end_cut();
   }
   if (const auto file = writer_.take_read(); file && rolls_back_ == file->cut) go_back_to(*file);
+  if (const auto cut = writer_.take_unreadable()) do_without(*cut);
   if (const auto problem = writer_.failure()) failure_ = problem;
   if (const auto problem = data_.failure()) failure_ = problem;
   return std::exchange(replies_, {});
@@ -195,6 +195,18 @@ void ServerDuties::go_back_to(const SnapshotFile& file) {
   wire::RollBackT answer;
   answer.cut = file.cut;
   answer.incarnation = incarnation_;
+  reply(wire::make_message(std::move(answer)));
+}
+
+// One damaged file does not end the job: shard 0 chooses another cut.
+void ServerDuties::do_without(std::uint64_t cut) {
+  snapshots_ = writer_.existing();
+  if (rolls_back_ != cut) return;
+  rolls_back_.reset();
+  wire::RollBackT answer;
+  answer.cut = cut;
+  answer.incarnation = incarnation_;
+  answer.lost = true;
   reply(wire::make_message(std::move(answer)));
 }
 

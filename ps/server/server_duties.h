@@ -30,7 +30,8 @@ class ServerDuties {
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
   // Their files are removed: nobody goes back to them any more.
   void forget_snapshots();
-  // Server 0: the coordinator's part of them, the oldest first. Throws FileError.
+  // Server 0: the coordinator's part of them, the oldest first. Nothing else of them is read: that
+  // may take long, and all wait. Throws FileError.
   std::vector<std::vector<std::byte>> saved_jobs() const;
   // A message of shard 0's. Throws FileError, UsageError.
   void obey(const wire::MessageT& message);
@@ -52,6 +53,7 @@ class ServerDuties {
   void end_cut();
   void remove_snapshots_from(std::uint64_t cut);
   void go_back_to(const SnapshotFile& file);
+  void do_without(std::uint64_t cut);
   void reply(wire::MessageT message) { replies_.push_back(std::move(message)); }
 
   const ServerOptions& options_;

@@ -9,14 +9,18 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "models/base/replacing_file.h"
 #include "ps/server/block_checksum.h"
 
 namespace syncopate::ps {
 namespace {
 
-constexpr std::uint64_t kMagic = 0x32544f4853504e53;  // "SNPSHOT2"
+// A file is: magic, length of the head, head, the sum up to here, values, slots, the sum of all.
+constexpr std::uint64_t kMagic = 0x33544f4853504e53;  // "SNPSHOT3"
+constexpr std::uint64_t kWordsBesides = 4;
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 32;
+constexpr int kMostSlots = 1000;
 constexpr std::string_view kSuffix = ".snapshot";
 
 std::span<const std::byte> bytes_of(const std::uint64_t& word) {
@@ -72,26 +76,37 @@ class Reader {
     return word;
   }
   [[noreturn]] void damaged(const std::string& how) const {
-    throw FileError("snapshot " + path_.string() + " " + how +
-                    "; start the job again from a checkpoint with --resume");
+    throw FileError("snapshot " + path_.string() + " " + how);
   }
 
   struct Header {
-    std::vector<std::byte> bytes;
+    std::uint64_t sum = 0;
     std::unique_ptr<wire::SnapshotHeaderT> said;
   };
+  // All but values and slots is checked.
   Header read_header() {
     if (read_word() != kMagic) damaged("is no snapshot of ours");
+    const std::uint64_t size = std::filesystem::file_size(path_);
     const std::uint64_t length = read_word();
-    if (length > kLongestHeader || length > std::filesystem::file_size(path_)) {
-      damaged("is damaged");
-    }
-    Header header{.bytes = std::vector<std::byte>(length), .said = nullptr};
-    read(header.bytes);
-    const auto* const begin = reinterpret_cast<const std::uint8_t*>(header.bytes.data());
-    flatbuffers::Verifier verifier(begin, header.bytes.size());
+    if (length > kLongestHeader || length > size) damaged("is damaged");
+    std::vector<std::byte> bytes(length);
+    read(bytes);
+    Header header{.sum = block_checksum(kMagic, bytes), .said = nullptr};
+    if (read_word() != header.sum) damaged("is damaged");
+    const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
+    flatbuffers::Verifier verifier(begin, bytes.size());
     if (!verifier.VerifyBuffer<wire::SnapshotHeader>(nullptr)) damaged("is damaged");
     header.said.reset(flatbuffers::GetRoot<wire::SnapshotHeader>(begin)->UnPack());
+    const wire::SnapshotHeaderT& said = *header.said;
+    if (said.declaration == nullptr || said.elements < 0 || said.slots < 0 ||
+        static_cast<std::uint64_t>(said.elements) > size || said.slots > kMostSlots) {
+      damaged("is damaged");
+    }
+    const std::uint64_t blocks = 1 + static_cast<std::uint64_t>(said.slots);
+    const std::uint64_t expected =
+        kWordsBesides * sizeof(std::uint64_t) + length +
+        blocks * static_cast<std::uint64_t>(said.elements) * sizeof(float);
+    if (size != expected) damaged("is cut short");
     return header;
   }
 
@@ -136,9 +151,11 @@ void SnapshotWriter::remove_foreign() {
     std::filesystem::path path = path_of(dir_, index_, cut);
     bool is_own = false;
     try {
-      is_own = Reader(path).read_header().said->nonce == nonce_;
-    } catch (const FileError&) {
+      const std::unique_ptr<wire::SnapshotHeaderT> said = Reader(path).read_header().said;
+      is_own = said->nonce == nonce_ && said->shard == index_ && said->cut == cut;
+    } catch (const FileError& error) {
       // Nobody could go back to it.
+      log(LogLevel::kWarning, std::string(error.what()) + ", and is removed");
     }
     if (!is_own) unwanted.push_back(std::move(path));
   }
@@ -186,8 +203,14 @@ void SnapshotWriter::read_later(std::uint64_t cut) {
     const std::lock_guard lock(mutex_);
     wanted_ = cut;
     read_.reset();
+    unreadable_.reset();
   }
   asked_.notify_all();
+}
+
+std::optional<std::uint64_t> SnapshotWriter::take_unreadable() {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(unreadable_, std::nullopt);
 }
 
 std::optional<SnapshotFile> SnapshotWriter::take_read() {
@@ -237,9 +260,15 @@ void SnapshotWriter::write_file(const Job& job) {
 
 void SnapshotWriter::read_file(std::uint64_t cut) {
   std::optional<SnapshotFile> file;
+  std::optional<std::uint64_t> unreadable;
   std::optional<std::string> problem;
   try {
     file = read(cut);
+  } catch (const FileError& error) {
+    log(LogLevel::kWarning, std::string(error.what()) + ", and is removed");
+    unreadable = cut;
+    std::error_code ignored;  // what cannot be removed cannot be read either
+    std::filesystem::remove(path_of(dir_, index_, cut), ignored);
   } catch (const std::exception& error) {
     problem = error.what();
   }
@@ -247,6 +276,7 @@ void SnapshotWriter::read_file(std::uint64_t cut) {
   if (wanted_) return;  // another one
   if (problem) failure_ = problem;
   read_ = std::move(file);
+  unreadable_ = unreadable;
 }
 
 void SnapshotWriter::remove_unwanted(std::uint64_t written) {
@@ -288,6 +318,7 @@ void SnapshotWriter::save(const Job& job) const {
   file.write(bytes_of(kMagic));
   file.write(bytes_of(head.size()));
   file.write(head);
+  file.write(bytes_of(sum));
   const auto write_block = [&](const Tensor& block) {
     file.write(block.bytes());
     sum = block_checksum(sum, block.bytes());
@@ -301,14 +332,10 @@ void SnapshotWriter::save(const Job& job) const {
 SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
   const std::filesystem::path path = path_of(dir_, index_, cut);
   Reader reader(path);
-  const auto [head, header] = reader.read_header();
-  if (header->shard != index_ || header->cut != cut || header->declaration == nullptr ||
-      header->elements < 0 || header->slots < 0 ||
-      static_cast<std::uint64_t>(header->elements) > std::filesystem::file_size(path)) {
-    reader.damaged("is damaged");
-  }
+  const Reader::Header head = reader.read_header();
+  wire::SnapshotHeaderT* const header = head.said.get();
+  std::uint64_t sum = head.sum;
   SnapshotFile file;
-  std::uint64_t sum = block_checksum(kMagic, head);
   const auto read_block = [&] {
     Tensor block = make_host_tensor({header->elements}, DType::kF32);
     reader.read(block.bytes());
@@ -327,6 +354,11 @@ SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
   file.running_statistics = std::move(header->running_statistics);
   file.coordinator = std::move(header->coordinator);
   return file;
+}
+
+std::vector<std::uint8_t> SnapshotWriter::read_coordinator(std::uint64_t cut) const {
+  const std::filesystem::path path = path_of(dir_, index_, cut);
+  return std::move(Reader(path).read_header().said->coordinator);
 }
 
 void SnapshotWriter::remove_all() {

@@ -31,7 +31,8 @@ class SnapshotWriter {
  public:
   // Files are DIR/shard-<index>-cut-<cut>.snapshot. An empty folder name: write() is not called.
   // Each file says which job's it is: those of another one are removed, as is what a server that
-  // was killed has left half written.
+  // was killed has left half written. Of what is damaged the log tells. Heads alone are read:
+  // whether values are sound shows when a file is gone back to.
   SnapshotWriter(std::filesystem::path dir, int index, std::string nonce);
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
@@ -52,12 +53,17 @@ class SnapshotWriter {
   void read_later(std::uint64_t cut);
   // What was read since the last call.
   std::optional<SnapshotFile> take_read();
-  // A file that could not be written or read: disk full, folder gone, file damaged.
+  // The cut that was to be read, if its file turned out to be gone, cut short or damaged since the
+  // last call: then the log tells why, and the file is removed.
+  std::optional<std::uint64_t> take_unreadable();
+  // A file that could not be written: disk full, folder gone.
   std::optional<std::string> failure() const;
   int descriptor() const noexcept { return event_.descriptor(); }
 
   // Throws FileError for a file that is missing, cut short or damaged, naming it.
   SnapshotFile read(std::uint64_t cut) const;
+  // SnapshotFile::coordinator alone; values and slots are not read, and may be damaged.
+  std::vector<std::uint8_t> read_coordinator(std::uint64_t cut) const;
   // Removes the files of this cut and of later ones, also one that is being written: they count no
   // longer, and would push out those that do.
   void remove_from(std::uint64_t cut);
@@ -89,6 +95,7 @@ class SnapshotWriter {
   std::optional<std::uint64_t> written_;
   std::optional<std::uint64_t> wanted_;  // to be read
   std::optional<SnapshotFile> read_;
+  std::optional<std::uint64_t> unreadable_;
   std::optional<std::string> failure_;
   std::jthread thread_;
 };

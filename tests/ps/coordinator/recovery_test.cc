@@ -89,6 +89,72 @@ TEST(AServerStartedAnew, TakesAllBackWhereWorkersWaitForOneAnother) {
   EXPECT_EQ(job.lease(0), held);
 }
 
+// The server has been told to go back to a cut whose file turns out damaged; returns which.
+std::uint64_t find_damaged(JobCase& job, int index) {
+  auto back = job.take<wire::RollBackT>(server(index));
+  if (!back) {
+    ADD_FAILURE() << "server " << index << " was not told to go back";
+    return 0;
+  }
+  back->lost = true;
+  job.say(server(index), *back);
+  return back->cut;
+}
+
+TEST(AServerStartedAnew, GoesBackToAnOlderFileWhereTheNewestIsDamaged) {
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.start();
+  const std::uint64_t first = job.make_snapshot({});
+  const std::uint64_t second = job.make_snapshot({});
+  job.lose(server(1));
+  job.come_back(1, {first, second});
+  while (job.take<wire::RosterT>(worker(0))) {
+  }
+  EXPECT_EQ(find_damaged(job, 1), second);
+  EXPECT_FALSE(job.take<wire::RosterT>(worker(0))) << "it does not serve yet";
+  EXPECT_EQ(job.go_back(1), first);
+  EXPECT_TRUE(job.take<wire::RosterT>(worker(0)));
+}
+
+TEST(AServerStartedAnew, TakesAllBackToAnOlderCutWhereOneFindsItsFileDamaged) {
+  for (const bool is_found_first : {true, false}) {
+    JobCase job(make_declaration(Consistency::kSsp), 2, true);
+    job.start();
+    job.train(0, 1);
+    const std::uint64_t first = job.make_snapshot({{0, 1, 1}});
+    job.train(1, 1);
+    const std::uint64_t second = job.make_snapshot({{0, 1, 1}, {1, 1, 1}});
+    job.lose(server(1));
+    job.come_back(1, {first, second});
+    if (is_found_first) {
+      EXPECT_EQ(find_damaged(job, 1), second);
+    }
+    EXPECT_EQ(job.go_back(0), second);
+    if (!is_found_first) {
+      EXPECT_EQ(find_damaged(job, 1), second);
+    }
+    EXPECT_FALSE(job.take<wire::RollBackT>(worker(0))) << "to what not all have";
+    EXPECT_EQ(job.go_back(0), first);
+    EXPECT_EQ(job.go_back(1), first);
+    for (int w = 0; w < 2; ++w) {
+      EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->cut, first);
+      job.be_ready(w);
+    }
+    EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
+  }
+}
+
+TEST(AServerStartedAnew, EndsTheJobWhereAllItsFilesAreDamaged) {
+  JobCase job(make_declaration(Consistency::kAsync), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  EXPECT_EQ(find_damaged(job, 1), cut);
+  ASSERT_TRUE(job.coordinator->failure());
+  EXPECT_EQ(job.coordinator->failure()->find("server 1 came back without a snapshot"), 0U);
+}
+
 TEST(AServerStartedAnew, MakesAWorkerThatIsJustMeetingTheShardsMeetThemAgain) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();

@@ -5,6 +5,8 @@
 #include <unistd.h>
 
 #include <array>
+#include <fstream>
+#include <optional>
 #include <string>
 
 #include "models/base/deadline.h"
@@ -27,58 +29,111 @@ TEST(ServerDuties, DoNothingThatTheyWereNotToldEnoughFor) {
   EXPECT_TRUE(duties.take_replies().empty());
 }
 
+using Cuts = std::vector<std::uint64_t>;
+
 // The next reply, if it is one of these.
 template <typename BodyT>
-bool replies(ServerDuties& duties, DataService& data) {
+std::optional<BodyT> reply(ServerDuties& duties, DataService& data) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   while (!deadline.passed()) {
     const std::vector<wire::MessageT> said = duties.take_replies();
-    if (!said.empty()) return said[0].body.type == wire::BodyUnionTraits<BodyT>::enum_value;
+    if (!said.empty()) {
+      if (said[0].body.type != wire::BodyUnionTraits<BodyT>::enum_value) return std::nullopt;
+      return *static_cast<const BodyT*>(said[0].body.value);
+    }
     std::array<pollfd, 2> waiting{
         {{duties.descriptor(), POLLIN, 0}, {data.descriptor(), POLLIN, 0}}};
     poll(waiting.data(), waiting.size(), deadline.remaining_milliseconds());
     data.take_news();
   }
-  return false;
+  return std::nullopt;
 }
 
-TEST(ServerDuties, KeepNoFilesOfCutsThatWereGivenUpOrAreOfAPastThatIsVoid) {
-  ServerOptions options;
-  options.snapshot_dir = ::testing::TempDir() + "server_duties_test." + std::to_string(getpid());
-  std::filesystem::create_directories(options.snapshot_dir);
-  DataService data({.record = {}});
-  {
-    ServerDuties duties(options, data, [](const std::string&) {});
+class ServerDutiesWithFiles : public ::testing::Test {
+ protected:
+  ServerDutiesWithFiles() {
+    options_.nonce = JobShape().nonce;
+    options_.snapshot_dir = ::testing::TempDir() + "server_duties_test." + std::to_string(getpid());
+    std::filesystem::create_directories(options_.snapshot_dir);
+  }
+  ~ServerDutiesWithFiles() override { std::filesystem::remove_all(options_.snapshot_dir); }
+
+  ServerDuties start() {
+    return {options_, data_, [](const std::string&) {}};
+  }
+  void declare(ServerDuties& duties, std::uint32_t incarnation) {
+    wire::WelcomeT welcome;
+    welcome.incarnation = incarnation;
+    duties.obey(wire::make_message(std::move(welcome)));
     wire::DeclaredT declared;
     declared.declaration = std::make_unique<wire::DeclarationT>(declaration_of({}));
     duties.obey(wire::make_message(std::move(declared)));
-    ASSERT_TRUE(replies<wire::DeclaredT>(duties, data));
-    const auto make_cut = [&](std::uint64_t number, bool is_void) {
-      wire::FreezeT freeze;
-      freeze.cut = number;
-      duties.obey(wire::make_message(freeze));
-      EXPECT_TRUE(replies<wire::FrozenT>(duties, data));
-      wire::CutT cut;
-      cut.cut = number;
-      cut.to_file = true;
-      duties.obey(wire::make_message(std::move(cut)));
-      EXPECT_TRUE(replies<wire::CutDoneT>(duties, data));
-      wire::ReleaseT release;
-      release.cut = number;
-      release.is_void = is_void;
-      duties.obey(wire::make_message(release));
-    };
-    make_cut(1, false);
-    make_cut(2, false);
-    make_cut(3, true);
-    EXPECT_EQ(duties.snapshots(), (std::vector<std::uint64_t>{1, 2}));
-    wire::RollBackT back;
-    back.cut = 1;
-    duties.obey(wire::make_message(back));
-    ASSERT_TRUE(replies<wire::RollBackT>(duties, data));
-    EXPECT_EQ(duties.snapshots(), (std::vector<std::uint64_t>{1}));
+    ASSERT_TRUE(reply<wire::DeclaredT>(duties, data_));
   }
-  std::filesystem::remove_all(options.snapshot_dir);
+  void make_cut(ServerDuties& duties, std::uint64_t number, bool is_void) {
+    wire::FreezeT freeze;
+    freeze.cut = number;
+    duties.obey(wire::make_message(freeze));
+    EXPECT_TRUE(reply<wire::FrozenT>(duties, data_));
+    wire::CutT cut;
+    cut.cut = number;
+    cut.to_file = true;
+    cut.coordinator = {static_cast<std::uint8_t>(number)};
+    duties.obey(wire::make_message(std::move(cut)));
+    EXPECT_TRUE(reply<wire::CutDoneT>(duties, data_));
+    wire::ReleaseT release;
+    release.cut = number;
+    release.is_void = is_void;
+    duties.obey(wire::make_message(release));
+  }
+  void damage_values(std::uint64_t cut) const {
+    std::fstream file(options_.snapshot_dir / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
+                      std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-20, std::ios::end);  // behind them is a sum of 8 bytes
+    file.write("\x7f\x7f\x7f\x7f", 4);
+  }
+  std::optional<wire::RollBackT> go_back(ServerDuties& duties, std::uint64_t cut) {
+    wire::RollBackT back;
+    back.cut = cut;
+    duties.obey(wire::make_message(back));
+    return reply<wire::RollBackT>(duties, data_);
+  }
+
+  ServerOptions options_;
+  DataService data_{{.record = {}}};
+};
+
+TEST_F(ServerDutiesWithFiles, KeepNoneOfCutsThatWereGivenUpOrAreOfAPastThatIsVoid) {
+  ServerDuties duties = start();
+  declare(duties, 1);
+  make_cut(duties, 1, false);
+  make_cut(duties, 2, false);
+  make_cut(duties, 3, true);
+  EXPECT_EQ(duties.snapshots(), (Cuts{1, 2}));
+  ASSERT_TRUE(go_back(duties, 1));
+  EXPECT_EQ(duties.snapshots(), (Cuts{1}));
+}
+
+TEST_F(ServerDutiesWithFiles, GoOnFromTheOthersWhereOneIsDamaged) {
+  {
+    ServerDuties before = start();
+    declare(before, 1);
+    for (std::uint64_t cut = 1; cut <= 3; ++cut) make_cut(before, cut, false);
+  }
+  damage_values(1);
+  damage_values(3);
+  ServerDuties duties = start();
+  EXPECT_EQ(duties.saved_jobs().size(), 3U) << "values are not looked at before they are wanted";
+  declare(duties, 2);
+  const std::optional<wire::RollBackT> damaged = go_back(duties, 3);
+  ASSERT_TRUE(damaged);
+  EXPECT_TRUE(damaged->lost);
+  EXPECT_EQ(damaged->cut, 3U);
+  EXPECT_FALSE(duties.failure());
+  EXPECT_EQ(duties.snapshots(), (Cuts{1, 2}));
+  const std::optional<wire::RollBackT> sound = go_back(duties, 2);
+  ASSERT_TRUE(sound);
+  EXPECT_FALSE(sound->lost);
 }
 
 }  // namespace

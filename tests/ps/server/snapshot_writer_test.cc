@@ -26,7 +26,9 @@ class ASnapshotWriter : public ::testing::Test {
     copy->cut = cut;
     copy->state.values = make_host_tensor({1000}, DType::kF32);
     copy->state.values.f32()[999] = static_cast<float>(cut);
-    writer_.write({.copy = copy, .declaration = declaration_of({}), .coordinator = {}});
+    writer_.write({.copy = copy,
+                   .declaration = declaration_of({}),
+                   .coordinator = {static_cast<std::uint8_t>(cut)}});
     wait_until([&] { return writer_.take_written() == cut; });
   }
 
@@ -38,11 +40,20 @@ class ASnapshotWriter : public ::testing::Test {
     }
   }
 
-  void damage(std::uint64_t cut) const {
-    std::fstream file(dir_ / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
-                      std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(-100, std::ios::end);
-    file.put(1);
+  std::filesystem::path path_of(std::uint64_t cut) const {
+    return dir_ / ("shard-0-cut-" + std::to_string(cut) + ".snapshot");
+  }
+
+  // Of the values, or so many bytes behind the file's beginning.
+  void damage(std::uint64_t cut, std::optional<int> behind = std::nullopt) const {
+    std::fstream file(path_of(cut), std::ios::in | std::ios::out | std::ios::binary);
+    const auto seek = [&] {
+      file.seekg(behind.value_or(-100), behind ? std::ios::beg : std::ios::end);
+    };
+    seek();
+    const int before = file.get();
+    seek();
+    file.put(static_cast<char>(before ^ 1));
   }
 
   const std::filesystem::path dir_ =
@@ -85,9 +96,32 @@ TEST_F(ASnapshotWriter, ReadsWhileItsOwnerDoesOtherThings) {
   EXPECT_EQ(file->state.values.f32()[999], 1.0F);
   EXPECT_FALSE(writer_.failure());
   writer_.read_later(2);
-  wait_until([&] { return writer_.failure().has_value(); });
-  ASSERT_TRUE(writer_.failure());
-  EXPECT_NE(writer_.failure()->find("shard-0-cut-2.snapshot is damaged"), std::string::npos);
+  std::optional<std::uint64_t> unreadable;
+  wait_until([&] { return (unreadable = writer_.take_unreadable()).has_value(); });
+  EXPECT_EQ(unreadable, 2U);
+  EXPECT_FALSE(writer_.failure()) << "there may be others";
+  EXPECT_EQ(writer_.existing(), (Cuts{1}));
+}
+
+TEST_F(ASnapshotWriter, ReadsTheCoordinatorsPartWhateverHasBecomeOfTheValues) {
+  write(1);
+  damage(1);
+  const SnapshotWriter again(dir_, 0, "nonce");
+  EXPECT_EQ(again.existing(), (Cuts{1}));
+  EXPECT_EQ(again.read_coordinator(1), std::vector<std::uint8_t>{1});
+}
+
+TEST_F(ASnapshotWriter, RemovesWhatIsCutShortOrHasADamagedHeadWhenItIsStarted) {
+  for (std::uint64_t cut = 1; cut <= 3; ++cut) write(cut);
+  damage(1, 60);
+  std::filesystem::resize_file(path_of(2), std::filesystem::file_size(path_of(2)) - 1);
+  ::testing::internal::CaptureStderr();
+  const SnapshotWriter again(dir_, 0, "nonce");
+  const std::string lines = ::testing::internal::GetCapturedStderr();
+  EXPECT_EQ(again.existing(), (Cuts{3}));
+  EXPECT_NE(lines.find("shard-0-cut-1.snapshot is damaged, and is removed"), std::string::npos)
+      << lines;
+  EXPECT_NE(lines.find("shard-0-cut-2.snapshot is cut short"), std::string::npos) << lines;
 }
 
 TEST(ABlockChecksum, DependsOnEveryByteAndTheLength) {
