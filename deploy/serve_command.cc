@@ -103,7 +103,8 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
        .peer_timeout = peer_timeout,
        .worker_patience = keeps ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
        .servers_return = keeps,
-       .link = options.link},
+       .link = options.link,
+       .announces = true},
       signals);
 }
 

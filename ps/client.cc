@@ -1,5 +1,7 @@
 #include "ps/client.h"
 
+#include "models/base/addresses.h"
+#include "models/base/deadline.h"
 #include "ps/client/client_state.h"
 
 namespace syncopate::ps {
@@ -9,7 +11,9 @@ constexpr std::chrono::milliseconds kFarewell(2000);
 
 }  // namespace
 
-Client::Client(const ClientOptions& options) : state_(std::make_unique<State>(options)) {
+Client::Client(const ClientOptions& options) {
+  await_host(options.rendezvous, Deadline::after(options.rendezvous_timeout));
+  state_ = std::make_unique<State>(options);
   State& state = *state_;
   state.thread = std::jthread([&state](const std::stop_token& stop) {
     try {

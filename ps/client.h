@@ -62,7 +62,7 @@ struct StepInfo {
 class Client {
  public:
   // Meets everybody; returns when every shard has answered. Throws PeerError, and UsageError for
-  // what shard 0 refuses.
+  // what shard 0 refuses and for a host that nobody knows.
   explicit Client(const ClientOptions& options);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;

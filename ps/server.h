@@ -47,6 +47,7 @@ struct ServerOptions {
   Link link;  // of its data socket
   // Server 0: workers that the job begins without.
   std::vector<int> late_workers;
+  bool announces = false;  // notes at the start where it listens or calls, and whom it waits for
 };
 
 // What a server says at the end.
@@ -58,7 +59,8 @@ struct ServerSummary {
 
 // Serves one job to its end. `stop` is asked now and then: true once somebody wants it to end,
 // which it does when its workers have ended, or soon. `note`: lines for people. Throws PeerError
-// when the job failed, UsageError and FileError.
+// when the job failed, UsageError (such as a port that is taken, a host that nobody knows) and
+// FileError.
 ServerSummary run_server(ServerOptions options, const std::function<bool()>& stop,
                          const std::function<void(const std::string&)>& note);
 

@@ -1,10 +1,18 @@
 #include "models/base/addresses.h"
 
+#include <poll.h>
 #include <sys/socket.h>
+
+#include <algorithm>
 
 #include "models/base/errors.h"
 
 namespace syncopate {
+namespace {
+
+constexpr int kPauseMs = 200;
+
+}  // namespace
 
 Addresses look_up(const Endpoint& endpoint, int flags) {
   const addrinfo wanted{
@@ -20,6 +28,19 @@ Addresses look_up(const Endpoint& endpoint, int flags) {
                      found.trouble + "); give a name or an address that this machine can look up");
   }
   return found;
+}
+
+void await_host(const Endpoint& endpoint, const Deadline& deadline) {
+  const Deadline unknown = Deadline::after(kUnknownHostPatience);
+  for (;;) {
+    try {
+      look_up(endpoint, 0);
+      return;
+    } catch (const UsageError&) {
+      if (unknown.passed() || deadline.passed()) throw;
+    }
+    poll(nullptr, 0, std::min(kPauseMs, deadline.remaining_milliseconds()));
+  }
 }
 
 }  // namespace syncopate

@@ -3,9 +3,11 @@
 
 #include <netdb.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
+#include "models/base/deadline.h"
 #include "models/base/endpoint.h"
 
 namespace syncopate {
@@ -21,5 +23,13 @@ struct Addresses {
 
 // `flags` as for getaddrinfo(3). Throws UsageError for a name that nobody knows.
 Addresses look_up(const Endpoint& endpoint, int flags);
+
+// Names of hosts that have just been started appear seconds after those who call them.
+constexpr std::chrono::seconds kUnknownHostPatience(10);
+
+// Before something calls there in the background, where an unknown name would pass for a task that
+// is not running. Returns at once where the name is known, or nobody can tell. Throws UsageError
+// for one that nobody has known for kUnknownHostPatience, or until the deadline.
+void await_host(const Endpoint& endpoint, const Deadline& deadline);
 
 }  // namespace syncopate

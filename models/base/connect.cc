@@ -19,8 +19,6 @@ using std::chrono::milliseconds;
 
 // A host that drops what it does not like keeps its other addresses waiting no longer than this.
 constexpr milliseconds kOneAttempt(3000);
-// Names of hosts that have just been started appear seconds after those who call them.
-constexpr std::chrono::seconds kUnknown(10);
 constexpr milliseconds kFirstPause(20);
 constexpr milliseconds kLongestPause(500);
 
@@ -60,7 +58,7 @@ Connection connect_to(const Endpoint& endpoint, const std::string& peer, const D
       found = look_up(endpoint, 0);
       unknown.reset();
     } catch (const UsageError&) {
-      if (!unknown) unknown = Deadline::after(kUnknown);
+      if (!unknown) unknown = Deadline::after(kUnknownHostPatience);
       if (unknown->passed() || deadline.passed()) throw;
     }
     reason = found.trouble;
