@@ -168,7 +168,9 @@ void Coordinator::lose(const Party& party, const std::string& reason) {
   state.advance();
 }
 
-void Coordinator::end_rendezvous() { state_->departures.give_up(); }
+void Coordinator::end_rendezvous(const std::string& patience) {
+  state_->departures.give_up(patience);
+}
 
 void Coordinator::trained(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push) {
   State& state = *state_;

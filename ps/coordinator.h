@@ -73,8 +73,9 @@ class Coordinator {
   // It is silent, or ended without leaving: `reason` says which. A server that is lost already: it
   // has been away for too long, and the job fails.
   void lose(const Party& party, const std::string& reason);
-  // Nobody waits any longer for those of awaited(): the job fails and names them.
-  void end_rendezvous();
+  // Nobody waits any longer for those of awaited(): the job fails and names them. `patience`: how
+  // long and where they were waited for, "within 120 s at node3:13565".
+  void end_rendezvous(const std::string& patience);
   // A push with ends_step was applied on shard 0, or dropped there.
   void trained(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   void dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);

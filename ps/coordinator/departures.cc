@@ -88,12 +88,12 @@ void Departures::drop_server(int server) {
   job_.tell_roster();
 }
 
-void Departures::give_up() {
+void Departures::give_up(const std::string& patience) {
   const std::optional<std::string> missing = awaited();
   if (!missing) return;
   const bool has_met = job_.phase != Job::Phase::kMeeting;
-  std::string line = *missing + (has_met ? " did not come back" : " did not say hello") +
-                     " in time; see what they printed, and whether all tasks were started";
+  std::string line = *missing + (has_met ? " did not come back" : " did not say hello") + " " +
+                     patience + "; see what they printed, and whether all tasks were started";
   for (const WorkerRecord& worker : job_.workers) {
     if (!worker.reason.empty()) line += "; before, " + worker.reason;
   }

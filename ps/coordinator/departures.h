@@ -23,8 +23,8 @@ class Departures {
   // Somebody else takes its place, if it is still there.
   void drop_worker(int worker, const std::string& reason);
   void drop_server(int server);
-  // Nobody waits any longer for those of awaited().
-  void give_up();
+  // Nobody waits any longer for those of awaited(); `patience`: "within 120 s at node3:13565".
+  void give_up(const std::string& patience);
   // After the last cut the workers leave, then the servers.
   void advance();
 

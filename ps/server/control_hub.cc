@@ -320,7 +320,10 @@ void ControlHub::watch_links() {
 }
 
 void ControlHub::watch_time() {
-  if (!coordinator_.has_started() && meet_by_.passed()) coordinator_.end_rendezvous();
+  if (!coordinator_.has_started() && meet_by_.passed()) {
+    coordinator_.end_rendezvous("within " + in_seconds(meet_by_.patience()) + " at " +
+                                to_string(options_.rendezvous));
+  }
   watch_links();
   const auto awaited = coordinator_.has_started() ? coordinator_.awaited() : std::nullopt;
   if (!awaited || coordinator_.is_over()) {

@@ -33,7 +33,7 @@ TEST(ALostWorker, IsAwaitedWhenItWasTheLast) {
   job.lose(worker(1), "ended by signal 9");
   EXPECT_EQ(job.coordinator->live_workers(), 0);
   EXPECT_EQ(job.coordinator->awaited(), "worker 0, worker 1");
-  job.coordinator->end_rendezvous();
+  job.coordinator->end_rendezvous("within 120 s at h:4000");
   EXPECT_NE(job.coordinator->failure()->find("ended by signal 9"), std::string::npos);
 }
 

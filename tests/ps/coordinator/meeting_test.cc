@@ -86,11 +86,13 @@ TEST(Meeting, NamesThoseWhoDidNotComeInTime) {
   JobCase job(make_declaration(), 2);
   job.say_hello(job.server_hello(0));
   job.say_hello(job.worker_hello(0));
-  job.coordinator->end_rendezvous();
+  job.coordinator->end_rendezvous("within 120 s at h:4000");
   job.collect();
   const auto refused = job.take<wire::RefusedT>(worker(0));
   ASSERT_TRUE(refused);
-  EXPECT_NE(refused->line.find("worker 1, server 1 did not say hello"), std::string::npos);
+  EXPECT_NE(refused->line.find("worker 1, server 1 did not say hello within 120 s at h:4000; see"),
+            std::string::npos)
+      << refused->line;
   EXPECT_FALSE(refused->is_usage_error);
   EXPECT_TRUE(job.take<wire::RefusedT>(server(0)));
   EXPECT_TRUE(job.coordinator->is_over());

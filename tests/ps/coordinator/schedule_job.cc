@@ -66,7 +66,7 @@ bool ScheduledJob::step() {
       blame("everybody waits for ever");
       return false;
     }
-    coordinator_->end_rendezvous();
+    coordinator_->end_rendezvous("within 120 s at h:4000");
     settle();
     can = choices();
   }
