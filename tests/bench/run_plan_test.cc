@@ -77,6 +77,7 @@ TEST(APlan, TrainsForAsLongAsSaid) {
 
 TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
   CompareOptions options = two_variants();
+  options.variants.front() = parse_variant("one-device", 4, 2);
   options.trouble_words = {"--service-time",    "constant:1", "--slow",
                            "worker=3,factor=4", "--pause",    "worker=9,at=1,for=1"};
   const auto runs = plan_runs(options, 1000);
