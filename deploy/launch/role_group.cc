@@ -18,6 +18,9 @@ namespace {
 constexpr int kTimesThatKill = 3;
 // A worker that came late waits to be let in by servers that are gone, or prints its last line.
 constexpr std::chrono::seconds kLastMoments(1);
+// One task says what is wrong with the command line that all were given: the others' last lines
+// would only hide it. They get as long to say the same.
+constexpr std::chrono::milliseconds kToSayTheSame(1000);
 // Of the back-off: more would overflow, and the longest is reached long before.
 constexpr int kMostDoublings = 16;
 
@@ -159,6 +162,7 @@ void RoleGroup::conclude(LaunchedRole& role) {
 }
 
 void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
+  if (is_command_wrong_) return role.let_go();
   if (may_restart(role)) {
     say_("launch: " + what + "; restarting it (" + std::to_string(role.restarts() + 1) + " of " +
          std::to_string(rules_.most_restarts) + ")\n");
@@ -174,6 +178,10 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
   const bool used_up = rule.restarts_alone && role.restarts() > 0 && is_failure(role);
   say_("launch: " + what + (used_up ? " and has no restart left\n" : "\n"));
   role.let_go();
+  if (role.exit_code() == kExitUsage && role.restarts() == 0 && stage_ == Stage::kRunning) {
+    is_command_wrong_ = stopped_by_failure_ = true;
+    return begin_ending("the command line is wrong", std::min(rules_.patience, kToSayTheSame));
+  }
   const bool failed = role.exit_code() != kExitStopped;
   if (failed && rule.on_failure == FailureRule::kStop && stage_ == Stage::kRunning) {
     stopped_by_failure_ = true;
@@ -241,7 +249,13 @@ void RoleGroup::wake_stopped() {
 
 void RoleGroup::press_on() {
   if (!stage_end_ || !stage_end_->passed()) return;
-  if (stage_ == Stage::kPatience) {
+  if (is_command_wrong_) {
+    for (const LaunchedRole& role : roles_) {
+      if (role.is_running()) role.process().send(SIGKILL);  // there is nothing to save yet
+    }
+    stage_ = Stage::kKilled;
+    stage_end_.reset();
+  } else if (stage_ == Stage::kPatience) {
     const std::chrono::nanoseconds patience = stage_end_->patience();
     const bool waited = patience.count() > 0;
     send_to_all(SIGTERM,

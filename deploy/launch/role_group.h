@@ -75,6 +75,7 @@ class RoleGroup {
   std::array<int, 65> times_received_{};  // by signal
   bool asked_to_stop_ = false;
   bool stopped_by_failure_ = false;
+  bool is_command_wrong_ = false;
 };
 
 }  // namespace syncopate

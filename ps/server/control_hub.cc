@@ -101,6 +101,7 @@ void ControlHub::serve(const std::function<bool()>& stop) {
     last_round = now;
     round();
     if (duties_.failure()) throw PeerError(*duties_.failure());
+    if (coordinator_.is_over()) continue;
     patience.check(coordinator_.has_started(), coordinator_.live_workers() > 0);
   }
 }

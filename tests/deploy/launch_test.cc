@@ -69,6 +69,17 @@ TEST(Launch, EndsWithTheWorstExitCode) {
   EXPECT_EQ(LaunchCase().run({"exit 1", "exit 2", "exit 75"}).exit_code, 2);
 }
 
+TEST(Launch, LetsTheLineOnAWrongCommandLineBeTheLast) {
+  LaunchCase job;
+  const std::string said = "launch: worker 0 exited with 2\n";
+  const Launched result = job.run_job({"echo 'syncopate: --batch-size is wrong' >&2; exit 2"},
+                                      {"trap 'echo noise >&2' TERM; " + wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "--batch-size is wrong")) << result.err;
+  EXPECT_TRUE(result.err.ends_with(said)) << result.err;
+  EXPECT_EQ(count_lines(result.err), 2) << result.err;
+}
+
 TEST(Launch, SaysHowARoleEnded) {
   EXPECT_EQ(LaunchCase().run({"exit 3"}).err, "launch: role 0 exited with 3\n");
   const Launched killed = LaunchCase().run({"kill -KILL $$"});

@@ -216,9 +216,11 @@ TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
   program.send(GetParam());
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  ASSERT_EQ(names_in(scratch / "ck").size(), 1U);
+  // Of epochs' ends, where the machine was slow to let us ask, and last the stop's.
+  const std::vector<std::string> checkpoints = names_in(scratch / "ck");
+  ASSERT_FALSE(checkpoints.empty());
   // "checkpoint-000000000123.safetensors"
-  const int step = std::stoi(names_in(scratch / "ck").front().substr(11, 12));
+  const int step = std::stoi(checkpoints.back().substr(11, 12));
   EXPECT_GE(step, 20);
   const ProgramResult rest =
       run_syncopate(job + Arguments{"--steps", std::to_string(step + 9), "--resume", "--metrics",
