@@ -5,9 +5,11 @@
 #include "deploy/commands.h"
 #include "deploy/doctor/judge.h"
 #include "deploy/doctor/look.h"
+#include "deploy/formatted.h"
 #include "deploy/job_membership.h"
 #include "deploy/run_sizes.h"
 #include "models/base/errors.h"
+#include "models/base/random.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 
 namespace syncopate {
@@ -41,8 +43,14 @@ JobUnderTest job_of(const TrainOptions& options) {
 
 std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
                                          TaskReport mine) {
-  const std::string token = ".doctor-" + membership.nonce();
-  const FolderToken chiefs(membership.index() == 0 ? options.loop.checkpoint_dir : "", token);
+  // A nonce may be any text; a file's name may not.
+  const std::string token =
+      formatted(".doctor-%016llx", static_cast<unsigned long long>(hash_name(membership.nonce())));
+  const bool is_chief = membership.index() == 0;
+  const FolderToken chiefs(is_chief ? options.loop.checkpoint_dir : "", token);
+  if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {
+    mine.folder_problem = "cannot write to " + options.loop.checkpoint_dir.string();
+  }
   membership.exchange("");  // the token is there, and all are awake
   mine.clock_seconds = system_clock_seconds();
   if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {

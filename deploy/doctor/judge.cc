@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <utility>
 
 #include "deploy/formatted.h"
 
@@ -72,11 +73,14 @@ class Judge {
     findings_.push_back({kind, what, line});
   }
 
+  // Else nothing can be said of all.
+  bool have_all_met() const { return std::cmp_greater_equal(tasks_.size(), job_.tasks); }
+
   void look_at_size() {
     const auto machines = by_machine(tasks_).size();
     const bool wants_several =
         job_.strategy == "multi-worker-mirrored" || job_.strategy == "parameter-server";
-    if (tasks_.size() < static_cast<std::size_t>(job_.tasks)) return;
+    if (!have_all_met()) return;
     if (wants_several && tasks_.size() == 1) {
       return add(Kind::kError, "tasks",
                  "--strategy " + job_.strategy +
@@ -94,7 +98,7 @@ class Judge {
           place(*other) + " runs another build (" + other->version + ", " + other->program +
               ") than " + place(tasks_.front()) + " (" + tasks_.front().version + ", " +
               tasks_.front().program + "): start all tasks with the same file");
-    } else {
+    } else if (have_all_met()) {
       add(Kind::kGood, "program",
           tasks_.front().version + ", build " + tasks_.front().program + ", everywhere");
     }
@@ -207,7 +211,8 @@ class Judge {
                  place(task) + " finds other samples than " + place(*first) +
                      ": give all tasks the same --data");
     }
-    if (first != nullptr) add(Kind::kGood, "data", "all workers that read it find the same");
+    if (first != nullptr && have_all_met())
+      add(Kind::kGood, "data", "all workers that read it find the same");
   }
 
   void look_at_folders() {
@@ -229,6 +234,9 @@ class Judge {
                      job_.checkpoint_dir +
                      ": choose a folder that all nodes share, or --resume finds nothing elsewhere");
     }
+    const bool is_broken = std::ranges::any_of(
+        tasks_, [](const TaskReport& task) { return !task.folder_problem.empty(); });
+    if (is_broken || !have_all_met()) return;
     add(Kind::kGood, "checkpoints", job_.checkpoint_dir + " is seen by all");
   }
 

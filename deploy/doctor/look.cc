@@ -157,6 +157,7 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
 
 FolderToken::FolderToken(const fs::path& folder, const std::string& name) {
   if (folder.empty()) return;
+  is_wanted_ = true;
   std::ofstream file(folder / name);
   if (file) path_ = folder / name;
 }

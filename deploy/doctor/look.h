@@ -27,8 +27,10 @@ class FolderToken {
   FolderToken(const FolderToken&) = delete;
   FolderToken& operator=(const FolderToken&) = delete;
   ~FolderToken();
+  bool has_failed() const noexcept { return is_wanted_ && path_.empty(); }
 
  private:
+  bool is_wanted_ = false;
   std::filesystem::path path_;
 };
 // Looks for it for up to two seconds: a network's file system may show it late.

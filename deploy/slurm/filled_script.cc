@@ -36,6 +36,11 @@ class Filling {
     check(script_.set_variable(name, shell_text),
           "the job script has a variable " + std::string(name));
   }
+  void extend(std::string_view name, const std::vector<std::string>& words) {
+    if (words.empty()) return;
+    check(script_.extend_array(name, words),
+          "the job script has an array " + std::string(name) + " in one line");
+  }
   // The component in which training takes place: the last one.
   int workers() const { return script_.components() - 1; }
   std::string text() const { return script_.text(); }
@@ -70,7 +75,7 @@ void fill_in_program(const SbatchOptions& options, Filling& filling) {
 void fill_in_training(const SbatchOptions& options, Filling& filling) {
   std::vector<std::string> words = options.train_flags;
   if (options.strategy.empty()) {
-    if (!words.empty()) filling.variable("TRAIN", shell_array(words));
+    filling.extend("TRAIN", words);
     return;
   }
   words.insert(words.begin(), {"--strategy", options.strategy});

@@ -49,6 +49,18 @@ bool JobScript::set_variable(std::string_view name, std::string_view shell_text)
   return true;
 }
 
+bool JobScript::extend_array(std::string_view name, std::span<const std::string> words) {
+  const std::string beginning = std::string(name) + "=(";
+  const auto line = std::ranges::find_if(lines_, [&](const std::string& text) {
+    return text.starts_with(beginning) && text.ends_with(')');
+  });
+  if (line == lines_.end()) return false;
+  line->pop_back();
+  for (const std::string& word : words) *line += " " + shell_word(word);
+  *line += ')';
+  return true;
+}
+
 std::string JobScript::text() const {
   std::string text;
   for (const std::string& line : lines_) text += line + "\n";

@@ -27,6 +27,8 @@ class JobScript {
   // The line that begins with "name=" becomes "name=" and `shell_text` as it is. False when there
   // is none.
   bool set_variable(std::string_view name, std::string_view shell_text);
+  // The same for an array in one line, which gets more words at its end.
+  bool extend_array(std::string_view name, std::span<const std::string> words);
   std::string text() const;
 
  private:

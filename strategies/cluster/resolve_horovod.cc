@@ -27,7 +27,8 @@ std::optional<ClusterSpec> resolve_horovod(const ClusterFlags& /*unused*/,
   // Its own server has the port it names, on the host where horovodrun runs: rank 0's, when that is
   // the first of its hosts. As with torchrun the port after it is taken.
   const auto host = filled(environment, "HOROVOD_GLOO_RENDEZVOUS_ADDR");
-  if (spec.world_size > 1 && host) {
+  const auto said_port = filled(environment, "HOROVOD_GLOO_RENDEZVOUS_PORT");
+  if (spec.world_size > 1 && host && said_port) {
     const int port =
         number_of(environment, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, kLastPort - 1, kLastPort - 1);
     spec.rendezvous = Endpoint{*host, static_cast<std::uint16_t>(port + 1)};

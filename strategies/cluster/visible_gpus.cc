@@ -20,8 +20,10 @@ std::optional<std::vector<std::string>> visible_gpus(const Environment& environm
 std::vector<int> choose_gpus(const Environment& environment, int local_rank, int most_tasks) {
   const int visible =
       static_cast<int>(visible_gpus(environment).value_or(std::vector<std::string>{}).size());
+  // "2", or with a kind "a100:2".
+  const std::string per_task = filled(environment, "SLURM_GPUS_PER_TASK").value_or("");
   const bool bound =
-      visible == 1 || filled(environment, "SLURM_GPUS_PER_TASK") == std::to_string(visible);
+      visible == 1 || per_task.substr(per_task.rfind(':') + 1) == std::to_string(visible);
   const int each = bound ? visible : visible / most_tasks;
   const int first = bound ? 0 : local_rank * each;
   if (first + each > visible) return {};

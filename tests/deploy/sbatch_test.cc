@@ -111,7 +111,9 @@ TEST(SbatchCommand, FillsInAComparisonAndABuild) {
       {"--script", "compare", "--nodes", "5", "--servers", "2", "--", "--model", "resnet20"});
   expect_line(compare, "#SBATCH --nodes=5");
   expect_line(compare, "SERVERS=2");
-  expect_line(compare, "TRAIN=(--model resnet20)");
+  expect_line(compare,
+              "TRAIN=(--model mnist-cnn --batch-size-per-replica 32 --threads 1 --eval-every-steps "
+              "100 --log-every 100 --model resnet20)");
   expect_line(script_of({"--script", "build", "--cpus-per-task", "32"}),
               "#SBATCH --cpus-per-task=32");
 }

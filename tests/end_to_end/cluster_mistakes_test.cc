@@ -173,8 +173,10 @@ TEST(MoreReplicasThanCpus, AreRefusedWithoutLeave) {
 
 TEST(MpiWithoutMpirun, IsToldHowToStart) {
   const Port port(false);
-  const auto results = run_all({task(0, 2, port.endpoint(), {"--collective", "mpi"}),
-                                task(1, 2, port.endpoint(), {"--collective", "mpi"})});
+  // MPI takes its time to find that it is alone, longer where names are not known.
+  const Arguments mpi{"--collective", "mpi", "--rendezvous-timeout", "40"};
+  const auto results =
+      run_all({task(0, 2, port.endpoint(), mpi), task(1, 2, port.endpoint(), mpi)});
   for (const ProgramResult& result : results) expect_one_line(result, {"mpi"});
 }
 

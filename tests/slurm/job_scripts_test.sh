@@ -53,6 +53,18 @@ parameter_server_goes_back_into_the_queue_and_resumes() {
   goes_back_and_resumes parameter_server_het parameter-server
 }
 
+# Before there is a step, or before the program can hear it: Slurm says it once.
+a_request_that_comes_early_is_not_lost() {
+  local job
+  job=$(submit "$scripts/one_node.sbatch" "${quick[@]}" --steps 100000 --service-time constant:50)
+  wait_until 60 test -e "runs/syncopate-one-node-$job" || fail "it did not start"
+  scancel --batch --signal=USR1 "$job"
+  wait_until 60 has_been_started_again "$job" || fail "$(scontrol -o show job "$job"); $(cat "syncopate-one-node-$job.out")"
+  scancel "$job"
+  wait_until 60 has_ended "$job" || fail "scancel did not end it"
+}
+has_been_started_again() { scontrol -o show job "$1" | grep -q ' Restarts=1 '; }
+
 multi_node_trains_under_srun() {
   local job
   job=$(submit "$scripts/multi_node.sbatch" "${quick[@]}" --steps 20)

@@ -122,6 +122,13 @@ TEST_F(ADoctor, SeesAFolderThatIsNotShared) {
   EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
 }
 
+TEST_F(ADoctor, PraisesNothingOfTasksThatHaveNotCome) {
+  job_.tasks = 5;
+  for (const std::string what : {"tasks", "program", "data", "checkpoints"}) {
+    EXPECT_EQ(finds(Kind::kGood, what), "") << what;
+  }
+}
+
 TEST_F(ADoctor, ComparesDataOfWorkersOnly) {
   tasks_[0].data.clear();  // a server's
   EXPECT_EQ(finds(Kind::kError, "data"), "");

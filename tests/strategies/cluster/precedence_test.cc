@@ -75,6 +75,9 @@ TEST(Precedence, PutsSlurmBeforeHorovod) {
   EXPECT_EQ(spec.world_size, 2);
   EXPECT_EQ(spec.local_rank, 1);
   EXPECT_EQ(spec.rendezvous, (Endpoint{"10.0.0.1", 4001})) << "its own server has 4000";
+  Variables without_port = kHorovod;
+  without_port.erase("HOROVOD_GLOO_RENDEZVOUS_PORT");
+  EXPECT_FALSE(resolve(without_port).rendezvous) << "none is made up";
 }
 
 TEST(SilentSingletons, AreRefusedWhereAnotherSourceKnowsBetter) {

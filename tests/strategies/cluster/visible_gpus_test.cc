@@ -25,9 +25,11 @@ TEST(VisibleGpus, AreDealtOutInEqualParts) {
 
 TEST(VisibleGpus, AreAllTheTasksOwnWhereTheLauncherBoundThem) {
   EXPECT_EQ(choose_gpus(seeing("0"), 3, 4), std::vector({0}));
-  const Environment bound(
-      Environment::Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_PER_TASK", "2"}});
-  EXPECT_EQ(choose_gpus(bound, 3, 4), std::vector({0, 1}));
+  for (const char* per_task : {"2", "a100:2"}) {
+    const Environment bound(
+        Environment::Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_PER_TASK", per_task}});
+    EXPECT_EQ(choose_gpus(bound, 3, 4), std::vector({0, 1})) << per_task;
+  }
 }
 
 }  // namespace
