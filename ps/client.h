@@ -40,7 +40,7 @@ struct ClientOptions {
   bool requires_segment = false;  // --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);  // unless server 0 says another
-  bool insists_on_peer_timeout = false;  // then another is a UsageError
+  bool insists_on_peer_timeout = false;                              // then another is a UsageError
   // How long a shard may be gone, because somebody starts it again.
   std::chrono::milliseconds server_patience = std::chrono::seconds(5);
 };
