@@ -19,8 +19,8 @@ Starts the cluster, runs COMMAND with SLURM_CONF set (sinfo, srun, sbatch and th
 this cluster), and takes everything down again, whatever happens. Several may run at once.
 COMMAND can take a node away: scontrol update nodename=n2 state=down reason=test
 
-exit code: COMMAND's; 124: it took longer than --timeout; 77: Slurm or munge is not installed, or did not start;
-2: wrong usage
+exit code: COMMAND's; 124: it took longer than --timeout; 77: Slurm or munge is not installed;
+2: wrong usage; 1: the cluster did not start
 TEXT
 }
 
@@ -236,7 +236,7 @@ start_cluster() {
   if ! start_munge || ! start_slurm; then
     say "the cluster did not start; the ends of its logs:"
     tail --lines=5 "$folder"/log/* >&2 || true
-    exit 77  # where daemons may not do what they need, there is no Slurm either
+    exit 1
   fi
   flock --unlock "$lock"
   exec {lock}<&-

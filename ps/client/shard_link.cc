@@ -421,7 +421,7 @@ void ShardLink::tick() {
       wire::ProbeT probe;
       probe.bucket = key.second;
       probe.sequence = open.request.message.body.AsPush()->sequence;
-      socket_->send(envelope("", make_message(std::move(probe))));
+      socket_->send(envelope("", make_message(probe)));
       open.next_probe = Deadline::after(kProbe);
     } else if (key.first == ShardRequest::Kind::kPull) {
       send_pulls({key});

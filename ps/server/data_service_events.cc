@@ -96,7 +96,7 @@ void DataService::take_events(const std::vector<ShardEvent>& events) {
     wire::ConsumedT consumed;
     consumed.bucket = open.bucket;
     consumed.sequence = open.push.sequence;
-    socket_->send(envelope(session->second.peer, make_message(std::move(consumed))));
+    socket_->send(envelope(session->second.peer, make_message(consumed)));
   }
   // After the answers: they are waited for.
   if (std::exchange(has_news_, false)) news_event_.notify();

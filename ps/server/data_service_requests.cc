@@ -120,7 +120,7 @@ void DataService::greet(const std::string& peer, const wire::DataHelloT& hello) 
   welcome.incarnation = incarnation_;
   welcome.credit_bytes = credit();
   welcome.uses_segment = session.segment != nullptr;
-  socket_->send(envelope(peer, make_message(std::move(welcome))));
+  socket_->send(envelope(peer, make_message(welcome)));
 }
 
 DataService::Session* DataService::session_of(const std::string& peer) {
@@ -271,7 +271,7 @@ void DataService::probe(const std::string& peer, const wire::ProbeT& header) {
     return open.worker == worker && open.incarnation == session->incarnation &&
            open.bucket == header.bucket && open.push.sequence == header.sequence;
   });
-  socket_->send(envelope(peer, make_message(std::move(answer))));
+  socket_->send(envelope(peer, make_message(answer)));
 }
 
 void DataService::write(const std::string& peer, const wire::Envelope& envelope,
@@ -291,7 +291,7 @@ void DataService::write(const std::string& peer, const wire::Envelope& envelope,
     // Of nothing there is no address to copy from.
     if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), bytes.size());
     statistics_ = RunningStatistics(std::move(values));
-    socket_->send(wire::envelope(peer, make_message(std::move(written))));
+    socket_->send(wire::envelope(peer, make_message(written)));
     return;
   }
   const int mine = own_bucket(peer, "write", header.bucket);
@@ -312,7 +312,7 @@ void DataService::write(const std::string& peer, const wire::Envelope& envelope,
   if (served_->shard->write(mine, header.version, frames) && record_ != nullptr) {
     record_->written(mine, header.version);
   }
-  socket_->send(wire::envelope(peer, make_message(std::move(written))));
+  socket_->send(wire::envelope(peer, make_message(written)));
 }
 
 void DataService::read_cut(const std::string& peer, const wire::ReadCutT& header) {
@@ -324,7 +324,7 @@ void DataService::read_cut(const std::string& peer, const wire::ReadCutT& header
   answer.bucket = header.bucket;
   answer.with_slots = header.with_slots;
   answer.state = header.state;
-  wire::Envelope message = envelope(peer, make_message(std::move(answer)));
+  wire::Envelope message = envelope(peer, make_message(answer));
   // What is live may change as soon as somebody pushes; a copy is kept as long as it is sent.
   const auto add = [&](std::span<const std::byte> bytes) {
     message.frames.push_back(

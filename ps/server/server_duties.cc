@@ -195,7 +195,7 @@ void ServerDuties::go_back_to(const SnapshotFile& file) {
   wire::RollBackT answer;
   answer.cut = file.cut;
   answer.incarnation = incarnation_;
-  reply(wire::make_message(std::move(answer)));
+  reply(wire::make_message(answer));
 }
 
 // One damaged file does not end the job: shard 0 chooses another cut.
@@ -207,7 +207,7 @@ void ServerDuties::do_without(std::uint64_t cut) {
   answer.cut = cut;
   answer.incarnation = incarnation_;
   answer.lost = true;
-  reply(wire::make_message(std::move(answer)));
+  reply(wire::make_message(answer));
 }
 
 std::vector<StalenessHistogram> ServerDuties::staleness() const {
