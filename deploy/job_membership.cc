@@ -2,15 +2,14 @@
 
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <climits>
 #include <optional>
 #include <string>
 #include <thread>
 
 #include "deploy/agreements.h"
 #include "deploy/run_sizes.h"
+#include "models/base/addresses.h"
 #include "models/base/connection.h"
 #include "models/base/deadline.h"
 
@@ -20,11 +19,9 @@ namespace {
 // mpirun says who takes part, but not where they meet: rank 0 chooses and MPI tells the others.
 // Returns what rank 0 listens on.
 Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  gethostname(host.data(), host.size() - 1);
   const bool one_host = cluster.local_size == cluster.world_size;
   Listener listener(Endpoint{one_host ? "127.0.0.1" : "", 0});
-  const Endpoint here{one_host ? "127.0.0.1" : host.data(), listener.port()};
+  const Endpoint here{one_host ? "127.0.0.1" : own_host_name(), listener.port()};
   cluster.rendezvous = parse_endpoint(mpi.broadcast(to_string(here)), "MPI's broadcast");
   return listener;
 }

@@ -2,8 +2,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <cmath>
 #include <iostream>
 
@@ -11,6 +9,7 @@
 #include "deploy/formatted.h"
 #include "deploy/job_membership.h"
 #include "deploy/output_paths.h"
+#include "models/base/addresses.h"
 #include "models/base/affinity.h"
 #include "ps/order_record.h"
 #include "ps/server.h"
@@ -34,9 +33,7 @@ std::string host_for_workers(const ClusterSpec& cluster) {
   const std::string& there = cluster.rendezvous->host;
   if (there == "localhost" || there.starts_with("127.")) return there;
   if (cluster.source != "flags") return own_host_towards(cluster);
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  gethostname(host.data(), host.size() - 1);
-  return host.data();
+  return own_host_name();
 }
 
 // Server 0's listed port is where all meet; its data has one of its own.

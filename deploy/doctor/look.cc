@@ -4,9 +4,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include <array>
 #include <chrono>
-#include <climits>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -17,6 +15,7 @@
 #include "deploy/output_paths.h"
 #include "deploy/run_sizes.h"
 #include "deploy/version.h"
+#include "models/base/addresses.h"
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
@@ -34,12 +33,6 @@ std::string first_line_of(const fs::path& file) {
   std::ifstream in(file);
   std::getline(in, line);
   return line;
-}
-
-std::string own_host() {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  gethostname(host.data(), host.size() - 1);
-  return host.data();
 }
 
 std::string hash_of_program() {
@@ -124,7 +117,7 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
   const bool computes = options.cluster.role == Role::kWorker;
   TaskReport report{
       .name = task_name(options.cluster),
-      .host = own_host(),
+      .host = own_host_name(),
       .boot_id = first_line_of("/proc/sys/kernel/random/boot_id"),
       .program = hash_of_program(),
       .version = std::string(program_version()),

@@ -2,8 +2,11 @@
 
 #include <poll.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <array>
+#include <climits>
 
 #include "models/base/errors.h"
 
@@ -13,6 +16,12 @@ namespace {
 constexpr int kPauseMs = 200;
 
 }  // namespace
+
+std::string own_host_name() {
+  std::array<char, HOST_NAME_MAX + 1> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
 
 Addresses look_up(const Endpoint& endpoint, int flags) {
   const addrinfo wanted{

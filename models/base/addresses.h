@@ -1,4 +1,4 @@
-// Looking up host names, for those who listen and those who call.
+// Host names, this machine's and others', for those who listen and those who call.
 #pragma once
 
 #include <netdb.h>
@@ -20,6 +20,9 @@ struct Addresses {
   std::unique_ptr<addrinfo, FreeAddresses> list;  // never null but with a `trouble`
   std::string trouble;                            // a passing one: it is worth trying again
 };
+
+// This machine's own name for itself, as gethostname(2) has it.
+std::string own_host_name();
 
 // `flags` as for getaddrinfo(3). Throws UsageError for a name that nobody knows.
 Addresses look_up(const Endpoint& endpoint, int flags);

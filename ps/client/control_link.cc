@@ -2,10 +2,9 @@
 
 #include <unistd.h>
 
-#include <array>
-#include <climits>
 #include <utility>
 
+#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/resume_advice.h"
@@ -14,12 +13,6 @@ namespace syncopate::ps {
 namespace {
 
 using std::chrono::milliseconds;
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  gethostname(host.data(), host.size() - 1);
-  return host.data();
-}
 
 }  // namespace
 
@@ -42,7 +35,7 @@ void ControlLink::greet() {
   hello.index = options_.index;
   hello.world_size = options_.workers;
   hello.num_servers = options_.servers;
-  hello.host = host_name();
+  hello.host = own_host_name();
   hello.pid = getpid();
   hello.incarnation = incarnation_;
   hello.sequence = last_push_;

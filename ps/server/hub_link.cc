@@ -3,10 +3,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <array>
-#include <climits>
 #include <utility>
 
+#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "ps/resume_advice.h"
 #include "ps/server/stop_patience.h"
@@ -42,15 +41,13 @@ Deadline HubLink::longest_absence() const {
 std::string HubLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 
 void HubLink::greet() {
-  std::array<char, HOST_NAME_MAX + 1> host{};
-  gethostname(host.data(), host.size() - 1);
   wire::HelloT hello;
   hello.nonce = options_.nonce;
   hello.role = 1;
   hello.index = options_.index;
   hello.world_size = options_.workers;
   hello.num_servers = options_.servers;
-  hello.host = host.data();
+  hello.host = own_host_name();
   hello.pid = getpid();
   hello.server = std::make_unique<wire::ServerAddressT>(duties_.address());
   hello.incarnation = is_welcome_ ? hello.server->incarnation : 0;

@@ -3,13 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <climits>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "models/base/addresses.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -38,12 +37,6 @@ auto decode(const Frame& frame, MessageType type, std::string_view what, Read re
 std::string value_of(const std::string& name, const std::vector<Agreement>& agreements) {
   const auto found = std::ranges::find(agreements, name, &Agreement::name);
   return found == agreements.end() ? "no " + name : name + " " + found->value;
-}
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 std::string random_nonce() {
@@ -166,7 +159,7 @@ Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options) {
               .index = spec.index,
               .world_size = spec.world_size,
               .num_replicas = options.num_replicas,
-              .host = host_name(),
+              .host = own_host_name(),
               .pid = getpid(),
               .peer_timeout = options.peer_timeout,
               .place = {spec.node, spec.local_rank},

@@ -3,9 +3,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include <array>
-#include <climits>
-
 #include "models/base/addresses.h"
 #include "models/base/connection.h"
 #include "models/base/errors.h"
@@ -31,12 +28,6 @@ bool is_our_own(const std::string& address) {
   } catch (const UsageError&) {
     return false;
   }
-}
-
-std::string own_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  gethostname(name.data(), name.size() - 1);
-  return name.data();
 }
 
 // "n1" and "n1.example.org" are one.
@@ -69,7 +60,7 @@ void open_port(ClusterSpec& spec) {
 
 }  // namespace
 
-NetworkNames names_of_this_machine() { return {is_known, is_our_own, own_name()}; }
+NetworkNames names_of_this_machine() { return {is_known, is_our_own, own_host_name()}; }
 
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names) {
   if (!spec.is_derived || !spec.rendezvous) return;
