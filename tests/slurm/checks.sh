@@ -55,6 +55,14 @@ need_slurm() {
   done
 }
 
+# in_cluster NODES SCRIPT TEST: the script's test on a Slurm of its own.
+in_cluster() {
+  need_slurm
+  PATH=$SYNCOPATE_PROGRAMS:$PATH
+  deploy/slurm/local_cluster.sh --nodes "$1" --timeout 270 -- bash "$2" --inside "${@:3}"
+  exit
+}
+
 run_named_test() {
   [[ $(type -t "${1:-}") == function ]] || fail "no such test: '${1:-}'"
   "$1"

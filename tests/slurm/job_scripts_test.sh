@@ -149,12 +149,7 @@ the_program_submits_a_job_itself() {
   expect_line 'multi-worker-mirrored: 3 replicas in 3 tasks' "syncopate-multi-node-$job.out"
 }
 
-if [[ ${1:-} != --inside ]]; then
-  need_slurm
-  PATH=$SYNCOPATE_PROGRAMS:$PATH
-  deploy/slurm/local_cluster.sh --nodes 3 --timeout 270 -- bash tests/slurm/job_scripts_test.sh --inside "$@"
-  exit
-fi
+[[ ${1:-} == --inside ]] || in_cluster 3 tests/slurm/job_scripts_test.sh "$@"
 shift
 cd "$scratch"
 run_named_test "$@"

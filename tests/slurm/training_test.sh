@@ -112,13 +112,8 @@ a_node_that_is_taken_away_ends_the_job_with_a_line() {
 }
 job_failed() { scontrol -o show job "$1" | grep -q 'JobState=NODE_FAIL'; }
 
-if [[ ${1:-} != --inside ]]; then
-  need_slurm
-  PATH=$SYNCOPATE_PROGRAMS:$PATH
-  # Four nodes for workers and one for servers.
-  deploy/slurm/local_cluster.sh --nodes 5 --timeout 270 -- bash tests/slurm/training_test.sh --inside "$@"
-  exit
-fi
+# Four nodes for workers and one for servers.
+[[ ${1:-} == --inside ]] || in_cluster 5 tests/slurm/training_test.sh "$@"
 shift
 cd "$scratch"
 run_named_test "$@"
