@@ -40,7 +40,11 @@ void tell_others(Membership* membership, const std::unique_ptr<Strategy>& strate
   try {
     work();
   } catch (const PeerError& error) {
-    if (membership == nullptr) throw;
+    if (membership == nullptr) {
+      // Servers that are left need not find out by themselves that this worker is gone.
+      if (strategy != nullptr) strategy->fail(error.what());
+      throw;
+    }
     end_job(*membership, error, true);
   } catch (const std::exception& error) {
     if (strategy != nullptr) strategy->fail(error.what());

@@ -71,6 +71,9 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
       describe_job(options, data,
                    in_step ? global_batch : run_options.strategy.batch_size_per_replica,
                    run_options.strategy);
+      run_options.strategy.parameter_server.asked_to_stop = [&signals] {
+        return signals.was_asked();
+      };
     }
     bench.strategy = make_strategy(run_options.strategy, graph);
     Strategy& strategy = *bench.strategy;

@@ -148,7 +148,8 @@ void ParameterServer::meet() {
                            .rendezvous_timeout = servers.rendezvous_timeout,
                            .peer_timeout = servers.peer_timeout,
                            .insists_on_peer_timeout = servers.insists_on_peer_timeout,
-                           .server_patience = servers.server_patience};
+                           .server_patience = servers.server_patience,
+                           .asked_to_stop = servers.asked_to_stop};
   client_ = std::make_unique<ps::Client>(client);
   replica_.variables = make_served_variables(replica_, *client_, context_, options_);
   if (!in_step_) job_ = make_served_job(replica_, *client_, context_, options_);

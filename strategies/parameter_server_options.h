@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -39,6 +40,7 @@ struct ParameterServerOptions {
   bool insists_on_peer_timeout = false;  // somebody chose it, and servers must have the same
   // How long a server may be gone, because somebody starts it again.
   std::chrono::milliseconds server_patience = std::chrono::seconds(5);
+  std::function<bool()> asked_to_stop;  // whether this task is; any thread
 };
 
 // All workers' gradients of the same values make one update, and nobody is left out.

@@ -1,5 +1,6 @@
 #include "worker/stop_signal.h"
 
+#include <poll.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -59,7 +60,14 @@ std::optional<std::string_view> StopSignal::poll() {
 std::optional<int> StopSignal::poll_number() {
   signalfd_siginfo arrived{};
   if (read(descriptor_.get(), &arrived, sizeof arrived) != sizeof arrived) return std::nullopt;
+  was_polled_.store(true, std::memory_order_relaxed);
   return static_cast<int>(arrived.ssi_signo);
+}
+
+bool StopSignal::was_asked() const noexcept {
+  if (was_polled_.load(std::memory_order_relaxed)) return true;
+  pollfd source{descriptor_.get(), POLLIN, 0};
+  return ::poll(&source, 1, 0) == 1;
 }
 
 }  // namespace syncopate

@@ -3,6 +3,7 @@
 // affair.
 #pragma once
 
+#include <atomic>
 #include <csignal>
 #include <optional>
 #include <string_view>
@@ -11,7 +12,7 @@
 
 namespace syncopate {
 
-// One thread only. Source: signalfd(2).
+// One thread only, but for was_asked(). Source: signalfd(2).
 class StopSignal {
  public:
   // Blocks the signals for this thread and for the threads it starts from now on: make it before
@@ -27,6 +28,9 @@ class StopSignal {
   // The same signal as a number: for who passes it on.
   std::optional<int> poll_number();
 
+  // Whether one has arrived, polled or not. Any thread.
+  bool was_asked() const noexcept;
+
   // Readable when one has arrived: for who waits for other things too.
   int descriptor() const noexcept { return descriptor_.get(); }
   // What was blocked before us: what a child process is to start with.
@@ -35,6 +39,7 @@ class StopSignal {
  private:
   sigset_t previous_mask_{};
   FileDescriptor descriptor_;
+  std::atomic<bool> was_polled_ = false;
 };
 
 }  // namespace syncopate

@@ -13,6 +13,8 @@ bool can_miss_a_worker(const LaunchedJob& job) {
 
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job) {
   LaunchRules rules{.most_restarts = most_restarts, .restarts_together = job.has_checkpoints};
+  // Who waits for a server that is started again cannot know that this one is not.
+  rules.servers.others_notice = most_restarts == 0 || !job.has_servers || !job.has_checkpoints;
   rules.workers.others_notice = !can_miss_a_worker(job);
   if (on_failure == OnFailure::kStop) return rules;
   rules.workers.restarts_alone = can_miss_a_worker(job);

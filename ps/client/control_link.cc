@@ -7,7 +7,6 @@
 #include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/resume_advice.h"
 
 namespace syncopate::ps {
 namespace {
@@ -24,7 +23,8 @@ ControlLink::ControlLink(wire::Context& context, ClientBoard& board, const Clien
       meet_by_(Deadline::after(options.rendezvous_timeout)),
       give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),
       next_heartbeat_(Deadline::after(peer_timeout_ / 10)),
-      silent_until_(Deadline::after(options.rendezvous_timeout)) {}
+      silent_until_(Deadline::after(options.rendezvous_timeout)),
+      absence_(options.server_patience, options.asked_to_stop) {}
 
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 
@@ -70,14 +70,14 @@ ControlLink::News ControlLink::run() {
         greet();
       } else if (incarnation_ != 0) {
         is_welcome_ = false;
-        if (!away_until_) away_until_ = Deadline::after(options_.server_patience);
+        absence_.begin();
       }
     }
     if (const auto envelope = socket_->receive()) {
       busy = true;
       silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
       // Whoever was only stopped for a while knows us still, or says that it does not.
-      if (is_welcome_) away_until_.reset();
+      if (is_welcome_) absence_.end();
       if (const auto message = wire::decode(envelope->frames.front().bytes())) hear(*message);
     }
     socket_->flush();
@@ -101,7 +101,7 @@ void ControlLink::hear(const wire::MessageT& message) {
         return board_.fail(line, FailureKind::kUsage);
       }
       is_welcome_ = true;
-      away_until_.reset();
+      absence_.end();
       incarnation_ = welcome.incarnation;
       news_.is_welcome_again = board_.welcome.has_value();
       if (!board_.welcome) {
@@ -188,12 +188,9 @@ void ControlLink::tick(std::int64_t step, std::uint64_t sequence) {
                        "; is it running, and have all workers and servers been started?");
   }
   // Stopped, or cut off without a word: heartbeats go on, should it hear them.
-  if (incarnation_ != 0 && is_welcome_ && silent_until_.passed() && !away_until_) {
-    away_until_ = Deadline::after(options_.server_patience);
-  }
-  if (away_until_ && away_until_->passed()) {
-    return board_.fail(name() + " has been away for " + in_seconds(away_until_->patience()) +
-                       resume_advice(options_.declaration.writes_checkpoints));
+  if (incarnation_ != 0 && is_welcome_ && silent_until_.passed()) absence_.begin();
+  if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
+    return board_.fail(*reason);
   }
   if (!is_connected_ || !next_heartbeat_.passed()) return;
   next_heartbeat_ = Deadline::after(peer_timeout_ / 10);
@@ -204,7 +201,7 @@ void ControlLink::tick(std::int64_t step, std::uint64_t sequence) {
 
 void ControlLink::forgive() {
   silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-  if (away_until_) away_until_ = Deadline::after(options_.server_patience);
+  absence_.forgive();
 }
 
 void ControlLink::append_descriptors(std::vector<int>& descriptors) const {

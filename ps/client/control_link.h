@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/base/deadline.h"
+#include "ps/client/absence.h"
 #include "ps/client/client_board.h"
 #include "ps/wire/socket.h"
 
@@ -60,7 +61,7 @@ class ControlLink {
   Deadline give_up_by_;  // also when shard 0 is there
   Deadline next_heartbeat_;
   Deadline silent_until_;  // shard 0 is heard of before this
-  std::optional<Deadline> away_until_;
+  Absence absence_;
 };
 
 }  // namespace syncopate::ps

@@ -7,7 +7,6 @@
 #include "models/base/endpoint.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/resume_advice.h"
 
 namespace syncopate::ps {
 namespace {
@@ -32,7 +31,11 @@ std::int64_t size_of(const wire::BucketPlace& bucket) { return bucket.end() - bu
 
 ShardLink::ShardLink(wire::Context& context, ClientBoard& board, const ClientOptions& options,
                      int shard)
-    : context_(context), board_(board), options_(options), shard_(shard) {
+    : context_(context),
+      board_(board),
+      options_(options),
+      shard_(shard),
+      absence_(options.server_patience, options.asked_to_stop) {
   const auto& buckets = options.declaration.buckets;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     if (buckets[b].owner() == shard) behind_[static_cast<int>(b)] = 0;
@@ -60,7 +63,7 @@ void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker
   socket_ = wire::Socket::connect(
       context_, parse_endpoint(address_.endpoint, name()),
       "w" + std::to_string(options_.index) + "." + std::to_string(worker_incarnation_));
-  if (!away_until_) away_until_ = Deadline::after(options_.server_patience);
+  absence_.begin();
 }
 
 void ShardLink::greet() {
@@ -95,7 +98,7 @@ void ShardLink::lose_connection() {
     open.next_probe.reset();
     unsent_.push_back(key);
   }
-  if (!away_until_) away_until_ = Deadline::after(options_.server_patience);
+  absence_.begin();
 }
 
 void ShardLink::ask(ShardRequest request) {
@@ -290,7 +293,7 @@ void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
   if (is_met_) return;
   is_met_ = true;
   greet_again_.reset();
-  away_until_.reset();
+  absence_.end();
   uses_segment_ = welcome.uses_segment;
   shard_incarnation_ = welcome.incarnation;
   credit_ = welcome.credit_bytes;
@@ -408,10 +411,8 @@ void ShardLink::finish(Key key) {
 }
 
 void ShardLink::tick() {
-  if (away_until_ && away_until_->passed()) {
-    board_.fail(name() + " has been away for " + in_seconds(away_until_->patience()) +
-                resume_advice(options_.declaration.writes_checkpoints));
-    return;
+  if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
+    return board_.fail(*reason);
   }
   if (greet_again_ && greet_again_->passed()) greet();
   if (!is_met_) return;
@@ -433,9 +434,7 @@ void ShardLink::tick() {
   }
 }
 
-void ShardLink::forgive() {
-  if (away_until_) away_until_ = Deadline::after(options_.server_patience);
-}
+void ShardLink::forgive() { absence_.forgive(); }
 
 void ShardLink::append_descriptors(std::vector<int>& descriptors) const {
   if (socket_ == nullptr) return;

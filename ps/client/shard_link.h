@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "models/base/deadline.h"
+#include "ps/client/absence.h"
 #include "ps/client/client_board.h"
 #include "ps/wire/socket.h"
 
@@ -97,7 +98,7 @@ class ShardLink {
   std::map<Key, Open> open_;
   std::deque<Key> unsent_;  // in the order in which they were asked
   std::optional<Deadline> greet_again_;
-  std::optional<Deadline> away_until_;  // set while the shard is away
+  Absence absence_;
 };
 
 }  // namespace syncopate::ps

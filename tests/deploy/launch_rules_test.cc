@@ -92,5 +92,14 @@ TEST(AWorkerThatFailed, IsMissedByThoseWhoWaitForItOnly) {
   EXPECT_TRUE(choose_rules(OnFailure::kStop, 0, {}).workers.others_notice) << "no servers";
 }
 
+TEST(AServerThatFailed, IsTakenForOneThatComesBackWhereServersAreStartedAgain) {
+  const auto is_missed = [](int most_restarts) {
+    return choose_rules(OnFailure::kAuto, most_restarts, job_with_servers(kAsync))
+        .servers.others_notice;
+  };
+  EXPECT_TRUE(is_missed(0));
+  EXPECT_FALSE(is_missed(1)) << "workers wait for it";
+}
+
 }  // namespace
 }  // namespace syncopate

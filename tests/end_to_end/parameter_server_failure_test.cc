@@ -278,6 +278,32 @@ TEST_P(AWorkerInStep, ThatIsKilledIsNamedByEverybodyWithinFiveSeconds) {
 
 INSTANTIATE_TEST_SUITE_P(Over, AWorkerInStep, testing::Values("auto", "tcp", "shm"));
 
+// Workers wait up to a minute for a server that is started again; this one is not.
+TEST(AServerThatIsLostForGood, EndsTheJobBeforeAnybodyHasToBeKilled) {
+  const ScratchDir scratch;
+  const auto metrics = scratch / "m.jsonl";
+  RunningProgram job(syncopate_command(
+      launch(2, 2, 1) + Arguments{"--epochs", "100000", "--service-time", "constant:5", "--metrics",
+                                  metrics, "--checkpoint-dir", scratch / "ck", "--snapshot-every",
+                                  "0.2"}));
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 20));
+  const auto first = process_of(job.pid(), {"server", 1});
+  ASSERT_TRUE(first);
+  ASSERT_EQ(kill(*first, SIGKILL), 0);
+  const auto has_come_back = [&] {
+    const auto now = process_of(job.pid(), {"server", 1});
+    return now && *now != *first;
+  };
+  ASSERT_TRUE(job.wait_until(metrics.parent_path(), has_come_back));
+  ASSERT_EQ(kill(*process_of(job.pid(), {"server", 1}), SIGKILL), 0);
+  const auto lost = std::chrono::steady_clock::now();
+  const ProgramResult result = job.wait();
+  EXPECT_LT(std::chrono::steady_clock::now() - lost, std::chrono::seconds(8)) << result.err;
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_NE(result.err.find("has no restart left"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("SIGKILL to"), std::string::npos) << result.err;
+}
+
 TEST(AServerThatIsStopped, EndsTheJobWithALineThatNamesIt) {
   const ScratchDir scratch;
   RunningProgram job(syncopate_command(launch(2, 2, 0) +

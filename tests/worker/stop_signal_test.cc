@@ -21,6 +21,15 @@ TEST(StopSignal, ReportsEachSignalOnceAndByName) {
   EXPECT_EQ(signals.poll(), std::nullopt);
 }
 
+TEST(StopSignal, RemembersThatItWasAsked) {
+  StopSignal signals;
+  EXPECT_FALSE(signals.was_asked());
+  raise(SIGTERM);
+  EXPECT_TRUE(signals.was_asked()) << "before anybody polled";
+  EXPECT_EQ(signals.poll(), "SIGTERM");
+  EXPECT_TRUE(signals.was_asked());
+}
+
 TEST(StopSignal, LeavesTheSignalsAsTheyWere) {
   ASSERT_FALSE(is_blocked(SIGTERM));
   {

@@ -1,0 +1,48 @@
+#include "ps/client/absence.h"
+
+#include <utility>
+
+#include "models/base/log.h"
+#include "ps/resume_advice.h"
+
+namespace syncopate::ps {
+namespace {
+
+// Less than what a launcher gives those that it has asked to stop.
+constexpr std::chrono::milliseconds kWhenAskedToStop = std::chrono::seconds(3);
+
+}  // namespace
+
+Absence::Absence(std::chrono::milliseconds patience, std::function<bool()> asked_to_stop)
+    : patience_(patience), asked_to_stop_(std::move(asked_to_stop)) {}
+
+void Absence::begin() {
+  if (until_) return;
+  until_ = Deadline::after(patience_);
+  is_cut_short_ = false;
+}
+
+void Absence::forgive() {
+  if (!until_) return;
+  end();
+  begin();
+}
+
+void Absence::cut_short() {
+  if (is_cut_short_ || until_->remaining() <= kWhenAskedToStop) return;
+  if (!asked_to_stop_ || !asked_to_stop_()) return;
+  is_cut_short_ = true;
+  until_ = Deadline::after(kWhenAskedToStop);
+}
+
+std::optional<std::string> Absence::verdict(const std::string& server, bool has_checkpoints) {
+  if (!until_) return std::nullopt;
+  cut_short();
+  if (!until_->passed()) return std::nullopt;
+  return server +
+         (is_cut_short_ ? " was away when this worker was asked to stop, and is not back after "
+                        : " has been away for ") +
+         in_seconds(until_->patience()) + resume_advice(has_checkpoints);
+}
+
+}  // namespace syncopate::ps

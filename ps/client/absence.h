@@ -1,0 +1,37 @@
+// How long a worker waits for a server that is gone, because somebody may start it again.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "models/base/deadline.h"
+
+namespace syncopate::ps {
+
+// One thread only.
+class Absence {
+ public:
+  // asked_to_stop: whether this task is; empty: nobody asks. Whoever is asked will hardly see the
+  // server back, and waits for as long as a restart takes at most.
+  Absence(std::chrono::milliseconds patience, std::function<bool()> asked_to_stop);
+
+  void begin();  // unless it has begun
+  void end() noexcept { until_.reset(); }
+  // We did not run for a while: a wait that has begun begins anew.
+  void forgive();
+
+  // Why `server` is not waited for any longer, once that is so; asked now and then.
+  std::optional<std::string> verdict(const std::string& server, bool has_checkpoints);
+
+ private:
+  void cut_short();
+
+  std::chrono::milliseconds patience_;
+  std::function<bool()> asked_to_stop_;
+  std::optional<Deadline> until_;  // set while the server is away
+  bool is_cut_short_ = false;
+};
+
+}  // namespace syncopate::ps
