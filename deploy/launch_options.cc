@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <utility>
 
 #include "deploy/flags.h"
+#include "deploy/formatted.h"
 #include "deploy/launch/local_roles.h"
 #include "deploy/train_options.h"
 #include "models/base/errors.h"
@@ -16,6 +18,8 @@ constexpr int kMostWorkers = 1024;
 constexpr int kMostServers = 1024;
 constexpr int kMostRestarts = 1'000'000;
 constexpr double kLatestJoin = 1e6;  // seconds
+// Of the minute for which others wait for a role that comes back; seconds.
+constexpr double kLongestRestart = 45.0;
 
 // As worker 0 will see itself, so that what it refuses is said once, and before anything starts.
 Environment environment_of_worker(const LaunchOptions& options, bool under_mpirun) {
@@ -35,16 +39,20 @@ Environment environment_of_worker(const LaunchOptions& options, bool under_mpiru
 
 // `options.rules` has what the flags say about restarts.
 LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
-                      const TrainOptions& train) {
-  const LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts,
-                                         {.has_servers = options.servers > 0,
-                                          .consistency = train.strategy.consistency,
-                                          .has_checkpoints = !train.loop.checkpoint_dir.empty()});
+                      const std::optional<double>& restart_after, const TrainOptions& train) {
+  LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts,
+                                   {.has_servers = options.servers > 0,
+                                    .consistency = train.strategy.consistency,
+                                    .has_checkpoints = !train.loop.checkpoint_dir.empty()});
   const bool begins_anew = !rules.restarts_together && !rules.workers.restarts_alone;
   if (rules.most_restarts > 0 && begins_anew) {
     throw UsageError(
         "--restart " + std::to_string(rules.most_restarts) +
         ": without checkpoints training would begin anew; give train a --checkpoint-dir");
+  }
+  if (restart_after) {
+    const auto wait = std::chrono::milliseconds(std::llround(*restart_after * 1000.0));
+    rules.first_back_off = rules.longest_back_off = rules.pause_before_all = wait;
   }
   return rules;
 }
@@ -69,7 +77,8 @@ void check_joins(const LaunchOptions& options, const TrainOptions& train) {
 
 // Parses what the workers will be told, file of flags included. Returns train's help when that is
 // what was asked for.
-std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailure on_failure) {
+std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailure on_failure,
+                                                const std::optional<double>& restart_after) {
   const std::vector<std::string>& arguments = options.role_arguments;
   if (arguments.empty()) {
     throw UsageError(
@@ -102,7 +111,7 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
                      "parameter-server without --collective, or leave --servers out");
   }
   check_joins(options, train);
-  options.rules = rules_for(options, on_failure, train);
+  options.rules = rules_for(options, on_failure, restart_after, train);
   options.checkpoint_dir = train.loop.checkpoint_dir;
   options.with_mpirun = train.strategy.collective == "mpi";
   return std::nullopt;
@@ -155,6 +164,7 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   std::string bind = "auto";
   std::vector<std::string> assignments;
   std::vector<std::string> joins;
+  std::optional<double> restart_after;
   CLI::App app(
       "Starts the roles of a job as processes on this machine and prints what they say, each line "
       "with the\nrole's name in front.",
@@ -170,6 +180,9 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
                  "after a failure start all again from the newest checkpoint, so many times; of a "
                  "job with servers, the role alone where the others can go on")
       ->capture_default_str();
+  app.add_option("--restart-after", restart_after,
+                 "seconds before a start after a failure (at once for all; 0.2 for one role, "
+                 "doubled each time up to 2)");
   app.add_option("--on-failure", on_failure,
                  "stop (one failed: the others end too) | continue (they go on) | auto (stop, but "
                  "workers go on under async, ssp and sync with backup workers)")
@@ -201,11 +214,16 @@ CommandOptions parse_launch_options(std::span<const std::string> arguments,
   require_between("--workers", options.workers, 1, kMostWorkers);
   require_between("--servers", options.servers, 0, kMostServers);
   require_between("--restart", options.rules.most_restarts, 0, kMostRestarts);
+  if (restart_after && !(*restart_after >= 0.0 && *restart_after <= kLongestRestart)) {
+    throw UsageError("--restart-after " + formatted("%g", *restart_after) +
+                     ": expected 0 to 45 seconds; the others wait no longer for one that is gone");
+  }
   require_name("--bind", bind, {"auto", "none"});
   options.bind_workers = bind == "auto";
   add_variables(assignments, options);
   add_joins(joins, options);
-  if (const auto help = check_role_arguments(options, parse_on_failure(on_failure))) {
+  if (const auto help =
+          check_role_arguments(options, parse_on_failure(on_failure), restart_after)) {
     return TextOptions{*help};
   }
   return options;

@@ -35,6 +35,18 @@ void overrule(T& value, const std::optional<T>& said) {
   if (said) value = *said;
 }
 
+// launch starts those that were killed again, all in the same way.
+void require_restarts_alike(const std::vector<Kill>& kills) {
+  const auto is_other = [&](const Kill& kill) {
+    return kill.restart_seconds != kills.front().restart_seconds;
+  };
+  if (std::ranges::any_of(kills, is_other)) {
+    throw UsageError(
+        "--kill: in real runs all workers that are killed come back after the same time, or none "
+        "does; give each the same restart=, or choose --clock virtual");
+  }
+}
+
 }  // namespace
 
 struct CompareFlags::Words {
@@ -151,8 +163,7 @@ void CompareFlags::declare_trouble() {
   };
   add_repeated("--slow", words.slow, "worker=W,factor=F");
   add_repeated("--pause", words.pauses, "worker=W,at=S,for=S");
-  add_repeated("--kill", words.kills,
-               "worker=W,at=S[,restart=S], and in real runs launch starts it again at once");
+  add_repeated("--kill", words.kills, "worker=W,at=S[,restart=S]: without restart it stays away");
   add_repeated("--join", words.joins,
                "worker=W,at=S: it comes later, to servers under async or ssp");
   app_.add_option("--link-delay", words.link_delay,
@@ -247,6 +258,7 @@ void CompareFlags::read_trouble(CompareOptions& options) const {
     say("--pause", word);
   }
   for (const std::string& word : words.kills) trouble.kills.push_back(parse_kill(word));
+  if (!is_virtual) require_restarts_alike(trouble.kills);
   for (const std::string& word : words.joins) trouble.joins.push_back(parse_join(word));
   trouble.link = link_of({.delay = words.link_delay, .rate = words.link_rate});
   const auto say_link = [&](const std::string& flag, const std::string& word) {

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "bench/compare/kill_schedule.h"
+#include "deploy/formatted.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
@@ -115,8 +116,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
   const Variant& variant = run.variant;
   std::vector<std::string> command = {options.program.string()};
   const bool has_tasks = variant.has_tasks();
-  const bool restarts = std::ranges::any_of(
-      options.kills, [](const Kill& kill) { return kill.restart_seconds.has_value(); });
+  const bool restarts = !options.kills.empty() && options.kills.front().restart_seconds.has_value();
   if (has_tasks || !options.kills.empty() || !options.joins.empty()) {
     command.insert(command.end(),
                    {"launch", "--workers", std::to_string(has_tasks ? variant.workers : 1)});
@@ -124,7 +124,10 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
       command.insert(command.end(), {"--servers", std::to_string(variant.servers)});
     }
     if (restarts) {
-      command.insert(command.end(), {"--restart", std::to_string(options.kills.size())});
+      // Of all alike: see RealRunOptions.
+      const double after = options.kills.front().restart_seconds.value_or(0.0);
+      command.insert(command.end(), {"--restart", std::to_string(options.kills.size()),
+                                     "--restart-after", formatted("%g", after)});
     }
     for (const Join& join : options.joins) {
       command.insert(command.end(), {"--join", to_string(join)});

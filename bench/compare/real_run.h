@@ -20,8 +20,8 @@ struct RealRunOptions {
   std::filesystem::path log;       // what it says, for people
   std::int64_t total_updates = 0;  // for the display
   double max_seconds = 0.0;        // not 0: decides instead
-  // Workers of variants with several tasks; of one that is a single process, that process. launch
-  // starts a worker again at once, whatever Kill::restart_seconds says.
+  // Workers of variants with several tasks; of one that is a single process, that process. All
+  // have the same restart_seconds, or none has any.
   std::vector<Kill> kills;
   std::vector<Join> joins;            // launch says which variants cannot have any
   std::filesystem::path checkpoints;  // folder from which killed tasks go on

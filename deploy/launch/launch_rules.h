@@ -30,6 +30,8 @@ struct LaunchRules {
   // Before a role is started again alone; doubled each time, up to the longest.
   std::chrono::milliseconds first_back_off = std::chrono::milliseconds(200);
   std::chrono::milliseconds longest_back_off = std::chrono::seconds(2);
+  // Before all are started again.
+  std::chrono::milliseconds pause_before_all = std::chrono::milliseconds(0);
   // After a failure the others may end by themselves, as tasks do that lost a peer (they notice
   // within 5 s; one that is stopped is continued), and so may servers after the last worker; then
   // comes SIGTERM, and after `grace` SIGKILL.

@@ -1,8 +1,25 @@
 #include "deploy/launch/launcher.h"
 
+#include <poll.h>
+
 #include "deploy/launch/exit_code.h"
+#include "models/base/deadline.h"
 
 namespace syncopate {
+namespace {
+
+// False when a signal came first.
+bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
+  const Deadline end = Deadline::after(duration);
+  while (!end.passed()) {
+    pollfd source{stop.descriptor(), POLLIN, 0};
+    poll(&source, 1, end.remaining_milliseconds());
+    if (stop.poll()) return false;
+  }
+  return true;
+}
+
+}  // namespace
 
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output) {
   StopSignal stop;
@@ -16,6 +33,7 @@ int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput&
     restarts = group.restarts() + 1;
     output.err("launch: restart " + std::to_string(restarts) + " of " +
                std::to_string(rules.most_restarts) + "\n");
+    if (!pause(rules.pause_before_all, stop)) return exit_code;
   }
 }
 

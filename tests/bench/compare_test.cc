@@ -120,7 +120,7 @@ TEST(Compare, KillsAWorkerAndTheJobGoesOn) {
       RunningProgram(
           compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
                                        "constant:20", "--strategies", "parameter-server:async",
-                                       "--kill", "worker=1,at=200ms,restart=0s"}))
+                                       "--kill", "worker=1,at=200ms,restart=100ms"}))
           .wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::string log = read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.log");
@@ -218,6 +218,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--budget", "seconds"}, "--seconds S"},
       {{"--link-delay", "1parsec"}, "such as 1ms"},
       {{"--kill", "worker=1"}, "worker=W,at=TIME"},
+      {{"--kill", "worker=1,at=1s", "--kill", "worker=0,at=1s,restart=1s"}, "the same restart="},
       {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
       {{"--data", "mnist:/nowhere"}, "/nowhere"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};

@@ -34,12 +34,16 @@ TEST(LaunchFlags, EndAtTheTwoDashes) {
 }
 
 TEST(LaunchFlags, SetWhatTheyName) {
-  const LaunchOptions options = parse_launch(
-      {"--workers=2", "--on-failure", "continue", "--restart", "4", "--env", "A=1", "--env",
-       "B=x=y", "--", "train", "--strategy=multi-worker-mirrored", "--checkpoint-dir=ck"},
-      Environment({{"A", "0"}, {"C", "2"}}));
+  const LaunchOptions options =
+      parse_launch({"--workers=2", "--on-failure", "continue", "--restart", "4", "--restart-after",
+                    "1.5", "--env", "A=1", "--env", "B=x=y", "--", "train",
+                    "--strategy=multi-worker-mirrored", "--checkpoint-dir=ck"},
+                   Environment({{"A", "0"}, {"C", "2"}}));
   EXPECT_EQ(options.rules.workers.on_failure, FailureRule::kContinue);
   EXPECT_EQ(options.rules.most_restarts, 4);
+  EXPECT_EQ(options.rules.first_back_off, std::chrono::milliseconds(1500));
+  EXPECT_EQ(options.rules.longest_back_off, options.rules.first_back_off);
+  EXPECT_EQ(options.rules.pause_before_all, options.rules.first_back_off);
   EXPECT_EQ(options.environment, (Environment::Variables{{"A", "1"}, {"B", "x=y"}, {"C", "2"}}));
   EXPECT_EQ(options.added_variables, (Arguments{"A", "B"}));
 }
@@ -120,6 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
         BadLaunch{{"launch", "--workers", "2", "--servers", "-1", "--", "train"}, "--servers -1"},
         BadLaunch{{"launch", "--workers", "2", "--on-failure", "go", "--", "train"},
                   "--on-failure go: no such name"},
+        BadLaunch{{"launch", "--workers", "2", "--restart-after", "46", "--", "train"},
+                  "--restart-after 46: expected 0 to 45 seconds"},
         BadLaunch{{"launch", "--workers", "2", "--restart", "-1", "--", "train"}, "--restart -1"},
         BadLaunch{{"launch", "--workers", "2", "--restart", "1", "--", "train", "--strategy",
                    "multi-worker-mirrored"},

@@ -176,6 +176,18 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
   EXPECT_EQ(count_lines(result.out), 1) << result.out;
 }
 
+TEST(ALaunchThatPausesBeforeARestartOfAll, HearsASignalMeanwhile) {
+  LaunchCase job;
+  job.rules.most_restarts = 1;
+  job.rules.pause_before_all = kForever;
+  job.on_err = [](const std::string& lines) {
+    if (contains(lines, "launch: restart 1 of 1")) kill(getpid(), SIGTERM);
+  };
+  const Launched result = job.run({"echo started; exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.out), 1) << result.out;
+}
+
 TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.patience = kForever;
