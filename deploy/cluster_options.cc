@@ -1,6 +1,8 @@
 #include "deploy/cluster_options.h"
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
+#include <limits>
 
 #include "deploy/flags.h"
 
@@ -61,6 +63,9 @@ CommandOptions parse_cluster_options(std::span<const std::string> arguments,
   if (const auto help = parse_flags(app, arguments)) return TextOptions{*help};
   require_name("--as", as, {"json", "tf-config"});
   options.as_tf_config = as == "tf-config";
+  if (app.count("--port-base") > 0) {
+    require_between("--port-base", options.port_base, 1, std::numeric_limits<std::uint16_t>::max());
+  }
   require_used(app, "--port-base", options.as_tf_config, "it belongs to --as tf-config");
   options.cluster = resolve_cluster(flags, environment);
   return options;

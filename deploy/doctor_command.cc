@@ -1,5 +1,7 @@
 // `syncopate doctor`: the tasks of a job meet, say what they see, and the first one says what is
 // wrong, before anything is trained.
+#include <algorithm>
+#include <filesystem>
 #include <ostream>
 
 #include "deploy/commands.h"
@@ -63,6 +65,13 @@ std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership
   return reports;
 }
 
+// One that was made for the look; where it is not empty any more, it is somebody else's.
+void leave_no_folder(const TrainOptions& options, const std::vector<TaskReport>& reports) {
+  if (std::ranges::none_of(reports, &TaskReport::made_folder)) return;
+  std::error_code error;
+  std::filesystem::remove(options.loop.checkpoint_dir, error);
+}
+
 }  // namespace
 
 int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
@@ -83,12 +92,14 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
                                         .peer_timeout = options.peer_timeout});
     } catch (const Error&) {
       out << describe(judge(job, reports)) << std::flush;  // of what can be seen alone
+      leave_no_folder(options, reports);
       throw;
     }
     reports = exchange_reports(options, *membership, mine);
     membership->leave();
-    if (world.index != 0) return has_errors(judge(job, reports)) ? 1 : 0;
   }
+  leave_no_folder(options, reports);
+  if (world.index != 0) return has_errors(judge(job, reports)) ? 1 : 0;
   const std::vector<Finding> findings = judge(job, reports);
   out << describe(findings) << std::flush;
   return has_errors(findings) ? 1 : 0;

@@ -51,8 +51,9 @@ std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) 
 }  // namespace
 
 int run_launch(const LaunchOptions& options, std::ostream& out) {
-  // Said once, and before anything starts.
-  if (!options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
+  // Said once, and before anything starts. doctor has a finding of its own for it.
+  const bool trains = options.role_arguments.front() == "train";
+  if (trains && !options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
   const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
   return launch(plan, options.rules,
                 {.out = [&](std::string_view lines) { out << lines << std::flush; },

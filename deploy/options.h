@@ -86,7 +86,7 @@ struct InfoOptions {
 struct ClusterOptions {
   ClusterSpec cluster;
   bool as_tf_config = false;
-  std::uint16_t port_base = 0;  // 0: the source's own
+  int port_base = 0;  // 0: the source's own
 };
 
 struct LaunchOptions {
@@ -117,6 +117,7 @@ struct SbatchOptions {
   std::string account;
   std::string job_name;
   std::string container;
+  std::string container_flags;  // of apptainer exec, words apart by blanks
   std::string program;
   std::string bench_program;
   std::vector<std::string> train_flags;

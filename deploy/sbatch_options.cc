@@ -32,6 +32,12 @@ int tasks_of(const SbatchOptions& options) {
   return std::max(1, options.nodes) * std::max(1, options.tasks_per_node);
 }
 
+// Of the comparison, whose script has some nodes of its own.
+int compared_tasks(const SbatchOptions& options) {
+  constexpr int kNodes = 3;
+  return (options.nodes > 0 ? options.nodes : kNodes) * std::max(1, options.tasks_per_node);
+}
+
 // A word of a #SBATCH line, which has no quotes.
 void require_plain_word(std::string_view flag, const std::string& value) {
   const bool is_plain =
@@ -67,9 +73,11 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
         "leave them out");
   }
   const bool shares_process = options.script == "one_node" && options.strategy != "one-device";
-  if (shares_process && std::ranges::none_of(options.train_flags, [](const std::string& flag) {
-        return flag.starts_with("--replicas");
-      })) {
+  const bool says_replicas = train.strategy.replicas > 1 ||
+                             std::ranges::any_of(options.train_flags, [](const std::string& flag) {
+                               return flag.starts_with("--replicas");
+                             });
+  if (shares_process && !says_replicas) {
     throw UsageError("--strategy " + options.strategy +
                      ": how many replicas? Give --replicas behind two dashes, such as -- "
                      "--replicas 2");
@@ -101,6 +109,12 @@ void check_strategy(const CLI::App& app, SbatchOptions& options) {
                      std::to_string(options.server_nodes) +
                      ": every node gets as many; choose a multiple");
   }
+  const int tasks = compared_tasks(options);
+  if (options.script == "compare" && options.servers >= tasks) {
+    throw UsageError("--servers " + std::to_string(options.servers) + " of " +
+                     std::to_string(tasks) +
+                     " tasks: nobody is left to train; give more --nodes or --tasks-per-node");
+  }
   const bool is_one_task = options.script == "one_node" || options.script == "build";
   if (is_one_task && tasks_of(options) > 1) {
     throw UsageError((options.strategy.empty() ? "--script " + options.script
@@ -127,6 +141,7 @@ void check_sizes(const CLI::App& app, SbatchOptions& options) {
     require_plain_word(flag, value);
   }
   for (const char* flag : {"--container", "--program"}) require_not_empty(app, flag);
+  require_used(app, "--container-flags", !options.container.empty(), "it belongs to --container");
 }
 
 void add_flags(CLI::App& app, SbatchOptions& options) {
@@ -155,6 +170,10 @@ void add_flags(CLI::App& app, SbatchOptions& options) {
   app.add_option("--account", options.account, "that is charged")->group(where);
   app.add_option("--job-name", options.job_name, "default: the script's")->group(where);
   app.add_option("--container", options.container, "an Apptainer image that has the program")
+      ->group(where);
+  app.add_option("--container-flags", options.container_flags,
+                 "of apptainer exec, such as \"--nv --bind /scratch\"; the folder it is submitted "
+                 "from is there without")
       ->group(where);
   app.add_option("--program", options.program, "default: this one; with --container: syncopate")
       ->group(where);

@@ -15,7 +15,8 @@ using Kind = Finding::Kind;
 
 // Below it MPI's and NCCL's segments may not fit; what a container gets unless it asks.
 constexpr std::int64_t kSmallSharedMemory = std::int64_t{64} << 20;
-constexpr std::int64_t kFewFiles = 1024;
+// Of a task, beside its connections to others.
+constexpr std::int64_t kOwnFiles = 256;
 constexpr double kSkewNoticed = 1.0;  // seconds
 
 std::string place(const TaskReport& task) { return task.name + " (host " + task.host + ")"; }
@@ -253,11 +254,13 @@ class Judge {
   }
 
   void look_at_limits() {
+    const std::int64_t needed = kOwnFiles + job_.tasks;
     for (const TaskReport& task : tasks_) {
-      if (task.open_files >= kFewFiles) continue;
+      if (task.open_files >= needed) continue;
       return add(Kind::kWarning, "open files",
                  place(task) + " may open " + std::to_string(task.open_files) +
-                     " files: the met task needs one for each other task; ulimit -n 4096");
+                     " files: who is met needs one for each of " + std::to_string(job_.tasks) +
+                     " tasks, and some of its own; ulimit -n " + std::to_string(needed));
     }
   }
 

@@ -139,6 +139,8 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
   }
   if (computes) look_at_data(options, report);
   if (!options.loop.checkpoint_dir.empty()) {
+    std::error_code unseen;
+    report.made_folder = !fs::exists(options.loop.checkpoint_dir, unseen);
     try {
       make_checkpoint_folder(options.loop.checkpoint_dir);
     } catch (const Error& error) {

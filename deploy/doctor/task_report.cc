@@ -9,7 +9,7 @@ namespace syncopate {
 NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskReport, name, host, boot_id, program, version, libraries,
                                    isa, cpus, threads, gpus, clock_seconds, shm_free_bytes,
                                    open_files, proxies, roce, roce_index, data, data_problem,
-                                   folder_problem, sees_chiefs_file)
+                                   folder_problem, made_folder, sees_chiefs_file)
 
 std::string encode(const TaskReport& report) { return nlohmann::json(report).dump(); }
 

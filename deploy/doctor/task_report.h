@@ -28,6 +28,7 @@ struct TaskReport {
   std::string data;                  // sizes and a few samples, as text
   std::string data_problem;          // "": it can be read
   std::string folder_problem;        // "": files can be made there
+  bool made_folder = false;          // the checkpoint folder was not there
   bool sees_chiefs_file = true;      // in the checkpoint folder
 };
 

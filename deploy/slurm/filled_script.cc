@@ -1,6 +1,8 @@
 #include "deploy/slurm/filled_script.h"
 
 #include <algorithm>
+#include <iterator>
+#include <sstream>
 
 #include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
@@ -63,6 +65,11 @@ void fill_in_program(const SbatchOptions& options, Filling& filling) {
   if (!options.container.empty()) {
     filling.variable("USE_CONTAINER", "true");
     filling.variable("CONTAINER", shell_word(options.container));
+    if (!options.container_flags.empty()) {
+      std::istringstream text(options.container_flags);
+      const std::vector<std::string> words(std::istream_iterator<std::string>(text), {});
+      filling.variable("CONTAINER_FLAGS", shell_array(words));
+    }
   }
   if (!options.program.empty() && options.script != "build") {
     filling.variable("PROGRAM", shell_word(options.program));

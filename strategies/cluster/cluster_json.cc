@@ -59,7 +59,7 @@ std::string to_json(const ClusterSpec& spec) {
   return text_of(json, 2);
 }
 
-std::string to_tf_config(const ClusterSpec& spec, std::uint16_t port_base) {
+std::string to_tf_config(const ClusterSpec& spec, int port_base) {
   const int first = port_base != 0 ? port_base : spec.derived_port;
   Json cluster;
   if (!spec.workers.empty()) {

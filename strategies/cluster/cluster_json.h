@@ -15,6 +15,6 @@ std::string to_json(const ClusterSpec& spec);
 // port_base on each node, by local rank; 0: from the port that the source has. Workers and servers
 // only: worker 0 is the chief. Throws UsageError where the source does not say where the others
 // run.
-std::string to_tf_config(const ClusterSpec& spec, std::uint16_t port_base);
+std::string to_tf_config(const ClusterSpec& spec, int port_base);
 
 }  // namespace syncopate

@@ -151,6 +151,8 @@ TEST(ClusterCommand, CanWriteTfConfig) {
   EXPECT_EQ(options.port_base, 8888);
   EXPECT_TRUE(contains(complaint({"cluster", "--port-base", "8888"}, kStep), "--as tf-config"));
   EXPECT_TRUE(contains(complaint({"cluster", "--as", "yaml"}, kStep), "--as yaml"));
+  EXPECT_TRUE(contains(complaint({"cluster", "--as", "tf-config", "--port-base", "70000"}, kStep),
+                       "--port-base 70000: expected a whole number from 1 to 65535"));
 }
 
 }  // namespace

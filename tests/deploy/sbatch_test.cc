@@ -104,6 +104,9 @@ TEST(SbatchCommand, TurnsTheContainerOn) {
   const std::string script = script_of({"--strategy", "one-device", "--container", "images/a.sif"});
   expect_line(script, "USE_CONTAINER=true");
   expect_line(script, "CONTAINER=images/a.sif");
+  expect_line(script_of({"--strategy", "one-device", "--container", "a.sif", "--container-flags",
+                         "--nv --bind /scratch"}),
+              "CONTAINER_FLAGS=(--nv --bind /scratch)");
 }
 
 TEST(SbatchCommand, FillsInAComparisonAndABuild) {
@@ -132,6 +135,11 @@ TEST(SbatchCommand, SaysInOneLineWhatItWillNotSubmit) {
             "--servers 3 on --server-nodes 2: every node gets as many; choose a multiple");
   EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--servers", "3"}),
             "--servers has no effect here: it belongs to --strategy parameter-server");
+  EXPECT_EQ(complaint({"--script", "compare", "--servers", "3"}),
+            "--servers 3 of 3 tasks: nobody is left to train; give more --nodes or "
+            "--tasks-per-node");
+  EXPECT_EQ(complaint({"--strategy", "one-device", "--container-flags", "--nv"}),
+            "--container-flags has no effect here: it belongs to --container");
   EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--partition", "a b"}),
             "--partition 'a b': expected one word as sbatch takes it");
 }

@@ -59,6 +59,15 @@ TEST_F(ADoctor, FindsNothingWrongWithAHealthyJob) {
   }
 }
 
+TEST_F(ADoctor, WantsAsManyFilesAsThereAreTasks) {
+  tasks_[1].open_files = 300;
+  EXPECT_EQ(finds(Kind::kWarning, "open files"), "");
+  job_.tasks = 1000;
+  const std::string line = finds(Kind::kWarning, "open files");
+  EXPECT_NE(line.find("worker 1 (host a) may open 300"), std::string::npos) << line;
+  EXPECT_NE(line.find("ulimit -n 1256"), std::string::npos) << line;
+}
+
 TEST_F(ADoctor, MissesTheOthersOfOneTask) {
   tasks_.resize(1);
   EXPECT_NE(finds(Kind::kError, "tasks").find("srun"), std::string::npos);
