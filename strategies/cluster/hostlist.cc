@@ -10,6 +10,7 @@ namespace syncopate {
 namespace {
 
 constexpr std::size_t kMostHosts = 65536;
+constexpr std::size_t kMostDigits = 18;  // sums of two such numbers fit
 constexpr std::string_view kDigits = "0123456789";
 
 // A text that is read from left to right, and what is wrong at a place of it.
@@ -40,7 +41,9 @@ class Cursor {
   std::uint64_t number(std::string_view digits) const {
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (digits.empty() || error != std::errc()) refuse("expected a number");
+    if (digits.empty() || digits.size() > kMostDigits || error != std::errc()) {
+      refuse("expected a number of at most 18 digits");
+    }
     return value;
   }
   [[noreturn]] void refuse(const std::string& why) const {
@@ -68,7 +71,7 @@ std::vector<std::string> read_group(Cursor& cursor) {
     const std::uint64_t from = cursor.number(first);
     const std::uint64_t to = cursor.take('-') ? cursor.number(cursor.take_digits()) : from;
     if (to < from) cursor.refuse("a range goes upwards");
-    if (to - from >= kMostHosts) cursor.refuse("more than 65536 hosts in a range");
+    if (numbers.size() + (to - from) >= kMostHosts) cursor.refuse("more than 65536 hosts");
     for (std::uint64_t number = from; number <= to; ++number) {
       numbers.push_back(padded(number, first.size()));
     }

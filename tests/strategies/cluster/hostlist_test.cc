@@ -62,13 +62,14 @@ TEST_P(BrokenHostlists, AreRefusedWithTextAndColumn) {
   EXPECT_TRUE(line.starts_with(start)) << "'" << line << "'";
 }
 
-INSTANTIATE_TEST_SUITE_P(Each, BrokenHostlists,
-                         testing::Values(Broken{"n[3-1]", 6}, Broken{"n[1-2", 6}, Broken{"n]", 2},
-                                         Broken{"n[a-b]", 3}, Broken{"n[1,,2]", 5},
-                                         Broken{"n[[1]]", 3}, Broken{"", 1}, Broken{"n[1-]", 5},
-                                         Broken{"n[]", 3}, Broken{" , ", 4},
-                                         Broken{"n[0-65536]", 10}, Broken{"n[0-999][0-999]", 16},
-                                         Broken{"n[99999999999999999999]", 23}));
+INSTANTIATE_TEST_SUITE_P(
+    Each, BrokenHostlists,
+    testing::Values(Broken{"n[3-1]", 6}, Broken{"n[1-2", 6}, Broken{"n]", 2}, Broken{"n[a-b]", 3},
+                    Broken{"n[1,,2]", 5}, Broken{"n[[1]]", 3}, Broken{"", 1}, Broken{"n[1-]", 5},
+                    Broken{"n[]", 3}, Broken{" , ", 4}, Broken{"n[0-65536]", 10},
+                    Broken{"n[0-999][0-999]", 16}, Broken{"n[99999999999999999999]", 23},
+                    Broken{"n[18446744073709551615]", 23}, Broken{"n[0000000000000000001]", 22},
+                    Broken{"n[0-65535,0-65535]", 18}));
 
 TEST(TaskCounts, AreRepeatedAsOftenAsTheySay) {
   EXPECT_EQ(expand_task_counts("2", "T"), std::vector({2}));
