@@ -38,8 +38,8 @@ ClusterSpec cluster_of(const ByHand& said, const Environment& environment) {
   if (resolve_cluster({}, environment).source == "none") {
     throw UsageError(
         "serve: how many workers, and where do all meet? Give --workers N and --rendezvous "
-        "HOST:PORT, or start it as a component of a step: srun syncopate serve : syncopate train "
-        "--strategy parameter-server");
+        "HOST:PORT, or start it as a component of a heterogeneous job of Slurm's: srun syncopate "
+        "serve : syncopate train --strategy parameter-server");
   }
   ClusterSpec cluster = resolve_cluster({.world_size = said.workers,
                                          .servers = said.servers,
@@ -67,8 +67,8 @@ CommandOptions parse_serve_options(std::span<const std::string> arguments,
   ByHand by_hand;
   CLI::App app(
       "Serves a part of a job's variables. Under srun it is what the tasks of one component run:\n"
-      "srun syncopate serve : syncopate train --strategy parameter-server; then no flag is "
-      "needed.\n"
+      "srun syncopate serve : syncopate train --strategy parameter-server. In a heterogeneous job\n"
+      "(#SBATCH hetjob) no flag is needed, in a normal one --servers M on both sides.\n"
       "By hand: with --workers N and --rendezvous HOST:PORT, and its workers are syncopate train\n"
       "--strategy parameter-server --servers M --world-size N --rank I --rendezvous HOST:PORT.\n"
       "launch and TF_CONFIG make servers of train by themselves.",

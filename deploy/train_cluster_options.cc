@@ -83,7 +83,8 @@ void check_servers(const TrainOptions& options) {
     throw UsageError(
         "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
         "--workers N -- train ..., list ps tasks in TF_CONFIG, say --servers M under srun or start "
-        "srun SERVERS : WORKERS, or start each with syncopate serve and say --servers M here");
+        "srun SERVERS : WORKERS in a heterogeneous job, or start each with syncopate serve and say "
+        "--servers M here");
   }
   if (has_servers && !cluster.rendezvous) {
     throw UsageError("--strategy parameter-server: " + cluster.source +

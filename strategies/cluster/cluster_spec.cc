@@ -29,7 +29,25 @@ bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& loser) {
          loser.world_size > 1;
 }
 
-void judge_loser(const ClusterSpec& winner, const ClusterSpec& loser, Notes& notes) {
+bool is_same_task(const ClusterSpec& one, const ClusterSpec& other) {
+  return one.role == other.role && one.index == other.index && one.world_size == other.world_size &&
+         one.num_servers == other.num_servers;
+}
+
+// Where on its host the task is, of a winner that does not tell (flags, TF_CONFIG) from a loser
+// that does: without it all tasks of a node would take the same GPUs.
+bool take_local_place(ClusterSpec& winner, const ClusterSpec& loser) {
+  if (winner.is_local_told || !loser.is_local_told || !is_same_task(winner, loser)) return false;
+  winner.node = loser.node;
+  winner.local_rank = loser.local_rank;
+  winner.local_size = loser.local_size;
+  winner.most_local_tasks = loser.most_local_tasks;
+  winner.num_cpus = loser.num_cpus;
+  winner.is_local_told = true;
+  return true;
+}
+
+void judge_loser(ClusterSpec& winner, const ClusterSpec& loser, Notes& notes) {
   if (is_silent_shrink(winner, loser)) {
     throw UsageError(winner.source + " says that this task is alone, but " + loser.source +
                      " says that it is " + place_in_job(loser) +
@@ -37,21 +55,17 @@ void judge_loser(const ClusterSpec& winner, const ClusterSpec& loser, Notes& not
                      "wrong, or give --rank, --world-size and --rendezvous");
   }
   const bool agrees = place_in_job(winner) == place_in_job(loser);
-  notes.push_back(loser.source + ": outranked by " + winner.source + "; it says " +
-                  (agrees ? "the same, " : "") + place_in_job(loser));
-}
-
-// How many tasks the fullest node has.
-int most_tasks_of_a_node(const ClusterSpec& spec) {
-  int most = spec.local_size;
-  for (const auto* places : {&spec.worker_places, &spec.server_places}) {
-    for (const Place& place : *places) most = std::max(most, place.local_rank + 1);
+  std::string note = loser.source + ": outranked by " + winner.source + "; it says " +
+                     (agrees ? "the same, " : "") + place_in_job(loser);
+  if (take_local_place(winner, loser)) {
+    note += ", and tells that it is task " + std::to_string(loser.local_rank) + " of " +
+            std::to_string(loser.local_size) + " on its host";
   }
-  return most;
+  notes.push_back(std::move(note));
 }
 
 void find_gpus(const Environment& environment, ClusterSpec& spec, Notes& notes) {
-  const int tasks = most_tasks_of_a_node(spec);
+  const int tasks = std::max(spec.local_size, spec.most_local_tasks);
   spec.gpus = choose_gpus(environment, spec.local_rank, tasks);
   const auto visible = visible_gpus(environment);
   if (spec.gpus.empty() && visible && !visible->empty()) {

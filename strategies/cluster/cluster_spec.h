@@ -26,6 +26,9 @@ struct ClusterSpec {
   int num_servers = 0;  // parameter servers
   int local_rank = 0;   // among the tasks on its host, where the source tells
   int local_size = 1;
+  bool is_local_told = false;  // those two
+  // How many tasks of this one's kind the fullest of their nodes has; 0: only local_size is known.
+  int most_local_tasks = 0;
   bool is_bound = false;  // to CPUs that it shares with no other task
   int num_cpus = 0;       // that the source says it gave this task; 0: not told
   std::string node;       // this task's, as the source calls it; "": not told
@@ -81,13 +84,15 @@ struct ResolverRow {
   std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&,
                                         std::vector<std::string>& notes);
 };
-// In order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, Slurm, Horovod.
+// In order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH, JSM, Slurm,
+// Horovod.
 std::span<const ResolverRow> resolvers() noexcept;
 
-// The first complete source wins; what comes after it, right or wrong, is a note. Throws UsageError
-// when a source that would have won is wrong, when the winner, unless it is the flags, says one
-// task and another complete source says more (a silent shrink), or when flags without a rank do not
-// fit what the environment says.
+// The first complete source wins; what comes after it, right or wrong, is a note, and completes a
+// winner that does not tell where on its host this task is, if it gives it the same number of as
+// many. Throws UsageError when a source that would have won is wrong, when the winner, unless it is
+// the flags, says one task and another complete source says more (a silent shrink), or when flags
+// without a rank do not fit what the environment says.
 ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& environment);
 
 // "rank 1 of 2", "server 0 of 2"

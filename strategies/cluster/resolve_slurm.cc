@@ -30,7 +30,8 @@ std::optional<Role> stated_role(const ClusterFlags& flags, const Environment& en
   throw UsageError("SYNCOPATE_ROLE=" + *text + ": under srun expected worker or server");
 }
 
-Servers first_tasks(const SlurmStep& step, int servers) {
+Servers first_tasks(const SlurmStep& step, int said) {
+  const int servers = parse_number("--servers", std::to_string(said), 0, kMostTasks);
   if (servers < step.tasks) return {0, servers};
   throw UsageError("--servers " + std::to_string(servers) + ": Slurm's step " + step.id + " has " +
                    std::to_string(step.tasks) +
@@ -55,18 +56,25 @@ Servers serving_component(const SlurmStep& step, std::optional<Role> stated) {
 
 Servers find_servers(const SlurmStep& step, const ClusterFlags& flags, std::optional<Role> stated) {
   if (flags.servers) return first_tasks(step, *flags.servers);
+  if (flags.wants_servers == false) return {};
   if (step.group_sizes.size() < 2) {
     if (stated != Role::kServer) return {};
+    // Of `srun SERVERS : WORKERS` in such a job no variable tells where one ends.
     throw UsageError("this task is a server, but which others are? Slurm's step " + step.id +
-                     " has one component; give all its tasks --servers M (the first M serve), or "
-                     "start servers and workers in one step: srun SERVERS : WORKERS");
+                     " is not of a heterogeneous job (#SBATCH hetjob), whose components say so; "
+                     "give all its tasks --servers M, on both sides of srun SERVERS : WORKERS: the "
+                     "first M serve");
   }
-  if (flags.wants_servers == false) return {};
   return serving_component(step, stated);
 }
 
 void require_stated(const SlurmStep& step, const Servers& servers, std::optional<Role> stated) {
   if (!stated || (*stated == Role::kServer) == servers.contains(step.rank)) return;
+  if (servers.count() == 0) {
+    throw UsageError(
+        "this task is started as a server, but there are none under this strategy, or by --servers "
+        "0; choose --strategy parameter-server, or leave --role and SYNCOPATE_ROLE out");
+  }
   throw UsageError("this task is started as a " + std::string(name(*stated)) + ", but ranks " +
                    std::to_string(servers.begin) + " to " + std::to_string(servers.end - 1) +
                    " of Slurm's step " + step.id + " are the servers, and it is rank " +
@@ -93,6 +101,33 @@ std::vector<Place> select(const SlurmStep& step, const Servers& servers, bool se
   return places;
 }
 
+// How many tasks of this one's role and component the fullest of their nodes has: those of others
+// have other nodes, or other devices.
+int most_local_tasks(const SlurmStep& step, const Servers& servers) {
+  const Servers own = component(step, step.group);
+  int most = 0;
+  for (int rank = own.begin; rank < std::min(own.end, static_cast<int>(step.places.size()));
+       ++rank) {
+    if (servers.contains(rank) != servers.contains(step.rank)) continue;
+    most = std::max(most, step.places[static_cast<std::size_t>(rank)].local_rank + 1);
+  }
+  return most;
+}
+
+// A rank that is left of a step's variables means that others did not get through.
+void note_absent_step(const Environment& environment, Notes& notes) {
+  const auto rank = filled(environment, "SLURM_PROCID");
+  if (filled(environment, "SLURM_JOB_ID") && rank.value_or("0") == "0") {
+    notes.emplace_back(
+        "Slurm: inside a job but not in a step, so this task is started once and alone; start it "
+        "with srun");
+  } else if (rank) {
+    notes.push_back("Slurm: SLURM_PROCID=" + *rank +
+                    " is set, but neither SLURM_STEP_ID nor SLURM_STEP_NUM_TASKS is: not running "
+                    "inside a Slurm step? Start it with srun, and let its variables through");
+  }
+}
+
 // The met task's node, and its address where that is not known by name.
 void derive_rendezvous(const SlurmStep& step, ClusterSpec& spec, Notes& notes) {
   spec.is_derived = true;
@@ -114,11 +149,7 @@ void derive_rendezvous(const SlurmStep& step, ClusterSpec& spec, Notes& notes) {
 std::optional<ClusterSpec> resolve_slurm(const ClusterFlags& flags, const Environment& environment,
                                          Notes& notes) {
   if (!is_in_slurm_step(environment)) {
-    if (filled(environment, "SLURM_JOB_ID")) {
-      notes.emplace_back(
-          "Slurm: inside a job but not in a step, so this task is started once and alone; start it "
-          "with srun");
-    }
+    note_absent_step(environment, notes);
     return std::nullopt;
   }
   const SlurmStep step = read_slurm_step(environment);
@@ -137,7 +168,9 @@ std::optional<ClusterSpec> resolve_slurm(const ClusterFlags& flags, const Enviro
     spec.index = step.rank < servers.begin ? step.rank : step.rank - servers.count();
   }
   spec.node = step.place.node;
+  spec.is_local_told = true;
   spec.local_rank = step.place.local_rank;
+  spec.most_local_tasks = most_local_tasks(step, servers);
   spec.local_size = std::max(step.local_tasks, step.place.local_rank + 1);
   spec.num_cpus = number_of(environment, "SLURM_CPUS_PER_TASK", 1, kMostTasks, 0);
   spec.worker_places = select(step, servers, false);

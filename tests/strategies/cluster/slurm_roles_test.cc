@@ -37,6 +37,20 @@ TEST(SlurmServers, MustLeaveAWorkerAndFitWhatElseIsSaid) {
   EXPECT_EQ(resolve(four, {.world_size = 3, .servers = 1}).world_size, 3);
 }
 
+TEST(SlurmServers, AreNoNegativeNumber) {
+  const Variables four = step("n1", "4", 4, 1, "n1", 1);
+  EXPECT_TRUE(
+      contains(refusal(four, {.servers = -1}), "--servers=-1: expected a whole number from 0"));
+  EXPECT_EQ(resolve(four, {.servers = 0}).world_size, 4);
+}
+
+TEST(SlurmServers, LeaveTheGpusOfOtherNodesToTheWorkers) {
+  const Variables one_component = step("n[1-2]", "4,2", 6, 5, "n2", 1);
+  EXPECT_EQ(
+      resolve(one_component + Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}}, {.servers = 4}).gpus,
+      std::vector({1}));
+}
+
 // Component 0 on n5 and n6, component 1 on n1 and n2 with two tasks each, component 2 on n3 with
 // three: nine tasks in one step, whose list is sorted.
 struct Recorded {
@@ -113,6 +127,21 @@ TEST(HeterogeneousStep, MayHaveFewerComponentsAndTasksThanTheJob) {
   EXPECT_EQ(text_of(spec.server_places), "n5:0");
 }
 
+TEST(HeterogeneousStep, DealsGpusOutAmongTheTasksOfTheOwnComponent) {
+  const Variables servers = step("cpu1,gpu1", "4,2", 6, 4, "gpu1", 0) +
+                            Variables{{"SLURM_HET_SIZE", "2"},
+                                      {"SLURM_JOB_NODELIST_HET_GROUP_0", "cpu1"},
+                                      {"SLURM_JOB_NODELIST_HET_GROUP_1", "gpu1"},
+                                      {"CUDA_VISIBLE_DEVICES", "0,1"}};
+  const Variables second{{"SLURM_PROCID", "5"}, {"SLURM_LOCALID", "1"}};
+  for (const std::optional<bool> wants_servers : {std::optional<bool>{}, {true}, {false}}) {
+    const ClusterFlags flags{.wants_servers = wants_servers};
+    EXPECT_EQ(resolve(servers, flags).gpus, std::vector({0}));
+    EXPECT_EQ(resolve(servers + second, flags).gpus, std::vector({1}));
+    EXPECT_FALSE(contains(notes_of(resolve(servers, flags)), "CUDA_VISIBLE_DEVICES"));
+  }
+}
+
 TEST(HeterogeneousStep, IsReadByTheOldNamesToo) {
   const Variables task =
       step("n[1,5]", "2,1", 3, 1, "n1", 0) + Variables{{"SLURM_PACK_SIZE", "2"},
@@ -149,8 +178,28 @@ TEST(HeterogeneousStep, TakesTheRoleFromAVariableOfTheComponent) {
 TEST(HeterogeneousStep, RefusesAServerThatCannotBeOne) {
   EXPECT_TRUE(contains(refusal(whole_step(kTasks[8]), {.role = Role::kServer}),
                        "ranks 0 to 1 of Slurm's step 7.0 are the servers, and it is rank 8"));
-  EXPECT_TRUE(contains(refusal(step("n1", "2", 2, 0, "n1", 0), {.role = Role::kServer}),
-                       "this task is a server, but which others are?"));
+}
+
+// `srun SERVERS : WORKERS` inside a normal job: one step, and no variable says who is which.
+TEST(HeterogeneousStep, OfANormalJobWantsTheNumberOfServersOnBothSides) {
+  const Variables server = step("n[1-2]", "1,2", 3, 0, "n1", 0);
+  const Variables worker = step("n[1-2]", "1,2", 3, 2, "n2", 1);
+  const std::string line = refusal(server, {.role = Role::kServer, .wants_servers = true});
+  EXPECT_TRUE(contains(line, "this task is a server, but which others are?")) << line;
+  EXPECT_TRUE(contains(line, "is not of a heterogeneous job (#SBATCH hetjob)")) << line;
+  EXPECT_TRUE(contains(line, "--servers M, on both sides of srun SERVERS : WORKERS")) << line;
+  EXPECT_EQ(role_of(resolve(server, {.servers = 1, .role = Role::kServer, .wants_servers = true})),
+            "server 0");
+  EXPECT_EQ(role_of(resolve(worker, {.servers = 1, .wants_servers = true})), "worker 1");
+}
+
+TEST(HeterogeneousStep, HasNoServersUnderAStrategyWithout) {
+  const Variables server{{"SYNCOPATE_ROLE", "server"}};
+  for (const Variables& task : {kFirst, step("n1", "2", 2, 0, "n1", 0)}) {
+    const std::string line = refusal(task + server, {.wants_servers = false});
+    EXPECT_TRUE(contains(line, "started as a server, but there are none under this strategy"))
+        << line;
+  }
 }
 
 TEST(HeterogeneousStep, OfOneComponentHasNoServers) {

@@ -131,6 +131,15 @@ TEST(Slurm, IsNoClusterInsideAJobButOutsideOfAStep) {  // R11: a batch script ha
   EXPECT_TRUE(contains(notes_of(spec), "inside a job but not in a step"));
 }
 
+TEST(Slurm, NotesARankThatCameThroughWithoutItsStep) {
+  for (const Variables& job : {Variables{}, Variables{{"SLURM_JOB_ID", "7"}}}) {
+    const ClusterSpec spec = resolve(job + Variables{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}});
+    EXPECT_EQ(spec.source, "none");
+    EXPECT_TRUE(contains(notes_of(spec), "SLURM_PROCID=2 is set")) << notes_of(spec);
+    EXPECT_TRUE(contains(notes_of(spec), "not running inside a Slurm step?")) << notes_of(spec);
+  }
+}
+
 TEST(Slurm, TakesAnInteractiveShellForNoStep) {
   const ClusterSpec shell =
       resolve(step("n1", "1", 1, 0, "n1", 0) + Variables{{"SLURM_STEP_ID", "4294967290"}});
