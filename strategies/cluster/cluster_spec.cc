@@ -18,6 +18,8 @@ constexpr std::array kResolvers = {
     ResolverRow{"TF_CONFIG", "TensorFlow's JSON of cluster and task", resolve_tf_config},
     ResolverRow{"Open MPI", "mpirun: OMPI_COMM_WORLD_*", resolve_open_mpi},
     ResolverRow{"PMI", "other MPIs' mpiexec: PMI_RANK, PMI_SIZE", resolve_pmi},
+    ResolverRow{"MVAPICH", "mpirun_rsh: MV2_COMM_WORLD_*", resolve_mvapich},
+    ResolverRow{"JSM", "jsrun: JSM_NAMESPACE_*", resolve_jsm},
     ResolverRow{"Slurm", "srun: SLURM_PROCID, SLURM_STEP_*, heterogeneous jobs too", resolve_slurm},
     ResolverRow{"Horovod", "horovodrun: HOROVOD_RANK, HOROVOD_SIZE", resolve_horovod},
 };
@@ -26,7 +28,7 @@ constexpr std::array kResolvers = {
 // the user says by flags is not silent.
 bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& loser) {
   return winner.source != "flags" && winner.world_size + winner.num_servers == 1 &&
-         loser.world_size > 1;
+         loser.world_size + loser.num_servers > 1;
 }
 
 bool is_same_task(const ClusterSpec& one, const ClusterSpec& other) {

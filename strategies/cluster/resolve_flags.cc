@@ -51,8 +51,14 @@ void require_all_or_none(const ClusterFlags& flags) {
   require(flags.world_size.has_value(), "--world-size");
   require(has_rendezvous || (flags.world_size == 1 && servers == 0), "--rendezvous HOST:PORT");
   if (!missing.empty()) {
+    // Job scripts say how many there are, so that tasks do not take themselves for the only ones.
+    const bool is_lost = flags.world_size && !flags.rank;
     throw UsageError("--rank, --world-size and --rendezvous belong together: missing " + missing +
-                     "; give all three, or none to let the environment decide");
+                     "; give all three, or none to let the environment decide" +
+                     (is_lost ? " (no variable of a launcher says which task this is: not started "
+                                "by srun or mpirun? A container drops their variables under "
+                                "--cleanenv and --containall)"
+                              : ""));
   }
 }
 

@@ -26,6 +26,8 @@ std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags&, const Environme
 std::optional<ClusterSpec> resolve_tf_config(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_open_mpi(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_pmi(const ClusterFlags&, const Environment&, Notes&);
+std::optional<ClusterSpec> resolve_mvapich(const ClusterFlags&, const Environment&, Notes&);
+std::optional<ClusterSpec> resolve_jsm(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_slurm(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_horovod(const ClusterFlags&, const Environment&, Notes&);
 

@@ -67,6 +67,37 @@ TEST(Precedence, LeavesToSlurmWhatSrunSetForMpi) {
   }
 }
 
+// Where srun speaks PMI to them, Hydra's daemons hand the step's name on to their tasks.
+TEST(Precedence, TakesTheNumbersOfTasksWhoseDaemonsSrunStarted) {
+  const char* const daemons[] = {"0", "0", "1", "1"};
+  for (int rank = 0; rank < 4; ++rank) {
+    const Variables hydra{{"PMI_RANK", std::to_string(rank)},
+                          {"PMI_SIZE", "4"},
+                          {"PMI_JOBID", "7.0"},
+                          {"SLURM_PROCID", daemons[rank]}};
+    const ClusterSpec spec = resolve(step("n[1-2]", "1(x2)", 2, 0, "n1", 0) + hydra);
+    EXPECT_EQ(spec.source, "PMI");
+    EXPECT_EQ(place_in_job(spec), "rank " + std::to_string(rank) + " of 4");
+  }
+}
+
+TEST(Precedence, PutsMpirunRshAndJsrunBeforeTheStepOfTheirDaemons) {
+  for (const auto& [source, prefix] : {std::pair{"MVAPICH", std::string("MV2_COMM_WORLD_")},
+                                       std::pair{"JSM", std::string("JSM_NAMESPACE_")}}) {
+    const Variables told{{prefix + "RANK", "3"},
+                         {prefix + "SIZE", "4"},
+                         {prefix + "LOCAL_RANK", "1"},
+                         {prefix + "LOCAL_SIZE", "2"}};
+    for (const Variables& others : {Variables{}, step("n[1-2]", "1(x2)", 2, 0, "n1", 0)}) {
+      const ClusterSpec spec = resolve(told + others);
+      EXPECT_EQ(spec.source, source);
+      EXPECT_EQ(place_in_job(spec), "rank 3 of 4");
+      EXPECT_EQ(spec.local_rank, 1);
+      EXPECT_EQ(spec.local_size, 2);
+    }
+  }
+}
+
 TEST(Precedence, PutsSlurmBeforeHorovod) {
   EXPECT_EQ(resolve(kHorovod + kSlurm).source, "Slurm");
   const ClusterSpec spec = resolve(kHorovod);
@@ -93,12 +124,80 @@ TEST(SilentSingletons, AreRefusedWhereAnotherSourceKnowsBetter) {
             "");
 }
 
+TEST(SilentSingletons, AreRefusedWhereTheOtherTaskIsAServer) {
+  const Variables pair =
+      step("n[1,5]", "1(x2)", 2, 1, "n1", 0) + Variables{{"SLURM_HET_SIZE", "2"},
+                                                         {"SLURM_JOB_NODELIST_HET_GROUP_0", "n5"},
+                                                         {"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}};
+  const Variables alone{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
+  const std::string line = refusal(alone + pair, {.wants_servers = true});
+  EXPECT_TRUE(contains(line, "Open MPI says that this task is alone, but Slurm says")) << line;
+}
+
+TEST(SilentSingletons, AreRefusedWherePalsSaysARankAndNobodyHowMany) {
+  const Variables pals{{"PALS_RANKID", "1"}};
+  const std::string line = refusal(pals);
+  EXPECT_TRUE(contains(line, "PALS_RANKID=1: a launcher started this task as one of several"))
+      << line;
+  EXPECT_EQ(place_in_job(resolve(pals + kHydra)), "rank 1 of 3") << "PMI says how many";
+  const Variables jsrun{
+      {"PMIX_RANK", "1"}, {"JSM_NAMESPACE_RANK", "1"}, {"JSM_NAMESPACE_SIZE", "2"}};
+  EXPECT_EQ(place_in_job(resolve(jsrun)), "rank 1 of 2");
+}
+
+TEST(SilentSingletons, AreNotMadeOfTasksThatLostTheirVariables) {
+  const std::string line = refusal({}, {.world_size = 4});
+  EXPECT_TRUE(contains(line, "no variable of a launcher says which task this is")) << line;
+  EXPECT_TRUE(contains(line, "--cleanenv")) << line;
+  EXPECT_EQ(refusal(kSlurm, {.world_size = 4}), "");
+}
+
 TEST(SilentSingletons, AreRefusedWherePmixSaysARankAndNobodyHowMany) {
   const std::string line = refusal({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "prterun-1"}});
   EXPECT_TRUE(contains(line, "PMIX_RANK=0: a launcher started this task as one of several"))
       << line;
   EXPECT_EQ(refusal({{"PMIX_RANK", "0"}}, {.rank = 0, .world_size = 1}), "");
   EXPECT_EQ(refusal(kOpenMpi + Variables{{"PMIX_RANK", "3"}}), "") << "mpirun sets both";
+}
+
+const Variables kSecondOfTwo =
+    step("n[1-2]", "2(x2)", 4, 1, "n1", 1) +
+    Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_CPUS_PER_TASK", "3"}};
+
+TEST(WinnersThatDoNotTellTheLocalRank, TakeItFromAnotherSourceThatAgrees) {
+  const Variables tf_config{
+      {"TF_CONFIG", R"({"cluster": {"worker": ["n1:5000", "n1:5001", "n2:5000", "n2:5001"]},
+                        "task": {"type": "worker", "index": 1}})"}};
+  for (const ClusterSpec& spec :
+       {resolve(kSecondOfTwo, {.rank = 1, .world_size = 4, .rendezvous = "n1:5000"}),
+        resolve(kSecondOfTwo + tf_config)}) {
+    EXPECT_NE(spec.source, "Slurm");
+    EXPECT_EQ(spec.node, "n1");
+    EXPECT_EQ(spec.local_rank, 1);
+    EXPECT_EQ(spec.local_size, 2);
+    EXPECT_EQ(spec.num_cpus, 3);
+    EXPECT_EQ(spec.gpus, std::vector({1}));
+    EXPECT_EQ(spec.rendezvous, (Endpoint{"n1", 5000}));
+    EXPECT_TRUE(
+        contains(notes_of(spec), "it says the same, rank 1 of 4, and tells that it is task 1 of 2"))
+        << notes_of(spec);
+  }
+}
+
+TEST(WinnersThatDoNotTellTheLocalRank, TakeNoneFromASourceThatMeansAnotherTask) {
+  const ClusterSpec other =
+      resolve(kSecondOfTwo, {.rank = 2, .world_size = 4, .rendezvous = "n1:5000"});
+  EXPECT_EQ(other.local_rank, 0);
+  EXPECT_EQ(other.node, "");
+}
+
+TEST(WinnersThatTellTheLocalRank, KeepIt) {
+  const Variables told{
+      {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "4"}};
+  const ClusterSpec spec = resolve(kSecondOfTwo + told);
+  EXPECT_EQ(spec.source, "PMI");
+  EXPECT_EQ(spec.local_rank, 0);
+  EXPECT_EQ(spec.local_size, 4);
 }
 
 TEST(FlagsWithoutARank, ChangeWhereTheTasksMeet) {
