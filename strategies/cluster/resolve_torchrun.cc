@@ -4,6 +4,7 @@
 
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers.h"
+#include "strategies/cluster/slurm_step.h"
 #include "strategies/cluster/source_variables.h"
 
 namespace syncopate {
@@ -45,6 +46,21 @@ Endpoint beside(Endpoint store) {
   return store;
 }
 
+// Its run's, and which of its starts this is: a restarted group must not meet stragglers of the one
+// before. A run that was given no --rdzv-id is called "none" in every job: in a step of Slurm's the
+// job tells it from others. Not in a batch script or shell, from which a torchrun on another node
+// may have been started without Slurm's variables.
+std::string nonce_of(const Environment& environment) {
+  const auto run = filled(environment, "TORCHELASTIC_RUN_ID");
+  if (!run) return "";
+  const auto job = filled(environment, "SLURM_JOB_ID");
+  std::string name = *run;
+  if (name == "none" && job && is_in_slurm_step(environment)) {
+    name = "slurm-" + *job + "." + filled(environment, "SLURM_RESTART_COUNT").value_or("0");
+  }
+  return name + "." + filled(environment, "TORCHELASTIC_RESTART_COUNT").value_or("0");
+}
+
 }  // namespace
 
 std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
@@ -61,14 +77,12 @@ std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
   spec.index = number_of(environment, "RANK", 0, kMostTasks, 0);
   spec.world_size = number_of(environment, "WORLD_SIZE", 1, kMostTasks, 1);
   require_below("RANK", spec.index, "WORLD_SIZE", spec.world_size);
+  spec.is_local_told = true;
   spec.local_rank = number_of(environment, "LOCAL_RANK", 0, kMostTasks, 0);
   spec.local_size = number_of(environment, "LOCAL_WORLD_SIZE", 1, kMostTasks, spec.local_rank + 1);
   require_below("LOCAL_RANK", spec.local_rank, "LOCAL_WORLD_SIZE", spec.local_size);
   if (spec.world_size > 1) spec.rendezvous = beside(store_address(environment));
-  if (const auto run = filled(environment, "TORCHELASTIC_RUN_ID")) {
-    // A restarted group must not meet stragglers of the one before.
-    spec.nonce = *run + "." + filled(environment, "TORCHELASTIC_RESTART_COUNT").value_or("0");
-  }
+  spec.nonce = nonce_of(environment);
   return spec;
 }
 

@@ -329,5 +329,23 @@ TEST(TorchrunResolver, TellsARestartedGroupFromTheOneBefore) {
             resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}}).nonce);
 }
 
+// Without --rdzv-id every run is called none.
+TEST(TorchrunResolver, TellsUnnamedRunsOfSlurmJobsApart) {
+  const auto nonce = [](const char* job, const char* step, const Variables& more = {}) {
+    return resolve(kTorchrun +
+                   Variables{{"TORCHELASTIC_RUN_ID", "none"},
+                             {"SLURM_JOB_ID", job},
+                             {"SLURM_STEP_ID", step},
+                             {"SLURM_PROCID", "0"}} +
+                   more)
+        .nonce;
+  };
+  EXPECT_NE(nonce("7", "0"), nonce("8", "0"));
+  EXPECT_NE(nonce("7", "0"), nonce("7", "0", {{"SLURM_RESTART_COUNT", "1"}}));
+  EXPECT_NE(nonce("7", "0"), nonce("7", "0", {{"TORCHELASTIC_RESTART_COUNT", "1"}}));
+  EXPECT_EQ(nonce("7", "0"), nonce("7", "1")) << "one srun per node";
+  EXPECT_EQ(nonce("7", "4294967291"), nonce("", "")) << "a batch script's may have gone by ssh";
+}
+
 }  // namespace
 }  // namespace syncopate::test
