@@ -141,6 +141,20 @@ build_builds_where_it_is_submitted() {
   expect_line 'stand-in info' "syncopate-build-$job.out"
 }
 
+modules_count_where_nothing_else_is_exported() {
+  local job script
+  printf '%s\n' '#!/bin/bash' 'echo "rank $SLURM_PROCID has ${FROM_MODULE:-nothing}"' >program
+  chmod +x program
+  for script in one_node multi_node parameter_server_het; do
+    sed "s|^# module purge|export FROM_MODULE=it|; s|^PROGRAM=.*|PROGRAM=$PWD/program|" "$scripts/$script.sbatch" >"$script.sbatch"
+    job=$(submit --export=NONE --output=out "$script.sbatch")
+    expect_completed "$job"
+    expect_line 'rank 0 has it' out
+    ! grep -q 'has nothing' out || fail "$(cat out)"
+    rm out
+  done
+}
+
 the_program_submits_a_job_itself() {
   syncopate sbatch --strategy multi-worker-mirrored --nodes 3 --cpus-per-task 1 -- "${quick[@]}" --steps 20 >said
   local job

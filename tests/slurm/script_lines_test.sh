@@ -1,0 +1,66 @@
+#!/bin/bash
+# What the job scripts of deploy/slurm start, line by line: programs that only say how they were called stand in for
+# srun, mpirun and ours. The argument names the test; CMakeLists.txt lists them. Needs no Slurm.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/../.."
+# shellcheck source=tests/slurm/checks.sh
+source tests/slurm/checks.sh
+scripts=$PWD/deploy/slurm
+
+mkdir "$scratch/bin"
+for name in srun mpirun scontrol syncopate-bench; do
+  # shellcheck disable=SC2016  # the stand-in expands it
+  printf '%s\n' '#!/bin/bash' 'echo "export=${SLURM_EXPORT_ENV:-} ${0##*/} $*" >>called' >"$scratch/bin/$name"
+done
+chmod +x "$scratch/bin/"*
+cd "$scratch"
+
+# In a job of three tasks; where it is heterogeneous, one of them serves.
+run_script() {
+  env PATH="$scratch/bin:$PATH" SLURM_EXPORT_ENV=NONE SLURM_JOB_NAME=job SLURM_JOB_ID=1 SLURM_NTASKS=3 \
+    SLURM_NTASKS_HET_GROUP_0=1 SLURM_NTASKS_HET_GROUP_1=2 "${@:2}" bash "$1" >said 2>&1
+}
+called() { if [[ -e called ]]; then cat called; fi; }
+expect_call() { called | grep -qE -- "$1" || fail "no call '$1' in: $(called) -- $(cat said)"; }
+
+srun_hands_the_environment_on_to_every_component() {
+  local script components
+  for script in "$scripts"/*.sbatch; do
+    rm -f called
+    run_script "$script" || fail "$script: $(cat said)"
+    expect_call ' srun '
+    components=$(called | grep ' srun ' | sed 's/ : /\n/g' | wc -l)
+    expect_equal "$(called | grep ' srun ' | sed 's/ : /\n/g' | grep -c -- ' --export=ALL ')" "$components"
+  done
+  expect_equal "$components" 2  # of the heterogeneous one, the last
+}
+
+mpirun_hands_the_environment_on_to_its_daemons() {
+  sed 's/^LAUNCHER=srun/LAUNCHER=mpirun/' "$scripts/multi_node.sbatch" >multi_node.sbatch
+  run_script multi_node.sbatch || fail "$(cat said)"
+  expect_call '^export=ALL mpirun '
+}
+
+# Those that would train alone where nobody tells them of the others.
+tasks_are_told_how_many_they_are() {
+  run_script "$scripts/multi_node.sbatch"
+  expect_call ' train --world-size 3 '
+  rm called
+  run_script "$scripts/parameter_server_het.sbatch"
+  expect_call ' train --world-size 2 .* : .* train --world-size 2 '
+  rm called
+  run_script "$scripts/compare.sbatch"
+  expect_call ' --strategy multi-worker-mirrored --world-size 2 '
+  expect_equal "$(called | grep -c -- '--strategy parameter-server --servers 1 ')" 2
+}
+
+a_heterogeneous_script_wants_two_components() {
+  local group
+  for group in 0 1; do
+    expect_exit 2 run_script "$scripts/parameter_server_het.sbatch" "SLURM_NTASKS_HET_GROUP_$group="
+    grep -q "SLURM_NTASKS_HET_GROUP_$group is not set: expected two components" said || fail "$(cat said)"
+    expect_equal "$(called)" ""
+  done
+}
+
+run_named_test "$@"
