@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kMostNodes = 65536;
 constexpr int kMostTasks = 1024;
+constexpr int kScriptsCpus = 2;  // that the scripts ask for per task
 
 Names script_names() {
   Names names;
@@ -85,6 +86,24 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   return train;
 }
 
+// A task that has fewer CPUs than replicas is refused by train, once the job has waited and
+// started.
+void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
+  // As a flag of the command line: that of `train` was set so as not to count this machine's CPUs.
+  const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
+  const int replicas = train.strategy.replicas;
+  if (shares) return;
+  if (options.cpus_per_task == 0) {
+    const int wanted = replicas * std::max(1, train.strategy.lanes);
+    if (wanted > kScriptsCpus) options.cpus_per_task = wanted;
+  } else if (options.cpus_per_task < replicas) {
+    throw UsageError("--cpus-per-task " + std::to_string(options.cpus_per_task) +
+                     " for --replicas " + std::to_string(replicas) +
+                     ": replicas that share a CPU wait for each other; give one to each, or "
+                     "--share-devices behind the two dashes if that is meant");
+  }
+}
+
 // Which script, and with how many tasks of which kind.
 void check_strategy(const CLI::App& app, SbatchOptions& options) {
   if (options.strategy.empty() == options.script.empty()) {
@@ -154,7 +173,11 @@ void add_flags(CLI::App& app, SbatchOptions& options) {
          "nodes; with servers those of the workers; default of this and the next: the script's")
       ->group(size);
   app.add_option("--tasks-per-node", options.tasks_per_node, "processes on each")->group(size);
-  app.add_option("--cpus-per-task", options.cpus_per_task, "of each process")->group(size);
+  app.add_option(
+         "--cpus-per-task", options.cpus_per_task,
+         "of each process; default: the script's, or more if --replicas or --threads behind "
+         "the two dashes want it")
+      ->group(size);
   app.add_option("--servers", options.servers, "parameter servers; default: one per server node")
       ->group(size);
   app.add_option("--server-nodes", options.server_nodes, "nodes for them")
@@ -205,6 +228,7 @@ CommandOptions parse_sbatch_options(std::span<const std::string> arguments) {
     const TrainOptions train = check_train_flags(options);
     options.data = train.data;
     options.uses_mpirun = train.strategy.collective == "mpi";
+    fit_cpus(train, options);
   } else if (!options.train_flags.empty() && options.script == "build") {
     throw UsageError("--script build trains nothing; leave the flags behind the two dashes out");
   }

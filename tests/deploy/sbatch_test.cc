@@ -156,6 +156,32 @@ TEST(SbatchCommand, RefusesWhatTrainWouldRefuseOnceTheJobHasStarted) {
             "is started");
 }
 
+TEST(SbatchCommand, AsksForTheCpusThatReplicasAndThreadsWant) {
+  const auto cpus = [](const Arguments& train_flags) {
+    Arguments arguments = {"--strategy", "mirrored", "--"};
+    arguments.insert(arguments.end(), train_flags.begin(), train_flags.end());
+    const std::string script = script_of(arguments);
+    const std::string beginning = "\n#SBATCH --cpus-per-task=";
+    const std::size_t number = script.find(beginning) + beginning.size();
+    return script.substr(number, script.find('\n', number) - number);
+  };
+  EXPECT_EQ(cpus({"--replicas", "4"}), "4");
+  EXPECT_EQ(cpus({"--replicas", "2", "--threads", "8"}), "16");
+  EXPECT_EQ(cpus({"--replicas", "1"}), "2") << "the script's";
+  EXPECT_EQ(cpus({"--replicas", "4", "--share-devices"}), "2");
+}
+
+TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessThatIsMeant) {
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
+            "--cpus-per-task 2 for --replicas 4: replicas that share a CPU wait for each other; "
+            "give one to each, or --share-devices behind the two dashes if that is meant");
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "4", "--", "--replicas", "4"}),
+            "");
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
+                       "--share-devices"}),
+            "");
+}
+
 // The login node's CPUs say nothing about those of the job.
 TEST(SbatchCommand, DoesNotCountTheCpusOfThisMachine) {
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--", "--replicas", "1000"}), "");
