@@ -36,6 +36,9 @@ void add_cluster_flags(CLI::App& app, ClusterFlags& flags) {
          "not "
          "the first one")
       ->group(group);
+  // torch.distributed.launch appends it, beside the variables that are read. In no group: hidden.
+  app.add_option_function<std::string>("--local-rank,--local_rank", [](const std::string&) {})
+      ->group("");
 }
 
 CommandOptions parse_cluster_options(std::span<const std::string> arguments,

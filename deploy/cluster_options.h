@@ -13,7 +13,7 @@ class App;
 namespace syncopate {
 
 // --rank, --world-size, --servers, --rendezvous, --nonce, --role. What they mean together is
-// resolve_cluster's affair.
+// resolve_cluster's affair. --local-rank is taken and ignored.
 void add_cluster_flags(CLI::App& app, ClusterFlags& flags);
 
 // As parse_command_line, for what follows the word `cluster`.

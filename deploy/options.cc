@@ -71,6 +71,10 @@ CommandOptions parse_doctor(std::span<const std::string> arguments,
   return DoctorOptions{std::move(*train), environment};
 }
 
+bool is_local_rank(std::string_view word) {
+  return word.starts_with("--local-rank=") || word.starts_with("--local_rank=");
+}
+
 }  // namespace
 
 std::filesystem::path default_cache_dir(const Environment& environment) {
@@ -87,6 +91,8 @@ std::filesystem::path default_cache_dir(const Environment& environment) {
 
 CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment) {
+  // torch.distributed.launch --no-python puts it in front of what the user wrote.
+  if (!arguments.empty() && is_local_rank(arguments.front())) arguments = arguments.subspan(1);
   const std::string usage =
       "syncopate trains a network from the same first bits on the same samples under any "
       "strategy.\n\n"

@@ -98,6 +98,22 @@ TEST(InAStepOfSeveralTasks, AJobWithServersMustKnowWhereTheyMeet) {
       "");
 }
 
+// As torch.distributed.launch adds it for its scripts.
+TEST(ALocalRankOnTheCommandLine, IsTakenAndIgnored) {
+  const std::vector<std::vector<std::string>> spellings = {{"cluster", "--local-rank=1"},
+                                                           {"cluster", "--local_rank", "1"},
+                                                           {"--local-rank=1", "cluster"},
+                                                           {"--local_rank=1", "cluster"}};
+  for (const std::vector<std::string>& arguments : spellings) {
+    const ClusterSpec cluster = std::get<ClusterOptions>(parse(arguments, {})).cluster;
+    EXPECT_EQ(cluster.source, "none");
+    EXPECT_EQ(cluster.local_rank, 0);
+  }
+  EXPECT_EQ(complaint({"train", "--local-rank", "0"}, {}), "");
+  const std::string help = std::get<TextOptions>(parse({"train", "--help"}, {})).text;
+  EXPECT_FALSE(contains(help, "local-rank")) << "nobody needs to know";
+}
+
 TEST(Serve, TakesItsNumbersFromTheStep) {
   const Variables first =
       kStep + kComponents +
