@@ -115,6 +115,7 @@ double system_clock_seconds() {
 
 TaskReport look_at_task(const TrainOptions& options, const Environment& environment) {
   const bool computes = options.cluster.role == Role::kWorker;
+  const auto visible = visible_gpus(environment);
   TaskReport report{
       .name = task_name(options.cluster),
       .host = own_host_name(),
@@ -125,7 +126,10 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
       .isa = std::string(name(detect_isa())),
       .cpus = usable_cpus(),
       .threads = std::max(1, options.strategy.lanes) * (computes ? options.strategy.replicas : 1),
+      .computes = computes,
+      .has_gpu_list = visible.has_value(),
       .gpus = gpus_of(options.cluster, environment),
+      .gpus_seen = visible ? static_cast<int>(visible->size()) : 0,
       .shm_free_bytes = free_shared_memory(),
       .open_files = open_file_limit(),
       .proxies = proxies(environment),

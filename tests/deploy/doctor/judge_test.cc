@@ -22,7 +22,9 @@ TaskReport healthy(int index) {
           .isa = "x86-64-v4",
           .cpus = {2 * (index % 2), 2 * (index % 2) + 1},
           .threads = 2,
-          .gpus = {"gpu" + std::to_string(index % 2)},
+          .has_gpu_list = true,
+          .gpus = {std::to_string(index % 2)},
+          .gpus_seen = 2,
           .clock_seconds = 1000.0 + 0.01 * index,
           .shm_free_bytes = std::int64_t{1} << 30,
           .open_files = 4096,
@@ -94,6 +96,24 @@ TEST_F(ADoctor, SeesTwoTasksOnOneGpu) {
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
 }
 
+TEST_F(ADoctor, AllowsTheSameNumberOfAGpuWhereEachTaskSeesItsOwnOnly) {
+  for (TaskReport& task : tasks_) {
+    task.gpus = {"0"};
+    task.gpus_seen = 1;
+  }
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
+  for (TaskReport& task : tasks_) task.gpus = {"GPU-8a"};
+  EXPECT_NE(finds(Kind::kError, "GPUs").find("have the same GPU GPU-8a"), std::string::npos);
+}
+
+TEST_F(ADoctor, WantsGpusOfWorkersAndOnlyWhereSomebodySaysWhatThereIs) {
+  tasks_[0].gpus.clear();
+  tasks_[0].computes = false;
+  tasks_[2].gpus.clear();
+  tasks_[2].has_gpu_list = false;
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
+}
+
 TEST_F(ADoctor, AllowsTheSameNumberOfAGpuOnTwoMachines) {
   EXPECT_EQ(tasks_[0].gpus, tasks_[2].gpus);
   EXPECT_EQ(finds(Kind::kError, "GPUs"), "");
@@ -129,6 +149,15 @@ TEST_F(ADoctor, SeesAFolderThatIsNotShared) {
   EXPECT_NE(finds(Kind::kError, "checkpoints").find("worker 3"), std::string::npos);
   tasks_[3].folder_problem = "cannot write to /shared/run: permission denied";
   EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
+}
+
+TEST_F(ADoctor, SeesOneMistakeInAFolderThatTheFirstTaskCannotWriteTo) {
+  tasks_[0].folder_problem = "cannot write to /shared/run: permission denied";
+  for (TaskReport& task : tasks_) task.sees_chiefs_file = false;
+  const auto findings = judge(job_, tasks_);
+  EXPECT_EQ(std::ranges::count(findings, Kind::kError, &Finding::kind), 1);
+  EXPECT_NE(finds(Kind::kError, "checkpoints").find("permission denied"), std::string::npos);
+  EXPECT_EQ(finds(Kind::kGood, "checkpoints"), "");
 }
 
 TEST_F(ADoctor, PraisesNothingOfTasksThatHaveNotCome) {
