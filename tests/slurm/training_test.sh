@@ -62,6 +62,14 @@ two_servers_and_four_workers_learn_digits() {
   awk -v a="$accuracy" 'BEGIN { exit !(a >= 0.97) }' || fail "test accuracy $accuracy"
 }
 
+# No variable says where the servers end there.
+a_normal_job_serves_where_both_sides_say_servers() {
+  printf '%s\n' '#!/bin/bash' 'srun -K1 --mpi=none --nodes=1 --ntasks=1 syncopate serve --servers 1 : --mpi=none --nodes=2 --ntasks=2 "$@"' >job
+  sbatch --wait --quiet --nodes=3 --ntasks-per-node=1 --output=out job "${served[@]}" --servers 1 "${quick[@]}" --steps 20 \
+    --metrics m.jsonl || fail "$(cat out)"
+  expect_line '"event":"summary"' m.jsonl
+}
+
 # The process of a task, by its rank in the step.
 process_of() {
   local environ
