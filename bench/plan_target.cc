@@ -13,6 +13,7 @@ namespace {
 class TargetWatch final : public MetricsWriter {
  public:
   explicit TargetWatch(double target) : target_(target) {}
+  void write(const BeginMetrics& /*metrics*/) override {}
   void write(const StepMetrics& /*metrics*/) override {}
   void write(const WorkerMetrics& /*metrics*/) override {}
   void write(const EvalMetrics& metrics) override {
@@ -48,7 +49,9 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
     RunSpec run = plan_runs(compared, data.train->size()).front();
     run.seed = options.seed;
     run.flags.back() = std::to_string(options.seed);  // of --seed
-    run_virtually(run, compared, data, watch, [](double /*fraction*/) {});
+    // As the simulation beside it: what one process would do with such links between replicas.
+    run.trouble.link = trouble.link;
+    run_virtually(run, data, watch, [](double /*fraction*/) {});
   } catch (const std::exception& error) {
     return {.seconds = std::nullopt, .failure = error.what()};
   }

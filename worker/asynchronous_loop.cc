@@ -135,6 +135,7 @@ class ReplicaLoop {
   }
 
   void carry_out(const Appointment& appointment) {
+    log_.speak_before_beginning(appointment.status);
     // Time in which nobody trains any more.
     if (appointment.is_final) log_.end(appointment.status, own());
     const double seconds = log_.seconds();

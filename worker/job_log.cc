@@ -31,7 +31,19 @@ void JobLog::begin(const JobStatus& status, const OwnTimes& own) {
   begun_ = true;
   begun_at_ = Clock::now();
   at_begin_ = shown_ = status;
+  write_begin(status);
   start_line(status, own);
+}
+
+void JobLog::speak_before_beginning(const JobStatus& status) {
+  if (!begun_) write_begin(status);
+}
+
+void JobLog::write_begin(const JobStatus& status) {
+  metrics_.write(BeginMetrics{.step = status.step,
+                              .samples = status.samples,
+                              .in_step = false,
+                              .began_at = wall_clock_seconds()});
 }
 
 void JobLog::step(const JobStatus& status, bool speaks, double learning_rate, const OwnTimes& own) {

@@ -39,6 +39,9 @@ class JobLog {
   // After a step of this worker. Writes and shows only when it speaks for all; a line is due
   // whenever the job has passed a multiple of log_every_steps.
   void step(const JobStatus& status, bool speaks, double learning_rate, const OwnTimes& own);
+  // It is to report on a job of which it has trained nothing yet, since it came late or once more:
+  // its lines say when that was. After begin() nothing happens.
+  void speak_before_beginning(const JobStatus& status);
   // The job has ended like this: the last line, of the steps since the one before.
   void end(const JobStatus& status, const OwnTimes& own);
 
@@ -51,6 +54,7 @@ class JobLog {
  private:
   using Clock = std::chrono::steady_clock;
 
+  void write_begin(const JobStatus& status);
   void write_line(const JobStatus& status, const OwnTimes& own);
   void start_line(const JobStatus& status, const OwnTimes& own);
   void show(const JobStatus& status);

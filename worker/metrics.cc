@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 class NoMetrics final : public MetricsWriter {
  public:
+  void write(const BeginMetrics& /*metrics*/) override {}
   void write(const StepMetrics& /*metrics*/) override {}
   void write(const EvalMetrics& /*metrics*/) override {}
   void write(const WorkerMetrics& /*metrics*/) override {}
@@ -55,6 +56,14 @@ class JsonLines final : public MetricsWriter {
     file_ = FileDescriptor(::open(path_.c_str(), flags, kAnyone));
     if (!file_) fail("open metrics file");
     if (append_) end_broken_line();
+  }
+
+  void write(const BeginMetrics& metrics) override {
+    began_at_ = metrics.began_at;
+    write_line({{"event", "begin"},
+                {"step", metrics.step},
+                {"samples", metrics.samples},
+                {"in_step", metrics.in_step}});
   }
 
   void write(const StepMetrics& metrics) override {
@@ -127,8 +136,9 @@ class JsonLines final : public MetricsWriter {
 
  private:
   // JSON has no NaN: the library writes null.
-  void write_line(const Json& json) {
+  void write_line(Json json) {
     if (!file_) open_file();
+    if (began_at_) json["began_at"] = *began_at_;
     append(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 
@@ -166,9 +176,14 @@ class JsonLines final : public MetricsWriter {
   std::filesystem::path path_;
   bool append_;
   FileDescriptor file_;
+  std::optional<double> began_at_;
 };
 
 }  // namespace
+
+double wall_clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append) {
   if (path.empty()) return std::make_unique<NoMetrics>();

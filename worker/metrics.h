@@ -1,6 +1,5 @@
-// Metrics as JSON lines: {"event":"step",...}, {"event":"eval",...}, {"event":"worker",...} and
-// last
-// {"event":"summary",...}.
+// Metrics as JSON lines: first {"event":"begin",...}, then {"event":"step",...},
+// {"event":"eval",...}, {"event":"worker",...} and last {"event":"summary",...}.
 #pragma once
 
 #include <cstdint>
@@ -13,6 +12,18 @@
 #include "strategies/asynchronous_job.h"
 
 namespace syncopate {
+
+// Training begins in this process, which may be one of several that write to the file, or have been
+// started again. Lines that follow from it say `began_at` too: whose seconds theirs are.
+struct BeginMetrics {
+  std::int64_t step = 0;     // done before, ditto
+  std::int64_t samples = 0;  // trained
+  // Training stands still for evaluations and checkpoints, and seconds leave them out.
+  bool in_step = true;
+  double began_at = 0.0;  // by the wall clock: seconds since 1970, UTC
+};
+// As of now.
+double wall_clock_seconds();
 
 struct StepMetrics {
   std::int64_t step = 0;
@@ -95,6 +106,7 @@ struct Summary {
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;
+  virtual void write(const BeginMetrics& metrics) = 0;
   virtual void write(const StepMetrics& metrics) = 0;
   virtual void write(const EvalMetrics& metrics) = 0;
   virtual void write(const WorkerMetrics& metrics) = 0;

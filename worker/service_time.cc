@@ -16,6 +16,7 @@ namespace {
 
 constexpr double kLongestMilliseconds = 60'000.0;
 constexpr double kWidestSigma = 3.0;
+constexpr double kLeastFactor = 0.001;  // a step that takes no time has no speed
 constexpr double kLargestFactor = 1000.0;
 constexpr double kLongestSeconds = 1e6;
 constexpr int kMostWorkers = 1 << 16;
@@ -72,10 +73,10 @@ Slowness parse_slowness(std::string_view text) {
   if (fields && fields->size() == 2 && fields->contains("worker") && fields->contains("factor")) {
     const auto worker = worker_in(fields->at("worker"));
     const auto factor = number_in(fields->at("factor"), kLargestFactor);
-    if (worker && factor) return {*worker, *factor};
+    if (worker && factor && *factor >= kLeastFactor) return {*worker, *factor};
   }
-  throw UsageError("--slow " + std::string(text) + ": expected worker=W,factor=F, such as " +
-                   "worker=3,factor=4");
+  throw UsageError("--slow " + std::string(text) + ": expected worker=W,factor=F, F from 0.001 " +
+                   "to 1000, such as worker=3,factor=4");
 }
 
 Pause parse_pause(std::string_view text) {

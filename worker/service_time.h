@@ -37,7 +37,7 @@ struct ServiceTimeOptions {
 // "constant:20", "exponential:5" (milliseconds on average), "lognormal:5[:SIGMA]". Throws
 // UsageError that names `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
-// "worker=3,factor=4"; "worker=1,at=20s,for=5s". Throw UsageError.
+// "worker=3,factor=4", from 0.001 to 1000; "worker=1,at=20s,for=5s". Throw UsageError.
 Slowness parse_slowness(std::string_view text);
 Pause parse_pause(std::string_view text);
 

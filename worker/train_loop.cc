@@ -43,6 +43,10 @@ class TrainLoop {
   TrainOutcome run() {
     total_steps_ = progress_.step + remaining_steps();
     communication_before_line_ = communication();
+    if (!finished()) {
+      run_.metrics.write(BeginMetrics{
+          .step = progress_.step, .samples = progress_.samples, .began_at = wall_clock_seconds()});
+    }
     while (!finished()) {
       const std::int64_t epoch_before = position().epoch;
       train_one();

@@ -31,6 +31,14 @@ std::string in_short(const RunResult& result) {
                    result.seconds, result.samples_per_second);
 }
 
+std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& kills) {
+  std::vector<std::string> notes;
+  for (const Kill& kill : kills) {
+    if (kill.at_seconds >= seconds) notes.push_back(never_took_place(kill));
+  }
+  return notes;
+}
+
 class Comparer {
  public:
   Comparer(const CompareOptions& options, StopSignal& signals)
@@ -51,6 +59,12 @@ class Comparer {
       display_->note(std::to_string(runs_.size() - missing_.size()) + " of " +
                      std::to_string(runs_.size()) + " runs are there already");
     }
+    const auto failed =
+        std::ranges::count_if(runs_, [&](const RunSpec& run) { return files_.has_failed(run); });
+    if (failed > 0) {
+      display_->note(std::to_string(failed) + (failed == 1 ? " run" : " runs") +
+                     " failed before and will be tried again");
+    }
     const bool ended = options_.clock == Clock::kVirtual ? run_virtual_ones() : run_real_ones();
     display_->finish();
     return ended;
@@ -66,16 +80,14 @@ class Comparer {
                       .log = files_.log(*run),
                       .total_updates = updates_of(options_, run->variant, data_.train->size()),
                       .max_seconds = options_.seconds,
-                      .kills = options_.trouble.kills,
-                      .joins = options_.trouble.joins,
+                      .kills = run->trouble.kills,
+                      .joins = run->trouble.joins,
                       .checkpoints = files_.checkpoints(*run)},
                      signals_, *display_);
       if (outcome.end == RunEnd::kStopped) return false;
-      if (outcome.end == RunEnd::kDone) {
-        finish(*run, std::nullopt);
-      } else {
-        finish(*run, outcome.reason);
-      }
+      std::optional<std::string> failure;
+      if (outcome.end == RunEnd::kFailed) failure = outcome.reason;
+      finish(*run, {.failure = failure, .notes = outcome.notes, .begin = outcome.begin});
     }
     return true;
   }
@@ -89,8 +101,8 @@ class Comparer {
       try {
         for (std::size_t at = next++; at < missing_.size() && !stopped; at = next++) {
           const RunSpec& run = *missing_[at];
-          const std::optional<std::string> failure = run_one_virtually(run, stopped);
-          if (!stopped) finish(run, failure);
+          const RunEnding ending = run_one_virtually(run, stopped);
+          if (!stopped) finish(run, ending);
         }
       } catch (...) {
         const std::lock_guard lock(mutex_);
@@ -106,35 +118,35 @@ class Comparer {
     return !stopped;
   }
 
-  // Why it failed, if it did.
-  std::optional<std::string> run_one_virtually(const RunSpec& run, std::atomic<bool>& stopped) {
+  RunEnding run_one_virtually(const RunSpec& run, std::atomic<bool>& stopped) {
     class Stopped {};
     try {
       const auto metrics = make_metrics_writer(files_.lines(run), false);
-      run_virtually(run, options_, data_, *metrics, [&](double /*fraction*/) {
+      const Summary summary = run_virtually(run, data_, *metrics, [&](double /*fraction*/) {
         const std::lock_guard lock(mutex_);
         if (signals_.poll()) stopped = true;
         if (stopped) throw Stopped();
       });
+      return {.notes = kills_after(summary.seconds, run.trouble.kills)};
     } catch (const Stopped&) {
     } catch (const FileError&) {
       throw;
     } catch (const std::exception& error) {
-      return error.what();
+      return {.failure = error.what()};
     }
-    return std::nullopt;
+    return {};
   }
 
-  void finish(const RunSpec& run, const std::optional<std::string>& failure) {
+  void finish(const RunSpec& run, const RunEnding& ending) {
     const std::lock_guard lock(mutex_);
-    files_.finish(run, failure);
+    files_.finish(options_, run, ending);
     ++done_;
     std::string line = "[" + std::to_string(runs_.size() - missing_.size() + done_) + "/" +
                        std::to_string(runs_.size()) + "] " + run.variant.label + ", seed " +
                        std::to_string(run.seed) + ": ";
     const auto result = read_run(files_.result(run));
-    if (failure || !result) {
-      line += "failed: " + failure.value_or("it left no result");
+    if (!result || result->failure) {
+      line += "failed: " + (result ? *result->failure : "it left no result");
     } else {
       line += in_short(*result);
     }

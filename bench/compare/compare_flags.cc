@@ -47,6 +47,21 @@ void require_restarts_alike(const std::vector<Kill>& kills) {
   }
 }
 
+// Trouble of a worker that no variant has would do nothing, and be told of all the same.
+void require_somebody_is_meant(const CompareOptions& options) {
+  int most = 0;
+  for (const Variant& variant : options.variants) {
+    most = std::max(most, places_of(variant.workers, options.trouble.joins));
+  }
+  for (std::size_t i = 0; i + 1 < options.trouble_words.size(); i += 2) {
+    const std::string& flag = options.trouble_words[i];
+    const std::string& word = options.trouble_words[i + 1];
+    if (worker_of_trouble(flag, word).value_or(0) < most) continue;
+    throw UsageError(flag + " " + word + ": no variant has such a worker; expected 0 to " +
+                     std::to_string(most - 1) + ", or more --workers");
+  }
+}
+
 }  // namespace
 
 struct CompareFlags::Words {
@@ -228,7 +243,7 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
   row->apply(options);
 }
 
-// Also as flags, which real runs pass on to train.
+// Also as words, for whoever tells what was asked for.
 void CompareFlags::read_trouble(CompareOptions& options) const {
   const Words& words = *words_;
   Trouble& trouble = options.trouble;
@@ -243,6 +258,10 @@ void CompareFlags::read_trouble(CompareOptions& options) const {
   }
   if (!service_time.empty()) {
     trouble.service_time = parse_service_time(service_time, "--service-time");
+    if (is_virtual && trouble.service_time.mean_milliseconds <= 0.0) {
+      throw UsageError("--service-time " + service_time +
+                       ": under the virtual clock all would happen at once; give more than 0 ms");
+    }
     const auto experiments = std::ranges::find(options.trouble_words, "--service-time");
     if (experiments != options.trouble_words.end()) {
       options.trouble_words.erase(experiments, experiments + 2);
@@ -257,16 +276,19 @@ void CompareFlags::read_trouble(CompareOptions& options) const {
     trouble.pauses.push_back(parse_pause(word));
     say("--pause", word);
   }
-  for (const std::string& word : words.kills) trouble.kills.push_back(parse_kill(word));
+  for (const std::string& word : words.kills) {
+    trouble.kills.push_back(parse_kill(word));
+    say("--kill", word);
+  }
   if (!is_virtual) require_restarts_alike(trouble.kills);
-  for (const std::string& word : words.joins) trouble.joins.push_back(parse_join(word));
+  for (const std::string& word : words.joins) {
+    trouble.joins.push_back(parse_join(word));
+    say("--join", word);
+  }
   trouble.link = link_of({.delay = words.link_delay, .rate = words.link_rate});
-  const auto say_link = [&](const std::string& flag, const std::string& word) {
-    if (!is_virtual && !word.empty())
-      options.link_words.insert(options.link_words.end(), {flag, word});
-  };
-  say_link("--link-delay", words.link_delay);
-  say_link("--link-rate", words.link_rate);
+  if (!words.link_delay.empty()) say("--link-delay", words.link_delay);
+  if (!words.link_rate.empty()) say("--link-rate", words.link_rate);
+  require_somebody_is_meant(options);
 }
 
 }  // namespace syncopate::bench

@@ -38,8 +38,7 @@ struct CompareOptions {
   double target_accuracy = 0.95;
   int evaluations = 20;  // over a run; with kSeconds: over `epochs` passes, and on like that
   Trouble trouble;
-  std::vector<std::string> trouble_words;  // of it, flags that train takes
-  std::vector<std::string> link_words;     // the same, for variants with several real tasks
+  std::vector<std::string> trouble_words;  // the same as flags of compare and their values, in turn
   std::filesystem::path report;            // folder
   std::filesystem::path program;           // syncopate
   std::filesystem::path cache_dir;

@@ -42,7 +42,9 @@ void KillSchedule::act(double seconds_trained) {
   std::erase_if(kills_, [&](const Kill& kill) {
     if (kill.at_seconds > seconds_trained) return false;
     const auto worker = find_worker(launcher_, kill.worker);
-    return worker && ::kill(*worker, SIGKILL) == 0;
+    if (!worker || ::kill(*worker, SIGKILL) != 0) return false;
+    killed_roles_.insert("worker " + std::to_string(kill.worker));
+    return true;
   });
 }
 

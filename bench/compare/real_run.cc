@@ -1,12 +1,9 @@
 #include "bench/compare/real_run.h"
 
-#include <fcntl.h>
 #include <poll.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -14,60 +11,45 @@
 #include <utility>
 
 #include "bench/compare/kill_schedule.h"
+#include "bench/compare/run_log.h"
 #include "deploy/formatted.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
+#include "worker/metrics.h"
 
 namespace syncopate::bench {
 namespace {
 
 constexpr std::chrono::milliseconds kTick(100);
-constexpr std::chrono::milliseconds kLook(500);  // between two looks at how far it is
-constexpr std::chrono::seconds kLastWord(30);    // from a request to stop to being killed
-constexpr std::size_t kLongestTail = 1U << 16;   // of its lines, to find the last step in
+constexpr std::chrono::milliseconds kTickOfKills(10);  // they come at their time
+constexpr std::chrono::milliseconds kLook(500);        // between two looks at how far it is
+constexpr std::chrono::seconds kLastWord(30);          // from a request to stop to being killed
+constexpr std::size_t kLongestTail = 1U << 16;         // of its lines, to find the last step in
 
-// Passes what the run says to its log, and remembers the last line.
-class Log {
- public:
-  explicit Log(const std::filesystem::path& path)
-      : path_(path), file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
-    if (!file_) throw FileError(describe_errno("open the log", path_.string(), errno));
-  }
-
-  // False at the end of the stream.
-  bool read_from(int descriptor) {
-    std::array<char, 4096> buffer{};
-    for (;;) {
-      const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
-      if (count < 0 && errno == EINTR) continue;
-      if (count < 0) return errno == EAGAIN;
-      if (count == 0) return false;
-      keep({buffer.data(), static_cast<std::size_t>(count)});
-    }
-  }
-
-  std::string last_line() const { return line_.empty() ? last_ : line_; }
-
- private:
-  void keep(std::string_view text) {
-    // A full disk shows where it matters: in the run's own files.
-    [[maybe_unused]] const ssize_t written = ::write(file_.get(), text.data(), text.size());
-    for (const char c : text) {
-      if (c != '\n') {
-        line_ += c;
-      } else if (!line_.empty()) {
-        last_ = std::exchange(line_, {});
-      }
-    }
-  }
-
-  std::filesystem::path path_;
-  FileDescriptor file_;
-  std::string line_;
-  std::string last_;
+// The first line of a file that is being written says when training began: by the wall clock, in
+// seconds. Nothing: it has not yet.
+struct Begin {
+  std::string line;
+  double began_at = 0.0;
 };
+std::optional<Begin> first_begin(const std::filesystem::path& metrics) {
+  std::ifstream in(metrics, std::ios::binary);
+  std::string first;
+  if (!in || !std::getline(in, first) || in.eof()) return std::nullopt;
+  const auto line = nlohmann::json::parse(first, nullptr, false);
+  if (!line.is_object() || line.value("event", "") != "begin") return std::nullopt;
+  return Begin{first, line.value("began_at", 0.0)};
+}
+
+bool has_summary(const std::filesystem::path& metrics) {
+  std::ifstream in(metrics, std::ios::binary);
+  for (std::string line; std::getline(in, line);) {
+    if (line.starts_with("{\"event\":\"summary\"")) return true;
+  }
+  return false;
+}
 
 // The last whole step line of a file that is being written.
 std::optional<nlohmann::json> last_step(const std::filesystem::path& metrics) {
@@ -138,7 +120,11 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
   command.insert(command.end(), run.flags.begin(), run.flags.end());
   command.insert(command.end(), {"--metrics", options.metrics.string()});
   if (restarts) {
-    command.insert(command.end(), {"--checkpoint-dir", options.checkpoints.string()});
+    // As often as it evaluates: what is lost with a process is less than that.
+    const auto every = std::ranges::find(run.flags, "--eval-every-steps");
+    check(every != run.flags.end(), "a run says when it evaluates");
+    command.insert(command.end(), {"--checkpoint-dir", options.checkpoints.string(),
+                                   "--checkpoint-every", *std::next(every)});
   }
   return command;
 }
@@ -146,7 +132,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
 RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, StopSignal& signals,
                           ProgressDisplay& display) {
   std::filesystem::remove(options.metrics);
-  Log log(options.log);
+  RunLog log(options.log);
   RoleProcess process({.name = run.variant.label,
                        .arguments = command_of(run, options),
                        .environment = Environment::of_process().variables()},
@@ -155,40 +141,49 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
   std::vector<Kill> of_tasks = options.kills;
   for (Kill& kill : of_tasks) kill.worker = run.variant.has_tasks() ? kill.worker : 0;
   KillSchedule kills(std::move(of_tasks), process.pid());
-  std::optional<Deadline::Clock::time_point> trained_since;  // when its first line was seen
-  std::optional<Deadline> last_word;                         // after a request to stop
+  std::optional<Begin> begin;
+  std::optional<Deadline> last_word;  // after a request to stop
   Deadline next_look = Deadline::after(kLook);
   while (process.is_running()) {
     std::array<pollfd, 4> polled{pollfd{process.descriptor(), POLLIN, 0},
                                  pollfd{signals.descriptor(), POLLIN, 0},
                                  pollfd{streams[0] ? streams[0].get() : -1, POLLIN, 0},
                                  pollfd{streams[1] ? streams[1].get() : -1, POLLIN, 0}};
-    ::poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
+    const bool awaits_kills = !kills.left().empty();
+    const auto tick = awaits_kills ? kTickOfKills : kTick;
+    ::poll(polled.data(), polled.size(), static_cast<int>(tick.count()));
     for (std::size_t s = 0; s < streams.size(); ++s) {
-      if (polled[2 + s].revents != 0 && !log.read_from(streams[s].get())) streams[s] = {};
+      if (polled[2 + s].revents != 0 && !log.read_from(s, streams[s].get())) streams[s] = {};
     }
     if (const auto signal = signals.poll_number()) {
       process.ask_to_stop(*signal);
       last_word = Deadline::after(kLastWord);
     }
     if (last_word && last_word->passed()) process.send(SIGKILL);
-    if (!trained_since && last_step(options.metrics)) trained_since = Deadline::Clock::now();
-    if (trained_since) {
-      kills.act(std::chrono::duration<double>(Deadline::Clock::now() - *trained_since).count());
-    }
+    if (awaits_kills && !begin) begin = first_begin(options.metrics);
+    if (begin) kills.act(wall_clock_seconds() - begin->began_at);
     if (next_look.passed()) {
       show(options, display);
       next_look = Deadline::after(kLook);
     }
     if (polled[0].revents == 0) continue;
-    for (FileDescriptor& stream : streams) {
-      if (stream) log.read_from(stream.get());
+    for (std::size_t s = 0; s < streams.size(); ++s) {
+      if (streams[s]) log.read_from(s, streams[s].get());
     }
     const RoleEnding ending = process.reap();
-    if (last_word) return {RunEnd::kStopped, ""};
-    if (ending.is_good()) return {RunEnd::kDone, ""};
-    const std::string said = log.last_line();
-    return {RunEnd::kFailed, said.empty() ? "it " + describe(ending) : said};
+    if (last_word) return {.end = RunEnd::kStopped};
+    RealRunOutcome outcome;
+    if (begin) outcome.begin = begin->line;
+    for (const Kill& kill : kills.left()) {
+      outcome.notes.push_back(never_took_place(kill));
+    }
+    const bool only_wanted =
+        log.tells_of_none_but(kills.killed_roles()) && has_summary(options.metrics);
+    if (ending.is_good() || only_wanted) return outcome;
+    const std::string said = log.reason(kills.killed_roles());
+    outcome.end = RunEnd::kFailed;
+    outcome.reason = said.empty() ? "it " + describe(ending) : said;
+    return outcome;
   }
   throw InternalError("a run's process ends only here");
 }

@@ -21,7 +21,8 @@ struct RealRunOptions {
   std::int64_t total_updates = 0;  // for the display
   double max_seconds = 0.0;        // not 0: decides instead
   // Workers of variants with several tasks; of one that is a single process, that process. All
-  // have the same restart_seconds, or none has any.
+  // have the same restart_seconds, or none has any. Their time counts from when training began; a
+  // worker that was killed for good is no failure of a job that came to its end.
   std::vector<Kill> kills;
   std::vector<Join> joins;            // launch says which variants cannot have any
   std::filesystem::path checkpoints;  // folder from which killed tasks go on
@@ -33,7 +34,11 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
 enum class RunEnd : std::uint8_t { kDone, kFailed, kStopped };
 struct RealRunOutcome {
   RunEnd end = RunEnd::kDone;
-  std::string reason;  // kFailed: the last line it said
+  std::string reason{};              // kFailed: the word of who failed first
+  std::vector<std::string> notes{};  // kills that never took place
+  // The first line of metrics, where somebody was to be killed: a job that begins anew without a
+  // checkpoint writes others over it.
+  std::string begin{};
 };
 
 // Runs it to its end, or until `signals` has something, which is passed on to it. Throws FileError

@@ -1,5 +1,10 @@
 #include "bench/compare/run_files.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <array>
+#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -7,6 +12,7 @@
 #include <utility>
 
 #include "bench/compare/report/text.h"
+#include "bench/compare/run_result.h"
 #include "models/base/errors.h"
 #include "models/base/replacing_file.h"
 
@@ -31,23 +37,63 @@ std::string dump(const Json& json) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-// The flags that a finished run was started with; nothing where there is no such file.
-std::optional<std::vector<std::string>> flags_in(const fs::path& file) {
+// The first line of a finished run; null where there is no such file, or it says nothing.
+Json head_in(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string first;
-  if (!in || !std::getline(in, first)) return std::nullopt;
-  const Json run = Json::parse(first, nullptr, false);
-  if (!run.is_object() || !run.contains("flags")) return std::vector<std::string>{};
-  return run.at("flags").get<std::vector<std::string>>();
+  if (!in || !std::getline(in, first)) return nullptr;
+  Json head = Json::parse(first, nullptr, false);
+  return head.is_object() ? head : Json::object();
 }
 
-Json head_of(const RunSpec& run) {
-  return {{"event", "run"},
-          {"label", run.variant.label},
-          {"seed", run.seed},
-          {"workers", run.variant.workers},
-          {"servers", run.variant.servers},
-          {"flags", run.flags}};
+const char* name_of(Clock clock) { return clock == Clock::kVirtual ? "virtual" : "real"; }
+
+// All that a run's outcome depends on, but for what chance does to a real one.
+Json head_of(const CompareOptions& options, const RunSpec& run) {
+  Json head = {{"event", "run"},
+               {"label", run.variant.label},
+               {"seed", run.seed},
+               {"workers", run.variant.workers},
+               {"servers", run.variant.servers},
+               {"clock", name_of(options.clock)}};
+  if (options.clock == Clock::kReal) head["program"] = options.program.string();
+  head["trouble"] = run.trouble_words;
+  head["flags"] = run.flags;
+  return head;
+}
+
+struct Condition {
+  const char* key;
+  const char* words;
+};
+// In the order in which a user should hear of them.
+constexpr std::array kConditions = {Condition{"clock", "under another clock"},
+                                    Condition{"workers", "with another number of workers"},
+                                    Condition{"servers", "with another number of servers"},
+                                    Condition{"trouble", "with other trouble"},
+                                    Condition{"flags", "with other flags"},
+                                    Condition{"program", "by another program"}};
+
+// How the conditions of a finished run differ; "" where they do not.
+std::string difference_of(const Json& found, const Json& wanted) {
+  const auto at = [](const Json& head, const char* key) {
+    return head.contains(key) ? head.at(key) : Json(nullptr);
+  };
+  for (const Condition& condition : kConditions) {
+    if (at(found, condition.key) != at(wanted, condition.key)) return condition.words;
+  }
+  return "";
+}
+
+FileDescriptor lock_folder(const fs::path& dir) {
+  const fs::path file = dir / ".lock";
+  FileDescriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+  if (!lock) throw FileError(describe_errno("open", file.string(), errno));
+  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) throw FileError(describe_errno("lock", file.string(), errno));
+  throw UsageError("--report " + dir.string() +
+                   ": another comparison is at work in this folder; wait for it, or choose "
+                   "another folder");
 }
 
 std::string joined(const std::vector<std::string>& words) {
@@ -71,6 +117,7 @@ RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)) {
     throw FileError("--report " + dir_.string() + ": cannot make the folder: " + error.message() +
                     "; choose another one");
   }
+  lock_ = lock_folder(dir_);
 }
 
 fs::path RunFiles::result(const RunSpec& run) const {
@@ -89,7 +136,7 @@ fs::path RunFiles::checkpoints(const RunSpec& run) const {
 
 void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& runs,
                      const std::string& command) const {
-  for (const RunSpec& run : runs) check_flags(run, options.replace);
+  for (const RunSpec& run : runs) check_conditions(options, run);
   Json variants = Json::array();
   for (const Variant& variant : options.variants) {
     Json files = Json::array();
@@ -105,31 +152,55 @@ void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& 
                            {"data", options.data},
                            {"target_accuracy", options.target_accuracy},
                            {"budget", budget_words(options)},
-                           {"clock", options.clock == Clock::kVirtual ? "virtual" : "real"},
+                           {"clock", name_of(options.clock)},
                            {"trouble", joined(options.trouble_words)},
                            {"variants", variants}};
   write_text(dir_ / "comparison.json", comparison.dump(2) + "\n");
 }
 
-void RunFiles::check_flags(const RunSpec& run, bool replace) const {
-  const auto flags = flags_in(result(run));
-  if (!flags || *flags == run.flags) return;
-  if (replace) {
+void RunFiles::check_conditions(const CompareOptions& options, const RunSpec& run) const {
+  const Json found = head_in(result(run));
+  if (found.is_null()) return;
+  const std::string difference = difference_of(found, head_of(options, run));
+  if (difference.empty()) return;
+  if (options.replace) {
     fs::remove(result(run));
     return;
   }
   throw UsageError("--report " + dir_.string() + " has another comparison, in which " +
-                   run.variant.label + " was trained with other flags; choose another folder, or " +
-                   "add --replace");
+                   run.variant.label + " was trained " + difference +
+                   "; choose another folder, or add --replace");
 }
 
-bool RunFiles::is_done(const RunSpec& run) const { return fs::exists(result(run)); }
+bool RunFiles::is_done(const RunSpec& run) const {
+  if (!fs::exists(result(run))) return false;
+  const auto found = read_run(result(run));
+  return found && !found->failure;
+}
 
-void RunFiles::finish(const RunSpec& run, const std::optional<std::string>& failure) const {
-  std::string text = dump(head_of(run)) + "\n" + text_of(lines(run));
+bool RunFiles::has_failed(const RunSpec& run) const {
+  return fs::exists(result(run)) && !is_done(run);
+}
+
+void RunFiles::finish(const CompareOptions& options, const RunSpec& run,
+                      const RunEnding& ending) const {
+  const std::string said = text_of(lines(run));
+  std::string text = dump(head_of(options, run)) + "\n";
+  if (!ending.begin.empty() && !said.starts_with(ending.begin)) text += ending.begin + "\n";
+  text += said;
   if (!text.ends_with('\n')) text += '\n';
-  if (failure) text += dump({{"event", "failure"}, {"reason", *failure}}) + "\n";
-  write_text(result(run), text);
+  for (const std::string& note : ending.notes)
+    text += dump({{"event", "note"}, {"text", note}}) + "\n";
+  const auto end_with = [&](const std::string& reason) {
+    text += dump({{"event", "failure"}, {"reason", reason}}) + "\n";
+    write_text(result(run), text);
+  };
+  if (ending.failure) {
+    end_with(*ending.failure);
+  } else {
+    write_text(result(run), text);
+    if (!read_run(result(run))) end_with("it ended without a summary");
+  }
   fs::remove(lines(run));
   fs::remove_all(checkpoints(run));
 }

@@ -16,18 +16,48 @@ std::int64_t samples_per_update(const CompareOptions& options, const Variant& va
   return options.batch_size_per_replica * (variant.workers - variant.backup_workers);
 }
 
-// Trouble of workers that a variant has not is none of its.
-std::vector<std::string> trouble_of(const CompareOptions& options, const Variant& variant) {
+int places_in(const CompareOptions& options, const Variant& variant) {
+  return places_of(variant.workers, options.trouble.joins);
+}
+
+bool is_of_links(const std::string& flag) {
+  return flag == "--link-delay" || flag == "--link-rate";
+}
+
+// Trouble of workers and links that a variant has not is none of its.
+std::vector<std::string> trouble_words_of(const CompareOptions& options, const Variant& variant) {
   std::vector<std::string> words;
   for (std::size_t i = 0; i + 1 < options.trouble_words.size(); i += 2) {
     const std::string& flag = options.trouble_words[i];
-    const std::string& text = options.trouble_words[i + 1];
-    const int worker = flag == "--slow"    ? parse_slowness(text).worker
-                       : flag == "--pause" ? parse_pause(text).worker
-                                           : 0;
-    if (worker < variant.workers) words.insert(words.end(), {flag, text});
+    const std::string& word = options.trouble_words[i + 1];
+    if (is_of_links(flag) && !variant.has_tasks()) continue;
+    if (worker_of_trouble(flag, word).value_or(0) >= places_in(options, variant)) continue;
+    words.insert(words.end(), {flag, word});
   }
   return words;
+}
+
+Trouble trouble_of(const CompareOptions& options, const Variant& variant) {
+  Trouble trouble = options.trouble;
+  const auto is_absent = [&](const auto& one) { return one.worker >= places_in(options, variant); };
+  std::erase_if(trouble.slow, is_absent);
+  std::erase_if(trouble.pauses, is_absent);
+  std::erase_if(trouble.kills, is_absent);
+  if (!variant.has_tasks()) trouble.link = {};
+  return trouble;
+}
+
+// What train makes itself; under the virtual clock links are made by it.
+std::vector<std::string> trouble_flags_of(const CompareOptions& options, const Variant& variant) {
+  const std::vector<std::string> words = trouble_words_of(options, variant);
+  std::vector<std::string> flags;
+  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
+    const std::string& flag = words[i];
+    if (flag == "--kill" || flag == "--join") continue;
+    if (is_of_links(flag) && options.clock == Clock::kVirtual) continue;
+    flags.insert(flags.end(), {flag, words[i + 1]});
+  }
+  return flags;
 }
 
 std::vector<std::string> flags_of(const CompareOptions& options, const Variant& variant,
@@ -45,8 +75,7 @@ std::vector<std::string> flags_of(const CompareOptions& options, const Variant& 
     flags.insert(flags.end(), more.begin(), more.end());
   };
   add(options.train_flags);
-  add(trouble_of(options, variant));
-  if (variant.has_tasks()) add(options.link_words);
+  add(trouble_flags_of(options, variant));
   add(variant.flags);
   const bool in_one_process =
       variant.strategy == "mirrored" || variant.strategy == "central-storage";
@@ -98,8 +127,11 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
     for (const Variant& variant : options.variants) {
       const auto number = static_cast<std::uint64_t>(seed);
       runs.push_back(
-          {variant, number,
-           flags_of(options, variant, number, updates_of(options, variant, train_samples))});
+          {.variant = variant,
+           .seed = number,
+           .flags = flags_of(options, variant, number, updates_of(options, variant, train_samples)),
+           .trouble = trouble_of(options, variant),
+           .trouble_words = trouble_words_of(options, variant)});
     }
   }
   return runs;

@@ -1,12 +1,15 @@
 #include "bench/compare/run_result.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <limits>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "bench/compare/job_clock.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -112,12 +115,24 @@ class Reader {
     if (!line.object.is_object()) line.refuse("is not an object");
     const auto event = line.get<std::string>("event");
     if (line.number == 1) return take_head(line, event);
-    if (event == "step") run_.training.push_back(training_point(line));
-    if (event == "eval") run_.curve.push_back(curve_point(line));
+    if (event == "begin") note_begin(line);
+    if (event == "step") {
+      run_.training.push_back(training_point(line));
+      note_time(line, run_.training.back().seconds, training_began_);
+    }
+    if (event == "eval") {
+      run_.curve.push_back(curve_point(line));
+      note_time(line, run_.curve.back().seconds, curve_began_);
+      if (const auto began_at = began_of(line)) {
+        clock_.add_evaluation(*began_at, line.get_optional<double>("seconds").value_or(0.0));
+      }
+    }
     if (event == "worker") run_.times.push_back(worker_times(line));
+    if (event == "note") run_.notes.push_back(line.get<std::string>("text"));
     if (event == "failure") run_.failure = line.get<std::string>("reason");
     if (event == "summary") {
       read_summary(line, run_);
+      note_time(line, run_.seconds, summary_began_);
       has_summary_ = true;
     }
   }
@@ -125,15 +140,73 @@ class Reader {
   // A run of which one process failed after another had written the summary has failed.
   std::optional<RunResult> finish() {
     if (!has_summary_ && !run_.failure) return std::nullopt;
+    count_from_the_jobs_begin();
     // Several processes may have written lines, each its own in order.
     const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
     std::stable_sort(run_.training.begin(), run_.training.end(), by_step);
     std::stable_sort(run_.curve.begin(), run_.curve.end(), by_step);
     std::ranges::stable_sort(run_.times, {}, &WorkerTimes::worker);
+    if (!run_.failure) require_that_time_rises();
     return std::move(run_);
   }
 
  private:
+  // Nothing: written before lines said it, or under the virtual clock.
+  static std::optional<double> began_of(const Line& line) {
+    return line.get_optional<double>("began_at");
+  }
+
+  void note_begin(const Line& line) {
+    const auto began_at = began_of(line);
+    if (!began_at) return;
+    clock_.add(*began_at, 0.0);
+    clock_.set_in_step(*began_at, line.get<bool>("in_step"));
+  }
+
+  void note_time(const Line& line, double seconds, std::vector<std::optional<double>>& began) {
+    began.push_back(began_of(line));
+    if (began.back()) clock_.add(*began.back(), std::isfinite(seconds) ? seconds : 0.0);
+  }
+
+  void count_from_the_jobs_begin() {
+    const std::map<double, double> offsets = clock_.offsets(has_kills_);
+    const auto shift = [&](const std::optional<double>& began, double& seconds) {
+      if (began) seconds += offsets.at(*began);
+    };
+    for (std::size_t i = 0; i < run_.training.size(); ++i) {
+      shift(training_began_[i], run_.training[i].seconds);
+    }
+    for (std::size_t i = 0; i < run_.curve.size(); ++i) {
+      shift(curve_began_[i], run_.curve[i].seconds);
+    }
+    if (!has_summary_ || !summary_began_.back()) return;
+    const double own = run_.seconds;
+    shift(summary_began_.back(), run_.seconds);
+    // The process that speaks knows the speed of what it saw itself.
+    if (run_.seconds > own) {
+      run_.samples_per_second = static_cast<double>(run_.samples) / run_.seconds;
+    }
+  }
+
+  void require_that_time_rises() {
+    // Clocks of several processes and machines differ by less.
+    constexpr double kSlack = 0.1;
+    for (std::size_t i = 1; i < run_.curve.size(); ++i) {
+      const double before = run_.curve[i - 1].seconds;
+      double& seconds = run_.curve[i].seconds;
+      if (seconds >= before || std::isnan(seconds) || std::isnan(before)) continue;
+      if (seconds >= before - kSlack) {
+        seconds = before;
+        continue;
+      }
+      run_.failure = "its times are no use: the evaluation at step " +
+                     std::to_string(run_.curve[i].step) + " came " + std::to_string(seconds) +
+                     " s after training began, an earlier one " + std::to_string(before) +
+                     " s; train it again";
+      return;
+    }
+  }
+
   void take_head(const Line& line, const std::string& event) {
     if (event != "run") line.refuse("the first line is not {\"event\":\"run\",...}");
     run_.label = line.get<std::string>("label");
@@ -141,10 +214,19 @@ class Reader {
     run_.workers = line.get<int>("workers");
     run_.predicted_communication_seconds =
         line.get_optional<double>("predicted_communication_seconds");
+    const auto trouble =
+        line.get_optional<std::vector<std::string>>("trouble").value_or(std::vector<std::string>{});
+    has_kills_ = std::ranges::find(trouble, "--kill") != trouble.end();
   }
 
   RunResult run_;
   bool has_summary_ = false;
+  bool has_kills_ = false;
+  JobClock clock_;
+  // Of whose process the seconds are; by point, and of the summaries.
+  std::vector<std::optional<double>> training_began_;
+  std::vector<std::optional<double>> curve_began_;
+  std::vector<std::optional<double>> summary_began_;
 };
 
 }  // namespace

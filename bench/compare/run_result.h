@@ -14,7 +14,7 @@ namespace syncopate::bench {
 struct CurvePoint {
   std::int64_t step = 0;
   std::int64_t samples = 0;  // trained before it
-  double seconds = 0.0;      // of training before it: evaluations are not counted
+  double seconds = 0.0;      // of the job before it: evaluations in which it stood still excepted
   double loss = 0.0;
   double accuracy = 0.0;
 };
@@ -55,6 +55,7 @@ struct RunResult {
   std::uint64_t seed = 1;
   int workers = 1;
   std::optional<std::string> failure;  // a line that says why it has no summary
+  std::vector<std::string> notes;      // what a reader of its numbers should know
   std::vector<TrainingPoint> training;
   std::vector<CurvePoint> curve;  // ascending
   std::vector<WorkerTimes> times;
@@ -77,10 +78,13 @@ struct RunResult {
 };
 
 // Lines, one object each:
-//   {"event":"run","label":L,"seed":S,"workers":N,...}        first
-//   {"event":"step",...} {"event":"eval",...}                  as train writes them
+//   {"event":"run","label":L,"seed":S,"workers":N,...}        first; "trouble": list of words
+//   {"event":"begin",...} {"event":"step",...} {"event":"eval",...}  as train writes them
 //   {"event":"worker","worker":W,...}                          one per worker, at its end
+//   {"event":"note","text":T}
 //   {"event":"summary",...}  or  {"event":"failure","reason":R}
+// Seconds of training points, curve and summary become those of the job (job_clock.h). A run whose
+// evaluations go back in time has failed.
 // Unknown events and fields are passed over; a last line that was cut short as well. A file without
 // summary or failure is a run that was interrupted: nothing. Throws FileError naming file and line
 // for what is no JSON or lacks a field.

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <utility>
 
+#include "deploy/formatted.h"
 #include "models/base/errors.h"
 #include "models/base/fields.h"
 #include "models/base/measures.h"
@@ -41,6 +42,18 @@ Kill parse_kill(const std::string& text) {
   }
   if (!fields.empty()) throw UsageError(refusal);
   return kill;
+}
+
+std::string never_took_place(const Kill& kill) {
+  return "the kill of worker " + std::to_string(kill.worker) + " at " +
+         formatted("%g", kill.at_seconds) + " s never took place: the run was over before";
+}
+
+std::optional<int> worker_of_trouble(const std::string& flag, const std::string& value) {
+  if (flag == "--slow") return parse_slowness(value).worker;
+  if (flag == "--pause") return parse_pause(value).worker;
+  if (flag == "--kill") return parse_kill(value).worker;
+  return std::nullopt;
 }
 
 }  // namespace syncopate::bench

@@ -33,4 +33,11 @@ struct Trouble {
 // "worker=2,at=30s[,restart=5s]". Throws UsageError.
 Kill parse_kill(const std::string& text);
 
+// For the report: the run was over before.
+std::string never_took_place(const Kill& kill);
+
+// The worker whose trouble a flag of compare with this value is; none where it is not one worker's:
+// service times, links, and those who join, whatever their number. Throws UsageError.
+std::optional<int> worker_of_trouble(const std::string& flag, const std::string& value);
+
 }  // namespace syncopate::bench

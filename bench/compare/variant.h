@@ -3,8 +3,11 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
+
+#include "bench/compare/trouble.h"
 
 namespace syncopate::bench {
 
@@ -42,6 +45,12 @@ struct RunSpec {
   Variant variant;
   std::uint64_t seed = 1;
   std::vector<std::string> flags;  // of train: the variant's, those common to all, and --seed
+  // What is done to it on purpose: of all that was asked for, what concerns workers and links that
+  // the variant has.
+  Trouble trouble{};
+  std::vector<std::string> trouble_words{};  // the same as flags of compare and their values
+  // Of a step, under the trouble's link; none where nothing is sent over one.
+  std::optional<double> predicted_communication_seconds{};
 };
 
 // File name of its lines in the report's folder: label and seed, with only letters, digits, . _ -.

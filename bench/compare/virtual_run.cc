@@ -25,19 +25,19 @@ Environment environment_of(const Variant& variant) {
 
 }  // namespace
 
-void run_virtually(const RunSpec& run, const CompareOptions& options, const DataSplits& data,
-                   MetricsWriter& metrics, const std::function<void(double)>& progress) {
+Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
+                      const std::function<void(double)>& progress) {
   const CommandOptions parsed = parse_train_options(run.flags, environment_of(run.variant));
   const auto* const train = std::get_if<TrainOptions>(&parsed);
   if (train == nullptr) throw UsageError("--help is no flag of a run");
   const Graph graph = network_for_data(train->model, train->data, data);
-  train_virtually({.options = *train,
-                   .workers = run.variant.workers,
-                   .servers = run.variant.servers,
-                   .data = data,
-                   .graph = graph,
-                   .trouble = options.trouble},
-                  metrics, progress);
+  return train_virtually({.options = *train,
+                          .workers = run.variant.workers,
+                          .servers = run.variant.servers,
+                          .data = data,
+                          .graph = graph,
+                          .trouble = run.trouble},
+                         metrics, progress);
 }
 
 }  // namespace syncopate::bench

@@ -3,17 +3,16 @@
 
 #include <functional>
 
-#include "bench/compare/compare_options.h"
 #include "bench/compare/variant.h"
 #include "worker/input/dataset.h"
 #include "worker/metrics.h"
 
 namespace syncopate::bench {
 
-// Writes its lines to `metrics`. `progress` hears the part that is done, from 0 to 1; what it
-// throws ends the run. Throws UsageError for flags that train would refuse, and what training
-// throws.
-void run_virtually(const RunSpec& run, const CompareOptions& options, const DataSplits& data,
-                   MetricsWriter& metrics, const std::function<void(double)>& progress);
+// Writes its lines to `metrics`, and returns the last. `progress` hears the part that is done, from
+// 0 to 1; what it throws ends the run. Throws UsageError for flags that train would refuse, and
+// what training throws.
+Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
+                      const std::function<void(double)>& progress);
 
 }  // namespace syncopate::bench

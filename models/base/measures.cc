@@ -10,6 +10,8 @@
 namespace syncopate {
 namespace {
 
+constexpr double kLongestSeconds = 1e6;  // nanoseconds in 64 bits bear some thousand times as much
+
 struct Unit {
   const char* name;
   double factor;
@@ -38,7 +40,10 @@ std::optional<double> measure(const std::string& text, const std::array<Unit, N>
 
 double parse_seconds(const std::string& text, const std::string& flag) {
   const auto seconds = measure(text, kTimeUnits, 1.0);
-  if (!seconds) throw UsageError(flag + " " + text + ": expected a time, such as 1ms, 250us or 2s");
+  if (!seconds || *seconds > kLongestSeconds) {
+    throw UsageError(flag + " " + text +
+                     ": expected a time, such as 1ms, 250us or 2s, up to 1000000 seconds");
+  }
   return *seconds;
 }
 

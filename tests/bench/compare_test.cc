@@ -1,8 +1,10 @@
 // `syncopate-bench compare` from outside: real processes, files, and what a user reads.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -25,6 +27,13 @@ Words compare(const fs::path& report, const Words& more) {
 }
 
 const Words kSmall{"--data", "synthetic:1x8x8:4:512"};
+
+Words split(const std::string& text, char separator) {
+  Words parts;
+  std::istringstream in(text);
+  for (std::string part; std::getline(in, part, separator);) parts.push_back(part);
+  return parts;
+}
 
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n');
@@ -127,6 +136,104 @@ TEST(Compare, KillsAWorkerAndTheJobGoesOn) {
   EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
 }
 
+// Seconds of a run as the report's CSV has them: of the first line that begins like this.
+double seconds_in_csv(const fs::path& csv, const std::string& begin, int column) {
+  std::istringstream lines(read_text(csv));
+  for (std::string line; std::getline(lines, line);) {
+    if (!line.starts_with(begin)) continue;
+    std::istringstream fields(line);
+    std::string field;
+    for (int i = 0; i <= column; ++i) std::getline(fields, field, ',');
+    return std::stod(field);
+  }
+  return -1.0;
+}
+
+TEST(Compare, CountsWhatAKillCostsAStrategyInStep) {
+  const ScratchDir scratch;
+  // 64 steps of 20 ms at least; killed at 0.5 s for 1 s.
+  const ProgramResult result =
+      RunningProgram(
+          compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
+                                       "constant:20", "--strategies", "multi-worker-mirrored",
+                                       "--kill", "worker=0,at=500ms,restart=1s"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  const std::string columns = read_text(scratch / "r" / "runs.csv");
+  const std::vector<std::string> names = split(columns.substr(0, columns.find('\n')), ',');
+  const auto at = std::ranges::find(names, "seconds") - names.begin();
+  EXPECT_GT(seconds_in_csv(scratch / "r" / "runs.csv", "multi-worker-mirrored", at), 2.28)
+      << columns;
+}
+
+TEST(Compare, TakesAJobThatDidWithoutAKilledWorkerForDone) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(
+          compare(scratch / "r",
+                  Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
+                        "--strategies", "parameter-server:async,multi-worker-mirrored", "--kill",
+                        "worker=1,at=0s", "--kill", "worker=0,at=1000s"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("parameter-server:async, seed 1: test accuracy"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("multi-worker-mirrored, seed 1: failed: [worker 0] syncopate: rank 1"),
+            std::string::npos)
+      << result.err;
+  EXPECT_NE(result.out.find("the kill of worker 0 at 1000 s never took place"), std::string::npos)
+      << result.out;
+  EXPECT_NE(result.out.find("worker 1 killed at 0s"), std::string::npos) << result.out;
+}
+
+TEST(Compare, HasOneClockForAWorkerThatComesBack) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:8192",
+                                                  "--service-time", "constant:20", "--strategies",
+                                                  "parameter-server:async", "--evaluations", "16",
+                                                  "--kill", "worker=0,at=300ms,restart=100ms"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  // 256 batches of two workers, 20 ms each.
+  std::istringstream curves(read_text(scratch / "r" / "curves.csv"));
+  double last = 0.0;
+  for (std::string line; std::getline(curves, line);) {
+    const std::vector<std::string> fields = split(line, ',');
+    if (fields.at(3) != "test") continue;
+    EXPECT_GE(std::stod(fields.at(6)), last) << line;
+    last = std::stod(fields.at(6));
+  }
+  EXPECT_GT(last, 2.5);
+}
+
+TEST(Compare, DoesNotTakeAnotherComparisonsRunsForItsOwn) {
+  const ScratchDir scratch;
+  const Words command = compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
+                                                              "parameter-server:async"});
+  ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
+  for (const Words& more : {Words{"--workers", "3"}, Words{"--link-delay", "10ms"},
+                            Words{"--kill", "worker=1,at=0.1s"}, Words{"--clock", "real"}}) {
+    const ProgramResult result = RunningProgram(command + more).wait();
+    EXPECT_EQ(result.exit_code, 2) << more.front();
+    EXPECT_NE(result.err.find("has another comparison"), std::string::npos) << result.err;
+  }
+}
+
+TEST(Compare, TriesFailedRunsAgain) {
+  const ScratchDir scratch;
+  const Words command = compare(
+      scratch / "r",
+      kSmall + Words{"--strategies", "central-storage:async,mirrored", "--", "--deterministic"});
+  ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
+  const ProgramResult again = RunningProgram(command).wait();
+  EXPECT_EQ(again.exit_code, 0);
+  EXPECT_NE(again.err.find("1 run failed before and will be tried again"), std::string::npos)
+      << again.err;
+  EXPECT_NE(again.err.find("[2/2] central-storage:async, seed 1: failed"), std::string::npos)
+      << again.err;
+}
+
 TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
   const ScratchDir scratch;
   const ProgramResult result =
@@ -218,6 +325,11 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--budget", "seconds"}, "--seconds S"},
       {{"--link-delay", "1parsec"}, "such as 1ms"},
       {{"--kill", "worker=1"}, "worker=W,at=TIME"},
+      {{"--kill", "worker=2,at=1s"}, "no variant has such a worker; expected 0 to 1"},
+      {{"--slow", "worker=2,factor=4"}, "no variant has such a worker"},
+      {{"--slow", "worker=1,factor=0"}, "F from 0.001"},
+      {{"--kill", "worker=1,at=1e30s"}, "up to 1000000 seconds"},
+      {{"--clock", "virtual", "--service-time", "constant:0"}, "all would happen at once"},
       {{"--kill", "worker=1,at=1s", "--kill", "worker=0,at=1s,restart=1s"}, "the same restart="},
       {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
       {{"--data", "mnist:/nowhere"}, "/nowhere"},

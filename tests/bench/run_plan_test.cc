@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <memory>
 
 #include "bench/compare/presets.h"
 #include "bench/compare/real_run.h"
@@ -90,6 +91,27 @@ TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
   EXPECT_TRUE(has(runs[0], "--service-time"));
 }
 
+TEST(APlan, HasTheTroubleOfWorkersAndLinksThatAVariantHas) {
+  CompareOptions options = two_variants();
+  options.variants.push_back(parse_variant("one-device", 4, 2));
+  options.trouble_words = {
+      "--kill", "worker=2,at=1,restart=1", "--kill", "worker=0,at=2", "--link-delay", "1ms"};
+  options.trouble.kills = {{.worker = 2, .at_seconds = 1.0, .restart_seconds = 1.0},
+                           {.worker = 0, .at_seconds = 2.0}};
+  options.trouble.link = {.delay_seconds = 1e-3};
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(runs[0].trouble.kills.size(), 2U) << "mirrored has four workers";
+  EXPECT_TRUE(runs[0].trouble.link.is_plain()) << "and is one process";
+  EXPECT_FALSE(runs[1].trouble.link.is_plain());
+  EXPECT_EQ(value_of(runs[1].flags, "--link-delay"), "1ms");
+  EXPECT_EQ(value_of(runs[1].flags, "--kill"), "") << "train does not kill itself";
+  ASSERT_EQ(runs[2].trouble.kills.size(), 1U);
+  EXPECT_EQ(runs[2].trouble.kills[0].worker, 0);
+  EXPECT_EQ(runs[2].trouble_words, (Words{"--kill", "worker=0,at=2"}));
+  options.clock = Clock::kVirtual;
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[1].flags, "--link-delay"), "");
+}
+
 TEST(APlan, RefusesWhatCannotBeCompared) {
   CompareOptions twice = two_variants();
   twice.variants.push_back(twice.variants.front());
@@ -133,6 +155,18 @@ TEST(ARealRun, IsALaunchWhereItHasSeveralTasks) {
             (Words{"launch", "--workers", "4", "--servers", "2", "--", "train"}));
 }
 
+TEST(ARealRun, KeepsACheckpointAtEachEvaluationWhereSomebodyComesBack) {
+  const auto runs = plan_runs(two_variants(), 1000);
+  RealRunOptions options{.program = "/p/syncopate", .metrics = "/m", .checkpoints = "/c"};
+  options.kills = {{.worker = 1, .at_seconds = 1.0, .restart_seconds = 0.5}};
+  const Words command = command_of(runs[0], options);
+  EXPECT_EQ(value_of(command, "--restart-after"), "0.5");
+  EXPECT_EQ(value_of(command, "--checkpoint-dir"), "/c");
+  EXPECT_EQ(value_of(command, "--checkpoint-every"), value_of(command, "--eval-every-steps"));
+  options.kills[0].restart_seconds.reset();
+  EXPECT_EQ(value_of(command_of(runs[0], options), "--checkpoint-dir"), "");
+}
+
 class RunFilesTest : public testing::Test {
  protected:
   void SetUp() override {
@@ -143,34 +177,84 @@ class RunFilesTest : public testing::Test {
   fs::path dir_;
 };
 
+// A run that trained, as train leaves it.
+void train(const RunFiles& files, const RunSpec& run) {
+  std::ofstream(files.lines(run))
+      << R"({"event":"summary","steps":2,"samples":64,"seconds":1.0,"samples_per_second":64,)"
+      << R"("train_loss":0.4,"test_accuracy":0.9,"test_loss":0.5,"staleness_mean":0,)"
+      << R"("staleness_max":0,"input_wait_fraction":0,"communication_exposed_fraction":0,)"
+      << R"("weights_hash":"cafe","staleness":[]})"
+      << "\n";
+}
+
 TEST_F(RunFilesTest, KnowWhatIsDoneWhenTheyAreOpenedAgain) {
   const CompareOptions options = two_variants();
   const auto runs = plan_runs(options, 1000);
   {
     const RunFiles files(dir_);
     files.begin(options, runs, "the command");
-    std::ofstream(files.lines(runs[0])) << "{\"event\":\"step\"}\n";
-    files.finish(runs[0], "worker 1 fell over");
+    train(files, runs[0]);
+    files.finish(options, runs[0], {});
+    files.finish(options, runs[1], {.failure = "worker 1 fell over"});
   }
   const RunFiles files(dir_);
   files.begin(options, runs, "the command");
   EXPECT_TRUE(files.is_done(runs[0]));
-  EXPECT_FALSE(files.is_done(runs[1]));
+  EXPECT_FALSE(files.is_done(runs[1])) << "it is tried again";
+  EXPECT_TRUE(files.has_failed(runs[1]));
+  EXPECT_FALSE(files.has_failed(runs[2]));
   EXPECT_TRUE(fs::exists(dir_ / "comparison.json"));
 }
 
-TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
-  CompareOptions options = two_variants();
-  auto runs = plan_runs(options, 1000);
+TEST_F(RunFilesTest, TakeARunWithoutASummaryForAFailure) {
+  const CompareOptions options = two_variants();
+  const auto runs = plan_runs(options, 1000);
   const RunFiles files(dir_);
   files.begin(options, runs, "the command");
-  files.finish(runs[0], "it failed");
-  options.epochs = 7;
-  runs = plan_runs(options, 1000);
-  EXPECT_THROW(files.begin(options, runs, "another command"), UsageError);
-  options.replace = true;
-  files.begin(options, runs, "another command");
+  files.finish(options, runs[0], {});
   EXPECT_FALSE(files.is_done(runs[0]));
+  EXPECT_EQ(read_run(files.result(runs[0]))->failure, "it ended without a summary");
+}
+
+TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {
+  const auto first = std::make_unique<RunFiles>(dir_);
+  EXPECT_THROW(RunFiles second(dir_), UsageError);
+}
+
+TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
+  const auto differs = [&](const char* words, auto change) {
+    fs::remove_all(dir_);
+    CompareOptions options = two_variants();
+    auto runs = plan_runs(options, 1000);
+    const RunFiles files(dir_);
+    files.begin(options, runs, "the command");
+    train(files, runs[1]);
+    files.finish(options, runs[1], {});
+    EXPECT_NO_THROW(files.begin(options, runs, "the command"));
+    change(options);
+    runs = plan_runs(options, 1000);
+    try {
+      files.begin(options, runs, "another command");
+      ADD_FAILURE() << words << ": was taken for the same";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+    options.replace = true;
+    files.begin(options, runs, "another command");
+    EXPECT_FALSE(files.is_done(runs[1]));
+  };
+  using Options = CompareOptions&;
+  differs("with other flags", [](Options options) { options.epochs = 7; });
+  differs("under another clock", [](Options options) { options.clock = Clock::kVirtual; });
+  differs("by another program", [](Options options) { options.program = "/other"; });
+  differs("with another number of workers",
+          [](Options options) { options.variants[1].workers = 5; });
+  differs("with another number of servers",
+          [](Options options) { options.variants[1].servers = 1; });
+  differs("with other trouble", [](Options options) {
+    options.trouble_words = {"--kill", "worker=1,at=1s"};
+    options.trouble.kills = {{.worker = 1, .at_seconds = 1.0}};
+  });
 }
 
 }  // namespace

@@ -13,6 +13,7 @@ namespace syncopate::bench {
 
 class RecordedLines final : public MetricsWriter {
  public:
+  void write(const BeginMetrics& /*metrics*/) override {}
   void write(const StepMetrics& metrics) override { steps.push_back(metrics); }
   void write(const EvalMetrics& metrics) override { evaluations.push_back(metrics); }
   void write(const WorkerMetrics& metrics) override { workers.push_back(metrics); }

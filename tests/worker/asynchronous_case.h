@@ -15,10 +15,12 @@ namespace syncopate {
 
 class RecordingMetrics final : public MetricsWriter {
  public:
+  void write(const BeginMetrics& metrics) override { begins.push_back(metrics); }
   void write(const StepMetrics& metrics) override { steps.push_back(metrics); }
   void write(const EvalMetrics& metrics) override { evaluations.push_back(metrics); }
   void write(const WorkerMetrics& metrics) override { workers.push_back(metrics); }
   void write(const Summary& /*summary*/) override { ++summaries; }
+  std::vector<BeginMetrics> begins;
   std::vector<StepMetrics> steps;
   std::vector<EvalMetrics> evaluations;
   std::vector<WorkerMetrics> workers;

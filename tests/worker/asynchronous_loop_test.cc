@@ -229,6 +229,7 @@ TEST_F(AsynchronousLoop, ThatFindsNothingToTrainEvaluates) {
   EXPECT_EQ(outcome.seconds, 0.0);
   EXPECT_TRUE(std::isnan(outcome.train_loss));
   EXPECT_TRUE(run_.metrics.steps.empty());
+  EXPECT_EQ(run_.metrics.begins.size(), 1U) << "its lines must say when they were written";
 }
 
 }  // namespace

@@ -77,6 +77,17 @@ TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
   EXPECT_EQ(lines()[0]["strategy"], "one-device");
 }
 
+TEST_F(MetricsTest, SayOfWhichProcessesTheirSecondsAre) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(BeginMetrics{.step = 3, .samples = 96, .in_step = false, .began_at = 1000.25});
+  metrics->write(EvalMetrics{.step = 4});
+  metrics->write(Summary{.steps = 4});
+  ASSERT_EQ(lines().size(), 3U);
+  EXPECT_EQ(lines()[0]["event"], "begin");
+  EXPECT_EQ(lines()[0]["in_step"], false);
+  for (const Json& line : lines()) EXPECT_EQ(line["began_at"], 1000.25) << line;
+}
+
 TEST_F(MetricsTest, WriteNullForWhatIsNotANumber) {
   make_metrics_writer(path_, false)
       ->write(StepMetrics{.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()});

@@ -53,7 +53,7 @@ TEST(ServiceTime, IsTroubleThatFlagsSpellOut) {
   EXPECT_EQ(pause.for_seconds, 0.5);
   for (const char* text :
        {"", "worker=1", "worker=1,factor=x", "worker=1.5,factor=2", "worker=1,factor=2,factor=3",
-        "worker=-1,factor=2", "1,2", "worker=1,at=2,for=3"}) {
+        "worker=-1,factor=2", "1,2", "worker=1,at=2,for=3", "worker=1,factor=0"}) {
     EXPECT_THROW(parse_slowness(text), UsageError) << text;
   }
   for (const char* text : {"", "worker=1,at=20s", "worker=1,at=20ms,for=5s", "at=1,for=2"}) {

@@ -30,6 +30,9 @@ void count_runs(const ComparedVariant& variant, VariantSummary& row) {
   for (const ComparedRun& run : variant.runs) {
     if (run.is_done()) {
       ++row.done;
+      for (const std::string& note : run.result->notes) {
+        row.notes.push_back("seed " + std::to_string(run.result->seed) + ": " + note);
+      }
     } else if (run.has_failed()) {
       ++row.failed;
       row.failures.push_back("seed " + std::to_string(run.result->seed) + ": " +

@@ -60,6 +60,7 @@ struct VariantSummary {
   int pending = 0;
   int reached = 0;                    // of the runs that are done
   std::vector<std::string> failures;  // "seed 2: why"
+  std::vector<std::string> notes;     // the same, of runs that are done
   std::optional<Sample> accuracy;     // final, a fraction
   std::optional<Sample> test_loss;    // final
   std::optional<Sample> seconds;      // of the whole run

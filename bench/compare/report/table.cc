@@ -23,6 +23,7 @@ std::string target_cell(const VariantSummary& row, std::string_view plus_minus) 
 std::vector<std::string> notes_of(const VariantSummary& row) {
   std::vector<std::string> notes;
   for (const std::string& failure : row.failures) notes.push_back("failed, " + failure);
+  notes.insert(notes.end(), row.notes.begin(), row.notes.end());
   if (row.pending > 0) notes.push_back("pending: " + count_text(row.pending, "run"));
   return notes;
 }

@@ -25,6 +25,8 @@ Fields fields_of(const std::string& value) {
 // Nothing where a field is missing or the flag is another one.
 std::optional<std::string> words_of(const std::string& flag, const std::string& value) {
   if (flag == "--service-time") return value + " service times";
+  if (flag == "--link-delay") return "links delayed by " + value;
+  if (flag == "--link-rate") return "links of " + value;
   const Fields fields = fields_of(value);
   const auto has = [&](const char* name) { return fields.count(name) == 1; };
   if (!has("worker")) return std::nullopt;

@@ -97,6 +97,42 @@ TEST_F(RunFile, HasAnAscendingCurve) {
   EXPECT_EQ(run->curve.at(1).step, 20);
 }
 
+std::string eval_at(int step, double seconds, double began_at) {
+  return R"({"event":"eval","step":)" + std::to_string(step) +
+         R"(,"test_loss":0.5,"test_accuracy":0.9,"seconds":0.5,"trained_samples":)" +
+         std::to_string(32 * step) + R"(,"trained_seconds":)" + std::to_string(seconds) +
+         R"(,"began_at":)" + std::to_string(began_at) + "}\n";
+}
+
+std::string begin_at(double began_at, bool in_step) {
+  return R"({"event":"begin","step":0,"samples":0,"in_step":)" +
+         std::string(in_step ? "true" : "false") + R"(,"began_at":)" + std::to_string(began_at) +
+         "}\n";
+}
+
+const std::string kKilledHead =
+    R"({"event":"run","label":"a","seed":1,"workers":1,"trouble":["--kill","worker=0,at=3s"]})"
+    "\n";
+
+TEST_F(RunFile, OfAJobThatWasKilledCountsTheTimeUntilItWentOn) {
+  std::string summary = kSummary;
+  summary.insert(summary.size() - 2, R"(,"began_at":110)");
+  const auto run = read(kKilledHead + begin_at(100, true) + eval_at(10, 1.0, 100) +
+                        begin_at(110, true) + eval_at(20, 1.5, 110) + summary);
+  ASSERT_TRUE(run.has_value());
+  ASSERT_FALSE(run->failure) << *run->failure;
+  EXPECT_DOUBLE_EQ(run->curve.at(0).seconds, 1.0);
+  EXPECT_DOUBLE_EQ(run->curve.at(1).seconds, 11.0) << "10 s less an evaluation of 0.5 s, and 1.5 s";
+  EXPECT_DOUBLE_EQ(run->seconds, 11.0);
+  EXPECT_DOUBLE_EQ(run->samples_per_second, 640 / 11.0);
+}
+
+TEST_F(RunFile, WhoseEvaluationsGoBackInTimeHasFailed) {
+  const auto run = read(kHead + eval_at(10, 0.6, 100) + eval_at(20, 0.169, 100) + kSummary);
+  ASSERT_TRUE(run->failure.has_value());
+  EXPECT_NE(run->failure->find("step 20"), std::string::npos) << *run->failure;
+}
+
 TEST_F(RunFile, OfAnInterruptedRunIsNothing) {
   EXPECT_FALSE(read("").has_value());
   EXPECT_FALSE(read(kHead).has_value());

@@ -1,0 +1,96 @@
+#include "bench/compare/run_log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+#include "deploy/launch/role_process.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr std::string_view kLaunch = "launch: ";
+
+}  // namespace
+
+bool RunLog::BadEnd::is_wanted(const std::set<std::string>& killed) const {
+  return killed.contains(role) && how == describe(RoleEnding{.signal = SIGKILL});
+}
+
+RunLog::RunLog(const std::filesystem::path& path)
+    : file_(::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666)) {
+  if (!file_) throw FileError(describe_errno("open the log", path.string(), errno));
+}
+
+bool RunLog::read_from(std::size_t stream, int descriptor) {
+  std::array<char, 4096> buffer{};
+  for (;;) {
+    const ssize_t count = ::read(descriptor, buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) return errno == EAGAIN;
+    if (count == 0) return false;
+    keep(stream, {buffer.data(), static_cast<std::size_t>(count)});
+  }
+}
+
+void RunLog::keep(std::size_t stream, std::string_view text) {
+  // A full disk shows where it matters: in the run's own files.
+  [[maybe_unused]] const ssize_t written = ::write(file_.get(), text.data(), text.size());
+  std::string& line = unfinished_.at(stream);
+  for (const char c : text) {
+    if (c != '\n') {
+      line += c;
+    } else {
+      if (!line.empty()) take_line(line);
+      line.clear();
+    }
+  }
+}
+
+void RunLog::take_line(const std::string& line) {
+  last_ = line;
+  if (line.starts_with(kLaunch)) return hear_launch(std::string_view(line).substr(kLaunch.size()));
+  const std::size_t end = line.find("] ");
+  if (line.front() == '[' && end != std::string::npos) lasts_[line.substr(1, end - 1)] = line;
+}
+
+// "worker 1 exited with 1", "worker 1 was ended by signal 9 (SIGKILL) and has no restart left",
+// "worker 1 exited with 1; restarting it (1 of 2)", "restart 1 of 2".
+void RunLog::hear_launch(std::string_view words) {
+  if (words.starts_with("restart ")) return bad_ends_.clear();
+  std::size_t at = std::string_view::npos;
+  for (const char* how : {" exited with ", " was ended by signal "})
+    at = std::min(at, words.find(how));
+  if (at == std::string_view::npos || words.find("; restarting it") != std::string_view::npos) {
+    return;
+  }
+  std::string_view how = words.substr(at + 1);
+  how = how.substr(0, how.find(" and has no restart left"));
+  bad_ends_.push_back({std::string(words.substr(0, at)), std::string(how)});
+}
+
+bool RunLog::tells_of_none_but(const std::set<std::string>& killed) const {
+  return !bad_ends_.empty() &&
+         std::ranges::all_of(bad_ends_, [&](const BadEnd& end) { return end.is_wanted(killed); });
+}
+
+std::string RunLog::reason(const std::set<std::string>& killed) const {
+  for (const BadEnd& end : bad_ends_) {
+    if (end.is_wanted(killed)) continue;
+    const auto said = lasts_.find(end.role);
+    return said == lasts_.end() ? end.role + " " + end.how : said->second;
+  }
+  if (!bad_ends_.empty()) {
+    return bad_ends_.front().role + " was killed, as asked for, and the job ended with it";
+  }
+  for (const std::string& line : unfinished_) {
+    if (!line.empty()) return line;
+  }
+  return last_;
+}
+
+}  // namespace syncopate::bench
