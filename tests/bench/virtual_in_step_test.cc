@@ -116,10 +116,34 @@ TEST(VirtualWorkersInStep, StandStillWhileOneIsGoneAndTrainTheSameThen) {
   run.workers = 2;
   const Summary undisturbed = run.train_virtually();
   run.trouble.kills = {{.worker = 1, .at_seconds = 0.025, .restart_seconds = 1.0}};
+  run.options.loop.eval_every_steps = 2;
   const Summary found = run.train_virtually();
   EXPECT_EQ(found.weights_hash, undisturbed.weights_hash);
   // The third step, begun at 20 ms, begins again at 1.025 s.
   EXPECT_DOUBLE_EQ(found.seconds, undisturbed.seconds + 1.005);
+}
+
+TEST(VirtualWorkersInStep, DoAgainWhatTheyTrainedSinceTheLastCheckpoint) {
+  for (const char* strategy : {"one-device", "mirrored", "multi-worker-mirrored"}) {
+    VirtualCase run(strategy, 64);  // 8 steps of 10 ms, of one worker
+    run.options.loop.eval_every_steps = 3;
+    run.trouble.kills = {{.worker = 0, .at_seconds = 0.055, .restart_seconds = 0.1}};
+    const Summary found = run.train_virtually();
+    // The sixth step is lost, and the fourth and fifth: at 155 ms the fourth begins again.
+    EXPECT_DOUBLE_EQ(found.seconds, 0.155 + 0.05) << strategy;
+    EXPECT_DOUBLE_EQ(run.lines.evaluations.at(0).trained_seconds, 0.03) << strategy;
+    EXPECT_DOUBLE_EQ(run.lines.evaluations.at(1).trained_seconds, 0.155 + 0.03) << strategy;
+    EXPECT_EQ(run.lines.workers.at(0).steps, 8) << strategy;
+  }
+}
+
+TEST(VirtualWorkersInStep, MayBeKilledOnceMoreWhileTheyDoThingsAgain) {
+  VirtualCase run("one-device", 64);
+  run.options.loop.eval_every_steps = 4;
+  run.trouble.kills = {{.worker = 0, .at_seconds = 0.035, .restart_seconds = 0.1},
+                       {.worker = 0, .at_seconds = 0.150, .restart_seconds = 0.1}};
+  // From 135 ms on the first step again, from 250 ms on once more.
+  EXPECT_DOUBLE_EQ(run.train_virtually().seconds, 0.25 + 0.08);
 }
 
 TEST(VirtualWorkersInStep, EndWithOneThatStaysAway) {

@@ -86,6 +86,15 @@ TEST(StepTimes, OfWorkersWithAServerCountBothDirections) {
   EXPECT_EQ(times.accounts()[1].bytes_received, 20);
 }
 
+TEST(StepTimes, SendTheValuesToAllButTheFirstAfterAKill) {
+  Trouble trouble = constant(100.0, kSlow);
+  trouble.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
+  StepTimes times({.workers = 2, .value_bytes = {20}}, trouble, 1);
+  // At 150 ms all are back, at 171 ms worker 1 has 20 bytes; then a step, and two messages of 11 ms.
+  EXPECT_EQ(times.step(1, {}), milliseconds(171 + 122));
+  EXPECT_EQ(times.accounts()[0].compute, milliseconds(150)) << "50 ms of it in vain";
+}
+
 TEST(StepTimes, CountAPauseOnceAndInTheStepThatBeginsAfterIt) {
   Trouble trouble = constant(10.0, {});
   trouble.pauses = {{.worker = 1, .at_seconds = 0.015, .for_seconds = 0.5}};

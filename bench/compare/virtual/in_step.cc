@@ -32,7 +32,8 @@ class InStep {
         times_({.strategy = plan.strategy.name,
                 .workers = plan.workers,
                 .value_bytes = value_bytes(plan),
-                .has_servers = plan.has_servers},
+                .has_servers = plan.has_servers,
+                .checkpoint_every = steps_between_checkpoints(plan)},
                run.trouble, plan.strategy.seed),
         total_steps_(plan.loop.total_steps ? *plan.loop.total_steps
                                            : reader_.plan().batches_before(plan.loop.total_epochs)),
@@ -72,6 +73,12 @@ class InStep {
     std::vector<std::int64_t> bytes;
     for (int s = 0; s < plan.servers(); ++s) bytes.push_back(bytes_of_values(plan.placement, s));
     return bytes;
+  }
+
+  // Before each evaluation, as compare has real jobs write them.
+  static std::int64_t steps_between_checkpoints(const VirtualPlan& plan) {
+    if (plan.loop.eval_every_steps > 0) return plan.loop.eval_every_steps;
+    return plan.loop.eval_every_epochs * plan.batches_per_epoch();
   }
 
   bool is_finished() const { return lines_.sums().step >= total_steps_ || plan_.is_time_up(now_); }

@@ -46,6 +46,14 @@ void check_trouble(const Trouble& trouble, const VirtualPlan& plan) {
                        ": expected a worker and a time from 0 on");
     }
   }
+  const bool is_one_process =
+      plan.strategy.name != "parameter-server" && plan.strategy.name != "multi-worker-mirrored";
+  if (!trouble.kills.empty() && is_one_process && !plan.in_step) {
+    throw UsageError("--kill: --strategy " + plan.strategy.name +
+                     " is one process, which loses its variables with a worker, and without a "
+                     "common step the virtual clock cannot go back to earlier ones; choose "
+                     "parameter-server or --clock real");
+  }
   for (const Kill& kill : trouble.kills) {
     if (kill.worker < 0 || kill.worker >= plan.places || !(kill.at_seconds >= 0.0)) {
       throw UsageError("--kill worker=" + std::to_string(kill.worker) + ": expected one of 0 to " +

@@ -43,13 +43,18 @@ StepTimes::StepTimes(StepTimesOptions options, const Trouble& trouble, std::uint
 }
 
 VirtualTime StepTimes::step(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
+  const VirtualTime end = make(step, gradient_bytes);
+  for (WorkerAccount& account : now_.accounts) ++account.steps;
+  return end;
+}
+
+VirtualTime StepTimes::make(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
   for (;;) {
     next_ = now_;
     compute(next_, step);
     const VirtualTime end =
         options_.has_servers ? exchange(next_, gradient_bytes) : all_reduce(next_);
     if (kills_.empty() || virtual_time(kills_.back().at_seconds) >= end) {
-      for (WorkerAccount& account : next_.accounts) ++account.steps;
       std::swap(now_, next_);
       return end;
     }
@@ -63,6 +68,10 @@ VirtualTime StepTimes::step(std::int64_t step, std::span<const std::int64_t> gra
                       "restart=SECONDS, or choose --backup-workers, ssp or async");
     }
     stand_still(kill, next_);
+    const std::int64_t every = options_.checkpoint_every;
+    const std::int64_t saved = every > 0 ? (step - 1) / every * every : 0;
+    // The same values come of them: only time passes.
+    for (std::int64_t lost = saved + 1; lost < step; ++lost) make(lost, gradient_bytes);
   }
 }
 
@@ -142,19 +151,17 @@ void StepTimes::stand_still(const Kill& kill, const State& attempt) {
     now_.ready[w] = begins;
   }
   now_.services = attempt.services;
-  const auto killed = static_cast<std::size_t>(kill.worker);
-  const VirtualTime there = fetch(kill.worker, back);
-  now_.accounts[killed].communication += there - now_.ready[killed];
-  now_.ready[killed] = there;
+  for (std::size_t w = 1; w < now_.ready.size(); ++w) {
+    const VirtualTime there = fetch(static_cast<int>(w), now_.ready[w]);
+    now_.accounts[w].communication += there - now_.ready[w];
+    now_.ready[w] = there;
+  }
 }
 
 VirtualTime StepTimes::fetch(int worker, VirtualTime from) {
-  WorkerAccount& account = now_.accounts[static_cast<std::size_t>(worker)];
-  account.bytes_received += total_bytes_;
-  VirtualTime there = now_.ready[static_cast<std::size_t>(worker)];
-  if (!options_.has_servers) {  // from another replica
-    return std::max(there, from + delay_of(link_) + time_on_link(link_, total_bytes_));
-  }
+  now_.accounts[static_cast<std::size_t>(worker)].bytes_received += total_bytes_;
+  if (!options_.has_servers) return from + delay_of(link_) + time_on_link(link_, total_bytes_);
+  VirtualTime there = from;
   for (std::size_t s = 0; s < options_.value_bytes.size(); ++s) {
     there = std::max(there,
                      now_.network.down(from, static_cast<int>(s), worker, options_.value_bytes[s]));

@@ -5,8 +5,9 @@
 // computed; a server that has all of them sends the new values to all; a worker goes on when it has
 // those of every server.
 //
-// A worker that is killed takes the step under way with it: the job stands still until the worker
-// is back and has fetched the values, and begins the step anew.
+// A worker that is killed ends the job: the step under way is lost, all stand still until it is back
+// and those that are not rank 0 have fetched the values, and what was trained since the last
+// checkpoint is done again. As real jobs do (launch --restart).
 #pragma once
 
 #include <cstdint>
@@ -26,6 +27,7 @@ struct StepTimesOptions {
   int workers = 1;
   std::vector<std::int64_t> value_bytes;  // of each server's part
   bool has_servers = false;               // else all-reduce of all bytes
+  std::int64_t checkpoint_every = 0;      // steps; 0: never
 };
 
 // One thread only.
@@ -33,7 +35,7 @@ class StepTimes {
  public:
   StepTimes(StepTimesOptions options, const Trouble& trouble, std::uint64_t seed);
 
-  // Makes step `step`. gradient_bytes: to each server. Returns when the last worker has the values
+  // Makes step `step`, the one after the last. gradient_bytes: to each server. Returns when the last worker has the values
   // of after it. Throws PeerError when a worker is killed meanwhile and does not come back.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
   // Without samples.
@@ -51,6 +53,8 @@ class StepTimes {
   void compute(State& state, std::int64_t step) const;
   VirtualTime all_reduce(State& state) const;
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
+  // Also again after a kill.
+  VirtualTime make(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
   // `attempt`: what the step would have been.
   void stand_still(const Kill& kill, const State& attempt);
   VirtualTime fetch(int worker, VirtualTime from);
