@@ -79,6 +79,8 @@ class WordParser {
       if (!is_sync_)
         refuse("backup workers belong to sync, such as parameter-server:sync+backup:1");
       if (words.size() != 2) refuse("backup:K, K being how many are not waited for");
+      if (has_backups_) refuse("backup:K is there twice; give it once");
+      has_backups_ = true;
       add("--backup-workers", number(words[1]));
       variant_.backup_workers = std::stoi(words[1]);
       return;
@@ -87,6 +89,12 @@ class WordParser {
         words.size() == 1 && std::ranges::find(kStalenessRules, words[0]) != kStalenessRules.end();
     if (!is_rule)
       refuse("\"+" + words.front() + "\" is none of backup:K, inverse, dc, dc-adaptive");
+    if (variant_.keeps_step) {
+      refuse("\"+" + words[0] + "\" minds stale gradients, of which workers in step have none; " +
+             "it belongs to async and ssp");
+    }
+    if (!rule_.empty()) refuse("has both " + rule_ + " and " + words[0] + "; give one of them");
+    rule_ = words[0];
     add("--staleness-rule", words[0]);
   }
 
@@ -111,6 +119,8 @@ class WordParser {
   Variant variant_;
   bool has_servers_ = false;
   bool is_sync_ = false;
+  bool has_backups_ = false;
+  std::string rule_;
 };
 
 }  // namespace

@@ -39,6 +39,11 @@ TEST(AVariant, ThatIsNoneIsRefusedWithTheReason) {
       {"parameter-server:ssp:x", "\"x\" is not a number"},
       {"parameter-server:async+backup:1", "backup workers belong to sync"},
       {"parameter-server:sync+backup", "backup:K"},
+      {"parameter-server:async+inverse+dc", "has both inverse and dc"},
+      {"parameter-server:async+dc+dc", "give one of them"},
+      {"parameter-server:sync+backup:1+backup:2", "backup:K is there twice"},
+      {"parameter-server:sync+inverse", "belongs to async and ssp"},
+      {"mirrored+dc", "belongs to async and ssp"},
       {"parameter-server:async+fast", "none of backup:K, inverse, dc, dc-adaptive"}};
   for (const auto& [word, reason] : refused) {
     try {
