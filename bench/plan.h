@@ -19,7 +19,8 @@ namespace syncopate::bench {
 struct PlanOptions {
   std::vector<std::string> strategies;  // words of compare/variant.h
   std::vector<int> workers = {2, 8, 64, 1000};
-  int servers = 2;  // of parameter-server
+  int servers = 2;              // of parameter-server
+  int workers_per_machine = 1;  // more of one process are not recommended
   Link link{.delay_seconds = 50e-6, .bytes_per_second = 10e9 / 8};
   // "exponential", "lognormal": the measured step is the mean; "exponential:20": 20 ms are;
   // "compute+exponential:20": so much more than the measured step, as train --service-time has it.

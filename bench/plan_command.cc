@@ -35,6 +35,11 @@ void add_cluster_flags(CLI::App& app, PlanFlags& flags) {
       ->check(CLI::Range(1, 1024))
       ->capture_default_str()
       ->group(group);
+  app.add_option("--workers-per-machine", options.workers_per_machine,
+                 "that one machine holds: strategies of one process are recommended up to so many")
+      ->check(CLI::Range(1, kMostWorkers))
+      ->capture_default_str()
+      ->group(group);
   app.add_option("--link-rate", flags.link_rate, "of each task, each way; none: without limit")
       ->capture_default_str()
       ->group(group);

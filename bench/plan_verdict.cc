@@ -30,8 +30,14 @@ std::vector<Rows> by_strategy(const Plan& plan) {
   return all;
 }
 
+// One process does not reach over several machines.
+bool fits(const PlanOptions& options, const PlanRow& row) {
+  return row.variant.has_tasks() || row.variant.workers <= options.workers_per_machine;
+}
+
 // The higher, the better; 0: it is out of the question.
 double merit(const PlanOptions& options, const PlanRow& row) {
+  if (!fits(options, row)) return 0.0;
   if (!options.time_to_target) return row.samples_per_second;
   return row.target && row.target->seconds ? 1.0 / std::max(*row.target->seconds, 1e-9) : 0.0;
 }
@@ -99,6 +105,9 @@ const PlanRow* fewest_alike(const PlanOptions& options, const Rows& rows) {
 
 std::string recommendation(const PlanOptions& options, const Plan& plan) {
   const PlanRow* row = recommended(options, plan);
+  if (row == nullptr && !options.time_to_target) {
+    return "No row can be recommended: none is of a strategy that reaches over several machines.\n";
+  }
   if (row == nullptr) {
     return formatted(
         "No row reached %.4g%%; give more --epochs, other flags of train, or another "
@@ -124,7 +133,10 @@ std::string recommendation(const PlanOptions& options, const Plan& plan) {
 // Where another row trains more samples per second, at a price.
 std::string fastest_text(const PlanOptions& options, const Plan& plan) {
   const PlanRow* used = recommended(options, plan);
-  const auto fastest = std::ranges::max_element(plan.rows, {}, &PlanRow::samples_per_second);
+  const auto speed = [&](const PlanRow& row) {
+    return fits(options, row) ? row.samples_per_second : 0.0;
+  };
+  const auto fastest = std::ranges::max_element(plan.rows, {}, speed);
   if (used == nullptr || options.time_to_target ||
       kAlike * fastest->samples_per_second <= used->samples_per_second) {
     return "";
@@ -132,6 +144,22 @@ std::string fastest_text(const PlanOptions& options, const Plan& plan) {
   return "The most samples per second of all: " + fastest->variant.label + " with " +
          workers_text(fastest->variant.workers) + ", " + number_text(fastest->samples_per_second) +
          formatted(", at an efficiency of %.3g%%.\n", 100.0 * fastest->efficiency);
+}
+
+// Beneath the table: rows that stand there for comparison only.
+std::string one_process_text(const PlanOptions& options, const Plan& plan) {
+  std::string names;
+  std::string last;
+  for (const PlanRow& row : plan.rows) {
+    if (fits(options, row) || row.variant.label == last) continue;
+    last = row.variant.label;
+    names += (names.empty() ? "" : ", ") + last;
+  }
+  if (names.empty()) return "";
+  return names + ": one process on one machine. With more than " +
+         workers_text(options.workers_per_machine) +
+         " (--workers-per-machine) the rows say what replicas would do that had such links between "
+         "them; they are not recommended.\n";
 }
 
 std::string caveat(const PlanOptions& options) {
@@ -173,7 +201,7 @@ const PlanRow* recommended(const PlanOptions& options, const Plan& plan) {
 }
 
 std::string verdict_of(const PlanOptions& options, const Plan& plan) {
-  std::string text;
+  std::string text = one_process_text(options, plan);
   for (const Rows& rows : by_strategy(plan)) {
     if (rows.size() > 1) text += scaling_of(rows);
   }

@@ -41,7 +41,7 @@ PlanRow row(const std::string& word, int workers, double samples_per_second) {
 
 TEST(PlanRecommendation, IsTheFastest) {
   Plan plan;
-  plan.rows = {row("mirrored", 2, 150.0), row("mirrored", 8, 300.0),
+  plan.rows = {row("multi-worker-mirrored", 2, 150.0), row("multi-worker-mirrored", 8, 300.0),
                row("parameter-server:async", 2, 190.0), row("parameter-server:async", 8, 700.0)};
   const PlanRow* use = recommended({}, plan);
   ASSERT_NE(use, nullptr);
@@ -49,10 +49,29 @@ TEST(PlanRecommendation, IsTheFastest) {
   EXPECT_EQ(use->variant.workers, 8);
 }
 
+TEST(PlanRecommendation, IsNoProcessThatReachesOverSeveralMachines) {
+  Plan plan;
+  plan.rows = {row("mirrored", 4, 400.0), row("mirrored", 8, 800.0),
+               row("central-storage", 8, 800.0), row("multi-worker-mirrored", 8, 800.0)};
+  PlanOptions options;
+  EXPECT_EQ(recommended(options, plan)->variant.label, "multi-worker-mirrored");
+  EXPECT_NE(verdict_of(options, plan)
+                .find("mirrored, central-storage: one process on one machine. With more than 1 "
+                      "worker (--workers-per-machine)"),
+            std::string::npos)
+      << verdict_of(options, plan);
+  options.workers_per_machine = 8;
+  EXPECT_EQ(recommended(options, plan)->variant.label, "mirrored");
+  EXPECT_EQ(verdict_of(options, plan).find("one process on one machine"), std::string::npos);
+  options.workers_per_machine = 1;
+  plan.rows.resize(2);
+  EXPECT_NE(verdict_of(options, plan).find("No row can be recommended"), std::string::npos);
+}
+
 TEST(PlanRecommendation, KeepsStepWhereThatCostsLittle) {
   Plan plan;
-  plan.rows = {row("mirrored", 8, 650.0), row("parameter-server:async", 8, 700.0)};
-  EXPECT_EQ(recommended({}, plan)->variant.label, "mirrored");
+  plan.rows = {row("multi-worker-mirrored", 8, 650.0), row("parameter-server:async", 8, 700.0)};
+  EXPECT_EQ(recommended({}, plan)->variant.label, "multi-worker-mirrored");
 }
 
 TEST(PlanRecommendation, DoesNotSpendWorkersOnNothing) {
@@ -63,9 +82,9 @@ TEST(PlanRecommendation, DoesNotSpendWorkersOnNothing) {
 
 TEST(PlanRecommendation, IsNotAThousandWorkersThatAreHardlyFasterThanOne) {
   Plan plan;
-  plan.rows = {row("one-device", 1, 100.0), row("mirrored", 1000, 128.0)};
+  plan.rows = {row("one-device", 1, 100.0), row("multi-worker-mirrored", 1000, 128.0)};
   EXPECT_EQ(recommended({}, plan)->variant.label, "one-device");
-  EXPECT_NE(verdict_of({}, plan).find("most samples per second of all: mirrored with 1000 workers"),
+  EXPECT_NE(verdict_of({}, plan).find("most samples per second of all: multi-worker-mirrored with 1000 workers"),
             std::string::npos);
 }
 
@@ -73,11 +92,11 @@ TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
   PlanOptions options;
   options.time_to_target = true;
   Plan plan;
-  plan.rows = {row("mirrored", 8, 300.0), row("parameter-server:async", 8, 700.0),
+  plan.rows = {row("multi-worker-mirrored", 8, 300.0), row("parameter-server:async", 8, 700.0),
                row("parameter-server:async", 1000, 9000.0)};
   plan.rows[0].target = {.seconds = 10.0};
   plan.rows[1].target = {.seconds = std::nullopt, .accuracy = 0.3};
-  EXPECT_EQ(recommended(options, plan)->variant.label, "mirrored");
+  EXPECT_EQ(recommended(options, plan)->variant.label, "multi-worker-mirrored");
   plan.rows[0].target->seconds.reset();
   EXPECT_EQ(recommended(options, plan), nullptr);
   EXPECT_NE(verdict_of(options, plan).find("No row reached 95%"), std::string::npos);
@@ -85,8 +104,8 @@ TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
 
 TEST(PlanVerdict, SaysWhereScalingEndsAndWhatWasNotLookedAt) {
   Plan plan;
-  plan.rows = {row("mirrored", 2, 190.0), row("mirrored", 8, 600.0), row("mirrored", 64, 1900.0),
-               row("mirrored", 1000, 400.0)};
+  plan.rows = {row("multi-worker-mirrored", 2, 190.0), row("multi-worker-mirrored", 8, 600.0), row("multi-worker-mirrored", 64, 1900.0),
+               row("multi-worker-mirrored", 1000, 400.0)};
   const std::string verdict = verdict_of({}, plan);
   EXPECT_NE(verdict.find("below half of linear with 64 workers (not yet with 8)"),
             std::string::npos)
@@ -126,13 +145,13 @@ TEST(Plan, SaysWhatItMeasuredAndHasARowForEachStrategyAndNumberOfWorkers) {
 TEST(Plan, TrainsForTheTimeToATarget) {
   PlanOptions options = small_plan();
   options.workers = {2, 100};
-  options.strategies = {"mirrored"};
+  options.strategies = {"multi-worker-mirrored"};
   options.time_to_target = true;
   options.target_accuracy = 0.0;  // of the first evaluation, whatever it is
   std::ostringstream out;
   run_plan(options, out);
   EXPECT_NE(out.str().find("virtual s to 0%"), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("Use mirrored with 2 workers"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("Use multi-worker-mirrored with 2 workers"), std::string::npos) << out.str();
 }
 
 }  // namespace
