@@ -8,6 +8,7 @@
 #include <stdexcept>
 #include <thread>
 
+#include "bench/compare/predicted_communication.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/page.h"
@@ -47,11 +48,16 @@ class Comparer {
         data_(open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1})),
         files_(options.report),
         runs_(plan_runs(options, data_.train->size())),
-        display_(make_progress_display(options.show_progress)) {}
+        display_(make_progress_display(options.show_progress)) {
+    for (RunSpec& run : runs_) {
+      run.predicted_communication_seconds = predict_communication(run, data_);
+    }
+  }
 
   // Whether it came to its end.
   bool run(const std::string& command) {
     files_.begin(options_, runs_, command);
+    for (const std::string& one : options_.left_out) display_->note("left out: " + one);
     for (const RunSpec& run : runs_) {
       if (!files_.is_done(run)) missing_.push_back(&run);
     }
@@ -157,7 +163,7 @@ class Comparer {
   StopSignal& signals_;
   const DataSplits data_;
   const RunFiles files_;
-  const std::vector<RunSpec> runs_;
+  std::vector<RunSpec> runs_;
   std::unique_ptr<ProgressDisplay> display_;
   std::vector<const RunSpec*> missing_;
   std::mutex mutex_;  // guards what follows, the signals and the display

@@ -208,7 +208,12 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
     apply_preset(options);
   } else if (words.strategies.empty()) {
     for (const char* word : kEveryStrategy) {
-      options.variants.push_back(parse_variant(word, words.workers, words.servers));
+      const Variant variant = parse_variant(word, words.workers, words.servers);
+      if (variant.backup_workers < variant.workers) {
+        options.variants.push_back(variant);
+      } else {
+        options.left_out.push_back(variant.label + ": at least one worker must be waited for");
+      }
     }
   } else {
     for (const std::string& word : words.strategies) {

@@ -25,7 +25,8 @@ enum class Budget : std::uint8_t {
 
 struct CompareOptions {
   std::vector<Variant> variants;
-  int seeds = 3;  // 1 .. seeds
+  std::vector<std::string> left_out;  // of the default ones, without a meaning here, and why
+  int seeds = 3;                      // 1 .. seeds
   Clock clock = Clock::kReal;
   Budget budget = Budget::kSamples;
   std::int64_t epochs = 2;

@@ -58,6 +58,9 @@ Json head_of(const CompareOptions& options, const RunSpec& run) {
                {"clock", name_of(options.clock)}};
   if (options.clock == Clock::kReal) head["program"] = options.program.string();
   head["trouble"] = run.trouble_words;
+  if (run.predicted_communication_seconds) {
+    head["predicted_communication_seconds"] = *run.predicted_communication_seconds;
+  }
   head["flags"] = run.flags;
   return head;
 }

@@ -116,7 +116,10 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
   for (const Variant& variant : options.variants) {
     if (variant.backup_workers >= variant.workers) {
       throw UsageError(variant.label + ": of " + std::to_string(variant.workers) +
-                       " workers at least one must be waited for");
+                       (variant.workers == 1 ? " worker" : " workers") +
+                       " at least one must be waited for; give --workers " +
+                       std::to_string(variant.backup_workers + 1) +
+                       " or more, or leave it out of --strategies");
     }
     if (!labels.insert(variant.label).second) {
       throw UsageError(variant.label + " is named twice; name each variant once");

@@ -25,13 +25,18 @@ Environment environment_of(const Variant& variant) {
 
 }  // namespace
 
-Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
-                      const std::function<void(double)>& progress) {
+TrainOptions train_options_of(const RunSpec& run) {
   const CommandOptions parsed = parse_train_options(run.flags, environment_of(run.variant));
   const auto* const train = std::get_if<TrainOptions>(&parsed);
   if (train == nullptr) throw UsageError("--help is no flag of a run");
-  const Graph graph = network_for_data(train->model, train->data, data);
-  return train_virtually({.options = *train,
+  return *train;
+}
+
+Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
+                      const std::function<void(double)>& progress) {
+  const TrainOptions train = train_options_of(run);
+  const Graph graph = network_for_data(train.model, train.data, data);
+  return train_virtually({.options = train,
                           .workers = run.variant.workers,
                           .servers = run.variant.servers,
                           .data = data,

@@ -252,6 +252,15 @@ TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
     EXPECT_NE(log_of(run).find(slowed), std::string::npos) << log_of(run);
   }
   EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
+  EXPECT_NE(result.out.find("links delayed by 2ms and links of 1gbit"), std::string::npos)
+      << result.out;
+  EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
+            std::string::npos);
+  // 2 ms there and 2 ms back, and what the bytes take.
+  const std::string lines =
+      read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
+  EXPECT_NE(lines.find("\"predicted_communication_seconds\":0.004"), std::string::npos)
+      << lines.substr(0, 400);
 }
 
 TEST(Compare, HasAWorkerComeLaterWhereOneCan) {
@@ -315,12 +324,24 @@ TEST(Compare, ReplaysWhatARealJobRecorded) {
   EXPECT_NE(none.err.find("other.shard0"), std::string::npos) << none.err;
 }
 
+TEST(Compare, LeavesOutADefaultThatOneWorkerCannotBe) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--workers", "1"}))
+          .wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("left out: parameter-server:sync+backup:1"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.out.find("parameter-server:ssp:2"), std::string::npos) << result.out;
+}
+
 TEST(Compare, RefusesMistakesWithOneLine) {
   const ScratchDir scratch;
   const std::pair<Words, const char*> mistakes[] = {
       {{"--strategies", "mirorred"}, "no such strategy"},
       {{"--preset", "momentun"}, "momentum"},
       {{"--clock", "sand"}, "--clock"},
+      {{"--strategies", "parameter-server:sync+backup:2"}, "give --workers 3 or more"},
       {{"--updates", "3"}, "--budget updates"},
       {{"--budget", "seconds"}, "--seconds S"},
       {{"--link-delay", "1parsec"}, "such as 1ms"},

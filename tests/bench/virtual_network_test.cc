@@ -90,7 +90,8 @@ TEST(StepTimes, SendTheValuesToAllButTheFirstAfterAKill) {
   Trouble trouble = constant(100.0, kSlow);
   trouble.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
   StepTimes times({.workers = 2, .value_bytes = {20}}, trouble, 1);
-  // At 150 ms all are back, at 171 ms worker 1 has 20 bytes; then a step, and two messages of 11 ms.
+  // At 150 ms all are back, at 171 ms worker 1 has 20 bytes; then a step, and two messages of 11
+  // ms.
   EXPECT_EQ(times.step(1, {}), milliseconds(171 + 122));
   EXPECT_EQ(times.accounts()[0].compute, milliseconds(150)) << "50 ms of it in vain";
 }

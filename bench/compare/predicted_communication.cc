@@ -1,0 +1,72 @@
+#include "bench/compare/predicted_communication.h"
+
+#include <algorithm>
+#include <variant>
+#include <vector>
+
+#include "bench/compare/virtual/network.h"
+#include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/compare/virtual/plan.h"
+#include "bench/compare/virtual/step_times.h"
+#include "bench/compare/virtual_run.h"
+#include "deploy/network_for_data.h"
+#include "deploy/train_options.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::vector<std::int64_t> bytes_by_server(const VirtualPlan& plan) {
+  std::vector<std::int64_t> bytes;
+  for (int s = 0; s < plan.servers(); ++s) bytes.push_back(bytes_of_values(plan.placement, s));
+  return bytes;
+}
+
+VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
+  const std::vector<std::int64_t> bytes = bytes_by_server(plan);
+  // A step must take some time; it goes off again.
+  Trouble trouble{.service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0},
+                  .link = link};
+  StepTimes times({.strategy = plan.strategy.name,
+                   .workers = plan.workers,
+                   .value_bytes = bytes,
+                   .has_servers = plan.has_servers},
+                  trouble, 1);
+  return times.step(1, bytes) - std::chrono::milliseconds(1);
+}
+
+VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {
+  const std::vector<std::int64_t> bytes = bytes_by_server(plan);
+  Network network(link, 1, plan.servers());
+  VirtualTime end{0};
+  for (int s = 0; s < plan.servers(); ++s) {
+    const std::int64_t part = bytes[static_cast<std::size_t>(s)];
+    end = std::max(end, network.down(network.up(VirtualTime(0), 0, s, part), s, 0, part));
+  }
+  return end;
+}
+
+}  // namespace
+
+std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data) {
+  if (!run.variant.has_tasks() || run.trouble.link.is_plain()) return std::nullopt;
+  try {
+    const TrainOptions options = train_options_of(run);
+    if (options.strategy.parameter_server.compression.codec != ps::Codec::kF32) {
+      return std::nullopt;
+    }
+    const Graph graph = network_for_data(options.model, options.data, data);
+    const VirtualPlan plan = plan_of({.options = options,
+                                      .workers = run.variant.workers,
+                                      .servers = run.variant.servers,
+                                      .data = data,
+                                      .graph = graph,
+                                      .trouble = {}});
+    const Link& link = run.trouble.link;
+    return seconds_of(plan.in_step ? of_all_at_once(plan, link) : of_one_alone(plan, link));
+  } catch (const UsageError&) {
+    return std::nullopt;  // the run will say so itself
+  }
+}
+
+}  // namespace syncopate::bench
