@@ -108,7 +108,8 @@ std::string joined(const std::vector<std::string>& words) {
 std::string budget_words(const CompareOptions& options) {
   if (options.budget == Budget::kUpdates) return std::to_string(options.updates) + " updates";
   if (options.budget == Budget::kSeconds) return exact_text(options.seconds) + " s of training";
-  return std::to_string(options.epochs) + " epochs of " + options.data;
+  return std::to_string(options.epochs) + (options.epochs == 1 ? " epoch of " : " epochs of ") +
+         options.data;
 }
 
 }  // namespace
@@ -192,8 +193,9 @@ void RunFiles::finish(const CompareOptions& options, const RunSpec& run,
   if (!ending.begin.empty() && !said.starts_with(ending.begin)) text += ending.begin + "\n";
   text += said;
   if (!text.ends_with('\n')) text += '\n';
-  for (const std::string& note : ending.notes)
-    text += dump({{"event", "note"}, {"text", note}}) + "\n";
+  std::vector<std::string> notes = run.notes;
+  notes.insert(notes.end(), ending.notes.begin(), ending.notes.end());
+  for (const std::string& note : notes) text += dump({{"event", "note"}, {"text", note}}) + "\n";
   const auto end_with = [&](const std::string& reason) {
     text += dump({{"event", "failure"}, {"reason", reason}}) + "\n";
     write_text(result(run), text);

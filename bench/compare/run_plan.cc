@@ -60,6 +60,27 @@ std::vector<std::string> trouble_flags_of(const CompareOptions& options, const V
   return flags;
 }
 
+bool has_flag(const std::vector<std::string>& flags, const std::string& flag) {
+  return std::ranges::any_of(
+      flags, [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
+}
+
+// The flags ask for a rate that grows with the batch of all workers, which a variant without a
+// common step has not; nor is said which other batch the rate was chosen for.
+bool has_no_batch_to_scale_by(const CompareOptions& options, const Variant& variant) {
+  const bool keeps_step = variant.keeps_step && variant.backup_workers == 0;
+  const std::vector<std::string>& flags = options.train_flags;
+  const std::string scale = "--learning-rate-scale";
+  if (keeps_step || has_flag(flags, "--reference-batch-size")) return false;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    for (const std::string rule : {"linear", "sqrt"}) {
+      if (flags[i] == scale + "=" + rule) return true;
+      if (flags[i] == scale && i + 1 < flags.size() && flags[i + 1] == rule) return true;
+    }
+  }
+  return false;
+}
+
 std::vector<std::string> flags_of(const CompareOptions& options, const Variant& variant,
                                   std::uint64_t seed, std::int64_t updates) {
   std::vector<std::string> flags = {"--model",
@@ -75,6 +96,9 @@ std::vector<std::string> flags_of(const CompareOptions& options, const Variant& 
     flags.insert(flags.end(), more.begin(), more.end());
   };
   add(options.train_flags);
+  if (has_no_batch_to_scale_by(options, variant)) {
+    add({"--reference-batch-size", std::to_string(options.batch_size_per_replica)});  // times 1
+  }
   add(trouble_flags_of(options, variant));
   add(variant.flags);
   const bool in_one_process =
@@ -95,6 +119,13 @@ std::vector<std::string> flags_of(const CompareOptions& options, const Variant& 
   add({"--eval-every-steps", std::to_string(every), "--log-every", std::to_string(every), "--seed",
        std::to_string(seed)});
   return flags;
+}
+
+std::vector<std::string> notes_of(const CompareOptions& options, const Variant& variant) {
+  if (!has_no_batch_to_scale_by(options, variant)) return {};
+  return {
+      "--learning-rate-scale left its rate as it was: without a common step there is no batch of "
+      "all workers"};
 }
 
 }  // namespace
@@ -134,7 +165,8 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
            .seed = number,
            .flags = flags_of(options, variant, number, updates_of(options, variant, train_samples)),
            .trouble = trouble_of(options, variant),
-           .trouble_words = trouble_words_of(options, variant)});
+           .trouble_words = trouble_words_of(options, variant),
+           .notes = notes_of(options, variant)});
     }
   }
   return runs;

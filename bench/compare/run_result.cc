@@ -65,7 +65,8 @@ TrainingPoint training_point(const Line& line) {
           .samples = line.get<std::int64_t>("samples"),
           .seconds = line.number_at("seconds"),
           .loss = line.number_at("loss"),
-          .samples_per_second = line.number_at("samples_per_second")};
+          .samples_per_second = line.number_at("samples_per_second"),
+          .learning_rate = line.get_optional<double>("learning_rate")};
 }
 
 WorkerTimes worker_times(const Line& line) {

@@ -26,6 +26,7 @@ struct TrainingPoint {
   double seconds = 0.0;
   double loss = 0.0;
   double samples_per_second = 0.0;
+  std::optional<double> learning_rate{};
 };
 
 // Where one worker's time went.

@@ -84,7 +84,8 @@ TEST(PlanRecommendation, IsNotAThousandWorkersThatAreHardlyFasterThanOne) {
   Plan plan;
   plan.rows = {row("one-device", 1, 100.0), row("multi-worker-mirrored", 1000, 128.0)};
   EXPECT_EQ(recommended({}, plan)->variant.label, "one-device");
-  EXPECT_NE(verdict_of({}, plan).find("most samples per second of all: multi-worker-mirrored with 1000 workers"),
+  EXPECT_NE(verdict_of({}, plan).find(
+                "most samples per second of all: multi-worker-mirrored with 1000 workers"),
             std::string::npos);
 }
 
@@ -104,8 +105,8 @@ TEST(PlanRecommendation, IsByTimeToTargetWhereThatIsKnown) {
 
 TEST(PlanVerdict, SaysWhereScalingEndsAndWhatWasNotLookedAt) {
   Plan plan;
-  plan.rows = {row("multi-worker-mirrored", 2, 190.0), row("multi-worker-mirrored", 8, 600.0), row("multi-worker-mirrored", 64, 1900.0),
-               row("multi-worker-mirrored", 1000, 400.0)};
+  plan.rows = {row("multi-worker-mirrored", 2, 190.0), row("multi-worker-mirrored", 8, 600.0),
+               row("multi-worker-mirrored", 64, 1900.0), row("multi-worker-mirrored", 1000, 400.0)};
   const std::string verdict = verdict_of({}, plan);
   EXPECT_NE(verdict.find("below half of linear with 64 workers (not yet with 8)"),
             std::string::npos)
@@ -151,7 +152,8 @@ TEST(Plan, TrainsForTheTimeToATarget) {
   std::ostringstream out;
   run_plan(options, out);
   EXPECT_NE(out.str().find("virtual s to 0%"), std::string::npos) << out.str();
-  EXPECT_NE(out.str().find("Use multi-worker-mirrored with 2 workers"), std::string::npos) << out.str();
+  EXPECT_NE(out.str().find("Use multi-worker-mirrored with 2 workers"), std::string::npos)
+      << out.str();
 }
 
 }  // namespace

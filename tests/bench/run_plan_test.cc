@@ -112,6 +112,21 @@ TEST(APlan, HasTheTroubleOfWorkersAndLinksThatAVariantHas) {
   EXPECT_EQ(value_of(plan_runs(options, 1000)[1].flags, "--link-delay"), "");
 }
 
+TEST(APlan, ScalesTheRateOfThoseAloneWhoHaveABatchOfAllWorkers) {
+  CompareOptions options = two_variants();
+  options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
+  options.train_flags = {"--learning-rate-scale", "linear"};
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(value_of(runs[0].flags, "--reference-batch-size"), "") << "mirrored";
+  EXPECT_TRUE(runs[0].notes.empty());
+  for (const std::size_t without_step : {1U, 2U}) {
+    EXPECT_EQ(value_of(runs[without_step].flags, "--reference-batch-size"), "10");
+    EXPECT_EQ(runs[without_step].notes.size(), 1U) << "and the report says so";
+  }
+  options.train_flags.insert(options.train_flags.end(), {"--reference-batch-size", "40"});
+  EXPECT_TRUE(plan_runs(options, 1000)[2].notes.empty()) << "as the user said";
+}
+
 TEST(APlan, RefusesWhatCannotBeCompared) {
   CompareOptions twice = two_variants();
   twice.variants.push_back(twice.variants.front());

@@ -1,6 +1,7 @@
 #include "bench/compare/report/comparison.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "bench/compare/report/statistics.h"
 
@@ -30,9 +31,6 @@ void count_runs(const ComparedVariant& variant, VariantSummary& row) {
   for (const ComparedRun& run : variant.runs) {
     if (run.is_done()) {
       ++row.done;
-      for (const std::string& note : run.result->notes) {
-        row.notes.push_back("seed " + std::to_string(run.result->seed) + ": " + note);
-      }
     } else if (run.has_failed()) {
       ++row.failed;
       row.failures.push_back("seed " + std::to_string(run.result->seed) + ": " +
@@ -43,6 +41,31 @@ void count_runs(const ComparedVariant& variant, VariantSummary& row) {
   }
 }
 
+// Each once, with the seeds unless it is said of all.
+std::vector<std::string> notes_of(const ComparedVariant& variant) {
+  std::vector<std::string> texts;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    for (const std::string& note : run.result->notes) {
+      if (std::ranges::find(texts, note) == texts.end()) texts.push_back(note);
+    }
+  }
+  for (std::string& text : texts) {
+    std::string seeds;
+    bool is_of_all = true;
+    for (const ComparedRun& run : variant.runs) {
+      if (!run.is_done()) continue;
+      if (std::ranges::find(run.result->notes, text) == run.result->notes.end()) {
+        is_of_all = false;
+      } else {
+        seeds += (seeds.empty() ? "" : ", ") + std::to_string(run.result->seed);
+      }
+    }
+    if (!is_of_all) text = "seed " + seeds + ": " + text;
+  }
+  return texts;
+}
+
 void add_target(const ComparedVariant& variant, double target, VariantSummary& row) {
   std::vector<double> samples;
   for (const ComparedRun& run : variant.runs) {
@@ -50,6 +73,8 @@ void add_target(const ComparedVariant& variant, double target, VariantSummary& r
     const auto point = time_to_target(*run.result, target);
     if (!point) continue;
     row.reached_seconds.push_back(point->seconds);
+    row.reached_gaps.push_back(point->gap_seconds);
+    row.seeds.push_back(run.result->seed);
     samples.push_back(static_cast<double>(point->samples));
   }
   row.reached = static_cast<int>(samples.size());
@@ -65,16 +90,35 @@ bool has_staleness(const ComparedVariant& variant) {
   });
 }
 
+std::vector<double> learning_rates_of(const ComparedVariant& variant) {
+  std::vector<double> rates;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done() || run.result->training.empty()) continue;
+    const auto rate = run.result->training.front().learning_rate;
+    if (rate) rates.push_back(*rate);
+  }
+  return rates;
+}
+
 VariantSummary summary_of(const ComparedVariant& variant, const std::optional<double>& target) {
   VariantSummary row;
   row.name = variant.label;
   row.workers = variant.workers;
   count_runs(variant, row);
+  row.notes = notes_of(variant);
   row.accuracy = over_runs(variant, [](const RunResult& run) { return run.test_accuracy; });
   row.test_loss = over_runs(variant, [](const RunResult& run) { return run.test_loss; });
   row.seconds = over_runs(variant, [](const RunResult& run) { return run.seconds; });
   row.samples_per_second =
       over_runs(variant, [](const RunResult& run) { return run.samples_per_second; });
+  row.updates =
+      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.steps); });
+  row.samples =
+      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.samples); });
+  row.learning_rate = sample_of(learning_rates_of(variant));
+  for (const ComparedRun& run : variant.runs) {
+    if (run.is_done()) row.weights.push_back(run.result->weights_hash);
+  }
   if (has_staleness(variant)) {
     row.staleness = over_runs(variant, [](const RunResult& run) { return run.staleness_mean; });
   }
@@ -82,11 +126,24 @@ VariantSummary summary_of(const ComparedVariant& variant, const std::optional<do
   return row;
 }
 
+std::optional<double> geometric_mean(const Sample& sample) {
+  double sum = 0.0;
+  for (const double value : sample.values) {
+    if (!(value > 0.0)) return std::nullopt;
+    sum += std::log(value);
+  }
+  return std::exp(sum / static_cast<double>(sample.values.size()));
+}
+
 }  // namespace
 
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
+  double before = 0.0;
   for (const CurvePoint& point : run.curve) {
-    if (point.accuracy >= target_accuracy) return TargetPoint{point.seconds, point.samples};
+    if (point.accuracy >= target_accuracy) {
+      return TargetPoint{point.seconds, point.samples, point.seconds - before};
+    }
+    before = point.seconds;
   }
   return std::nullopt;
 }
@@ -115,8 +172,11 @@ std::optional<double> speed_up(const std::vector<VariantSummary>& rows, std::siz
   const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
   const auto& first = by_time ? rows.front().seconds_to_target : rows.front().samples_per_second;
   const auto& own = by_time ? rows[row].seconds_to_target : rows[row].samples_per_second;
-  if (!first || !own || !(first->mean > 0.0) || !(own->mean > 0.0)) return std::nullopt;
-  return by_time ? first->mean / own->mean : own->mean / first->mean;
+  if (!first || !own) return std::nullopt;
+  const std::optional<double> of_first = geometric_mean(*first);
+  const std::optional<double> of_own = geometric_mean(*own);
+  if (!of_first || !of_own) return std::nullopt;
+  return by_time ? *of_first / *of_own : *of_own / *of_first;
 }
 
 }  // namespace syncopate::bench

@@ -46,6 +46,7 @@ struct Sample {
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
+  double gap_seconds = 0.0;  // since the measurement before: it was reached within
 };
 
 // Nothing: never reached.
@@ -60,7 +61,7 @@ struct VariantSummary {
   int pending = 0;
   int reached = 0;                    // of the runs that are done
   std::vector<std::string> failures;  // "seed 2: why"
-  std::vector<std::string> notes;     // the same, of runs that are done
+  std::vector<std::string> notes;     // on runs that are done, "seed 2: " before what is not of all
   std::optional<Sample> accuracy;     // final, a fraction
   std::optional<Sample> test_loss;    // final
   std::optional<Sample> seconds;      // of the whole run
@@ -70,16 +71,27 @@ struct VariantSummary {
   std::optional<Sample> seconds_to_target;
   std::optional<Sample> samples_to_target;
   std::vector<double> reached_seconds;  // of those that reached it
+  std::vector<double> reached_gaps;     // TargetPoint::gap_seconds of the same
+  std::vector<std::uint64_t> seeds;     // of the same
+  std::vector<std::string> weights;     // hashes at the end, of the runs that are done
+  std::optional<Sample> updates;
+  std::optional<Sample> samples;        // trained
+  std::optional<Sample> learning_rate;  // at the first line of each run
 
   int ended() const noexcept { return done + failed; }
+  // Samples of an update; nothing before there is one.
+  std::optional<double> batch() const noexcept {
+    return updates && updates->mean > 0.0 ? std::optional(samples->mean / updates->mean)
+                                          : std::nullopt;
+  }
   bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
 };
 
 // One per variant, in order.
 std::vector<VariantSummary> summarise(const Comparison& comparison);
 
-// The first row's time to the target over this one's; where the first has none, this one's samples
-// per second over the first's, for all rows alike.
+// The first row's time to the target over this one's, of geometric means over seeds; where the
+// first has none, this one's samples per second over the first's, for all rows alike.
 enum class SpeedUpKind { kTimeToTarget, kThroughput };
 SpeedUpKind speed_up_kind(const std::vector<VariantSummary>& rows);
 std::optional<double> speed_up(const std::vector<VariantSummary>& rows, std::size_t row);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 namespace syncopate::bench {
 namespace {
@@ -22,7 +23,56 @@ std::optional<double> mean_of(const std::optional<Sample>& sample, double sign =
   return sample ? std::optional(sign * sample->mean) : std::nullopt;
 }
 
+// Logarithms, without what none has: nothing.
+std::optional<std::vector<double>> logarithms(const std::vector<double>& values) {
+  std::vector<double> all;
+  for (const double value : values) {
+    if (!(value > 0.0)) return std::nullopt;
+    all.push_back(std::log(value));
+  }
+  return all;
+}
+
+// By how much the mean logarithm of the times may be too large. Infinite where the target was
+// reached before the first evaluation.
+double slack_of(const VariantSummary& row) {
+  double sum = 0.0;
+  for (std::size_t i = 0; i < row.reached_seconds.size(); ++i) {
+    const double seconds = row.reached_seconds[i];
+    sum += std::log(seconds / std::max(0.0, seconds - row.reached_gaps[i]));
+  }
+  return sum / static_cast<double>(row.reached_seconds.size());
+}
+
 }  // namespace
+
+std::optional<TimeRatio> time_ratio(const VariantSummary& a, const VariantSummary& b) {
+  if (!a.seconds_to_target || !b.seconds_to_target) return std::nullopt;
+  const auto of_a = logarithms(a.reached_seconds);
+  const auto of_b = logarithms(b.reached_seconds);
+  if (!of_a || !of_b) return std::nullopt;
+  auto apart =
+      a.seeds == b.seeds ? paired_difference(*of_a, *of_b) : welch_difference(*of_a, *of_b);
+  const bool has_spread = apart.has_value();
+  if (!apart) {
+    const double value = mean(*of_a) - mean(*of_b);
+    apart = Difference{value, {value, value}};
+  }
+  return TimeRatio{.value = std::exp(apart->value),
+                   .interval = {std::exp(apart->interval.low - slack_of(a)),
+                                std::exp(apart->interval.high + slack_of(b))},
+                   .has_spread = has_spread};
+}
+
+bool have_same_weights(const VariantSummary& a, const VariantSummary& b) {
+  const auto is_known = [](const std::string& hash) { return !hash.empty(); };
+  return !a.weights.empty() && a.weights == b.weights && std::ranges::all_of(a.weights, is_known);
+}
+
+bool are_identical(const VariantSummary& a, const VariantSummary& b) {
+  return have_same_weights(a, b) && a.seconds->values == b.seconds->values &&
+         a.reached_seconds == b.reached_seconds;
+}
 
 std::optional<Difference> difference(const VariantSummary& a, const VariantSummary& b,
                                      Quantity quantity) {
@@ -37,7 +87,8 @@ const VariantSummary* fastest(const Rows& rows) {
 
 const VariantSummary* runner_up(const Rows& rows, const VariantSummary& first) {
   return least(rows, [&](const VariantSummary& row) {
-    return &row == &first ? std::nullopt : mean_of(row.seconds_to_target);
+    const bool is_other = &row != &first && !are_identical(row, first);
+    return is_other ? mean_of(row.seconds_to_target) : std::nullopt;
   });
 }
 
@@ -60,6 +111,43 @@ std::vector<const VariantSummary*> not_told_from(const Rows& rows, const Variant
     if (apart && !apart->is_significant()) equals.push_back(&row);
   }
   return equals;
+}
+
+std::vector<const VariantSummary*> not_later_than(const Rows& rows, const VariantSummary& first) {
+  std::vector<const VariantSummary*> equals;
+  for (const VariantSummary& row : rows) {
+    if (&row == &first || are_identical(row, first)) continue;
+    const auto later = time_ratio(row, first);
+    if (later && !later->is_significant()) equals.push_back(&row);
+  }
+  return equals;
+}
+
+std::vector<const VariantSummary*> identical_to(const Rows& rows, const VariantSummary& first) {
+  std::vector<const VariantSummary*> all;
+  for (const VariantSummary& row : rows) {
+    if (&row != &first && row.done > 0 && are_identical(row, first)) all.push_back(&row);
+  }
+  return all;
+}
+
+BatchExtremes batches_at_one_rate(const Rows& rows) {
+  constexpr double kApart = 1.5;
+  constexpr double kSameRate = 1.05;
+  BatchExtremes found;
+  double lowest_rate = std::numeric_limits<double>::infinity();
+  double highest_rate = 0.0;
+  for (const VariantSummary& row : rows) {
+    if (!row.batch()) continue;
+    if (!row.learning_rate) return {};
+    lowest_rate = std::min(lowest_rate, row.learning_rate->mean);
+    highest_rate = std::max(highest_rate, row.learning_rate->mean);
+    if (found.fewest == nullptr || *row.batch() < *found.fewest->batch()) found.fewest = &row;
+    if (found.most == nullptr || *row.batch() > *found.most->batch()) found.most = &row;
+  }
+  const bool is_said = found.fewest != nullptr && highest_rate <= kSameRate * lowest_rate &&
+                       *found.most->batch() >= kApart * *found.fewest->batch();
+  return is_said ? found : BatchExtremes{};
 }
 
 int fewest_seeds(const Rows& rows) {

@@ -2,6 +2,7 @@
 // told from whom, and by which numbers.
 #pragma once
 
+#include <cmath>
 #include <optional>
 #include <vector>
 
@@ -18,9 +19,29 @@ using Quantity = std::optional<Sample> VariantSummary::*;
 std::optional<Difference> difference(const VariantSummary& a, const VariantSummary& b,
                                      Quantity quantity);
 
+// How many times as long as `b` took `a` to the target: geometric mean over seeds. Where both have
+// the same seeds these are compared pair by pair.
+struct TimeRatio {
+  double value = 1.0;
+  // 95 %; widened by what evaluations leave open: each time may be too long by as much as passed
+  // since the evaluation before. Of one seed that alone. high may be infinite.
+  Interval interval;
+  bool has_spread = false;  // there are several seeds
+  bool is_significant() const noexcept { return !interval.contains(1.0); }
+  // False where a run reached the target before its first evaluation.
+  bool is_bounded() const noexcept { return interval.low > 0.0 && std::isfinite(interval.high); }
+};
+// Nothing unless every run of both reached the target, after more than no time.
+std::optional<TimeRatio> time_ratio(const VariantSummary& a, const VariantSummary& b);
+
+// All runs of both ended with the same weights, bit for bit.
+bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
+// ... and after the same time, to the target as well.
+bool are_identical(const VariantSummary& a, const VariantSummary& b);
+
 // Of those whose every run reached the target, the one with the least mean time, if there is one.
 const VariantSummary* fastest(const Rows& rows);
-// The next one.
+// The next one that is not identical to it.
 const VariantSummary* runner_up(const Rows& rows, const VariantSummary& first);
 // What others are held against: the first row that has a result.
 const VariantSummary* reference(const Rows& rows);
@@ -30,6 +51,19 @@ const VariantSummary* most_accurate(const Rows& rows);
 // Rows without spread (one seed) are never among them, since nothing tells.
 std::vector<const VariantSummary*> not_told_from(const Rows& rows, const VariantSummary& first,
                                                  Quantity quantity);
+
+// The same for times to the target, of however many seeds; those that are identical are not among
+// them.
+std::vector<const VariantSummary*> not_later_than(const Rows& rows, const VariantSummary& first);
+std::vector<const VariantSummary*> identical_to(const Rows& rows, const VariantSummary& first);
+
+// The rows whose updates take the fewest and the most samples, if one takes half as many again as
+// the other and all have about the same learning rate; else twice nothing.
+struct BatchExtremes {
+  const VariantSummary* fewest = nullptr;
+  const VariantSummary* most = nullptr;
+};
+BatchExtremes batches_at_one_rate(const Rows& rows);
 
 // The fewest runs that ended well in a row that has any; 0 when none has.
 int fewest_seeds(const Rows& rows);

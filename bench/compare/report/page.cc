@@ -60,7 +60,11 @@ std::string table_note(const Comparison& comparison) {
   if (comparison.target_accuracy) {
     note += " A time to the target stands only where every seed reached it.";
   }
-  return note + " Intervals in the summary are Welch's, 95 % each, for one difference at a time.";
+  note += " A batch is the samples of one update, of all workers that take part in it.";
+  return note +
+         " Intervals in the summary are 95 % each, for one comparison at a time: Welch's of "
+         "accuracies; of times those of "
+         "the factor between two variants, seed by seed, widened by the distance of evaluations.";
 }
 
 }  // namespace

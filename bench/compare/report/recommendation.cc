@@ -9,7 +9,7 @@ namespace {
 // Those that may be as fast as the first, unless they end with less accuracy for certain.
 std::vector<std::string> equals_of(const Rows& pool, const VariantSummary& first) {
   std::vector<std::string> equals;
-  for (const VariantSummary* row : not_told_from(pool, first, &VariantSummary::seconds_to_target)) {
+  for (const VariantSummary* row : not_later_than(pool, first)) {
     const auto gain = difference(*row, first, &VariantSummary::accuracy);
     const bool has_lost = gain && gain->is_significant() && gain->value < 0.0;
     if (!has_lost) equals.push_back(named(*row));
@@ -21,6 +21,12 @@ std::string by_time(const Rows& pool, const VariantSummary& first, const std::st
   std::string sentence =
       "Recommended" + std::string(first.done == 1 ? ", on the evidence of one seed, is " : " is ") +
       named(first) + ", the soonest at " + target;
+  std::vector<std::string> same;
+  for (const VariantSummary* row : identical_to(pool, first)) same.push_back(named(*row));
+  if (!same.empty()) {
+    sentence += ", or " + listed(same) + ", identical in " + (same.size() == 1 ? "its" : "their") +
+                " weights and times";
+  }
   const std::vector<std::string> equals = equals_of(pool, first);
   if (!equals.empty()) {
     sentence += "; " + listed(equals) + " may be as fast for all these runs tell";

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <vector>
 
 #include "models/base/errors.h"
 
@@ -114,6 +115,19 @@ std::optional<Difference> welch_difference(std::span<const double> a, std::span<
   if (squared == 0.0) return Difference{value, {value, value}};
   const double degrees = squared * squared / (error_a.share + error_b.share);
   const double reach = student_t_quantile((1.0 + kConfidence) / 2, degrees) * std::sqrt(squared);
+  return Difference{value, {value - reach, value + reach}};
+}
+
+std::optional<Difference> paired_difference(std::span<const double> a, std::span<const double> b) {
+  check(a.size() == b.size(), "pairs have two values");
+  std::vector<double> differences;
+  for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
+  const auto deviation = standard_deviation(differences);
+  if (!deviation) return std::nullopt;
+  const auto count = static_cast<double>(differences.size());
+  const double reach =
+      student_t_quantile((1.0 + kConfidence) / 2, count - 1.0) * *deviation / std::sqrt(count);
+  const double value = mean(differences);
   return Difference{value, {value - reach, value + reach}};
 }
 

@@ -43,4 +43,9 @@ struct Difference {
 // Source: B. L. Welch, Biometrika 34 (1947), 28-35; degrees of freedom of Welch-Satterthwaite.
 std::optional<Difference> welch_difference(std::span<const double> a, std::span<const double> b);
 
+// The mean of a[i] - b[i], with Student's interval: what is the same in both of a pair, such as the
+// seed, does not widen it. Nothing for fewer than two pairs. Throws InternalError unless both have
+// as many values.
+std::optional<Difference> paired_difference(std::span<const double> a, std::span<const double> b);
+
 }  // namespace syncopate::bench

@@ -9,7 +9,7 @@ namespace syncopate::bench {
 namespace {
 
 constexpr std::size_t kTerminalWidth = 100;
-constexpr std::size_t kNarrowestName = 16;
+constexpr std::size_t kNarrowestName = 14;
 constexpr std::size_t kGap = 2;
 
 // "173 +- 12"; "2 of 3" where some runs reached the target and some did not.
@@ -18,6 +18,12 @@ std::string target_cell(const VariantSummary& row, std::string_view plus_minus) 
   if (row.seconds_to_target) return sample_text(*row.seconds_to_target, plus_minus);
   if (row.reached == 0) return "not reached";
   return std::to_string(row.reached) + " of " + std::to_string(row.ended());
+}
+
+// "1,875 x 32": how many, and samples of each.
+std::string updates_cell(const VariantSummary& row) {
+  if (!row.batch()) return "-";
+  return decimal_text(row.updates->mean, 0) + " x " + decimal_text(*row.batch(), 0);
 }
 
 std::vector<std::string> notes_of(const VariantSummary& row) {
@@ -36,6 +42,7 @@ TableRow row_of(const std::vector<VariantSummary>& rows, std::size_t index, bool
                 std::string_view plus_minus) {
   const VariantSummary& row = rows[index];
   TableRow line{.name = row.name, .cells = {std::to_string(row.workers)}, .notes = notes_of(row)};
+  line.cells.push_back(updates_cell(row));
   line.cells.push_back(row.accuracy ? sample_text(*row.accuracy, 100.0, 2, plus_minus) : "-");
   if (has_target) line.cells.push_back(target_cell(row, plus_minus));
   line.cells.push_back(row.samples_per_second ? short_text(row.samples_per_second->mean) : "-");
@@ -47,7 +54,8 @@ TableRow row_of(const std::vector<VariantSummary>& rows, std::size_t index, bool
 std::vector<TableHead> heads_of(const Comparison& comparison,
                                 const std::vector<VariantSummary>& rows) {
   const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  std::vector<TableHead> heads = {{"strategy", ""}, {"workers", ""}, {"accuracy", "final, %"}};
+  std::vector<TableHead> heads = {
+      {"strategy", ""}, {"workers", ""}, {"updates", "x batch"}, {"accuracy", "final, %"}};
   if (comparison.target_accuracy) {
     heads.push_back({"to " + percent_text(*comparison.target_accuracy),
                      comparison.has_virtual_clock ? "virtual s" : "s"});
@@ -88,7 +96,7 @@ std::size_t break_in(std::string_view text, std::size_t width) {
     const bool begins_character = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
     if (begins_character && ++kept > width) break;
   }
-  for (const char* marks : {" ", ":,+/"}) {
+  for (const char* marks : {" ", ":,+/", "-"}) {
     const std::size_t at = text.substr(0, end).find_last_of(marks);
     if (at != std::string_view::npos && 2 * at > end) return at + 1;
   }

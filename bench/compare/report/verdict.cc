@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "bench/compare/report/findings.h"
 #include "bench/compare/report/recommendation.h"
@@ -12,6 +13,7 @@ namespace syncopate::bench {
 namespace {
 
 constexpr int kEnoughSeeds = 3;
+constexpr double kAlike = 1.1;  // samples that are about as many
 
 class Verdict {
  public:
@@ -24,8 +26,11 @@ class Verdict {
       say("No run has come to a good end, so nothing can be said and nothing recommended");
       return text_;
     }
+    if (!comparison_.budget.empty()) say("The budget of a run was " + comparison_.budget);
     if (comparison_.target_accuracy) say_time();
+    say_identical();
     say_accuracy();
+    say_batches();
     if (comparison_.target_accuracy) say_unreached();
     say_unfinished();
     say_seeds();
@@ -54,12 +59,33 @@ class Verdict {
     return seconds_text(row.seconds_to_target->mean);
   }
 
-  // "", or how sure the difference in time is.
-  std::string interval_of(const std::optional<Difference>& difference) const {
-    if (!difference) return "";
-    const Interval& interval = difference->interval;
-    if (interval.low == interval.high) return ", the same with every seed";
-    return "; 95 % interval of the difference " + interval_text(interval.low, interval.high) + " s";
+  // "", or how sure the factor between two times is.
+  static std::string interval_of(const std::optional<TimeRatio>& ratio) {
+    if (!ratio || !ratio->has_spread) return "";
+    const Interval& interval = ratio->interval;
+    if (!ratio->is_bounded()) {
+      return ratio->is_significant() ? "; at least " + factor_text(interval.low) : "";
+    }
+    return "; 95 % interval " + factor_text(interval.low) + " to " + factor_text(interval.high);
+  }
+
+  // Of the evaluations that told that the target was reached.
+  void say_distance() {
+    double least = std::numeric_limits<double>::infinity();
+    double most = 0.0;
+    for (const VariantSummary& row : rows_) {
+      if (!row.seconds_to_target) continue;
+      for (const double gap : row.reached_gaps) {
+        least = std::min(least, gap);
+        most = std::max(most, gap);
+      }
+    }
+    if (!(most > 0.0)) return;
+    const std::string low = seconds_text(least);
+    const std::string high = seconds_text(most);
+    say("A time is that of the first evaluation at " + target() + " or above, " +
+        (low == high ? high : low + " to " + high) +
+        " after the one before: it is no surer than that");
   }
 
   void say_time() {
@@ -74,32 +100,59 @@ class Verdict {
     const VariantSummary* second = runner_up(rows_, *first);
     const VariantSummary* rival = base != first && base->seconds_to_target ? base : second;
     if (rival == nullptr) {
+      const bool is_alone = rows_.size() > 1 && identical_to(rows_, *first).empty();
       say(sentence + " in " + time_of(*first) +
-          (rows_.size() > 1 ? ", the only one to do so with every seed" : ""));
-      return;
+          (is_alone ? ", the only one to do so with every seed" : ""));
+      return say_distance();
     }
     say(sentence + against(*first, *rival));
-    if (second != rival) say_runner_up(*first, *second);
+    if (second != rival && second != nullptr) say_runner_up(*first, *second);
+    say_distance();
+  }
+
+  // Rows that ended with the same bits need no interval to be called alike.
+  void say_identical() {
+    std::vector<bool> is_said(rows_.size());
+    for (std::size_t i = 0; i < rows_.size(); ++i) {
+      if (is_said[i]) continue;
+      std::vector<std::string> names = {named(rows_[i])};
+      bool in_the_same_time = true;
+      for (std::size_t other = i + 1; other < rows_.size(); ++other) {
+        if (is_said[other] || !have_same_weights(rows_[i], rows_[other])) continue;
+        is_said[other] = true;
+        names.push_back(named(rows_[other]));
+        in_the_same_time &= are_identical(rows_[i], rows_[other]);
+      }
+      if (names.size() < 2) continue;
+      say(listed(names) + " ended with the same weights, bit for bit" +
+          (in_the_same_time ? ", after the same time" : ""));
+    }
   }
 
   std::string against(const VariantSummary& first, const VariantSummary& rival) const {
-    const auto later = difference(rival, first, &VariantSummary::seconds_to_target);
+    const auto later = time_ratio(rival, first);
     const std::string rival_time = time_of(rival) + interval_of(later);
-    const double factor = rival.seconds_to_target->mean / first.seconds_to_target->mean;
     if (later && !later->is_significant()) {
-      return " soonest, in " + time_of(first) + ", but not significantly sooner than " +
-             named(rival) + " (" + rival_time + ")";
+      const std::string begin = " soonest, in " + time_of(first) + ", but ";
+      if (!later->has_spread || !later->is_bounded()) {
+        return begin + "evaluations are too far apart to tell it from " + named(rival) + " (" +
+               rival_time + ")";
+      }
+      return begin + "not significantly sooner than " + named(rival) + " (" + rival_time + ")";
     }
     const std::string how_much =
-        std::isfinite(factor) ? factor_text(factor) + " sooner than " : "sooner than ";
+        later ? factor_text(later->value) + " sooner than " : "sooner than ";
     return " in " + time_of(first) + ", " + how_much + named(rival) + " (" + rival_time + ")";
   }
 
   void say_runner_up(const VariantSummary& first, const VariantSummary& second) {
-    const auto later = difference(second, first, &VariantSummary::seconds_to_target);
+    const auto later = time_ratio(second, first);
     std::string sentence = "Next came " + named(second) + " in " + time_of(second);
     if (later && !later->is_significant()) {
-      sentence += ", which is not significantly later (" + interval_of(later).substr(2) + ")";
+      const std::string interval = interval_of(later);
+      sentence += interval.empty()
+                      ? ", which is no later than evaluations can tell"
+                      : ", which is not significantly later (" + interval.substr(2) + ")";
     }
     say(sentence);
   }
@@ -120,7 +173,7 @@ class Verdict {
     std::vector<std::string> alike;
     std::vector<std::string> plain;
     for (const VariantSummary& row : rows_) {
-      if (&row == &base || !row.accuracy) continue;
+      if (&row == &base || !row.accuracy || have_same_weights(row, base)) continue;
       const auto gain = difference(row, base, &VariantSummary::accuracy);
       if (!gain) {
         plain.push_back(named(row) + " at " + accuracy_of(row));
@@ -143,6 +196,25 @@ class Verdict {
     if (!plain.empty()) {
       say("At the end stood " + named(base) + " at " + accuracy_of(base) + ", " + listed(plain));
     }
+  }
+
+  // What the budget and the learning rate do, before the strategy is given the blame.
+  void say_batches() {
+    const auto [fewest, most] = batches_at_one_rate(rows_);
+    if (fewest == nullptr) return;
+    const auto work_of = [](const VariantSummary& row) {
+      return decimal_text(row.updates->mean, 0) + " updates of " + decimal_text(*row.batch(), 0) +
+             " samples";
+    };
+    std::string sentence = "At one learning rate (" + exact_text(most->learning_rate->mean) + ") " +
+                           named(*most) + " made " + work_of(*most) + ", " + named(*fewest) + " " +
+                           work_of(*fewest);
+    if (most->samples->mean > kAlike * fewest->samples->mean ||
+        fewest->samples->mean > kAlike * most->samples->mean) {
+      sentence += " (" + decimal_text(most->samples->mean, 0) + " and " +
+                  decimal_text(fewest->samples->mean, 0) + " samples in all)";
+    }
+    say(sentence + ": accuracies may differ for that reason alone, whatever the strategy");
   }
 
   void say_unreached() {

@@ -17,6 +17,7 @@ TEST(TimeToTarget, IsThatOfTheFirstMeasurementAtOrAboveIt) {
   ASSERT_TRUE(point.has_value());
   EXPECT_EQ(point->samples, 300);
   EXPECT_DOUBLE_EQ(point->seconds, 3.0);
+  EXPECT_DOUBLE_EQ(point->gap_seconds, 1.0);
   EXPECT_FALSE(time_to_target(*run.result, 0.98).has_value());
 }
 
@@ -48,6 +49,14 @@ TEST(Summary, HasNoMeanTimeUnlessEveryRunThatEndedReachedTheTarget) {
   row = summarise(made_up_comparison({variant}))[0];
   EXPECT_TRUE(row.seconds_to_target.has_value());
   EXPECT_FALSE(row.is_complete());
+}
+
+TEST(Summary, SaysNotesOnceAndOfWhichSeedsTheyAre) {
+  ComparedVariant variant = made_up_variant("async", 4, {10, 20}, {0.96, 0.97});
+  variant.runs[0].result->notes = {"of all", "of one"};
+  variant.runs[1].result->notes = {"of all"};
+  const auto row = summarise(made_up_comparison({variant}))[0];
+  EXPECT_EQ(row.notes, (std::vector<std::string>{"of all", "seed 1: of one"}));
 }
 
 TEST(Summary, NamesTheWorkersWhereALabelRepeats) {

@@ -92,6 +92,15 @@ TEST(WelchDifference, OfValuesWithoutSpreadIsCertain) {
   EXPECT_FALSE(welch_difference(Values{5, 5}, Values{5, 5})->is_significant());
 }
 
+TEST(PairedDifference, IsNotWidenedByWhatBothHaveInCommon) {
+  // 1, 1 and 4: mean 2, deviation sqrt(3), standard error 1; 2 degrees of freedom, t = 4.302653.
+  const auto apart = paired_difference(Values{101, 201, 304}, Values{100, 200, 300});
+  ASSERT_TRUE(apart.has_value());
+  EXPECT_DOUBLE_EQ(apart->value, 2.0);
+  EXPECT_NEAR(apart->interval.high, 2.0 + 4.302653, 1e-5);
+  EXPECT_FALSE(paired_difference(Values{5}, Values{3}).has_value());
+}
+
 TEST(WelchDifference, OfASingleValueIsUnknown) {
   EXPECT_FALSE(welch_difference(Values{5}, Values{3, 4}).has_value());
 }

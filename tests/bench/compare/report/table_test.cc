@@ -23,14 +23,18 @@ TEST(ComparisonTable, AlignsItsColumns) {
       printed(made_up_comparison({made_up_variant("mirrored", 4, {40, 42, 44}, {0.97, 0.97, 0.97}),
                                   made_up_variant("async", 16, {10, 11, 12}, {0.96, 0.97, 0.98})}));
   ASSERT_EQ(lines.size(), 4U);
-  EXPECT_EQ(lines[0],
-            "strategy  workers       accuracy      to 95 %  samples/s   speed-up  staleness");
-  EXPECT_EQ(lines[1],
-            "                        final, %            s       mean  to target       mean");
-  EXPECT_EQ(lines[2],
-            "mirrored        4  97.00 +- 0.00  42.0 +- 2.0       4.77      1.00x          -");
-  EXPECT_EQ(lines[3],
-            "async          16  97.00 +- 1.00  11.0 +- 1.0       18.3       3.8x          -");
+  EXPECT_EQ(
+      lines[0],
+      "strategy  workers  updates       accuracy      to 95 %  samples/s   speed-up  staleness");
+  EXPECT_EQ(
+      lines[1],
+      "                   x batch       final, %            s       mean  to target       mean");
+  EXPECT_EQ(
+      lines[2],
+      "mirrored        4  3 x 100  97.00 +- 0.00  42.0 +- 2.0       4.77      1.00x          -");
+  EXPECT_EQ(
+      lines[3],
+      "async          16  3 x 100  97.00 +- 1.00  11.0 +- 1.0       18.3       3.8x          -");
 }
 
 TEST(ComparisonTable, SaysWhoNeverReachedTheTargetAndWhoDidSometimes) {
@@ -62,8 +66,8 @@ TEST(ComparisonTable, FitsIntoAHundredColumnsWhateverTheLabel) {
 TEST(ComparisonTable, HasNoTimeWithoutATarget) {
   Comparison comparison = made_up_comparison({made_up_variant("mirrored", 4, {40}, {0.97})});
   comparison.target_accuracy.reset();
-  EXPECT_EQ(make_table(comparison, "").heads.size(), 6U);
-  EXPECT_EQ(make_table(comparison, "").rows[0].cells.size(), 5U);
+  EXPECT_EQ(make_table(comparison, "").heads.size(), 7U);
+  EXPECT_EQ(make_table(comparison, "").rows[0].cells.size(), 6U);
 }
 
 }  // namespace
