@@ -56,10 +56,15 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
                   workers.at(0).at("communication_exposed_seconds").get<double>() +
                   workers.at(0).at("input_wait_seconds").get<double>(),
               summary.at("seconds").get<double>(), 1e-9);
-  EXPECT_EQ(lines.size(), 4U + 2U + 1U + 1U);
+  EXPECT_EQ(lines.size(), 1U + 4U + 2U + 1U + 1U);
+  EXPECT_EQ(lines.front().at("event"), "begin");
+  for (const auto& line : lines) {
+    EXPECT_EQ(line.at("began_at"), lines.front().at("began_at")) << line;
+  }
+  const auto steps = metrics_lines(scratch / "m.jsonl", "step");
   for (const char* key : {"step", "epoch", "loss", "accuracy", "learning_rate", "samples",
                           "seconds", "samples_per_second", "input_wait_fraction"}) {
-    EXPECT_TRUE(lines.front().at(key).is_number()) << key;
+    EXPECT_TRUE(steps.front().at(key).is_number()) << key;
   }
   for (const char* key : {"replicas", "steps", "samples", "seconds", "samples_per_second",
                           "train_loss", "test_accuracy", "test_loss", "staleness_mean",
