@@ -6,8 +6,8 @@
 #include <thread>
 
 #include "bench/compare/presets.h"
+#include "bench/compare/trouble_flags.h"
 #include "deploy/flags.h"
-#include "deploy/link_options.h"
 #include "deploy/options.h"
 #include "models/base/errors.h"
 
@@ -35,33 +35,6 @@ void overrule(T& value, const std::optional<T>& said) {
   if (said) value = *said;
 }
 
-// launch starts those that were killed again, all in the same way.
-void require_restarts_alike(const std::vector<Kill>& kills) {
-  const auto is_other = [&](const Kill& kill) {
-    return kill.restart_seconds != kills.front().restart_seconds;
-  };
-  if (std::ranges::any_of(kills, is_other)) {
-    throw UsageError(
-        "--kill: in real runs all workers that are killed come back after the same time, or none "
-        "does; give each the same restart=, or choose --clock virtual");
-  }
-}
-
-// Trouble of a worker that no variant has would do nothing, and be told of all the same.
-void require_somebody_is_meant(const CompareOptions& options) {
-  int most = 0;
-  for (const Variant& variant : options.variants) {
-    most = std::max(most, places_of(variant.workers, options.trouble.joins));
-  }
-  for (std::size_t i = 0; i + 1 < options.trouble_words.size(); i += 2) {
-    const std::string& flag = options.trouble_words[i];
-    const std::string& word = options.trouble_words[i + 1];
-    if (worker_of_trouble(flag, word).value_or(0) < most) continue;
-    throw UsageError(flag + " " + word + ": no variant has such a worker; expected 0 to " +
-                     std::to_string(most - 1) + ", or more --workers");
-  }
-}
-
 }  // namespace
 
 struct CompareFlags::Words {
@@ -76,13 +49,7 @@ struct CompareFlags::Words {
   std::optional<int> evaluations;
   std::optional<double> target_accuracy;
   std::optional<int> jobs;
-  std::string service_time;
-  std::vector<std::string> slow;
-  std::vector<std::string> pauses;
-  std::vector<std::string> kills;
-  std::vector<std::string> joins;
-  std::string link_delay;
-  std::string link_rate;
+  TroubleFlags trouble;
   CompareOptions options;
 };
 
@@ -91,7 +58,7 @@ CompareFlags::CompareFlags(CLI::App& app) : app_(app), words_(std::make_unique<W
   words_->options.report = "comparison";
   declare_variants();
   declare_training();
-  declare_trouble();
+  words_->trouble.declare(app_);
 }
 
 CompareFlags::~CompareFlags() = default;
@@ -165,30 +132,6 @@ void CompareFlags::declare_training() {
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
-void CompareFlags::declare_trouble() {
-  Words& words = *words_;
-  const std::string group = "Trouble on purpose, the same for every variant";
-  app_.add_option("--service-time", words.service_time,
-                  "of a step: constant:MS | exponential:MS | lognormal:MS[:SIGMA]; slept in real "
-                  "runs, all the time there is in virtual ones (constant:1 there)")
-      ->group(group);
-  const auto add_repeated = [&](const char* flag, std::vector<std::string>& texts,
-                                const char* help) {
-    repeat(app_.add_option(flag, texts, std::string(help) + "; repeat for more")->group(group));
-  };
-  add_repeated("--slow", words.slow, "worker=W,factor=F");
-  add_repeated("--pause", words.pauses, "worker=W,at=S,for=S");
-  add_repeated("--kill", words.kills, "worker=W,at=S[,restart=S]: without restart it stays away");
-  add_repeated("--join", words.joins,
-               "worker=W,at=S: it comes later, to servers under async or ssp");
-  app_.add_option("--link-delay", words.link_delay,
-                  "of what tasks send each other, one way, such as 1ms; in real runs over TCP, and "
-                  "strategies of one process have no links")
-      ->group(group);
-  app_.add_option("--link-rate", words.link_rate, "of each task, each way, such as 1gbit")
-      ->group(group);
-}
-
 CompareOptions CompareFlags::options(const Environment& environment) const {
   const Words& words = *words_;
   CompareOptions options = words.options;
@@ -226,7 +169,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   overrule(options.target_accuracy, words.target_accuracy);
   options.jobs =
       words.jobs.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
-  read_trouble(options);
+  words.trouble.apply(options);
   if (options.program.empty()) options.program = find_program();
   if (options.clock == Clock::kReal && !fs::exists(options.program)) {
     throw UsageError("--program " + options.program.string() +
@@ -246,54 +189,6 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
   }
   const auto row = std::ranges::find(presets(), std::string_view(words_->preset), &PresetRow::name);
   row->apply(options);
-}
-
-// Also as words, for whoever tells what was asked for.
-void CompareFlags::read_trouble(CompareOptions& options) const {
-  const Words& words = *words_;
-  Trouble& trouble = options.trouble;
-  const bool is_virtual = options.clock == Clock::kVirtual;
-  const auto say = [&](const std::string& flag, const std::string& word) {
-    options.trouble_words.push_back(flag);
-    options.trouble_words.push_back(word);
-  };
-  std::string service_time = words.service_time;
-  if (service_time.empty() && is_virtual && trouble.service_time.kind == ServiceTimeKind::kNone) {
-    service_time = "constant:1";  // without any, all would happen at once
-  }
-  if (!service_time.empty()) {
-    trouble.service_time = parse_service_time(service_time, "--service-time");
-    if (is_virtual && trouble.service_time.mean_milliseconds <= 0.0) {
-      throw UsageError("--service-time " + service_time +
-                       ": under the virtual clock all would happen at once; give more than 0 ms");
-    }
-    const auto experiments = std::ranges::find(options.trouble_words, "--service-time");
-    if (experiments != options.trouble_words.end()) {
-      options.trouble_words.erase(experiments, experiments + 2);
-    }
-    say("--service-time", service_time);
-  }
-  for (const std::string& word : words.slow) {
-    trouble.slow.push_back(parse_slowness(word));
-    say("--slow", word);
-  }
-  for (const std::string& word : words.pauses) {
-    trouble.pauses.push_back(parse_pause(word));
-    say("--pause", word);
-  }
-  for (const std::string& word : words.kills) {
-    trouble.kills.push_back(parse_kill(word));
-    say("--kill", word);
-  }
-  if (!is_virtual) require_restarts_alike(trouble.kills);
-  for (const std::string& word : words.joins) {
-    trouble.joins.push_back(parse_join(word));
-    say("--join", word);
-  }
-  trouble.link = link_of({.delay = words.link_delay, .rate = words.link_rate});
-  if (!words.link_delay.empty()) say("--link-delay", words.link_delay);
-  if (!words.link_rate.empty()) say("--link-rate", words.link_rate);
-  require_somebody_is_meant(options);
 }
 
 }  // namespace syncopate::bench

@@ -27,9 +27,7 @@ class CompareFlags {
 
   void declare_variants();
   void declare_training();
-  void declare_trouble();
   void apply_preset(CompareOptions& options) const;
-  void read_trouble(CompareOptions& options) const;
 
   CLI::App& app_;
   std::unique_ptr<Words> words_;

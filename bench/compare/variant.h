@@ -49,7 +49,7 @@ struct RunSpec {
   // the variant has.
   Trouble trouble{};
   std::vector<std::string> trouble_words{};  // the same as flags of compare and their values
-  std::vector<std::string> notes{};  // that the report makes of it, whatever comes of it
+  std::vector<std::string> notes{};          // that the report makes of it, whatever comes of it
   // Of a step, under the trouble's link; none where nothing is sent over one.
   std::optional<double> predicted_communication_seconds{};
 };
