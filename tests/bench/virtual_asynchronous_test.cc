@@ -194,5 +194,18 @@ TEST(VirtualWorkersWithoutStep, SayWhereTheirTimeWent) {
   }
 }
 
+TEST(VirtualWorkersWithoutStep, OfOneProcessCannotBeKilled) {
+  VirtualCase run("central-storage");
+  run.workers = 2;
+  run.options.strategy.consistency = kAsync;
+  run.trouble.kills = {{.worker = 1, .at_seconds = 0.1, .restart_seconds = 0.1}};
+  try {
+    run.train_virtually();
+    FAIL() << "the variables of a process that was killed were there still";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("is one process"), std::string::npos) << error.what();
+  }
+}
+
 }  // namespace
 }  // namespace syncopate::bench
