@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 #include "models/backend/model.h"
 #include "models/backend/statistics_reducer.h"
@@ -45,6 +46,22 @@ class Backend {
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
 };
+
+// The type of activations and of gradients between layers; master values are f32. Source of mixed
+// precision: Micikevicius et al. 2018.
+enum class Precision : std::uint8_t { kF32, kBf16, kF16 };
+std::string_view name(Precision precision) noexcept;  // "f32"
+
+struct BackendOptions {
+  Device device;
+  Precision precision = Precision::kF32;
+  // No algorithm whose result depends on timing, no TF32, no measuring: the same bits twice.
+  bool deterministic = false;
+  int lanes = 1;  // cpu
+};
+
+// Throws UnavailableError for a device or precision that this build or machine lacks.
+std::unique_ptr<Backend> make_backend(const BackendOptions& options);
 
 // lanes: threads that share a replica's batch; >= 1. Throws UsageError.
 // isa: what our own kernels and the layouts are made for; the machine must support it.

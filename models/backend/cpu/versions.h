@@ -2,16 +2,11 @@
 // started.
 #pragma once
 
-#include <string>
 #include <vector>
 
-namespace syncopate {
+#include "models/backend/library_version.h"
 
-struct LibraryVersion {
-  std::string name;
-  std::string built;
-  std::string loaded;
-};
+namespace syncopate {
 
 std::vector<LibraryVersion> cpu_library_versions();
 

@@ -1,0 +1,148 @@
+// Our own CUDA kernels: what cuDNN and cuBLAS have not, or not fused. Every function starts work on
+// `stream` and returns; memory is the caller's, on the device, and lasts until the stream has
+// passed. Maps are NHWC without gaps. T: float or __nv_bfloat16 or __half (kernels are instantiated
+// for all three); sums are made in f32 or wider, in an order that depends on the sizes alone: no
+// floating-point atomics, so the same bits twice. A launch that CUDA refuses throws DeviceError.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+
+namespace syncopate::cuda {
+
+// Samples.
+
+// y[i] = (x[i] / 255 - mean[c]) / stddev[c], c = i mod channels. mean, stddev: [channels] f32.
+template <typename T>
+void normalise(const std::uint8_t* x, const float* mean, const float* stddev, T* y,
+               std::int64_t count, int channels, cudaStream_t stream);
+
+// Conversion, round to nearest even. count may be 0. From and To may be the same.
+template <typename From, typename To>
+void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
+
+// Element by element.
+
+template <typename T>
+void relu_forward(const T* x, T* y, std::int64_t count, cudaStream_t stream);
+// dx = dy where y > 0, else 0. dx may be dy.
+template <typename T>
+void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count, cudaStream_t stream);
+// y = a + b. y may be a or b.
+template <typename T>
+void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream);
+
+// Bias, over [rows, channels].
+
+// y += bias[c], then ReLU if asked for; in place. bias: f32.
+template <typename T>
+void add_bias(T* y, const float* bias, std::int64_t rows, int channels, bool relu,
+              cudaStream_t stream);
+// db[c] = sum over rows of dy. scratch: bias_gradient_scratch() bytes.
+template <typename T>
+void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void* scratch,
+                   cudaStream_t stream);
+std::int64_t bias_gradient_scratch(std::int64_t rows, int channels);
+
+// Batch norm over [rows, channels]: y = gamma * (x - mean) / sqrt(var + epsilon) + beta (+ added)
+// (then ReLU). gamma, beta, running_*: f32 [channels].
+// Source: Ioffe and Szegedy 2015; running statistics as PyTorch keeps them (models/graph/graph.h).
+
+struct BatchNormShape {
+  std::int64_t rows = 0;
+  int channels = 0;
+  float epsilon = 1e-5F;
+  float momentum = 0.1F;  // running = (1 - momentum) * running + momentum * batch
+  bool relu = false;
+};
+std::int64_t batch_norm_scratch(const BatchNormShape& shape);  // bytes, of the three below
+
+// sums: [2 * channels + 1] f64: sum of x - shift[c], sum of its square, rows. shift: [channels]
+// f32, any values near the mean (the running mean): they keep the squares small.
+template <typename T>
+void batch_norm_sums(const BatchNormShape& shape, const T* x, const float* shift, double* sums,
+                     void* scratch, cudaStream_t stream);
+// From such sums, of one replica or of all: mean and 1 / sqrt(var + epsilon), [channels] f32 each;
+// and moves the running statistics (var unbiased; with one row it stays as it is).
+void batch_norm_finish(const BatchNormShape& shape, const double* sums, const float* shift,
+                       float* mean, float* inverse_stddev, float* running_mean,
+                       float* running_variance, cudaStream_t stream);
+// For evaluation: inverse_stddev from the running variance.
+void batch_norm_inverse_stddev(const BatchNormShape& shape, const float* running_variance,
+                               float* inverse_stddev, cudaStream_t stream);
+// added: null for none.
+template <typename T>
+void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean,
+                      const float* inverse_stddev, const float* gamma, const float* beta,
+                      const T* added, T* y, cudaStream_t stream);
+// The masked gradient is dz = (dy + dy2) * (y > 0), without ReLU dy + dy2; dy2 null: none.
+// sums: [2 * channels + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, rows.
+template <typename T>
+void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
+                              const T* dy2, const float* mean, const float* inverse_stddev,
+                              double* sums, void* scratch, cudaStream_t stream);
+// dx = gamma * inverse_stddev * (dz - sums[c] / m - xhat * sums[C + c] / m), with m = sums[2 C];
+// dadded = dz where it is asked for (null: not). dx may be dy or dy2.
+template <typename T>
+void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
+                         const T* dy2, const float* mean, const float* inverse_stddev,
+                         const float* gamma, const double* sums, T* dx, T* dadded,
+                         cudaStream_t stream);
+// dgamma and dbeta of this replica: its own sums, whatever was summed over replicas since.
+void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* own_sums,
+                                    float* dgamma, float* dbeta, cudaStream_t stream);
+
+// Pooling. No padding; a window that does not fit is dropped.
+
+struct PoolShape {
+  std::int64_t n = 0;
+  int height = 0, width = 0, channels = 0;  // of the input
+  int window = 2, stride = 2;
+  int out_height() const { return (height - window) / stride + 1; }
+  int out_width() const { return (width - window) / stride + 1; }
+};
+// chosen: which element of the window was largest, row by row; of equals the first. window <= 16.
+template <typename T>
+void max_pool_forward(const PoolShape& shape, const T* x, T* y, std::uint8_t* chosen,
+                      cudaStream_t stream);
+// dx is written whole. Where windows overlap, their gradients are added in the order of windows.
+template <typename T>
+void max_pool_backward(const PoolShape& shape, const T* dy, const std::uint8_t* chosen, T* dx,
+                       cudaStream_t stream);
+// Mean over pixels: x [n, pixels, channels], y [n, channels].
+template <typename T>
+void average_pool_forward(const T* x, T* y, std::int64_t n, int pixels, int channels,
+                          cudaStream_t stream);
+template <typename T>
+void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int channels,
+                           cudaStream_t stream);
+
+// ResNet's shortcut A: x [n, height, width, channels] -> y [n, ceil(height / stride),
+// ceil(width / stride), out_channels]: every stride-th pixel, new channels zero, at the end.
+struct ShortcutShape {
+  std::int64_t n = 0;
+  int height = 0, width = 0, channels = 0;
+  int stride = 2, out_channels = 0;
+};
+template <typename T>
+void shortcut_forward(const ShortcutShape& shape, const T* x, T* y, cudaStream_t stream);
+// dx is written whole.
+template <typename T>
+void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStream_t stream);
+
+// Loss.
+
+struct LossSums {
+  double loss = 0.0;             // sum of the sample losses / divisor
+  std::int64_t num_correct = 0;  // the largest logit, of equals the first, is the label's
+};
+// logits [n, classes]; labels [n]. dlogits = scale * (softmax - onehot) / divisor, T; null: none.
+// Source: the largest logit is subtracted first, Goodfellow et al. 2016, section 4.1.
+template <typename T>
+void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
+                           double divisor, float scale, T* dlogits, LossSums* sums, void* scratch,
+                           cudaStream_t stream);
+std::int64_t softmax_cross_entropy_scratch(std::int64_t n);
+
+}  // namespace syncopate::cuda

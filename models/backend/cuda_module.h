@@ -1,0 +1,51 @@
+// The CUDA module, libsyncopate_cuda.so (models/backend/cuda/), as the program sees it. The program
+// itself links no CUDA library: the same binary starts on a login node and on a GPU node.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/backend/backend.h"
+#include "models/backend/library_version.h"
+
+namespace syncopate {
+
+struct CudaDevice {
+  std::string name;          // "NVIDIA H200"
+  int major = 0, minor = 0;  // compute capability
+  int multiprocessors = 0;
+  std::int64_t memory_bytes = 0;
+};
+
+// Immutable, thread-safe.
+class CudaModule {
+ public:
+  virtual ~CudaModule() = default;
+
+  // cuDNN, cuBLAS, NCCL, the CUDA runtime: as built and as loaded.
+  virtual std::vector<LibraryVersion> library_versions() const = 0;
+  // The visible ones, at least one. Throws UnavailableError: no driver, one that is too old, no
+  // device; it says which, and what to try.
+  virtual std::vector<CudaDevice> devices() const = 0;
+  // Throws UnavailableError as devices(), and for a device or a precision that is not there.
+  virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
+};
+
+// The module is looked for as any library is: in this program's run path (its own folder, ../lib),
+// then in LD_LIBRARY_PATH. It stays loaded as long as the process lives. Throws UnavailableError:
+// it is not there, a library that it needs is not, or it belongs to another build.
+const CudaModule& load_cuda_module();
+
+// What both sides must agree on; a module of another build is refused. In the library that both
+// link.
+std::string cuda_module_build();
+
+// The one symbol that the module exports, under kCudaModuleSymbol: null when `build` is not the
+// module's own.
+using CudaModuleEntry = const CudaModule*(const char* build);
+inline constexpr const char* kCudaModuleFile = "libsyncopate_cuda.so";
+inline constexpr const char* kCudaModuleSymbol = "syncopate_cuda_module";
+
+}  // namespace syncopate
