@@ -50,7 +50,7 @@ class Backend {
 // The type of activations and of gradients between layers; master values are f32. Source of mixed
 // precision: Micikevicius et al. 2018.
 enum class Precision : std::uint8_t { kF32, kBf16, kF16 };
-std::string_view name(Precision precision) noexcept;  // "f32"
+std::string_view name(Precision precision) noexcept;  // "f32", "bf16", "fp16"
 
 struct BackendOptions {
   Device device;

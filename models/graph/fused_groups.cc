@@ -9,8 +9,12 @@ namespace {
 
 class Matcher {
  public:
-  Matcher(const Graph& graph, bool fuse)
-      : graph_(graph), fuse_(fuse), consumers_(graph.nodes.size()), absorbed_(graph.nodes.size()) {
+  Matcher(const Graph& graph, bool fuse, bool pools_first_layer)
+      : graph_(graph),
+        fuse_(fuse),
+        pools_first_layer_(pools_first_layer),
+        consumers_(graph.nodes.size()),
+        absorbed_(graph.nodes.size()) {
     for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
       for (const NodeId input : graph.nodes[i].inputs) {
         consumers_[static_cast<std::size_t>(input)].push_back(static_cast<NodeId>(i));
@@ -78,7 +82,7 @@ class Matcher {
     } else if (is<Conv2dOp>(id)) {
       group.kind = GroupKind::kConv;
       group.relu = absorb<ReluOp>(group);
-      if (pools_first_layer(group)) {
+      if (pools_first_layer_ && pools_first_layer(group)) {
         group.kind = GroupKind::kConvReluPool;
         absorb<MaxPoolOp>(group);
         absorb<FlattenOp>(group);
@@ -116,14 +120,15 @@ class Matcher {
 
   const Graph& graph_;
   bool fuse_;
+  bool pools_first_layer_;
   std::vector<std::vector<NodeId>> consumers_;
   std::vector<bool> absorbed_;
 };
 
 }  // namespace
 
-std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse) {
-  return Matcher(graph, fuse).match();
+std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse, bool pools_first_layer) {
+  return Matcher(graph, fuse, pools_first_layer).match();
 }
 
 }  // namespace syncopate

@@ -36,6 +36,7 @@ struct FusedGroup {
 
 // In an order in which every input is computed before it is read. A value that somebody outside the
 // group reads is never fused away.
-std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse);
+// pools_first_layer: kConvReluPool is one of the groups.
+std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse, bool pools_first_layer = true);
 
 }  // namespace syncopate

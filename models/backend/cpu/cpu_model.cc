@@ -3,23 +3,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/backend/check_batch.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
-namespace {
-
-// Of a group's nodes only the main one has parameters.
-const std::vector<int>& parameters_of(const Graph& graph, const FusedGroup& group) {
-  return graph.nodes[static_cast<std::size_t>(group.main)].parameters;
-}
-
-bool overlaps(const ArenaLayout& layout, int parameter, const Bucket& bucket) {
-  const std::int64_t begin = layout.offset(static_cast<std::size_t>(parameter));
-  const std::int64_t end = begin + layout.size(static_cast<std::size_t>(parameter));
-  return begin < bucket.end && end > bucket.begin;
-}
-
-}  // namespace
 
 CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& arena,
                    StateBlock& state, LanePool& lanes, const CpuKernels& kernels,
@@ -32,10 +19,9 @@ CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& are
       kernels_(kernels),
       options_(options),
       groups_(match_groups(graph, options.fuse)),
+      schedule_(schedule_buckets(graph, groups_, arena.layout(), arena.buckets())),
       packed_(onednn, graph, arena),
-      batch_norms_(groups_.size()),
-      first_used_by_(groups_.size()),
-      completed_by_(groups_.size()) {
+      batch_norms_(groups_.size()) {
   if (options.batch_size < 1) {
     throw ShapeError("compile: a batch of " + std::to_string(options.batch_size) + " samples");
   }
@@ -45,22 +31,6 @@ CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& are
     const std::int64_t padded = (channels + kernels.block - 1) / kernels.block * kernels.block;
     batch_norms_[i] = std::make_unique<BatchNormShared>(lanes.count(), padded, options.statistics);
   }
-  // A branch may be computed in another order than its parameters stand in; buckets are handed out
-  // in theirs.
-  std::size_t first = groups_.size();
-  for (std::size_t b = 0; b < arena.buckets().size(); ++b) {
-    for (std::size_t i = groups_.size(); i-- > 0;) {
-      for (const int parameter : parameters_of(graph, groups_[i])) {
-        if (overlaps(arena.layout(), parameter, arena.buckets()[b])) first = std::min(first, i);
-      }
-    }
-    check(first < groups_.size(), "every bucket holds a parameter");
-    // In the arena's order the first group of a bucket is the last to write its gradients.
-    first_used_by_[first].push_back(static_cast<BucketId>(b));
-    completed_by_[first].push_back(static_cast<BucketId>(b));
-  }
-  // Going back, buckets complete in their own order.
-  for (std::vector<BucketId>& buckets : first_used_by_) std::ranges::reverse(buckets);
   if (options.mode == Mode::kTrain) {
     lane_gradients_.push_back(arena.gradients());
     for (int lane = 1; lane < lanes.count(); ++lane) {
@@ -110,36 +80,8 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
   return *plans_.back();
 }
 
-void CpuModel::check_batch(const Batch& batch) const {
-  const std::int64_t n = batch.size();
-  const auto& input = std::get<InputOp>(graph_.nodes.front().operation);
-  const Shape& sample = graph_.input_shape();
-  const Shape& found = batch.x.shape();
-  const bool fits = found.size() == sample.size() + 1 && found[0] == n &&
-                    std::equal(sample.begin(), sample.end(), found.begin() + 1);
-  if (n > options_.batch_size || !fits || batch.x.dtype() != input.dtype) {
-    Shape expected = sample;
-    expected.insert(expected.begin(), n);
-    throw ShapeError("forward: samples " + to_string(found) + " of " +
-                     std::string(name(batch.x.dtype())) + "; expected " + to_string(expected) +
-                     " of " + std::string(name(input.dtype)) + ", at most " +
-                     std::to_string(options_.batch_size));
-  }
-  if (batch.loss_divisor < 1) {
-    throw ShapeError("forward: the loss divisor is " + std::to_string(batch.loss_divisor) +
-                     ", expected >= 1");
-  }
-  const std::int64_t classes = graph_.num_classes();
-  for (const std::int32_t label : batch.label.i32()) {
-    if (label < 0 || label >= classes) {
-      throw ShapeError("forward: label " + std::to_string(label) + " of a network with " +
-                       std::to_string(classes) + " classes");
-    }
-  }
-}
-
 Scores CpuModel::forward(const Batch& batch, const ValuesHook& before_use) {
-  check_batch(batch);
+  check_batch(graph_, batch, options_.batch_size);
   const std::int64_t n = batch.size();
   plan_ = nullptr;  // plan_for may give it up, and throw
   plan_ = &plan_for(n);
@@ -168,7 +110,7 @@ void CpuModel::forward_lane(int lane) {
   LaneProgram& program = *plan_->programs[static_cast<std::size_t>(lane)];
   LaneStep& step = steps_[static_cast<std::size_t>(lane)];
   for (std::size_t i = 0; i < groups_.size(); ++i) {
-    for (const BucketId bucket : first_used_by_[i]) prepare_bucket(bucket, lane);
+    for (const BucketId bucket : schedule_.first_used_by[i]) prepare_bucket(bucket, lane);
     program.forward(i, step);
   }
 }
@@ -194,7 +136,7 @@ void CpuModel::backward_lane(int lane) {
   LaneStep& step = steps_[static_cast<std::size_t>(lane)];
   for (std::size_t i = groups_.size(); i-- > 0;) {
     program.backward(i, step);
-    for (const BucketId bucket : completed_by_[i]) complete_bucket(bucket, lane);
+    for (const BucketId bucket : schedule_.completed_by[i]) complete_bucket(bucket, lane);
   }
 }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "models/backend/bucket_schedule.h"
 #include "models/backend/cpu/lane_program.h"
 
 namespace syncopate {
@@ -36,7 +37,6 @@ class CpuModel final : public Model {
   void backward_lane(int lane);
   void prepare_bucket(BucketId bucket, int lane);
   void complete_bucket(BucketId bucket, int lane);
-  void check_batch(const Batch& batch) const;
 
   const OneDnn& onednn_;
   const Graph& graph_;
@@ -46,13 +46,10 @@ class CpuModel final : public Model {
   const CpuKernels& kernels_;
   const CompileOptions options_;
   const std::vector<FusedGroup> groups_;
+  const BucketSchedule schedule_;
   PackedWeights packed_;
   std::vector<std::unique_ptr<BatchNormShared>>
-      batch_norms_;  // of each group, null where it has none
-  std::vector<std::vector<BucketId>>
-      first_used_by_;  // of each group: buckets to have before its forward
-  std::vector<std::vector<BucketId>>
-      completed_by_;                          // of each group: buckets done after its backward
+      batch_norms_;                           // of each group, null where it has none
   std::vector<Tensor> lane_gradients_;        // [arena total] each; lane 0's is the arena's
   std::vector<std::unique_ptr<Plan>> plans_;  // the full batch first
   // The call in progress; members, so that starting the lanes allocates nothing.

@@ -12,7 +12,7 @@
 #include "models/backend/cpu/lanes.h"
 #include "models/backend/cpu/packed_weights.h"
 #include "models/backend/model.h"
-#include "models/graph/fused_groups.h"
+#include "models/graph/program_plan.h"
 
 namespace syncopate {
 
@@ -48,18 +48,6 @@ struct GroupContext {
   int lane;
   int lanes;
   float* gradients;  // [arena total]: this lane's gradient block
-};
-
-// In bytes.
-struct GroupNeeds {
-  std::size_t saved = 0;             // from forward to backward
-  std::size_t forward_scratch = 0;   // during forward
-  std::size_t backward_scratch = 0;  // during backward
-  bool input_in_backward = false;    // the first input's values
-  bool output_in_backward = false;
-  int gradient_in_place =
-      -1;  // the input whose gradient takes the memory of the output's first gradient; -1: none
-  bool takes_two_gradients = false;  // sums two gradients of its output by itself
 };
 
 struct GroupMemory {

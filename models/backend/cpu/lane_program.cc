@@ -8,25 +8,6 @@
 namespace syncopate {
 namespace {
 
-// groups[i] such that groups[i].output == value.
-std::size_t producer_of(const std::vector<FusedGroup>& groups, NodeId value) {
-  const auto found = std::ranges::find(groups, value, &FusedGroup::output);
-  check(found != groups.end(), "every value that is read is some group's output");
-  return static_cast<std::size_t>(found - groups.begin());
-}
-
-// Consumers of group i's output: (group, which of its inputs).
-std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<FusedGroup>& groups,
-                                                              std::size_t i) {
-  std::vector<std::pair<std::size_t, std::size_t>> consumers;
-  for (std::size_t c = 0; c < groups.size(); ++c) {
-    for (std::size_t k = 0; k < groups[c].inputs.size(); ++k) {
-      if (groups[c].inputs[k] == groups[i].output) consumers.emplace_back(c, k);
-    }
-  }
-  return consumers;
-}
-
 Layout layout_of_samples(const std::vector<FusedGroup>& groups, std::size_t i,
                          std::int64_t channels) {
   bool all_planar = channels <= 3;
@@ -62,53 +43,40 @@ std::vector<ValueType> choose_layouts(const Graph& graph, const std::vector<Fuse
   return types;
 }
 
-// Builds the groups, then places what they need, then binds them.
-class LaneProgram::Planner {
+// Makes the groups, places what they need, and tells them where.
+class LaneProgram::Builder {
  public:
-  Planner(const GroupContext& context, const std::vector<FusedGroup>& groups,
+  Builder(const GroupContext& context, const std::vector<FusedGroup>& groups,
           const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms, LaneProgram& program)
       : context_(context),
         groups_(groups),
         batch_norms_(batch_norms),
         program_(program),
-        types_(choose_layouts(context.graph, groups)),
-        placements_(groups.size()) {}
+        types_(choose_layouts(context.graph, groups)) {}
 
   void build() {
-    for (std::size_t i = 0; i < groups_.size(); ++i) program_.groups_.push_back(make_group(i));
-    for (std::size_t i = 0; i < groups_.size(); ++i) place_group(i);
-    // Going back: where a gradient is written in place, its memory is already known.
-    for (std::size_t i = groups_.size(); i-- > 0;) place_gradients(i);
-    const MemoryPlan plan = plan_memory(lifetimes_);
+    std::vector<GroupNeeds> needs;
+    std::vector<std::size_t> value_bytes;
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      program_.groups_.push_back(make_group(i));
+      needs.push_back(program_.groups_.back()->needs());
+      value_bytes.push_back(static_cast<std::size_t>(value_elements(i)) * sizeof(float));
+    }
+    const ProgramPlan plan = plan_program(groups_, needs, value_bytes, trains());
     program_.workspace_ =
         make_host_tensor({static_cast<std::int64_t>(plan.total_bytes)}, DType::kU8);
     program_.sums_before_backward_.resize(groups_.size());
-    for (std::size_t i = 0; i < groups_.size(); ++i) bind_group(i, plan);
+    for (std::size_t i = 0; i < groups_.size(); ++i) bind_group(i, plan.groups[i]);
     const std::size_t logits = producer_of(groups_, groups_.back().inputs[0]);
-    program_.logits_ = {memory_at(plan, placements_[logits].output),
+    program_.logits_ = {memory_at(plan.logits),
                         static_cast<std::size_t>(context_.n * types_[logits].channels())};
   }
 
  private:
-  using BufferId = int;
-  static constexpr BufferId kNone = -1;
-
-  struct Placement {
-    BufferId output = kNone;
-    BufferId saved = kNone;
-    BufferId forward_scratch = kNone;
-    BufferId backward_scratch = kNone;
-    std::vector<BufferId> input_gradients;
-  };
-
   bool trains() const { return context_.mode == Mode::kTrain; }
-  int forward_time(std::size_t i) const { return static_cast<int>(i); }
-  int backward_time(std::size_t i) const { return static_cast<int>(2 * groups_.size() - i); }
-  int end_time() const { return static_cast<int>(2 * groups_.size()) + 1; }
-
-  // Samples have no gradient.
-  bool wants_gradient(NodeId value) const {
-    return trains() && groups_[producer_of(groups_, value)].kind != GroupKind::kInput;
+  bool wants_gradient(NodeId value) const { return trains() && has_gradient(groups_, value); }
+  std::int64_t value_elements(std::size_t i) const {
+    return context_.n * elements_per_sample(types_[i], context_.kernels.block);
   }
 
   std::unique_ptr<Group> make_group(std::size_t i) const {
@@ -146,101 +114,30 @@ class LaneProgram::Planner {
     return nullptr;
   }
 
-  BufferId add_buffer(std::size_t size_bytes, int first, int last) {
-    if (size_bytes == 0) return kNone;
-    lifetimes_.push_back({size_bytes, first, last});
-    return static_cast<BufferId>(lifetimes_.size()) - 1;
+  std::byte* bytes_at(GroupPlacement::Offset offset) const {
+    return offset ? program_.workspace_.bytes().data() + *offset : nullptr;
+  }
+  float* memory_at(GroupPlacement::Offset offset) const {
+    return reinterpret_cast<float*>(bytes_at(offset));
+  }
+  std::vector<float*> memories_at(const std::vector<GroupPlacement::Offset>& offsets) const {
+    std::vector<float*> memories;
+    for (const GroupPlacement::Offset& offset : offsets) memories.push_back(memory_at(offset));
+    return memories;
   }
 
-  std::size_t value_bytes(std::size_t i) const {
-    return static_cast<std::size_t>(context_.n *
-                                    elements_per_sample(types_[i], context_.kernels.block)) *
-           sizeof(float);
-  }
-
-  void place_group(std::size_t i) {
-    Placement& placement = placements_[i];
-    const GroupNeeds needs = program_.groups_[i]->needs();
-    if (groups_[i].kind != GroupKind::kLoss) {
-      int last = forward_time(i);
-      for (const auto& [c, k] : consumers_of(groups_, i)) {
-        last = std::max(last, forward_time(c));
-        if (k == 0 && program_.groups_[c]->needs().input_in_backward)
-          last = std::max(last, backward_time(c));
-        if (groups_[c].kind == GroupKind::kLoss) last = end_time();
-      }
-      if (needs.output_in_backward) last = std::max(last, backward_time(i));
-      placement.output = add_buffer(value_bytes(i), forward_time(i), last);
+  void bind_group(std::size_t i, const GroupPlacement& placement) {
+    for (const auto& [into, from] : placement.sums) {
+      program_.sums_before_backward_[i].push_back(
+          {memory_at(into), memory_at(from), value_elements(i)});
     }
-    placement.saved = add_buffer(needs.saved, forward_time(i), backward_time(i));
-    placement.forward_scratch = add_buffer(needs.forward_scratch, forward_time(i), forward_time(i));
-    placement.backward_scratch =
-        add_buffer(needs.backward_scratch, backward_time(i), backward_time(i));
-  }
-
-  void place_gradients(std::size_t i) {
-    const int in_place = program_.groups_[i]->needs().gradient_in_place;
-    for (std::size_t k = 0; k < groups_[i].inputs.size(); ++k) {
-      BufferId gradient = kNone;
-      if (wants_gradient(groups_[i].inputs[k])) {
-        const std::size_t producer = producer_of(groups_, groups_[i].inputs[k]);
-        const BufferId shared = static_cast<int>(k) == in_place ? first_gradient_of(i) : kNone;
-        if (shared == kNone) {
-          gradient = add_buffer(value_bytes(producer), backward_time(i), backward_time(producer));
-        } else {
-          gradient = shared;
-          lifetimes_[static_cast<std::size_t>(shared)].last = backward_time(producer);
-        }
-      }
-      placements_[i].input_gradients.push_back(gradient);
-    }
-  }
-
-  BufferId first_gradient_of(std::size_t i) const {
-    const auto consumers = consumers_of(groups_, i);
-    if (consumers.empty()) return kNone;
-    return placements_[consumers.front().first].input_gradients.at(consumers.front().second);
-  }
-
-  float* memory_at(const MemoryPlan& plan, BufferId buffer) const {
-    return reinterpret_cast<float*>(bytes_at(plan, buffer));
-  }
-  std::byte* bytes_at(const MemoryPlan& plan, BufferId buffer) const {
-    if (buffer == kNone) return nullptr;
-    return program_.workspace_.bytes().data() + plan.offsets[static_cast<std::size_t>(buffer)];
-  }
-
-  void bind_group(std::size_t i, const MemoryPlan& plan) {
-    GroupMemory memory;
-    for (const NodeId input : groups_[i].inputs) {
-      memory.inputs.push_back(memory_at(plan, placements_[producer_of(groups_, input)].output));
-    }
-    memory.output = memory_at(plan, placements_[i].output);
-    memory.saved = bytes_at(plan, placements_[i].saved);
-    memory.forward_scratch = bytes_at(plan, placements_[i].forward_scratch);
-    memory.backward_scratch = bytes_at(plan, placements_[i].backward_scratch);
-    for (const BufferId gradient : placements_[i].input_gradients) {
-      memory.input_gradients.push_back(memory_at(plan, gradient));
-    }
-    if (trains() && groups_[i].kind != GroupKind::kLoss && groups_[i].kind != GroupKind::kInput) {
-      std::vector<float*> gradients;
-      for (const auto& [c, k] : consumers_of(groups_, i)) {
-        gradients.push_back(memory_at(plan, placements_[c].input_gradients[k]));
-      }
-      if (gradients.empty()) {
-        throw ShapeError("network " + context_.graph.name +
-                         ": the output of a node is read by nobody");
-      }
-      const std::size_t keep = program_.groups_[i]->needs().takes_two_gradients ? 2 : 1;
-      const std::int64_t count =
-          context_.n * elements_per_sample(types_[i], context_.kernels.block);
-      for (std::size_t extra = keep; extra < gradients.size(); ++extra) {
-        program_.sums_before_backward_[i].push_back({gradients[0], gradients[extra], count});
-      }
-      gradients.resize(std::min(keep, gradients.size()));
-      memory.output_gradients = std::move(gradients);
-    }
-    program_.groups_[i]->bind(memory);
+    program_.groups_[i]->bind({.inputs = memories_at(placement.inputs),
+                               .output = memory_at(placement.output),
+                               .output_gradients = memories_at(placement.output_gradients),
+                               .input_gradients = memories_at(placement.input_gradients),
+                               .saved = bytes_at(placement.saved),
+                               .forward_scratch = bytes_at(placement.forward_scratch),
+                               .backward_scratch = bytes_at(placement.backward_scratch)});
   }
 
   const GroupContext& context_;
@@ -248,14 +145,12 @@ class LaneProgram::Planner {
   const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms_;
   LaneProgram& program_;
   std::vector<ValueType> types_;
-  std::vector<Placement> placements_;
-  std::vector<BufferLifetime> lifetimes_;
 };
 
 LaneProgram::LaneProgram(const GroupContext& context, const std::vector<FusedGroup>& groups,
                          const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms)
     : kernels_(context.kernels) {
-  Planner(context, groups, batch_norms, *this).build();
+  Builder(context, groups, batch_norms, *this).build();
 }
 
 void LaneProgram::backward(std::size_t group, LaneStep& step) {

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "models/backend/cpu/groups.h"
-#include "models/graph/memory_plan.h"
 
 namespace syncopate {
 
@@ -25,7 +24,7 @@ class LaneProgram {
   std::span<const float> logits() const noexcept { return logits_; }
 
  private:
-  class Planner;
+  class Builder;
 
   // Gradients of one value that reach it from several places and are added up before its producer's
   // backward.

@@ -1,0 +1,120 @@
+// batch_norm (+ add) (+ ReLU), by our kernels: statistics of all replicas, where they are wanted,
+// are summed in the middle.
+#include <algorithm>
+
+#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/group.h"
+
+namespace syncopate::cuda {
+namespace {
+
+template <typename T>
+class BatchNormGroup final : public PlainGroup {
+ public:
+  BatchNormGroup(const GroupContext& context, const FusedGroup& group)
+      : PlainGroup(context, group), totals_(sum_count()) {
+    const auto& op = std::get<BatchNormOp>(main().operation);
+    const Shape& shape = out();
+    shape_ = {.rows = context.n * num_elements(shape) / shape.back(),
+              .channels = static_cast<int>(shape.back()),
+              .epsilon = op.epsilon,
+              .momentum = op.momentum,
+              .relu = group.relu};
+  }
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.forward_scratch = scratch_bytes();
+    if (!context().trains()) return needs;
+    needs.saved = 2 * aligned(row_bytes());
+    needs.backward_scratch = scratch_bytes();
+    needs.input_in_backward = true;
+    needs.output_in_backward = group().relu;
+    needs.takes_two_gradients = true;
+    return needs;
+  }
+
+  void forward(const Step& /*step*/) override {
+    const GroupMemory& m = memory();
+    const T* const x = static_cast<const T*>(m.inputs[0]);
+    const float* mean = running_mean();
+    float* inverse_stddev = static_cast<float*>(m.forward_scratch);
+    if (context().trains()) {
+      auto* const sums = static_cast<double*>(m.forward_scratch);
+      batch_norm_sums(shape_, x, running_mean(), sums, behind(sums, sum_bytes()), stream());
+      sum_over_replicas(sums);
+      inverse_stddev = saved_inverse_stddev();
+      batch_norm_finish(shape_, sums, running_mean(), saved_mean(), inverse_stddev, running_mean(),
+                        running_variance(), stream());
+      mean = saved_mean();
+    } else {
+      batch_norm_inverse_stddev(shape_, running_variance(), inverse_stddev, stream());
+    }
+    const T* const added = group().add ? static_cast<const T*>(m.inputs[1]) : nullptr;
+    batch_norm_apply(shape_, x, mean, inverse_stddev, parameter(0), parameter(1), added,
+                     static_cast<T*>(m.output), stream());
+  }
+
+  void backward(const Step& /*step*/) override {
+    const GroupMemory& m = memory();
+    const T* const x = static_cast<const T*>(m.inputs[0]);
+    const T* const y = static_cast<const T*>(m.output);
+    const T* const dy = static_cast<const T*>(m.output_gradients[0]);
+    const T* const dy2 =
+        m.output_gradients.size() > 1 ? static_cast<const T*>(m.output_gradients[1]) : nullptr;
+    auto* const sums = static_cast<double*>(m.backward_scratch);
+    batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), sums,
+                             behind(sums, sum_bytes()), stream());
+    // This replica's part; the statistics' terms below need everybody's.
+    batch_norm_parameter_gradients(shape_, sums, variables().gradient(main().parameters[0]),
+                                   variables().gradient(main().parameters[1]), stream());
+    sum_over_replicas(sums);
+    T* const dx = static_cast<T*>(m.input_gradients[0]);
+    T* const dadded = group().add ? static_cast<T*>(m.input_gradients[1]) : nullptr;
+    if (dx == nullptr && dadded == nullptr) return;
+    batch_norm_backward(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), parameter(0),
+                        sums, dx, dadded, stream());
+  }
+
+ private:
+  std::size_t sum_count() const { return 2 * static_cast<std::size_t>(out().back()) + 1; }
+  std::size_t sum_bytes() const { return sum_count() * sizeof(double); }
+  std::size_t row_bytes() const {
+    return static_cast<std::size_t>(shape_.channels) * sizeof(float);
+  }
+  std::size_t scratch_bytes() const {
+    return aligned(sum_bytes()) + static_cast<std::size_t>(batch_norm_scratch(shape_));
+  }
+  const float* parameter(std::size_t i) const { return variables().value(main().parameters[i]); }
+  float* running_mean() const { return variables().state(main().state[0]); }
+  float* running_variance() const { return variables().state(main().state[1]); }
+  float* saved_mean() const { return static_cast<float*>(memory().saved); }
+  float* saved_inverse_stddev() const {
+    return static_cast<float*>(behind(memory().saved, row_bytes()));
+  }
+
+  // The host sums, so the stream is waited for: once per layer and direction.
+  void sum_over_replicas(double* sums) {
+    if (context().statistics == nullptr) return;
+    check_cuda(
+        cudaMemcpyAsync(totals_.data(), sums, sum_bytes(), cudaMemcpyDeviceToHost, stream()));
+    check_cuda(cudaStreamSynchronize(stream()));
+    context().statistics->sum(totals_);
+    check_cuda(
+        cudaMemcpyAsync(sums, totals_.data(), sum_bytes(), cudaMemcpyHostToDevice, stream()));
+    // `totals_` is written again by the next sum only, which waits for the stream first.
+  }
+
+  BatchNormShape shape_;
+  std::vector<double> totals_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group) {
+  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
+    return std::make_unique<BatchNormGroup<T>>(context, group);
+  });
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,155 @@
+// conv2d (+ bias) (+ ReLU): cuDNN's engines, and our kernels for what is added.
+#include <algorithm>
+#include <optional>
+#include <string>
+
+#include "models/backend/cuda/cudnn/convolution.h"
+#include "models/backend/cuda/group.h"
+#include "models/base/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+cudnnDataType_t type_of(Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+      return CUDNN_DATA_BFLOAT16;
+    case Precision::kF16:
+      return CUDNN_DATA_HALF;
+    case Precision::kF32:
+      break;
+  }
+  return CUDNN_DATA_FLOAT;
+}
+
+ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
+  const Node& node = context.node(group.main);
+  const auto& op = std::get<Conv2dOp>(node.operation);
+  const Shape& in = context.node(group.inputs[0]).shape;
+  return {.n = context.n,
+          .height = in[0],
+          .width = in[1],
+          .channels = in[2],
+          .out_channels = node.shape[2],
+          .kernel_h = op.kernel_h,
+          .kernel_w = op.kernel_w,
+          .stride = op.stride,
+          .pad = op.pad,
+          .type = type_of(context.precision)};
+}
+
+ConvPlan best_plan(const GroupContext& context, ConvPass pass, const ConvShape& shape) {
+  const PlanTarget target(context.cudnn);
+  ConvOffers offers = plan_convolution(
+      pass, shape, target,
+      {.deterministic = context.deterministic, .rounds_inputs = rounds_inputs(context)}, 1);
+  if (offers.plans.empty()) {
+    throw UnavailableError("cuDNN has no engine for the " + std::string(name(pass)) + " of " +
+                           to_string(shape) +
+                           (context.deterministic ? "; leave --deterministic out" : ""));
+  }
+  return std::move(offers.plans.front());
+}
+
+template <typename T>
+class ConvGroup final : public PlainGroup {
+ public:
+  ConvGroup(const GroupContext& context, const FusedGroup& group, bool has_input_gradient)
+      : PlainGroup(context, group),
+        op_(std::get<Conv2dOp>(context.node(group.main).operation)),
+        shape_(shape_of(context, group)) {
+    if (context.n == 0) return;
+    forward_.emplace(best_plan(context, ConvPass::kForward, shape_));
+    if (!context.trains()) return;
+    weight_gradient_.emplace(best_plan(context, ConvPass::kWeightGradient, shape_));
+    if (has_input_gradient) {
+      input_gradient_.emplace(best_plan(context, ConvPass::kInputGradient, shape_));
+    }
+  }
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.forward_scratch = workspace_of(forward_);
+    if (!context().trains()) return needs;
+    needs.input_in_backward = true;
+    needs.output_in_backward = group().relu;
+    // One after the other in the same place: the weights' gradient as cuDNN writes it, in front of
+    // what it works with; the input's; the bias's.
+    const std::size_t weights = kIsF32 ? 0 : aligned(weight_bytes());
+    needs.backward_scratch =
+        std::max({weights + workspace_of(weight_gradient_), workspace_of(input_gradient_),
+                  static_cast<std::size_t>(bias_gradient_scratch(rows(), channels()))});
+    return needs;
+  }
+
+  void forward(const Step& /*step*/) override {
+    if (context().n == 0) return;
+    const GroupMemory& m = memory();
+    forward_->run(context().cudnn, m.inputs[0], weight(), m.output, m.forward_scratch);
+    T* const y = static_cast<T*>(m.output);
+    if (op_.bias) {
+      add_bias(y, variables().value(main().parameters[1]), rows(), channels(), group().relu,
+               stream());
+    } else if (group().relu) {
+      relu_forward(y, y, output_elements(), stream());
+    }
+  }
+
+  void backward(const Step& /*step*/) override {
+    if (context().n == 0) return;
+    const GroupMemory& m = memory();
+    T* const dy = static_cast<T*>(m.output_gradients[0]);
+    if (group().relu) {
+      relu_backward(static_cast<const T*>(m.output), dy, dy, output_elements(), stream());
+    }
+    if (op_.bias) {
+      bias_gradient(dy, variables().gradient(main().parameters[1]), rows(), channels(),
+                    m.backward_scratch, stream());
+    }
+    float* const dw = variables().gradient(main().parameters[0]);
+    if constexpr (kIsF32) {
+      weight_gradient_->run(context().cudnn, m.inputs[0], dw, dy, m.backward_scratch);
+    } else {
+      weight_gradient_->run(context().cudnn, m.inputs[0], m.backward_scratch, dy,
+                            behind(m.backward_scratch, weight_bytes()));
+      convert(static_cast<const T*>(m.backward_scratch), dw, weight_elements(), stream());
+    }
+    if (!wants_input_gradient()) return;
+    input_gradient_->run(context().cudnn, m.input_gradients[0], weight(), dy, m.backward_scratch);
+  }
+
+ private:
+  static constexpr bool kIsF32 = std::is_same_v<T, float>;
+
+  static std::size_t workspace_of(const std::optional<ConvPlan>& plan) {
+    return plan ? static_cast<std::size_t>(plan->workspace_bytes()) : 0;
+  }
+  std::int64_t rows() const { return context().n * out()[0] * out()[1]; }
+  int channels() const { return static_cast<int>(out()[2]); }
+  std::int64_t weight_elements() const {
+    return shape_.out_channels * shape_.kernel_h * shape_.kernel_w * shape_.channels;
+  }
+  std::size_t weight_bytes() const {
+    return static_cast<std::size_t>(weight_elements()) * sizeof(T);
+  }
+  // cuDNN takes what it only reads as if it wrote.
+  void* weight() const { return const_cast<void*>(variables().weight(main().parameters[0])); }
+
+  const Conv2dOp op_;
+  const ConvShape shape_;
+  std::optional<ConvPlan> forward_;
+  std::optional<ConvPlan> weight_gradient_;
+  std::optional<ConvPlan> input_gradient_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group) {
+  const bool from_samples =
+      std::holds_alternative<InputOp>(context.node(group.inputs[0]).operation);
+  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
+    return std::make_unique<ConvGroup<T>>(context, group, !from_samples);
+  });
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,159 @@
+#include "models/backend/cuda/cuda_model.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "models/backend/check_batch.h"
+#include "models/backend/cuda/errors.h"
+#include "models/base/errors.h"
+
+namespace syncopate::cuda {
+
+ReplicaHandles::ReplicaHandles(int device_index) : device(device_index) {
+  use_device(device);
+  compute = make_stream();
+  copies = make_stream();
+  cudnn = make_cudnn(compute.get());
+  blas = make_blas();
+}
+
+CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
+                     ParameterArena& arena, StateBlock& state, const CompileOptions& options)
+    : handles_(handles),
+      backend_(backend),
+      graph_(graph),
+      options_(options),
+      groups_(match_groups(graph, options.fuse, /*pools_first_layer=*/false)),
+      schedule_(schedule_buckets(graph, groups_, arena.layout(), arena.buckets())),
+      variables_(arena, state, backend.precision, handles.device, options.mode == Mode::kTrain) {
+  if (options.batch_size < 1) {
+    throw ShapeError("compile: a batch of " + std::to_string(options.batch_size) + " samples");
+  }
+  const auto& input = std::get<InputOp>(graph.nodes.front().operation);
+  const auto samples = static_cast<std::size_t>(options.batch_size);
+  samples_ = make_device_buffer(samples * size_bytes(input.dtype) *
+                                    static_cast<std::size_t>(num_elements(graph.input_shape())),
+                                handles.device);
+  labels_ = make_device_buffer(samples * sizeof(std::int32_t), handles.device);
+  sums_ = make_device_buffer(sizeof(LossSums), handles.device);
+  host_sums_ = make_pinned_buffer(sizeof(LossSums));
+  forward_ends_ = make_event();
+  for (std::size_t b = 0; b < arena.buckets().size(); ++b) {
+    computed_.push_back(make_event());
+    arrived_.push_back(make_event());
+  }
+  program_for(options.batch_size);
+}
+
+// What was started may still use what is about to be freed.
+CudaModel::~CudaModel() {
+  cudaSetDevice(handles_.device);
+  cudaStreamSynchronize(handles_.compute.get());
+  cudaStreamSynchronize(handles_.copies.get());
+}
+
+Program& CudaModel::program_for(std::int64_t n) {
+  for (const auto& program : programs_) {
+    if (program->samples() == n) return *program;
+  }
+  // Besides the full batch one more size is kept: an epoch has one tail.
+  if (programs_.size() > 1) {
+    check_cuda(cudaStreamSynchronize(handles_.compute.get()));
+    programs_.pop_back();
+  }
+  programs_.push_back(
+      std::make_unique<Program>(GroupContext{.graph = graph_,
+                                             .mode = options_.mode,
+                                             .n = n,
+                                             .precision = backend_.precision,
+                                             .deterministic = backend_.deterministic,
+                                             .device = handles_.device,
+                                             .stream = handles_.compute.get(),
+                                             .cudnn = handles_.cudnn.get(),
+                                             .blas = handles_.blas.get(),
+                                             .variables = &variables_,
+                                             .statistics = options_.statistics},
+                                groups_));
+  return *programs_.back();
+}
+
+void CudaModel::upload(const Batch& batch) {
+  const auto copy = [&](const std::shared_ptr<Buffer>& into, std::span<const std::byte> from) {
+    check_cuda(cudaMemcpyAsync(into->data(), from.data(), from.size(), cudaMemcpyHostToDevice,
+                               handles_.compute.get()));
+  };
+  copy(samples_, batch.x.bytes());
+  copy(labels_, batch.label.bytes());
+  variables_.upload_state(handles_.compute.get());
+}
+
+Scores CudaModel::forward(const Batch& batch, const ValuesHook& before_use) {
+  check_batch(graph_, batch, options_.batch_size);
+  use_device(handles_.device);
+  program_ = nullptr;  // program_for may give it up, and throw
+  program_ = &program_for(batch.size());
+  upload(batch);
+  step_ = {.x = samples_->data(),
+           .labels = reinterpret_cast<const std::int32_t*>(labels_->data()),
+           .loss_divisor = batch.loss_divisor,
+           .sums = reinterpret_cast<LossSums*>(sums_->data())};
+  cudaStream_t stream = handles_.compute.get();
+  check_cuda(cudaMemsetAsync(sums_->data(), 0, sizeof(LossSums), stream));
+  for (std::size_t i = 0; i < groups_.size(); ++i) {
+    for (const BucketId bucket : schedule_.first_used_by[i]) {
+      before_use(bucket);
+      variables_.refresh(bucket, stream);
+    }
+    program_->forward(i, step_);
+  }
+  check_cuda(cudaMemcpyAsync(host_sums_->data(), sums_->data(), sizeof(LossSums),
+                             cudaMemcpyDeviceToHost, stream));
+  if (options_.mode == Mode::kTrain) variables_.download_state(stream);
+  check_cuda(cudaEventRecord(forward_ends_.get(), stream));
+  check_cuda(cudaEventSynchronize(forward_ends_.get()));
+  LossSums sums;
+  std::memcpy(&sums, host_sums_->data(), sizeof sums);
+  return {.loss = sums.loss, .num_correct = sums.num_correct, .num_samples = batch.size()};
+}
+
+void CudaModel::backward(const GradientHook& on_ready) {
+  check(options_.mode == Mode::kTrain, "backward needs a model compiled for training");
+  check(program_ != nullptr, "backward follows a forward");
+  use_device(handles_.device);
+  cudaStream_t stream = handles_.compute.get();
+  std::vector<BucketId> started;
+  for (std::size_t i = groups_.size(); i-- > 0;) {
+    program_->backward(i, step_);
+    for (const BucketId bucket : schedule_.completed_by[i]) {
+      const auto b = static_cast<std::size_t>(bucket);
+      if (program_->samples() == 0) variables_.zero_gradients(bucket, stream);
+      check_cuda(cudaEventRecord(computed_[b].get(), stream));
+      check_cuda(cudaStreamWaitEvent(handles_.copies.get(), computed_[b].get()));
+      variables_.download_gradients(bucket, handles_.copies.get());
+      check_cuda(cudaEventRecord(arrived_[b].get(), handles_.copies.get()));
+      started.push_back(bucket);
+    }
+  }
+  // All is started, which takes the host less time than the device needs; a bucket leaves as soon
+  // as it is on the host, while the device goes on.
+  for (const BucketId bucket : started) {
+    check_cuda(cudaEventSynchronize(arrived_[static_cast<std::size_t>(bucket)].get()));
+    on_ready(bucket, Event{});
+  }
+}
+
+Tensor CudaModel::logits() const {
+  if (program_ == nullptr) throw InternalError("logits follow a forward");
+  const Tensor logits = make_host_tensor({program_->samples(), graph_.num_classes()}, DType::kF32);
+  const std::int64_t count = logits.num_elements();
+  with_type(backend_.precision, [&]<typename T>() {
+    std::vector<T> raw(static_cast<std::size_t>(count));
+    check_cuda(
+        cudaMemcpy(raw.data(), program_->logits(), raw.size() * sizeof(T), cudaMemcpyDeviceToHost));
+    std::ranges::transform(raw, logits.f32().begin(),
+                           [](T value) { return static_cast<float>(value); });
+  });
+  return logits;
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,123 @@
+#include "models/backend/cuda/cudnn/descriptor.h"
+
+#include "models/backend/cuda/errors.h"
+
+namespace syncopate::cuda {
+
+Descriptor::Descriptor(cudnnBackendDescriptorType_t kind) {
+  cudnnBackendDescriptor_t made = nullptr;
+  check_cudnn(cudnnBackendCreateDescriptor(kind, &made));
+  handle_.reset(made);
+}
+
+void Descriptor::set_raw(cudnnBackendAttributeName_t name, cudnnBackendAttributeType_t type,
+                         std::int64_t count, const void* values) {
+  check_cudnn(cudnnBackendSetAttribute(handle_.get(), name, type, count, values));
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, std::int64_t value) {
+  set_raw(name, CUDNN_TYPE_INT64, 1, &value);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, std::span<const std::int64_t> values) {
+  set_raw(name, CUDNN_TYPE_INT64, static_cast<std::int64_t>(values.size()), values.data());
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, float value) {
+  set_raw(name, CUDNN_TYPE_FLOAT, 1, &value);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, bool value) {
+  set_raw(name, CUDNN_TYPE_BOOLEAN, 1, &value);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnDataType_t value) {
+  set_raw(name, CUDNN_TYPE_DATA_TYPE, 1, &value);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnConvolutionMode_t value) {
+  set_raw(name, CUDNN_TYPE_CONVOLUTION_MODE, 1, &value);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value) {
+  set_raw(name, CUDNN_TYPE_HEUR_MODE, 1, &value);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
+  set_raw(name, CUDNN_TYPE_HANDLE, 1, &value);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
+  const cudnnBackendDescriptor_t descriptor = value.get();
+  set_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &descriptor);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, std::span<void* const> pointers) {
+  set_raw(name, CUDNN_TYPE_VOID_PTR, static_cast<std::int64_t>(pointers.size()), pointers.data());
+}
+
+void Descriptor::set_text(cudnnBackendAttributeName_t name, std::string_view text) {
+  set_raw(name, CUDNN_TYPE_CHAR, static_cast<std::int64_t>(text.size()), text.data());
+}
+
+void Descriptor::finalize() { check_cudnn(cudnnBackendFinalize(handle_.get())); }
+
+bool Descriptor::finalize_if_supported() {
+  const cudnnStatus_t status = cudnnBackendFinalize(handle_.get());
+  if (status == CUDNN_STATUS_SUCCESS) return true;
+  // Each kind of "not supported" has a number of its own between 3000 and 3999.
+  if (CUDNN_STATUS_CATEGORY(static_cast<int>(status)) ==
+      CUDNN_STATUS_CATEGORY(static_cast<int>(CUDNN_STATUS_NOT_SUPPORTED))) {
+    return false;
+  }
+  check_cudnn(status);
+  return false;
+}
+
+std::int64_t Descriptor::get_int(cudnnBackendAttributeName_t name) const {
+  std::int64_t value = 0;
+  std::int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(handle_.get(), name, CUDNN_TYPE_INT64, 1, &count, &value));
+  return value;
+}
+
+std::vector<cudnnBackendNumericalNote_t> Descriptor::numerical_notes() const {
+  std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
+  std::int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(
+      handle_.get(), CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
+      static_cast<std::int64_t>(notes.size()), &count, notes.data()));
+  notes.resize(static_cast<std::size_t>(count));
+  return notes;
+}
+
+std::vector<cudnnBackendBehaviorNote_t> Descriptor::behavior_notes() const {
+  std::vector<cudnnBackendBehaviorNote_t> notes(CUDNN_BEHAVIOR_NOTE_TYPE_COUNT);
+  std::int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(
+      handle_.get(), CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+      static_cast<std::int64_t>(notes.size()), &count, notes.data()));
+  notes.resize(static_cast<std::size_t>(count));
+  return notes;
+}
+
+std::string Descriptor::get_text(cudnnBackendAttributeName_t name) const {
+  std::int64_t length = 0;
+  check_cudnn(cudnnBackendGetAttribute(handle_.get(), name, CUDNN_TYPE_CHAR, 0, &length, nullptr));
+  std::string text(static_cast<std::size_t>(length), '\0');
+  check_cudnn(
+      cudnnBackendGetAttribute(handle_.get(), name, CUDNN_TYPE_CHAR, length, &length, text.data()));
+  return text;
+}
+
+int Descriptor::get(cudnnBackendAttributeName_t name, std::span<Descriptor> into) const {
+  std::vector<cudnnBackendDescriptor_t> handles;
+  for (const Descriptor& descriptor : into) handles.push_back(descriptor.get());
+  std::int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(handle_.get(), name, CUDNN_TYPE_BACKEND_DESCRIPTOR,
+                                       static_cast<std::int64_t>(handles.size()), &count,
+                                       handles.data()));
+  return static_cast<int>(count);
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,88 @@
+#include "models/backend/cuda/device.h"
+
+#include <algorithm>
+
+#include "models/backend/cuda/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+class DeviceBuffer final : public Buffer {
+ public:
+  DeviceBuffer(std::size_t size_bytes, int index) : size_bytes_(size_bytes), index_(index) {
+    // An empty block still has an address.
+    check_cuda(cudaMalloc(&data_, std::max<std::size_t>(size_bytes, 1)));
+    check_cuda(cudaMemset(data_, 0, size_bytes));
+  }
+  DeviceBuffer(const DeviceBuffer&) = delete;
+  DeviceBuffer& operator=(const DeviceBuffer&) = delete;
+  ~DeviceBuffer() override { cudaFree(data_); }
+
+  std::byte* data() noexcept override { return static_cast<std::byte*>(data_); }
+  std::size_t size_bytes() const noexcept override { return size_bytes_; }
+  Device device() const noexcept override { return {DeviceKind::kCuda, index_}; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_bytes_;
+  int index_;
+};
+
+class PinnedBuffer final : public Buffer {
+ public:
+  explicit PinnedBuffer(std::size_t size_bytes) : size_bytes_(size_bytes) {
+    check_cuda(cudaMallocHost(&data_, std::max<std::size_t>(size_bytes, 1)));
+    std::fill_n(static_cast<std::byte*>(data_), size_bytes, std::byte{0});
+  }
+  PinnedBuffer(const PinnedBuffer&) = delete;
+  PinnedBuffer& operator=(const PinnedBuffer&) = delete;
+  ~PinnedBuffer() override { cudaFreeHost(data_); }
+
+  std::byte* data() noexcept override { return static_cast<std::byte*>(data_); }
+  std::size_t size_bytes() const noexcept override { return size_bytes_; }
+  Device device() const noexcept override { return {}; }
+
+ private:
+  void* data_ = nullptr;
+  std::size_t size_bytes_;
+};
+
+}  // namespace
+
+void use_device(int index) { check_cuda(cudaSetDevice(index)); }
+
+Stream make_stream() {
+  cudaStream_t made = nullptr;
+  check_cuda(cudaStreamCreateWithFlags(&made, cudaStreamNonBlocking));
+  return Stream(made);
+}
+
+StreamEvent make_event() {
+  cudaEvent_t made = nullptr;
+  check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming));
+  return StreamEvent(made);
+}
+
+CudnnHandle make_cudnn(cudaStream_t stream) {
+  cudnnHandle_t made = nullptr;
+  check_cudnn(cudnnCreate(&made));
+  CudnnHandle handle(made);
+  check_cudnn(cudnnSetStream(made, stream));
+  return handle;
+}
+
+BlasHandle make_blas() {
+  cublasLtHandle_t made = nullptr;
+  check_cublas(cublasLtCreate(&made));
+  return BlasHandle(made);
+}
+
+std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index) {
+  return std::make_shared<DeviceBuffer>(size_bytes, index);
+}
+
+std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes) {
+  return std::make_shared<PinnedBuffer>(size_bytes);
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,144 @@
+// One fused group lowered for the device. A group says what memory it needs, is bound to it once,
+// and then only starts work on the stream: nothing is allocated in a step.
+#pragma once
+
+#include <cublasLt.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+#include <cudnn.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/variables.h"
+#include "models/backend/model.h"
+#include "models/backend/statistics_reducer.h"
+#include "models/graph/program_plan.h"
+
+namespace syncopate::cuda {
+
+// What the groups of one program are built from.
+struct GroupContext {
+  const Graph& graph;
+  Mode mode = Mode::kTrain;
+  std::int64_t n = 0;  // samples
+  Precision precision = Precision::kF32;
+  bool deterministic = false;
+  int device = 0;
+  cudaStream_t stream = nullptr;
+  cudnnHandle_t cudnn = nullptr;
+  cublasLtHandle_t blas = nullptr;
+  DeviceVariables* variables = nullptr;
+  StatisticsReducer* statistics = nullptr;
+
+  bool trains() const { return mode == Mode::kTrain; }
+  const Node& node(NodeId id) const { return graph.nodes[static_cast<std::size_t>(id)]; }
+};
+
+// On the device; null where there is nothing, or nobody wants it. Values are [n, ...] of the
+// program's precision, maps NHWC.
+struct GroupMemory {
+  std::vector<void*> inputs;
+  void* output = nullptr;
+  std::vector<void*>
+      output_gradients;  // one, or two where the group takes them; may be overwritten
+  std::vector<void*> input_gradients;
+  void* saved = nullptr;
+  void* forward_scratch = nullptr;
+  void* backward_scratch = nullptr;
+};
+
+// What is at hand in one call, on the device.
+struct Step {
+  const void* x = nullptr;  // the samples, as the batch has them
+  const std::int32_t* labels = nullptr;
+  std::int64_t loss_divisor = 1;
+  LossSums* sums = nullptr;  // out
+};
+
+class Group {
+ public:
+  virtual ~Group() = default;
+  virtual GroupNeeds needs() const = 0;
+  virtual void bind(const GroupMemory& memory) = 0;
+  virtual void forward(const Step& step) = 0;
+  // Overwrites its input gradients and its parameters' gradients.
+  virtual void backward(const Step& step) = 0;
+};
+
+// Throws UnavailableError where no library has the operation, DeviceError.
+std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group);
+
+// The makers behind it, one file each.
+std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
+std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
+
+// Calls make.operator()<T>() with the type of the program's values.
+template <typename Make>
+auto with_type(Precision precision, const Make& make) {
+  switch (precision) {
+    case Precision::kBf16:
+      return make.template operator()<__nv_bfloat16>();
+    case Precision::kF16:
+      return make.template operator()<__half>();
+    case Precision::kF32:
+      break;
+  }
+  return make.template operator()<float>();
+}
+
+constexpr std::size_t element_bytes(Precision precision) {
+  return precision == Precision::kF32 ? sizeof(float) : sizeof(std::uint16_t);
+}
+
+// f32 is rounded to TF32 for the tensor cores, unless the same bits are wanted twice.
+constexpr bool rounds_inputs(const GroupContext& context) {
+  return context.precision != Precision::kF32 || !context.deterministic;
+}
+
+// Rounded up, so that what follows is aligned.
+constexpr std::size_t aligned(std::size_t bytes) {
+  return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+}
+
+// What lies behind `bytes` of a block.
+inline void* behind(void* block, std::size_t bytes) {
+  return static_cast<std::byte*>(block) + aligned(bytes);
+}
+
+// A group without memory of its own and without backward, until it says so.
+class PlainGroup : public Group {
+ public:
+  PlainGroup(const GroupContext& context, const FusedGroup& group)
+      : context_(context), group_(group) {}
+  GroupNeeds needs() const override { return {}; }
+  void bind(const GroupMemory& memory) override { memory_ = memory; }
+  void backward(const Step& /*step*/) override {}
+
+ protected:
+  const GroupContext& context() const noexcept { return context_; }
+  const FusedGroup& group() const noexcept { return group_; }
+  const GroupMemory& memory() const noexcept { return memory_; }
+  const Node& main() const { return context_.node(group_.main); }
+  cudaStream_t stream() const noexcept { return context_.stream; }
+  DeviceVariables& variables() const noexcept { return *context_.variables; }
+  // Of the first input and of the output, per sample.
+  const Shape& in() const { return context_.node(group_.inputs.at(0)).shape; }
+  const Shape& out() const { return context_.node(group_.output).shape; }
+  std::int64_t output_elements() const { return context_.n * num_elements(out()); }
+  bool wants_input_gradient(std::size_t k = 0) const {
+    return memory_.input_gradients.at(k) != nullptr;
+  }
+
+ private:
+  const GroupContext context_;
+  const FusedGroup group_;
+  GroupMemory memory_;
+};
+
+}  // namespace syncopate::cuda

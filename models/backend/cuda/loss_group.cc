@@ -1,0 +1,56 @@
+// Softmax cross-entropy and the count of right answers.
+#include "models/backend/cuda/group.h"
+
+namespace syncopate::cuda {
+namespace {
+
+template <typename T>
+class LossGroup final : public PlainGroup {
+ public:
+  LossGroup(const GroupContext& context, const FusedGroup& group)
+      : PlainGroup(context, group), classes_(static_cast<int>(in().back())) {}
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.forward_scratch = scratch_bytes();
+    if (!context().trains()) return needs;
+    needs.input_in_backward = true;
+    // Behind what the kernel works with: sums that nobody reads a second time.
+    needs.backward_scratch = aligned(scratch_bytes()) + sizeof(LossSums);
+    return needs;
+  }
+
+  void forward(const Step& step) override {
+    start(step, nullptr, step.sums, memory().forward_scratch);
+  }
+
+  void backward(const Step& step) override {
+    if (!wants_input_gradient() || context().n == 0) return;
+    void* const scratch = memory().backward_scratch;
+    start(step, static_cast<T*>(memory().input_gradients[0]),
+          static_cast<LossSums*>(behind(scratch, scratch_bytes())), scratch);
+  }
+
+ private:
+  std::size_t scratch_bytes() const {
+    return static_cast<std::size_t>(softmax_cross_entropy_scratch(context().n));
+  }
+
+  void start(const Step& step, T* gradient, LossSums* sums, void* scratch) {
+    softmax_cross_entropy(static_cast<const T*>(memory().inputs[0]), step.labels, context().n,
+                          classes_, static_cast<double>(step.loss_divisor), 1.0F, gradient, sums,
+                          scratch, stream());
+  }
+
+  const int classes_;
+};
+
+}  // namespace
+
+std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group) {
+  return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
+    return std::make_unique<LossGroup<T>>(context, group);
+  });
+}
+
+}  // namespace syncopate::cuda

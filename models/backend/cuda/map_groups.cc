@@ -1,0 +1,224 @@
+// Groups without parameters: the samples, ReLU, sums, pooling, flattening, shortcuts.
+#include "models/backend/cuda/device.h"
+#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/group.h"
+#include "models/base/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+template <typename T>
+class InputGroup final : public PlainGroup {
+ public:
+  InputGroup(const GroupContext& context, const FusedGroup& group)
+      : PlainGroup(context, group),
+        op_(std::get<InputOp>(main().operation)),
+        constants_(make_device_buffer(2 * row_bytes(), context.device)) {
+    if (op_.dtype != DType::kU8) return;
+    for (const auto& [values, into] : {std::pair(&op_.mean, mean()), {&op_.stddev, stddev()}}) {
+      check_cuda(cudaMemcpy(into, values->data(), row_bytes(), cudaMemcpyHostToDevice));
+    }
+  }
+
+  void forward(const Step& step) override {
+    T* const y = static_cast<T*>(memory().output);
+    if (op_.dtype == DType::kU8) {
+      normalise(static_cast<const std::uint8_t*>(step.x), mean(), stddev(), y, output_elements(),
+                static_cast<int>(op_.mean.size()), stream());
+    } else {
+      convert(static_cast<const float*>(step.x), y, output_elements(), stream());
+    }
+  }
+
+ private:
+  std::size_t row_bytes() const { return op_.mean.size() * sizeof(float); }
+  float* mean() const { return reinterpret_cast<float*>(constants_->data()); }
+  float* stddev() const { return mean() + op_.mean.size(); }
+
+  const InputOp op_;
+  const std::shared_ptr<Buffer> constants_;  // mean, then standard deviation
+};
+
+template <typename T>
+class ReluGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    needs.output_in_backward = context().trains();
+    return needs;
+  }
+  void forward(const Step& /*step*/) override {
+    relu_forward(static_cast<const T*>(memory().inputs[0]), static_cast<T*>(memory().output),
+                 output_elements(), stream());
+  }
+  void backward(const Step& /*step*/) override {
+    if (!wants_input_gradient()) return;
+    relu_backward(static_cast<const T*>(memory().output),
+                  static_cast<const T*>(memory().output_gradients[0]),
+                  static_cast<T*>(memory().input_gradients[0]), output_elements(), stream());
+  }
+};
+
+template <typename T>
+class AddGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  void forward(const Step& /*step*/) override {
+    add(static_cast<const T*>(memory().inputs[0]), static_cast<const T*>(memory().inputs[1]),
+        static_cast<T*>(memory().output), output_elements(), stream());
+  }
+  void backward(const Step& /*step*/) override {
+    for (void* const gradient : memory().input_gradients) {
+      if (gradient == nullptr) continue;
+      check_cuda(cudaMemcpyAsync(gradient, memory().output_gradients[0],
+                                 static_cast<std::size_t>(output_elements()) * sizeof(T),
+                                 cudaMemcpyDeviceToDevice, stream()));
+    }
+  }
+};
+
+// H, W, C is the order of both sides.
+template <typename T>
+class FlattenGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  void forward(const Step& /*step*/) override { copy(memory().inputs[0], memory().output); }
+  void backward(const Step& /*step*/) override {
+    if (wants_input_gradient()) copy(memory().output_gradients[0], memory().input_gradients[0]);
+  }
+
+ private:
+  void copy(const void* from, void* into) const {
+    check_cuda(cudaMemcpyAsync(into, from, static_cast<std::size_t>(output_elements()) * sizeof(T),
+                               cudaMemcpyDeviceToDevice, stream()));
+  }
+};
+
+template <typename T>
+class MaxPoolGroup final : public PlainGroup {
+ public:
+  MaxPoolGroup(const GroupContext& context, const FusedGroup& group) : PlainGroup(context, group) {
+    const auto& op = std::get<MaxPoolOp>(main().operation);
+    if (op.window > kLargestWindow) {
+      throw UnavailableError("max_pool: a window of " + std::to_string(op.window) +
+                             "; the CUDA backend goes up to " + std::to_string(kLargestWindow));
+    }
+    shape_ = {.n = context.n,
+              .height = static_cast<int>(in()[0]),
+              .width = static_cast<int>(in()[1]),
+              .channels = static_cast<int>(in()[2]),
+              .window = op.window,
+              .stride = op.stride};
+  }
+  GroupNeeds needs() const override {
+    // An evaluation needs a place to write to all the same.
+    GroupNeeds needs;
+    needs.saved = static_cast<std::size_t>(output_elements());
+    return needs;
+  }
+  void forward(const Step& /*step*/) override {
+    max_pool_forward(shape_, static_cast<const T*>(memory().inputs[0]),
+                     static_cast<T*>(memory().output), static_cast<std::uint8_t*>(memory().saved),
+                     stream());
+  }
+  void backward(const Step& /*step*/) override {
+    if (!wants_input_gradient()) return;
+    max_pool_backward(shape_, static_cast<const T*>(memory().output_gradients[0]),
+                      static_cast<const std::uint8_t*>(memory().saved),
+                      static_cast<T*>(memory().input_gradients[0]), stream());
+  }
+
+ private:
+  static constexpr int kLargestWindow = 16;  // a place in the window is one byte
+  PoolShape shape_;
+};
+
+template <typename T>
+class AveragePoolGroup final : public PlainGroup {
+ public:
+  using PlainGroup::PlainGroup;
+  void forward(const Step& /*step*/) override {
+    average_pool_forward(static_cast<const T*>(memory().inputs[0]),
+                         static_cast<T*>(memory().output), context().n, pixels(), channels(),
+                         stream());
+  }
+  void backward(const Step& /*step*/) override {
+    if (!wants_input_gradient()) return;
+    average_pool_backward(static_cast<const T*>(memory().output_gradients[0]),
+                          static_cast<T*>(memory().input_gradients[0]), context().n, pixels(),
+                          channels(), stream());
+  }
+
+ private:
+  int pixels() const { return static_cast<int>(in()[0] * in()[1]); }
+  int channels() const { return static_cast<int>(in()[2]); }
+};
+
+template <typename T>
+class ShortcutGroup final : public PlainGroup {
+ public:
+  ShortcutGroup(const GroupContext& context, const FusedGroup& group)
+      : PlainGroup(context, group),
+        shape_{.n = context.n,
+               .height = static_cast<int>(in()[0]),
+               .width = static_cast<int>(in()[1]),
+               .channels = static_cast<int>(in()[2]),
+               .stride = std::get<ShortcutOp>(main().operation).stride,
+               .out_channels = static_cast<int>(out()[2])} {}
+  void forward(const Step& /*step*/) override {
+    shortcut_forward(shape_, static_cast<const T*>(memory().inputs[0]),
+                     static_cast<T*>(memory().output), stream());
+  }
+  void backward(const Step& /*step*/) override {
+    if (!wants_input_gradient()) return;
+    shortcut_backward(shape_, static_cast<const T*>(memory().output_gradients[0]),
+                      static_cast<T*>(memory().input_gradients[0]), stream());
+  }
+
+ private:
+  const ShortcutShape shape_;
+};
+
+template <typename T>
+std::unique_ptr<Group> make_map_group(const GroupContext& context, const FusedGroup& group) {
+  switch (group.kind) {
+    case GroupKind::kInput:
+      return std::make_unique<InputGroup<T>>(context, group);
+    case GroupKind::kRelu:
+      return std::make_unique<ReluGroup<T>>(context, group);
+    case GroupKind::kAdd:
+      return std::make_unique<AddGroup<T>>(context, group);
+    case GroupKind::kFlatten:
+      return std::make_unique<FlattenGroup<T>>(context, group);
+    case GroupKind::kMaxPool:
+      return std::make_unique<MaxPoolGroup<T>>(context, group);
+    case GroupKind::kGlobalAveragePool:
+      return std::make_unique<AveragePoolGroup<T>>(context, group);
+    case GroupKind::kShortcut:
+      return std::make_unique<ShortcutGroup<T>>(context, group);
+    default:
+      break;
+  }
+  throw InternalError("every kind of group is lowered");
+}
+
+}  // namespace
+
+std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group) {
+  switch (group.kind) {
+    case GroupKind::kConv:
+      return make_conv_group(context, group);
+    case GroupKind::kBatchNorm:
+      return make_batch_norm_group(context, group);
+    case GroupKind::kDense:
+      return make_dense_group(context, group);
+    case GroupKind::kLoss:
+      return make_loss_group(context, group);
+    default:
+      return with_type(context.precision,
+                       [&]<typename T>() { return make_map_group<T>(context, group); });
+  }
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,95 @@
+// What libsyncopate_cuda.so offers: one symbol, behind it the devices and a backend for each.
+#include <cublasLt.h>
+#include <cuda_runtime_api.h>
+#include <cudnn.h>
+#include <nccl.h>
+
+#include <cstring>
+
+#include "models/backend/cuda/cuda_backend.h"
+#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda_module.h"
+#include "models/base/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// 13000 -> "13.0", 91900 -> "9.19.0", each library in its own way.
+std::string dotted(std::size_t number, std::size_t major, std::size_t minor) {
+  std::string text = std::to_string(number / major) + "." + std::to_string(number % major / minor);
+  if (minor > 10) text += "." + std::to_string(number % minor);
+  return text;
+}
+
+int count_devices() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  int driver = 0;
+  if (code == cudaErrorInsufficientDriver || code == cudaErrorStubLibrary) {
+    cudaDriverGetVersion(&driver);
+    if (driver == 0) {
+      throw UnavailableError(
+          "no NVIDIA driver is loaded here; choose --devices cpu, or run on a GPU node (in a "
+          "container: apptainer --nv, docker --gpus all)");
+    }
+    throw UnavailableError(
+        "the NVIDIA driver is for CUDA " + dotted(static_cast<std::size_t>(driver), 1000, 10) +
+        ", too old for CUDA " + dotted(CUDART_VERSION, 1000, 10) + "; a newer driver is needed");
+  }
+  if (code == cudaErrorNoDevice || (code == cudaSuccess && count == 0)) {
+    throw UnavailableError(
+        "no GPU is visible: CUDA_VISIBLE_DEVICES may hide them, or the job has none; choose "
+        "--devices cpu, or ask for GPUs (--gpus-per-task)");
+  }
+  check_cuda(code);
+  return count;
+}
+
+class Module final : public CudaModule {
+ public:
+  std::vector<LibraryVersion> library_versions() const override {
+    int runtime = 0;
+    cudaRuntimeGetVersion(&runtime);
+    int nccl = 0;
+    ncclGetVersion(&nccl);
+    return {
+        {"CUDA", dotted(CUDART_VERSION, 1000, 10),
+         dotted(static_cast<std::size_t>(runtime), 1000, 10)},
+        {"cuDNN", dotted(CUDNN_VERSION, 10000, 100), dotted(cudnnGetVersion(), 10000, 100)},
+        {"cuBLAS", dotted(CUBLAS_VERSION, 10000, 100), dotted(cublasLtGetVersion(), 10000, 100)},
+        {"NCCL", dotted(NCCL_VERSION_CODE, 10000, 100),
+         dotted(static_cast<std::size_t>(nccl), 10000, 100)}};
+  }
+
+  std::vector<CudaDevice> devices() const override {
+    std::vector<CudaDevice> found;
+    for (int i = 0; i < count_devices(); ++i) {
+      cudaDeviceProp properties{};
+      check_cuda(cudaGetDeviceProperties(&properties, i));
+      found.push_back({.name = properties.name,
+                       .major = properties.major,
+                       .minor = properties.minor,
+                       .multiprocessors = properties.multiProcessorCount,
+                       .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem)});
+    }
+    return found;
+  }
+
+  std::unique_ptr<Backend> make_backend(const BackendOptions& options) const override {
+    const int count = count_devices();
+    if (options.device.index >= count) {
+      throw UnavailableError(to_string(options.device) + ": " + std::to_string(count) +
+                             (count == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
+    }
+    return make_cuda_backend(options);
+  }
+};
+
+}  // namespace
+}  // namespace syncopate::cuda
+
+extern "C" __attribute__((visibility("default"))) const syncopate::CudaModule*
+syncopate_cuda_module(const char* build) {
+  static const syncopate::cuda::Module module;
+  return syncopate::cuda_module_build() == build ? &module : nullptr;
+}

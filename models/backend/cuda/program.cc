@@ -1,0 +1,58 @@
+#include "models/backend/cuda/program.h"
+
+#include "models/backend/cuda/device.h"
+
+namespace syncopate::cuda {
+
+Program::Program(const GroupContext& context, const std::vector<FusedGroup>& groups)
+    : context_(context), sums_before_backward_(groups.size()) {
+  std::vector<GroupNeeds> needs;
+  std::vector<std::size_t> value_bytes;
+  const auto elements_of = [&](std::size_t i) {
+    return context.n * num_elements(context.node(groups[i].output).shape);
+  };
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    groups_.push_back(make_group(context, groups[i]));
+    needs.push_back(groups_.back()->needs());
+    value_bytes.push_back(static_cast<std::size_t>(elements_of(i)) *
+                          element_bytes(context.precision));
+  }
+  const ProgramPlan plan = plan_program(groups, needs, value_bytes, context.trains());
+  block_ = make_device_buffer(plan.total_bytes, context.device);
+  for (std::size_t i = 0; i < groups.size(); ++i) {
+    const GroupPlacement& placement = plan.groups[i];
+    for (const auto& [into, from] : placement.sums) {
+      sums_before_backward_[i].push_back({at(into), at(from), elements_of(i)});
+    }
+    groups_[i]->bind({.inputs = at(placement.inputs),
+                      .output = at(placement.output),
+                      .output_gradients = at(placement.output_gradients),
+                      .input_gradients = at(placement.input_gradients),
+                      .saved = at(placement.saved),
+                      .forward_scratch = at(placement.forward_scratch),
+                      .backward_scratch = at(placement.backward_scratch)});
+  }
+  logits_ = at(plan.logits);
+}
+
+void* Program::at(GroupPlacement::Offset offset) const {
+  return offset ? block_->data() + *offset : nullptr;
+}
+
+std::vector<void*> Program::at(const std::vector<GroupPlacement::Offset>& offsets) const {
+  std::vector<void*> memories;
+  for (const GroupPlacement::Offset& offset : offsets) memories.push_back(at(offset));
+  return memories;
+}
+
+void Program::backward(std::size_t group, const Step& step) {
+  for (const GradientSum& sum : sums_before_backward_[group]) {
+    with_type(context_.precision, [&]<typename T>() {
+      add(static_cast<const T*>(sum.into), static_cast<const T*>(sum.from),
+          static_cast<T*>(sum.into), sum.count, context_.stream);
+    });
+  }
+  groups_[group]->backward(step);
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,170 @@
+#include "models/graph/program_plan.h"
+
+#include <algorithm>
+
+#include "models/base/errors.h"
+#include "models/graph/memory_plan.h"
+
+namespace syncopate {
+namespace {
+
+// Numbers buffers while lifetimes are collected; where they lie is known at the end.
+class Planner {
+ public:
+  Planner(const std::vector<FusedGroup>& groups, const std::vector<GroupNeeds>& needs,
+          const std::vector<std::size_t>& value_bytes, bool trains)
+      : groups_(groups),
+        needs_(needs),
+        value_bytes_(value_bytes),
+        trains_(trains),
+        buffers_(groups.size()) {}
+
+  ProgramPlan plan() {
+    for (std::size_t i = 0; i < groups_.size(); ++i) place_group(i);
+    // Going back: where a gradient is written in place, its memory is already known.
+    for (std::size_t i = groups_.size(); i-- > 0;) place_gradients(i);
+    const MemoryPlan memory = plan_memory(lifetimes_);
+    ProgramPlan plan;
+    plan.total_bytes = memory.total_bytes;
+    for (std::size_t i = 0; i < groups_.size(); ++i) plan.groups.push_back(bind(i, memory));
+    const std::size_t logits = producer_of(groups_, groups_.back().inputs[0]);
+    plan.logits = plan.groups[logits].output.value_or(0);
+    return plan;
+  }
+
+ private:
+  using BufferId = int;
+  static constexpr BufferId kNone = -1;
+
+  struct Buffers {
+    BufferId output = kNone;
+    BufferId saved = kNone;
+    BufferId forward_scratch = kNone;
+    BufferId backward_scratch = kNone;
+    std::vector<BufferId> input_gradients;
+  };
+
+  int forward_time(std::size_t i) const { return static_cast<int>(i); }
+  int backward_time(std::size_t i) const { return static_cast<int>(2 * groups_.size() - i); }
+  int end_time() const { return static_cast<int>(2 * groups_.size()) + 1; }
+
+  BufferId add_buffer(std::size_t size_bytes, int first, int last) {
+    if (size_bytes == 0) return kNone;
+    lifetimes_.push_back({size_bytes, first, last});
+    return static_cast<BufferId>(lifetimes_.size()) - 1;
+  }
+
+  void place_group(std::size_t i) {
+    Buffers& buffers = buffers_[i];
+    const GroupNeeds& needs = needs_[i];
+    if (groups_[i].kind != GroupKind::kLoss) {
+      int last = forward_time(i);
+      for (const auto& [c, k] : consumers_of(groups_, i)) {
+        last = std::max(last, forward_time(c));
+        if (k == 0 && needs_[c].input_in_backward) last = std::max(last, backward_time(c));
+        if (groups_[c].kind == GroupKind::kLoss) last = end_time();
+      }
+      if (needs.output_in_backward) last = std::max(last, backward_time(i));
+      buffers.output = add_buffer(value_bytes_[i], forward_time(i), last);
+    }
+    buffers.saved = add_buffer(needs.saved, forward_time(i), backward_time(i));
+    buffers.forward_scratch = add_buffer(needs.forward_scratch, forward_time(i), forward_time(i));
+    buffers.backward_scratch =
+        add_buffer(needs.backward_scratch, backward_time(i), backward_time(i));
+  }
+
+  void place_gradients(std::size_t i) {
+    const int in_place = needs_[i].gradient_in_place;
+    for (std::size_t k = 0; k < groups_[i].inputs.size(); ++k) {
+      BufferId gradient = kNone;
+      if (trains_ && has_gradient(groups_, groups_[i].inputs[k])) {
+        const std::size_t producer = producer_of(groups_, groups_[i].inputs[k]);
+        const BufferId shared = static_cast<int>(k) == in_place ? first_gradient_of(i) : kNone;
+        if (shared == kNone) {
+          gradient = add_buffer(value_bytes_[producer], backward_time(i), backward_time(producer));
+        } else {
+          gradient = shared;
+          lifetimes_[static_cast<std::size_t>(shared)].last = backward_time(producer);
+        }
+      }
+      buffers_[i].input_gradients.push_back(gradient);
+    }
+  }
+
+  BufferId first_gradient_of(std::size_t i) const {
+    const auto consumers = consumers_of(groups_, i);
+    if (consumers.empty()) return kNone;
+    return buffers_[consumers.front().first].input_gradients.at(consumers.front().second);
+  }
+
+  GroupPlacement bind(std::size_t i, const MemoryPlan& memory) const {
+    const auto offset = [&](BufferId buffer) {
+      return buffer == kNone ? GroupPlacement::Offset()
+                             : memory.offsets[static_cast<std::size_t>(buffer)];
+    };
+    const Buffers& buffers = buffers_[i];
+    GroupPlacement placement{.output = offset(buffers.output),
+                             .saved = offset(buffers.saved),
+                             .forward_scratch = offset(buffers.forward_scratch),
+                             .backward_scratch = offset(buffers.backward_scratch)};
+    for (const NodeId input : groups_[i].inputs) {
+      placement.inputs.push_back(offset(buffers_[producer_of(groups_, input)].output));
+    }
+    for (const BufferId gradient : buffers.input_gradients) {
+      placement.input_gradients.push_back(offset(gradient));
+    }
+    if (trains_ && groups_[i].kind != GroupKind::kLoss && groups_[i].kind != GroupKind::kInput) {
+      for (const auto& [c, k] : consumers_of(groups_, i)) {
+        placement.output_gradients.push_back(offset(buffers_[c].input_gradients[k]));
+      }
+      if (placement.output_gradients.empty()) {
+        throw ShapeError("the output of a node is read by nobody");
+      }
+      const std::size_t keep = needs_[i].takes_two_gradients ? 2 : 1;
+      for (std::size_t extra = keep; extra < placement.output_gradients.size(); ++extra) {
+        placement.sums.emplace_back(placement.output_gradients[0].value_or(0),
+                                    placement.output_gradients[extra].value_or(0));
+      }
+      placement.output_gradients.resize(std::min(keep, placement.output_gradients.size()));
+    }
+    return placement;
+  }
+
+  const std::vector<FusedGroup>& groups_;
+  const std::vector<GroupNeeds>& needs_;
+  const std::vector<std::size_t>& value_bytes_;
+  const bool trains_;
+  std::vector<Buffers> buffers_;
+  std::vector<BufferLifetime> lifetimes_;
+};
+
+}  // namespace
+
+std::size_t producer_of(const std::vector<FusedGroup>& groups, NodeId value) {
+  const auto found = std::ranges::find(groups, value, &FusedGroup::output);
+  check(found != groups.end(), "every value that is read is some group's output");
+  return static_cast<std::size_t>(found - groups.begin());
+}
+
+std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<FusedGroup>& groups,
+                                                              std::size_t i) {
+  std::vector<std::pair<std::size_t, std::size_t>> consumers;
+  for (std::size_t c = 0; c < groups.size(); ++c) {
+    for (std::size_t k = 0; k < groups[c].inputs.size(); ++k) {
+      if (groups[c].inputs[k] == groups[i].output) consumers.emplace_back(c, k);
+    }
+  }
+  return consumers;
+}
+
+bool has_gradient(const std::vector<FusedGroup>& groups, NodeId value) {
+  return groups[producer_of(groups, value)].kind != GroupKind::kInput;
+}
+
+ProgramPlan plan_program(const std::vector<FusedGroup>& groups,
+                         const std::vector<GroupNeeds>& needs,
+                         const std::vector<std::size_t>& value_bytes, bool trains) {
+  return Planner(groups, needs, value_bytes, trains).plan();
+}
+
+}  // namespace syncopate
