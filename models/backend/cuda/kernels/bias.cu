@@ -1,0 +1,81 @@
+// Bias: added to every row, and its gradient, a sum over rows.
+#include "models/backend/cuda/kernels/column_sums.h"
+#include "models/backend/cuda/kernels/columns.h"
+#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+namespace {
+
+template <typename T>
+struct AddBias {
+  T* y;
+  const float* bias;
+  int channels;
+  bool relu;
+
+  template <int kWidth>
+  __device__ Floats<kWidth> constants(int channel) const {
+    return load_each<kWidth>(bias + channel);
+  }
+
+  template <int kWidth>
+  __device__ void at(std::int64_t row, int channel, const Floats<kWidth>& biases) const {
+    T* const place = y + row * channels + channel;
+    auto floats = load<kWidth>(place);
+    for (int i = 0; i < kWidth; ++i) {
+      floats[i] += biases[i];
+      if (relu && floats[i] < 0.0F) floats[i] = 0.0F;
+    }
+    store(place, floats);
+  }
+};
+
+template <typename T>
+struct BiasGradientTerms {
+  static constexpr int kSums = 1;
+  const T* dy;
+  int channels;
+
+  template <int kWidth>
+  __device__ NoConstants constants(int) const {
+    return {};
+  }
+
+  template <int kWidth>
+  __device__ void add(std::int64_t row, int channel, NoConstants,
+                      float (&sums)[kSums][kWidth]) const {
+    const auto floats = load<kWidth>(dy + row * channels + channel);
+    for (int i = 0; i < kWidth; ++i) sums[0][i] += floats[i];
+  }
+};
+
+}  // namespace
+
+template <typename T>
+void add_bias(T* y, const float* bias, std::int64_t rows, int channels, bool relu,
+              cudaStream_t stream) {
+  for_each_row<T>("add_bias", AddBias<T>{y, bias, channels, relu}, rows, channels,
+                  rows_in_vectors<T>(channels, y), stream);
+}
+
+template <typename T>
+void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void* scratch,
+                   cudaStream_t stream) {
+  column_sums<T>("bias_gradient", BiasGradientTerms<T>{dy, channels}, rows, channels,
+                 rows_in_vectors<T>(channels, dy), scratch, db, nullptr, stream);
+}
+
+std::int64_t bias_gradient_scratch(std::int64_t rows, int channels) {
+  return column_sums_scratch(rows, channels, 1);
+}
+
+// For the three types.
+template void add_bias(float*, const float*, std::int64_t, int, bool, cudaStream_t);
+template void bias_gradient(const float*, float*, std::int64_t, int, void*, cudaStream_t);
+template void add_bias(__nv_bfloat16*, const float*, std::int64_t, int, bool, cudaStream_t);
+template void bias_gradient(const __nv_bfloat16*, float*, std::int64_t, int, void*, cudaStream_t);
+template void add_bias(__half*, const float*, std::int64_t, int, bool, cudaStream_t);
+template void bias_gradient(const __half*, float*, std::int64_t, int, void*, cudaStream_t);
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,110 @@
+// Sums over the rows of a map [rows, channels], in two kernels and in an order that depends on the
+// sizes alone: a thread adds its rows in f32 (hundreds of them), a block adds its threads in f64
+// and leaves one partial sum per channel in scratch, the second kernel adds these in f64.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "models/backend/cuda/kernels/columns.h"
+
+namespace syncopate::cuda {
+
+inline constexpr int kRowsOfSumThread = 8;
+// The second kernel's block: kSumColumns columns, and so many slices of the partial sums.
+inline constexpr int kSumColumns = 8;
+inline constexpr int kSumSlices = kThreads / kSumColumns;
+
+inline ColumnGrid column_sums_grid(std::int64_t rows, int channels, int width) {
+  return column_grid(rows, channels, width, kMostSumBlocks, kRowsOfSumThread);
+}
+
+// Bytes that hold for every type, aligned or not.
+inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sums) {
+  int row_blocks = 1;
+  for (const int width : {1, 4, 8}) {
+    row_blocks = std::max(row_blocks, column_sums_grid(rows, channels, width).row_blocks);
+  }
+  return static_cast<std::int64_t>(row_blocks) * sums * channels *
+         static_cast<std::int64_t>(sizeof(double));
+}
+
+// Terms: kSums; constants<kWidth>(channel); add<kWidth>(row, channel, constants, sums), where sums
+// is float[kSums][kWidth]. partial: [row_blocks][kSums][channels].
+template <int kWidth, typename Terms>
+__global__ void __launch_bounds__(kThreads)
+    column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
+  const ColumnPlace place = column_place<kWidth>(grid);
+  float sums[Terms::kSums][kWidth] = {};
+  if (!place.idle) {
+    const auto constants = terms.template constants<kWidth>(place.channel);
+#pragma unroll 4
+    for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
+      terms.template add<kWidth>(row, place.channel, constants, sums);
+    }
+  }
+  __shared__ float tile[kThreads * kWidth];  // [rows of the block][lanes][kWidth]
+  const int columns = grid.lanes * kWidth;
+  const int first_channel = static_cast<int>(blockIdx.x) * columns;
+  const int rows_of_block = kThreads / grid.lanes;
+  for (int s = 0; s < Terms::kSums; ++s) {
+    for (int i = 0; i < kWidth; ++i) {
+      tile[static_cast<int>(threadIdx.x) * kWidth + i] = sums[s][i];
+    }
+    __syncthreads();
+    for (int column = static_cast<int>(threadIdx.x); column < columns; column += kThreads) {
+      if (first_channel + column >= grid.channels) break;
+      double total = 0.0;
+      for (int row = 0; row < rows_of_block; ++row) {
+        total += static_cast<double>(tile[row * columns + column]);
+      }
+      const std::int64_t line = static_cast<std::int64_t>(blockIdx.y) * Terms::kSums + s;
+      partial[line * grid.channels + first_channel + column] = total;
+    }
+    __syncthreads();
+  }
+}
+
+// out[column] = the sum of partial[.][column]; where count_out is not null it gets `count`.
+template <typename Out>
+__global__ void __launch_bounds__(kThreads)
+    add_partial_sums_kernel(const double* partial, int row_blocks, int columns, Out* out,
+                            double* count_out, double count) {
+  __shared__ double slices[kThreads];
+  const int lane = static_cast<int>(threadIdx.x) % kSumColumns;
+  const int slice = static_cast<int>(threadIdx.x) / kSumColumns;
+  const int column = static_cast<int>(blockIdx.x) * kSumColumns + lane;
+  double total = 0.0;
+  if (column < columns) {
+#pragma unroll 4
+    for (int block = slice; block < row_blocks; block += kSumSlices) {
+      total += partial[static_cast<std::int64_t>(block) * columns + column];
+    }
+  }
+  slices[threadIdx.x] = total;
+  __syncthreads();
+  if (slice == 0 && column < columns) {
+    for (int s = 1; s < kSumSlices; ++s) total += slices[s * kSumColumns + lane];
+    out[column] = static_cast<Out>(total);
+  }
+  if (count_out != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *count_out = count;
+}
+
+// out: [kSums][channels]. With no rows all are zero.
+template <typename T, typename Terms, typename Out>
+void column_sums(const char* name, const Terms& terms, std::int64_t rows, int channels,
+                 bool vectors, void* scratch, Out* out, double* count_out, cudaStream_t stream) {
+  with_width<T>(vectors, [&](auto width) {
+    const ColumnGrid grid = column_sums_grid(rows, channels, width);
+    const dim3 blocks(static_cast<unsigned>(grid.tiles), static_cast<unsigned>(grid.row_blocks));
+    auto* const partial = static_cast<double*>(scratch);
+    launch({name, blocks, kThreads, stream}, column_sums_kernel<width.value, Terms>, terms, grid,
+           partial);
+    const int columns = Terms::kSums * channels;
+    const auto sum_blocks = static_cast<unsigned>((columns + kSumColumns - 1) / kSumColumns);
+    launch({name, dim3(sum_blocks), kThreads, stream}, add_partial_sums_kernel<Out>, partial,
+           grid.row_blocks, columns, out, count_out, static_cast<double>(rows));
+  });
+}
+
+}  // namespace syncopate::cuda

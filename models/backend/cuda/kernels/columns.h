@@ -1,0 +1,105 @@
+// How kernels cover a map [rows, channels], and sums over its rows.
+//
+// A thread stays with its channels (one pack of them) and walks down the rows, so that what belongs
+// to a channel is loaded once. A block is `lanes` packs wide and kThreads / lanes rows high; blocks
+// stand side by side in tiles over the channels and interleave over the rows.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+
+#include "models/backend/cuda/kernels/launch.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+
+inline constexpr int kThreads = 256;  // of a block
+// Grids are as large as fills an H200 (132 multiprocessors): constants, since the order of a sum
+// must not depend on the device.
+inline constexpr int kMostBlocks = 132 * 8;
+inline constexpr int kMostSumBlocks = 132 * 4;  // sums hold more registers
+inline constexpr int kWidestTile = 32;          // packs: a warp reads 512 bytes of a row
+
+struct ColumnGrid {
+  std::int64_t rows = 0;
+  int channels = 0;
+  int lanes = 1;
+  int tiles = 1;
+  int row_blocks = 1;
+};
+
+// `rows_of_thread`: how many a thread should have before more blocks are made.
+inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int most_blocks,
+                              int rows_of_thread) {
+  ColumnGrid grid{rows, channels};
+  const int packs = (channels + width - 1) / width;
+  grid.tiles = (packs + kWidestTile - 1) / kWidestTile;
+  grid.lanes = (packs + grid.tiles - 1) / grid.tiles;
+  const std::int64_t rows_of_block = static_cast<std::int64_t>(kThreads / grid.lanes);
+  const std::int64_t wanted =
+      (rows + rows_of_block * rows_of_thread - 1) / (rows_of_block * rows_of_thread);
+  const std::int64_t most = std::max(1, most_blocks / grid.tiles);
+  grid.row_blocks = static_cast<int>(std::clamp<std::int64_t>(wanted, 1, most));
+  return grid;
+}
+
+// Where a thread stands. A thread beyond the last channel, or the last whole row of its block, has
+// nothing to do.
+struct ColumnPlace {
+  int lane = 0;
+  int row_of_block = 0;
+  int channel = 0;  // the first of its pack
+  bool idle = false;
+  std::int64_t first_row = 0, row_step = 0;
+};
+
+template <int kWidth>
+__device__ ColumnPlace column_place(const ColumnGrid& grid) {
+  ColumnPlace place;
+  const int rows_of_block = kThreads / grid.lanes;
+  place.row_of_block = static_cast<int>(threadIdx.x) / grid.lanes;
+  place.lane = static_cast<int>(threadIdx.x) - place.row_of_block * grid.lanes;
+  place.channel = (static_cast<int>(blockIdx.x) * grid.lanes + place.lane) * kWidth;
+  place.idle = place.row_of_block >= rows_of_block || place.channel >= grid.channels;
+  place.first_row = static_cast<std::int64_t>(blockIdx.y) * rows_of_block +
+                    static_cast<std::int64_t>(place.row_of_block);
+  place.row_step = static_cast<std::int64_t>(gridDim.y) * rows_of_block;
+  return place;
+}
+
+// For kernels of one thread per channel.
+inline Launch one_thread_per_channel(const char* name, int channels, cudaStream_t stream) {
+  const int blocks = (channels + kThreads - 1) / kThreads;
+  return {name, dim3(static_cast<unsigned>(blocks)), kThreads, stream};
+}
+__device__ inline int channel_of_thread() {
+  return static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
+}
+
+// For operations that need nothing per channel.
+struct NoConstants {};
+
+// Operation: constants<kWidth>(channel), and at<kWidth>(row, channel, constants).
+template <int kWidth, typename Operation>
+__global__ void __launch_bounds__(kThreads) rows_kernel(Operation operation, ColumnGrid grid) {
+  const ColumnPlace place = column_place<kWidth>(grid);
+  if (place.idle) return;
+  const auto constants = operation.template constants<kWidth>(place.channel);
+  for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
+    operation.template at<kWidth>(row, place.channel, constants);
+  }
+}
+
+// T gives the width of a pack; `vectors`: the maps may be read in packs.
+template <typename T, typename Operation>
+void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
+                  bool vectors, cudaStream_t stream) {
+  if (rows == 0) return;
+  with_width<T>(vectors, [&](auto width) {
+    const ColumnGrid grid = column_grid(rows, channels, width, kMostBlocks, 1);
+    const dim3 blocks(static_cast<unsigned>(grid.tiles), static_cast<unsigned>(grid.row_blocks));
+    launch({name, blocks, kThreads, stream}, rows_kernel<width.value, Operation>, operation, grid);
+  });
+}
+
+}  // namespace syncopate::cuda

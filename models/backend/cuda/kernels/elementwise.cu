@@ -1,0 +1,174 @@
+// Samples, conversions, ReLU and addition: element by element, 16 bytes at a time.
+#include <algorithm>
+
+#include "models/backend/cuda/kernels/columns.h"
+#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/launch.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// Operation: at<kWidth>(first element).
+template <int kWidth, typename Operation>
+__global__ void __launch_bounds__(kThreads)
+    elementwise_kernel(Operation operation, std::int64_t count) {
+  const std::int64_t thread = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x;
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  const std::int64_t packs = count / kWidth;
+  for (std::int64_t pack = thread; pack < packs; pack += threads) {
+    operation.template at<kWidth>(pack * kWidth);
+  }
+  // What is left is shorter than a pack, hence than a block.
+  const std::int64_t last = packs * kWidth + thread;
+  if (kWidth > 1 && last < count) operation.template at<1>(last);
+}
+
+// Wide: the larger of the types that the operation moves.
+template <typename Wide, typename Operation>
+void for_each_element(const char* name, const Operation& operation, std::int64_t count,
+                      bool vectors, cudaStream_t stream) {
+  if (count == 0) return;
+  with_width<Wide>(vectors, [&](auto width) {
+    const std::int64_t packs = (count + width - 1) / width;
+    const std::int64_t blocks =
+        std::min<std::int64_t>((packs + kThreads - 1) / kThreads, kMostBlocks);
+    launch({name, dim3(static_cast<unsigned>(blocks)), kThreads, stream},
+           elementwise_kernel<width.value, Operation>, operation, count);
+  });
+}
+
+template <typename T>
+struct Normalise {
+  const std::uint8_t* x;
+  const float* mean;
+  const float* stddev;
+  T* y;
+  int channels;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    auto floats = load<kWidth>(x + first);
+    int channel = static_cast<int>(first % channels);
+    for (int i = 0; i < kWidth; ++i) {
+      floats[i] = (floats[i] / 255.0F - mean[channel]) / stddev[channel];
+      if (++channel == channels) channel = 0;
+    }
+    store(y + first, floats);
+  }
+};
+
+template <typename From, typename To>
+struct Convert {
+  const From* x;
+  To* y;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    store(y + first, load<kWidth>(x + first));
+  }
+};
+
+template <typename T>
+struct ReluForward {
+  const T* x;
+  T* y;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    auto floats = load<kWidth>(x + first);
+    for (int i = 0; i < kWidth; ++i) floats[i] = floats[i] < 0.0F ? 0.0F : floats[i];  // NaN stays
+    store(y + first, floats);
+  }
+};
+
+template <typename T>
+struct ReluBackward {
+  const T* y;
+  const T* dy;
+  T* dx;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    const auto outputs = load<kWidth>(y + first);
+    auto floats = load<kWidth>(dy + first);
+    for (int i = 0; i < kWidth; ++i) floats[i] = outputs[i] > 0.0F ? floats[i] : 0.0F;
+    store(dx + first, floats);
+  }
+};
+
+template <typename T>
+struct Add {
+  const T* a;
+  const T* b;
+  T* y;
+
+  template <int kWidth>
+  __device__ void at(std::int64_t first) const {
+    auto floats = load<kWidth>(a + first);
+    const auto others = load<kWidth>(b + first);
+    for (int i = 0; i < kWidth; ++i) floats[i] += others[i];
+    store(y + first, floats);
+  }
+};
+
+}  // namespace
+
+template <typename T>
+void normalise(const std::uint8_t* x, const float* mean, const float* stddev, T* y,
+               std::int64_t count, int channels, cudaStream_t stream) {
+  for_each_element<T>("normalise", Normalise<T>{x, mean, stddev, y, channels}, count, aligned(x, y),
+                      stream);
+}
+
+template <typename From, typename To>
+void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream) {
+  using Wide = std::conditional_t<(sizeof(From) > sizeof(To)), From, To>;
+  for_each_element<Wide>("convert", Convert<From, To>{x, y}, count, aligned(x, y), stream);
+}
+
+template <typename T>
+void relu_forward(const T* x, T* y, std::int64_t count, cudaStream_t stream) {
+  for_each_element<T>("relu_forward", ReluForward<T>{x, y}, count, aligned(x, y), stream);
+}
+
+template <typename T>
+void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count, cudaStream_t stream) {
+  for_each_element<T>("relu_backward", ReluBackward<T>{y, dy, dx}, count, aligned(y, dy, dx),
+                      stream);
+}
+
+template <typename T>
+void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream) {
+  for_each_element<T>("add", Add<T>{a, b, y}, count, aligned(a, b, y), stream);
+}
+
+// For the three types.
+template void normalise(const std::uint8_t*, const float*, const float*, float*, std::int64_t, int,
+                        cudaStream_t);
+template void relu_forward(const float*, float*, std::int64_t, cudaStream_t);
+template void relu_backward(const float*, const float*, float*, std::int64_t, cudaStream_t);
+template void add(const float*, const float*, float*, std::int64_t, cudaStream_t);
+template void convert(const float*, float*, std::int64_t, cudaStream_t);
+template void convert(const float*, __nv_bfloat16*, std::int64_t, cudaStream_t);
+template void convert(const float*, __half*, std::int64_t, cudaStream_t);
+template void normalise(const std::uint8_t*, const float*, const float*, __nv_bfloat16*,
+                        std::int64_t, int, cudaStream_t);
+template void relu_forward(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, cudaStream_t);
+template void relu_backward(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*,
+                            std::int64_t, cudaStream_t);
+template void add(const __nv_bfloat16*, const __nv_bfloat16*, __nv_bfloat16*, std::int64_t,
+                  cudaStream_t);
+template void convert(const __nv_bfloat16*, float*, std::int64_t, cudaStream_t);
+template void convert(const __nv_bfloat16*, __nv_bfloat16*, std::int64_t, cudaStream_t);
+template void convert(const __nv_bfloat16*, __half*, std::int64_t, cudaStream_t);
+template void normalise(const std::uint8_t*, const float*, const float*, __half*, std::int64_t, int,
+                        cudaStream_t);
+template void relu_forward(const __half*, __half*, std::int64_t, cudaStream_t);
+template void relu_backward(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
+template void add(const __half*, const __half*, __half*, std::int64_t, cudaStream_t);
+template void convert(const __half*, float*, std::int64_t, cudaStream_t);
+template void convert(const __half*, __nv_bfloat16*, std::int64_t, cudaStream_t);
+template void convert(const __half*, __half*, std::int64_t, cudaStream_t);
+
+}  // namespace syncopate::cuda

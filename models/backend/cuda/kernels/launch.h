@@ -1,0 +1,32 @@
+// Starts a kernel and checks that CUDA took it. Every kernel of this folder is started through
+// launch(), and only here does it matter whether nvcc compiles: as plain C++ the kernels run on the
+// emulated grid of tests/models/backend/cuda/, which brings a launch() of its own.
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+namespace syncopate::cuda {
+
+struct Launch {
+  const char* kernel = "";  // for the message of an error
+  dim3 blocks;
+  unsigned threads = 0;  // of a block
+  cudaStream_t stream = nullptr;
+};
+
+// Throws DeviceError that names the kernel, its grid, and CUDA's code.
+[[noreturn]] void throw_launch_error(const Launch& refused, cudaError_t code);
+
+#ifdef __CUDACC__
+template <typename... Parameters, typename... Arguments>
+void launch(const Launch& how, void (*kernel)(Parameters...), const Arguments&... arguments) {
+  cudaLaunchConfig_t config{};
+  config.gridDim = how.blocks;
+  config.blockDim = dim3(how.threads);
+  config.stream = how.stream;
+  const cudaError_t code = cudaLaunchKernelEx(&config, kernel, Parameters(arguments)...);
+  if (code != cudaSuccess) throw_launch_error(how, code);
+}
+#endif
+
+}  // namespace syncopate::cuda
