@@ -44,6 +44,8 @@ std::vector<Agreement> agreements_of(const TrainOptions& options) {
       {"program version", std::string(program_version())},
       {"--strategy", strategy.name},
       {"--model", options.model},
+      {"--devices", strategy.devices.front().kind == DeviceKind::kCpu ? "cpu" : "cuda"},
+      {"--precision", std::string(name(strategy.precision))},
       {"--seed", std::to_string(strategy.seed)},
       {"--batch-size", std::to_string(options.global_batch_size)},
       {"--optimizer", optimizer.name},

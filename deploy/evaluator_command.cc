@@ -9,6 +9,7 @@
 #include <thread>
 
 #include "deploy/commands.h"
+#include "deploy/device_options.h"
 #include "deploy/network_for_data.h"
 #include "models/base/connection.h"
 #include "models/base/deadline.h"
@@ -76,7 +77,9 @@ class JobWatch {
 
 }  // namespace
 
-int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::ostream& out) {
+int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ostream& out) {
+  TrainOptions options = given;
+  find_devices(options);
   const TrainLoopOptions& loop = options.loop;
   if (loop.checkpoint_dir.empty()) {
     throw UsageError(
@@ -89,7 +92,9 @@ int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::o
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, options.strategy.bucket_bytes));
   StateBlock state(graph.state_layout());
-  const auto backend = make_cpu_backend(std::max(1, options.strategy.lanes));
+  BackendOptions on = backend_options(options.strategy, 0);
+  on.lanes = std::max(1, on.lanes);
+  const auto backend = make_backend(on);
   PartialEvaluator evaluator(*backend, graph, arena, state, *data.test,
                              {.threads = options.input.threads});
   const std::int64_t batch = options.strategy.batch_size_per_replica;

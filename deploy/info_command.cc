@@ -6,6 +6,8 @@
 #include "deploy/commands.h"
 #include "deploy/library_versions.h"
 #include "deploy/version.h"
+#include "models/backend/cuda_module.h"
+#include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/zoo/zoo.h"
 #include "strategies/cluster/cluster_spec.h"
@@ -32,6 +34,32 @@ void print_rows(std::string_view title, const Json& rows, std::ostream& out) {
   }
 }
 
+Json devices() {
+  Json list = Json::array({"cpu"});
+  try {
+    const auto found = load_cuda_module().devices();
+    for (std::size_t i = 0; i < found.size(); ++i) list.push_back("cuda:" + std::to_string(i));
+  } catch (const UnavailableError&) {
+    return list;  // cuda_state() says why
+  }
+  return list;
+}
+
+// What the CUDA module sees, or why it does not help here.
+std::string cuda_state() {
+  std::string text;
+  try {
+    for (const CudaDevice& device : load_cuda_module().devices()) {
+      text += (text.empty() ? "" : "; ") + device.name + ", " +
+              std::to_string(device.memory_bytes >> 30) + " GiB, sm_" +
+              std::to_string(device.major) + std::to_string(device.minor);
+    }
+  } catch (const UnavailableError& error) {
+    return error.what();
+  }
+  return text;
+}
+
 Json facts() {
   Json datasets_list = Json::array();
   for (const DatasetRow& row : datasets()) {
@@ -46,7 +74,8 @@ Json facts() {
           {"compiler", compiler_version()},
           {"isa", name(detect_isa())},
           {"cpus", std::thread::hardware_concurrency()},
-          {"devices", Json::array({"cpu"})},
+          {"devices", devices()},
+          {"cuda", cuda_state()},
           {"strategies", rows_as_json(strategies())},
           {"collectives", rows_as_json(collectives())},
           {"resolvers", rows_as_json(resolvers())},
@@ -66,7 +95,9 @@ int run_info(const InfoOptions& options, std::ostream& out) {
   }
   out << "syncopate " << program_version() << ", built with " << compiler_version() << '\n'
       << "instruction set   " << name(detect_isa()) << ", " << json.at("cpus") << " CPUs\n"
-      << "devices           cpu (no CUDA module in this build)\n";
+      << "devices          ";
+  for (const Json& device : json.at("devices")) out << ' ' << device.get<std::string>();
+  out << "\ncuda              " << json.at("cuda").get<std::string>() << '\n';
   print_rows("strategies", json.at("strategies"), out);
   print_rows("collectives", json.at("collectives"), out);
   print_rows("clusters are read from", json.at("resolvers"), out);

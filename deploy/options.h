@@ -32,6 +32,7 @@ struct TrainOptions {
   std::string data = "digits";
   StrategyOptions strategy;  // its seed is everybody's
   ClusterSpec cluster;
+  bool takes_own_gpus = false;  // --devices cuda: which ones follows where the task runs
   bool has_own_cpus = false;    // shared with no other task
   bool shares_devices = false;  // several replicas share one on purpose
   std::chrono::milliseconds rendezvous_timeout{0};

@@ -8,6 +8,7 @@
 
 #include "deploy/commands.h"
 #include "deploy/data_agreement.h"
+#include "deploy/device_options.h"
 #include "deploy/early_stop.h"
 #include "deploy/formatted.h"
 #include "deploy/job_membership.h"
@@ -155,6 +156,7 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
     std::_Exit(kExitFailed);  // whatever the main thread waits for, it need not end
   });
   TrainOptions options = given;
+  find_devices(options);
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "deploy/consistency_options.h"
+#include "deploy/device_options.h"
 #include "deploy/flags.h"
 #include "deploy/train_cluster_options.h"
 #include "models/base/errors.h"
@@ -28,13 +29,12 @@ struct TrainFlags {
   TrainOptions options;
   TrainClusterFlags cluster;
   ConsistencyFlags consistency;
-  std::string devices = "cpu";
+  DeviceFlags devices;
   std::int64_t steps = 0;
   std::int64_t bucket_mib = 8;
   std::string augment = "none";
   std::string schedule = "constant";
   std::string milestones;
-  std::string precision = "f32";
   bool no_progress = false;
 };
 
@@ -44,7 +44,7 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
                  help_of("how replicas agree", names_of(strategies())))
       ->capture_default_str()
       ->group("Where");
-  app.add_option("--devices", flags.devices, "cpu")->capture_default_str()->group("Where");
+  add_device_flags(app, flags.devices);
   app.add_option("--threads", options.strategy.lanes,
                  "compute lanes per replica, part of what makes runs equal bit for bit; default: "
                  "the CPUs, shared out")
@@ -130,7 +130,6 @@ void add_optimizer_flags(CLI::App& app, TrainFlags& flags) {
   app.add_option("--warmup-epochs", schedule.warmup_epochs, "linear, to the learning rate")
       ->capture_default_str()
       ->group(group);
-  app.add_option("--precision", flags.precision, "f32")->capture_default_str()->group(group);
 }
 
 void add_output_flags(CLI::App& app, TrainFlags& flags) {
@@ -181,16 +180,6 @@ std::vector<double> parse_milestones(const std::string& text) {
   return milestones;
 }
 
-void require_cpu(const std::string& devices) {
-  if (devices == "cpu") return;
-  if (devices.rfind("cuda", 0) == 0) {
-    throw UnavailableError(
-        "--devices " + devices +
-        ": this build has no CUDA module (libsyncopate_cuda.so); choose --devices cpu");
-  }
-  throw UsageError("--devices " + devices + ": no such device" + suggest(devices, {"cpu", "cuda"}));
-}
-
 void check_optimizer(const CLI::App& app, TrainFlags& flags) {
   OptimizerOptions& optimizer = flags.options.strategy.optimizer;
   ScheduleOptions& schedule = flags.options.schedule;
@@ -232,7 +221,7 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   TrainOptions& options = flags.options;
   require_name("--strategy", options.strategy.name, names_of(strategies()));
   require_name("--model", options.model, names_of(networks()), {"resnet50", "vgg16", "fcn"});
-  require_cpu(flags.devices);
+  take_device_flags(flags.devices, options);
   if (app.count("--batch-size") > 0) {
     require_between("--batch-size", options.global_batch_size, 1, kMostSamples);
   }
@@ -265,15 +254,6 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   }
   options.show_progress = !flags.no_progress;
   options.input.augment = flags.augment == "none" ? Augment::kNone : Augment::kCropFlip;
-  if (flags.precision == "bf16" || flags.precision == "fp16") {
-    throw UnavailableError(
-        "--precision " + flags.precision +
-        ": 16-bit training needs the CUDA module, which this build lacks; choose f32");
-  }
-  if (flags.precision != "f32") {
-    throw UsageError("--precision " + flags.precision + ": no such precision" +
-                     suggest(flags.precision, {"f32", "bf16", "fp16"}));
-  }
   if (app.count("--checkpoint-every") > 0) {
     require_at_least("--checkpoint-every", options.loop.checkpoint_every_steps, 1);
   }

@@ -176,7 +176,7 @@ class AsynchronousCentralStorage final : public Strategy {
 void AsynchronousCentralStorage::build(Replica& replica, const StrategyOptions& options,
                                        const Graph& graph) {
   const ArenaLayout layout = graph.parameter_layout();
-  replica.backend = make_cpu_backend(options.lanes);
+  replica.backend = make_backend(backend_options(options, replica.index));
   replica.arena =
       std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
   replica.state = std::make_unique<StateBlock>(graph.state_layout());

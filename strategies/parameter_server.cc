@@ -119,7 +119,7 @@ void ParameterServer::build_replica() {
     values = make_host_tensor({layout.total()}, DType::kF32);
     gradients = make_host_tensor({layout.total()}, DType::kF32);
   }
-  replica_.backend = make_cpu_backend(options_.lanes);
+  replica_.backend = make_backend(backend_options(options_, 0));
   replica_.arena =
       std::make_unique<ParameterArena>(layout, std::move(placement.buckets), &values, &gradients);
   replica_.state = std::make_unique<StateBlock>(graph_.state_layout());

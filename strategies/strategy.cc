@@ -34,4 +34,12 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Gr
                    ": no such strategy in this build; choose one of " + known);
 }
 
+BackendOptions backend_options(const StrategyOptions& options, int replica) {
+  const std::size_t place = static_cast<std::size_t>(replica) % options.devices.size();
+  return {.device = options.devices[place],
+          .precision = options.precision,
+          .deterministic = options.deterministic,
+          .lanes = options.lanes};
+}
+
 }  // namespace syncopate

@@ -106,7 +106,10 @@ struct StrategyOptions {
   std::int64_t batch_size_per_replica = 64;  // the largest share of a replica
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   int lanes = 1;
-  int replicas = 1;  // in this task
+  int replicas = 1;                       // in this task
+  std::vector<Device> devices{Device{}};  // dealt out to them
+  Precision precision = Precision::kF32;
+  bool deterministic = false;
   BatchNormStatistics batch_norm = BatchNormStatistics::kLocal;
   std::string collective = "auto";
   Transport transport = Transport::kAuto;
@@ -118,6 +121,9 @@ struct StrategyOptions {
   ps::ConsistencyOptions consistency;
   ParameterServerOptions parameter_server;
 };
+
+// Of one of this task's replicas.
+BackendOptions backend_options(const StrategyOptions& options, int replica);
 
 struct StrategyRow {
   std::string_view name;

@@ -85,7 +85,7 @@ void Synchronous::build(Replica& replica, const Tensor* shared_values) {
   const ArenaLayout layout = graph_.parameter_layout();
   const Tensor& block = replica.collective->block();
   const Tensor gradients = block.rows(kTrailerElements, block.num_elements());
-  replica.backend = make_cpu_backend(options_.lanes);
+  replica.backend = make_backend(backend_options(options_, replica.index));
   replica.arena = std::make_unique<ParameterArena>(
       layout, plan_buckets(layout, options_.bucket_bytes), shared_values, &gradients);
   replica.state = std::make_unique<StateBlock>(graph_.state_layout());

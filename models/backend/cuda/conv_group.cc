@@ -1,26 +1,10 @@
-// conv2d (+ bias) (+ ReLU): cuDNN's engines, and our kernels for what is added.
+// conv2d (+ bias) (+ ReLU): three convolutions, and our kernels for what is added.
 #include <algorithm>
-#include <optional>
-#include <string>
 
-#include "models/backend/cuda/cudnn/convolution.h"
 #include "models/backend/cuda/group.h"
-#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 namespace {
-
-cudnnDataType_t type_of(Precision precision) {
-  switch (precision) {
-    case Precision::kBf16:
-      return CUDNN_DATA_BFLOAT16;
-    case Precision::kF16:
-      return CUDNN_DATA_HALF;
-    case Precision::kF32:
-      break;
-  }
-  return CUDNN_DATA_FLOAT;
-}
 
 ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
   const Node& node = context.node(group.main);
@@ -35,20 +19,7 @@ ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
           .kernel_w = op.kernel_w,
           .stride = op.stride,
           .pad = op.pad,
-          .type = type_of(context.precision)};
-}
-
-ConvPlan best_plan(const GroupContext& context, ConvPass pass, const ConvShape& shape) {
-  const PlanTarget target(context.cudnn);
-  ConvOffers offers = plan_convolution(
-      pass, shape, target,
-      {.deterministic = context.deterministic, .rounds_inputs = rounds_inputs(context)}, 1);
-  if (offers.plans.empty()) {
-    throw UnavailableError("cuDNN has no engine for the " + std::string(name(pass)) + " of " +
-                           to_string(shape) +
-                           (context.deterministic ? "; leave --deterministic out" : ""));
-  }
-  return std::move(offers.plans.front());
+          .type = context.precision};
 }
 
 template <typename T>
@@ -59,12 +30,13 @@ class ConvGroup final : public PlainGroup {
         op_(std::get<Conv2dOp>(context.node(group.main).operation)),
         shape_(shape_of(context, group)) {
     if (context.n == 0) return;
-    forward_.emplace(best_plan(context, ConvPass::kForward, shape_));
+    const auto plan = [&](ConvPass pass) {
+      return context.operations->convolution(pass, shape_, limits_of(context));
+    };
+    forward_ = plan(ConvPass::kForward);
     if (!context.trains()) return;
-    weight_gradient_.emplace(best_plan(context, ConvPass::kWeightGradient, shape_));
-    if (has_input_gradient) {
-      input_gradient_.emplace(best_plan(context, ConvPass::kInputGradient, shape_));
-    }
+    weight_gradient_ = plan(ConvPass::kWeightGradient);
+    if (has_input_gradient) input_gradient_ = plan(ConvPass::kInputGradient);
   }
 
   GroupNeeds needs() const override {
@@ -85,7 +57,7 @@ class ConvGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    forward_->run(context().cudnn, m.inputs[0], weight(), m.output, m.forward_scratch);
+    forward_->run(m.inputs[0], weight(), m.output, m.forward_scratch);
     T* const y = static_cast<T*>(m.output);
     if (op_.bias) {
       add_bias(y, variables().value(main().parameters[1]), rows(), channels(), group().relu,
@@ -108,21 +80,21 @@ class ConvGroup final : public PlainGroup {
     }
     float* const dw = variables().gradient(main().parameters[0]);
     if constexpr (kIsF32) {
-      weight_gradient_->run(context().cudnn, m.inputs[0], dw, dy, m.backward_scratch);
+      weight_gradient_->run(m.inputs[0], dw, dy, m.backward_scratch);
     } else {
-      weight_gradient_->run(context().cudnn, m.inputs[0], m.backward_scratch, dy,
+      weight_gradient_->run(m.inputs[0], m.backward_scratch, dy,
                             behind(m.backward_scratch, weight_bytes()));
       convert(static_cast<const T*>(m.backward_scratch), dw, weight_elements(), stream());
     }
     if (!wants_input_gradient()) return;
-    input_gradient_->run(context().cudnn, m.input_gradients[0], weight(), dy, m.backward_scratch);
+    input_gradient_->run(m.input_gradients[0], weight(), dy, m.backward_scratch);
   }
 
  private:
   static constexpr bool kIsF32 = std::is_same_v<T, float>;
 
-  static std::size_t workspace_of(const std::optional<ConvPlan>& plan) {
-    return plan ? static_cast<std::size_t>(plan->workspace_bytes()) : 0;
+  static std::size_t workspace_of(const std::unique_ptr<Convolution>& convolution) {
+    return convolution == nullptr ? 0 : convolution->workspace_bytes();
   }
   std::int64_t rows() const { return context().n * out()[0] * out()[1]; }
   int channels() const { return static_cast<int>(out()[2]); }
@@ -137,9 +109,9 @@ class ConvGroup final : public PlainGroup {
 
   const Conv2dOp op_;
   const ConvShape shape_;
-  std::optional<ConvPlan> forward_;
-  std::optional<ConvPlan> weight_gradient_;
-  std::optional<ConvPlan> input_gradient_;
+  std::unique_ptr<Convolution> forward_;
+  std::unique_ptr<Convolution> weight_gradient_;
+  std::unique_ptr<Convolution> input_gradient_;
 };
 
 }  // namespace

@@ -12,8 +12,8 @@ namespace {
 
 class CudaBackend final : public Backend {
  public:
-  explicit CudaBackend(const BackendOptions& options)
-      : options_(options), handles_(options.device.index) {}
+  CudaBackend(const BackendOptions& options, const PlanOperations& plan)
+      : options_(options), handles_(options.device.index, plan) {}
 
   Device device() const noexcept override { return options_.device; }
 
@@ -24,8 +24,7 @@ class CudaBackend final : public Backend {
     check_cuda(cudaRuntimeGetVersion(&runtime));
     return to_string(options_.device) + ", " + properties.name + ", " +
            std::string(name(options_.precision)) + ", CUDA " + std::to_string(runtime / 1000) +
-           "." + std::to_string(runtime / 10 % 100) + ", cuDNN " +
-           std::to_string(cudnnGetVersion());
+           "." + std::to_string(runtime / 10 % 100) + ", " + handles_.operations->description();
   }
 
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
@@ -55,13 +54,9 @@ class CudaBackend final : public Backend {
 
 }  // namespace
 
-std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options) {
-  if (options.precision == Precision::kF16) {
-    throw UnavailableError(
-        "--precision fp16: losses are not scaled yet, and small gradients would vanish; choose "
-        "bf16");
-  }
-  return std::make_unique<CudaBackend>(options);
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options,
+                                           const PlanOperations& plan) {
+  return std::make_unique<CudaBackend>(options, plan);
 }
 
 }  // namespace syncopate::cuda

@@ -4,10 +4,12 @@
 #include <memory>
 
 #include "models/backend/backend.h"
+#include "models/backend/cuda/operations.h"
 
 namespace syncopate::cuda {
 
-// Throws UnavailableError for what is not there yet, DeviceError.
-std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options);
+// plan: what computes convolutions and products. Throws DeviceError.
+std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options,
+                                           const PlanOperations& plan);
 
 }  // namespace syncopate::cuda

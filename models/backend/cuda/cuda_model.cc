@@ -9,12 +9,13 @@
 
 namespace syncopate::cuda {
 
-ReplicaHandles::ReplicaHandles(int device_index) : device(device_index) {
+ReplicaHandles::ReplicaHandles(int device_index,
+                               const std::function<std::unique_ptr<Operations>(cudaStream_t)>& plan)
+    : device(device_index) {
   use_device(device);
   compute = make_stream();
   copies = make_stream();
-  cudnn = make_cudnn(compute.get());
-  blas = make_blas();
+  operations = plan(compute.get());
 }
 
 CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
@@ -69,8 +70,7 @@ Program& CudaModel::program_for(std::int64_t n) {
                                              .deterministic = backend_.deterministic,
                                              .device = handles_.device,
                                              .stream = handles_.compute.get(),
-                                             .cudnn = handles_.cudnn.get(),
-                                             .blas = handles_.blas.get(),
+                                             .operations = handles_.operations.get(),
                                              .variables = &variables_,
                                              .statistics = options_.statistics},
                                 groups_));

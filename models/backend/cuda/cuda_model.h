@@ -14,13 +14,13 @@ namespace syncopate::cuda {
 
 // What the models of one replica share. One thread only.
 struct ReplicaHandles {
-  explicit ReplicaHandles(int device_index);
+  // plan: makes what computes on the stream.
+  ReplicaHandles(int device_index, const PlanOperations& plan);
 
   int device;
   Stream compute;
   Stream copies;  // gradients on their way up
-  CudnnHandle cudnn;
-  BlasHandle blas;
+  std::unique_ptr<Operations> operations;
 };
 
 class CudaModel final : public Model {

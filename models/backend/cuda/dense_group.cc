@@ -1,24 +1,10 @@
 // dense (+ ReLU): three products, and our kernels for bias and ReLU.
 #include <algorithm>
-#include <optional>
 
 #include "models/backend/cuda/group.h"
-#include "models/backend/cuda/matmul.h"
 
 namespace syncopate::cuda {
 namespace {
-
-cudaDataType_t type_of(Precision precision) {
-  switch (precision) {
-    case Precision::kBf16:
-      return CUDA_R_16BF;
-    case Precision::kF16:
-      return CUDA_R_16F;
-    case Precision::kF32:
-      break;
-  }
-  return CUDA_R_32F;
-}
 
 template <typename T>
 class DenseGroup final : public PlainGroup {
@@ -26,35 +12,18 @@ class DenseGroup final : public PlainGroup {
   DenseGroup(const GroupContext& context, const FusedGroup& group, bool has_input_gradient)
       : PlainGroup(context, group), in_(num_elements(in())), out_(out().back()) {
     if (context.n == 0) return;
-    MatmulShape shape{.m = context.n,
-                      .n = out_,
-                      .k = in_,
-                      .transpose_b = true,
-                      .type = type_of(context.precision),
-                      .c_type = type_of(context.precision),
-                      .rounds_inputs = rounds_inputs(context),
-                      .deterministic = context.deterministic};
-    forward_.emplace(context.blas, shape);
+    const auto plan = [&](ProductShape shape, Precision result) {
+      shape.type = context.precision;
+      shape.result_type = result;
+      return context.operations->product(shape, limits_of(context));
+    };
+    const std::int64_t n = context.n;
+    forward_ = plan({.m = n, .n = out_, .k = in_, .transpose_b = true}, context.precision);
     if (!context.trains()) return;
+    weight_gradient_ = plan({.m = out_, .n = in_, .k = n, .transpose_a = true}, Precision::kF32);
     if (has_input_gradient) {
-      shape = {.m = context.n,
-               .n = in_,
-               .k = out_,
-               .type = shape.type,
-               .c_type = shape.c_type,
-               .rounds_inputs = shape.rounds_inputs,
-               .deterministic = shape.deterministic};
-      input_gradient_.emplace(context.blas, shape);
+      input_gradient_ = plan({.m = n, .n = in_, .k = out_}, context.precision);
     }
-    shape = {.m = out_,
-             .n = in_,
-             .k = context.n,
-             .transpose_a = true,
-             .type = shape.type,
-             .c_type = CUDA_R_32F,
-             .rounds_inputs = shape.rounds_inputs,
-             .deterministic = shape.deterministic};
-    weight_gradient_.emplace(context.blas, shape);
   }
 
   GroupNeeds needs() const override {
@@ -72,7 +41,7 @@ class DenseGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    forward_->run(m.inputs[0], weight(), m.output, m.forward_scratch, stream());
+    forward_->run(m.inputs[0], weight(), m.output, m.forward_scratch);
     add_bias(static_cast<T*>(m.output), variables().value(main().parameters[1]), context().n,
              static_cast<int>(out_), group().relu, stream());
   }
@@ -87,22 +56,22 @@ class DenseGroup final : public PlainGroup {
     bias_gradient(dy, variables().gradient(main().parameters[1]), context().n,
                   static_cast<int>(out_), m.backward_scratch, stream());
     weight_gradient_->run(dy, m.inputs[0], variables().gradient(main().parameters[0]),
-                          m.backward_scratch, stream());
+                          m.backward_scratch);
     if (!wants_input_gradient()) return;
-    input_gradient_->run(dy, weight(), m.input_gradients[0], m.backward_scratch, stream());
+    input_gradient_->run(dy, weight(), m.input_gradients[0], m.backward_scratch);
   }
 
  private:
-  static std::size_t workspace_of(const std::optional<Matmul>& product) {
-    return product ? product->workspace_bytes() : 0;
+  static std::size_t workspace_of(const std::unique_ptr<Product>& product) {
+    return product == nullptr ? 0 : product->workspace_bytes();
   }
   const void* weight() const { return variables().weight(main().parameters[0]); }
 
   const std::int64_t in_;
   const std::int64_t out_;
-  std::optional<Matmul> forward_;
-  std::optional<Matmul> weight_gradient_;
-  std::optional<Matmul> input_gradient_;
+  std::unique_ptr<Product> forward_;
+  std::unique_ptr<Product> weight_gradient_;
+  std::unique_ptr<Product> input_gradient_;
 };
 
 }  // namespace

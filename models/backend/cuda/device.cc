@@ -63,20 +63,6 @@ StreamEvent make_event() {
   return StreamEvent(made);
 }
 
-CudnnHandle make_cudnn(cudaStream_t stream) {
-  cudnnHandle_t made = nullptr;
-  check_cudnn(cudnnCreate(&made));
-  CudnnHandle handle(made);
-  check_cudnn(cudnnSetStream(made, stream));
-  return handle;
-}
-
-BlasHandle make_blas() {
-  cublasLtHandle_t made = nullptr;
-  check_cublas(cublasLtCreate(&made));
-  return BlasHandle(made);
-}
-
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index) {
   return std::make_shared<DeviceBuffer>(size_bytes, index);
 }

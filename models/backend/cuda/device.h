@@ -1,9 +1,7 @@
 // CUDA's handles, each owned once, and memory of a device as Buffers.
 #pragma once
 
-#include <cublasLt.h>
 #include <cuda_runtime_api.h>
-#include <cudnn.h>
 
 #include <cstddef>
 #include <memory>
@@ -27,20 +25,6 @@ struct EventTraits {
 };
 using StreamEvent = UniqueHandle<EventTraits>;
 
-struct CudnnTraits {
-  using Type = cudnnHandle_t;
-  static Type none() { return nullptr; }
-  static void close(Type handle) noexcept { cudnnDestroy(handle); }
-};
-using CudnnHandle = UniqueHandle<CudnnTraits>;
-
-struct BlasTraits {
-  using Type = cublasLtHandle_t;
-  static Type none() { return nullptr; }
-  static void close(Type handle) noexcept { cublasLtDestroy(handle); }
-};
-using BlasHandle = UniqueHandle<BlasTraits>;
-
 // The device of the calling thread's next calls. Every function below works on it. All throw
 // DeviceError.
 void use_device(int index);
@@ -48,8 +32,6 @@ void use_device(int index);
 Stream make_stream();
 // Without a time of its own: for waiting only.
 StreamEvent make_event();
-CudnnHandle make_cudnn(cudaStream_t stream);
-BlasHandle make_blas();
 
 // Zeroed memory of device `index`, gone with its last tensor. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index);

@@ -2,10 +2,8 @@
 // and then only starts work on the stream: nothing is allocated in a step.
 #pragma once
 
-#include <cublasLt.h>
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
-#include <cudnn.h>
 
 #include <cstddef>
 #include <cstdint>
@@ -13,6 +11,7 @@
 #include <vector>
 
 #include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/operations.h"
 #include "models/backend/cuda/variables.h"
 #include "models/backend/model.h"
 #include "models/backend/statistics_reducer.h"
@@ -29,8 +28,7 @@ struct GroupContext {
   bool deterministic = false;
   int device = 0;
   cudaStream_t stream = nullptr;
-  cudnnHandle_t cudnn = nullptr;
-  cublasLtHandle_t blas = nullptr;
+  Operations* operations = nullptr;
   DeviceVariables* variables = nullptr;
   StatisticsReducer* statistics = nullptr;
 
@@ -97,8 +95,9 @@ constexpr std::size_t element_bytes(Precision precision) {
 }
 
 // f32 is rounded to TF32 for the tensor cores, unless the same bits are wanted twice.
-constexpr bool rounds_inputs(const GroupContext& context) {
-  return context.precision != Precision::kF32 || !context.deterministic;
+constexpr PlanLimits limits_of(const GroupContext& context) {
+  return {.deterministic = context.deterministic,
+          .rounds_inputs = context.precision != Precision::kF32 || !context.deterministic};
 }
 
 // Rounded up, so that what follows is aligned.

@@ -52,7 +52,8 @@ BackendCase::BackendCase(const Graph& graph, const reference::Variables& variabl
             options.buckets.empty() ? plan_buckets(graph.parameter_layout(), options.bucket_bytes)
                                     : options.buckets),
       state(graph.state_layout()),
-      backend(make_cpu_backend(options.lanes, options.isa)),
+      backend(options.make_backend ? options.make_backend()
+                                   : make_cpu_backend(options.lanes, options.isa)),
       model(backend->compile(graph, arena, state,
                              {.mode = options.mode,
                               .batch_size = options.batch_size,

@@ -4,7 +4,7 @@
 #include <array>
 #include <utility>
 
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/library_errors.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -16,12 +16,24 @@ constexpr int kMostConfigs = 64;         // that a heuristic lists
 
 using Four = std::array<std::int64_t, 4>;
 
+cudnnDataType_t type_of(Precision precision) {
+  switch (precision) {
+    case Precision::kBf16:
+      return CUDNN_DATA_BFLOAT16;
+    case Precision::kF16:
+      return CUDNN_DATA_HALF;
+    case Precision::kF32:
+      break;
+  }
+  return CUDNN_DATA_FLOAT;
+}
+
 // cuDNN names axes in the order N, C, H, W, wherever they lie in memory.
-std::unique_ptr<Descriptor> tensor(std::int64_t id, const Four& nchw, cudnnDataType_t type) {
+std::unique_ptr<Descriptor> tensor(std::int64_t id, const Four& nchw, Precision type) {
   const auto [n, c, h, w] = nchw;
   auto made = std::make_unique<Descriptor>(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
   made->set(CUDNN_ATTR_TENSOR_UNIQUE_ID, id);
-  made->set(CUDNN_ATTR_TENSOR_DATA_TYPE, type);
+  made->set(CUDNN_ATTR_TENSOR_DATA_TYPE, type_of(type));
   made->set(CUDNN_ATTR_TENSOR_DIMENSIONS, nchw);
   made->set(CUDNN_ATTR_TENSOR_STRIDES, Four{h * w * c, 1, w * c, c});
   made->set(CUDNN_ATTR_TENSOR_BYTE_ALIGNMENT, kAlignment);
@@ -166,29 +178,6 @@ std::unique_ptr<Descriptor> finished_plan(const Descriptor& configuration,
 }
 
 }  // namespace
-
-std::string_view name(ConvPass pass) noexcept {
-  switch (pass) {
-    case ConvPass::kForward:
-      return "forward";
-    case ConvPass::kInputGradient:
-      return "input gradient";
-    case ConvPass::kWeightGradient:
-      return "weight gradient";
-  }
-  return "?";
-}
-
-std::string to_string(const ConvShape& shape) {
-  const auto text = [](std::int64_t number) { return std::to_string(number); };
-  const char* const type = shape.type == CUDNN_DATA_FLOAT      ? "f32"
-                           : shape.type == CUDNN_DATA_BFLOAT16 ? "bf16"
-                                                               : "fp16";
-  return text(shape.n) + "x" + text(shape.height) + "x" + text(shape.width) + "x" +
-         text(shape.channels) + " by " + text(shape.out_channels) + "x" + text(shape.kernel_h) +
-         "x" + text(shape.kernel_w) + ", stride " + text(shape.stride) + ", pad " +
-         text(shape.pad) + ", " + type;
-}
 
 PlanTarget PlanTarget::described(std::string_view json) {
   PlanTarget target;

@@ -1,5 +1,4 @@
-// Convolutions by cuDNN: which of its engines fit, and one of them ready to run. Maps are NHWC,
-// weights KRSC, all of one type; sums are f32.
+// Convolutions by cuDNN: which of its engines fit, and one of them ready to run.
 #pragma once
 
 #include <cudnn.h>
@@ -11,24 +10,9 @@
 #include <vector>
 
 #include "models/backend/cuda/cudnn/descriptor.h"
+#include "models/backend/cuda/operations.h"
 
 namespace syncopate::cuda {
-
-enum class ConvPass : std::uint8_t { kForward, kInputGradient, kWeightGradient };
-std::string_view name(ConvPass pass) noexcept;
-
-struct ConvShape {
-  std::int64_t n = 1;
-  std::int64_t height = 1, width = 1, channels = 1;
-  std::int64_t out_channels = 1;
-  std::int64_t kernel_h = 3, kernel_w = 3;
-  std::int64_t stride = 1, pad = 1;
-  cudnnDataType_t type = CUDNN_DATA_FLOAT;  // of x, w and y
-
-  std::int64_t out_height() const { return (height + 2 * pad - kernel_h) / stride + 1; }
-  std::int64_t out_width() const { return (width + 2 * pad - kernel_w) / stride + 1; }
-};
-std::string to_string(const ConvShape& shape);
 
 // The device for which engines are chosen: a real one, or a described one, which need not be here.
 // One thread only.
@@ -46,12 +30,6 @@ class PlanTarget {
   PlanTarget() = default;
   cudnnHandle_t handle_ = nullptr;
   std::unique_ptr<Descriptor> properties_;
-};
-
-struct PlanLimits {
-  bool deterministic = false;  // no engine whose result depends on timing
-  bool rounds_inputs = true;   // f32 may be rounded to TF32 for the tensor cores
-  std::int64_t most_workspace_bytes = std::int64_t{256} << 20;
 };
 
 // One convolution with one engine. Compiled once; runs as often as wanted.

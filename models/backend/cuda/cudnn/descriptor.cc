@@ -1,6 +1,6 @@
 #include "models/backend/cuda/cudnn/descriptor.h"
 
-#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/library_errors.h"
 
 namespace syncopate::cuda {
 

@@ -1,0 +1,90 @@
+#include "deploy/device_options.h"
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <sstream>
+
+#include "deploy/flags.h"
+#include "models/backend/cuda_module.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostDevices = 1024;
+
+Device parse_cuda_device(const std::string& word, const std::string& all) {
+  constexpr std::string_view kPrefix = "cuda:";
+  int index = -1;
+  const std::string digits = word.starts_with(kPrefix) ? word.substr(kPrefix.size()) : "";
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
+  if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
+      index >= kMostDevices) {
+    throw UsageError("--devices " + all + ": no such device" +
+                     suggest(word, {"cpu", "cuda", "cuda:0,cuda:1"}));
+  }
+  return {DeviceKind::kCuda, index};
+}
+
+Precision parse_precision(const std::string& text) {
+  for (const Precision precision : {Precision::kF32, Precision::kBf16, Precision::kF16}) {
+    if (text == name(precision)) return precision;
+  }
+  throw UsageError("--precision " + text + ": no such precision" +
+                   suggest(text, {"f32", "bf16", "fp16"}));
+}
+
+}  // namespace
+
+void add_device_flags(CLI::App& app, DeviceFlags& flags) {
+  app.add_option("--devices", flags.devices,
+                 "cpu | cuda (those of this task) | cuda:0,cuda:1 (dealt out to its replicas)")
+      ->capture_default_str()
+      ->group("Where");
+  app.add_option("--precision", flags.precision,
+                 "f32 | bf16, fp16 (of activations, on cuda; master values stay f32)")
+      ->capture_default_str()
+      ->group("Where");
+}
+
+void take_device_flags(const DeviceFlags& flags, TrainOptions& options) {
+  StrategyOptions& strategy = options.strategy;
+  strategy.precision = parse_precision(flags.precision);
+  strategy.deterministic = options.deterministic;
+  options.takes_own_gpus = flags.devices == "cuda";
+  if (options.takes_own_gpus) {
+    strategy.devices = {{DeviceKind::kCuda, 0}};
+  } else if (flags.devices != "cpu") {
+    strategy.devices.clear();
+    std::istringstream words(flags.devices);
+    for (std::string word; std::getline(words, word, ',');) {
+      strategy.devices.push_back(parse_cuda_device(word, flags.devices));
+    }
+    if (strategy.devices.empty()) parse_cuda_device(flags.devices, flags.devices);
+  }
+  if (flags.devices == "cpu" && strategy.precision != Precision::kF32) {
+    throw UsageError("--precision " + flags.precision +
+                     ": the CPU computes in f32; choose f32, or --devices cuda");
+  }
+}
+
+void find_devices(TrainOptions& options) {
+  std::vector<Device>& devices = options.strategy.devices;
+  if (devices.front().kind == DeviceKind::kCpu) return;
+  const std::vector<CudaDevice> visible = load_cuda_module().devices();
+  if (options.takes_own_gpus) {
+    devices.clear();
+    for (const int gpu : options.cluster.gpus) devices.push_back({DeviceKind::kCuda, gpu});
+    for (std::size_t i = 0; options.cluster.gpus.empty() && i < visible.size(); ++i) {
+      devices.push_back({DeviceKind::kCuda, static_cast<int>(i)});
+    }
+  }
+  for (const Device& device : devices) {
+    if (std::cmp_less(device.index, visible.size())) continue;
+    throw UnavailableError(
+        "--devices " + to_string(device) + ": " + std::to_string(visible.size()) +
+        (visible.size() == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,27 @@
+// --devices and --precision: on what replicas compute, and in which type.
+#pragma once
+
+#include <CLI/App.hpp>
+#include <string>
+#include <vector>
+
+#include "deploy/options.h"
+
+namespace syncopate {
+
+struct DeviceFlags {
+  std::string devices = "cpu";
+  std::string precision = "f32";
+};
+
+void add_device_flags(CLI::App& app, DeviceFlags& flags);
+
+// What they say goes into the strategy's options; whether such devices are here is not asked: the
+// flags may be read on another machine. Throws UsageError.
+void take_device_flags(const DeviceFlags& flags, TrainOptions& options);
+
+// The devices of this task's replicas: where no numbers were given, the GPUs that the launcher gave
+// it, or all that are visible. Throws UnavailableError, saying what is missing.
+void find_devices(TrainOptions& options);
+
+}  // namespace syncopate

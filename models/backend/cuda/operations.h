@@ -1,0 +1,84 @@
+// The operations that NVIDIA's libraries compute for us, each planned once for a shape and then run
+// as often as wanted. An interface, so that programs can be proven where no GPU is
+// (tests/models/backend/cuda).
+#pragma once
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "models/backend/backend.h"
+
+namespace syncopate::cuda {
+
+// What planning may choose from.
+struct PlanLimits {
+  bool deterministic = false;  // nothing whose result depends on timing
+  bool rounds_inputs = true;   // f32 may be rounded to TF32 for the tensor cores
+  std::int64_t most_workspace_bytes = std::int64_t{256} << 20;
+};
+
+// Cross-correlation of NHWC maps with KRSC weights, all of one type; sums are f32.
+enum class ConvPass : std::uint8_t { kForward, kInputGradient, kWeightGradient };
+std::string_view name(ConvPass pass) noexcept;
+
+struct ConvShape {
+  std::int64_t n = 1;
+  std::int64_t height = 1, width = 1, channels = 1;
+  std::int64_t out_channels = 1;
+  std::int64_t kernel_h = 3, kernel_w = 3;
+  std::int64_t stride = 1, pad = 1;
+  Precision type = Precision::kF32;  // of x, w and y
+
+  std::int64_t out_height() const { return (height + 2 * pad - kernel_h) / stride + 1; }
+  std::int64_t out_width() const { return (width + 2 * pad - kernel_w) / stride + 1; }
+};
+std::string to_string(const ConvShape& shape);
+
+// c [m, n] = op(a) op(b), row by row; op transposes where asked for: a is then [k, m], b [n, k].
+// Sums are f32.
+struct ProductShape {
+  std::int64_t m = 1, n = 1, k = 1;
+  bool transpose_a = false, transpose_b = false;
+  Precision type = Precision::kF32;         // of a and b
+  Precision result_type = Precision::kF32;  // of c
+};
+std::string to_string(const ProductShape& shape);
+
+// One thread only. What is run starts work on the stream of whoever planned it; memory is on the
+// device, 16-byte aligned, and lasts until the stream has passed. Throws DeviceError.
+class Convolution {
+ public:
+  virtual ~Convolution() = default;
+  virtual std::size_t workspace_bytes() const noexcept = 0;
+  // kForward: x, w -> y; kInputGradient: y, w -> x; kWeightGradient: x, y -> w, where y is the
+  // gradient of the output.
+  virtual void run(void* x, void* w, void* y, void* workspace) = 0;
+};
+class Product {
+ public:
+  virtual ~Product() = default;
+  virtual std::size_t workspace_bytes() const noexcept = 0;
+  virtual void run(const void* a, const void* b, void* c, void* workspace) = 0;
+};
+
+// Plans for one stream. One thread only; outlives what it planned.
+class Operations {
+ public:
+  virtual ~Operations() = default;
+  virtual std::string description() const = 0;  // "cuDNN 9.19.0"
+  // Both throw UnavailableError where no library has it.
+  virtual std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
+                                                   const PlanLimits& limits) = 0;
+  virtual std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) = 0;
+};
+
+using PlanOperations = std::function<std::unique_ptr<Operations>(cudaStream_t)>;
+// By cuDNN and cuBLASLt, on the calling thread's device.
+std::unique_ptr<Operations> make_nvidia_operations(cudaStream_t stream);
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,66 @@
+// What the CUDA backend computes, network by network, against the interpreter: its own programs and
+// kernels, with NVIDIA's libraries and runtime emulated on the CPU, so that it is held to its
+// contract where no GPU is.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "models/backend/cuda/cuda_backend.h"
+#include "tests/models/backend/backend_case.h"
+#include "tests/models/backend/cuda/emulated_operations.h"
+#include "tests/models/backend/small_networks.h"
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr std::int64_t kLargestBatch = 8;
+constexpr std::int64_t kLossDivisor = 13;  // of the whole step, more than this replica's share
+
+class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
+ protected:
+  const Graph& graph() const { return GetParam().graph; }
+
+  static CaseOptions options_for(Precision precision, Mode mode, bool fuse) {
+    return {.batch_size = kLargestBatch, .fuse = fuse, .mode = mode, .make_backend = [precision] {
+              return make_cuda_backend({.device = {DeviceKind::kCuda, 0}, .precision = precision},
+                                       make_emulated_operations);
+            }};
+  }
+
+  void expect_right(BackendCase& subject, std::int64_t batch, double tolerance) {
+    SCOPED_TRACE(std::to_string(batch) + " samples");
+    subject.set_state(variables_);
+    const reference::Samples some = reference::first_samples(samples_, batch);
+    const reference::Result expected =
+        reference::run(graph(), variables_, some, static_cast<double>(kLossDivisor), subject.mode);
+    const Scores scores = subject.step(make_batch(graph(), some, kLossDivisor));
+    expect_equal(expected, subject, scores, graph(), tolerance);
+  }
+
+  reference::Variables variables_ = reference::random_variables(graph(), 21);
+  reference::Samples samples_ = reference::random_samples(graph(), kLargestBatch, 22);
+};
+
+// 1e-5: f32 sums of up to some 5,000 terms, in orders of their own.
+TEST_P(CudaArithmetic, TrainsAsTheInterpreterDoesForEveryBatchUpToTheCompiledOne) {
+  for (const bool fuse : {true, false}) {
+    BackendCase subject(graph(), variables_, options_for(Precision::kF32, Mode::kTrain, fuse));
+    // Short after long: nothing of the longer batch may be left over.
+    for (const std::int64_t batch : {8, 5, 1, 0, 8}) expect_right(subject, batch, 1e-5);
+  }
+}
+
+TEST_P(CudaArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
+  BackendCase subject(graph(), variables_, options_for(Precision::kF32, Mode::kEvaluate, true));
+  for (const std::int64_t batch : {8, 5, 0}) expect_right(subject, batch, 1e-5);
+  for (std::size_t s = 0; s < variables_.state.size(); ++s) {
+    EXPECT_TRUE(std::ranges::equal(subject.state.value(s).f32(), variables_.state[s]))
+        << graph().state[s].name << " changed";
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Small, CudaArithmetic, testing::ValuesIn(small_networks()),
+                         [](const auto& network) { return network.param.name; });
+
+}  // namespace
+}  // namespace syncopate::cuda

@@ -1,0 +1,144 @@
+#include "tests/models/backend/cuda/emulated_operations.h"
+
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "models/backend/cuda/group.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// Asked for so that whoever forgets to hand out workspaces is found out: each run overwrites it.
+constexpr std::size_t kWorkspaceBytes = 300;
+
+void use_workspace(void* workspace) {
+  std::fill_n(static_cast<std::byte*>(workspace), kWorkspaceBytes, std::byte{0xA5});
+}
+
+template <typename T>
+class LoopConvolution final : public Convolution {
+ public:
+  LoopConvolution(ConvPass pass, const ConvShape& shape) : pass_(pass), shape_(shape) {}
+  std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
+
+  void run(void* x, void* w, void* y, void* workspace) override {
+    use_workspace(workspace);
+    T* const xs = static_cast<T*>(x);
+    T* const ws = static_cast<T*>(w);
+    T* const ys = static_cast<T*>(y);
+    T* const result = pass_ == ConvPass::kForward         ? ys
+                      : pass_ == ConvPass::kInputGradient ? xs
+                                                          : ws;
+    std::vector<double> sums(static_cast<std::size_t>(result_elements()), 0.0);
+    for_each_product([&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
+      const auto value = [](T element) { return static_cast<double>(static_cast<float>(element)); };
+      if (pass_ == ConvPass::kForward) {
+        sums[static_cast<std::size_t>(yi)] += value(xs[xi]) * value(ws[wi]);
+      } else if (pass_ == ConvPass::kInputGradient) {
+        sums[static_cast<std::size_t>(xi)] += value(ys[yi]) * value(ws[wi]);
+      } else {
+        sums[static_cast<std::size_t>(wi)] += value(xs[xi]) * value(ys[yi]);
+      }
+    });
+    for (std::size_t i = 0; i < sums.size(); ++i) result[i] = T(static_cast<float>(sums[i]));
+  }
+
+ private:
+  std::int64_t result_elements() const {
+    if (pass_ == ConvPass::kForward) {
+      return shape_.n * shape_.out_height() * shape_.out_width() * shape_.out_channels;
+    }
+    if (pass_ == ConvPass::kInputGradient) {
+      return shape_.n * shape_.height * shape_.width * shape_.channels;
+    }
+    return shape_.out_channels * shape_.kernel_h * shape_.kernel_w * shape_.channels;
+  }
+
+  // Of all elements of x, w and y that are multiplied or added to in a forward pass.
+  template <typename Visit>
+  void for_each_product(const Visit& visit) const {
+    const ConvShape& s = shape_;
+    for (std::int64_t n = 0; n < s.n; ++n) {
+      for (std::int64_t p = 0; p < s.out_height(); ++p) {
+        for (std::int64_t q = 0; q < s.out_width(); ++q) {
+          for (std::int64_t k = 0; k < s.out_channels; ++k) {
+            const std::int64_t yi =
+                ((n * s.out_height() + p) * s.out_width() + q) * s.out_channels + k;
+            for (std::int64_t r = 0; r < s.kernel_h; ++r) {
+              const std::int64_t h = p * s.stride + r - s.pad;
+              if (h < 0 || h >= s.height) continue;
+              for (std::int64_t t = 0; t < s.kernel_w; ++t) {
+                const std::int64_t v = q * s.stride + t - s.pad;
+                if (v < 0 || v >= s.width) continue;
+                for (std::int64_t c = 0; c < s.channels; ++c) {
+                  visit(((n * s.height + h) * s.width + v) * s.channels + c,
+                        ((k * s.kernel_h + r) * s.kernel_w + t) * s.channels + c, yi);
+                }
+              }
+            }
+          }
+        }
+      }
+    }
+  }
+
+  const ConvPass pass_;
+  const ConvShape shape_;
+};
+
+template <typename T, typename Result>
+class LoopProduct final : public Product {
+ public:
+  explicit LoopProduct(const ProductShape& shape) : shape_(shape) {}
+  std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
+
+  void run(const void* a, const void* b, void* c, void* workspace) override {
+    use_workspace(workspace);
+    const auto element = [](const void* block, std::int64_t index) {
+      return static_cast<double>(static_cast<float>(static_cast<const T*>(block)[index]));
+    };
+    for (std::int64_t i = 0; i < shape_.m; ++i) {
+      for (std::int64_t j = 0; j < shape_.n; ++j) {
+        double sum = 0.0;
+        for (std::int64_t l = 0; l < shape_.k; ++l) {
+          sum += element(a, shape_.transpose_a ? l * shape_.m + i : i * shape_.k + l) *
+                 element(b, shape_.transpose_b ? j * shape_.k + l : l * shape_.n + j);
+        }
+        static_cast<Result*>(c)[i * shape_.n + j] = Result(static_cast<float>(sum));
+      }
+    }
+  }
+
+ private:
+  const ProductShape shape_;
+};
+
+class LoopOperations final : public Operations {
+ public:
+  std::string description() const override { return "loops"; }
+  std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
+                                           const PlanLimits& /*limits*/) override {
+    return with_type(shape.type, [&]<typename T>() -> std::unique_ptr<Convolution> {
+      return std::make_unique<LoopConvolution<T>>(pass, shape);
+    });
+  }
+  std::unique_ptr<Product> product(const ProductShape& shape,
+                                   const PlanLimits& /*limits*/) override {
+    return with_type(shape.type, [&]<typename T>() {
+      return with_type(shape.result_type, [&]<typename Result>() -> std::unique_ptr<Product> {
+        return std::make_unique<LoopProduct<T, Result>>(shape);
+      });
+    });
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<Operations> make_emulated_operations(cudaStream_t /*stream*/) {
+  return std::make_unique<LoopOperations>();
+}
+
+}  // namespace syncopate::cuda

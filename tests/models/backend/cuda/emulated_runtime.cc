@@ -1,0 +1,85 @@
+// The part of the CUDA runtime that the backend calls, on the CPU's memory: every call is done when
+// it returns. New memory is full of NaNs, so that whoever reads before it was written is found out.
+#include <cuda_runtime_api.h>
+
+#include <cstdlib>
+#include <cstring>
+
+namespace {
+
+constexpr int kPoison = 0xFF;  // a NaN in every type
+
+cudaError_t allocate(void** memory, size_t size) {
+  constexpr std::size_t kAlignment = 256;
+  *memory = std::aligned_alloc(kAlignment, (size + kAlignment - 1) / kAlignment * kAlignment);
+  if (*memory == nullptr) return cudaErrorMemoryAllocation;
+  std::memset(*memory, kPoison, size);
+  return cudaSuccess;
+}
+
+}  // namespace
+
+extern "C" {
+
+cudaError_t cudaSetDevice(int /*device*/) { return cudaSuccess; }
+cudaError_t cudaMalloc(void** memory, size_t size) { return allocate(memory, size); }
+cudaError_t cudaFree(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaMallocHost(void** memory, size_t size) { return allocate(memory, size); }
+cudaError_t cudaFreeHost(void* memory) {
+  std::free(memory);
+  return cudaSuccess;
+}
+cudaError_t cudaMemset(void* memory, int value, size_t count) {
+  std::memset(memory, value, count);
+  return cudaSuccess;
+}
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t count, cudaStream_t /*stream*/) {
+  return cudaMemset(memory, value, count);
+}
+cudaError_t cudaMemcpy(void* into, const void* from, size_t count, cudaMemcpyKind /*kind*/) {
+  std::memmove(into, from, count);
+  return cudaSuccess;
+}
+cudaError_t cudaMemcpyAsync(void* into, const void* from, size_t count, cudaMemcpyKind kind,
+                            cudaStream_t /*stream*/) {
+  return cudaMemcpy(into, from, count, kind);
+}
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int /*flags*/) {
+  *stream = static_cast<cudaStream_t>(std::malloc(1));
+  return cudaSuccess;
+}
+cudaError_t cudaStreamDestroy(cudaStream_t stream) {
+  std::free(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return cudaSuccess; }
+cudaError_t cudaStreamWaitEvent(cudaStream_t /*stream*/, cudaEvent_t /*event*/,
+                                unsigned int /*flags*/) {
+  return cudaSuccess;
+}
+cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int /*flags*/) {
+  *event = static_cast<cudaEvent_t>(std::malloc(1));
+  return cudaSuccess;
+}
+cudaError_t cudaEventDestroy(cudaEvent_t event) {
+  std::free(event);
+  return cudaSuccess;
+}
+cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t /*stream*/) { return cudaSuccess; }
+cudaError_t cudaEventSynchronize(cudaEvent_t /*event*/) { return cudaSuccess; }
+cudaError_t cudaRuntimeGetVersion(int* version) {
+  *version = CUDART_VERSION;
+  return cudaSuccess;
+}
+cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int /*device*/) {
+  *properties = {};
+  std::strncpy(properties->name, "an emulated GPU", sizeof properties->name - 1);
+  return cudaSuccess;
+}
+const char* cudaGetErrorName(cudaError_t /*code*/) { return "emulated"; }
+const char* cudaGetErrorString(cudaError_t /*code*/) { return "emulated"; }
+
+}  // extern "C"

@@ -1,0 +1,150 @@
+// Whether cuDNN has an engine for every convolution that our networks ask for, on an H200 that is
+// only described: nothing runs here. Engines that are compiled on the device count as they are
+// offered; the others are made ready to the last step.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include "models/backend/cuda/cudnn/convolution.h"
+#include "models/base/errors.h"
+#include "models/zoo/zoo.h"
+
+namespace syncopate::cuda {
+namespace {
+
+std::string text_of(const std::string& path) {
+  std::ostringstream text;
+  text << std::ifstream(path).rdbuf();
+  return text.str();
+}
+
+struct Convolution {
+  ConvShape shape;
+  bool has_input_gradient = true;
+};
+
+std::vector<Convolution> convolutions_of(const Graph& graph, std::int64_t n) {
+  std::vector<Convolution> found;
+  std::set<std::string> seen;
+  for (const Node& node : graph.nodes) {
+    const auto* op = std::get_if<Conv2dOp>(&node.operation);
+    if (op == nullptr) continue;
+    const auto& from = graph.nodes[static_cast<std::size_t>(node.inputs[0])];
+    const ConvShape shape{.n = n,
+                          .height = from.shape[0],
+                          .width = from.shape[1],
+                          .channels = from.shape[2],
+                          .out_channels = node.shape[2],
+                          .kernel_h = op->kernel_h,
+                          .kernel_w = op->kernel_w,
+                          .stride = op->stride,
+                          .pad = op->pad};
+    if (!seen.insert(to_string(shape)).second) continue;
+    found.push_back({shape, !std::holds_alternative<InputOp>(from.operation)});
+  }
+  return found;
+}
+
+// ResNet-50 v1.5 at 224 x 224: the stem, then four stages of bottlenecks whose stride is in the
+// 3x3. Source: He et al. 2016, table 1.
+std::vector<Convolution> convolutions_of_resnet50(std::int64_t n) {
+  std::vector<Convolution> found{{{.n = n,
+                                   .height = 224,
+                                   .width = 224,
+                                   .channels = 3,
+                                   .out_channels = 64,
+                                   .kernel_h = 7,
+                                   .kernel_w = 7,
+                                   .stride = 2,
+                                   .pad = 3},
+                                  false}};
+  const auto add = [&](std::int64_t pixels, std::int64_t in, std::int64_t out, std::int64_t kernel,
+                       std::int64_t stride) {
+    found.push_back({{.n = n,
+                      .height = pixels,
+                      .width = pixels,
+                      .channels = in,
+                      .out_channels = out,
+                      .kernel_h = kernel,
+                      .kernel_w = kernel,
+                      .stride = stride,
+                      .pad = kernel / 2},
+                     true});
+  };
+  std::int64_t pixels = 56;
+  std::int64_t in = 64;
+  for (const std::int64_t width : {64, 128, 256, 512}) {
+    const std::int64_t stride = width == 64 ? 1 : 2;
+    add(pixels, in, width, 1, 1);
+    add(pixels, width, width, 3, stride);
+    add(pixels, in, 4 * width, 1, stride);  // the projection
+    pixels /= stride;
+    add(pixels, width, 4 * width, 1, 1);
+    add(pixels, 4 * width, width, 1, 1);
+    add(pixels, width, width, 3, 1);
+    in = 4 * width;
+  }
+  return found;
+}
+
+struct Case {
+  const char* name;
+  Precision type;
+  PlanLimits limits;
+};
+
+class AnH200 : public testing::TestWithParam<Case> {
+ protected:
+  void expect_engines(const std::vector<Convolution>& convolutions) const {
+    for (Convolution convolution : convolutions) {
+      convolution.shape.type = GetParam().type;
+      for (const ConvPass pass :
+           {ConvPass::kForward, ConvPass::kInputGradient, ConvPass::kWeightGradient}) {
+        if (pass == ConvPass::kInputGradient && !convolution.has_input_gradient) continue;
+        const ConvOffers offers =
+            plan_convolution(pass, convolution.shape, target_, GetParam().limits, 1);
+        EXPECT_GT(offers.engines, 0) << name(pass) << " of " << to_string(convolution.shape);
+      }
+    }
+  }
+
+  const PlanTarget target_ = PlanTarget::described(text_of(SYNCOPATE_H200));
+};
+
+TEST_P(AnH200, HasAnEngineForEveryConvolutionOfTheGuidesNetwork) {
+  const NetworkInput digits{.sample_shape = {28, 28, 1}, .input = {.mean = {0}, .stddev = {1}}};
+  expect_engines(convolutions_of(mnist_cnn(digits), 64));
+}
+
+TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet20And56) {
+  const NetworkInput images{.sample_shape = {32, 32, 3},
+                            .input = {.mean = {0, 0, 0}, .stddev = {1, 1, 1}}};
+  expect_engines(convolutions_of(resnet20(images), 128));
+  expect_engines(convolutions_of(resnet56(images), 128));
+}
+
+TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
+  expect_engines(convolutions_of_resnet50(256));
+}
+
+constexpr PlanLimits kStrict{.deterministic = true, .rounds_inputs = false};
+constexpr PlanLimits kDeterministic{.deterministic = true};
+INSTANTIATE_TEST_SUITE_P(
+    In, AnH200,
+    testing::Values(Case{"F32", Precision::kF32, {}}, Case{"F32Strict", Precision::kF32, kStrict},
+                    Case{"Bf16", Precision::kBf16, {}},
+                    Case{"Bf16Deterministic", Precision::kBf16, kDeterministic},
+                    Case{"Fp16", Precision::kF16, {}},
+                    Case{"Fp16Deterministic", Precision::kF16, kDeterministic}),
+    [](const auto& param) { return std::string(param.param.name); });
+
+TEST(ADescribedDevice, ThatIsNoneIsRefused) {
+  EXPECT_THROW(PlanTarget::described("{\"cudnnVersion\":1}"), DeviceError);
+}
+
+}  // namespace
+}  // namespace syncopate::cuda
