@@ -34,6 +34,9 @@ struct SumTerms {
       sums[1][i] += shifted * shifted;
     }
   }
+
+  template <int kWidth>
+  __device__ void finish(int, float (&)[kSums][kWidth]) const {}
 };
 
 template <typename T>

@@ -42,25 +42,26 @@ struct GradientTerms {
   int channels;
 
   template <int kWidth>
-  struct Constants {
-    Floats<kWidth> means, inverses;
-  };
-
-  template <int kWidth>
-  __device__ Constants<kWidth> constants(int channel) const {
-    return {load_each<kWidth>(mean + channel), load_each<kWidth>(inverse_stddev + channel)};
+  __device__ Floats<kWidth> constants(int channel) const {
+    return load_each<kWidth>(mean + channel);
   }
 
   template <int kWidth>
-  __device__ void add(std::int64_t row, int channel, const Constants<kWidth>& of,
+  __device__ void add(std::int64_t row, int channel, const Floats<kWidth>& means,
                       float (&sums)[kSums][kWidth]) const {
     const std::int64_t first = row * channels + channel;
     const auto gradients = gradient.template at<kWidth>(first);
     const auto inputs = load<kWidth>(x + first);
     for (int i = 0; i < kWidth; ++i) {
       sums[0][i] += gradients[i];
-      sums[1][i] += gradients[i] * ((inputs[i] - of.means[i]) * of.inverses[i]);
+      sums[1][i] += gradients[i] * (inputs[i] - means[i]);
     }
+  }
+
+  // At the end, for it needs registers.
+  template <int kWidth>
+  __device__ void finish(int channel, float (&sums)[kSums][kWidth]) const {
+    for (int i = 0; i < kWidth; ++i) sums[1][i] *= inverse_stddev[channel + i];
   }
 };
 

@@ -48,6 +48,9 @@ struct BiasGradientTerms {
     const auto floats = load<kWidth>(dy + row * channels + channel);
     for (int i = 0; i < kWidth; ++i) sums[0][i] += floats[i];
   }
+
+  template <int kWidth>
+  __device__ void finish(int, float (&)[kSums][kWidth]) const {}
 };
 
 }  // namespace

@@ -30,9 +30,10 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
 }
 
 // Terms: kSums; constants<kWidth>(channel); add<kWidth>(row, channel, constants, sums), where sums
-// is float[kSums][kWidth]. partial: [row_blocks][kSums][channels].
+// is float[kSums][kWidth]; finish<kWidth>(channel, sums), after a thread's last row.
+// partial: [row_blocks][kSums][channels].
 template <int kWidth, typename Terms>
-__global__ void __launch_bounds__(kThreads)
+__global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
   const ColumnPlace place = column_place<kWidth>(grid);
   float sums[Terms::kSums][kWidth] = {};
@@ -42,6 +43,7 @@ __global__ void __launch_bounds__(kThreads)
     for (std::int64_t row = place.first_row; row < grid.rows; row += place.row_step) {
       terms.template add<kWidth>(row, place.channel, constants, sums);
     }
+    terms.template finish<kWidth>(place.channel, sums);
   }
   __shared__ float tile[kThreads * kWidth];  // [rows of the block][lanes][kWidth]
   const int columns = grid.lanes * kWidth;

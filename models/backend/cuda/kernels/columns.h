@@ -14,11 +14,13 @@
 namespace syncopate::cuda {
 
 inline constexpr int kThreads = 256;  // of a block
-// Grids are as large as fills an H200 (132 multiprocessors): constants, since the order of a sum
-// must not depend on the device.
-inline constexpr int kMostBlocks = 132 * 8;
-inline constexpr int kMostSumBlocks = 132 * 4;  // sums hold more registers
-inline constexpr int kWidestTile = 32;          // packs: a warp reads 512 bytes of a row
+// Grids are made for an H200 (132 multiprocessors): constants, since the order of a sum must not
+// depend on the device. Sums have as many blocks as run at once, so that there are few partial
+// sums; others have many more, so that the last ones to run are a small part.
+inline constexpr int kSumBlocksAtOnce = 4;  // on a multiprocessor: at most 64 registers a thread
+inline constexpr int kMostSumBlocks = 132 * kSumBlocksAtOnce;
+inline constexpr int kMostBlocks = 132 * 32;
+inline constexpr int kWidestTile = 32;  // packs: a warp reads 512 bytes of a row
 
 struct ColumnGrid {
   std::int64_t rows = 0;

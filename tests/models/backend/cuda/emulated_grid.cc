@@ -1,0 +1,148 @@
+#include "tests/models/backend/cuda/emulated_grid.h"
+
+#include <ucontext.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+
+uint3 threadIdx;
+uint3 blockIdx;
+dim3 gridDim;
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr std::size_t kStackBytes = 64 * 1024;
+
+EmulatedOrder current_order = EmulatedOrder::kForward;
+
+// The threads of one block. A fibre takes one thread after another until one of them waits at a
+// barrier; then another fibre goes on with the next. Without barriers there is one fibre and a
+// loop.
+class Block {
+ public:
+  Block(const Launch& how, const std::function<void()>& thread) : how_(how), thread_(thread) {}
+
+  void run();
+  void wait_at_barrier();  // called by a fibre
+
+ private:
+  struct Fibre {
+    ucontext_t context{};
+    std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
+    unsigned thread = 0;
+    bool waits = false;  // at a barrier; otherwise it has nothing left to do
+  };
+
+  static void run_fibre();
+  void take_threads();
+  void resume(Fibre& fibre);
+  Fibre& idle_fibre();
+
+  Launch how_;
+  const std::function<void()>& thread_;
+  ucontext_t scheduler_{};
+  std::vector<std::unique_ptr<Fibre>> fibres_;  // kept from block to block
+  std::vector<Fibre*> waiting_;                 // in the order in which they came
+  Fibre* running_ = nullptr;
+  unsigned started_ = 0;  // threads of this block
+};
+
+Block* current_block = nullptr;  // makecontext() passes on no pointer
+
+void Block::run() {
+  started_ = 0;
+  waiting_.clear();
+  while (started_ < how_.threads) resume(idle_fibre());
+  while (!waiting_.empty()) {
+    check(waiting_.size() == how_.threads,
+          std::string(how_.kernel) +
+              ": every thread of a block reaches each barrier, or none does; " +
+              std::to_string(waiting_.size()) + " of " + std::to_string(how_.threads) + " did");
+    const std::vector<Fibre*> released = std::move(waiting_);
+    waiting_.clear();
+    for (Fibre* const fibre : released) resume(*fibre);
+  }
+}
+
+void Block::wait_at_barrier() {
+  Fibre& fibre = *running_;
+  fibre.waits = true;
+  waiting_.push_back(&fibre);
+  swapcontext(&fibre.context, &scheduler_);
+  fibre.waits = false;
+}
+
+void Block::run_fibre() {
+  while (true) {
+    current_block->take_threads();
+    swapcontext(&current_block->running_->context, &current_block->scheduler_);
+  }
+}
+
+void Block::take_threads() {
+  Fibre& fibre = *running_;
+  while (started_ < how_.threads) {
+    const unsigned index = started_++;
+    fibre.thread = current_order == EmulatedOrder::kForward ? index : how_.threads - 1 - index;
+    threadIdx = {fibre.thread, 0, 0};
+    thread_();
+  }
+}
+
+void Block::resume(Fibre& fibre) {
+  running_ = &fibre;
+  threadIdx = {fibre.thread, 0, 0};
+  swapcontext(&scheduler_, &fibre.context);
+}
+
+Block::Fibre& Block::idle_fibre() {
+  for (std::size_t i = waiting_.size(); i < fibres_.size(); ++i) {
+    if (!fibres_[i]->waits) return *fibres_[i];
+  }
+  Fibre& fibre = *fibres_.emplace_back(std::make_unique<Fibre>());
+  getcontext(&fibre.context);
+  fibre.context.uc_stack.ss_sp = fibre.stack.get();
+  fibre.context.uc_stack.ss_size = kStackBytes;
+  makecontext(&fibre.context, &Block::run_fibre, 0);
+  return fibre;
+}
+
+// What cudaLaunchKernelEx refuses. Source: CUDA C++ Programming Guide, compute capabilities.
+bool fits_a_device(const Launch& how) {
+  return how.threads >= 1 && how.threads <= 1024 && how.blocks.x >= 1 &&
+         how.blocks.x <= 0x7fffffffU && how.blocks.y >= 1 && how.blocks.y <= 65535 &&
+         how.blocks.z == 1;
+}
+
+}  // namespace
+
+EmulatedOrderScope::EmulatedOrderScope(EmulatedOrder order) { current_order = order; }
+EmulatedOrderScope::~EmulatedOrderScope() { current_order = EmulatedOrder::kForward; }
+
+void throw_launch_error(const Launch& refused, cudaError_t code) {
+  throw DeviceError(std::string("emulated grid: kernel ") + refused.kernel +
+                    " was not started (code " + std::to_string(static_cast<int>(code)) + ")");
+}
+
+void run_emulated_grid(const Launch& how, const std::function<void()>& thread) {
+  if (!fits_a_device(how)) throw_launch_error(how, cudaErrorInvalidConfiguration);
+  Block block(how, thread);
+  current_block = &block;
+  gridDim = how.blocks;
+  const std::uint64_t blocks = static_cast<std::uint64_t>(how.blocks.x) * how.blocks.y;
+  for (std::uint64_t i = 0; i < blocks; ++i) {
+    const std::uint64_t index = current_order == EmulatedOrder::kForward ? i : blocks - 1 - i;
+    blockIdx = {static_cast<unsigned>(index % how.blocks.x),
+                static_cast<unsigned>(index / how.blocks.x), 0};
+    block.run();
+  }
+  current_block = nullptr;
+}
+
+}  // namespace syncopate::cuda
+
+void __syncthreads() { syncopate::cuda::current_block->wait_at_barrier(); }  // NOLINT

@@ -1,0 +1,105 @@
+// Softmax and cross entropy, against the double-precision loops of tests/reference.
+#include <cmath>
+
+#include "models/backend/cuda/kernels/kernels.h"
+#include "tests/models/backend/cuda/device_array.h"
+#include "tests/models/backend/cuda/kernel_case.h"
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr cudaStream_t kStream = nullptr;
+
+// As the device sees it: sums and scratch in memory of its own.
+template <typename T>
+struct LossRun {
+  LossRun(const Values& logits, const std::vector<std::int32_t>& labels, int classes,
+          double divisor, float scale, bool wants_gradient) {
+    const auto n = static_cast<std::int64_t>(labels.size());
+    DeviceArray<T> x(logits);
+    DeviceArray<std::int32_t> y(Values(labels.begin(), labels.end()));
+    DeviceArray<T> gradient(static_cast<std::int64_t>(logits.size()));
+    DeviceArray<unsigned char> scratch(softmax_cross_entropy_scratch(n));
+    softmax_cross_entropy(x.data(), y.data(), n, classes, divisor, scale,
+                          wants_gradient ? gradient.data() : nullptr, &sums, scratch.data(),
+                          kStream);
+    dlogits = gradient.values();
+  }
+  LossSums sums{-1.0, -1};
+  Values dlogits;
+};
+
+template <typename T>
+class LossKernel : public testing::Test {};
+TYPED_TEST_SUITE(LossKernel, ElementTypes);
+
+TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
+  using T = TypeParam;
+  constexpr double kDivisor = 7.0;
+  constexpr float kScale = 128.0F;
+  struct Case {
+    std::int64_t n;
+    int classes;
+  };
+  // One class, fewer than a group of threads, as many, more; more than a block; many samples.
+  for (const auto& [n, classes] :
+       {Case{1, 1}, Case{3, 10}, Case{40, 32}, Case{9, 100}, Case{5, 1000}, Case{700, 10}}) {
+    SCOPED_TRACE(std::to_string(n) + " samples, " + std::to_string(classes) + " classes");
+    reference::Map logits = reference::make_map(n, {classes});
+    logits.values = draw<T>(n * classes, 1, 0.0, 6.0);
+    std::vector<std::int32_t> labels;
+    for (std::int64_t i = 0; i < n; ++i) {
+      labels.push_back(static_cast<std::int32_t>(i * 13 % classes));
+    }
+    const reference::Loss expected = reference::softmax_cross_entropy(logits, labels, kDivisor);
+    const auto found = run_in_every_order([&] {
+      const LossRun<T> run(logits.values, labels, classes, kDivisor, kScale, true);
+      return Outputs{{run.sums.loss}, {static_cast<double>(run.sums.num_correct)}, run.dlogits};
+    });
+    // exp() of up to -12 to a few units, `classes` of them added in f32, relative: log() keeps that
+    // as an absolute error of each sample.
+    expect_close<float>({expected.loss}, found[0], 16 + classes / 32.0,
+                        static_cast<double>(n) / kDivisor);
+    EXPECT_EQ(found[1][0], static_cast<double>(expected.num_correct));
+    Values scaled = expected.dlogits.values;
+    for (double& value : scaled) value *= static_cast<double>(kScale);
+    expect_close<T>(scaled, found[2], 16 + classes / 32.0, static_cast<double>(kScale) / kDivisor);
+
+    const LossRun<T> without_gradient(logits.values, labels, classes, kDivisor, kScale, false);
+    EXPECT_EQ(without_gradient.sums.loss, found[0][0]);
+  }
+}
+
+TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
+  constexpr int kClasses = 300;  // the equal ones are with different threads
+  Values logits(2 * kClasses);
+  for (const std::size_t k : {70U, 250U, 300U + 70U, 300U + 250U}) logits[k] = 3.0;
+  const LossRun<TypeParam> run(logits, {70, 250}, kClasses, 1.0, 1.0F, true);
+  EXPECT_EQ(run.sums.num_correct, 1);
+}
+
+TYPED_TEST(LossKernel, StandsLargeLogits) {
+  // exp(1000) is beyond every type.
+  const LossRun<TypeParam> run({1000, 1000}, {0}, 2, 1.0, 1.0F, true);
+  EXPECT_NEAR(run.sums.loss, std::log(2.0), 1e-6);  // f32 roundings
+  EXPECT_EQ(run.dlogits, (Values{-0.5, 0.5}));
+}
+
+TYPED_TEST(LossKernel, HidesNoNaN) {
+  const LossRun<TypeParam> run({NAN, 1.0}, {1}, 2, 1.0, 1.0F, true);
+  EXPECT_TRUE(std::isnan(run.sums.loss));
+}
+
+TYPED_TEST(LossKernel, ReadsNothingForALabelThatIsNoClass) {
+  const LossRun<TypeParam> run({1, 2, 3, 4}, {0, 2}, 2, 1.0, 1.0F, true);
+  EXPECT_TRUE(std::isnan(run.sums.loss));
+}
+
+TYPED_TEST(LossKernel, IsZeroWithoutSamples) {
+  const LossRun<TypeParam> run({}, {}, 10, 5.0, 1.0F, true);
+  EXPECT_EQ(run.sums.loss, 0.0);
+  EXPECT_EQ(run.sums.num_correct, 0);
+}
+
+}  // namespace
+}  // namespace syncopate::cuda
