@@ -1,6 +1,7 @@
 // What the CUDA backend computes, network by network, against the interpreter: its own programs and
 // kernels, with NVIDIA's libraries and runtime emulated on the CPU, so that it is held to its
 // contract where no GPU is.
+#include <cuda_bf16.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,6 +57,34 @@ TEST_P(CudaArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
   for (std::size_t s = 0; s < variables_.state.size(); ++s) {
     EXPECT_TRUE(std::ranges::equal(subject.state.value(s).f32(), variables_.state[s]))
         << graph().state[s].name << " changed";
+  }
+}
+
+// A value beside a kink falls to the other side when it is rounded, and takes its gradient along.
+bool has_kinks(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return std::holds_alternative<ReluOp>(node.operation) ||
+           std::holds_alternative<MaxPoolOp>(node.operation);
+  });
+}
+
+// 2e-2: a bf16 has 8 bits. What parameters lose when they are rounded is not the arithmetic's.
+TEST_P(CudaArithmetic, InBf16StaysNearTheInterpreter) {
+  for (std::vector<double>& values : variables_.parameters) {
+    for (double& value : values) {
+      value = static_cast<float>(__float2bfloat16(static_cast<float>(value)));
+    }
+  }
+  BackendCase subject(graph(), variables_, options_for(Precision::kBf16, Mode::kTrain, true));
+  const reference::Result expected = reference::run(
+      graph(), variables_, samples_, static_cast<double>(kLossDivisor), Mode::kTrain);
+  subject.step(make_batch(graph(), samples_, kLossDivisor));
+  EXPECT_LE(reference::relative_l2(expected.logits, subject.model->logits().f32()), 2e-2);
+  const double tolerance = has_kinks(graph()) ? 0.15 : 2e-2;
+  for (std::size_t p = 0; p < expected.gradients.size(); ++p) {
+    EXPECT_LE(reference::relative_l2(expected.gradients[p], subject.arena.gradient(p).f32()),
+              tolerance)
+        << graph().parameters[p].name;
   }
 }
 
