@@ -1,11 +1,14 @@
 // --devices and --precision: on what replicas compute, and in which type.
 #pragma once
 
-#include <CLI/App.hpp>
 #include <string>
 #include <vector>
 
 #include "deploy/options.h"
+
+namespace CLI {
+class App;
+}
 
 namespace syncopate {
 

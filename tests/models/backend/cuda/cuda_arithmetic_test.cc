@@ -1,6 +1,6 @@
-// What the CUDA backend computes, network by network, against the interpreter: its own programs and
-// kernels, with NVIDIA's libraries and runtime emulated on the CPU, so that it is held to its
-// contract where no GPU is.
+// What the CUDA backend computes, network by network, against the interpreter. Linked twice: with a
+// GPU's runtime and libraries, and with emulated ones, so that programs and kernels are held to
+// their contract where no GPU is.
 #include <cuda_bf16.h>
 #include <gtest/gtest.h>
 
@@ -8,7 +8,7 @@
 
 #include "models/backend/cuda/cuda_backend.h"
 #include "tests/models/backend/backend_case.h"
-#include "tests/models/backend/cuda/emulated_operations.h"
+#include "tests/models/backend/cuda/device_under_test.h"
 #include "tests/models/backend/small_networks.h"
 
 namespace syncopate::cuda {
@@ -19,12 +19,17 @@ constexpr std::int64_t kLossDivisor = 13;  // of the whole step, more than this 
 
 class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
  protected:
+  void SetUp() override {
+    if (const auto reason = why_no_device()) GTEST_SKIP() << *reason;
+  }
+
   const Graph& graph() const { return GetParam().graph; }
 
   static CaseOptions options_for(Precision precision, Mode mode, bool fuse) {
     return {.batch_size = kLargestBatch, .fuse = fuse, .mode = mode, .make_backend = [precision] {
-              return make_cuda_backend({.device = {DeviceKind::kCuda, 0}, .precision = precision},
-                                       make_emulated_operations);
+              return make_cuda_backend(
+                  {.device = {DeviceKind::kCuda, 0}, .precision = precision, .deterministic = true},
+                  operations_under_test());
             }};
   }
 
@@ -42,22 +47,32 @@ class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
   reference::Samples samples_ = reference::random_samples(graph(), kLargestBatch, 22);
 };
 
-// 1e-5: f32 sums of up to some 5,000 terms, in orders of their own.
 TEST_P(CudaArithmetic, TrainsAsTheInterpreterDoesForEveryBatchUpToTheCompiledOne) {
   for (const bool fuse : {true, false}) {
     BackendCase subject(graph(), variables_, options_for(Precision::kF32, Mode::kTrain, fuse));
     // Short after long: nothing of the longer batch may be left over.
-    for (const std::int64_t batch : {8, 5, 1, 0, 8}) expect_right(subject, batch, 1e-5);
+    for (const std::int64_t batch : {8, 5, 1, 0, 8}) expect_right(subject, batch, f32_tolerance());
   }
 }
 
 TEST_P(CudaArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
   BackendCase subject(graph(), variables_, options_for(Precision::kF32, Mode::kEvaluate, true));
-  for (const std::int64_t batch : {8, 5, 0}) expect_right(subject, batch, 1e-5);
+  for (const std::int64_t batch : {8, 5, 0}) expect_right(subject, batch, f32_tolerance());
   for (std::size_t s = 0; s < variables_.state.size(); ++s) {
     EXPECT_TRUE(std::ranges::equal(subject.state.value(s).f32(), variables_.state[s]))
         << graph().state[s].name << " changed";
   }
+}
+
+TEST_P(CudaArithmetic, GivesTheSameBitsTwice) {
+  std::vector<std::vector<float>> runs;
+  for (int run = 0; run < 2; ++run) {
+    BackendCase subject(graph(), variables_, options_for(Precision::kF32, Mode::kTrain, true));
+    subject.step(make_batch(graph(), samples_, kLossDivisor));
+    const auto gradients = subject.arena.gradients().f32();
+    runs.emplace_back(gradients.begin(), gradients.end());
+  }
+  EXPECT_EQ(runs[0], runs[1]);
 }
 
 // A value beside a kink falls to the other side when it is rounded, and takes its gradient along.

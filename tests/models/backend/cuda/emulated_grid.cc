@@ -3,6 +3,7 @@
 #include <ucontext.h>
 
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -130,6 +131,8 @@ void throw_launch_error(const Launch& refused, cudaError_t code) {
 
 void run_emulated_grid(const Launch& how, const std::function<void()>& thread) {
   if (!fits_a_device(how)) throw_launch_error(how, cudaErrorInvalidConfiguration);
+  static std::mutex one_grid_at_a_time;  // replicas have a thread each
+  const std::lock_guard lock(one_grid_at_a_time);
   Block block(how, thread);
   current_block = &block;
   gridDim = how.blocks;

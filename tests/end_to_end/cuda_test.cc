@@ -1,0 +1,173 @@
+// Training on GPUs, from outside: every strategy, with as many replicas as fit on one. Linked for a
+// GPU and for an emulated one, on which networks are small.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tests/end_to_end/checkpoint_values.h"
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+constexpr bool kIsEmulated = !std::string_view(SYNCOPATE_EMULATED_MODULE).empty();
+
+// The loader looks there first.
+Arguments program(const Arguments& arguments) {
+  Arguments command;
+  if (kIsEmulated) {
+    command = {"/usr/bin/env", std::string("LD_LIBRARY_PATH=") + SYNCOPATE_EMULATED_MODULE};
+  }
+  return command + syncopate_command(arguments);
+}
+
+ProgramResult run(const Arguments& arguments) {
+  return RunningProgram(program(arguments), std::chrono::seconds(120)).wait();
+}
+
+// Relative L2.
+double relative_difference(const std::vector<float>& a, const std::vector<float>& b) {
+  double difference = 0.0;
+  double size = 0.0;
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    difference += std::pow(double{a[i]} - b[i], 2);
+    size += std::pow(double{a[i]}, 2);
+  }
+  return std::sqrt(difference / size);
+}
+
+class OnAGpu : public testing::Test {
+ protected:
+  void SetUp() override {
+    const ProgramResult info = run({"info", "--json"});
+    ASSERT_EQ(info.exit_code, 0) << info.err;
+    const auto facts = nlohmann::json::parse(info.out);
+    if (facts.at("devices").size() < 2) GTEST_SKIP() << facts.at("cuda").get<std::string>();
+  }
+
+  // Trains ten steps of 24 samples, and returns the values they end with.
+  std::vector<float> train(const Arguments& where, const Arguments& more = {}) {
+    const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
+    const ProgramResult result = run(
+        where +
+        Arguments{"--model", "mlp", "--data", "synthetic:1x12x12:10:480", "--batch-size", "24",
+                  "--steps", "10", "--threads", "1", "--no-progress", "--seed", "7", "--optimizer",
+                  "momentum", "--learning-rate", "0.01", "--checkpoint-dir", folder} +
+        more);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    said_ = result.err;
+    return newest_checkpoint_values(folder);
+  }
+
+  ScratchDir dir_;
+  int runs_ = 0;
+  std::string said_;  // by the last run
+};
+
+const Arguments kOnCuda{"--devices", "cuda:0", "--deterministic"};
+
+Arguments one_device(const Arguments& devices) {
+  return Arguments{"train", "--strategy", "one-device"} + devices;
+}
+
+TEST_F(OnAGpu, SaysOnWhatItTrains) {
+  train(one_device(kOnCuda));
+  EXPECT_NE(said_.find("cuda:0, "), std::string::npos) << said_;
+}
+
+TEST_F(OnAGpu, TrainsAsTheCpuDoes) {
+  const std::vector<float> cpu = train(one_device({}));
+  const std::vector<float> gpu = train(one_device(kOnCuda));
+  ASSERT_EQ(cpu.size(), gpu.size());
+  // Ten steps of sums in another order.
+  EXPECT_LE(relative_difference(cpu, gpu), 1e-3);
+}
+
+TEST_F(OnAGpu, GivesTheSameBitsTwice) {
+  EXPECT_EQ(train(one_device(kOnCuda)), train(one_device(kOnCuda)));
+}
+
+TEST_F(OnAGpu, ReplicasOfOneGpuTrainAsOneReplicaDoes) {
+  const std::vector<float> one = train(one_device(kOnCuda));
+  for (const char* strategy : {"mirrored", "central-storage"}) {
+    for (const char* replicas : {"1", "2", "4"}) {
+      const std::vector<float> several = train(
+          Arguments{"train", "--strategy", strategy, "--replicas", replicas, "--share-devices"} +
+          kOnCuda);
+      ASSERT_EQ(one.size(), several.size()) << strategy;
+      EXPECT_LE(relative_difference(one, several), 1e-3) << strategy << " x " << replicas;
+      if (std::string(replicas) == "1") {
+        EXPECT_EQ(one, several) << strategy;
+      }
+    }
+  }
+}
+
+TEST_F(OnAGpu, TasksThatShareOneGpuTrainAsOneReplicaDoes) {
+  const std::vector<float> one = train(one_device(kOnCuda));
+  const std::vector<float> ring = train(
+      Arguments{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"} +
+      kOnCuda);
+  ASSERT_EQ(one.size(), ring.size());
+  EXPECT_LE(relative_difference(one, ring), 1e-3);
+  const std::vector<float> served =
+      train(Arguments{"launch", "--workers", "2", "--servers", "2", "--", "train", "--strategy",
+                      "parameter-server", "--consistency", "sync"} +
+            kOnCuda);
+  ASSERT_EQ(one.size(), served.size());
+  EXPECT_LE(relative_difference(one, served), 1e-3);
+}
+
+TEST_F(OnAGpu, AsynchronousWorkersTrainEverySample) {
+  const ProgramResult result = run({"launch",
+                                    "--workers",
+                                    "2",
+                                    "--servers",
+                                    "1",
+                                    "--",
+                                    "train",
+                                    "--strategy",
+                                    "parameter-server",
+                                    "--devices",
+                                    "cuda:0",
+                                    "--model",
+                                    "mlp",
+                                    "--data",
+                                    "synthetic:1x12x12:10:480",
+                                    "--batch-size-per-replica",
+                                    "16",
+                                    "--epochs",
+                                    "2",
+                                    "--no-progress",
+                                    "--metrics",
+                                    dir_ / "m.jsonl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(summary_of(dir_ / "m.jsonl").at("samples"), 960);
+}
+
+TEST_F(OnAGpu, TrainsConvolutionsInBf16) {
+  const ProgramResult result =
+      run({"train", "--devices", "cuda:0", "--precision", "bf16", "--model", "mnist-cnn", "--data",
+           "synthetic:1x12x12:10:320", "--batch-size", "16", "--steps", "20", "--no-progress",
+           "--metrics", dir_ / "m.jsonl"});
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(std::isfinite(summary_of(dir_ / "m.jsonl").at("train_loss").get<double>()));
+}
+
+TEST_F(OnAGpu, SaysWhichGpusThereAre) {
+  const ProgramResult result = run({"train", "--devices", "cuda:99"});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("cuda:99: "), std::string::npos) << result.err;
+  EXPECT_NE(result.err.find("visible here"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,13 @@
+#include "tests/models/backend/cuda/device_under_test.h"
+#include "tests/models/backend/cuda/emulated_operations.h"
+
+namespace syncopate::cuda {
+
+PlanOperations operations_under_test() { return make_emulated_operations; }
+
+// Sums of up to some 5,000 terms, in orders of their own.
+double f32_tolerance() { return 1e-5; }
+
+std::optional<std::string> why_no_device() { return std::nullopt; }
+
+}  // namespace syncopate::cuda

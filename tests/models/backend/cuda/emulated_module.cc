@@ -1,0 +1,31 @@
+// The CUDA module with an emulated device in it: `syncopate train --devices cuda` runs through
+// every strategy where no GPU is. Tests put it in front of the real one.
+#include "models/backend/cuda/cuda_backend.h"
+#include "models/backend/cuda_module.h"
+#include "tests/models/backend/cuda/emulated_operations.h"
+
+namespace syncopate::cuda {
+namespace {
+
+class EmulatedModule final : public CudaModule {
+ public:
+  std::vector<LibraryVersion> library_versions() const override {
+    return {{"CUDA", "emulated", "emulated"}};
+  }
+  std::vector<CudaDevice> devices() const override {
+    const CudaDevice device{.name = "an emulated GPU", .major = 9, .multiprocessors = 1};
+    return {device, device};
+  }
+  std::unique_ptr<Backend> make_backend(const BackendOptions& options) const override {
+    return make_cuda_backend(options, make_emulated_operations);
+  }
+};
+
+}  // namespace
+}  // namespace syncopate::cuda
+
+extern "C" __attribute__((visibility("default"))) const syncopate::CudaModule*
+syncopate_cuda_module(const char* build) {
+  static const syncopate::cuda::EmulatedModule module;
+  return syncopate::cuda_module_build() == build ? &module : nullptr;
+}
