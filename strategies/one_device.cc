@@ -41,7 +41,7 @@ class OneDevice final : public Synchronous {
  public:
   OneDevice(const StrategyOptions& options, const Graph& graph)
       : Synchronous(options, graph, make_local_collectives(collective_options(options, graph)),
-                    nullptr) {
+                    nullptr, /*updates_on_device=*/true) {
     Replica& replica = replicas().front();
     auto variables = std::make_unique<DeviceVariables>(replica, options.optimizer);
     variables_ = variables.get();

@@ -67,7 +67,7 @@ CollectiveOptions collective_options(const StrategyOptions& options, const Graph
 
 Synchronous::Synchronous(const StrategyOptions& options, const Graph& graph,
                          std::vector<std::unique_ptr<Collective>> collectives,
-                         const Tensor* shared_values)
+                         const Tensor* shared_values, bool updates_on_device)
     : options_(options),
       graph_(graph),
       shares_values_(shared_values != nullptr),
@@ -77,11 +77,11 @@ Synchronous::Synchronous(const StrategyOptions& options, const Graph& graph,
     Replica& replica = replicas_.emplace_back();
     replica.index = static_cast<int>(replicas_.size()) - 1;
     replica.collective = std::move(collective);
-    build(replica, shared_values);
+    build(replica, shared_values, updates_on_device);
   }
 }
 
-void Synchronous::build(Replica& replica, const Tensor* shared_values) {
+void Synchronous::build(Replica& replica, const Tensor* shared_values, bool updates_on_device) {
   const ArenaLayout layout = graph_.parameter_layout();
   const Tensor& block = replica.collective->block();
   const Tensor gradients = block.rows(kTrailerElements, block.num_elements());
@@ -96,9 +96,11 @@ void Synchronous::build(Replica& replica, const Tensor* shared_values) {
     statistics_.push_back(std::make_unique<GatheredStatistics>(*replica.collective));
     reducer = statistics_.back().get();
   }
-  replica.model = replica.backend->compile(
-      graph_, *replica.arena, *replica.state,
-      {.mode = Mode::kTrain, .batch_size = options_.batch_size_per_replica, .statistics = reducer});
+  replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,
+                                           {.mode = Mode::kTrain,
+                                            .batch_size = options_.batch_size_per_replica,
+                                            .statistics = reducer,
+                                            .updates_on_device = updates_on_device});
 }
 
 std::string Synchronous::own_name() const {
@@ -217,7 +219,11 @@ void Synchronous::check_same_values(std::string_view what) {
 
 Snapshot Synchronous::snapshot() {
   const Replica& replica = replicas_.front();
-  return {replica.arena->values(), slots_of(replica), replica.state->values};
+  std::vector<Snapshot::Slot> slots = slots_of(replica);
+  std::vector<Tensor> tensors;
+  for (const Snapshot::Slot& slot : slots) tensors.push_back(slot.values);
+  replica.backend->to_host(*replica.arena, tensors);
+  return {replica.arena->values(), std::move(slots), replica.state->values};
 }
 
 void Synchronous::restore(const Snapshot& saved) {

@@ -28,10 +28,12 @@ class Synchronous : public Strategy {
 
  protected:
   // Joins the replicas and builds each: device, blocks, first values, training model.
-  // shared_values: the block that all of them use; null: each has its own. What is missing is
+  // shared_values: the block that all of them use; null: each has its own. updates_on_device: no
+  // store needs the gradients on the host. What is missing is
   // Replica::variables, the strategy's to add, and then finish_building().
   Synchronous(const StrategyOptions& options, const Graph& graph,
-              std::vector<std::unique_ptr<Collective>> collectives, const Tensor* shared_values);
+              std::vector<std::unique_ptr<Collective>> collectives, const Tensor* shared_values,
+              bool updates_on_device = false);
 
   const StrategyOptions& options() const noexcept { return options_; }
   const Graph& graph() const noexcept { return graph_; }
@@ -45,7 +47,7 @@ class Synchronous : public Strategy {
  private:
   // "rank 2 (host b, pid 77)", as the membership's verdicts say it.
   std::string own_name() const;
-  void build(Replica& replica, const Tensor* shared_values);
+  void build(Replica& replica, const Tensor* shared_values, bool updates_on_device);
   void check_same_values(std::string_view what);
   void average_running_statistics(Replica& replica);
 

@@ -35,7 +35,7 @@ class VariableStore {
   virtual void pull(const UpdateStep& update) = 0;
   // Returns when the bucket's values may be read.
   virtual void wait_values(BucketId bucket) = 0;
-  // Between forward and backward, once per step.
+  // After forward and before the first push, once per step.
   virtual void report(const StepReport& mine) = 0;
   // The bucket's gradient is complete once `ready` has passed; may start to travel, must not block
   // for long.

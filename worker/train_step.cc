@@ -18,13 +18,19 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
                         const std::array<int, kStopKinds>& stops) {
   VariableStore& variables = *replica.variables;
   variables.pull(step);
-  const Scores scores =
-      replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
-  replica.samples_in_statistics += scores.num_samples;
-  // A task asks once, through its first replica.
-  variables.report({scores, replica.index == 0 ? stops : std::array<int, kStopKinds>{}});
-  replica.model->backward(
-      [&](BucketId bucket, const Event& ready) { variables.push(bucket, ready); });
+  replica.model->start_forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
+  replica.samples_in_statistics += batch.size();
+  // Asked for as late as may be: a device should find its backward waiting when its forward ends.
+  bool has_reported = false;
+  replica.model->backward([&](BucketId bucket, const Event& ready) {
+    if (!has_reported) {
+      has_reported = true;
+      // A task asks once, through its first replica.
+      variables.report(
+          {replica.model->scores(), replica.index == 0 ? stops : std::array<int, kStopKinds>{}});
+    }
+    variables.push(bucket, ready);
+  });
   return variables.commit();
 }
 

@@ -25,6 +25,9 @@ struct CompileOptions {
   bool winograd = true;
   // Null: batch norm sees this replica only. Must outlive the model.
   StatisticsReducer* statistics = nullptr;
+  // Gradients may stay where they are computed, for Backend::update() alone; the arena's own are
+  // then not written.
+  bool updates_on_device = false;
 };
 
 class Backend {
@@ -45,6 +48,9 @@ class Backend {
   // caller bumps the version. slots[i]: [arena total] f32, as many as the optimizer has.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
+  // Brings values and slots up to date on the host where updates were made on a device: before
+  // anybody reads them. Slots as given to update().
+  virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}
 };
 
 // The type of activations and of gradients between layers; master values are f32. Source of mixed

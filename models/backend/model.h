@@ -46,8 +46,15 @@ class Model {
   virtual ~Model() = default;
 
   virtual std::int64_t batch_size() const noexcept = 0;
-  // Batches of up to batch_size() samples, none included. Throws ShapeError.
-  virtual Scores forward(const Batch& batch, const ValuesHook& before_use) = 0;
+  // Batches of up to batch_size() samples, none included; the batch lasts until scores(). A device
+  // may go on computing when this returns. Throws ShapeError.
+  virtual void start_forward(const Batch& batch, const ValuesHook& before_use) = 0;
+  // What the last forward pass found; waits for it, not for a backward that was started since.
+  virtual Scores scores() = 0;
+  Scores forward(const Batch& batch, const ValuesHook& before_use) {
+    start_forward(batch, before_use);
+    return scores();
+  }
   // Overwrites every gradient of the arena with the sum over the batch of the last forward, divided
   // by its loss_divisor. Only in a model compiled for Mode::kTrain.
   virtual void backward(const GradientHook& on_ready) = 0;

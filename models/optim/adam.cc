@@ -29,6 +29,9 @@ class Adam final : public Optimizer {
     kernels_.adam(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
                   slots[0].data(), slots[1].data(), fold(step, decays));
   }
+  UpdateConstants constants(const UpdateStep& step, bool decays) const override {
+    return {.rule = UpdateRule::kAdam, .adam = fold(step, decays)};
+  }
 
  private:
   static constexpr std::array<std::string_view, 2> kSlotNames = {"exp_avg", "exp_avg_sq"};

@@ -9,6 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "models/optim/update_constants.h"
+
 namespace syncopate {
 
 struct OptimizerOptions {
@@ -41,6 +43,8 @@ class Optimizer {
   virtual void update(const UpdateStep& step, std::span<float> values,
                       std::span<const float> gradients, std::span<const std::span<float>> slots,
                       bool decays) const = 0;
+  // The same update in numbers, for a device that computes it by itself.
+  virtual UpdateConstants constants(const UpdateStep& step, bool decays) const = 0;
 };
 
 struct OptimizerRow {

@@ -32,6 +32,9 @@ class Sgd final : public Optimizer {
     kernels_.sgd(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
                  fold(options_, step, decays));
   }
+  UpdateConstants constants(const UpdateStep& step, bool decays) const override {
+    return {.rule = UpdateRule::kSgd, .sgd = fold(options_, step, decays)};
+  }
 
  private:
   OptimizerOptions options_;
@@ -53,6 +56,10 @@ class Momentum final : public Optimizer {
     const auto kernel = options_.nesterov ? kernels_.nesterov : kernels_.momentum;
     kernel(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
            slots[0].data(), fold(options_, step, decays));
+  }
+  UpdateConstants constants(const UpdateStep& step, bool decays) const override {
+    return {.rule = options_.nesterov ? UpdateRule::kNesterov : UpdateRule::kMomentum,
+            .sgd = fold(options_, step, decays)};
   }
 
  private:

@@ -80,7 +80,7 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
   return *plans_.back();
 }
 
-Scores CpuModel::forward(const Batch& batch, const ValuesHook& before_use) {
+void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(graph_, batch, options_.batch_size);
   const std::int64_t n = batch.size();
   plan_ = nullptr;  // plan_for may give it up, and throw
@@ -97,8 +97,12 @@ Scores CpuModel::forward(const Batch& batch, const ValuesHook& before_use) {
     steps_[l].loss_divisor = batch.loss_divisor;
   }
   lanes_.run([this](int lane) { forward_lane(lane); });
+}
+
+Scores CpuModel::scores() {
+  check(plan_ != nullptr, "scores follow a forward");
   Scores scores;
-  scores.num_samples = n;
+  scores.num_samples = plan_->n;
   for (const LaneStep& step : steps_) {
     scores.loss += step.loss;
     scores.num_correct += step.num_correct;

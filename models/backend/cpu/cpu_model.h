@@ -18,7 +18,8 @@ class CpuModel final : public Model {
            LanePool& lanes, const CpuKernels& kernels, const CompileOptions& options);
 
   std::int64_t batch_size() const noexcept override { return options_.batch_size; }
-  Scores forward(const Batch& batch, const ValuesHook& before_use) override;
+  void start_forward(const Batch& batch, const ValuesHook& before_use) override;
+  Scores scores() override;
   void backward(const GradientHook& on_ready) override;
   Tensor logits() const override;
 

@@ -1,6 +1,7 @@
 #include "models/backend/cuda/cuda_backend.h"
 
 #include <array>
+#include <map>
 
 #include "models/backend/cuda/cuda_model.h"
 #include "models/backend/cuda/errors.h"
@@ -30,12 +31,33 @@ class CudaBackend final : public Backend {
   std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena, StateBlock& state,
                                  const CompileOptions& options) override {
     use_device(options_.device.index);
-    return std::make_unique<CudaModel>(handles_, options_, graph, arena, state, options);
+    std::shared_ptr<DeviceVariables> variables = variables_of(arena);
+    if (variables == nullptr) {
+      std::erase_if(variables_, [](const auto& entry) { return entry.second.expired(); });
+      variables = std::make_shared<DeviceVariables>(arena, state, options_.precision,
+                                                    options_.device.index);
+      variables_[&arena] = variables;
+    }
+    if (options.updates_on_device) variables->keep_updates();
+    return std::make_unique<CudaModel>(handles_, options_, graph, arena, std::move(variables),
+                                       options);
   }
 
-  // The arena is on the host, and so is the update.
+  void to_host(ParameterArena& arena, std::span<const Tensor> slots) override {
+    use_device(options_.device.index);
+    const auto variables = variables_of(arena);
+    if (variables != nullptr) variables->to_host(slots, handles_.compute.get());
+  }
+
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override {
+    const auto variables = variables_of(arena);
+    if (variables != nullptr && variables->keeps_updates()) {
+      check(range == Bucket({0, arena.layout().total()}), "the device updates the whole arena");
+      use_device(options_.device.index);
+      return variables->update(optimizer, step, slots, handles_.compute.get());
+    }
+    // Gradients came to the host, to be summed: the update is made there.
     const auto window = [&](const Tensor& block) {
       return block.f32().subspan(static_cast<std::size_t>(range.begin),
                                  static_cast<std::size_t>(range.end - range.begin));
@@ -48,8 +70,15 @@ class CudaBackend final : public Backend {
   }
 
  private:
+  std::shared_ptr<DeviceVariables> variables_of(const ParameterArena& arena) const {
+    const auto found = variables_.find(&arena);
+    return found == variables_.end() ? nullptr : found->second.lock();
+  }
+
   const BackendOptions options_;
   ReplicaHandles handles_;
+  // Of a replica's arena, and of copies that are evaluated; their models own them together.
+  std::map<const ParameterArena*, std::weak_ptr<DeviceVariables>> variables_;
 };
 
 }  // namespace

@@ -19,14 +19,15 @@ ReplicaHandles::ReplicaHandles(int device_index,
 }
 
 CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
-                     ParameterArena& arena, StateBlock& state, const CompileOptions& options)
+                     const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
+                     const CompileOptions& options)
     : handles_(handles),
       backend_(backend),
       graph_(graph),
       options_(options),
       groups_(match_groups(graph, options.fuse, /*pools_first_layer=*/false)),
       schedule_(schedule_buckets(graph, groups_, arena.layout(), arena.buckets())),
-      variables_(arena, state, backend.precision, handles.device, options.mode == Mode::kTrain) {
+      variables_(std::move(variables)) {
   if (options.batch_size < 1) {
     throw ShapeError("compile: a batch of " + std::to_string(options.batch_size) + " samples");
   }
@@ -71,7 +72,7 @@ Program& CudaModel::program_for(std::int64_t n) {
                                              .device = handles_.device,
                                              .stream = handles_.compute.get(),
                                              .operations = handles_.operations.get(),
-                                             .variables = &variables_,
+                                             .variables = variables_.get(),
                                              .statistics = options_.statistics},
                                 groups_));
   return *programs_.back();
@@ -84,10 +85,10 @@ void CudaModel::upload(const Batch& batch) {
   };
   copy(samples_, batch.x.bytes());
   copy(labels_, batch.label.bytes());
-  variables_.upload_state(handles_.compute.get());
+  variables_->upload_state(handles_.compute.get());
 }
 
-Scores CudaModel::forward(const Batch& batch, const ValuesHook& before_use) {
+void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(graph_, batch, options_.batch_size);
   use_device(handles_.device);
   program_ = nullptr;  // program_for may give it up, and throw
@@ -102,18 +103,22 @@ Scores CudaModel::forward(const Batch& batch, const ValuesHook& before_use) {
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     for (const BucketId bucket : schedule_.first_used_by[i]) {
       before_use(bucket);
-      variables_.refresh(bucket, stream);
+      variables_->refresh(bucket, stream);
     }
     program_->forward(i, step_);
   }
   check_cuda(cudaMemcpyAsync(host_sums_->data(), sums_->data(), sizeof(LossSums),
                              cudaMemcpyDeviceToHost, stream));
-  if (options_.mode == Mode::kTrain) variables_.download_state(stream);
+  if (options_.mode == Mode::kTrain) variables_->download_state(stream);
   check_cuda(cudaEventRecord(forward_ends_.get(), stream));
+}
+
+Scores CudaModel::scores() {
+  check(program_ != nullptr, "scores follow a forward");
   check_cuda(cudaEventSynchronize(forward_ends_.get()));
   LossSums sums;
   std::memcpy(&sums, host_sums_->data(), sizeof sums);
-  return {.loss = sums.loss, .num_correct = sums.num_correct, .num_samples = batch.size()};
+  return {.loss = sums.loss, .num_correct = sums.num_correct, .num_samples = program_->samples()};
 }
 
 void CudaModel::backward(const GradientHook& on_ready) {
@@ -125,21 +130,27 @@ void CudaModel::backward(const GradientHook& on_ready) {
   for (std::size_t i = groups_.size(); i-- > 0;) {
     program_->backward(i, step_);
     for (const BucketId bucket : schedule_.completed_by[i]) {
-      const auto b = static_cast<std::size_t>(bucket);
-      if (program_->samples() == 0) variables_.zero_gradients(bucket, stream);
-      check_cuda(cudaEventRecord(computed_[b].get(), stream));
-      check_cuda(cudaStreamWaitEvent(handles_.copies.get(), computed_[b].get()));
-      variables_.download_gradients(bucket, handles_.copies.get());
-      check_cuda(cudaEventRecord(arrived_[b].get(), handles_.copies.get()));
+      if (program_->samples() == 0) variables_->zero_gradients(bucket, stream);
+      if (!options_.updates_on_device) start_download(bucket);
       started.push_back(bucket);
     }
   }
   // All is started, which takes the host less time than the device needs; a bucket leaves as soon
   // as it is on the host, while the device goes on.
   for (const BucketId bucket : started) {
-    check_cuda(cudaEventSynchronize(arrived_[static_cast<std::size_t>(bucket)].get()));
+    if (!options_.updates_on_device) {
+      check_cuda(cudaEventSynchronize(arrived_[static_cast<std::size_t>(bucket)].get()));
+    }
     on_ready(bucket, Event{});
   }
+}
+
+void CudaModel::start_download(BucketId bucket) {
+  const auto b = static_cast<std::size_t>(bucket);
+  check_cuda(cudaEventRecord(computed_[b].get(), handles_.compute.get()));
+  check_cuda(cudaStreamWaitEvent(handles_.copies.get(), computed_[b].get()));
+  variables_->download_gradients(bucket, handles_.copies.get());
+  check_cuda(cudaEventRecord(arrived_[b].get(), handles_.copies.get()));
 }
 
 Tensor CudaModel::logits() const {

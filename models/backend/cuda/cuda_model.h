@@ -1,5 +1,6 @@
-// A graph on one GPU whose variables strategies keep on the host: values go down bucket by bucket
-// when they have changed, gradients come up bucket by bucket while earlier layers still compute.
+// A graph on one GPU. Where strategies keep variables on the host, values go down bucket by bucket
+// when they have changed, and gradients come up bucket by bucket while earlier layers still
+// compute; where updates are made on the device, nothing travels but samples and scores.
 #pragma once
 
 #include <memory>
@@ -27,19 +28,22 @@ class CudaModel final : public Model {
  public:
   // All references outlive the model.
   CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
-            ParameterArena& arena, StateBlock& state, const CompileOptions& options);
+            const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
+            const CompileOptions& options);
   CudaModel(const CudaModel&) = delete;
   CudaModel& operator=(const CudaModel&) = delete;
   ~CudaModel() override;
 
   std::int64_t batch_size() const noexcept override { return options_.batch_size; }
-  Scores forward(const Batch& batch, const ValuesHook& before_use) override;
+  void start_forward(const Batch& batch, const ValuesHook& before_use) override;
+  Scores scores() override;
   void backward(const GradientHook& on_ready) override;
   Tensor logits() const override;
 
  private:
   Program& program_for(std::int64_t n);
   void upload(const Batch& batch);
+  void start_download(BucketId bucket);
 
   ReplicaHandles& handles_;
   const BackendOptions backend_;
@@ -47,7 +51,7 @@ class CudaModel final : public Model {
   const CompileOptions options_;
   const std::vector<FusedGroup> groups_;
   const BucketSchedule schedule_;
-  DeviceVariables variables_;
+  const std::shared_ptr<DeviceVariables> variables_;
   std::vector<std::unique_ptr<Program>> programs_;  // the full batch first
   std::shared_ptr<Buffer> samples_;                 // a batch, on the device
   std::shared_ptr<Buffer> labels_;

@@ -2,9 +2,6 @@
 // and then only starts work on the stream: nothing is allocated in a step.
 #pragma once
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -12,6 +9,7 @@
 
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/operations.h"
+#include "models/backend/cuda/precision.h"
 #include "models/backend/cuda/variables.h"
 #include "models/backend/model.h"
 #include "models/backend/statistics_reducer.h"
@@ -75,24 +73,6 @@ std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedG
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
-
-// Calls make.operator()<T>() with the type of the program's values.
-template <typename Make>
-auto with_type(Precision precision, const Make& make) {
-  switch (precision) {
-    case Precision::kBf16:
-      return make.template operator()<__nv_bfloat16>();
-    case Precision::kF16:
-      return make.template operator()<__half>();
-    case Precision::kF32:
-      break;
-  }
-  return make.template operator()<float>();
-}
-
-constexpr std::size_t element_bytes(Precision precision) {
-  return precision == Precision::kF32 ? sizeof(float) : sizeof(std::uint16_t);
-}
 
 // f32 is rounded to TF32 for the tensor cores, unless the same bits are wanted twice.
 constexpr PlanLimits limits_of(const GroupContext& context) {

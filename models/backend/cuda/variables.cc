@@ -3,9 +3,12 @@
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 
+#include <algorithm>
+
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/precision.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -27,23 +30,25 @@ std::size_t bytes_of(const Bucket& range) {
 }  // namespace
 
 DeviceVariables::DeviceVariables(ParameterArena& arena, StateBlock& state, Precision precision,
-                                 int device, bool trains)
+                                 int device)
     : arena_(arena),
       state_(state),
       precision_(precision),
       values_(device_block(arena.layout().total(), DType::kF32, device)),
+      gradients_(device_block(arena.layout().total(), DType::kF32, device)),
       device_state_(device_block(state.layout.total(), DType::kF32, device)),
       versions_(arena.buckets().size(), 0) {
   if (precision != Precision::kF32) {
     weights_ = device_block(arena.layout().total(), DType::kBf16, device);
   }
-  if (trains) gradients_ = device_block(arena.layout().total(), DType::kF32, device);
 }
 
 void DeviceVariables::refresh(BucketId bucket, cudaStream_t stream) {
   const auto b = static_cast<std::size_t>(bucket);
   const std::uint64_t newest = arena_.version(bucket);
   if (versions_[b] == newest) return;
+  // Somebody else wrote: a restore, which writes slots as well.
+  are_slots_stale_ = true;
   const Bucket& range = arena_.buckets()[b];
   float* const here = element<float>(values_, range.begin);
   check_cuda(cudaMemcpyAsync(here, arena_.values().f32().data() + range.begin, bytes_of(range),
@@ -55,6 +60,67 @@ void DeviceVariables::refresh(BucketId bucket, cudaStream_t stream) {
     convert(here, element<__half>(weights_, range.begin), count, stream);
   }
   versions_[b] = newest;
+}
+
+void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,
+                             std::span<const Tensor> slots, cudaStream_t stream) {
+  const std::int64_t total = arena_.layout().total();
+  if (slots_.empty() && decays_.num_elements() <= 1) make_update_blocks(slots.size());
+  if (are_slots_stale_) {
+    for (std::size_t s = 0; s < slots.size(); ++s) {
+      check_cuda(cudaMemcpyAsync(slots_[s].bytes().data(), slots[s].bytes().data(),
+                                 slots[s].bytes().size(), cudaMemcpyHostToDevice, stream));
+    }
+    are_slots_stale_ = false;
+  }
+  UpdateArrays arrays{.values = element<float>(values_, 0),
+                      .gradients = element<float>(gradients_, 0),
+                      .decays = element<std::uint8_t>(decays_, 0)};
+  for (std::size_t s = 0; s < slots_.size(); ++s) arrays.slots[s] = element<float>(slots_[s], 0);
+  const UpdateConstants with_decay = optimizer.constants(step, true);
+  const UpdateConstants without_decay = optimizer.constants(step, false);
+  with_type(precision_, [&]<typename T>() {
+    T* const weights = precision_ == Precision::kF32 ? nullptr : element<T>(weights_, 0);
+    cuda::update(with_decay, without_decay, arrays, weights, total, stream);
+  });
+  // Whoever asked for the update counts it.
+  for (std::size_t b = 0; b < versions_.size(); ++b) {
+    versions_[b] = arena_.version(static_cast<BucketId>(b)) + 1;
+  }
+  is_host_stale_ = true;
+}
+
+void DeviceVariables::make_update_blocks(std::size_t slots) {
+  const ArenaLayout& layout = arena_.layout();
+  const int device = values_.device().index;
+  for (std::size_t s = 0; s < slots; ++s) {
+    slots_.push_back(device_block(layout.total(), DType::kF32, device));
+  }
+  std::vector<std::uint8_t> decays(
+      static_cast<std::size_t>((layout.total() + kDecayBlock - 1) / kDecayBlock), 0);
+  for (std::size_t p = 0; p < layout.entries().size(); ++p) {
+    const auto first = static_cast<std::size_t>(layout.offset(p) / kDecayBlock);
+    const auto last =
+        static_cast<std::size_t>((layout.offset(p) + layout.size(p) - 1) / kDecayBlock);
+    std::fill(decays.begin() + static_cast<std::ptrdiff_t>(first),
+              decays.begin() + static_cast<std::ptrdiff_t>(last) + 1,
+              layout.entries()[p].decays ? 1 : 0);
+  }
+  decays_ = device_block(static_cast<std::int64_t>(decays.size()), DType::kU8, device);
+  check_cuda(
+      cudaMemcpy(decays_.bytes().data(), decays.data(), decays.size(), cudaMemcpyHostToDevice));
+}
+
+void DeviceVariables::to_host(std::span<const Tensor> slots, cudaStream_t stream) {
+  if (!is_host_stale_) return;
+  const auto copy = [&](const Tensor& into, const Tensor& from) {
+    check_cuda(cudaMemcpyAsync(into.bytes().data(), from.bytes().data(), from.bytes().size(),
+                               cudaMemcpyDeviceToHost, stream));
+  };
+  copy(arena_.values(), values_);
+  for (std::size_t s = 0; s < slots_.size(); ++s) copy(slots[s], slots_[s]);
+  check_cuda(cudaStreamSynchronize(stream));
+  is_host_stale_ = false;
 }
 
 void DeviceVariables::download_gradients(BucketId bucket, cudaStream_t stream) {

@@ -1,5 +1,6 @@
 // A replica's arena and state on its device: values as trained, a copy of the weights in the type
-// of the activations, gradients. The arena itself stays on the host, where strategies see it.
+// of the activations, gradients, and slots where updates are made here. The arena on the host is
+// what strategies see: its versions say when values must come down, to_host() brings them up.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,15 +13,23 @@
 
 namespace syncopate::cuda {
 
-// One thread only; copies are started on the stream that is given.
+// Shared by the models of one replica. One thread only; copies are started on the stream that is
+// given.
 class DeviceVariables {
  public:
   // arena and state outlive this.
-  DeviceVariables(ParameterArena& arena, StateBlock& state, Precision precision, int device,
-                  bool trains);
+  DeviceVariables(ParameterArena& arena, StateBlock& state, Precision precision, int device);
 
   // Brings a bucket's values up to date if the host's are newer.
   void refresh(BucketId bucket, cudaStream_t stream);
+  // Updates are made here from now on, not on the host.
+  void keep_updates() noexcept { keeps_updates_ = true; }
+  bool keeps_updates() const noexcept { return keeps_updates_; }
+  // One update of the whole arena, by the gradients that are here. slots: on the host.
+  void update(const Optimizer& optimizer, const UpdateStep& step, std::span<const Tensor> slots,
+              cudaStream_t stream);
+  // Values and slots on the host are as here when it returns.
+  void to_host(std::span<const Tensor> slots, cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
@@ -33,12 +42,19 @@ class DeviceVariables {
   void zero_gradients(BucketId bucket, cudaStream_t stream);
 
  private:
+  void make_update_blocks(std::size_t slots);
+
   ParameterArena& arena_;
   StateBlock& state_;
   Precision precision_;
   Tensor values_;
-  Tensor weights_;    // 16-bit; none in f32
-  Tensor gradients_;  // where trained
+  Tensor weights_;  // 16-bit; none in f32
+  Tensor gradients_;
+  std::vector<Tensor> slots_;  // none before the first update
+  Tensor decays_;              // u8, of each kDecayBlock elements
+  bool keeps_updates_ = false;
+  bool are_slots_stale_ = true;
+  bool is_host_stale_ = false;
   Tensor device_state_;
   std::vector<std::uint64_t> versions_;  // by bucket: of what is here
 };

@@ -5,27 +5,11 @@
 
 #include <cstdint>
 
+#include "models/optim/update_constants.h"
+
 namespace syncopate {
 
 enum class Isa;
-
-struct SgdConstants {
-  float learning_rate;
-  float weight_decay;
-  float momentum;  // unused by sgd
-};
-
-struct AdamConstants {
-  float weight_decay;  // added to the gradient, times the value
-  float value_scale;   // the value is multiplied by this first: 1 - learning rate * decoupled decay
-  float beta1;
-  float beta2;
-  float one_minus_beta1;
-  float one_minus_beta2;
-  float step_size;          // learning rate / (1 - beta1^t)
-  float denominator_scale;  // 1 / sqrt(1 - beta2^t)
-  float epsilon;
-};
 
 // All arrays have n elements and do not overlap.
 struct OptimizerKernels {

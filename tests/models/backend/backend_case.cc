@@ -58,7 +58,8 @@ BackendCase::BackendCase(const Graph& graph, const reference::Variables& variabl
                              {.mode = options.mode,
                               .batch_size = options.batch_size,
                               .fuse = options.fuse,
-                              .winograd = options.winograd})),
+                              .winograd = options.winograd,
+                              .updates_on_device = options.updates_on_device})),
       mode(options.mode) {
   set_values(variables);
   set_state(variables);

@@ -23,6 +23,7 @@ struct CaseOptions {
   Mode mode = Mode::kTrain;
   std::int64_t bucket_bytes = 4096;  // several buckets even in small graphs
   std::vector<Bucket> buckets;       // if any are given: instead of whole parameters
+  bool updates_on_device = false;
   std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the CPU's
 };
 

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "models/optim/update_constants.h"
+
 namespace syncopate::cuda {
 
 // Samples.
@@ -144,5 +146,22 @@ void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int
                            double divisor, float scale, T* dlogits, LossSums* sums, void* scratch,
                            cudaStream_t stream);
 std::int64_t softmax_cross_entropy_scratch(std::int64_t n);
+
+// Update rules.
+
+// values, gradients, slots [count] f32: one update of `count` elements. decays[i / 64]: which
+// constants element i takes, those for decay (1) or those without (0). weights: the values in the
+// type of the activations, written too; null: none. The same bits as the rules on the CPU
+// (models/optim).
+inline constexpr int kDecayBlock = 64;  // elements; parameters begin on such a border
+struct UpdateArrays {
+  float* values = nullptr;
+  const float* gradients = nullptr;
+  float* slots[2] = {nullptr, nullptr};
+  const std::uint8_t* decays = nullptr;
+};
+template <typename T>
+void update(const UpdateConstants& with_decay, const UpdateConstants& without_decay,
+            const UpdateArrays& arrays, T* weights, std::int64_t count, cudaStream_t stream);
 
 }  // namespace syncopate::cuda

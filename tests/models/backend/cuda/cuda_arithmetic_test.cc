@@ -75,6 +75,33 @@ TEST_P(CudaArithmetic, GivesTheSameBitsTwice) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
+// One step of each rule on the device and on the CPU, from the same gradients.
+TEST_P(CudaArithmetic, UpdatesWithTheBitsOfTheCpu) {
+  for (const OptimizerRow& row : optimizers()) {
+    SCOPED_TRACE(row.name);
+    const auto optimizer = make_optimizer({.name = std::string(row.name), .weight_decay = 0.01});
+    CaseOptions options = options_for(Precision::kF32, Mode::kTrain, true);
+    BackendCase on_host(graph(), variables_, options);
+    options.updates_on_device = true;
+    BackendCase on_device(graph(), variables_, options);
+    const Batch batch = make_batch(graph(), samples_, kLossDivisor);
+    for (BackendCase* subject : {&on_host, &on_device}) {
+      std::vector<Tensor> slots;
+      for (std::size_t s = 0; s < optimizer->slot_names().size(); ++s) {
+        slots.push_back(make_host_tensor({subject->arena.layout().total()}, DType::kF32));
+      }
+      for (int step = 1; step <= 3; ++step) {
+        subject->step(batch);
+        subject->backend->update(*optimizer, {.learning_rate = 0.01F, .step = step}, subject->arena,
+                                 slots, {0, subject->arena.layout().total()});
+        subject->arena.bump_all_versions();
+      }
+      subject->backend->to_host(subject->arena, slots);
+    }
+    EXPECT_TRUE(std::ranges::equal(on_host.arena.values().f32(), on_device.arena.values().f32()));
+  }
+}
+
 // A value beside a kink falls to the other side when it is rounded, and takes its gradient along.
 bool has_kinks(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) {

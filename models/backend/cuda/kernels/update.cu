@@ -1,0 +1,73 @@
+// The update rules over a whole arena in one kernel, which also writes the weights that the next
+// forward computes with. Compiled without contraction and with denormals flushed, as on the CPU.
+#include <algorithm>
+
+#include "models/backend/cuda/kernels/columns.h"
+#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/launch.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+namespace {
+
+__device__ float updated(UpdateRule rule, const UpdateConstants& constants, float value,
+                         float gradient, float* slot0, float* slot1) {
+  if (rule == UpdateRule::kAdam) {
+    const AdamConstants& c = constants.adam;
+    const float g = gradient + c.weight_decay * value;
+    const float m = c.beta1 * *slot0 + c.one_minus_beta1 * g;
+    const float v = c.beta2 * *slot1 + c.one_minus_beta2 * (g * g);
+    *slot0 = m;
+    *slot1 = v;
+    const float denominator = sqrtf(v) * c.denominator_scale + c.epsilon;
+    return c.value_scale * value - c.step_size * (m / denominator);
+  }
+  const SgdConstants& c = constants.sgd;
+  const float g = gradient + c.weight_decay * value;
+  if (rule == UpdateRule::kSgd) return value - c.learning_rate * g;
+  const float buffer = c.momentum * *slot0 + g;
+  *slot0 = buffer;
+  if (rule == UpdateRule::kMomentum) return value - c.learning_rate * buffer;
+  return value - c.learning_rate * (g + c.momentum * buffer);
+}
+
+template <typename T>
+__global__ void __launch_bounds__(kThreads)
+    update_kernel(UpdateConstants with_decay, UpdateConstants without_decay, UpdateArrays arrays,
+                  T* weights, std::int64_t count) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += threads) {
+    float slot0 = arrays.slots[0] == nullptr ? 0.0F : arrays.slots[0][i];
+    float slot1 = arrays.slots[1] == nullptr ? 0.0F : arrays.slots[1][i];
+    const UpdateConstants& constants =
+        arrays.decays[i / kDecayBlock] != 0 ? with_decay : without_decay;
+    const float value =
+        updated(with_decay.rule, constants, arrays.values[i], arrays.gradients[i], &slot0, &slot1);
+    arrays.values[i] = value;
+    if (arrays.slots[0] != nullptr) arrays.slots[0][i] = slot0;
+    if (arrays.slots[1] != nullptr) arrays.slots[1][i] = slot1;
+    if (weights != nullptr) weights[i] = from_float<T>(value);
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void update(const UpdateConstants& with_decay, const UpdateConstants& without_decay,
+            const UpdateArrays& arrays, T* weights, std::int64_t count, cudaStream_t stream) {
+  if (count == 0) return;
+  const std::int64_t blocks =
+      std::min<std::int64_t>((count + kThreads - 1) / kThreads, kMostBlocks);
+  launch({"update", dim3(static_cast<unsigned>(blocks)), kThreads, stream}, update_kernel<T>,
+         with_decay, without_decay, arrays, weights, count);
+}
+
+template void update(const UpdateConstants&, const UpdateConstants&, const UpdateArrays&, float*,
+                     std::int64_t, cudaStream_t);
+template void update(const UpdateConstants&, const UpdateConstants&, const UpdateArrays&,
+                     __nv_bfloat16*, std::int64_t, cudaStream_t);
+template void update(const UpdateConstants&, const UpdateConstants&, const UpdateArrays&, __half*,
+                     std::int64_t, cudaStream_t);
+
+}  // namespace syncopate::cuda
