@@ -1,8 +1,11 @@
 // Our own CUDA kernels: what cuDNN and cuBLAS have not, or not fused. Every function starts work on
 // `stream` and returns; memory is the caller's, on the device, and lasts until the stream has
 // passed. Maps are NHWC without gaps. T: float or __nv_bfloat16 or __half (kernels are instantiated
-// for all three); sums are made in f32 or wider, in an order that depends on the sizes alone: no
-// floating-point atomics, so the same bits twice. A launch that CUDA refuses throws DeviceError.
+// for all three); sums are made in f32 or wider, in an order that depends on the sizes alone (and
+// on whether the maps stand on multiples of 16 bytes, as the device's blocks do): no floating-point
+// atomics, so the same bits twice. Maps may stand anywhere; on 16 bytes, with channels that fill
+// packs of 16 bytes, they are read fastest. Counts and rows may be 0: sums are then zero, and maps
+// are not touched. A launch that CUDA refuses throws DeviceError.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -20,12 +23,13 @@ template <typename T>
 void normalise(const std::uint8_t* x, const float* mean, const float* stddev, T* y,
                std::int64_t count, int channels, cudaStream_t stream);
 
-// Conversion, round to nearest even. count may be 0. From and To may be the same.
+// Conversion, round to nearest even. From and To may be the same.
 template <typename From, typename To>
 void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
 
 // Element by element.
 
+// NaN stays NaN, here and in the others that apply ReLU.
 template <typename T>
 void relu_forward(const T* x, T* y, std::int64_t count, cudaStream_t stream);
 // dx = dy where y > 0, else 0. dx may be dy.
@@ -58,7 +62,7 @@ struct BatchNormShape {
   float momentum = 0.1F;  // running = (1 - momentum) * running + momentum * batch
   bool relu = false;
 };
-std::int64_t batch_norm_scratch(const BatchNormShape& shape);  // bytes, of the three below
+std::int64_t batch_norm_scratch(const BatchNormShape& shape);  // bytes, for sums of both kinds
 
 // sums: [2 * channels + 1] f64: sum of x - shift[c], sum of its square, rows. shift: [channels]
 // f32, any values near the mean (the running mean): they keep the squares small.
@@ -66,7 +70,8 @@ template <typename T>
 void batch_norm_sums(const BatchNormShape& shape, const T* x, const float* shift, double* sums,
                      void* scratch, cudaStream_t stream);
 // From such sums, of one replica or of all: mean and 1 / sqrt(var + epsilon), [channels] f32 each;
-// and moves the running statistics (var unbiased; with one row it stays as it is).
+// and moves the running statistics (var unbiased; of one row it is taken as it is; of none, on any
+// replica, nothing is written). running_mean may be shift.
 void batch_norm_finish(const BatchNormShape& shape, const double* sums, const float* shift,
                        float* mean, float* inverse_stddev, float* running_mean,
                        float* running_variance, cudaStream_t stream);
@@ -78,7 +83,8 @@ template <typename T>
 void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean,
                       const float* inverse_stddev, const float* gamma, const float* beta,
                       const T* added, T* y, cudaStream_t stream);
-// The masked gradient is dz = (dy + dy2) * (y > 0), without ReLU dy + dy2; dy2 null: none.
+// The masked gradient is dz = (dy + dy2) * (y > 0), without ReLU dy + dy2, and y may be null; dy2
+// null: none.
 // sums: [2 * channels + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, rows.
 template <typename T>
 void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
@@ -139,8 +145,9 @@ struct LossSums {
   double loss = 0.0;             // sum of the sample losses / divisor
   std::int64_t num_correct = 0;  // the largest logit, of equals the first, is the label's
 };
-// logits [n, classes]; labels [n]. dlogits = scale * (softmax - onehot) / divisor, T; null: none.
-// Source: the largest logit is subtracted first, Goodfellow et al. 2016, section 4.1.
+// logits [n, classes]; labels [n]; one that is no class makes the loss NaN. dlogits = scale *
+// (softmax - onehot) / divisor, T; null: none. Source: the largest logit is subtracted first,
+// Goodfellow et al. 2016, section 4.1.
 template <typename T>
 void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
                            double divisor, float scale, T* dlogits, LossSums* sums, void* scratch,
