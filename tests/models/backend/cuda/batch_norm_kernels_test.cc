@@ -1,7 +1,8 @@
-// Batch norm, forward and backward, against the double-precision loops of tests/reference.
+// Batch norm forward, against the double-precision loops of tests/reference.
 #include <cmath>
 
 #include "models/backend/cuda/kernels/kernels.h"
+#include "tests/models/backend/cuda/batch_norm_case.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
 
@@ -9,54 +10,6 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr cudaStream_t kStream = nullptr;
-constexpr float kEpsilon = 1e-3F;  // large enough that one row has a usable deviation
-constexpr float kMomentum = 0.25F;
-
-BatchNormShape batch_norm_shape(const RowShape& shape, bool relu) {
-  return {shape.rows, shape.channels, kEpsilon, kMomentum, relu};
-}
-
-BatchNormOp operation() { return {.epsilon = kEpsilon, .momentum = kMomentum}; }
-
-reference::Map map_of(const RowShape& shape, const Values& values) {
-  reference::Map map = reference::make_map(shape.rows, {shape.channels});
-  map.values = values;
-  return map;
-}
-
-// A mean far from zero against the deviation, as after a convolution with a bias.
-template <typename T>
-struct Case {
-  explicit Case(const RowShape& rows)
-      : shape(rows),
-        x(draw<T>(rows.count(), 1, 3.0, 1.0)),
-        gamma(draw<float>(rows.channels, 2, 1.0, 0.5)),
-        beta(draw<float>(rows.channels, 3)),
-        shift(draw<float>(rows.channels, 4, 3.0, 0.5)),
-        moments(reference::batch_moments(map_of(rows, x))) {
-    for (const double variance : moments.variance) {
-      inverse.push_back(1.0 / std::sqrt(variance + static_cast<double>(kEpsilon)));
-    }
-  }
-  // Sums as the kernel promises them.
-  Values sums() const {
-    const auto channels = static_cast<std::size_t>(shape.channels);
-    Values result(2 * channels + 1);
-    for (std::size_t i = 0; i < x.size(); ++i) {
-      const double shifted = x[i] - shift[i % channels];
-      result[i % channels] += shifted;
-      result[channels + i % channels] += shifted * shifted;
-    }
-    result[2 * channels] = static_cast<double>(shape.rows);
-    return result;
-  }
-  double largest_inverse() const { return *std::max_element(inverse.begin(), inverse.end()); }
-
-  RowShape shape;
-  Values x, gamma, beta, shift;
-  reference::Moments moments;
-  Values inverse;
-};
 
 template <typename T>
 class BatchNormKernels : public testing::Test {};
@@ -65,7 +18,7 @@ TYPED_TEST_SUITE(BatchNormKernels, ElementTypes);
 TYPED_TEST(BatchNormKernels, SumWhatMomentsAreMadeOf) {
   using T = TypeParam;
   for_each_row_case([](const RowShape& rows, std::int64_t offset) {
-    const Case<T> subject(rows);
+    const BatchNormCase<T> subject(rows);
     const BatchNormShape shape = batch_norm_shape(rows, false);
     const auto found = run_in_every_order([&] {
       DeviceArray<T> x(subject.x, offset);
@@ -104,7 +57,7 @@ TYPED_TEST(BatchNormKernels, SumZerosWithoutRows) {
 
 TEST(BatchNormFinish, GivesMomentsAndMovesTheRunningStatistics) {
   for (const RowShape& rows : {RowShape{2, 1}, RowShape{50, 300}, RowShape{1000, 7}}) {
-    const Case<float> subject(rows);
+    const BatchNormCase<float> subject(rows);
     const Values variance = draw<float>(rows.channels, 5, 2.0, 1.0);
     const auto expected = reference::updated_statistics({subject.shift, variance}, subject.moments,
                                                         operation(), rows.rows);
@@ -169,7 +122,7 @@ TEST(BatchNormInverseStddev, IsThatOfTheRunningVariance) {
 TYPED_TEST(BatchNormKernels, NormaliseScaleAddAndRectify) {
   using T = TypeParam;
   for_each_row_case([](const RowShape& rows, std::int64_t offset) {
-    const Case<T> subject(rows);
+    const BatchNormCase<T> subject(rows);
     const Values others = draw<T>(rows.count(), 7);
     for (const bool add : {false, true}) {
       for (const bool relu : {false, true}) {
@@ -193,75 +146,6 @@ TYPED_TEST(BatchNormKernels, NormaliseScaleAddAndRectify) {
         // The mean is rounded to f32 near 4, and the inverse multiplies that by gamma.
         expect_close<T>(y.values, found[0], 4, 4.0 * 1.5 * subject.largest_inverse() + 2.0);
       }
-    }
-  });
-}
-
-// What the backward kernels are asked for.
-struct BackwardOptions {
-  bool relu, two_gradients, wants_added, in_place;
-};
-constexpr BackwardOptions kBackwardOptions[] = {{false, false, false, false},
-                                                {true, false, false, true},
-                                                {true, true, true, false},
-                                                {false, true, true, true}};
-
-TYPED_TEST(BatchNormKernels, GiveGradientsOfAMaskedSum) {
-  using T = TypeParam;
-  for_each_row_case([](const RowShape& rows, std::int64_t offset) {
-    const Case<T> subject(rows);
-    Values outputs = draw<T>(rows.count(), 8);  // any signs: only they matter
-    for (double& value : outputs) value = std::max(value, 0.0);
-    const Values first = draw<T>(rows.count(), 9);
-    const Values second = draw<T>(rows.count(), 10);
-    const auto channels = static_cast<std::size_t>(rows.channels);
-    for (const BackwardOptions& options : kBackwardOptions) {
-      SCOPED_TRACE(options.relu ? "relu" : "no relu");
-      Values dz = first;
-      for (std::size_t i = 0; i < dz.size(); ++i) {
-        if (options.two_gradients) dz[i] += second[i];
-        if (options.relu && !(outputs[i] > 0.0)) dz[i] = 0.0;
-      }
-      const auto expected = reference::batch_norm_backward(
-          map_of(rows, subject.x), subject.moments, operation(), subject.gamma, map_of(rows, dz));
-      const BatchNormShape shape = batch_norm_shape(rows, options.relu);
-      const auto found = run_in_every_order([&] {
-        DeviceArray<T> x(subject.x, offset);
-        DeviceArray<T> y(outputs, offset);
-        DeviceArray<T> dy(first, offset);
-        DeviceArray<T> dy2(second, offset);
-        DeviceArray<float> mean(subject.moments.mean, 1);
-        DeviceArray<float> inverse(subject.inverse, 1);
-        DeviceArray<float> gamma(subject.gamma, 1);
-        DeviceArray<double> sums(2 * rows.channels + 1);
-        DeviceArray<unsigned char> scratch(batch_norm_scratch(shape));
-        DeviceArray<float> dgamma(rows.channels);
-        DeviceArray<float> dbeta(rows.channels);
-        DeviceArray<T> fresh(rows.count(), offset);
-        DeviceArray<T> dadded(rows.count(), offset);
-        DeviceArray<T>& dx = !options.in_place ? fresh : options.two_gradients ? dy2 : dy;
-        const T* const mask = options.relu ? y.data() : nullptr;
-        const T* const other = options.two_gradients ? dy2.data() : nullptr;
-        batch_norm_gradient_sums(shape, x.data(), mask, dy.data(), other, mean.data(),
-                                 inverse.data(), sums.data(), scratch.data(), kStream);
-        batch_norm_parameter_gradients(shape, sums.data(), dgamma.data(), dbeta.data(), kStream);
-        batch_norm_backward(shape, x.data(), mask, dy.data(), other, mean.data(), inverse.data(),
-                            gamma.data(), sums.data(), dx.data(),
-                            options.wants_added ? dadded.data() : nullptr, kStream);
-        return Outputs{dgamma.values(), dbeta.values(), dx.values(),
-                       options.wants_added ? dadded.values() : Values(dz.size(), 0.0)};
-      });
-      // Each term carries the rounding of the mean (near 4) to f32, times the inverse.
-      const double term = 2.0 * 4.0 * subject.largest_inverse();
-      const double rows_sum = term * static_cast<double>(rows.rows);
-      expect_close<float>(expected.scale, found[0], kF32Additions, rows_sum);
-      expect_close<float>(expected.shift, found[1], kF32Additions, rows_sum);
-      // Those errors, averaged over the rows, times gamma, the inverse and xhat.
-      const double largest_xhat = 2.0 * subject.largest_inverse();
-      expect_close<T>(expected.x.values, found[2], 2 * kF32Additions,
-                      1.5 * subject.largest_inverse() * term * (1.0 + largest_xhat));
-      expect_close<T>(options.wants_added ? dz : Values(dz.size(), 0.0), found[3], 1, 2.0);
-      ASSERT_EQ(found[0].size(), channels);
     }
   });
 }

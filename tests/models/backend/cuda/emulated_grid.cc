@@ -1,5 +1,6 @@
 #include "tests/models/backend/cuda/emulated_grid.h"
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <memory>
@@ -32,20 +33,24 @@ class Block {
 
  private:
   struct Fibre {
-    ucontext_t context{};
+    ucontext_t start{};
+    bool started = false;
+    jmp_buf place{};
     std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
     unsigned thread = 0;
     bool waits = false;  // at a barrier; otherwise it has nothing left to do
   };
 
   static void run_fibre();
+  void leave(Fibre& fibre);  // for the scheduler; returns when the fibre is resumed
   void take_threads();
   void resume(Fibre& fibre);
   Fibre& idle_fibre();
 
   Launch how_;
   const std::function<void()>& thread_;
-  ucontext_t scheduler_{};
+  ucontext_t before_{};  // swapcontext() wants one; nobody returns to it
+  jmp_buf scheduler_{};
   std::vector<std::unique_ptr<Fibre>> fibres_;  // kept from block to block
   std::vector<Fibre*> waiting_;                 // in the order in which they came
   Fibre* running_ = nullptr;
@@ -73,14 +78,14 @@ void Block::wait_at_barrier() {
   Fibre& fibre = *running_;
   fibre.waits = true;
   waiting_.push_back(&fibre);
-  swapcontext(&fibre.context, &scheduler_);
+  leave(fibre);
   fibre.waits = false;
 }
 
 void Block::run_fibre() {
   while (true) {
     current_block->take_threads();
-    swapcontext(&current_block->running_->context, &current_block->scheduler_);
+    current_block->leave(*current_block->running_);
   }
 }
 
@@ -97,7 +102,16 @@ void Block::take_threads() {
 void Block::resume(Fibre& fibre) {
   running_ = &fibre;
   threadIdx = {fibre.thread, 0, 0};
-  swapcontext(&scheduler_, &fibre.context);
+  // _setjmp() rather than swapcontext(), which asks the system for the signal mask each time; only
+  // a new stack needs the latter.
+  if (_setjmp(scheduler_) != 0) return;
+  if (fibre.started) _longjmp(fibre.place, 1);
+  fibre.started = true;
+  swapcontext(&before_, &fibre.start);
+}
+
+void Block::leave(Fibre& fibre) {
+  if (_setjmp(fibre.place) == 0) _longjmp(scheduler_, 1);
 }
 
 Block::Fibre& Block::idle_fibre() {
@@ -105,10 +119,10 @@ Block::Fibre& Block::idle_fibre() {
     if (!fibres_[i]->waits) return *fibres_[i];
   }
   Fibre& fibre = *fibres_.emplace_back(std::make_unique<Fibre>());
-  getcontext(&fibre.context);
-  fibre.context.uc_stack.ss_sp = fibre.stack.get();
-  fibre.context.uc_stack.ss_size = kStackBytes;
-  makecontext(&fibre.context, &Block::run_fibre, 0);
+  getcontext(&fibre.start);
+  fibre.start.uc_stack.ss_sp = fibre.stack.get();
+  fibre.start.uc_stack.ss_size = kStackBytes;
+  makecontext(&fibre.start, &Block::run_fibre, 0);
   return fibre;
 }
 

@@ -6,7 +6,8 @@
 // is turned round, or do not end.
 //
 // What is here is what our kernels use: threadIdx, blockIdx, gridDim, __syncthreads(). Memory is
-// the CPU's. What it cannot show: speed, misaligned 16-byte accesses, too many registers.
+// the CPU's; a misaligned 16-byte access or an index outside of an array ends the program
+// (CMakeLists.txt asks for the sanitizer's trap). What it cannot show: speed, too many registers.
 //
 // One thread only; the words of CUDA are global by nature.
 #pragma once
@@ -17,10 +18,12 @@
 
 #include "models/backend/cuda/kernels/launch.h"
 
-extern uint3 threadIdx;  // NOLINT(readability-identifier-naming): CUDA's words, here and below
-extern uint3 blockIdx;   // NOLINT(readability-identifier-naming)
-extern dim3 gridDim;     // NOLINT(readability-identifier-naming)
-void __syncthreads();    // NOLINT(bugprone-reserved-identifier)
+// NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier): CUDA's words
+extern uint3 threadIdx;
+extern uint3 blockIdx;
+extern dim3 gridDim;
+void __syncthreads();
+// NOLINTEND(readability-identifier-naming,bugprone-reserved-identifier)
 
 namespace syncopate::cuda {
 

@@ -1,7 +1,7 @@
 #include "tests/models/backend/cuda/kernel_case.h"
 
+#include <bit>
 #include <cmath>
-#include <cstring>
 
 #include "models/backend/cuda/kernels/pack.h"
 #include "models/base/random.h"
@@ -57,7 +57,8 @@ void expect_same_bits(const Outputs& expected, const Outputs& found) {
   for (std::size_t i = 0; i < expected.size(); ++i) {
     ASSERT_EQ(expected[i].size(), found[i].size());
     for (std::size_t j = 0; j < expected[i].size(); ++j) {
-      ASSERT_EQ(std::memcmp(&expected[i][j], &found[i][j], sizeof(double)), 0)
+      ASSERT_EQ(std::bit_cast<std::uint64_t>(expected[i][j]),
+                std::bit_cast<std::uint64_t>(found[i][j]))
           << "output " << i << ", element " << j << ": " << expected[i][j] << " and "
           << found[i][j];
     }

@@ -1,4 +1,5 @@
 // Softmax and cross entropy, against the double-precision loops of tests/reference.
+#include <array>
 #include <cmath>
 
 #include "models/backend/cuda/kernels/kernels.h"
@@ -42,8 +43,10 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
     int classes;
   };
   // One class, fewer than a group of threads, as many, more; more than a block; many samples.
-  for (const auto& [n, classes] :
+  for (const Case& shape :
        {Case{1, 1}, Case{3, 10}, Case{40, 32}, Case{9, 100}, Case{5, 1000}, Case{700, 10}}) {
+    const std::int64_t n = shape.n;
+    const int classes = shape.classes;
     SCOPED_TRACE(std::to_string(n) + " samples, " + std::to_string(classes) + " classes");
     reference::Map logits = reference::make_map(n, {classes});
     logits.values = draw<T>(n * classes, 1, 0.0, 6.0);
@@ -71,11 +74,18 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
 }
 
 TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
-  constexpr int kClasses = 300;  // the equal ones are with different threads
-  Values logits(2 * kClasses);
-  for (const std::size_t k : {70U, 250U, 300U + 70U, 300U + 250U}) logits[k] = 3.0;
-  const LossRun<TypeParam> run(logits, {70, 250}, kClasses, 1.0, 1.0F, true);
-  EXPECT_EQ(run.sums.num_correct, 1);
+  // The equal ones are with different threads, first in the lower and then in the higher one.
+  for (const auto& [classes, first, second] :
+       {std::array{100, 7, 40}, std::array{100, 30, 33}, std::array{300, 70, 250},
+        std::array{300, 20, 256}}) {
+    Values logits(static_cast<std::size_t>(classes));
+    logits[static_cast<std::size_t>(first)] = 3.0;
+    logits[static_cast<std::size_t>(second)] = 3.0;
+    const LossRun<TypeParam> right(logits, {first}, classes, 1.0, 1.0F, true);
+    EXPECT_EQ(right.sums.num_correct, 1);
+    const LossRun<TypeParam> wrong(logits, {second}, classes, 1.0, 1.0F, true);
+    EXPECT_EQ(wrong.sums.num_correct, 0);
+  }
 }
 
 TYPED_TEST(LossKernel, StandsLargeLogits) {

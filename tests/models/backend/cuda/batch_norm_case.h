@@ -1,0 +1,61 @@
+// A map to be normalised, its parameters, and what double precision makes of them.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+#include "models/backend/cuda/kernels/kernels.h"
+#include "tests/models/backend/cuda/kernel_case.h"
+
+namespace syncopate::cuda {
+
+inline constexpr float kEpsilon = 1e-3F;  // large enough that one row has a usable deviation
+inline constexpr float kMomentum = 0.25F;
+
+inline BatchNormShape batch_norm_shape(const RowShape& shape, bool relu) {
+  return {shape.rows, shape.channels, kEpsilon, kMomentum, relu};
+}
+
+inline BatchNormOp operation() { return {.epsilon = kEpsilon, .momentum = kMomentum}; }
+
+inline reference::Map map_of(const RowShape& shape, const Values& values) {
+  reference::Map map = reference::make_map(shape.rows, {shape.channels});
+  map.values = values;
+  return map;
+}
+
+// A mean far from zero against the deviation, as after a convolution with a bias.
+template <typename T>
+struct BatchNormCase {
+  explicit BatchNormCase(const RowShape& rows)
+      : shape(rows),
+        x(draw<T>(rows.count(), 1, 3.0, 1.0)),
+        gamma(draw<float>(rows.channels, 2, 1.0, 0.5)),
+        beta(draw<float>(rows.channels, 3)),
+        shift(draw<float>(rows.channels, 4, 3.0, 0.5)),
+        moments(reference::batch_moments(map_of(rows, x))) {
+    for (const double variance : moments.variance) {
+      inverse.push_back(1.0 / std::sqrt(variance + static_cast<double>(kEpsilon)));
+    }
+  }
+  // Sums as the kernel promises them.
+  Values sums() const {
+    const auto channels = static_cast<std::size_t>(shape.channels);
+    Values result(2 * channels + 1);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      const double shifted = x[i] - shift[i % channels];
+      result[i % channels] += shifted;
+      result[channels + i % channels] += shifted * shifted;
+    }
+    result[2 * channels] = static_cast<double>(shape.rows);
+    return result;
+  }
+  double largest_inverse() const { return *std::max_element(inverse.begin(), inverse.end()); }
+
+  RowShape shape;
+  Values x, gamma, beta, shift;
+  reference::Moments moments;
+  Values inverse;
+};
+
+}  // namespace syncopate::cuda
