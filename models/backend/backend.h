@@ -63,6 +63,8 @@ struct BackendOptions {
   Precision precision = Precision::kF32;
   // No algorithm whose result depends on timing, no TF32, no measuring: the same bits twice.
   bool deterministic = false;
+  // cuda: a step that is always the same is started as one (CUDA graphs).
+  bool captures_steps = true;
   int lanes = 1;  // cpu
 };
 

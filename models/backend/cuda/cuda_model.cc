@@ -78,6 +78,11 @@ Program& CudaModel::program_for(std::int64_t n) {
   return *programs_.back();
 }
 
+bool CudaModel::runs_whole() const {
+  const bool asks_nobody = options_.updates_on_device || options_.mode == Mode::kEvaluate;
+  return backend_.captures_steps && asks_nobody && options_.statistics == nullptr;
+}
+
 void CudaModel::upload(const Batch& batch) {
   const auto copy = [&](const std::shared_ptr<Buffer>& into, std::span<const std::byte> from) {
     check_cuda(cudaMemcpyAsync(into->data(), from.data(), from.size(), cudaMemcpyHostToDevice,
@@ -105,8 +110,9 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
       before_use(bucket);
       variables_->refresh(bucket, stream);
     }
-    program_->forward(i, step_);
+    if (!runs_whole()) program_->forward(i, step_);
   }
+  if (runs_whole()) program_->forward_all(step_);
   check_cuda(cudaMemcpyAsync(host_sums_->data(), sums_->data(), sizeof(LossSums),
                              cudaMemcpyDeviceToHost, stream));
   if (options_.mode == Mode::kTrain) variables_->download_state(stream);
@@ -126,9 +132,10 @@ void CudaModel::backward(const GradientHook& on_ready) {
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);
   cudaStream_t stream = handles_.compute.get();
+  if (runs_whole()) program_->backward_all(step_);
   std::vector<BucketId> started;
   for (std::size_t i = groups_.size(); i-- > 0;) {
-    program_->backward(i, step_);
+    if (!runs_whole()) program_->backward(i, step_);
     for (const BucketId bucket : schedule_.completed_by[i]) {
       if (program_->samples() == 0) variables_->zero_gradients(bucket, stream);
       if (!options_.updates_on_device) start_download(bucket);

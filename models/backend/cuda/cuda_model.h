@@ -42,6 +42,8 @@ class CudaModel final : public Model {
 
  private:
   Program& program_for(std::int64_t n);
+  // Nobody has to be asked in the middle of a pass, neither for values nor for statistics.
+  bool runs_whole() const;
   void upload(const Batch& batch);
   void start_download(BucketId bucket);
 

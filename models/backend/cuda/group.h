@@ -53,6 +53,7 @@ struct Step {
   const std::int32_t* labels = nullptr;
   std::int64_t loss_divisor = 1;
   LossSums* sums = nullptr;  // out
+  bool operator==(const Step&) const = default;
 };
 
 class Group {

@@ -1,6 +1,7 @@
 #include "models/backend/cuda/program.h"
 
 #include "models/backend/cuda/device.h"
+#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 
@@ -53,6 +54,24 @@ void Program::backward(std::size_t group, const Step& step) {
     });
   }
   groups_[group]->backward(step);
+}
+
+void Program::forward_all(const Step& step) {
+  if (step != captured_) {
+    forward_.forget();
+    backward_.forget();
+    captured_ = step;
+  }
+  forward_.run(context_.stream, [&] {
+    for (std::size_t i = 0; i < groups_.size(); ++i) forward(i, step);
+  });
+}
+
+void Program::backward_all(const Step& step) {
+  check(step == captured_, "backward follows its forward");
+  backward_.run(context_.stream, [&] {
+    for (std::size_t i = groups_.size(); i-- > 0;) backward(i, step);
+  });
 }
 
 }  // namespace syncopate::cuda

@@ -6,6 +6,7 @@
 #include <span>
 #include <vector>
 
+#include "models/backend/cuda/captured_work.h"
 #include "models/backend/cuda/group.h"
 
 namespace syncopate::cuda {
@@ -20,6 +21,10 @@ class Program {
   std::int64_t samples() const noexcept { return context_.n; }
   void forward(std::size_t group, const Step& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, const Step& step);
+  // All groups, in their order and back, as one where that can be: while steps are equal, nobody
+  // has to be asked in between.
+  void forward_all(const Step& step);
+  void backward_all(const Step& step);
   // [n, classes] of the program's precision, on the device, after forward.
   const void* logits() const noexcept { return logits_; }
 
@@ -38,6 +43,10 @@ class Program {
   std::vector<std::vector<GradientSum>> sums_before_backward_;  // of each group
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
+  // Together with what they were captured with.
+  CapturedWork forward_;
+  CapturedWork backward_;
+  Step captured_;
 };
 
 }  // namespace syncopate::cuda

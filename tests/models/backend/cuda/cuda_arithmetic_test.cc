@@ -102,6 +102,34 @@ TEST_P(CudaArithmetic, UpdatesWithTheBitsOfTheCpu) {
   }
 }
 
+// Six steps, most of them started as one, and as many kernel by kernel.
+TEST_P(CudaArithmetic, HasTheSameBitsWhereAStepIsCaptured) {
+  std::vector<std::vector<float>> runs;
+  for (const bool captures : {false, true}) {
+    CaseOptions options = options_for(Precision::kF32, Mode::kTrain, true);
+    options.updates_on_device = true;
+    options.make_backend = [captures] {
+      return make_cuda_backend(
+          {.device = {DeviceKind::kCuda, 0}, .deterministic = true, .captures_steps = captures},
+          operations_under_test());
+    };
+    BackendCase subject(graph(), variables_, options);
+    const auto optimizer = make_optimizer({.name = "momentum"});
+    const std::vector<Tensor> slots{
+        make_host_tensor({subject.arena.layout().total()}, DType::kF32)};
+    for (int step = 1; step <= 6; ++step) {
+      subject.step(make_batch(graph(), samples_, kLossDivisor + (step == 5 ? 1 : 0)));
+      subject.backend->update(*optimizer, {.learning_rate = 0.01F, .step = step}, subject.arena,
+                              slots, {0, subject.arena.layout().total()});
+      subject.arena.bump_all_versions();
+    }
+    subject.backend->to_host(subject.arena, slots);
+    const auto values = subject.arena.values().f32();
+    runs.emplace_back(values.begin(), values.end());
+  }
+  EXPECT_EQ(runs[0], runs[1]);
+}
+
 // A value beside a kink falls to the other side when it is rounded, and takes its gradient along.
 bool has_kinks(const Graph& graph) {
   return std::ranges::any_of(graph.nodes, [](const Node& node) {

@@ -17,6 +17,7 @@
 #include <functional>
 
 #include "models/backend/cuda/kernels/launch.h"
+#include "tests/models/backend/cuda/emulated_stream.h"
 
 // NOLINTBEGIN(readability-identifier-naming,bugprone-reserved-identifier): CUDA's words
 extern uint3 threadIdx;
@@ -44,7 +45,7 @@ void run_emulated_grid(const Launch& how, const std::function<void()>& thread);
 
 template <typename... Parameters, typename... Arguments>
 void launch(const Launch& how, void (*kernel)(Parameters...), const Arguments&... arguments) {
-  run_emulated_grid(how, [&] { kernel(Parameters(arguments)...); });
+  do_or_record([=] { run_emulated_grid(how, [&] { kernel(Parameters(arguments)...); }); });
 }
 
 }  // namespace syncopate::cuda

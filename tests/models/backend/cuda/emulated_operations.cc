@@ -6,7 +6,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "models/backend/cuda/group.h"
+#include "models/backend/cuda/precision.h"
+#include "tests/models/backend/cuda/emulated_stream.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -25,6 +26,11 @@ class LoopConvolution final : public Convolution {
   std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
 
   void run(void* x, void* w, void* y, void* workspace) override {
+    do_or_record([=, this] { compute(x, w, y, workspace); });
+  }
+
+ private:
+  void compute(void* x, void* w, void* y, void* workspace) const {
     use_workspace(workspace);
     T* const xs = static_cast<T*>(x);
     T* const ws = static_cast<T*>(w);
@@ -46,7 +52,6 @@ class LoopConvolution final : public Convolution {
     for (std::size_t i = 0; i < sums.size(); ++i) result[i] = T(static_cast<float>(sums[i]));
   }
 
- private:
   std::int64_t result_elements() const {
     if (pass_ == ConvPass::kForward) {
       return shape_.n * shape_.out_height() * shape_.out_width() * shape_.out_channels;
@@ -96,6 +101,11 @@ class LoopProduct final : public Product {
   std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
 
   void run(const void* a, const void* b, void* c, void* workspace) override {
+    do_or_record([=, this] { compute(a, b, c, workspace); });
+  }
+
+ private:
+  void compute(const void* a, const void* b, void* c, void* workspace) const {
     use_workspace(workspace);
     const auto element = [](const void* block, std::int64_t index) {
       return static_cast<double>(static_cast<float>(static_cast<const T*>(block)[index]));
@@ -112,7 +122,6 @@ class LoopProduct final : public Product {
     }
   }
 
- private:
   const ProductShape shape_;
 };
 

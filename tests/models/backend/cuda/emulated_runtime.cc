@@ -4,6 +4,9 @@
 
 #include <cstdlib>
 #include <cstring>
+#include <utility>
+
+#include "tests/models/backend/cuda/emulated_stream.h"
 
 namespace {
 
@@ -37,16 +40,46 @@ cudaError_t cudaMemset(void* memory, int value, size_t count) {
   return cudaSuccess;
 }
 cudaError_t cudaMemsetAsync(void* memory, int value, size_t count, cudaStream_t /*stream*/) {
-  return cudaMemset(memory, value, count);
+  syncopate::cuda::do_or_record([=] { std::memset(memory, value, count); });
+  return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* into, const void* from, size_t count, cudaMemcpyKind /*kind*/) {
   std::memmove(into, from, count);
   return cudaSuccess;
 }
-cudaError_t cudaMemcpyAsync(void* into, const void* from, size_t count, cudaMemcpyKind kind,
+cudaError_t cudaMemcpyAsync(void* into, const void* from, size_t count, cudaMemcpyKind /*kind*/,
                             cudaStream_t /*stream*/) {
-  return cudaMemcpy(into, from, count, kind);
+  syncopate::cuda::do_or_record([=] { std::memmove(into, from, count); });
+  return cudaSuccess;
 }
+cudaError_t cudaStreamBeginCapture(cudaStream_t /*stream*/, cudaStreamCaptureMode /*mode*/) {
+  syncopate::cuda::recorded_work() = new syncopate::cuda::RecordedWork;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamEndCapture(cudaStream_t /*stream*/, cudaGraph_t* graph) {
+  *graph = reinterpret_cast<cudaGraph_t>(std::exchange(syncopate::cuda::recorded_work(), nullptr));
+  return cudaSuccess;
+}
+// The executable is a copy: the graph is destroyed once there is one.
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
+                                 unsigned long long /*flags*/) {  // NOLINT(google-runtime-int)
+  *executable = reinterpret_cast<cudaGraphExec_t>(
+      new syncopate::cuda::RecordedWork(*reinterpret_cast<syncopate::cuda::RecordedWork*>(graph)));
+  return cudaSuccess;
+}
+cudaError_t cudaGraphDestroy(cudaGraph_t graph) {
+  delete reinterpret_cast<syncopate::cuda::RecordedWork*>(graph);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
+  delete reinterpret_cast<syncopate::cuda::RecordedWork*>(executable);
+  return cudaSuccess;
+}
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t /*stream*/) {
+  for (const auto& work : *reinterpret_cast<syncopate::cuda::RecordedWork*>(executable)) work();
+  return cudaSuccess;
+}
+cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int /*flags*/) {
   *stream = static_cast<cudaStream_t>(std::malloc(1));
   return cudaSuccess;

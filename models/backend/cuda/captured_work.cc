@@ -1,0 +1,56 @@
+#include "models/backend/cuda/captured_work.h"
+
+#include <string>
+
+#include "models/backend/cuda/errors.h"
+#include "models/base/log.h"
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr int kRunsAsTheyCome = 2;
+
+}  // namespace
+
+void CapturedWork::run(cudaStream_t stream, const std::function<void()>& work) {
+  if (graph_) return check_cuda(cudaGraphLaunch(graph_.get(), stream));
+  if (runs_ < kRunsAsTheyCome || is_uncapturable_) {
+    ++runs_;
+    return work();
+  }
+  if (capture(stream, work)) return check_cuda(cudaGraphLaunch(graph_.get(), stream));
+  is_uncapturable_ = true;
+  work();
+}
+
+void CapturedWork::forget() {
+  graph_.reset();
+  runs_ = 0;
+}
+
+bool CapturedWork::capture(cudaStream_t stream, const std::function<void()>& work) {
+  // Of this thread only: another replica's may allocate meanwhile.
+  check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
+  std::string why;
+  try {
+    work();
+  } catch (const std::exception& error) {
+    why = error.what();
+  }
+  cudaGraph_t graph = nullptr;
+  const cudaError_t ended = cudaStreamEndCapture(stream, &graph);
+  cudaGraphExec_t executable = nullptr;
+  if (why.empty() && ended == cudaSuccess) {
+    check_cuda(cudaGraphInstantiate(&executable, graph, 0));
+    graph_.reset(executable);
+  } else {
+    cudaGetLastError();  // it would be reported by the next call
+    log(LogLevel::kWarning,
+        "a step is started kernel by kernel: its work could not be captured as a CUDA graph (" +
+            (why.empty() ? std::string(cudaGetErrorString(ended)) : why) + ")");
+  }
+  if (graph != nullptr) cudaGraphDestroy(graph);
+  return static_cast<bool>(graph_);
+}
+
+}  // namespace syncopate::cuda
