@@ -1,6 +1,7 @@
 // The update rules over a whole arena in one kernel, which also writes the weights that the next
 // forward computes with. Compiled without contraction and with denormals flushed, as on the CPU.
 #include <algorithm>
+#include <cmath>
 
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"
