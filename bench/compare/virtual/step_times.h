@@ -5,8 +5,8 @@
 // computed; a server that has all of them sends the new values to all; a worker goes on when it has
 // those of every server.
 //
-// A worker that is killed ends the job: the step under way is lost, all stand still until it is back
-// and those that are not rank 0 have fetched the values, and what was trained since the last
+// A worker that is killed ends the job: the step under way is lost, all stand still until it is
+// back and those that are not rank 0 have fetched the values, and what was trained since the last
 // checkpoint is done again. As real jobs do (launch --restart).
 #pragma once
 
@@ -35,8 +35,9 @@ class StepTimes {
  public:
   StepTimes(StepTimesOptions options, const Trouble& trouble, std::uint64_t seed);
 
-  // Makes step `step`, the one after the last. gradient_bytes: to each server. Returns when the last worker has the values
-  // of after it. Throws PeerError when a worker is killed meanwhile and does not come back.
+  // Makes step `step`, the one after the last. gradient_bytes: to each server. Returns when the
+  // last worker has the values of after it. Throws PeerError when a worker is killed meanwhile and
+  // does not come back.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
   // Without samples.
   std::span<const WorkerAccount> accounts() const noexcept { return now_.accounts; }
