@@ -156,6 +156,11 @@ class Judge {
 
   void look_at_gpus() {
     if (!job_.devices.starts_with("cuda")) return;
+    for (const TaskReport& task : tasks_) {
+      if (!task.device_problem.empty()) {
+        add(Kind::kError, "GPUs", place(task) + ": " + task.device_problem);
+      }
+    }
     for (const auto& [machine, tasks] : by_machine(tasks_)) {
       std::map<std::string, const TaskReport*> owners;
       for (const TaskReport* task : tasks) {

@@ -10,6 +10,7 @@
 #include <thread>
 
 #include "deploy/data_agreement.h"
+#include "deploy/device_options.h"
 #include "deploy/formatted.h"
 #include "deploy/library_versions.h"
 #include "deploy/output_paths.h"
@@ -94,6 +95,15 @@ std::vector<std::string> gpus_of(const ClusterSpec& cluster, const Environment& 
   return own;
 }
 
+void look_at_devices(const TrainOptions& options, TaskReport& report) {
+  try {
+    TrainOptions found = options;
+    find_devices(found);
+  } catch (const Error& error) {
+    report.device_problem = error.what();
+  }
+}
+
 void look_at_data(const TrainOptions& options, TaskReport& report) {
   try {
     report.data = describe_samples(open_dataset(
@@ -141,7 +151,10 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
   for (const LibraryVersion& library : library_versions()) {
     report.libraries[library.name] = library.loaded;
   }
-  if (computes) look_at_data(options, report);
+  if (computes) {
+    look_at_devices(options, report);
+    look_at_data(options, report);
+  }
   if (!options.loop.checkpoint_dir.empty()) {
     std::error_code unseen;
     report.made_folder = !fs::exists(options.loop.checkpoint_dir, unseen);

@@ -28,6 +28,7 @@ struct TaskReport {
   std::vector<std::string> proxies;  // names of variables
   std::vector<std::string> roce;     // "mlx5_0 port 1 gid 3: RoCE v2"
   std::string roce_index;            // NCCL_IB_GID_INDEX
+  std::string device_problem;        // "": its replicas' devices are there
   std::string data;                  // sizes and a few samples, as text
   std::string data_problem;          // "": it can be read
   std::string folder_problem;        // "": files can be made there

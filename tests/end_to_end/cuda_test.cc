@@ -162,6 +162,14 @@ TEST_F(OnAGpu, TrainsConvolutionsInBf16) {
   EXPECT_TRUE(std::isfinite(summary_of(dir_ / "m.jsonl").at("train_loss").get<double>()));
 }
 
+TEST_F(OnAGpu, FindsNothingWrongWithAJobThatSharesIt) {
+  const ProgramResult result = run({"launch", "--workers", "2", "--", "doctor", "--strategy",
+                                    "multi-worker-mirrored", "--devices", "cuda:0", "--model",
+                                    "mlp", "--data", "synthetic:1x12x12:10:480", "--threads", "1"});
+  EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  EXPECT_EQ(result.out.find("GPUs"), std::string::npos) << result.out;
+}
+
 TEST_F(OnAGpu, SaysWhichGpusThereAre) {
   const ProgramResult result = run({"train", "--devices", "cuda:99"});
   EXPECT_EQ(result.exit_code, 2);

@@ -61,6 +61,14 @@ TEST_F(ADoctor, FindsNothingWrongWithAHealthyJob) {
   }
 }
 
+TEST_F(ADoctor, SaysWhyATaskHasNoGpu) {
+  tasks_[2].device_problem = "no NVIDIA driver is loaded here";
+  const std::string line = finds(Kind::kError, "GPUs");
+  EXPECT_EQ(line, "worker 2 (host b): no NVIDIA driver is loaded here");
+  job_.devices = "cpu";
+  EXPECT_EQ(finds(Kind::kError, "GPUs"), "") << "nobody needs one";
+}
+
 TEST_F(ADoctor, WantsAsManyFilesAsThereAreTasks) {
   tasks_[1].open_files = 300;
   EXPECT_EQ(finds(Kind::kWarning, "open files"), "");
