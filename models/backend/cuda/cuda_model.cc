@@ -33,10 +33,10 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
   }
   const auto& input = std::get<InputOp>(graph.nodes.front().operation);
   const auto samples = static_cast<std::size_t>(options.batch_size);
-  samples_ = make_device_buffer(samples * size_bytes(input.dtype) *
-                                    static_cast<std::size_t>(num_elements(graph.input_shape())),
-                                handles.device);
-  labels_ = make_device_buffer(samples * sizeof(std::int32_t), handles.device);
+  samples_.emplace(samples * size_bytes(input.dtype) *
+                       static_cast<std::size_t>(num_elements(graph.input_shape())),
+                   handles.device);
+  labels_.emplace(samples * sizeof(std::int32_t), handles.device);
   sums_ = make_device_buffer(sizeof(LossSums), handles.device);
   host_sums_ = make_pinned_buffer(sizeof(LossSums));
   forward_ends_ = make_event();
@@ -69,6 +69,7 @@ Program& CudaModel::program_for(std::int64_t n) {
                                              .n = n,
                                              .precision = backend_.precision,
                                              .deterministic = backend_.deterministic,
+                                             .captures = backend_.captures_steps,
                                              .device = handles_.device,
                                              .stream = handles_.compute.get(),
                                              .operations = handles_.operations.get(),
@@ -78,41 +79,46 @@ Program& CudaModel::program_for(std::int64_t n) {
   return *programs_.back();
 }
 
-bool CudaModel::runs_whole() const {
-  const bool asks_nobody = options_.updates_on_device || options_.mode == Mode::kEvaluate;
-  return backend_.captures_steps && asks_nobody && options_.statistics == nullptr;
+bool CudaModel::asks_nobody() const {
+  const bool has_values = options_.updates_on_device || options_.mode == Mode::kEvaluate;
+  return has_values && options_.statistics == nullptr;
 }
 
-void CudaModel::upload(const Batch& batch) {
-  const auto copy = [&](const std::shared_ptr<Buffer>& into, std::span<const std::byte> from) {
-    check_cuda(cudaMemcpyAsync(into->data(), from.data(), from.size(), cudaMemcpyHostToDevice,
-                               handles_.compute.get()));
-  };
-  copy(samples_, batch.x.bytes());
-  copy(labels_, batch.label.bytes());
-  variables_->upload_state(handles_.compute.get());
+void CudaModel::prepare(const Batch& batch) {
+  program_ = nullptr;  // program_for may give it up, and throw
+  program_ = &program_for(batch.size());
+  cudaStream_t stream = handles_.compute.get();
+  samples_->start(batch.x.bytes(), stream);
+  labels_->start(batch.label.bytes(), stream);
+  check_cuda(cudaMemsetAsync(sums_->data(), 0, sizeof(LossSums), stream));
+  step_ = {.x = samples_->data(),
+           .labels = static_cast<const std::int32_t*>(labels_->data()),
+           .loss_divisor = batch.loss_divisor,
+           .sums = reinterpret_cast<LossSums*>(sums_->data())};
 }
 
 void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(graph_, batch, options_.batch_size);
   use_device(handles_.device);
-  program_ = nullptr;  // program_for may give it up, and throw
-  program_ = &program_for(batch.size());
-  upload(batch);
-  step_ = {.x = samples_->data(),
-           .labels = reinterpret_cast<const std::int32_t*>(labels_->data()),
-           .loss_divisor = batch.loss_divisor,
-           .sums = reinterpret_cast<LossSums*>(sums_->data())};
+  prepare(batch);
   cudaStream_t stream = handles_.compute.get();
-  check_cuda(cudaMemsetAsync(sums_->data(), 0, sizeof(LossSums), stream));
-  for (std::size_t i = 0; i < groups_.size(); ++i) {
-    for (const BucketId bucket : schedule_.first_used_by[i]) {
+  const auto bring = [&](std::size_t group) {
+    for (const BucketId bucket : schedule_.first_used_by[group]) {
       before_use(bucket);
       variables_->refresh(bucket, stream);
     }
-    if (!runs_whole()) program_->forward(i, step_);
+  };
+  if (asks_nobody()) {
+    for (std::size_t i = 0; i < groups_.size(); ++i) bring(i);
+    variables_->upload_state(stream);
+    program_->forward_all(step_);
+  } else {
+    variables_->upload_state(stream);
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      bring(i);
+      program_->forward(i, step_);
+    }
   }
-  if (runs_whole()) program_->forward_all(step_);
   check_cuda(cudaMemcpyAsync(host_sums_->data(), sums_->data(), sizeof(LossSums),
                              cudaMemcpyDeviceToHost, stream));
   if (options_.mode == Mode::kTrain) variables_->download_state(stream);
@@ -132,10 +138,10 @@ void CudaModel::backward(const GradientHook& on_ready) {
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);
   cudaStream_t stream = handles_.compute.get();
-  if (runs_whole()) program_->backward_all(step_);
+  if (asks_nobody()) program_->backward_all(step_);
   std::vector<BucketId> started;
   for (std::size_t i = groups_.size(); i-- > 0;) {
-    if (!runs_whole()) program_->backward(i, step_);
+    if (!asks_nobody()) program_->backward(i, step_);
     for (const BucketId bucket : schedule_.completed_by[i]) {
       if (program_->samples() == 0) variables_->zero_gradients(bucket, stream);
       if (!options_.updates_on_device) start_download(bucket);

@@ -4,10 +4,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "models/backend/backend.h"
 #include "models/backend/bucket_schedule.h"
+#include "models/backend/cuda/batch_upload.h"
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/program.h"
 
@@ -43,8 +45,8 @@ class CudaModel final : public Model {
  private:
   Program& program_for(std::int64_t n);
   // Nobody has to be asked in the middle of a pass, neither for values nor for statistics.
-  bool runs_whole() const;
-  void upload(const Batch& batch);
+  bool asks_nobody() const;
+  void prepare(const Batch& batch);
   void start_download(BucketId bucket);
 
   ReplicaHandles& handles_;
@@ -55,8 +57,8 @@ class CudaModel final : public Model {
   const BucketSchedule schedule_;
   const std::shared_ptr<DeviceVariables> variables_;
   std::vector<std::unique_ptr<Program>> programs_;  // the full batch first
-  std::shared_ptr<Buffer> samples_;                 // a batch, on the device
-  std::shared_ptr<Buffer> labels_;
+  std::optional<BatchUpload> samples_;
+  std::optional<BatchUpload> labels_;
   std::shared_ptr<Buffer> sums_;       // LossSums, on the device
   std::shared_ptr<Buffer> host_sums_;  // and where they arrive
   StreamEvent forward_ends_;

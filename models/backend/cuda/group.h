@@ -24,6 +24,7 @@ struct GroupContext {
   std::int64_t n = 0;  // samples
   Precision precision = Precision::kF32;
   bool deterministic = false;
+  bool captures = true;  // what is the same in every step is started as one
   int device = 0;
   cudaStream_t stream = nullptr;
   Operations* operations = nullptr;

@@ -62,16 +62,20 @@ void Program::forward_all(const Step& step) {
     backward_.forget();
     captured_ = step;
   }
-  forward_.run(context_.stream, [&] {
+  const auto work = [&] {
     for (std::size_t i = 0; i < groups_.size(); ++i) forward(i, step);
-  });
+  };
+  if (context_.captures) return forward_.run(context_.stream, work);
+  work();
 }
 
 void Program::backward_all(const Step& step) {
   check(step == captured_, "backward follows its forward");
-  backward_.run(context_.stream, [&] {
+  const auto work = [&] {
     for (std::size_t i = groups_.size(); i-- > 0;) backward(i, step);
-  });
+  };
+  if (context_.captures) return backward_.run(context_.stream, work);
+  work();
 }
 
 }  // namespace syncopate::cuda

@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/errors.h"
@@ -47,8 +48,9 @@ void DeviceVariables::refresh(BucketId bucket, cudaStream_t stream) {
   const auto b = static_cast<std::size_t>(bucket);
   const std::uint64_t newest = arena_.version(bucket);
   if (versions_[b] == newest) return;
-  // Somebody else wrote: a restore, which writes slots as well.
+  // Somebody else wrote: a restore, which writes slots and state as well.
   are_slots_stale_ = true;
+  is_state_stale_ = true;
   const Bucket& range = arena_.buckets()[b];
   float* const here = element<float>(values_, range.begin);
   check_cuda(cudaMemcpyAsync(here, arena_.values().f32().data() + range.begin, bytes_of(range),
@@ -119,6 +121,7 @@ void DeviceVariables::to_host(std::span<const Tensor> slots, cudaStream_t stream
   };
   copy(arena_.values(), values_);
   for (std::size_t s = 0; s < slots_.size(); ++s) copy(slots[s], slots_[s]);
+  copy(state_.values, device_state_);
   check_cuda(cudaStreamSynchronize(stream));
   is_host_stale_ = false;
 }
@@ -136,11 +139,16 @@ void DeviceVariables::zero_gradients(BucketId bucket, cudaStream_t stream) {
 }
 
 void DeviceVariables::upload_state(cudaStream_t stream) {
+  if (keeps_updates_ && !std::exchange(is_state_stale_, false)) return;
   check_cuda(cudaMemcpyAsync(device_state_.bytes().data(), state_.values.bytes().data(),
                              state_.values.bytes().size(), cudaMemcpyHostToDevice, stream));
 }
 
 void DeviceVariables::download_state(cudaStream_t stream) {
+  if (keeps_updates_) {
+    is_host_stale_ = true;
+    return;
+  }
   check_cuda(cudaMemcpyAsync(state_.values.bytes().data(), device_state_.bytes().data(),
                              state_.values.bytes().size(), cudaMemcpyDeviceToHost, stream));
 }

@@ -28,9 +28,11 @@ class DeviceVariables {
   // One update of the whole arena, by the gradients that are here. slots: on the host.
   void update(const Optimizer& optimizer, const UpdateStep& step, std::span<const Tensor> slots,
               cudaStream_t stream);
-  // Values and slots on the host are as here when it returns.
+  // Values, slots and state on the host are as here when it returns.
   void to_host(std::span<const Tensor> slots, cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
+  // The running statistics, before and after a forward pass. Where updates are kept here so are
+  // they: they come down after a restore, and up with to_host().
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
 
@@ -54,6 +56,7 @@ class DeviceVariables {
   Tensor decays_;              // u8, of each kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
+  bool is_state_stale_ = true;
   bool is_host_stale_ = false;
   Tensor device_state_;
   std::vector<std::uint64_t> versions_;  // by bucket: of what is here

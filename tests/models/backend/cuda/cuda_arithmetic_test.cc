@@ -126,6 +126,8 @@ TEST_P(CudaArithmetic, HasTheSameBitsWhereAStepIsCaptured) {
     subject.backend->to_host(subject.arena, slots);
     const auto values = subject.arena.values().f32();
     runs.emplace_back(values.begin(), values.end());
+    const auto state = subject.state.values.f32();
+    runs.back().insert(runs.back().end(), state.begin(), state.end());
   }
   EXPECT_EQ(runs[0], runs[1]);
 }
