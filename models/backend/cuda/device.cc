@@ -71,4 +71,17 @@ std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes) {
   return std::make_shared<PinnedBuffer>(size_bytes);
 }
 
+PinnedWindow::PinnedWindow(std::span<std::byte> memory) {
+  if (memory.empty()) return;
+  if (cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable) == cudaSuccess) {
+    pinned_ = memory.data();
+  } else {
+    cudaGetLastError();  // it would be reported by the next call
+  }
+}
+
+PinnedWindow::~PinnedWindow() {
+  if (pinned_ != nullptr) cudaHostUnregister(pinned_);
+}
+
 }  // namespace syncopate::cuda

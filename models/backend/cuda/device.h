@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <memory>
+#include <span>
 
 #include "models/base/unique_handle.h"
 #include "models/tensor/buffer.h"
@@ -37,5 +38,19 @@ StreamEvent make_event();
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index);
 // Host memory that the device copies from and to while the host goes on. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes);
+
+// Host memory of somebody else's that the device may copy from and to by itself while this lives;
+// where that is refused (pinned by another one already, a limit on locked memory) copies take the
+// longer way.
+class PinnedWindow {
+ public:
+  explicit PinnedWindow(std::span<std::byte> memory);
+  PinnedWindow(const PinnedWindow&) = delete;
+  PinnedWindow& operator=(const PinnedWindow&) = delete;
+  ~PinnedWindow();
+
+ private:
+  void* pinned_ = nullptr;  // null: refused
+};
 
 }  // namespace syncopate::cuda

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/backend/cuda/device.h"
 #include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/precision.h"
@@ -38,7 +37,9 @@ DeviceVariables::DeviceVariables(ParameterArena& arena, StateBlock& state, Preci
       values_(device_block(arena.layout().total(), DType::kF32, device)),
       gradients_(device_block(arena.layout().total(), DType::kF32, device)),
       device_state_(device_block(state.layout.total(), DType::kF32, device)),
-      versions_(arena.buckets().size(), 0) {
+      versions_(arena.buckets().size(), 0),
+      pinned_values_(arena.values().bytes()),
+      pinned_gradients_(arena.gradients().bytes()) {
   if (precision != Precision::kF32) {
     weights_ = device_block(arena.layout().total(), DType::kBf16, device);
   }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "models/backend/cuda/device.h"
 #include "models/graph/graph.h"
 
 namespace syncopate::cuda {
@@ -52,14 +53,16 @@ class DeviceVariables {
   Tensor values_;
   Tensor weights_;  // 16-bit; none in f32
   Tensor gradients_;
-  std::vector<Tensor> slots_;  // none before the first update
-  Tensor decays_;              // u8, of each kDecayBlock elements
+  std::vector<Tensor> slots_;   // none before the first update
+  Tensor decays_;               // u8, of each kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;
   bool is_host_stale_ = false;
   Tensor device_state_;
   std::vector<std::uint64_t> versions_;  // by bucket: of what is here
+  PinnedWindow pinned_values_;  // of the arena
+  PinnedWindow pinned_gradients_;
 };
 
 }  // namespace syncopate::cuda

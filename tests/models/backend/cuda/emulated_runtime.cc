@@ -35,6 +35,10 @@ cudaError_t cudaFreeHost(void* memory) {
   std::free(memory);
   return cudaSuccess;
 }
+cudaError_t cudaHostRegister(void* /*memory*/, size_t /*size*/, unsigned int /*flags*/) {
+  return cudaSuccess;
+}
+cudaError_t cudaHostUnregister(void* /*memory*/) { return cudaSuccess; }
 cudaError_t cudaMemset(void* memory, int value, size_t count) {
   std::memset(memory, value, count);
   return cudaSuccess;
