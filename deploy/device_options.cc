@@ -3,6 +3,8 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <sstream>
+#include <utility>
+#include <vector>
 
 #include "deploy/flags.h"
 #include "models/backend/cuda_module.h"
@@ -85,6 +87,12 @@ void find_devices(TrainOptions& options) {
         "--devices " + to_string(device) + ": " + std::to_string(visible.size()) +
         (visible.size() == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
   }
+}
+
+std::unique_ptr<DeviceMonitor> monitor_devices(const TrainOptions& options) {
+  const std::vector<Device>& devices = options.strategy.devices;
+  if (devices.front().kind == DeviceKind::kCpu) return nullptr;
+  return load_cuda_module().monitor(devices);
 }
 
 }  // namespace syncopate

@@ -30,7 +30,8 @@ namespace {
 constexpr int kExitFailed = 1;
 
 int train_in_job(const TrainOptions& options, StopSignal& signals,
-                 std::optional<EarlyStop>& early_stop, Membership* membership, std::ostream& out) {
+                 std::optional<EarlyStop>& early_stop, Membership* membership,
+                 const DeviceMonitor* monitor, std::ostream& out) {
   const bool is_chief = options.cluster.is_chief();
   const auto display =
       is_chief ? make_progress_display(options.show_progress) : make_silent_display();
@@ -133,7 +134,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   const bool reports =
       keeps_step(options.strategy.consistency) ? is_chief : outcome.test.has_value();
   if (!reports) return 0;
-  const Summary summary = summary_of(options, global_batch, *bench.strategy, outcome);
+  Summary summary = summary_of(options, global_batch, *bench.strategy, outcome);
+  if (monitor != nullptr) summary.gpu = monitor->load();
   bench.metrics->write(summary);
   print_result(options, summary, outcome, out);
   return 0;
@@ -157,10 +159,11 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   });
   TrainOptions options = given;
   find_devices(options);
+  const auto monitor = monitor_devices(options);
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {
-    return train_in_job(options, signals, early_stop, membership.get(), out);
+    return train_in_job(options, signals, early_stop, membership.get(), monitor.get(), out);
   } catch (const ps::JobOver& over) {
     std::cerr << "syncopate: " + std::string(over.what()) + ": nothing was left to train\n"
               << std::flush;

@@ -107,6 +107,11 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
           100.0 * summary.communication_exposed_fraction);
     }
   }
+  if (summary.gpu) {
+    out << formatted(
+        "GPU             %.0f%% busy, %.1f GiB used, %.0f W\n", 100.0 * summary.gpu->utilisation,
+        static_cast<double>(summary.gpu->memory_bytes) / double{1 << 30}, summary.gpu->watts);
+  }
   if (!summary.staleness.empty()) {
     out << "staleness       " << describe_staleness(summary.staleness) << '\n';
   }

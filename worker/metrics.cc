@@ -111,27 +111,33 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const Summary& summary) override {
-    write_line({{"event", "summary"},
-                {"strategy", summary.strategy},
-                {"model", summary.model},
-                {"replicas", summary.replicas},
-                {"global_batch", summary.global_batch},
-                {"steps", summary.steps},
-                {"samples", summary.samples},
-                {"seconds", summary.seconds},
-                {"samples_per_second", summary.samples_per_second},
-                {"train_loss", summary.train_loss},
-                {"test_accuracy", summary.test_accuracy},
-                {"test_loss", summary.test_loss},
-                {"staleness_mean", summary.staleness_mean},
-                {"staleness_max", summary.staleness_max},
-                {"input_wait_fraction", summary.input_wait_fraction},
-                {"communication_exposed_fraction", summary.communication_exposed_fraction},
-                {"peak_memory_bytes", summary.peak_memory_bytes},
-                {"data", summary.data},
-                {"device", summary.device},
-                {"weights_hash", summary.weights_hash},
-                {"staleness", staleness_of(summary.staleness)}});
+    Json line = {{"event", "summary"},
+                 {"strategy", summary.strategy},
+                 {"model", summary.model},
+                 {"replicas", summary.replicas},
+                 {"global_batch", summary.global_batch},
+                 {"steps", summary.steps},
+                 {"samples", summary.samples},
+                 {"seconds", summary.seconds},
+                 {"samples_per_second", summary.samples_per_second},
+                 {"train_loss", summary.train_loss},
+                 {"test_accuracy", summary.test_accuracy},
+                 {"test_loss", summary.test_loss},
+                 {"staleness_mean", summary.staleness_mean},
+                 {"staleness_max", summary.staleness_max},
+                 {"input_wait_fraction", summary.input_wait_fraction},
+                 {"communication_exposed_fraction", summary.communication_exposed_fraction},
+                 {"peak_memory_bytes", summary.peak_memory_bytes},
+                 {"data", summary.data},
+                 {"device", summary.device},
+                 {"weights_hash", summary.weights_hash},
+                 {"staleness", staleness_of(summary.staleness)}};
+    if (summary.gpu) {
+      line["gpu_utilisation"] = summary.gpu->utilisation;
+      line["gpu_memory_bytes"] = summary.gpu->memory_bytes;
+      line["gpu_watts"] = summary.gpu->watts;
+    }
+    write_line(std::move(line));
   }
 
  private:

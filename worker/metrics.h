@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "models/backend/device_load.h"
 #include "strategies/asynchronous_job.h"
 
 namespace syncopate {
@@ -98,6 +99,7 @@ struct Summary {
   double input_wait_fraction = 0.0;
   double communication_exposed_fraction = 0.0;  // of the time in steps
   std::int64_t peak_memory_bytes = 0;
+  std::optional<DeviceLoad> gpu;           // of this task's GPUs, where the driver says
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
   std::vector<WorkerStaleness> staleness;  // by worker; empty where replicas keep step
 };

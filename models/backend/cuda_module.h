@@ -4,10 +4,12 @@
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "models/backend/device_load.h"
 #include "models/backend/library_version.h"
 
 namespace syncopate {
@@ -31,6 +33,8 @@ class CudaModule {
   virtual std::vector<CudaDevice> devices() const = 0;
   // Throws UnavailableError as devices(), and for a device or a precision that is not there.
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
+  // How busy these devices are from now on; null where the driver does not say.
+  virtual std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const = 0;
 };
 
 // The module is looked for as any library is: in this program's run path (its own folder, ../lib),

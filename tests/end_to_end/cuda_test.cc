@@ -159,7 +159,12 @@ TEST_F(OnAGpu, TrainsConvolutionsInBf16) {
            "synthetic:1x12x12:10:320", "--batch-size", "16", "--steps", "20", "--no-progress",
            "--metrics", dir_ / "m.jsonl"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  EXPECT_TRUE(std::isfinite(summary_of(dir_ / "m.jsonl").at("train_loss").get<double>()));
+  const auto summary = summary_of(dir_ / "m.jsonl");
+  EXPECT_TRUE(std::isfinite(summary.at("train_loss").get<double>()));
+  if (kIsEmulated) {
+    EXPECT_EQ(summary.at("gpu_utilisation"), 0.5);
+    EXPECT_NE(result.out.find("GPU             50% busy"), std::string::npos) << result.out;
+  }
 }
 
 TEST_F(OnAGpu, FindsNothingWrongWithAJobThatSharesIt) {

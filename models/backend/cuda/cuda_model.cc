@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <nvtx3/nvtx3.hpp>
 
 #include "models/backend/check_batch.h"
 #include "models/backend/cuda/errors.h"
@@ -98,6 +99,7 @@ void CudaModel::prepare(const Batch& batch) {
 }
 
 void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
+  const nvtx3::scoped_range range("forward");
   check_batch(graph_, batch, options_.batch_size);
   use_device(handles_.device);
   prepare(batch);
@@ -134,6 +136,7 @@ Scores CudaModel::scores() {
 }
 
 void CudaModel::backward(const GradientHook& on_ready) {
+  const nvtx3::scoped_range range("backward");
   check(options_.mode == Mode::kTrain, "backward needs a model compiled for training");
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);

@@ -4,10 +4,13 @@
 #include <cudnn.h>
 #include <nccl.h>
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "models/backend/cuda/cuda_backend.h"
 #include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/nvml.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 
@@ -87,6 +90,21 @@ class Module final : public CudaModule {
           "bf16");
     }
     return make_cuda_backend(options, make_nvidia_operations);
+  }
+
+  std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const override {
+    constexpr std::chrono::milliseconds kInterval(500);
+    std::vector<std::string> bus_ids;
+    for (const Device& device : devices) {
+      std::array<char, 32> bus_id{};
+      const auto size = static_cast<int>(bus_id.size());
+      check_cuda(cudaDeviceGetPCIBusId(bus_id.data(), size, device.index));
+      // Several replicas may share it.
+      if (std::ranges::find(bus_ids, bus_id.data()) == bus_ids.end()) {
+        bus_ids.emplace_back(bus_id.data());
+      }
+    }
+    return make_nvml_monitor("libnvidia-ml.so.1", bus_ids, kInterval);
   }
 };
 

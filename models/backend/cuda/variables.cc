@@ -4,6 +4,7 @@
 #include <cuda_fp16.h>
 
 #include <algorithm>
+#include <nvtx3/nvtx3.hpp>
 #include <utility>
 
 #include "models/backend/cuda/errors.h"
@@ -67,6 +68,7 @@ void DeviceVariables::refresh(BucketId bucket, cudaStream_t stream) {
 
 void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,
                              std::span<const Tensor> slots, cudaStream_t stream) {
+  const nvtx3::scoped_range range("update");
   const std::int64_t total = arena_.layout().total();
   if (slots_.empty() && decays_.num_elements() <= 1) make_update_blocks(slots.size());
   if (are_slots_stale_) {

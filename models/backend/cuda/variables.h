@@ -53,15 +53,15 @@ class DeviceVariables {
   Tensor values_;
   Tensor weights_;  // 16-bit; none in f32
   Tensor gradients_;
-  std::vector<Tensor> slots_;   // none before the first update
-  Tensor decays_;               // u8, of each kDecayBlock elements
+  std::vector<Tensor> slots_;  // none before the first update
+  Tensor decays_;              // u8, of each kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;
   bool is_host_stale_ = false;
   Tensor device_state_;
   std::vector<std::uint64_t> versions_;  // by bucket: of what is here
-  PinnedWindow pinned_values_;  // of the arena
+  PinnedWindow pinned_values_;           // of the arena
   PinnedWindow pinned_gradients_;
 };
 

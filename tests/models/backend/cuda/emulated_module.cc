@@ -7,6 +7,13 @@
 namespace syncopate::cuda {
 namespace {
 
+class HalfBusy final : public DeviceMonitor {
+ public:
+  std::optional<DeviceLoad> load() const override {
+    return DeviceLoad{.utilisation = 0.5, .memory_bytes = 1 << 20, .watts = 70.0};
+  }
+};
+
 class EmulatedModule final : public CudaModule {
  public:
   std::vector<LibraryVersion> library_versions() const override {
@@ -18,6 +25,9 @@ class EmulatedModule final : public CudaModule {
   }
   std::unique_ptr<Backend> make_backend(const BackendOptions& options) const override {
     return make_cuda_backend(options, make_emulated_operations);
+  }
+  std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> /*devices*/) const override {
+    return std::make_unique<HalfBusy>();
   }
 };
 
