@@ -68,7 +68,7 @@ class Matcher {
     if (!is<InputOp>(group.inputs[0]) || node(group.inputs[0]).shape.at(2) > 3) return false;
     if (conv.kernel_h != 3 || conv.kernel_w != 3) return false;
     const MaxPoolOp& op = std::get<MaxPoolOp>(node(pool).operation);
-    return op.window == 2 && op.stride == 2;
+    return op.window == 2 && op.stride == 2 && op.pad == 0;
   }
 
   FusedGroup start_group(NodeId id) {

@@ -146,8 +146,14 @@ NodeId GraphBuilder::relu(NodeId x) { return append("", ReluOp{}, {x}, Shape(sha
 NodeId GraphBuilder::max_pool(NodeId x, MaxPoolOp operation) {
   const Shape in = shape(x);
   require_map(in, "max_pool");
-  const std::int64_t h = window_count(in[0], operation.window, operation.stride, 0, "max_pool");
-  const std::int64_t w = window_count(in[1], operation.window, operation.stride, 0, "max_pool");
+  const auto& [window, stride, pad] = operation;
+  if (window <= 2 * std::int64_t{pad}) {
+    throw ShapeError("max_pool: a window of " + std::to_string(window) + " with padding " +
+                     std::to_string(pad) + " may lie outside of the map; expected padding below " +
+                     "half the window");
+  }
+  const std::int64_t h = window_count(in[0], window, stride, pad, "max_pool");
+  const std::int64_t w = window_count(in[1], window, stride, pad, "max_pool");
   return append("", operation, {x}, {h, w, in[2]});
 }
 

@@ -65,10 +65,13 @@ struct BatchNormOp {
   float momentum = 0.1F;
 };
 struct ReluOp {};
-// No padding; a window that does not fit is dropped, as in TensorFlow's "valid".
+// The map is `pad` pixels larger on each side; of a window only what lies inside counts. One that
+// does not fit is dropped, as in TensorFlow's "valid". window > 2 * pad, so that each holds a
+// pixel.
 struct MaxPoolOp {
   int window = 2;
   int stride = 2;
+  int pad = 0;
 };
 struct GlobalAveragePoolOp {};
 struct FlattenOp {};

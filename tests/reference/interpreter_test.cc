@@ -81,6 +81,13 @@ TEST(InterpreterGradients, AreTheSlopesOfOverlappingMaxPool) {
   expect_gradients_are_slopes(build.finish(build.dense(build.flatten(x), "fc", 3)));
 }
 
+TEST(InterpreterGradients, AreTheSlopesOfPaddedMaxPool) {
+  GraphBuilder build("pool");
+  NodeId x = build.conv2d(start(build, {8, 7, 1}), "conv", 2, {.bias = true});
+  x = build.max_pool(x, {.window = 3, .stride = 2, .pad = 1});
+  expect_gradients_are_slopes(build.finish(build.dense(build.flatten(x), "fc", 3)));
+}
+
 TEST(InterpreterGradients, AreTheSlopesOfGlobalAveragePool) {
   GraphBuilder build("average");
   const NodeId x = build.conv2d(start(build, {5, 4, 2}), "conv", 4, {.bias = true});

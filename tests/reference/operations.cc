@@ -17,13 +17,15 @@ void for_each_maximum(const Map& x, const MaxPoolOp& op, std::int64_t out_h, std
     for (std::int64_t oh = 0; oh < out_h; ++oh) {
       for (std::int64_t ow = 0; ow < out_w; ++ow) {
         for (std::int64_t c = 0; c < x.c; ++c) {
-          std::int64_t best_h = oh * op.stride;
-          std::int64_t best_w = ow * op.stride;
-          for (std::int64_t r = 0; r < op.window; ++r) {
-            for (std::int64_t s = 0; s < op.window; ++s) {
-              const std::int64_t ih = oh * op.stride + r;
-              const std::int64_t iw = ow * op.stride + s;
-              if (x.at(n, ih, iw, c) > x.at(n, best_h, best_w, c)) {
+          const std::int64_t top = oh * op.stride - op.pad;
+          const std::int64_t left = ow * op.stride - op.pad;
+          // The first of the window that lies inside.
+          std::int64_t best_h = std::max<std::int64_t>(top, 0);
+          std::int64_t best_w = std::max<std::int64_t>(left, 0);
+          for (std::int64_t ih = top; ih < top + op.window; ++ih) {
+            for (std::int64_t iw = left; iw < left + op.window; ++iw) {
+              const bool inside = ih >= 0 && ih < x.h && iw >= 0 && iw < x.w;
+              if (inside && x.at(n, ih, iw, c) > x.at(n, best_h, best_w, c)) {
                 best_h = ih;
                 best_w = iw;
               }

@@ -50,6 +50,16 @@ TEST(ReferenceMaxPool, DropsAWindowThatDoesNotFit) {
   EXPECT_EQ(y.values, Values{4.0});
 }
 
+// Of negative values: a zero in the padding would win.
+TEST(ReferenceMaxPool, CountsOnlyWhatLiesInsideOfAPaddedMap) {
+  const MaxPoolOp operation{.window = 3, .stride = 2, .pad = 1};
+  const Map x = map_of(2, 3, 1, {-6.0, -5.0, -4.0, -3.0, -3.0, -7.0});
+  EXPECT_EQ(max_pool(x, operation, {1, 2, 1}).values, (Values{-3.0, -3.0}));
+  // The pixel in the middle column lies in both windows and is first in the second alone.
+  EXPECT_EQ(max_pool_backward(x, operation, map_of(1, 2, 1, {10.0, 1.0})).values,
+            (Values{0.0, 0.0, 0.0, 10.0, 1.0, 0.0}));
+}
+
 TEST(ReferenceShortcut, TakesEverySecondPixelAndAddsZeroChannelsAtTheEnd) {
   const Map y = shortcut(map_of(2, 3, 1, {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}), {.stride = 2}, {1, 2, 2});
   EXPECT_EQ(y.values, (Values{1.0, 0.0, 3.0, 0.0}));

@@ -154,7 +154,7 @@ class AddGroup final : public PlainGroup {
 };
 
 PoolShape pool_shape(const GroupContext& context, const ValueType& input, const ValueType& output,
-                     int window, int stride) {
+                     int window, int stride, int pad) {
   return {.n = context.n,
           .blocks = (output.channels() + context.kernels.block - 1) / context.kernels.block,
           .in_h = input.shape[0],
@@ -162,7 +162,8 @@ PoolShape pool_shape(const GroupContext& context, const ValueType& input, const 
           .out_h = output.shape[0],
           .out_w = output.shape[1],
           .window = window,
-          .stride = stride};
+          .stride = stride,
+          .pad = pad};
 }
 
 class MaxPoolGroup final : public PlainGroup {
@@ -170,7 +171,7 @@ class MaxPoolGroup final : public PlainGroup {
   MaxPoolGroup(const GroupContext& context, const MaxPoolOp& op, const ValueType& input,
                const ValueType& output)
       : PlainGroup(context),
-        shape_(pool_shape(context, input, output, op.window, op.stride)),
+        shape_(pool_shape(context, input, output, op.window, op.stride, op.pad)),
         winner_bytes_(static_cast<std::size_t>(
             context.n * elements_per_sample(output, context.kernels.block))) {
     if (op.window > kLargestWindow) {
@@ -259,7 +260,7 @@ class ShortcutGroup final : public PlainGroup {
   ShortcutGroup(const GroupContext& context, const ShortcutOp& op, const ValueType& input,
                 const ValueType& output)
       : PlainGroup(context),
-        shape_(pool_shape(context, input, output, 1, op.stride)),
+        shape_(pool_shape(context, input, output, 1, op.stride, 0)),
         in_blocks_((input.channels() + context.kernels.block - 1) / context.kernels.block) {}
   void forward(LaneStep& /*step*/) override {
     context().kernels.shortcut(memory().inputs[0], memory().output, shape_, in_blocks_);

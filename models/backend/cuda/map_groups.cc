@@ -109,7 +109,8 @@ class MaxPoolGroup final : public PlainGroup {
               .width = static_cast<int>(in()[1]),
               .channels = static_cast<int>(in()[2]),
               .window = op.window,
-              .stride = op.stride};
+              .stride = op.stride,
+              .pad = op.pad};
   }
   GroupNeeds needs() const override {
     // An evaluation needs a place to write to all the same.

@@ -70,6 +70,16 @@ Body residual_block(int channels_in, int channels, int stride) {
     return b.relu(b.add(y, skip));
   };
 }
+// With a projection as its shortcut, behind a convolution of its own.
+NodeId bottleneck(GraphBuilder& b, NodeId x) {
+  const Conv2dOp pointwise{.kernel_h = 1, .kernel_w = 1};
+  const Conv2dOp projection{.kernel_h = 1, .kernel_w = 1, .stride = 2};
+  x = b.conv2d(x, "conv0", 20, {.pad = 1});
+  NodeId y = b.relu(b.batch_norm(b.conv2d(x, "conv1", 10, pointwise), "bn1"));
+  y = b.relu(b.batch_norm(b.conv2d(y, "conv2", 10, {.stride = 2, .pad = 1}), "bn2"));
+  y = b.batch_norm(b.conv2d(y, "conv3", 40, pointwise), "bn3");
+  return b.relu(b.add(y, b.batch_norm(b.conv2d(x, "conv4", 40, projection), "bn4")));
+}
 
 void append_convolutions(std::vector<SmallNetwork>& all) {
   const Conv2dOp valid{.bias = true};
@@ -106,6 +116,13 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
                             conv_relu_pool(16, valid, {.window = 3, .stride = 3})));
   all.push_back(map_network("ConvReluOverlappingPool", {11, 12, 3},
                             conv_relu_pool(16, valid, {.window = 3, .stride = 2})));
+  // Padded, on maps that the stride divides and others. Many ties: all that the ReLU cut.
+  const MaxPoolOp padded{.window = 3, .stride = 2, .pad = 1};
+  all.push_back(map_network("ConvReluPaddedPool9x8", {9, 8, 3}, conv_relu_pool(16, same, padded)));
+  all.push_back(map_network("ConvReluPaddedPool8x7", {8, 7, 3}, conv_relu_pool(10, same, padded)));
+  all.push_back(map_network("ConvReluPaddedPoolOfFive", {7, 6, 3},
+                            conv_relu_pool(24, same, {.window = 5, .stride = 1, .pad = 2})));
+  all.push_back(map_network("PaddedPoolOfOnePixel", {3, 3, 3}, conv_relu_pool(10, valid, padded)));
   all.push_back(map_network("ConvPoolWithoutRelu", {8, 9, 1}, [=](GraphBuilder& b, NodeId x) {
     return b.max_pool(b.conv2d(x, "conv", 16, valid));
   }));
@@ -133,6 +150,11 @@ void append_normalised(std::vector<SmallNetwork>& all) {
   all.push_back(map_network("ResidualBlock10", {7, 6, 3}, residual_block(10, 10, 1)));
   all.push_back(map_network("ResidualBlock16To32", {8, 8, 3}, residual_block(16, 32, 2)));
   all.push_back(map_network("ResidualBlock5To24", {9, 7, 3}, residual_block(5, 24, 2)));
+  all.push_back(map_network("Bottleneck", {9, 8, 3}, bottleneck));
+  all.push_back(map_network("StemForLargeImages", {23, 18, 3}, [](GraphBuilder& b, NodeId x) {
+    const Conv2dOp conv1{.kernel_h = 7, .kernel_w = 7, .stride = 2, .pad = 3};
+    return b.max_pool(conv_norm_relu(10, conv1)(b, x), {.window = 3, .stride = 2, .pad = 1});
+  }));
 }
 
 void append_joins(std::vector<SmallNetwork>& all) {

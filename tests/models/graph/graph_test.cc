@@ -117,6 +117,16 @@ TEST_F(GraphBuilderTest, DropsAPoolingWindowThatDoesNotFit) {
   EXPECT_EQ(finished_shape(build_.flatten(build_.max_pool(x_))), Shape{3 * 2 * 4});
 }
 
+TEST_F(GraphBuilderTest, CountsPoolingWindowsWithPaddingAndStride) {
+  const NodeId y = build_.max_pool(x_, {.window = 3, .stride = 2, .pad = 1});
+  EXPECT_EQ(finished_shape(build_.flatten(y)), Shape{4 * 3 * 4});
+}
+
+TEST_F(GraphBuilderTest, RefusesPoolingWindowsThatMayHoldNothingButPadding) {
+  EXPECT_THROW(build_.max_pool(x_, {.window = 2, .stride = 2, .pad = 1}), ShapeError);
+  EXPECT_THROW(build_.max_pool(x_, {.window = 3, .stride = 2, .pad = -1}), ShapeError);
+}
+
 TEST_F(GraphBuilderTest, RoundsAShortcutsMapUp) {
   EXPECT_EQ(finished_shape(build_.flatten(build_.shortcut(x_, 2, 8))), Shape{4 * 3 * 8});
 }

@@ -19,7 +19,8 @@ struct BlockedShape {
   std::int64_t pixels;
 };
 
-// A square window over maps h x w.
+// A square window over maps h x w. Of a window that reaches into the padding only what lies inside
+// counts, which is never nothing.
 struct PoolShape {
   std::int64_t n;
   std::int64_t blocks;
@@ -29,6 +30,7 @@ struct PoolShape {
   std::int64_t out_w;
   int window;
   int stride;
+  int pad = 0;
 };
 
 // conv 3x3, stride 1, no padding + bias + ReLU + max-pool 2x2 over samples with few channels.
@@ -95,8 +97,8 @@ struct CpuKernels {
   void (*relu_backward)(const float* dy, const float* y, float* dx, std::int64_t count);
   void (*add)(const float* a, const float* b, float* y, std::int64_t count);
 
-  // Saves the winner's place in its window (row-major, first on ties), [n, blocks, out pixels, B]
-  // u8.
+  // Saves the winner's place in its window (row-major, padding counted, first on ties), [n, blocks,
+  // out pixels, B] u8.
   void (*max_pool)(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape);
   void (*max_pool_backward)(const float* dy, const std::uint8_t* winner, float* dx,
                             const PoolShape& shape);

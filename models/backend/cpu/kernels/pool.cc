@@ -3,21 +3,38 @@
 #include "models/backend/cpu/kernels/vec.h"
 
 namespace syncopate::SYNCOPATE_ISA {
+namespace {
+
+// Rows or columns of a window that lie inside a map, counted from the window's first.
+struct Extent {
+  std::int64_t begin;
+  std::int64_t end;
+};
+
+Extent inside(std::int64_t first, int window, std::int64_t size) {
+  return {first < 0 ? -first : 0, first + window > size ? size - first : window};
+}
+
+}  // namespace
 
 void max_pool(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape) {
   for (std::int64_t map = 0; map < shape.n * shape.blocks; ++map) {
     const float* in = x + map * shape.in_h * shape.in_w * kBlock;
     for (std::int64_t h = 0; h < shape.out_h; ++h) {
+      const std::int64_t top = h * shape.stride - shape.pad;
+      const Extent rows = inside(top, shape.window, shape.in_h);
       for (std::int64_t w = 0; w < shape.out_w; ++w) {
-        const float* corner = in + (h * shape.stride * shape.in_w + w * shape.stride) * kBlock;
-        Vec best = load(corner);
-        IntVec place = {};
-        for (int i = 1; i < shape.window * shape.window; ++i) {
-          const Vec v =
-              load(corner + ((i / shape.window) * shape.in_w + i % shape.window) * kBlock);
-          const IntVec larger = v > best;
-          best = larger ? v : best;
-          place = larger ? IntVec{} + i : place;
+        const std::int64_t left = w * shape.stride - shape.pad;
+        const Extent columns = inside(left, shape.window, shape.in_w);
+        Vec best = load(in + ((top + rows.begin) * shape.in_w + left + columns.begin) * kBlock);
+        IntVec place = IntVec{} + static_cast<int>(rows.begin * shape.window + columns.begin);
+        for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+          for (std::int64_t s = columns.begin; s < columns.end; ++s) {
+            const Vec v = load(in + ((top + r) * shape.in_w + left + s) * kBlock);
+            const IntVec larger = v > best;
+            best = larger ? v : best;
+            place = larger ? IntVec{} + static_cast<int>(r * shape.window + s) : place;
+          }
         }
         const std::int64_t out = ((map * shape.out_h + h) * shape.out_w + w) * kBlock;
         store(y + out, best);
@@ -34,14 +51,20 @@ void max_pool_backward(const float* dy, const std::uint8_t* winner, float* dx,
     float* out = dx + map * in_size;
     for (std::int64_t i = 0; i < in_size; i += kBlock) store(out + i, Vec{});
     for (std::int64_t h = 0; h < shape.out_h; ++h) {
+      const std::int64_t top = h * shape.stride - shape.pad;
+      const Extent rows = inside(top, shape.window, shape.in_h);
       for (std::int64_t w = 0; w < shape.out_w; ++w) {
-        float* corner = out + (h * shape.stride * shape.in_w + w * shape.stride) * kBlock;
+        const std::int64_t left = w * shape.stride - shape.pad;
+        const Extent columns = inside(left, shape.window, shape.in_w);
         const std::int64_t at = ((map * shape.out_h + h) * shape.out_w + w) * kBlock;
         const Vec gradient = load(dy + at);
         const IntVec place = load_bytes(winner + at);
-        for (int i = 0; i < shape.window * shape.window; ++i) {
-          float* pixel = corner + ((i / shape.window) * shape.in_w + i % shape.window) * kBlock;
-          store(pixel, load(pixel) + (place == i ? gradient : Vec{}));
+        for (std::int64_t r = rows.begin; r < rows.end; ++r) {
+          for (std::int64_t s = columns.begin; s < columns.end; ++s) {
+            float* pixel = out + ((top + r) * shape.in_w + left + s) * kBlock;
+            store(pixel, load(pixel) +
+                             (place == static_cast<int>(r * shape.window + s) ? gradient : Vec{}));
+          }
         }
       }
     }

@@ -101,16 +101,18 @@ void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, co
 void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* own_sums,
                                     float* dgamma, float* dbeta, cudaStream_t stream);
 
-// Pooling. No padding; a window that does not fit is dropped.
+// Pooling. Of a window that reaches into the padding only what lies inside counts; one that does
+// not fit is dropped.
 
 struct PoolShape {
   std::int64_t n = 0;
   int height = 0, width = 0, channels = 0;  // of the input
-  int window = 2, stride = 2;
-  int out_height() const { return (height - window) / stride + 1; }
-  int out_width() const { return (width - window) / stride + 1; }
+  int window = 2, stride = 2, pad = 0;      // window > 2 * pad
+  int out_height() const { return (height + 2 * pad - window) / stride + 1; }
+  int out_width() const { return (width + 2 * pad - window) / stride + 1; }
 };
-// chosen: which element of the window was largest, row by row; of equals the first. window <= 16.
+// chosen: which element of the window was largest, row by row with the padding counted; of equals
+// the first. window <= 16.
 template <typename T>
 void max_pool_forward(const PoolShape& shape, const T* x, T* y, std::uint8_t* chosen,
                       cudaStream_t stream);

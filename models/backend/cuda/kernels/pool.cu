@@ -8,6 +8,14 @@
 namespace syncopate::cuda {
 namespace {
 
+// Rows or columns of a window that lie inside a map, counted from the window's first.
+struct Extent {
+  int begin, end;
+};
+__device__ inline Extent inside(int first, int window, int size) {
+  return {first < 0 ? -first : 0, first + window > size ? size - first : window};
+}
+
 template <typename T>
 struct MaxPoolForward {
   PoolShape shape;
@@ -24,16 +32,23 @@ struct MaxPoolForward {
   template <int kWidth>
   __device__ void at(std::int64_t out, int channel, NoConstants) const {
     const Pixel pixel = pixel_of(out, out_height, out_width);
-    const T* const corner = x + channel +
-                            index_of(pixel.n, pixel.row * shape.stride, pixel.column * shape.stride,
-                                     shape.height, shape.width) *
-                                shape.channels;
-    auto best = load<kWidth>(corner);
-    Pack<std::uint8_t, kWidth> places{};
-    for (int r = 0; r < shape.window; ++r) {
-      for (int s = 0; s < shape.window; ++s) {
-        const auto values = load<kWidth>(corner + (static_cast<std::int64_t>(r) * shape.width + s) *
-                                                      shape.channels);
+    const int top = pixel.row * shape.stride - shape.pad;
+    const int left = pixel.column * shape.stride - shape.pad;
+    const Extent rows = inside(top, shape.window, shape.height);
+    const Extent columns = inside(left, shape.window, shape.width);
+    const auto at_place = [&](int r, int s) {
+      return load<kWidth>(x + channel +
+                          index_of(pixel.n, top + r, left + s, shape.height, shape.width) *
+                              shape.channels);
+    };
+    auto best = at_place(rows.begin, columns.begin);
+    Pack<std::uint8_t, kWidth> places;
+    for (int i = 0; i < kWidth; ++i) {
+      places.values[i] = static_cast<std::uint8_t>(rows.begin * shape.window + columns.begin);
+    }
+    for (int r = rows.begin; r < rows.end; ++r) {
+      for (int s = columns.begin; s < columns.end; ++s) {
+        const auto values = at_place(r, s);
         for (int i = 0; i < kWidth; ++i) {
           if (values[i] > best[i]) {
             best[i] = values[i];
@@ -62,7 +77,7 @@ struct MaxPoolBackward {
   }
 
   // The first window that reaches `place`, and the last: window w covers w * stride and the
-  // window - 1 places behind it.
+  // window - 1 places behind it. Places are counted from the padding's first.
   __device__ int first_window(int place) const {
     return place < shape.window ? 0 : (place - shape.window) / shape.stride + 1;
   }
@@ -74,14 +89,16 @@ struct MaxPoolBackward {
   template <int kWidth>
   __device__ void at(std::int64_t in, int channel, NoConstants) const {
     const Pixel pixel = pixel_of(in, shape.height, shape.width);
+    const int padded_row = pixel.row + shape.pad;
+    const int padded_column = pixel.column + shape.pad;
     Floats<kWidth> gradient{};
-    for (int row = first_window(pixel.row); row <= last_window(pixel.row, out_height); ++row) {
-      for (int column = first_window(pixel.column); column <= last_window(pixel.column, out_width);
-           ++column) {
+    for (int row = first_window(padded_row); row <= last_window(padded_row, out_height); ++row) {
+      for (int column = first_window(padded_column);
+           column <= last_window(padded_column, out_width); ++column) {
         const std::int64_t first =
             index_of(pixel.n, row, column, out_height, out_width) * shape.channels + channel;
-        const int place = (pixel.row - row * shape.stride) * shape.window +
-                          (pixel.column - column * shape.stride);
+        const int place = (padded_row - row * shape.stride) * shape.window +
+                          (padded_column - column * shape.stride);
         const auto gradients = load<kWidth>(dy + first);
         const auto places = *reinterpret_cast<const Pack<std::uint8_t, kWidth>*>(chosen + first);
         for (int i = 0; i < kWidth; ++i) {

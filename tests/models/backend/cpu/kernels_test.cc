@@ -134,5 +134,28 @@ TEST(MaxPoolKernels, GiveTheGradientToTheFirstOfEquals) {
   }
 }
 
+TEST(MaxPoolKernels, CountThePaddingInTheWindowsPlacesButNeverChooseIt) {
+  for (const Isa isa : runnable()) {
+    const CpuKernels& kernels = cpu_kernels(isa);
+    const auto block = static_cast<std::size_t>(kernels.block);
+    const PoolShape shape = {.n = 1,
+                             .blocks = 1,
+                             .in_h = 1,
+                             .in_w = 2,
+                             .out_h = 1,
+                             .out_w = 1,
+                             .window = 3,
+                             .stride = 2,
+                             .pad = 1};
+    std::vector<float> x(2 * block, -2.0F);
+    std::fill(x.begin() + kernels.block, x.end(), -5.0F);
+    std::vector<float> y(block);
+    std::vector<std::uint8_t> winner(block);
+    kernels.max_pool(x.data(), y.data(), winner.data(), shape);
+    EXPECT_EQ(y, std::vector<float>(block, -2.0F));
+    EXPECT_EQ(winner, std::vector<std::uint8_t>(block, 4));  // of 3x3: row 1, column 1
+  }
+}
+
 }  // namespace
 }  // namespace syncopate

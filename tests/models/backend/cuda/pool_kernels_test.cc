@@ -11,15 +11,18 @@ namespace {
 constexpr cudaStream_t kStream = nullptr;
 
 // Windows side by side, overlapping, with gaps between them; maps that they do not fill; one pixel;
-// a window that is the whole map; scalar and packed channels.
+// a window that is the whole map; scalar and packed channels; padding, all that a window takes.
 constexpr PoolShape kPoolShapes[] = {
-    {2, 6, 6, 8, 2, 2}, {1, 7, 5, 3, 2, 2}, {2, 7, 9, 16, 3, 2},   {3, 8, 6, 5, 3, 1},
-    {1, 9, 9, 8, 2, 3}, {1, 1, 1, 1, 1, 1}, {1, 16, 16, 1, 16, 1}, {5, 16, 12, 264, 2, 2}};
+    {2, 6, 6, 8, 2, 2},    {1, 7, 5, 3, 2, 2},    {2, 7, 9, 16, 3, 2},    {3, 8, 6, 5, 3, 1},
+    {1, 9, 9, 8, 2, 3},    {1, 1, 1, 1, 1, 1},    {1, 16, 16, 1, 16, 1},  {5, 16, 12, 264, 2, 2},
+    {2, 8, 7, 8, 3, 2, 1}, {1, 7, 8, 3, 3, 2, 1}, {2, 9, 6, 16, 5, 1, 2}, {1, 1, 1, 4, 3, 2, 1},
+    {1, 7, 9, 5, 3, 3, 1}};
 
 std::string to_string(const PoolShape& shape) {
   return std::to_string(shape.n) + " x [" + std::to_string(shape.height) + ", " +
          std::to_string(shape.width) + ", " + std::to_string(shape.channels) + "], window " +
-         std::to_string(shape.window) + ", stride " + std::to_string(shape.stride);
+         std::to_string(shape.window) + ", stride " + std::to_string(shape.stride) + ", padding " +
+         std::to_string(shape.pad);
 }
 
 reference::Map map_of(const PoolShape& shape, const Values& values) {
@@ -40,7 +43,7 @@ TYPED_TEST_SUITE(PoolKernels, ElementTypes);
 template <typename T>
 void expect_max_pools(const PoolShape& shape, std::int64_t offset, bool ties) {
   SCOPED_TRACE(to_string(shape) + (ties ? ", ties" : ""));
-  const MaxPoolOp operation{.window = shape.window, .stride = shape.stride};
+  const MaxPoolOp operation{.window = shape.window, .stride = shape.stride, .pad = shape.pad};
   const std::int64_t inputs = shape.n * shape.height * shape.width * shape.channels;
   const std::int64_t outputs = shape.n * num_elements(out_shape(shape));
   Values values = draw<T>(inputs, 1);
@@ -85,6 +88,16 @@ TYPED_TEST(PoolKernels, SaysWhichElementOfTheWindowWasLargestOfEqualsTheFirst) {
   max_pool_forward({1, 2, 4, 1, 2, 2}, x.data(), y.data(), chosen.data(), kStream);
   EXPECT_EQ(y.values(), (Values{5, 7}));
   EXPECT_EQ(chosen.values(), (Values{1, 2}));
+}
+
+TYPED_TEST(PoolKernels, CountThePaddingInTheWindowsPlacesButNeverChooseIt) {
+  DeviceArray<TypeParam> x(Values{-2, -5,  //
+                                  -3, -4});
+  DeviceArray<TypeParam> y(1);
+  DeviceArray<std::uint8_t> chosen(1);
+  max_pool_forward({1, 2, 2, 1, 3, 2, 1}, x.data(), y.data(), chosen.data(), kStream);
+  EXPECT_EQ(y.values(), Values{-2});
+  EXPECT_EQ(chosen.values(), Values{4});  // of 3x3: row 1, column 1
 }
 
 TYPED_TEST(PoolKernels, AverageOverPixels) {
