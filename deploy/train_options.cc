@@ -220,7 +220,7 @@ void check_optimizer(const CLI::App& app, TrainFlags& flags) {
 void check_train(const CLI::App& app, const Environment& environment, TrainFlags& flags) {
   TrainOptions& options = flags.options;
   require_name("--strategy", options.strategy.name, names_of(strategies()));
-  require_name("--model", options.model, names_of(networks()), {"resnet50", "vgg16", "fcn"});
+  require_name("--model", options.model, names_of(networks()), {"vgg16", "fcn"});
   take_device_flags(flags.devices, options);
   if (app.count("--batch-size") > 0) {
     require_between("--batch-size", options.global_batch_size, 1, kMostSamples);

@@ -13,6 +13,7 @@ constexpr std::array kNetworks = {
     NetworkRow{"mlp", "one hidden layer of 128", mlp},
     NetworkRow{"resnet20", "He et al. 2016 for small images, 0.27 M parameters", resnet20},
     NetworkRow{"resnet56", "the same, 56 layers, 0.85 M parameters", resnet56},
+    NetworkRow{"resnet50", "He et al. 2016 for images of 224x224, 25.6 M parameters", resnet50},
 };
 
 }  // namespace

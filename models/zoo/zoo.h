@@ -24,6 +24,9 @@ Graph mlp(const NetworkInput& input);
 // Depth 6n + 2 with option A shortcuts. Source: He et al. 2016, section 4.2.
 Graph resnet20(const NetworkInput& input);
 Graph resnet56(const NetworkInput& input);
+// Bottlenecks with projections where the shape changes; 32x32 samples at least. Source: He et al.
+// 2016, table 1.
+Graph resnet50(const NetworkInput& input);
 
 struct NetworkRow {
   std::string_view name;

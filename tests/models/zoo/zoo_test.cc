@@ -12,11 +12,21 @@ namespace {
 
 NetworkInput grey() { return {{28, 28, 1}, 10, {}}; }
 NetworkInput colour() { return {{32, 32, 3}, 10, {}}; }
+NetworkInput imagenet() { return {{224, 224, 3}, 1000, {}}; }
 
 const Parameter& parameter(const Graph& graph, std::string_view name) {
   const auto found = std::ranges::find(graph.parameters, name, &Parameter::name);
   if (found == graph.parameters.end()) throw InternalError("no parameter " + std::string(name));
   return *found;
+}
+
+// Of every residual sum.
+std::vector<Shape> maps_after_blocks(const Graph& graph) {
+  std::vector<Shape> maps;
+  for (const Node& node : graph.nodes) {
+    if (std::holds_alternative<AddOp>(node.operation)) maps.push_back(node.shape);
+  }
+  return maps;
 }
 
 TEST(MnistCnn, HasTheParametersOfTheGuides) {
@@ -48,11 +58,7 @@ TEST(Resnet56, HasFiftySixLayersWithWeights) {
 }
 
 TEST(Resnet20, HalvesItsMapTwiceAndEndsWith64Channels) {
-  const Graph graph = resnet20(colour());
-  std::vector<Shape> maps;
-  for (const Node& node : graph.nodes) {
-    if (std::holds_alternative<AddOp>(node.operation)) maps.push_back(node.shape);
-  }
+  const std::vector<Shape> maps = maps_after_blocks(resnet20(colour()));
   const Shape first{32, 32, 16};
   const Shape second{16, 16, 32};
   const Shape third{8, 8, 64};
@@ -66,6 +72,56 @@ TEST(Resnet20, NamesItsParametersAsPyTorchDoes) {
   EXPECT_EQ(parameter(graph, "layer3.2.bn2.bias").file_shape, (Shape{64}));
   EXPECT_EQ(parameter(graph, "fc.weight").file_shape, (Shape{10, 64}));
   EXPECT_EQ(graph.state.front().name, "bn1.running_mean");
+}
+
+TEST(Resnet50, HasTheParametersOfTorchvision) {
+  const Graph graph = resnet50(imagenet());
+  EXPECT_EQ(graph.num_parameters(), 25'557'032);
+  EXPECT_EQ(graph.parameters.size(), 161U);
+  EXPECT_EQ(std::ranges::count_if(graph.parameters, &Parameter::decays), 54);  // and 4 projections
+  EXPECT_EQ(graph.state.size(), 53U * 2U);
+}
+
+TEST(Resnet50, HasTheMapsOfItsPaper) {
+  const std::vector<Shape> maps = maps_after_blocks(resnet50(imagenet()));
+  std::vector<Shape> expected(3, Shape{56, 56, 256});
+  expected.insert(expected.end(), 4, Shape{28, 28, 512});
+  expected.insert(expected.end(), 6, Shape{14, 14, 1024});
+  expected.insert(expected.end(), 3, Shape{7, 7, 2048});
+  EXPECT_EQ(maps, expected);
+}
+
+TEST(Resnet50, NamesAndOrdersItsParametersAsTorchvisionDoes) {
+  const Graph graph = resnet50(imagenet());
+  std::vector<std::string> names;
+  for (const Parameter& p : graph.parameters) names.push_back(p.name);
+  names.resize(18);
+  EXPECT_EQ(names, (std::vector<std::string>{
+                       "conv1.weight", "bn1.weight", "bn1.bias", "layer1.0.conv1.weight",
+                       "layer1.0.bn1.weight", "layer1.0.bn1.bias", "layer1.0.conv2.weight",
+                       "layer1.0.bn2.weight", "layer1.0.bn2.bias", "layer1.0.conv3.weight",
+                       "layer1.0.bn3.weight", "layer1.0.bn3.bias", "layer1.0.downsample.0.weight",
+                       "layer1.0.downsample.1.weight", "layer1.0.downsample.1.bias",
+                       "layer1.1.conv1.weight", "layer1.1.bn1.weight", "layer1.1.bn1.bias"}));
+  EXPECT_EQ(parameter(graph, "conv1.weight").file_shape, (Shape{64, 3, 7, 7}));
+  EXPECT_EQ(parameter(graph, "layer4.0.conv1.weight").file_shape, (Shape{512, 1024, 1, 1}));
+  EXPECT_EQ(parameter(graph, "layer4.0.downsample.0.weight").file_shape, (Shape{2048, 1024, 1, 1}));
+  EXPECT_EQ(parameter(graph, "fc.weight").file_shape, (Shape{1000, 2048}));
+  EXPECT_EQ(graph.parameters.back().name, "fc.bias");
+}
+
+TEST(Resnet50, HasTheStrideOfABottleneckInItsMiddle) {
+  for (const Node& node : resnet50(imagenet()).nodes) {
+    const auto* conv = std::get_if<Conv2dOp>(&node.operation);
+    if (conv == nullptr || !node.name.starts_with("layer") || conv->stride == 1) continue;
+    EXPECT_TRUE(node.name.ends_with(".0.conv2") || node.name.ends_with(".0.downsample.0"))
+        << node.name;
+  }
+}
+
+TEST(Resnet50, TakesSamplesOf32x32AtLeast) {
+  EXPECT_EQ(maps_after_blocks(resnet50(colour())).back(), (Shape{1, 1, 2048}));
+  EXPECT_THROW(resnet50({{32, 31, 3}, 10, {}}), ShapeError);
 }
 
 TEST(Networks, LetOnlyConvolutionAndDenseWeightsDecay) {

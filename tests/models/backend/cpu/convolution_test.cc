@@ -17,9 +17,10 @@ bool is_reference(const std::string& implementation) {
 TEST(Convolutions, OfEveryNetworkRunInOptimisedKernels) {
   // oneDNN falls back to loops a hundred times slower without a word.
   const NetworkInput input = {.sample_shape = {32, 32, 3}, .classes = 10, .input = {}};
+  const NetworkInput large = {.sample_shape = {224, 224, 3}, .classes = 10, .input = {}};
   const OneDnn onednn;
   LanePool one_lane(1);  // oneDNN plans for the caller's number of threads
-  for (const Graph& graph : {resnet20(input), resnet56(input), mnist_cnn(input)}) {
+  for (const Graph& graph : {resnet20(input), resnet56(input), resnet50(large), mnist_cnn(input)}) {
     for (const Node& node : graph.nodes) {
       const auto* op = std::get_if<Conv2dOp>(&node.operation);
       if (op == nullptr) continue;

@@ -49,48 +49,6 @@ std::vector<Convolution> convolutions_of(const Graph& graph, std::int64_t n) {
   return found;
 }
 
-// ResNet-50 v1.5 at 224 x 224: the stem, then four stages of bottlenecks whose stride is in the
-// 3x3. Source: He et al. 2016, table 1.
-std::vector<Convolution> convolutions_of_resnet50(std::int64_t n) {
-  std::vector<Convolution> found{{{.n = n,
-                                   .height = 224,
-                                   .width = 224,
-                                   .channels = 3,
-                                   .out_channels = 64,
-                                   .kernel_h = 7,
-                                   .kernel_w = 7,
-                                   .stride = 2,
-                                   .pad = 3},
-                                  false}};
-  const auto add = [&](std::int64_t pixels, std::int64_t in, std::int64_t out, std::int64_t kernel,
-                       std::int64_t stride) {
-    found.push_back({{.n = n,
-                      .height = pixels,
-                      .width = pixels,
-                      .channels = in,
-                      .out_channels = out,
-                      .kernel_h = kernel,
-                      .kernel_w = kernel,
-                      .stride = stride,
-                      .pad = kernel / 2},
-                     true});
-  };
-  std::int64_t pixels = 56;
-  std::int64_t in = 64;
-  for (const std::int64_t width : {64, 128, 256, 512}) {
-    const std::int64_t stride = width == 64 ? 1 : 2;
-    add(pixels, in, width, 1, 1);
-    add(pixels, width, width, 3, stride);
-    add(pixels, in, 4 * width, 1, stride);  // the projection
-    pixels /= stride;
-    add(pixels, width, 4 * width, 1, 1);
-    add(pixels, 4 * width, width, 1, 1);
-    add(pixels, width, width, 3, 1);
-    in = 4 * width;
-  }
-  return found;
-}
-
 struct Case {
   const char* name;
   Precision type;
@@ -128,7 +86,10 @@ TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet20And56) {
 }
 
 TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
-  expect_engines(convolutions_of_resnet50(256));
+  const NetworkInput images{.sample_shape = {224, 224, 3},
+                            .classes = 1000,
+                            .input = {.mean = {0, 0, 0}, .stddev = {1, 1, 1}}};
+  expect_engines(convolutions_of(resnet50(images), 256));
 }
 
 constexpr PlanLimits kStrict{.deterministic = true, .rounds_inputs = false};
