@@ -96,7 +96,7 @@ fi
 speed() {
   local metrics=$out/$1.jsonl
   shift
-  within 100 "$program" train --devices cuda:0 --no-progress --eval-every 0 --optimizer momentum --metrics "$metrics" "$@" &&
+  within 200 "$program" train --devices cuda:0 --no-progress --eval-every 0 --optimizer momentum --metrics "$metrics" "$@" &&
     sed -n 's/.*"event":"summary".*"samples_per_second":\([0-9.]*\).*/\1 samples\/s/p' "$metrics"
 }
 if ! $quick; then
@@ -106,10 +106,13 @@ if ! $quick; then
     step "resnet20-$precision" speed "resnet20-$precision" --model resnet20 --precision "$precision" \
       --data synthetic:3x32x32:10:8192 --batch-size 128 --steps 600
   done
+  step resnet50-bf16 speed resnet50-bf16 --model resnet50 --precision bf16 \
+    --data synthetic:3x224x224:1000:2048 --batch-size 256 --steps 60
   if python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; then
-    for network in mnist-cnn:64 resnet20:128; do
-      step "torch-${network%:*}" within 200 python3 "$root/bench/peers/torch_gpu_step.py" --model "${network%:*}" \
-        --batch-size "${network#*:}"
+    for network in mnist-cnn:64:100 resnet20:128:100 resnet50:256:20; do
+      IFS=: read -r model batch steps <<<"$network"
+      step "torch-$model" within 280 python3 "$root/bench/peers/torch_gpu_step.py" --model "$model" \
+        --batch-size "$batch" --steps "$steps"
     done
   else
     say "no PyTorch with CUDA here: its side is left out"

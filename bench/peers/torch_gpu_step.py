@@ -17,17 +17,26 @@ from torch_step import MODELS, build_model, make_optimizer
 
 WARM_UP_STEPS = 20
 ROUNDS = 5
+# Sample shape [C, H, W] and classes; the others are torch_step's.
+LARGE_MODELS = {"resnet50": ((3, 224, 224), 1000)}
+
+
+def build(name, torch):
+    if name not in LARGE_MODELS:
+        return build_model(name, torch)
+    import torchvision
+    return torchvision.models.resnet50(num_classes=LARGE_MODELS[name][1])
 
 
 def make_step(args, torch, dtype, way):
     """A function that does one training step."""
-    shape = MODELS[args.model][0]
+    shape, classes = LARGE_MODELS.get(args.model) or (MODELS[args.model][0], 10)
     device = torch.device("cuda")
     torch.manual_seed(1)
-    model = build_model(args.model, torch).to(device, memory_format=torch.channels_last)
+    model = build(args.model, torch).to(device, memory_format=torch.channels_last)
     optimizer = make_optimizer("momentum", model.parameters(), 1e-3, torch)
     x = torch.rand(args.batch_size, *shape, device=device).contiguous(memory_format=torch.channels_last)
-    label = torch.randint(10, (args.batch_size,), device=device)
+    label = torch.randint(classes, (args.batch_size,), device=device)
     loss_of = torch.nn.CrossEntropyLoss()
     forward = torch.compile(model, mode="max-autotune") if way == "compile" else model
 
@@ -68,7 +77,7 @@ def samples_per_second(args, torch, step):
 
 def main():
     parser = argparse.ArgumentParser(description="One training step in PyTorch on a GPU, timed.")
-    parser.add_argument("--model", choices=sorted(MODELS), default="mnist-cnn")
+    parser.add_argument("--model", choices=sorted([*MODELS, *LARGE_MODELS]), default="mnist-cnn")
     parser.add_argument("--batch-size", type=int, default=64)
     parser.add_argument("--steps", type=int, default=100, help="of a round")
     args = parser.parse_args()
