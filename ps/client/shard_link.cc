@@ -60,9 +60,14 @@ void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker
   address_ = address;
   if (is_same) return;
   if (socket_ != nullptr) lose_connection();
-  socket_ = wire::Socket::connect(
-      context_, parse_endpoint(address_.endpoint, name()),
-      "w" + std::to_string(options_.index) + "." + std::to_string(worker_incarnation_));
+  // Under a name of its own: a socket that was given up may still be on its way there, and a ROUTER
+  // that hands a name over to it would leave this one connected to nobody.
+  ++call_;
+  const std::string name_of_this = "w" + std::to_string(options_.index) + "." +
+                                   std::to_string(worker_incarnation_) + "." +
+                                   std::to_string(call_);
+  socket_ =
+      wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()), name_of_this);
   absence_.begin();
 }
 
@@ -81,6 +86,7 @@ void ShardLink::greet() {
   }
   hello.fingerprint = address_.fingerprint;
   hello.segment = options_.segment;
+  hello.call = call_;
   socket_->send(envelope("", make_message(std::move(hello))));
   greet_again_ = Deadline::after(kGreetAgain);
 }

@@ -98,6 +98,7 @@ class ShardLink {
   std::map<Key, Open> open_;
   std::deque<Key> unsent_;  // in the order in which they were asked
   std::optional<Deadline> greet_again_;
+  std::uint64_t call_ = 0;  // sockets opened so far
   Absence absence_;
 };
 

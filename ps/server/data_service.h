@@ -90,6 +90,7 @@ class DataService {
   // A worker that has greeted.
   struct Session {
     std::uint32_t incarnation = 0;
+    std::uint64_t call = 0;
     std::string peer;  // its routing id
     std::shared_ptr<const MappedSegment> segment;
     bool is_complained_of = false;  // in the log

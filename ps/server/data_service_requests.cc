@@ -83,6 +83,11 @@ void DataService::greet(const std::string& peer, const wire::DataHelloT& hello) 
   if (known != sessions_.end() && known->second.incarnation > hello.incarnation) {
     return refuse(peer, name_of_worker(hello.worker) + " was started anew meanwhile", false);
   }
+  // Said through a socket that was given up since, and late: its answers would reach nobody.
+  if (known != sessions_.end() && known->second.incarnation == hello.incarnation &&
+      known->second.call > hello.call) {
+    return;
+  }
   const bool is_new = known == sessions_.end() || known->second.incarnation < hello.incarnation;
   if (is_new) end_session(hello.worker);
   Session& session = sessions_[hello.worker];
@@ -97,6 +102,7 @@ void DataService::greet(const std::string& peer, const wire::DataHelloT& hello) 
     served_->shard->join(hello.worker, hello.incarnation, hello.sequence, ahead);
     schedule_all();
   }
+  session.call = hello.call;
   // One peer per worker and one worker per peer, also where it calls under another name.
   std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == hello.worker; });
   session.peer = peer;

@@ -81,6 +81,16 @@ TEST(AClient, TellsAShardThatCameBackInTheMiddleOfAStepWhatIsStillToCome) {
   EXPECT_EQ(hello.ahead, std::vector<int>{1});
 }
 
+// What was said through the socket before may come later: shards know by the number which is newer.
+TEST(AClient, CallsAShardByAHigherNumberThroughEachSocket) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  server.say(*server.control, server.roster(2));
+  const std::uint64_t call = server.meet_data().call;
+  server.say(*server.control, server.roster(3));
+  EXPECT_GT(server.meet_data().call, call);
+}
+
 TEST(AClient, WritesNoCopyForACallerThatHasLeft) {
   ScriptedServer server;
   const auto client = server.meet(1);

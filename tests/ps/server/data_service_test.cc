@@ -58,6 +58,24 @@ TEST(ADataService, HearsAWorkerThatCallsUnderAnotherNameUnderThatOneAlone) {
   EXPECT_FALSE(service.data.failure());
 }
 
+// The worker reads its later socket only: answers through the earlier one would reach nobody.
+TEST(ADataService, PassesOverAGreetingThroughASocketThatWasGivenUp) {
+  DataServiceCase service({});
+  Caller later = service.call("w0.1.2");
+  wire::DataHelloT hello = hello_of(0, 1);
+  hello.call = 2;
+  later.say(hello);
+  later.take<wire::DataWelcomeT>();
+  Caller earlier = service.call("w0.1.1");
+  hello.call = 1;
+  earlier.say(hello);
+  hello.nonce = "another job's";
+  earlier.say(hello);
+  earlier.take<wire::RefusedT>();  // so it has come
+  later.say(pull_of({0}));
+  later.take<wire::ValuesT>(1);
+}
+
 TEST(ADataService, AnswersNoPullOfMoreBucketsThanThereAre) {
   DataServiceCase service({});
   Caller caller = service.call("w0.1");
