@@ -46,7 +46,7 @@ if(SYNCOPATE_HAS_CUDA)
   # One runtime for us, cuDNN and NCCL. Nothing links the driver: it is there only where a GPU is.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
   # The program finds the module as any library: in the build where it is built, installed beside it.
-  set(CMAKE_BUILD_RPATH ${PROJECT_BINARY_DIR}/deploy)
+  set(CMAKE_BUILD_RPATH "$ORIGIN;${PROJECT_BINARY_DIR}/deploy")
   set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
   message(STATUS "CUDA module: yes, CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, NCCL ${NCCL_VERSION}")
 elseif(SYNCOPATE_CUDA STREQUAL ON)
