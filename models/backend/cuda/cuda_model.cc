@@ -173,6 +173,7 @@ Tensor CudaModel::logits() const {
   if (program_ == nullptr) throw InternalError("logits follow a forward");
   const Tensor logits = make_host_tensor({program_->samples(), graph_.num_classes()}, DType::kF32);
   const std::int64_t count = logits.num_elements();
+  check_cuda(cudaEventSynchronize(forward_ends_.get()));
   with_type(backend_.precision, [&]<typename T>() {
     std::vector<T> raw(static_cast<std::size_t>(count));
     check_cuda(

@@ -7,12 +7,16 @@
 namespace syncopate::cuda {
 namespace {
 
+// Our streams do not wait for it, and what it was given may be under way when a call returns.
+void wait_for_the_default_stream() { check_cuda(cudaStreamSynchronize(nullptr)); }
+
 class DeviceBuffer final : public Buffer {
  public:
   DeviceBuffer(std::size_t size_bytes, int index) : size_bytes_(size_bytes), index_(index) {
     // An empty block still has an address.
     check_cuda(cudaMalloc(&data_, std::max<std::size_t>(size_bytes, 1)));
     check_cuda(cudaMemset(data_, 0, size_bytes));
+    wait_for_the_default_stream();
   }
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
@@ -69,6 +73,11 @@ std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index) {
 
 std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes) {
   return std::make_shared<PinnedBuffer>(size_bytes);
+}
+
+void copy_to_device(void* into, std::span<const std::byte> from) {
+  check_cuda(cudaMemcpy(into, from.data(), from.size(), cudaMemcpyHostToDevice));
+  wait_for_the_default_stream();
 }
 
 PinnedWindow::PinnedWindow(std::span<std::byte> memory) {

@@ -39,6 +39,9 @@ std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index);
 // Host memory that the device copies from and to while the host goes on. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes);
 
+// All is there when it returns.
+void copy_to_device(void* into, std::span<const std::byte> from);
+
 // Host memory of somebody else's that the device may copy from and to by itself while this lives;
 // where that is refused (pinned by another one already, a limit on locked memory) copies take the
 // longer way.

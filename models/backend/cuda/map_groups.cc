@@ -16,7 +16,7 @@ class InputGroup final : public PlainGroup {
         constants_(make_device_buffer(2 * row_bytes(), context.device)) {
     if (op_.dtype != DType::kU8) return;
     for (const auto& [values, into] : {std::pair(&op_.mean, mean()), {&op_.stddev, stddev()}}) {
-      check_cuda(cudaMemcpy(into, values->data(), row_bytes(), cudaMemcpyHostToDevice));
+      copy_to_device(into, std::as_bytes(std::span(*values)));
     }
   }
 

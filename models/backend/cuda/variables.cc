@@ -112,8 +112,7 @@ void DeviceVariables::make_update_blocks(std::size_t slots) {
               layout.entries()[p].decays ? 1 : 0);
   }
   decays_ = device_block(static_cast<std::int64_t>(decays.size()), DType::kU8, device);
-  check_cuda(
-      cudaMemcpy(decays_.bytes().data(), decays.data(), decays.size(), cudaMemcpyHostToDevice));
+  copy_to_device(decays_.bytes().data(), std::as_bytes(std::span(decays)));
 }
 
 void DeviceVariables::to_host(std::span<const Tensor> slots, cudaStream_t stream) {
