@@ -100,7 +100,8 @@ TEST(APartition, ChangesNothingButWhereVariablesLie) {
 class Digits : public testing::TestWithParam<Arguments> {};
 
 TEST_P(Digits, AreLearntInAnEpoch) {
-  if (SYNCOPATE_SANITIZED) GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
+  if (SYNCOPATE_SANITIZED)
+    GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
   TrainingRuns runs;
   // The rate falls to zero: at a constant one the last few stale gradients decide what is measured.
   const auto summary = runs.summary_of(
