@@ -57,7 +57,7 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
     if (options.announces) note(listening_line(options, goes_on));
     hub.run(stop);
   } else {
-    HubLink(options, data, duties, note).run(stop);
+    HubLink(options, data, duties, stop, note).run();
   }
   StalenessHistogram all;
   for (const StalenessHistogram& worker : duties.staleness()) all.merge(worker);

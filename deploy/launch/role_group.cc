@@ -174,6 +174,11 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
     role.excuse();
     return role.let_go();
   }
+  if (outlived_the_job(role)) {
+    say_("launch: " + role.name() + " did not hear that the job was over\n");
+    role.excuse();
+    return role.let_go();
+  }
   const RoleRule& rule = rule_of(role);
   const bool used_up = rule.restarts_alone && role.restarts() > 0 && is_failure(role);
   say_("launch: " + what + (used_up ? " and has no restart left\n" : "\n"));
@@ -207,6 +212,13 @@ bool RoleGroup::came_too_late(const LaunchedRole& role) const noexcept {
   const bool was_ended = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
   return role.comes_late() && was_ended && !asked_to_stop_ && !stopped_by_failure_ &&
          have_servers_ended_well(roles_);
+}
+
+// Server 0 was lost when the last worker had nothing more to say to it: started again it meets
+// nobody, and the others wait for it.
+bool RoleGroup::outlived_the_job(const LaunchedRole& role) const noexcept {
+  return role.is_server() && stage_ == Stage::kGrace && !asked_to_stop_ && !stopped_by_failure_ &&
+         have_workers_ended_well(roles_);
 }
 
 void RoleGroup::settle() {

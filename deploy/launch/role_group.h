@@ -53,6 +53,7 @@ class RoleGroup {
   void judge(LaunchedRole& role, const std::string& what);
   // It came when there was nothing left to do.
   bool came_too_late(const LaunchedRole& role) const noexcept;
+  bool outlived_the_job(const LaunchedRole& role) const noexcept;
   void start_those_due();
   // Forgets starts that nobody waits for any more, and ends servers that serve nobody.
   void settle();

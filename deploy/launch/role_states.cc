@@ -12,6 +12,16 @@ bool have_workers_left(const std::vector<LaunchedRole>& roles) {
   });
 }
 
+bool have_workers_ended_well(const std::vector<LaunchedRole>& roles) {
+  bool has_workers = false;
+  for (const LaunchedRole& role : roles) {
+    if (!role.is_worker()) continue;
+    if (!role.has_ended() || role.exit_code() != kExitDone) return false;
+    has_workers = true;
+  }
+  return has_workers;
+}
+
 bool are_servers_gone(const std::vector<LaunchedRole>& roles) {
   bool has_servers = false;
   for (const LaunchedRole& role : roles) {

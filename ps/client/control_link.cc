@@ -24,7 +24,7 @@ ControlLink::ControlLink(wire::Context& context, ClientBoard& board, const Clien
       give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),
       next_heartbeat_(Deadline::after(peer_timeout_ / 10)),
       silent_until_(Deadline::after(options.rendezvous_timeout)),
-      absence_(options.server_patience, options.asked_to_stop) {}
+      absence_("this worker", options.server_patience, options.asked_to_stop) {}
 
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "ps/client/absence.h"
+#include "ps/absence.h"
 #include "ps/client/client_board.h"
 #include "ps/wire/socket.h"
 

@@ -17,6 +17,8 @@ constexpr milliseconds kGreetAgain(1000);
 // A shard that has not said anything about a push for so long is asked whether it knows it.
 constexpr milliseconds kProbe(2000);
 constexpr milliseconds kAskAgain(10000);
+// Three probes: a connection through which nothing has come for so long leads to nobody.
+constexpr milliseconds kDeaf(6000);
 // A push that is dropped as often does not fit; it would be sent for ever.
 constexpr int kMostResends = 5;
 
@@ -35,7 +37,7 @@ ShardLink::ShardLink(wire::Context& context, ClientBoard& board, const ClientOpt
       board_(board),
       options_(options),
       shard_(shard),
-      absence_(options.server_patience, options.asked_to_stop) {
+      absence_("this worker", options.server_patience, options.asked_to_stop) {
   const auto& buckets = options.declaration.buckets;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     if (buckets[b].owner() == shard) behind_[static_cast<int>(b)] = 0;
@@ -60,6 +62,10 @@ void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker
   address_ = address;
   if (is_same) return;
   if (socket_ != nullptr) lose_connection();
+  call();
+}
+
+void ShardLink::call() {
   // Under a name of its own: a socket that was given up may still be on its way there, and a ROUTER
   // that hands a name over to it would leave this one connected to nobody.
   ++call_;
@@ -89,11 +95,17 @@ void ShardLink::greet() {
   hello.call = call_;
   socket_->send(envelope("", make_message(std::move(hello))));
   greet_again_ = Deadline::after(kGreetAgain);
+  expect_answer();
+}
+
+void ShardLink::expect_answer() {
+  if (!answers_until_) answers_until_ = Deadline::after(kDeaf);
 }
 
 void ShardLink::lose_connection() {
   is_met_ = false;
   greet_again_.reset();
+  answers_until_.reset();
   credit_used_ = 0;
   credit_of_steps_ = 0;
   unsent_.clear();
@@ -242,6 +254,7 @@ void ShardLink::run() {
 void ShardLink::hear(const wire::Envelope& envelope) {
   const auto message = wire::decode(envelope.frames.front().bytes());
   if (!message) return;
+  answers_until_.reset();
   const wire::BodyUnion& body = message->body;
   switch (body.type) {
     case wire::Body::DataWelcome:
@@ -420,27 +433,40 @@ void ShardLink::tick() {
   if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
     return board_.fail(*reason);
   }
+  // A ROUTER does not tell a connection that it serves no more. Called anew, under another name,
+  // the shard either answers or was away, and knows what it has already.
+  if (answers_until_ && answers_until_->passed()) {
+    if (is_met_) {
+      log(LogLevel::kWarning, name() + " has said nothing for " +
+                                  in_seconds(answers_until_->patience()) + "; calling it anew");
+    }
+    lose_connection();
+    return call();
+  }
   if (greet_again_ && greet_again_->passed()) greet();
   if (!is_met_) return;
   for (auto& [key, open] : open_) {
     if (!open.is_sent || !open.next_probe || !open.next_probe->passed()) continue;
-    if (key.first == ShardRequest::Kind::kPush) {
-      wire::ProbeT probe;
-      probe.bucket = key.second;
-      probe.sequence = open.request.message.body.AsPush()->sequence;
-      socket_->send(envelope("", make_message(probe)));
-      open.next_probe = Deadline::after(kProbe);
-    } else if (key.first == ShardRequest::Kind::kPull) {
+    const bool is_push = key.first == ShardRequest::Kind::kPush;
+    if (key.first == ShardRequest::Kind::kPull) {
       send_pulls({key});
-      open.next_probe = Deadline::after(kAskAgain);
-    } else {
+    } else if (!is_push) {
       send_request(open);
-      open.next_probe = Deadline::after(kAskAgain);
     }
+    // Of no push it tells nothing but that the shard is there.
+    wire::ProbeT probe;
+    probe.bucket = key.second;
+    if (is_push) probe.sequence = open.request.message.body.AsPush()->sequence;
+    socket_->send(envelope("", make_message(probe)));
+    expect_answer();
+    open.next_probe = Deadline::after(is_push ? kProbe : kAskAgain);
   }
 }
 
-void ShardLink::forgive() { absence_.forgive(); }
+void ShardLink::forgive() {
+  absence_.forgive();
+  if (answers_until_) answers_until_ = Deadline::after(kDeaf);
+}
 
 void ShardLink::append_descriptors(std::vector<int>& descriptors) const {
   if (socket_ == nullptr) return;

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "ps/client/absence.h"
+#include "ps/absence.h"
 #include "ps/client/client_board.h"
 #include "ps/wire/socket.h"
 
@@ -79,6 +79,8 @@ class ShardLink {
   void take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
   void finish(Key key);
   void lose_connection();
+  void call();
+  void expect_answer();
 
   wire::Context& context_;
   ClientBoard& board_;
@@ -99,6 +101,8 @@ class ShardLink {
   std::deque<Key> unsent_;  // in the order in which they were asked
   std::optional<Deadline> greet_again_;
   std::uint64_t call_ = 0;  // sockets opened so far
+  // It is asked what it answers at once, whatever it is doing, and has said nothing since.
+  std::optional<Deadline> answers_until_;
   Absence absence_;
 };
 

@@ -24,18 +24,20 @@ constexpr milliseconds kAbsence(500);
 }  // namespace
 
 HubLink::HubLink(const ServerOptions& options, DataService& data, ServerDuties& duties,
-                 std::function<void(const std::string&)> note)
+                 std::function<bool()> stop, std::function<void(const std::string&)> note)
     : options_(options),
       data_(data),
       duties_(duties),
+      stop_(std::move(stop)),
       note_(std::move(note)),
       socket_(wire::Socket::connect(context_, options.rendezvous, "")),
       next_heartbeat_(Deadline::after(options.peer_timeout / 10)),
-      away_until_(Deadline::after(options.rendezvous_timeout)) {}
+      silent_until_(Deadline::after(options.rendezvous_timeout)),
+      absence_("this server", longest_absence(), stop_) {}
 
-Deadline HubLink::longest_absence() const {
-  return Deadline::after(options_.servers_return ? options_.peer_timeout + options_.worker_patience
-                                                 : options_.peer_timeout * 8 / 10);
+std::chrono::milliseconds HubLink::longest_absence() const {
+  return options_.servers_return ? options_.peer_timeout + options_.worker_patience
+                                 : options_.peer_timeout * 8 / 10;
 }
 
 std::string HubLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
@@ -63,9 +65,9 @@ void HubLink::tell(wire::MessageT message) {
   }
 }
 
-void HubLink::run(const std::function<bool()>& stop) {
+void HubLink::run() {
   try {
-    serve(stop);
+    serve();
   } catch (const std::exception& error) {
     wire::FailingT failing;
     failing.reason = error.what();
@@ -75,9 +77,9 @@ void HubLink::run(const std::function<bool()>& stop) {
   socket_->send(wire::envelope("", make_message(wire::LeavingT{})));
 }
 
-void HubLink::serve(const std::function<bool()>& stop) {
+void HubLink::serve() {
   auto last_round = Deadline::Clock::now();
-  StopPatience patience(stop, note_);
+  StopPatience patience(stop_, note_);
   Deadline rested = Deadline::after(milliseconds(0));
   while (!duties_.is_finished() && !duties_.failure()) {
     // A negative descriptor is passed over.
@@ -89,7 +91,10 @@ void HubLink::serve(const std::function<bool()>& stop) {
     if (polled.front().revents != 0) rested = Deadline::after(kRest);
     const auto now = Deadline::Clock::now();
     // We did not run for a while: what was not heard meanwhile is nobody's fault.
-    if (now - last_round > kAbsence && is_welcome_) away_until_ = longest_absence();
+    if (now - last_round > kAbsence && is_welcome_) {
+      silent_until_ = Deadline::after(longest_absence());
+      absence_.forgive();
+    }
     last_round = now;
     round();
     watch_time();
@@ -104,14 +109,16 @@ void HubLink::round() {
     if (const auto event = socket_->link_event()) {
       busy = true;
       is_let_in_ = false;
+      if (is_welcome_) absence_.begin();
       if (*event == wire::LinkEvent::kConnected) greet();
     }
     if (const auto envelope = socket_->receive()) {
       busy = true;
-      away_until_ = longest_absence();
+      silent_until_ = Deadline::after(longest_absence());
       if (const auto message = wire::decode(envelope->frames.front().bytes())) {
         if (message->body.type == wire::Body::Welcome) {
           is_welcome_ = is_let_in_ = true;
+          absence_.end();
           for (wire::MessageT& untold : std::exchange(untold_, {})) tell(std::move(untold));
         }
         duties_.obey(*message);
@@ -124,11 +131,12 @@ void HubLink::round() {
 }
 
 void HubLink::watch_time() {
-  if (away_until_.passed()) {
+  const bool has_checkpoints = !options_.snapshot_dir.empty();
+  if (silent_until_.passed()) {
     throw PeerError(name() + (is_welcome_ ? " has been away for " : " did not answer within ") +
-                    in_seconds(away_until_.patience()) +
-                    resume_advice(!options_.snapshot_dir.empty()));
+                    in_seconds(silent_until_.patience()) + resume_advice(has_checkpoints));
   }
+  if (const auto reason = absence_.verdict(name(), has_checkpoints)) throw PeerError(*reason);
   if (!next_heartbeat_.passed()) return;
   next_heartbeat_ = Deadline::after(options_.peer_timeout / 10);
   if (is_let_in_) socket_->send(wire::envelope("", make_message(wire::HeartbeatT{})));

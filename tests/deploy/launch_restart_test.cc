@@ -99,6 +99,22 @@ TEST_F(AsynchronousLaunch, LetsServersEndByThemselvesAfterTheLastWorker) {
   EXPECT_EQ(result.err, "");
 }
 
+// Killed when the last worker had ended: what comes back has no job to serve.
+TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEndedWell) {
+  job_.rules.grace = kForever;
+  const std::string asked = "trap 'exit 1' TERM; echo started; " + wait_for_a_signal();
+  const Launched result = job_.run_job({"true"}, {asked});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: server 0 did not hear that the job was over\n"))
+      << result.err;
+  EXPECT_EQ(job_.run_job({"exit 1"}, {asked}).exit_code, 1);
+}
+
+TEST_F(AsynchronousLaunch, CountsAServerThatFailsByItself) {
+  const Launched result = job_.run_job({"true"}, {"exit 1"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+}
+
 TEST_F(AsynchronousLaunch, StartsAServerAgainWhileTheWorkersGoOn) {
   const Launched result = job_.run_job({"echo started; : <$FOLDER/meeting"},
                                        {at_first("kill -KILL $$") + ": >$FOLDER/meeting"});

@@ -82,13 +82,29 @@ TEST(AClient, TellsAShardThatCameBackInTheMiddleOfAStepWhatIsStillToCome) {
 }
 
 // What was said through the socket before may come later: shards know by the number which is newer.
-TEST(AClient, CallsAShardByAHigherNumberThroughEachSocket) {
+TEST(AClient, CallsAShardByAHigherNumberAndAnotherNameThroughEachSocket) {
   ScriptedServer server;
   const auto client = server.meet(1);
   server.say(*server.control, server.roster(2));
   const std::uint64_t call = server.meet_data().call;
+  const std::string name = server.data_peer();
   server.say(*server.control, server.roster(3));
   EXPECT_GT(server.meet_data().call, call);
+  EXPECT_NE(server.data_peer(), name);
+}
+
+// As when a shard's socket has given its place to another one.
+TEST(AClient, CallsAShardAnewThatHearsNothingOnAConnectionThatIsUp) {
+  ScriptedServer server;
+  const auto client = server.meet(1);
+  client->begin_step({.samples = 1});
+  client->push(0);
+  server.await<wire::PushT>(*server.data);
+  const std::string name = server.data_peer();
+  server.await<wire::DataHelloT>(*server.data);  // instead of an answer to its probes
+  EXPECT_NE(server.data_peer(), name);
+  server.say(*server.data, server.data_welcome);
+  EXPECT_EQ(server.await<wire::PushT>(*server.data).sequence, 1U);
 }
 
 TEST(AClient, WritesNoCopyForACallerThatHasLeft) {

@@ -52,6 +52,8 @@ class ScriptedServer {
   wire::HelloT break_control();
   // The client greets the shard, and is welcome.
   wire::DataHelloT meet_data();
+  // The name of the socket through which it did.
+  const std::string& data_peer() const noexcept { return data_peer_; }
 
   wire::DataWelcomeT data_welcome;  // with which it is met
   CompressionOptions compression;   // the client's

@@ -1,4 +1,4 @@
-// How long a worker waits for a server that is gone, because somebody may start it again.
+// How long a task waits for a server that is gone, because somebody may start it again.
 #pragma once
 
 #include <chrono>
@@ -13,9 +13,10 @@ namespace syncopate::ps {
 // One thread only.
 class Absence {
  public:
-  // asked_to_stop: whether this task is; empty: nobody asks. Whoever is asked will hardly see the
-  // server back, and waits for as long as a restart takes at most.
-  Absence(std::chrono::milliseconds patience, std::function<bool()> asked_to_stop);
+  // waiting: "this worker". asked_to_stop: whether it is; empty: nobody asks. Whoever is asked will
+  // hardly see the server back, and waits for as long as a restart takes at most.
+  Absence(std::string waiting, std::chrono::milliseconds patience,
+          std::function<bool()> asked_to_stop);
 
   void begin();  // unless it has begun
   void end() noexcept { until_.reset(); }
@@ -28,6 +29,7 @@ class Absence {
  private:
   void cut_short();
 
+  std::string waiting_;
   std::chrono::milliseconds patience_;
   std::function<bool()> asked_to_stop_;
   std::optional<Deadline> until_;  // set while the server is away

@@ -1,4 +1,4 @@
-#include "ps/client/absence.h"
+#include "ps/absence.h"
 
 #include <utility>
 
@@ -13,8 +13,9 @@ constexpr std::chrono::milliseconds kWhenAskedToStop = std::chrono::seconds(3);
 
 }  // namespace
 
-Absence::Absence(std::chrono::milliseconds patience, std::function<bool()> asked_to_stop)
-    : patience_(patience), asked_to_stop_(std::move(asked_to_stop)) {}
+Absence::Absence(std::string waiting, std::chrono::milliseconds patience,
+                 std::function<bool()> asked_to_stop)
+    : waiting_(std::move(waiting)), patience_(patience), asked_to_stop_(std::move(asked_to_stop)) {}
 
 void Absence::begin() {
   if (until_) return;
@@ -40,8 +41,9 @@ std::optional<std::string> Absence::verdict(const std::string& server, bool has_
   cut_short();
   if (!until_->passed()) return std::nullopt;
   return server +
-         (is_cut_short_ ? " was away when this worker was asked to stop, and is not back after "
-                        : " has been away for ") +
+         (is_cut_short_
+              ? " was away when " + waiting_ + " was asked to stop, and is not back after "
+              : " has been away for ") +
          in_seconds(until_->patience()) + resume_advice(has_checkpoints);
 }
 
