@@ -64,5 +64,45 @@ TEST(MnistCnn, Reaches98AndAHalfPercentOnMnistWhenTheRateFalls) {
   EXPECT_GE(summary.at("test_accuracy"), 0.985);
 }
 
+// Two servers, four workers; which of a step's updates a gradient meets is up to the scheduler.
+class AParameterServer : public testing::TestWithParam<const char*> {
+ protected:
+  static nlohmann::json three_epochs(const std::string& data) {
+    const ScratchDir scratch;
+    const std::string metrics = scratch / "m.jsonl";
+    std::vector<std::string> arguments = {"launch", "--servers", "2", "--workers", "4", "--"};
+    const std::vector<std::string> training = {"train",         "--strategy",  "parameter-server",
+                                               "--consistency", GetParam(),    "--model",
+                                               "mnist-cnn",     "--data",      data,
+                                               "--epochs",      "3",           "--lr-schedule",
+                                               "cosine",        "--threads",   "1",
+                                               "--no-progress", "--cache-dir", SYNCOPATE_TEST_CACHE,
+                                               "--metrics",     metrics};
+    arguments.insert(arguments.end(), training.begin(), training.end());
+    if (GetParam() == std::string("ssp")) {
+      arguments.insert(arguments.end(), {"--max-staleness", "2"});
+    }
+    const ProgramResult result = run_syncopate(arguments, std::chrono::seconds(180));
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    return summary_of(metrics);
+  }
+};
+
+TEST_P(AParameterServer, Reaches98PercentOnDigits) {
+  if (SYNCOPATE_SANITIZED)
+    GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
+  EXPECT_GE(three_epochs("digits").at("test_accuracy"), 0.98);
+}
+
+// 98.16 % under sync, which repeats bit for bit; 98.30 and 98.38 % were seen under ssp and async.
+TEST_P(AParameterServer, Reaches98PercentOnMnist) {
+  if (SYNCOPATE_SANITIZED)
+    GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
+  if (mnist_flag().empty()) GTEST_SKIP() << "no MNIST files in " << SYNCOPATE_SHARED_DATA;
+  EXPECT_GE(three_epochs(mnist_flag()).at("test_accuracy"), 0.98);
+}
+
+INSTANTIATE_TEST_SUITE_P(Under, AParameterServer, testing::Values("async", "ssp", "sync"));
+
 }  // namespace
 }  // namespace syncopate::test

@@ -58,7 +58,9 @@ TEST(ADataService, HearsAWorkerThatCallsUnderAnotherNameUnderThatOneAlone) {
   EXPECT_FALSE(service.data.failure());
 }
 
-// The worker reads its later socket only: answers through the earlier one would reach nobody.
+// The worker reads its later socket only: answers through the earlier one would reach nobody. Seen
+// after a roll-back under load: worker 0's third call was heard before its second, and the job
+// stood still for ever.
 TEST(ADataService, PassesOverAGreetingThroughASocketThatWasGivenUp) {
   DataServiceCase service({});
   Caller later = service.call("w0.1.2");
