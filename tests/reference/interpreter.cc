@@ -15,12 +15,13 @@ void accumulate(Values& sum, const Values& term) {
 class Interpreter {
  public:
   Interpreter(const Graph& graph, const Variables& variables, const Samples& samples,
-              double loss_divisor, Mode mode)
+              double loss_divisor, Mode mode, const Rounding& rounding)
       : graph_(graph),
         variables_(variables),
         samples_(samples),
         loss_divisor_(loss_divisor),
         mode_(mode),
+        rounding_(rounding),
         moments_(graph.nodes.size()) {
     result_.state = variables.state;
   }
@@ -29,6 +30,7 @@ class Interpreter {
     for (const Node& node : graph_.nodes) {
       node_ = &node;
       outputs_.push_back(std::visit([&](const auto& op) { return forward(op); }, node.operation));
+      if (rounding_) rounding_(static_cast<int>(number()), outputs_.back().values);
     }
     if (mode_ == Mode::kTrain) backward_all();
     return std::move(result_);
@@ -43,13 +45,22 @@ class Interpreter {
   Values& dparameter(std::size_t i) { return result_.gradients[at(node_->parameters.at(i))]; }
   std::size_t number() const { return static_cast<std::size_t>(node_ - graph_.nodes.data()); }
 
+  Map with_bias(Map product, const Values& bias) {
+    if (bias.empty()) return product;
+    if (rounding_) rounding_(static_cast<int>(number()), product.values);
+    for (std::size_t i = 0; i < product.values.size(); ++i) {
+      product.values[i] += bias[i % bias.size()];
+    }
+    return product;
+  }
   Map forward(const InputOp& op) {
     Map raw = make_map(samples_.size(), node_->shape);
     raw.values = samples_.x;
     return input(raw, op);
   }
   Map forward(const Conv2dOp& op) {
-    return conv2d(x(), op, parameter(0), op.bias ? parameter(1) : Values{}, node_->shape);
+    return with_bias(conv2d(x(), op, parameter(0), {}, node_->shape),
+                     op.bias ? parameter(1) : Values{});
   }
   Map forward(const BatchNormOp& op) {
     Values& running_mean = result_.state[at(node_->state.at(0))];
@@ -73,7 +84,9 @@ class Interpreter {
     y.values = x().values;
     return y;
   }
-  Map forward(const DenseOp& /*op*/) { return dense(x(), parameter(0), parameter(1)); }
+  Map forward(const DenseOp& /*op*/) {
+    return with_bias(dense(x(), parameter(0), Values(parameter(1).size())), parameter(1));
+  }
   Map forward(const AddOp& /*op*/) { return add(x(0), x(1)); }
   Map forward(const ShortcutOp& op) { return shortcut(x(), op, node_->shape); }
   Map forward(const SoftmaxCrossEntropyOp& /*op*/) {
@@ -142,6 +155,7 @@ class Interpreter {
   const Samples& samples_;
   const double loss_divisor_;
   const Mode mode_;
+  const Rounding& rounding_;
   std::vector<Moments> moments_;  // per node; what batch norm normalised with
   const Node* node_ = nullptr;    // the one at work
   std::vector<Map> outputs_;
@@ -152,8 +166,8 @@ class Interpreter {
 }  // namespace
 
 Result run(const Graph& graph, const Variables& variables, const Samples& samples,
-           double loss_divisor, Mode mode) {
-  return Interpreter(graph, variables, samples, loss_divisor, mode).run();
+           double loss_divisor, Mode mode, const Rounding& rounding) {
+  return Interpreter(graph, variables, samples, loss_divisor, mode, rounding).run();
 }
 
 }  // namespace syncopate::reference
