@@ -14,18 +14,10 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kGreetAgain(1000);
-// A shard that has not said anything about a push for so long is asked whether it knows it.
-constexpr milliseconds kProbe(2000);
-constexpr milliseconds kAskAgain(10000);
 // Three probes: a connection through which nothing has come for so long leads to nobody.
 constexpr milliseconds kDeaf(6000);
 // A push that is dropped as often does not fit; it would be sent for ever.
 constexpr int kMostResends = 5;
-
-// Of variables, for a start or an evaluation; not of a step.
-bool is_copy(ShardRequest::Kind kind) {
-  return kind == ShardRequest::Kind::kWrite || kind == ShardRequest::Kind::kReadCut;
-}
 
 std::int64_t size_of(const wire::BucketPlace& bucket) { return bucket.end() - bucket.begin(); }
 
@@ -106,24 +98,12 @@ void ShardLink::lose_connection() {
   is_met_ = false;
   greet_again_.reset();
   answers_until_.reset();
-  credit_used_ = 0;
-  credit_of_steps_ = 0;
-  unsent_.clear();
-  for (auto& [key, open] : open_) {
-    open.is_sent = false;
-    open.held_bytes = 0;
-    open.times_unknown = 0;
-    open.next_probe.reset();
-    unsent_.push_back(key);
-  }
+  requests_.end_connection();
   absence_.begin();
 }
 
 void ShardLink::ask(ShardRequest request) {
-  const Key key{request.kind, request.bucket};
-  check(!open_.contains(key), "one request of a kind per bucket at a time");
-  open_[key].request = std::move(request);
-  unsent_.push_back(key);
+  requests_.add(std::move(request));
   send_what_fits();
 }
 
@@ -131,75 +111,25 @@ void ShardLink::drop_all(std::uint64_t sequence) {
   for (auto& [bucket, behind] : behind_) behind = sequence;
   socket_.reset();
   address_.incarnation = 0;
-  open_.clear();
+  requests_.clear();
   lose_connection();
 }
 
-void ShardLink::drop_copies_but(std::uint64_t cut) {
-  for (auto entry = open_.begin(); entry != open_.end();) {
-    const auto& [key, open] = *entry;
-    if (key.first != ShardRequest::Kind::kReadCut ||
-        open.request.message.body.AsReadCut()->cut == cut) {
-      ++entry;
-      continue;
-    }
-    give_credit_back(entry->second);
-    std::erase(unsent_, key);
-    entry = open_.erase(entry);
-  }
-}
-
-std::int64_t ShardLink::bytes_in_frames(const ShardRequest& request) const {
-  if (!uses_segment_ || is_copy(request.kind)) return request.credit_bytes;
-  if (request.kind == ShardRequest::Kind::kPull) return 0;
-  const bool in_segment = request.message.body.AsPush()->codec == wire::Codec::F32;
-  // Its answer goes through the segment all the same.
-  return in_segment ? 0 : static_cast<std::int64_t>(request.payload.front().size());
-}
-
-// A copy that was given up has no answer, and is forgotten with the next appointment, which may
-// wait for a push of ours: no push waits for copies.
-bool ShardLink::fits(ShardRequest::Kind kind, std::int64_t bytes) const {
-  const bool is_alone = (is_copy(kind) ? credit_used_ : credit_of_steps_) == 0;
-  return bytes == 0 || is_alone || credit_used_ + bytes <= credit_;
-}
-
-void ShardLink::take_credit(Open& open, std::int64_t bytes) {
-  open.held_bytes = bytes;
-  credit_used_ += bytes;
-  if (!is_copy(open.request.kind)) credit_of_steps_ += bytes;
-}
+void ShardLink::drop_copies_but(std::uint64_t cut) { requests_.drop_copies_but(cut); }
 
 void ShardLink::send_what_fits() {
-  if (!is_met_) return;
-  std::vector<Key> pulls;
-  bool do_copies_wait = false;
-  for (auto next = unsent_.begin(); next != unsent_.end();) {
-    const Key key = *next;
-    Open& open = open_.at(key);
-    const std::int64_t bytes = bytes_in_frames(open.request);
-    const bool waits = !fits(key.first, bytes);
-    if (waits && !is_copy(key.first)) break;
-    do_copies_wait = do_copies_wait || waits;
-    if (do_copies_wait && is_copy(key.first)) {
-      ++next;
-      continue;
-    }
-    next = unsent_.erase(next);
-    open.is_sent = true;
-    take_credit(open, bytes);
-    open.next_probe = Deadline::after(key.first == ShardRequest::Kind::kPush ? kProbe : kAskAgain);
-    if (key.first == ShardRequest::Kind::kPull) {
-      pulls.push_back(key);
+  std::vector<const ShardRequest*> pulls;
+  for (OpenRequest* open : requests_.take_what_fits()) {
+    if (open->request.kind == ShardRequest::Kind::kPull) {
+      pulls.push_back(&open->request);
     } else {
-      send_request(open);
+      send_request(open->request);
     }
   }
   if (!pulls.empty()) send_pulls(pulls);
 }
 
-void ShardLink::send_request(Open& open) {
-  ShardRequest& request = open.request;
+void ShardLink::send_request(ShardRequest& request) {
   std::size_t first = 0;
   if (request.kind == ShardRequest::Kind::kPush) {
     wire::PushT& push = *request.message.body.AsPush();
@@ -223,9 +153,9 @@ void ShardLink::send_request(Open& open) {
   socket_->send(std::move(message));
 }
 
-void ShardLink::send_pulls(const std::vector<Key>& keys) {
+void ShardLink::send_pulls(const std::vector<const ShardRequest*>& requests) {
   wire::PullT pull;
-  for (const Key& key : keys) pull.buckets.push_back(key.second);
+  for (const ShardRequest* request : requests) pull.buckets.push_back(request->bucket);
   pull.in_segment = uses_segment_;
   socket_->send(envelope("", make_message(std::move(pull))));
 }
@@ -262,8 +192,9 @@ void ShardLink::hear(const wire::Envelope& envelope) {
     case wire::Body::Values:
       return take_values(*body.AsValues(), envelope);
     case wire::Body::Consumed: {
-      const auto found = open_.find({ShardRequest::Kind::kPush, body.AsConsumed()->bucket});
-      if (found != open_.end()) give_credit_back(found->second);
+      OpenRequest* const open =
+          requests_.find_sent({ShardRequest::Kind::kPush, body.AsConsumed()->bucket});
+      if (open != nullptr) requests_.give_credit_back(*open);
       return;
     }
     case wire::Body::ProbeAnswer:
@@ -274,10 +205,8 @@ void ShardLink::hear(const wire::Envelope& envelope) {
     case wire::Body::CutValues: {
       const wire::CutValuesT& copy = *body.AsCutValues();
       const int bucket = copy.state ? -1 : copy.bucket;
-      const auto found = open_.find({ShardRequest::Kind::kReadCut, bucket});
-      const bool is_awaited =
-          found != open_.end() && found->second.request.message.body.AsReadCut()->cut == copy.cut;
-      if (!is_awaited) return;
+      const OpenRequest* const open = requests_.find_sent({ShardRequest::Kind::kReadCut, bucket});
+      if (open == nullptr || open->request.message.body.AsReadCut()->cut != copy.cut) return;
       return take_answer(ShardRequest::Kind::kReadCut, bucket, envelope);
     }
     case wire::Body::Refused:
@@ -290,22 +219,19 @@ void ShardLink::hear(const wire::Envelope& envelope) {
 }
 
 void ShardLink::probe_answer(const wire::ProbeAnswerT& answer) {
-  const auto found = open_.find({ShardRequest::Kind::kPush, answer.bucket});
-  if (found == open_.end() || !found->second.is_sent || answer.is_known) return;
-  Open& open = found->second;
-  const wire::PushT& push = *open.request.message.body.AsPush();
+  OpenRequest* const open = requests_.find_sent({ShardRequest::Kind::kPush, answer.bucket});
+  if (open == nullptr || answer.is_known) return;
+  const wire::PushT& push = *open->request.message.body.AsPush();
   if (push.sequence != answer.sequence) return;
   // On one connection a probe arrives after its push: the shard has dropped it.
-  if (++open.times_unknown > kMostResends) {
+  if (++open->times_unknown > kMostResends) {
     return board_.fail(name() + " dropped this worker's push of bucket " +
                        std::to_string(answer.bucket) + " (" + wire::EnumNameCodec(push.codec) +
-                       ", " + std::to_string(open.request.payload.front().size()) + " bytes) " +
-                       std::to_string(open.times_unknown) +
+                       ", " + std::to_string(open->request.payload.front().size()) + " bytes) " +
+                       std::to_string(open->times_unknown) +
                        " times; see what it printed, and start all tasks with the same program");
   }
-  give_credit_back(open);
-  open.is_sent = false;
-  unsent_.push_front(found->first);
+  requests_.send_again(*open);
 }
 
 void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
@@ -315,9 +241,7 @@ void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
   absence_.end();
   uses_segment_ = welcome.uses_segment;
   shard_incarnation_ = welcome.incarnation;
-  credit_ = welcome.credit_bytes;
-  credit_used_ = 0;
-  credit_of_steps_ = 0;
+  requests_.begin_connection(welcome.credit_bytes, uses_segment_);
   if (options_.requires_segment && !uses_segment_) {
     board_.fail("--transport shm: " + name() +
                     " cannot map this worker's memory; they are on two machines, or in two network "
@@ -339,21 +263,14 @@ void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
   send_what_fits();
 }
 
-void ShardLink::give_credit_back(Open& open) {
-  const std::int64_t bytes = std::exchange(open.held_bytes, 0);
-  credit_used_ -= bytes;
-  if (!is_copy(open.request.kind)) credit_of_steps_ -= bytes;
-}
-
 void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& envelope) {
   using Kind = ShardRequest::Kind;
-  const Key key{header.sequence == 0 ? Kind::kPull : Kind::kPush, header.bucket};
-  const auto found = open_.find(key);
-  if (found == open_.end() || !found->second.is_sent) return;  // answered already
-  if (key.first == Kind::kPush &&
-      found->second.request.message.body.AsPush()->sequence != header.sequence) {
-    return;
-  }
+  const RequestQueue::Key key{header.sequence == 0 ? Kind::kPull : Kind::kPush, header.bucket};
+  OpenRequest* const open = requests_.find_sent(key);
+  if (open == nullptr) return;  // answered already
+  const wire::PushT* const push =
+      key.first == Kind::kPush ? open->request.message.body.AsPush() : nullptr;
+  if (push != nullptr && push->sequence != header.sequence) return;
   const wire::BucketPlace& place =
       options_.declaration.buckets[static_cast<std::size_t>(header.bucket)];
   const auto count = static_cast<std::size_t>(size_of(place));
@@ -365,8 +282,6 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
     std::memcpy(options_.values.data() + place.begin(), envelope.frames[1].bytes().data(),
                 count * sizeof(float));
   }
-  const wire::PushT* const push =
-      key.first == Kind::kPush ? found->second.request.message.body.AsPush() : nullptr;
   if (push != nullptr) behind_[header.bucket] = header.sequence;
   bool is_waited_for = false;
   {
@@ -384,14 +299,14 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
     board_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
     is_waited_for = bucket.waiting > 0 || header.report;
   }
-  finish(key);
+  requests_.finish(key);
   if (is_waited_for) board_.changed.notify_all();
 }
 
 void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope) {
-  const auto found = open_.find({kind, bucket});
-  if (found == open_.end() || !found->second.is_sent) return;
-  const std::vector<std::span<std::byte>>& answer = found->second.request.answer;
+  const OpenRequest* const open = requests_.find_sent({kind, bucket});
+  if (open == nullptr) return;
+  const std::vector<std::span<std::byte>>& answer = open->request.answer;
   const bool is_state = kind == ShardRequest::Kind::kReadCut && bucket < 0;
   if (is_state) {
     const std::span<const std::byte> bytes =
@@ -419,14 +334,8 @@ void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Env
     const std::lock_guard lock(board_.mutex);
     --board_.requests_open;
   }
-  finish({kind, bucket});
+  requests_.finish({kind, bucket});
   board_.changed.notify_all();
-}
-
-void ShardLink::finish(Key key) {
-  const auto found = open_.find(key);
-  give_credit_back(found->second);
-  open_.erase(found);
 }
 
 void ShardLink::tick() {
@@ -445,21 +354,20 @@ void ShardLink::tick() {
   }
   if (greet_again_ && greet_again_->passed()) greet();
   if (!is_met_) return;
-  for (auto& [key, open] : open_) {
-    if (!open.is_sent || !open.next_probe || !open.next_probe->passed()) continue;
-    const bool is_push = key.first == ShardRequest::Kind::kPush;
-    if (key.first == ShardRequest::Kind::kPull) {
-      send_pulls({key});
-    } else if (!is_push) {
-      send_request(open);
-    }
-    // Of no push it tells nothing but that the shard is there.
+  for (OpenRequest* open : requests_.take_overdue()) {
+    ShardRequest& request = open->request;
+    // Of what is no push it tells nothing but that the shard is there.
     wire::ProbeT probe;
-    probe.bucket = key.second;
-    if (is_push) probe.sequence = open.request.message.body.AsPush()->sequence;
+    probe.bucket = request.bucket;
+    if (request.kind == ShardRequest::Kind::kPush) {
+      probe.sequence = request.message.body.AsPush()->sequence;
+    } else if (request.kind == ShardRequest::Kind::kPull) {
+      send_pulls({&request});
+    } else {
+      send_request(request);
+    }
     socket_->send(envelope("", make_message(probe)));
     expect_answer();
-    open.next_probe = Deadline::after(is_push ? kProbe : kAskAgain);
   }
 }
 

@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,21 +14,10 @@
 #include "models/base/deadline.h"
 #include "ps/absence.h"
 #include "ps/client/client_board.h"
+#include "ps/client/request_queue.h"
 #include "ps/wire/socket.h"
 
 namespace syncopate::ps {
-
-// One thing asked of a shard. Its bytes are borrowed until it is answered; those of writes and of
-// copies only until the board has failed, and are touched under its mutex.
-struct ShardRequest {
-  enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadCut };
-  Kind kind = Kind::kPull;
-  int bucket = 0;  // -1: the running statistics
-  wire::MessageT message;
-  std::vector<std::span<const std::byte>> payload;  // frames behind the header
-  std::vector<std::span<std::byte>> answer;         // where an answer's frames go
-  std::int64_t credit_bytes = 0;  // where nothing of it goes through shared memory
-};
 
 // The I/O thread only.
 class ShardLink {
@@ -54,30 +42,16 @@ class ShardLink {
   void append_descriptors(std::vector<int>& descriptors) const;
 
  private:
-  using Key = std::pair<ShardRequest::Kind, int>;
-  struct Open {
-    ShardRequest request;
-    bool is_sent = false;
-    std::int64_t held_bytes = 0;  // of the credit
-    std::optional<Deadline> next_probe;
-    int times_unknown = 0;  // the shard did not know it, on this connection
-  };
-
   std::string name() const;  // "server 1 at 10.0.0.7:4000"
   void greet();
   void send_what_fits();
-  std::int64_t bytes_in_frames(const ShardRequest& request) const;
-  bool fits(ShardRequest::Kind kind, std::int64_t bytes) const;
-  void take_credit(Open& open, std::int64_t bytes);
-  void send_request(Open& open);
-  void send_pulls(const std::vector<Key>& keys);
-  void give_credit_back(Open& open);
+  void send_request(ShardRequest& request);
+  void send_pulls(const std::vector<const ShardRequest*>& requests);
   void hear(const wire::Envelope& envelope);
   void welcome(const wire::DataWelcomeT& welcome);
   void probe_answer(const wire::ProbeAnswerT& answer);
   void take_values(const wire::ValuesT& header, const wire::Envelope& envelope);
   void take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
-  void finish(Key key);
   void lose_connection();
   void call();
   void expect_answer();
@@ -94,11 +68,7 @@ class ShardLink {
   bool was_met_ = false;  // ever
   bool uses_segment_ = false;
   std::uint32_t shard_incarnation_ = 0;
-  std::int64_t credit_ = 0;
-  std::int64_t credit_used_ = 0;
-  std::int64_t credit_of_steps_ = 0;  // of that, by pushes and pulls
-  std::map<Key, Open> open_;
-  std::deque<Key> unsent_;  // in the order in which they were asked
+  RequestQueue requests_;
   std::optional<Deadline> greet_again_;
   std::uint64_t call_ = 0;  // sockets opened so far
   // It is asked what it answers at once, whatever it is doing, and has said nothing since.
