@@ -4,6 +4,7 @@
 
 #include <initializer_list>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,9 +14,13 @@
 
 namespace syncopate {
 
+// Of all replicas, each of which says that it has begun; the rest is said by one at a time.
 class RecordingMetrics final : public MetricsWriter {
  public:
-  void write(const BeginMetrics& metrics) override { begins.push_back(metrics); }
+  void write(const BeginMetrics& metrics) override {
+    const std::lock_guard lock(mutex_);
+    begins.push_back(metrics);
+  }
   void write(const StepMetrics& metrics) override { steps.push_back(metrics); }
   void write(const EvalMetrics& metrics) override { evaluations.push_back(metrics); }
   void write(const WorkerMetrics& metrics) override { workers.push_back(metrics); }
@@ -25,6 +30,9 @@ class RecordingMetrics final : public MetricsWriter {
   std::vector<EvalMetrics> evaluations;
   std::vector<WorkerMetrics> workers;
   int summaries = 0;
+
+ private:
+  std::mutex mutex_;
 };
 
 class RecordingDisplay final : public ProgressDisplay {
