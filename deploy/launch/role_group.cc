@@ -226,6 +226,7 @@ void RoleGroup::settle() {
     if (!role.start_time() || takes_back(role)) continue;
     say_("launch: " + role.name() + (role.has_come() ? " is not restarted" : " is not started") +
          ": the job is ending\n");
+    if (role.is_server() && have_workers_ended_well(roles_)) role.excuse();
     role.let_go();
   }
   if (stage_ != Stage::kRunning) return;

@@ -110,7 +110,18 @@ TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEnd
   EXPECT_EQ(job_.run_job({"exit 1"}, {asked}).exit_code, 1);
 }
 
+TEST_F(AsynchronousLaunch, ForgivesAServerThatWasKilledWhenAllWorkersWereAboutToEndWell) {
+  job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
+  ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
+  when_said("restarting it", [&] { open_pipe("go"); });
+  const Launched result = job_.run_job({": <$FOLDER/go"}, {"kill -KILL $$"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: server 0 is not restarted: the job is ending\n"))
+      << result.err;
+}
+
 TEST_F(AsynchronousLaunch, CountsAServerThatFailsByItself) {
+  job_.rules.most_restarts = 0;
   const Launched result = job_.run_job({"true"}, {"exit 1"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
 }
