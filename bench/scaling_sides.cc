@@ -6,6 +6,7 @@
 
 #include "bench/measure.h"
 #include "bench/peer.h"
+#include "bench/peer_script.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -67,7 +68,7 @@ std::vector<std::string> ddp_command(const ScalingOptions& options, const Worklo
   std::vector<std::string> command = split_command(options.peer_ddp);
   if (command.size() == 1) {
     const fs::path shim = this_program().parent_path() / "peers" / "libreno_shim.so";
-    command.insert(command.end(), {SYNCOPATE_BENCH_DIR "/peers/torch_ddp.py", "--bind"});
+    command.insert(command.end(), {peer_script("torch_ddp.py").string(), "--bind"});
     if (fs::exists(shim)) command.insert(command.end(), {"--preload", shim.string()});
   }
   command.insert(command.end(),

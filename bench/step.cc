@@ -6,6 +6,7 @@
 
 #include "bench/measure.h"
 #include "bench/peer.h"
+#include "bench/peer_script.h"
 #include "bench/report.h"
 #include "bench/retune.h"
 #include "bench/rounds.h"
@@ -39,7 +40,7 @@ std::string exact_text(double value) { return json(value).dump(); }
 std::vector<std::string> peer_command(const StepOptions& options, const Workload& workload) {
   std::vector<std::string> command = split_command(options.peer);
   if (!options.peer_python.empty()) {
-    command = {options.peer_python, SYNCOPATE_BENCH_DIR "/peers/torch_step.py"};
+    command = {options.peer_python, peer_script("torch_step.py").string()};
   }
   if (command.empty()) return command;
   for (const std::string& word :

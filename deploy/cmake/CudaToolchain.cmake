@@ -45,9 +45,8 @@ if(SYNCOPATE_HAS_CUDA)
   set(CMAKE_CUDA_STANDARD_REQUIRED ON)
   # One runtime for us, cuDNN and NCCL. Nothing links the driver: it is there only where a GPU is.
   set(CMAKE_CUDA_RUNTIME_LIBRARY Shared)
-  # The program finds the module as any library: in the build where it is built, installed beside it.
+  # The program finds the module as any library: here where it is built. Installation.cmake says where it is then.
   set(CMAKE_BUILD_RPATH "$ORIGIN;${PROJECT_BINARY_DIR}/deploy")
-  set(CMAKE_INSTALL_RPATH "$ORIGIN;$ORIGIN/../lib")
   message(STATUS "CUDA module: yes, CUDA ${CUDAToolkit_VERSION}, cuDNN ${CUDNN_VERSION}, NCCL ${NCCL_VERSION}")
 elseif(SYNCOPATE_CUDA STREQUAL ON)
   message(FATAL_ERROR "The CUDA module was asked for: ${why_not}")

@@ -46,6 +46,14 @@ std::string contents(int descriptor) {
   return text;
 }
 
+// Of an installed test (deploy/cmake/Installation.cmake), the one that was installed with it.
+std::string program_under_test() {
+  namespace fs = std::filesystem;
+  const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path() / fs::path("../../..");
+  const fs::path installed = (prefix / "bin/syncopate").lexically_normal();
+  return fs::exists(installed) ? installed.string() : SYNCOPATE_PROGRAM;
+}
+
 }  // namespace
 
 RunningProgram::RunningProgram(const std::vector<std::string>& arguments,
@@ -144,7 +152,7 @@ ProgramResult RunningProgram::wait() {
 }
 
 std::vector<std::string> syncopate_command(std::vector<std::string> arguments) {
-  arguments.insert(arguments.begin(), SYNCOPATE_PROGRAM);
+  arguments.insert(arguments.begin(), program_under_test());
   return arguments;
 }
 

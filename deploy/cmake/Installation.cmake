@@ -1,0 +1,19 @@
+# What `cmake --install BUILD --prefix P` puts where. Component `tests`, which is asked for by name, has the tests that
+# need a GPU: they run from where they are installed.
+#   bin/                          the programs
+#   lib/syncopate/                the CUDA module, which the programs find from where they are
+#   share/syncopate/deploy        gpu_check.sh, and the job scripts to copy
+#   share/syncopate/bench/peers   what benchmarks are held against
+#   share/doc/syncopate           README.md
+#   libexec/syncopate/tests       component tests
+set(SYNCOPATE_MODULE_DESTINATION lib/syncopate)
+set(SYNCOPATE_SHARE_DESTINATION share/syncopate)
+set(SYNCOPATE_TESTS_DESTINATION libexec/syncopate/tests)
+set(SYNCOPATE_PROGRAM_RPATH "$ORIGIN/../${SYNCOPATE_MODULE_DESTINATION}")
+
+install(DIRECTORY deploy/slurm DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/deploy
+        FILES_MATCHING PATTERN "*.sbatch")
+install(PROGRAMS deploy/gpu_check.sh DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/deploy)
+install(DIRECTORY bench/peers DESTINATION ${SYNCOPATE_SHARE_DESTINATION}/bench FILES_MATCHING PATTERN "*.py"
+        PATTERN "__pycache__" EXCLUDE)
+install(FILES README.md DESTINATION share/doc/syncopate)
