@@ -1,16 +1,23 @@
 #!/bin/bash
-# Everything that waits for a GPU, in one go: correctness first, then speed beside PyTorch. One table at the end;
-# what each step said is kept. Run it wherever an NVIDIA GPU is.
+# Everything that waits for a GPU, in one go: correctness first, then speed beside PyTorch. Runs from a source tree, from an
+# installed folder, or from a bundle (deploy/bundle.sh) on a machine where nothing is installed. What each step said is
+# kept, and is on disk when it ends; one table at the end.
 set -uo pipefail
 
 usage() {
   cat <<'TEXT'
-usage: deploy/gpu_check.sh [--build DIR] [--out DIR] [--quick]
+usage: gpu_check.sh [--build DIR | --bundle FILE.tgz] [--out DIR] [--limit SECONDS] [--only GROUPS | --quick]
 
-  --build DIR   take this build instead of building into build/release
-  --out DIR     keep what each step says there (default: build/gpu_check)
-  --quick       tests only, no benchmarks
+  --build DIR       of a source tree: take this build instead of building into build/release
+  --bundle FILE     unpack this bundle and check what is in it
+  --out DIR         a few small files: table.txt, log.txt, device.json, results.jsonl (default: build/gpu_check; of a
+                    bundle ./gpu_check)
+  --limit SECONDS   all steps together; what has no time left is not run, and counts as failed
+  --only GROUPS     separated by commas: tests accuracy strategies sanitizer torch speed (default: all)
+  --quick           --only tests,accuracy
 
+NVIDIA's libraries are looked for in LD_LIBRARY_PATH, in Python's packages (nvidia/cudnn, nvidia/nccl, nvidia/cu13), then in
+CUDA_PATH or /usr/local/cuda.
 Exit code: 0 all passed, 1 something failed, 2 wrong usage, 77 no GPU here (nothing was checked).
 TEXT
 }
@@ -21,104 +28,247 @@ wrong() {
   exit 2
 }
 
-build="" out="" quick=false
+build="" bundle="" out="" limit="" only=tests,accuracy,strategies,sanitizer,torch,speed
 while (($# > 0)); do
   case $1 in
     --build) build=${2:?--build wants a folder}; shift 2 ;;
+    --bundle) bundle=${2:?--bundle wants a file}; shift 2 ;;
     --out) out=${2:?--out wants a folder}; shift 2 ;;
-    --quick) quick=true; shift ;;
+    --limit) limit=${2:?--limit wants seconds}; shift 2 ;;
+    --only) only=${2:?--only wants groups}; shift 2 ;;
+    --quick) only=tests,accuracy; shift ;;
     --help | -h) usage; exit 0 ;;
     *) wrong "$1: no such flag; see --help" ;;
   esac
 done
-root=$(cd "$(dirname "$0")/.." && pwd) || exit 2
+[[ -z $build || -z $bundle ]] || wrong "--build and --bundle: one of the two"
 [[ -z $build || -d $build ]] || wrong "--build $build: no such folder"
-if [[ -z $build ]]; then
-  build=$root/build/release
-  say "building into $build"
-  (cd "$root" && cmake --preset release -DSYNCOPATE_CUDA=ON >/dev/null && cmake --build --preset release) ||
-    { say "the build failed"; exit 1; }
-fi
-out=${out:-$root/build/gpu_check}
-mkdir -p "$out" || exit 2
-program=$build/deploy/syncopate
-[[ -x $program ]] || wrong "$program: there is no program; build first, or name another --build"
+[[ -z $bundle || -f $bundle ]] || wrong "--bundle $bundle: no such file"
+[[ -z $limit || $limit =~ ^[1-9][0-9]*$ ]] || wrong "--limit $limit: expected whole seconds"
+for group in ${only//,/ }; do
+  [[ " tests accuracy strategies sanitizer torch speed " == *" $group "* ]] || wrong "--only $group: no such group; see --help"
+done
+wants() { [[ ,$only, == *,$1,* ]]; }
 
-seen=$("$program" info 2>&1 | sed -n 's/^cuda  *//p')
-if ! "$program" info | grep -q '^devices .*cuda:0'; then
-  say "no GPU here: ${seen:-the program does not say why}; nothing was checked"
+work=$(mktemp -d) || exit 2
+trap 'rm -rf "$work"' EXIT
+
+# One layout for all: that of an installed folder.
+here=$(dirname "$(readlink -f "$0")")
+top="" source=""
+if [[ -n $bundle ]]; then
+  tar xzf "$bundle" -C "$work" || wrong "--bundle $bundle: cannot be unpacked"
+  top=$work/syncopate
+elif [[ -z $build && -x $here/../../../bin/syncopate ]]; then
+  top=$(cd "$here/../../.." && pwd)
+else
+  source=$(cd "$here/.." && pwd)
+  [[ -f $source/CMakePresets.json ]] || wrong "$here: this is neither a source tree nor an installed folder; see --help"
+  if [[ -z $build ]]; then
+    build=$source/build/release
+    say "building into $build"
+    (cd "$source" && cmake --preset release -DSYNCOPATE_CUDA=ON >/dev/null && cmake --build --preset release) ||
+      { say "the build failed"; exit 1; }
+  fi
+  top=$work/installed
+  for component in Unspecified tests; do
+    cmake --install "$build" --prefix "$top" --component "$component" >"$work/install.log" 2>&1 ||
+      { cat "$work/install.log" >&2; exit 1; }
+  done
+fi
+program=$top/bin/syncopate tests=$top/libexec/syncopate/tests peers=$top/share/syncopate/bench/peers
+[[ -x $program ]] || wrong "$program: there is no program"
+out=${out:-${source:+$source/build/}gpu_check}
+mkdir -p "$out" || exit 2
+out=$(cd "$out" && pwd)
+rm -f "$out"/{table.txt,log.txt,device.json,results.jsonl}
+
+# Folders of NVIDIA's libraries, one a line. What is set already comes first: it may name the driver's.
+nvidia_folders() {
+  local folder part
+  python3 - 2>/dev/null <<'TEXT' | while read -r folder; do
+import importlib.util
+spec = importlib.util.find_spec("nvidia")
+print(*(spec.submodule_search_locations if spec else []), sep="\n")
+TEXT
+    for part in cudnn nccl cu13 cublas cuda_runtime cuda_nvrtc; do
+      if [[ -d $folder/$part/lib ]]; then printf '%s\n' "$folder/$part/lib"; fi
+    done
+  done
+  for folder in "${CUDA_PATH:-/usr/local/cuda}/lib64" "${CUDA_PATH:-/usr/local/cuda}/lib"; do
+    if [[ -d $folder ]]; then printf '%s\n' "$folder"; fi
+  done
+}
+# Python keeps its own surroundings: a library of the bundle in front of the system's could break it.
+if [[ -n ${LD_LIBRARY_PATH+set} ]]; then
+  python=(env "LD_LIBRARY_PATH=$LD_LIBRARY_PATH" python3)
+else
+  python=(env --unset=LD_LIBRARY_PATH python3)
+fi
+folders=${LD_LIBRARY_PATH:-}
+while read -r folder; do folders+=${folders:+:}$folder; done < <(nvidia_folders)
+if [[ -d $top/programs ]]; then folders=$top/lib${folders:+:$folders}; fi
+export LD_LIBRARY_PATH=$folders
+
+if [[ $("$program" info 2>&1) =~ $'\n'(cuda +)([^$'\n']*) ]]; then seen=${BASH_REMATCH[2]}; else seen="the program does not say why"; fi
+if ! "$program" info 2>/dev/null | grep -q '^devices .*cuda:0'; then
+  if nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
+    say "a GPU is here, but the program cannot use it: $seen"
+    exit 1
+  fi
+  say "no GPU here: $seen; nothing was checked"
   exit 77
 fi
 say "$seen"
-nvidia-smi >"$out/nvidia-smi.log" 2>&1
+{
+  printf '%s\n' "== surroundings" "LD_LIBRARY_PATH=$LD_LIBRARY_PATH"
+  uname -a
+  nvidia-smi
+  nvidia-smi -q -d CLOCK,POWER,PERFORMANCE
+  "$program" info
+} >"$out/log.txt" 2>&1
 
+end=$((limit > 0 ? SECONDS + limit : SECONDS + 86400)) step_end=$end failed=0
+# What is left of the step's time is the command's limit.
 # shellcheck disable=SC2317
-within() { timeout --kill-after=5 "$@"; }
+within() { timeout --kill-after=5 "$((step_end > SECONDS ? step_end - SECONDS : 1))" "$@"; }
 
-table=() failed=0
-# step NAME COMMAND...: its output goes to a file, its last line into the table. What skips its tests has not passed.
+# step NAME SECONDS COMMAND...: what it says goes to the log, its last line into the table. What skips its tests has not
+# passed.
 step() {
-  local name=$1 log=$out/$1.log begun=$SECONDS code
-  shift
-  "$@" >"$log" 2>&1
-  code=$?
-  if ((code == 0)) && grep -q '^\[  SKIPPED \]' "$log"; then code=77; fi
+  local name=$1 seconds=$2 log=$work/$1.log begun=$SECONDS code verdict
+  shift 2
+  if ((end - SECONDS < 5)); then
+    code=1 verdict="not run"
+    echo "no time was left" >"$log"
+  else
+    step_end=$((SECONDS + seconds < end ? SECONDS + seconds : end))
+    "$@" >"$log" 2>&1
+    code=$?
+    if ((code == 0)) && grep -q '^\[  SKIPPED \]' "$log"; then code=77; fi
+    case $code in 0) verdict=passed ;; 124 | 137) verdict="too long" ;; *) verdict="rc $code" ;; esac
+  fi
   ((code == 0)) || failed=$((failed + 1))
-  table+=("$(printf '%-28s %-7s %4d s  %s' "$name" "$( ((code == 0)) && echo passed || echo "rc $code")" \
-    $((SECONDS - begun)) "$(tail -n 1 "$log" | cut -c 1-100)")")
-  printf '%s\n' "${table[-1]}"
+  printf '%-26s %-8s %4d s  %s\n' "$name" "$verdict" $((SECONDS - begun)) "$(tail -n 1 "$log" | cut -c 1-110)" |
+    tee -a "$out/table.txt"
+  { printf '\n== %s: %s\n' "$name" "$verdict"; tail -c 200000 "$log"; } >>"$out/log.txt"
 }
 
-step arithmetic within 300 "$build/tests/models/backend/cuda/gpu_arithmetic_test" --gtest_brief=1
-step strategies within 300 "$build/tests/end_to_end/gpu_program_test" --gtest_brief=1
 # shellcheck disable=SC2317  # these are called through step
-# What a network reaches on the CPU after an epoch of the embedded digits.
-reaches() {
-  local metrics=$out/$1.jsonl least=$2
-  shift 2
-  within 120 "$program" train --data digits --epochs 1 --no-progress --metrics "$metrics" "$@" &&
-    sed -n 's/.*"event":"summary".*"test_accuracy":\([0-9.]*\).*/\1/p' "$metrics" |
-    awk -v least="$least" '{ print "test accuracy " $1; ok = $1 >= least } END { exit !ok }'
+all_libraries() {
+  local missing
+  missing=$(ldd "$top"/bin/* "$top"/programs/* "$top"/lib/syncopate/* "$tests"/* 2>/dev/null | grep 'not found' | sort -u)
+  [[ -z $missing ]] || { printf '%s\n' "$missing"; return 1; }
+  echo "all there"
 }
-step digits-f32 reaches digits-f32 0.97 --devices cuda:0
-step digits-bf16 reaches digits-bf16 0.97 --devices cuda:0 --precision bf16
-if command -v compute-sanitizer >/dev/null; then
-  for tool in memcheck racecheck; do
-    step "$tool" within 280 compute-sanitizer --tool "$tool" --error-exitcode 3 \
-      "$build/tests/models/backend/cuda/gpu_arithmetic_test" --gtest_brief=1 --gtest_filter='*Everything*:*ResidualBlock16*'
+# shellcheck disable=SC2317
+device_properties() {
+  within "$tests/gpu_properties" >"$out/device.json" && cut -c 1-110 "$out/device.json"
+}
+step libraries 30 all_libraries
+step device 30 device_properties
+
+if wants tests; then
+  for test in "$tests"/gpu_*_test; do
+    step "$(basename "$test")" 200 within "$test" --gtest_brief=1
   done
-else
-  say "compute-sanitizer is not installed: memcheck and racecheck are left out"
 fi
 
+# summary FIELD FILE: of a training's last line.
 # shellcheck disable=SC2317
-# Samples per second of a network on noise, the last line of its result.
-speed() {
-  local metrics=$out/$1.jsonl
-  shift
-  within 200 "$program" train --devices cuda:0 --no-progress --eval-every 0 --optimizer momentum --metrics "$metrics" "$@" &&
-    sed -n 's/.*"event":"summary".*"samples_per_second":\([0-9.]*\).*/\1 samples\/s/p' "$metrics"
+summary() { sed -n 's/.*"event":"summary".*"'"$1"'":"\{0,1\}\([^",}]*\).*/\1/p' "$2"; }
+# reaches NAME LEAST COMMAND...: an epoch of the embedded digits comes to what it does on the CPU.
+# shellcheck disable=SC2317
+reaches() {
+  local metrics=$work/$1.jsonl least=$2
+  shift 2
+  within "$program" "$@" --data digits --epochs 1 --no-progress --metrics "$metrics" &&
+    summary test_accuracy "$metrics" |
+    awk -v least="$least" '{ print "test accuracy " $1; ok = $1 >= least } END { exit !ok }'
 }
-if ! $quick; then
-  for precision in f32 bf16; do
-    step "mnist-cnn-$precision" speed "mnist-cnn-$precision" --model mnist-cnn --precision "$precision" \
-      --data synthetic:1x28x28:10:16384 --batch-size 64 --steps 3000
-    step "resnet20-$precision" speed "resnet20-$precision" --model resnet20 --precision "$precision" \
-      --data synthetic:3x32x32:10:8192 --batch-size 128 --steps 600
+# shellcheck disable=SC2317
+same_bits_twice() {
+  local run
+  for run in 1 2; do
+    within "$program" train --devices cuda:0 --deterministic --model resnet20 --data synthetic:3x32x32:10:2048 --steps 30 \
+      --batch-size 64 --eval-every 0 --no-progress --metrics "$work/$1-$run.jsonl" "${@:2}" || return
   done
-  step resnet50-bf16 speed resnet50-bf16 --model resnet50 --precision bf16 \
-    --data synthetic:3x224x224:1000:2048 --batch-size 256 --steps 60
-  if python3 -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; then
-    for network in mnist-cnn:64:100 resnet20:128:100 resnet50:256:20; do
-      IFS=: read -r model batch steps <<<"$network"
-      step "torch-$model" within 280 python3 "$root/bench/peers/torch_gpu_step.py" --model "$model" \
-        --batch-size "$batch" --steps "$steps"
+  run=$(summary weights_hash "$work/$1-1.jsonl")
+  echo "weights $run and $(summary weights_hash "$work/$1-2.jsonl")"
+  [[ -n $run && $run == "$(summary weights_hash "$work/$1-2.jsonl")" ]]
+}
+if wants accuracy; then
+  for precision in f32 bf16; do
+    step "digits-$precision" 60 reaches "digits-$precision" 0.97 train --devices cuda:0 --precision "$precision"
+    step "twice-$precision" 60 same_bits_twice "twice-$precision" --precision "$precision"
+  done
+fi
+
+if wants strategies; then
+  for replicas in 1 2 4; do
+    for strategy in mirrored central-storage; do
+      step "$strategy-$replicas" 60 reaches "$strategy-$replicas" 0.95 train --strategy "$strategy" \
+        --replicas "$replicas" --share-devices --devices cuda:0 --batch-size 64
     done
+    step "multi-worker-mirrored-$replicas" 60 reaches "multi-worker-mirrored-$replicas" 0.95 launch --workers "$replicas" \
+      -- train --strategy multi-worker-mirrored --devices cuda:0 --batch-size 64
+    step "parameter-server-$replicas" 60 reaches "parameter-server-$replicas" 0.95 launch --workers "$replicas" --servers 1 \
+      -- train --strategy parameter-server --consistency sync --devices cuda:0 --batch-size 64
+  done
+fi
+
+if wants sanitizer; then
+  if command -v compute-sanitizer >/dev/null; then
+    for tool in memcheck racecheck; do
+      step "$tool" 120 within compute-sanitizer --tool "$tool" --error-exitcode 3 "$tests/gpu_arithmetic_test" \
+        --gtest_brief=1 --gtest_filter='*Everything*:*ResidualBlock16*'
+    done
+  else
+    say "compute-sanitizer is not installed: memcheck and racecheck are left out"
+  fi
+fi
+
+# Networks in the order of what a run that is cut short should have: model:batch:optimizer:steps of a round.
+workloads=(resnet50:256:momentum:20 resnet20:128:momentum:100 mnist-cnn:64:adam:300)
+has_torch=false
+if wants torch || wants speed; then
+  if "${python[@]}" -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null; then
+    has_torch=true
   else
     say "no PyTorch with CUDA here: its side is left out"
   fi
 fi
+if wants torch && $has_torch; then
+  for workload in "${workloads[@]}"; do
+    IFS=: read -r model batch optimizer steps <<<"$workload"
+    step "torch-$model" 170 within "${python[@]}" "$peers/torch_gpu_step.py" --model "$model" --batch-size "$batch" \
+      --optimizer "$optimizer" --steps "$steps" --precision bf16,fp16 --json "$work/torch-$model.json"
+    cat "$work/torch-$model.json" >>"$out/results.jsonl" 2>/dev/null
+  done
+fi
 
-printf '\n%s\n' "${table[@]}" | tee "$out/table.txt"
-((failed == 0)) || say "$failed failed; what they said is in $out"
+# speed NAME MODEL BATCH OPTIMIZER STEPS: ours and PyTorch's fastest way in turns; its line of the table is the last one.
+# shellcheck disable=SC2317
+speed() {
+  local name=$1 model=$2 batch=$3 optimizer=$4 steps=$5 peer=()
+  if $has_torch; then
+    peer=(--peer "${python[*]} $peers/torch_gpu_step.py --precision bf16,fp16 --ways-of $work/torch-$model.json")
+  fi
+  within "$top/bin/syncopate-bench" step --devices cuda:0 --precision bf16 --model "$model" --batch-size "$batch" \
+    --optimizer "$optimizer" --steps-per-round "$steps" --json "$work/$name.json" "${peer[@]}" | tee "$work/$name.table"
+  (($(wc -l <"$work/$name.table") > 0)) && [[ -s $work/$name.json ]] && grep "^$model " "$work/$name.table"
+}
+if wants speed; then
+  for workload in "${workloads[@]}" resnet50:128:momentum:40 resnet50:400:momentum:12; do
+    IFS=: read -r model batch optimizer steps <<<"$workload"
+    step "speed-$model-$batch" 170 speed "speed-$model-$batch" "$model" "$batch" "$optimizer" "$steps"
+    tr -d '\n' <"$work/speed-$model-$batch.json" 2>/dev/null >>"$out/results.jsonl" && echo >>"$out/results.jsonl"
+  done
+fi
+
+if ((failed > 0)); then
+  say "$failed failed; what they said is in $out/log.txt"
+else
+  say "all passed; what they said is in $out/log.txt"
+fi
 exit $((failed > 0))

@@ -1,0 +1,93 @@
+#!/bin/bash
+# deploy/bundle.sh and what is done with a bundle: bundle_test.sh TEST BUILD WORK. WORK is a folder that the tests share; the
+# first one, is_packed, makes the bundle in it. Exit code: 77, skipped, with a reason.
+set -euo pipefail
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+test=$1 build=$2 work=$3
+
+fail() {
+  printf '%s\n' "$*" >&2
+  exit 1
+}
+# expect_code CODE COMMAND...: what it says is in $said.
+expect_code() {
+  local expected=$1 code=0
+  shift
+  said=$("$@" 2>&1) || code=$?
+  ((code == expected)) || fail "$*: exit code $code, not $expected: $said"
+}
+expect_said() { [[ $said == *"$1"* ]] || fail "expected '$1' in: $said"; }
+# A machine that has a GPU would check it, for minutes.
+skip_with_a_gpu() {
+  if "$build/deploy/syncopate" info | grep -q '^devices .*cuda:0'; then
+    echo "skipped: a GPU is here"
+    exit 77
+  fi
+}
+
+is_packed() {
+  rm -rf "$work"
+  mkdir -p "$work"
+  expect_code 0 "$root/deploy/bundle.sh" --build "$build" "$work/bundle.tgz"
+  tar xzf "$work/bundle.tgz" -C "$work"
+  # With the source tree it has to travel in 64 MiB.
+  (($(stat -c %s "$work/bundle.tgz") < 40 << 20)) || fail "$said"
+}
+
+programs_run_in_an_empty_environment() {
+  cd /
+  expect_code 0 env -i "$work/syncopate/bin/syncopate" info
+  expect_said "strategies"
+  expect_code 0 env -i "$work/syncopate/bin/syncopate" train --model mlp --data digits --steps 5 --threads 1 --no-progress
+  expect_said "weights hash"
+  expect_code 0 env -i "$work/syncopate/bin/syncopate-bench" step --help
+}
+
+# By a link from elsewhere, and from a folder with a blank in its name.
+programs_run_wherever_they_lie() {
+  mkdir -p "$work/a folder"
+  mv "$work/syncopate" "$work/a folder/"
+  trap 'mv "$work/a folder/syncopate" "$work/"' EXIT
+  ln -sfn "$work/a folder/syncopate/bin/syncopate" "$work/link"
+  expect_code 0 env -i "$work/link" info
+  expect_said "strategies"
+}
+
+all_libraries_come_from_the_bundle_or_are_the_compilers() {
+  local outside
+  outside=$(env -i LD_LIBRARY_PATH="$work/syncopate/lib" ldd "$work"/syncopate/programs/* |
+    sed -n 's/.* => \(\/[^ ]*\).*/\1/p' | grep -v "^$work/" | grep -vE '/lib(c|m|gcc_s|stdc\+\+|pthread|dl|rt|resolv)\.so' || true)
+  [[ -z $outside ]] || fail "from this machine: $outside"
+}
+
+wrong_usage_is_named() {
+  expect_code 2 "$root/deploy/bundle.sh"
+  expect_code 2 "$root/deploy/bundle.sh" --build "$work/absent" "$work/b.tgz"
+  expect_said "$work/absent"
+  expect_code 2 "$root/deploy/bundle.sh" --build "$build" "$work/absent/b.tgz"
+  expect_code 2 "$root/deploy/gpu_check.sh" --bundle "$work/absent.tgz"
+  expect_said "absent.tgz"
+  expect_code 2 "$root/deploy/gpu_check.sh" --limit soon
+  expect_code 2 "$root/deploy/gpu_check.sh" --only nonsense
+}
+
+gpu_check_says_why_it_checks_nothing() {
+  skip_with_a_gpu
+  expect_code 77 "$work/syncopate/gpu_check.sh" --out "$work/out"
+  expect_said "no GPU here: "
+  expect_code 77 "$root/deploy/gpu_check.sh" --bundle "$work/bundle.tgz" --out "$work/out"
+  expect_said "nothing was checked"
+}
+
+# With the emulated device, in one second: steps that have no time left are in the table, and have not passed.
+gpu_check_keeps_to_its_limit() {
+  skip_with_a_gpu
+  [[ -f $build/tests/models/backend/cuda/libsyncopate_cuda.so ]] || { echo "skipped: a build without CUDA"; exit 77; }
+  local begun=$SECONDS
+  expect_code 1 env LD_LIBRARY_PATH="$build/tests/models/backend/cuda" "$work/syncopate/gpu_check.sh" --limit 1 --out "$work/out"
+  ((SECONDS - begun < 60)) || fail "it took $((SECONDS - begun)) s"
+  grep -q '^gpu_program_test  *not run' "$work/out/table.txt" || fail "$said"
+  [[ -s $work/out/log.txt ]] || fail "there is no log"
+}
+
+"$test"
