@@ -98,26 +98,39 @@ void CudaModel::prepare(const Batch& batch) {
            .sums = reinterpret_cast<LossSums*>(sums_->data())};
 }
 
+void CudaModel::refresh_all() {
+  variables_->begin_refresh(handles_.compute.get());
+  for (const auto& buckets : schedule_.first_used_by) {
+    for (const BucketId bucket : buckets) variables_->refresh(bucket, handles_.compute.get());
+  }
+}
+
 void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   const nvtx3::scoped_range range("forward");
   check_batch(graph_, batch, options_.batch_size);
   use_device(handles_.device);
   prepare(batch);
   cudaStream_t stream = handles_.compute.get();
-  const auto bring = [&](std::size_t group) {
-    for (const BucketId bucket : schedule_.first_used_by[group]) {
-      before_use(bucket);
-      variables_->refresh(bucket, stream);
-    }
-  };
   if (asks_nobody()) {
-    for (std::size_t i = 0; i < groups_.size(); ++i) bring(i);
+    bool all_current = true;
+    for (const auto& buckets : schedule_.first_used_by) {
+      for (const BucketId bucket : buckets) {
+        before_use(bucket);
+        all_current = all_current && variables_->is_current(bucket);
+      }
+    }
+    if (!all_current) refresh_all();
     variables_->upload_state(stream);
     program_->forward_all(step_);
   } else {
+    variables_->begin_refresh(stream);
     variables_->upload_state(stream);
+    // The host is ahead of the device: a group's values travel while those before it compute.
     for (std::size_t i = 0; i < groups_.size(); ++i) {
-      bring(i);
+      for (const BucketId bucket : schedule_.first_used_by[i]) {
+        before_use(bucket);
+        variables_->refresh(bucket, stream);
+      }
       program_->forward(i, step_);
     }
   }

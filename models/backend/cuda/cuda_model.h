@@ -47,6 +47,7 @@ class CudaModel final : public Model {
   // Nobody has to be asked in the middle of a pass, neither for values nor for statistics.
   bool asks_nobody() const;
   void prepare(const Batch& batch);
+  void refresh_all();
   void start_download(BucketId bucket);
 
   ReplicaHandles& handles_;

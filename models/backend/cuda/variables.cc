@@ -39,17 +39,32 @@ DeviceVariables::DeviceVariables(ParameterArena& arena, StateBlock& state, Preci
       gradients_(device_block(arena.layout().total(), DType::kF32, device)),
       device_state_(device_block(state.layout.total(), DType::kF32, device)),
       versions_(arena.buckets().size(), 0),
+      uploads_(make_stream()),
+      last_use_(make_event()),
       pinned_values_(arena.values().bytes()),
       pinned_gradients_(arena.gradients().bytes()) {
   if (precision != Precision::kF32) {
     weights_ = device_block(arena.layout().total(), DType::kBf16, device);
   }
+  for (std::size_t b = 0; b < versions_.size(); ++b) uploaded_.push_back(make_event());
 }
 
-void DeviceVariables::refresh(BucketId bucket, cudaStream_t stream) {
+// A copy that was started writes to what is about to be freed.
+DeviceVariables::~DeviceVariables() { cudaStreamSynchronize(uploads_.get()); }
+
+void DeviceVariables::begin_refresh(cudaStream_t compute) {
+  check_cuda(cudaEventRecord(last_use_.get(), compute));
+}
+
+bool DeviceVariables::is_current(BucketId bucket) const {
+  return versions_[static_cast<std::size_t>(bucket)] == arena_.version(bucket);
+}
+
+void DeviceVariables::refresh(BucketId bucket, cudaStream_t compute) {
+  if (is_current(bucket)) return;
   const auto b = static_cast<std::size_t>(bucket);
-  const std::uint64_t newest = arena_.version(bucket);
-  if (versions_[b] == newest) return;
+  const cudaStream_t stream = uploads_.get();
+  check_cuda(cudaStreamWaitEvent(stream, last_use_.get()));
   // Somebody else wrote: a restore, which writes slots and state as well.
   are_slots_stale_ = true;
   is_state_stale_ = true;
@@ -63,7 +78,9 @@ void DeviceVariables::refresh(BucketId bucket, cudaStream_t stream) {
   } else if (precision_ == Precision::kF16) {
     convert(here, element<__half>(weights_, range.begin), count, stream);
   }
-  versions_[b] = newest;
+  check_cuda(cudaEventRecord(uploaded_[b].get(), stream));
+  check_cuda(cudaStreamWaitEvent(compute, uploaded_[b].get()));
+  versions_[b] = arena_.version(bucket);
 }
 
 void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,

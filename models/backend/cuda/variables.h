@@ -14,15 +14,24 @@
 
 namespace syncopate::cuda {
 
-// Shared by the models of one replica. One thread only; copies are started on the stream that is
-// given.
+// Shared by the models of one replica. One thread only. Values come down on a stream of their own,
+// while what does not need them computes; all else is started on the stream that is given.
 class DeviceVariables {
  public:
   // arena and state outlive this.
   DeviceVariables(ParameterArena& arena, StateBlock& state, Precision precision, int device);
 
-  // Brings a bucket's values up to date if the host's are newer.
-  void refresh(BucketId bucket, cudaStream_t stream);
+  ~DeviceVariables();
+  DeviceVariables(const DeviceVariables&) = delete;
+  DeviceVariables& operator=(const DeviceVariables&) = delete;
+
+  // What `compute` was given until now may still read values, or write them. Before the first
+  // refresh() of a forward pass.
+  void begin_refresh(cudaStream_t compute);
+  bool is_current(BucketId bucket) const;
+  // Brings a bucket's values up to date if the host's are newer: they are there for what `compute`
+  // is given from now on.
+  void refresh(BucketId bucket, cudaStream_t compute);
   // Updates are made here from now on, not on the host.
   void keep_updates() noexcept { keeps_updates_ = true; }
   bool keeps_updates() const noexcept { return keeps_updates_; }
@@ -61,7 +70,10 @@ class DeviceVariables {
   bool is_host_stale_ = false;
   Tensor device_state_;
   std::vector<std::uint64_t> versions_;  // by bucket: of what is here
-  PinnedWindow pinned_values_;           // of the arena
+  Stream uploads_;
+  StreamEvent last_use_;               // of the values, when begin_refresh() was called
+  std::vector<StreamEvent> uploaded_;  // by bucket
+  PinnedWindow pinned_values_;         // of the arena
   PinnedWindow pinned_gradients_;
 };
 

@@ -45,7 +45,8 @@ void run_emulated_grid(const Launch& how, const std::function<void()>& thread);
 
 template <typename... Parameters, typename... Arguments>
 void launch(const Launch& how, void (*kernel)(Parameters...), const Arguments&... arguments) {
-  do_or_record([=] { run_emulated_grid(how, [&] { kernel(Parameters(arguments)...); }); });
+  do_or_record(how.stream,
+               [=] { run_emulated_grid(how, [&] { kernel(Parameters(arguments)...); }); });
 }
 
 }  // namespace syncopate::cuda

@@ -22,11 +22,12 @@ void use_workspace(void* workspace) {
 template <typename T>
 class LoopConvolution final : public Convolution {
  public:
-  LoopConvolution(ConvPass pass, const ConvShape& shape) : pass_(pass), shape_(shape) {}
+  LoopConvolution(ConvPass pass, const ConvShape& shape, cudaStream_t stream)
+      : pass_(pass), shape_(shape), stream_(stream) {}
   std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
 
   void run(void* x, void* w, void* y, void* workspace) override {
-    do_or_record([=, this] { compute(x, w, y, workspace); });
+    do_or_record(stream_, [=, this] { compute(x, w, y, workspace); });
   }
 
  private:
@@ -92,16 +93,17 @@ class LoopConvolution final : public Convolution {
 
   const ConvPass pass_;
   const ConvShape shape_;
+  const cudaStream_t stream_;
 };
 
 template <typename T, typename Result>
 class LoopProduct final : public Product {
  public:
-  explicit LoopProduct(const ProductShape& shape) : shape_(shape) {}
+  LoopProduct(const ProductShape& shape, cudaStream_t stream) : shape_(shape), stream_(stream) {}
   std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
 
   void run(const void* a, const void* b, void* c, void* workspace) override {
-    do_or_record([=, this] { compute(a, b, c, workspace); });
+    do_or_record(stream_, [=, this] { compute(a, b, c, workspace); });
   }
 
  private:
@@ -123,31 +125,36 @@ class LoopProduct final : public Product {
   }
 
   const ProductShape shape_;
+  const cudaStream_t stream_;
 };
 
 class LoopOperations final : public Operations {
  public:
+  explicit LoopOperations(cudaStream_t stream) : stream_(stream) {}
   std::string description() const override { return "loops"; }
   std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                            const PlanLimits& /*limits*/) override {
     return with_type(shape.type, [&]<typename T>() -> std::unique_ptr<Convolution> {
-      return std::make_unique<LoopConvolution<T>>(pass, shape);
+      return std::make_unique<LoopConvolution<T>>(pass, shape, stream_);
     });
   }
   std::unique_ptr<Product> product(const ProductShape& shape,
                                    const PlanLimits& /*limits*/) override {
     return with_type(shape.type, [&]<typename T>() {
       return with_type(shape.result_type, [&]<typename Result>() -> std::unique_ptr<Product> {
-        return std::make_unique<LoopProduct<T, Result>>(shape);
+        return std::make_unique<LoopProduct<T, Result>>(shape, stream_);
       });
     });
   }
+
+ private:
+  const cudaStream_t stream_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operations> make_emulated_operations(cudaStream_t /*stream*/) {
-  return std::make_unique<LoopOperations>();
+std::unique_ptr<Operations> make_emulated_operations(cudaStream_t stream) {
+  return std::make_unique<LoopOperations>(stream);
 }
 
 }  // namespace syncopate::cuda

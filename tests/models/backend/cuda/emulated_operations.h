@@ -7,7 +7,7 @@
 
 namespace syncopate::cuda {
 
-// The stream is not used: everything has happened when a call returns.
+// Work is the emulated stream's (emulated_stream.h).
 std::unique_ptr<Operations> make_emulated_operations(cudaStream_t stream);
 
 }  // namespace syncopate::cuda

@@ -1,5 +1,5 @@
-// The part of the CUDA runtime that the backend calls, on the CPU's memory: every call is done when
-// it returns. New memory is full of NaNs, so that whoever reads before it was written is found out.
+// The part of the CUDA runtime that the backend calls, on the CPU's memory, with emulated streams.
+// New memory is full of NaNs, so that whoever reads before it was written is found out.
 #include <cuda_runtime_api.h>
 
 #include <cstdlib>
@@ -27,11 +27,13 @@ extern "C" {
 cudaError_t cudaSetDevice(int /*device*/) { return cudaSuccess; }
 cudaError_t cudaMalloc(void** memory, size_t size) { return allocate(memory, size); }
 cudaError_t cudaFree(void* memory) {
+  syncopate::cuda::finish_all_streams();
   std::free(memory);
   return cudaSuccess;
 }
 cudaError_t cudaMallocHost(void** memory, size_t size) { return allocate(memory, size); }
 cudaError_t cudaFreeHost(void* memory) {
+  syncopate::cuda::finish_all_streams();
   std::free(memory);
   return cudaSuccess;
 }
@@ -43,8 +45,8 @@ cudaError_t cudaMemset(void* memory, int value, size_t count) {
   std::memset(memory, value, count);
   return cudaSuccess;
 }
-cudaError_t cudaMemsetAsync(void* memory, int value, size_t count, cudaStream_t /*stream*/) {
-  syncopate::cuda::do_or_record([=] { std::memset(memory, value, count); });
+cudaError_t cudaMemsetAsync(void* memory, int value, size_t count, cudaStream_t stream) {
+  syncopate::cuda::do_or_record(stream, [=] { std::memset(memory, value, count); });
   return cudaSuccess;
 }
 cudaError_t cudaMemcpy(void* into, const void* from, size_t count, cudaMemcpyKind /*kind*/) {
@@ -52,8 +54,8 @@ cudaError_t cudaMemcpy(void* into, const void* from, size_t count, cudaMemcpyKin
   return cudaSuccess;
 }
 cudaError_t cudaMemcpyAsync(void* into, const void* from, size_t count, cudaMemcpyKind /*kind*/,
-                            cudaStream_t /*stream*/) {
-  syncopate::cuda::do_or_record([=] { std::memmove(into, from, count); });
+                            cudaStream_t stream) {
+  syncopate::cuda::do_or_record(stream, [=] { std::memmove(into, from, count); });
   return cudaSuccess;
 }
 cudaError_t cudaStreamBeginCapture(cudaStream_t /*stream*/, cudaStreamCaptureMode /*mode*/) {
@@ -79,34 +81,45 @@ cudaError_t cudaGraphExecDestroy(cudaGraphExec_t executable) {
   delete reinterpret_cast<syncopate::cuda::RecordedWork*>(executable);
   return cudaSuccess;
 }
-cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t /*stream*/) {
-  for (const auto& work : *reinterpret_cast<syncopate::cuda::RecordedWork*>(executable)) work();
+cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
+  for (const auto& work : *reinterpret_cast<syncopate::cuda::RecordedWork*>(executable)) {
+    syncopate::cuda::do_or_record(stream, work);
+  }
   return cudaSuccess;
 }
 cudaError_t cudaGetLastError() { return cudaSuccess; }
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int /*flags*/) {
-  *stream = static_cast<cudaStream_t>(std::malloc(1));
+  *stream = syncopate::cuda::create_stream();
   return cudaSuccess;
 }
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
-  std::free(stream);
+  syncopate::cuda::destroy_stream(stream);
   return cudaSuccess;
 }
-cudaError_t cudaStreamSynchronize(cudaStream_t /*stream*/) { return cudaSuccess; }
-cudaError_t cudaStreamWaitEvent(cudaStream_t /*stream*/, cudaEvent_t /*event*/,
-                                unsigned int /*flags*/) {
+cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
+  syncopate::cuda::finish_stream(stream);
+  return cudaSuccess;
+}
+cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int /*flags*/) {
+  syncopate::cuda::let_stream_wait(stream, event);
   return cudaSuccess;
 }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* event, unsigned int /*flags*/) {
-  *event = static_cast<cudaEvent_t>(std::malloc(1));
+  *event = syncopate::cuda::create_event();
   return cudaSuccess;
 }
 cudaError_t cudaEventDestroy(cudaEvent_t event) {
-  std::free(event);
+  syncopate::cuda::destroy_event(event);
   return cudaSuccess;
 }
-cudaError_t cudaEventRecord(cudaEvent_t /*event*/, cudaStream_t /*stream*/) { return cudaSuccess; }
-cudaError_t cudaEventSynchronize(cudaEvent_t /*event*/) { return cudaSuccess; }
+cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  syncopate::cuda::record_event(event, stream);
+  return cudaSuccess;
+}
+cudaError_t cudaEventSynchronize(cudaEvent_t event) {
+  syncopate::cuda::finish_event(event);
+  return cudaSuccess;
+}
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;
   return cudaSuccess;
