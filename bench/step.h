@@ -16,7 +16,8 @@ struct StepOptions {
   std::string optimizer;
   int steps_per_round = 0;
   int rounds = 7;
-  // The other side: a command, or an interpreter for bench/peers/torch_step.py. Both empty: none.
+  // The other side: a command, or an interpreter for bench/peers/torch_step.py, on a GPU for
+  // torch_gpu_step.py. Both empty: none.
   std::string peer;
   std::string peer_python;
   std::string json_file;
@@ -29,7 +30,8 @@ struct StepOptions {
 };
 
 // Measures each model in turn and prints one table for each; all names are checked before the
-// first. Throws UsageError, PeerError, DivergenceError.
+// first. Throws UsageError, UnavailableError where the device is not here, PeerError,
+// DivergenceError.
 void run_step(StepOptions options);
 
 }  // namespace syncopate::bench

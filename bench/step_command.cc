@@ -7,6 +7,8 @@
 
 #include "bench/commands.h"
 #include "bench/step.h"
+#include "deploy/device_options.h"
+#include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
@@ -38,7 +40,8 @@ Command declare_step(CLI::App& app, const Environment& /*environment*/) {
   auto* peer =
       app.add_option("--peer", options->peer, "command of the other side, words split at blanks");
   app.add_option("--peer-python", options->peer_python,
-                 "the other side is this interpreter with bench/peers/torch_step.py")
+                 "the other side is this interpreter with bench/peers/torch_step.py, on a GPU "
+                 "torch_gpu_step.py")
       ->excludes(peer);
   app.add_option("--json", options->json_file, "write the results, round by round, to this file");
   app.add_option("--retune", options->retune_file,
@@ -48,7 +51,19 @@ Command declare_step(CLI::App& app, const Environment& /*environment*/) {
   app.add_flag("--no-winograd", options->no_winograd, "direct convolutions only");
   app.add_flag("--no-fuse", options->no_fuse, "every node alone");
   app.add_flag("--profile", options->profile, "also forward, backward and update apart");
-  return [options] { run_step(*options); };
+  const auto devices = std::make_shared<DeviceFlags>();
+  add_device_flags(app, *devices);
+  return [options, devices] {
+    TrainOptions found;
+    take_device_flags(*devices, found);
+    find_devices(found);
+    if (found.strategy.devices.size() > 1 && !found.takes_own_gpus) {
+      throw UsageError("--devices " + devices->devices + ": a step is measured on one device");
+    }
+    options->training.device = found.strategy.devices.front();
+    options->training.precision = found.strategy.precision;
+    run_step(*options);
+  };
 }
 
 }  // namespace syncopate::bench

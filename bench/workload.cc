@@ -15,11 +15,12 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr int kClasses = 10;
 constexpr int kWarmUpSteps = 3;
 constexpr std::uint64_t kSeed = 1;
 // As many as the peers have: enough that a step does not find its samples in the nearest cache.
 constexpr std::size_t kNumBatches = 8;
+constexpr std::size_t kNumLargeBatches = 2;
+constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20;
 
 double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
@@ -32,7 +33,8 @@ class SyntheticBatches final : public BatchSource {
     const std::int64_t samples = workload.batch_size * shard.count;
     Shape shape = workload.sample_shape;
     shape.insert(shape.begin(), samples);
-    for (std::size_t b = 0; b < kNumBatches; ++b) {
+    const std::size_t batches = num_elements(shape) < kLargeBytes ? kNumBatches : kNumLargeBatches;
+    for (std::size_t b = 0; b < batches; ++b) {
       Batch batch{make_host_tensor(shape, DType::kU8), make_host_tensor({samples}, DType::kI32),
                   workload.batch_size * shard.total};
       const RandomStream pixels(kSeed, 2 * b);
@@ -43,7 +45,8 @@ class SyntheticBatches final : public BatchSource {
       const RandomStream labels(kSeed, 2 * b + 1);
       index = 0;
       for (std::int32_t& label : batch.label.i32()) {
-        label = static_cast<std::int32_t>(labels.below(index++, kClasses));
+        label = static_cast<std::int32_t>(
+            labels.below(index++, static_cast<std::uint32_t>(workload.classes)));
       }
       batches_.push_back(std::move(batch));
     }
@@ -71,18 +74,19 @@ void require_finite(double loss, const std::string& model) {
 Graph build_graph(const Workload& workload) {
   const auto channels = static_cast<std::size_t>(workload.sample_shape.back());
   return build_network(workload.model, {.sample_shape = workload.sample_shape,
-                                        .classes = kClasses,
+                                        .classes = workload.classes,
                                         .input = {.dtype = DType::kU8,
                                                   .mean = std::vector<float>(channels, 0.5F),
                                                   .stddev = std::vector<float>(channels, 0.25F)}});
 }
 
 Workload find_workload(std::string_view model) {
-  const std::array<Workload, 4> workloads = {{
+  const std::array<Workload, 5> workloads = {{
       {"mnist-cnn", {28, 28, 1}, 64, "adam", 200},
       {"mlp", {28, 28, 1}, 64, "adam", 1000},
       {"resnet20", {32, 32, 3}, 128, "momentum", 8},
       {"resnet56", {32, 32, 3}, 128, "momentum", 3},
+      {"resnet50", {224, 224, 3}, 256, "momentum", 1, 1000},
   }};
   std::string known;
   for (const Workload& workload : workloads) {
@@ -101,6 +105,8 @@ InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptio
                                .batch_size_per_replica = workload.batch_size,
                                .lanes = options.lanes,
                                .replicas = options.replicas,
+                               .devices = {options.device},
+                               .precision = options.precision,
                                .optimizer = {.name = workload.optimizer},
                                .membership = options.membership},
                               graph_)),

@@ -18,7 +18,8 @@ struct Workload {
   Shape sample_shape;           // [H, W, C]
   std::int64_t batch_size = 0;  // of each replica
   std::string optimizer;
-  int steps_per_round = 0;  // about a second of work
+  int steps_per_round = 0;  // about a second of work on a few cores
+  int classes = 10;
 };
 
 // Throws UsageError for an unknown model, listing the right ones.
@@ -32,6 +33,8 @@ struct TrainingOptions {
   int replicas = 1;  // in this process
   int lanes = 1;     // of each replica
   double learning_rate = 1e-3;
+  Device device;
+  Precision precision = Precision::kF32;
   bool fuse = true;
   bool winograd = true;
   // Null: this process is alone. Outlives the training.

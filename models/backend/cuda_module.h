@@ -21,6 +21,12 @@ struct CudaDevice {
   std::int64_t memory_bytes = 0;
 };
 
+// What a device reaches at most, as it was just measured.
+struct DeviceCeilings {
+  double copy_bytes_per_second = 0.0;     // of a large copy, read and written
+  double product_flops_per_second = 0.0;  // of a large product
+};
+
 // Immutable, thread-safe.
 class CudaModule {
  public:
@@ -35,6 +41,8 @@ class CudaModule {
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
   // How busy these devices are from now on; null where the driver does not say.
   virtual std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const = 0;
+  // In that precision; takes a tenth of a second. Throws DeviceError, OutOfMemoryError.
+  virtual DeviceCeilings ceilings(Device device, Precision precision) const = 0;
 };
 
 // The module is looked for as any library is: in this program's run path (its own folder, ../lib),

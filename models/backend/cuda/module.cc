@@ -8,6 +8,7 @@
 #include <array>
 #include <cstring>
 
+#include "models/backend/cuda/ceilings.h"
 #include "models/backend/cuda/cuda_backend.h"
 #include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/nvml.h"
@@ -105,6 +106,10 @@ class Module final : public CudaModule {
       }
     }
     return make_nvml_monitor("libnvidia-ml.so.1", bus_ids, kInterval);
+  }
+
+  DeviceCeilings ceilings(Device device, Precision precision) const override {
+    return measure_ceilings(device.index, precision);
   }
 };
 

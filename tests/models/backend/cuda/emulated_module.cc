@@ -29,6 +29,9 @@ class EmulatedModule final : public CudaModule {
   std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> /*devices*/) const override {
     return std::make_unique<HalfBusy>();
   }
+  DeviceCeilings ceilings(Device /*device*/, Precision /*precision*/) const override {
+    return {.copy_bytes_per_second = 4e12, .product_flops_per_second = 8e14};
+  }
 };
 
 }  // namespace

@@ -1,0 +1,59 @@
+// `syncopate-bench step --devices cuda` from outside: on an emulated GPU, beside a peer of straw,
+// and where there is none.
+#include <gtest/gtest.h>
+
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+ProgramResult run_step(const Arguments& more, const std::string& library_path) {
+  const Arguments command{"/usr/bin/env",      "LD_LIBRARY_PATH=" + library_path,
+                          SYNCOPATE_BENCH,     "step",
+                          "--model",           "mlp",
+                          "--batch-size",      "2",
+                          "--rounds",          "3",
+                          "--steps-per-round", "3"};
+  return RunningProgram(command + more, std::chrono::seconds(120)).wait();
+}
+
+TEST(StepProgramOnAGpu, SetsItsFiguresBesideThePeersAndTheDevicesCeilings) {
+  const ScratchDir scratch;
+  const ProgramResult result = run_step(
+      {"--devices", "cuda:0", "--precision", "bf16", "--peer",
+       std::string("sh ") + SYNCOPATE_FAKE_PEER + " well", "--json", scratch / "step.json"},
+      SYNCOPATE_EMULATED_MODULE);
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("peer: a peer of straw"), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("of a large copy; 50.0% busy"), std::string::npos) << result.out;
+  const auto step = nlohmann::json::parse(read_text(scratch / "step.json")).at(0);
+  EXPECT_EQ(step.at("precision"), "bf16");
+  EXPECT_EQ(step.at("gpu").at("busy"), 0.5);
+  // Turns of 0.5, 0.25 and 0.3 s; the device's are judged together.
+  EXPECT_NEAR(step.at("peer_step_seconds").at("median"), 0.35, 1e-9);
+}
+
+TEST(StepProgramOnAGpu, RefusesWhatIsAboutTheCpu) {
+  const ProgramResult result =
+      run_step({"--devices", "cuda:0", "--no-fuse"}, SYNCOPATE_EMULATED_MODULE);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--no-fuse"), std::string::npos) << result.err;
+}
+
+TEST(StepProgramWithoutAGpu, SaysWhyAndFails) {
+  const char* const path = std::getenv("LD_LIBRARY_PATH");
+  const ProgramResult result = run_step({"--devices", "cuda:99"}, path == nullptr ? "" : path);
+  EXPECT_NE(result.exit_code, 0);
+  EXPECT_NE(result.err.find("GPU"), std::string::npos) << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test
