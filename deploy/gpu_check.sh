@@ -110,8 +110,10 @@ while read -r folder; do folders+=${folders:+:}$folder; done < <(nvidia_folders)
 if [[ -d $top/programs ]]; then folders=$top/lib${folders:+:$folders}; fi
 export LD_LIBRARY_PATH=$folders
 
-if [[ $("$program" info 2>&1) =~ $'\n'(cuda +)([^$'\n']*) ]]; then seen=${BASH_REMATCH[2]}; else seen="the program does not say why"; fi
-if ! "$program" info 2>/dev/null | grep -q '^devices .*cuda:0'; then
+info=$("$program" info 2>&1)
+seen=$(sed -n 's/^cuda  *//p' <<<"$info")
+seen=${seen:-the program does not say why}
+if ! grep -q '^devices .*cuda:0' <<<"$info"; then
   if nvidia-smi -L 2>/dev/null | grep -q '^GPU'; then
     say "a GPU is here, but the program cannot use it: $seen"
     exit 1
@@ -242,7 +244,7 @@ if wants torch && $has_torch; then
   for workload in "${workloads[@]}"; do
     IFS=: read -r model batch optimizer steps <<<"$workload"
     step "torch-$model" 170 within "${python[@]}" "$peers/torch_gpu_step.py" --model "$model" --batch-size "$batch" \
-      --optimizer "$optimizer" --steps "$steps" --precision bf16,fp16 --json "$work/torch-$model.json"
+      --optimizer "$optimizer" --steps "$steps" --rounds 3 --warm-up 10 --precision bf16,fp16 --json "$work/torch-$model.json"
     cat "$work/torch-$model.json" >>"$out/results.jsonl" 2>/dev/null
   done
 fi
@@ -252,7 +254,9 @@ fi
 speed() {
   local name=$1 model=$2 batch=$3 optimizer=$4 steps=$5 peer=()
   if $has_torch; then
-    peer=(--peer "${python[*]} $peers/torch_gpu_step.py --precision bf16,fp16 --ways-of $work/torch-$model.json")
+    # Where nothing says which way is the fastest, the two that need no minutes to begin.
+    peer=(--peer "${python[*]} $peers/torch_gpu_step.py --precision bf16,fp16 --ways eager,graph \
+--ways-of $work/torch-$model.json")
   fi
   within "$top/bin/syncopate-bench" step --devices cuda:0 --precision bf16 --model "$model" --batch-size "$batch" \
     --optimizer "$optimizer" --steps-per-round "$steps" --json "$work/$name.json" "${peer[@]}" | tee "$work/$name.table"
