@@ -14,6 +14,7 @@ script.
 """
 
 import argparse
+import gc
 import json
 import os
 import statistics
@@ -134,6 +135,13 @@ class Step:
         return (time.perf_counter() - begun) / steps
 
 
+def give_memory_back(args, torch):
+    """To the device: the other side needs it, and the next way."""
+    gc.collect()
+    if args.device == "cuda":
+        torch.cuda.empty_cache()
+
+
 class Fastest:
     """The fastest of the ways that work; the others are given up, with their memory. say: for each one, a line.
     save: called whenever one was timed, for a later one may take too long."""
@@ -145,20 +153,20 @@ class Fastest:
             name = f"{precision} {way}"
             try:
                 step = Step(args, torch, precision, way)
-                step.seconds(args.warm_up)
+                step.seconds(max(1, args.warm_up))
                 rounds = 1 if args.serve else args.rounds
                 rate = args.batch_size / statistics.median(step.seconds(args.steps) for _ in range(rounds))
             except Exception as error:  # whatever one way lacks, the others count
                 say(f"{name}: failed: {type(error).__name__}: {(str(error).splitlines() or [''])[0]}")
+                step = None
+                give_memory_back(args, torch)
                 continue
-            finally:
-                if args.device == "cuda":
-                    torch.cuda.empty_cache()
             say(f"{name}: {rate:.0f} samples/s")
             self.rates[name] = rate
             if rate > self.rate:
                 self.step, self.precision, self.way, self.rate = step, precision, way, rate
-            del step
+            step = None
+            give_memory_back(args, torch)
             save(self)
 
     def description(self, torch):
