@@ -151,7 +151,7 @@ step() {
     case $code in 0) verdict=passed ;; 124 | 137) verdict="too long" ;; *) verdict="rc $code" ;; esac
   fi
   ((code == 0)) || failed=$((failed + 1))
-  printf '%-26s %-8s %4d s  %s\n' "$name" "$verdict" $((SECONDS - begun)) "$(tail -n 1 "$log" | cut -c 1-110)" |
+  printf '%-26s %-8s %4d s  %s\n' "$name" "$verdict" $((SECONDS - begun)) "$(tail -n 1 "$log" | cut -c 1-140)" |
     tee -a "$out/table.txt"
   { printf '\n== %s: %s\n' "$name" "$verdict"; tail -c 200000 "$log"; } >>"$out/log.txt"
 }
