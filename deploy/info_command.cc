@@ -60,6 +60,22 @@ std::string cuda_state() {
   return text;
 }
 
+// A collective that a machine may lack says so.
+Json collectives_here() {
+  Json list = rows_as_json(collectives());
+  for (Json& row : list) {
+    if (row.at("name") != "nccl") continue;
+    std::string state;
+    try {
+      (void)load_cuda_module().devices();
+    } catch (const UnavailableError& error) {
+      state = std::string("; not here: ") + error.what();
+    }
+    row["help"] = row.at("help").get<std::string>() + state;
+  }
+  return list;
+}
+
 Json facts() {
   Json datasets_list = Json::array();
   for (const DatasetRow& row : datasets()) {
@@ -77,7 +93,7 @@ Json facts() {
           {"devices", devices()},
           {"cuda", cuda_state()},
           {"strategies", rows_as_json(strategies())},
-          {"collectives", rows_as_json(collectives())},
+          {"collectives", collectives_here()},
           {"resolvers", rows_as_json(resolvers())},
           {"networks", rows_as_json(networks())},
           {"datasets", datasets_list},

@@ -187,8 +187,10 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
   options.strategy.transport = parse_transport(flags.transport);
   const bool has_servers = options.strategy.name == "parameter-server";
   const bool is_one_task = options.strategy.name != "multi-worker-mirrored" && !has_servers;
+  const bool sums_on_gpus =
+      options.strategy.name == "mirrored" && options.strategy.collective == "nccl";
   if (options.strategy.name != "multi-worker-mirrored" && options.strategy.collective != "auto" &&
-      options.strategy.collective != "local") {
+      options.strategy.collective != "local" && !sums_on_gpus) {
     throw UsageError("--collective " + options.strategy.collective + ": --strategy " +
                      options.strategy.name +
                      (has_servers ? " has servers in its place" : " is one process") +

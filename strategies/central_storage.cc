@@ -204,7 +204,8 @@ class CentralVariables final : public VariableStore {
 class CentralStorage final : public Synchronous {
  public:
   CentralStorage(const StrategyOptions& options, const Graph& graph, const Tensor& values)
-      : Synchronous(options, graph, make_local_collectives(collective_options(options, graph)),
+      : Synchronous(options, graph,
+                    {.collectives = make_local_collectives(collective_options(options, graph))},
                     &values),
         central_(graph.parameter_layout(), options, values) {
     for (Replica& replica : replicas()) {

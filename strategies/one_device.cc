@@ -40,8 +40,10 @@ class DeviceVariables final : public VariableStore {
 class OneDevice final : public Synchronous {
  public:
   OneDevice(const StrategyOptions& options, const Graph& graph)
-      : Synchronous(options, graph, make_local_collectives(collective_options(options, graph)),
-                    nullptr, /*updates_on_device=*/true) {
+      : Synchronous(options, graph,
+                    {.collectives = make_local_collectives(collective_options(options, graph)),
+                     .updates_on_device = true},
+                    nullptr) {
     Replica& replica = replicas().front();
     auto variables = std::make_unique<DeviceVariables>(replica, options.optimizer);
     variables_ = variables.get();

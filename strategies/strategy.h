@@ -25,6 +25,8 @@ namespace syncopate {
 struct Replica {
   int index = 0;  // in this process; among all it is collective->rank()
   std::unique_ptr<Collective> collective;
+  // Sums gradients where they are computed; null: the collective sums them, or nobody.
+  std::unique_ptr<DeviceCollective> device_collective;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<ParameterArena> arena;
   std::unique_ptr<StateBlock> state;

@@ -7,6 +7,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
+#include "strategies/gathered_statistics.h"
 #include "strategies/restore.h"
 #include "strategies/step_trailer.h"
 
@@ -17,27 +18,6 @@ template <typename Element>
 std::span<const std::byte> bytes_of(std::span<Element> elements) {
   return std::as_bytes(elements);
 }
-
-// Synchronised batch norm's sums: everybody's numbers, added in rank order.
-class GatheredStatistics final : public StatisticsReducer {
- public:
-  explicit GatheredStatistics(Collective& collective) : collective_(collective) {}
-
-  void sum(std::span<double> values) override {
-    const auto n = static_cast<std::size_t>(collective_.size());
-    if (n == 1) return;
-    all_.resize(n * values.size());
-    collective_.all_gather(bytes_of(values), std::as_writable_bytes(std::span(all_)));
-    std::copy_n(all_.begin(), values.size(), values.begin());
-    for (std::size_t r = 1; r < n; ++r) {
-      for (std::size_t i = 0; i < values.size(); ++i) values[i] += all_[r * values.size() + i];
-    }
-  }
-
- private:
-  Collective& collective_;
-  std::vector<double> all_;
-};
 
 std::uint64_t hash_bytes(const Tensor& tensor) {
   const std::span<const std::byte> bytes = tensor.bytes();
@@ -65,23 +45,35 @@ CollectiveOptions collective_options(const StrategyOptions& options, const Graph
           .link = options.link};
 }
 
-Synchronous::Synchronous(const StrategyOptions& options, const Graph& graph,
-                         std::vector<std::unique_ptr<Collective>> collectives,
-                         const Tensor* shared_values, bool updates_on_device)
+Synchronous::Synchronous(const StrategyOptions& options, const Graph& graph, JoinedReplicas joined,
+                         const Tensor* shared_values)
     : options_(options),
       graph_(graph),
       shares_values_(shared_values != nullptr),
-      team_(static_cast<int>(collectives.size()), "replica") {
-  replicas_.reserve(collectives.size());
-  for (std::unique_ptr<Collective>& collective : collectives) {
+      updates_on_device_(joined.updates_on_device),
+      team_(static_cast<int>(joined.collectives.size()), "replica") {
+  replicas_.reserve(joined.collectives.size());
+  for (std::size_t i = 0; i < joined.collectives.size(); ++i) {
     Replica& replica = replicas_.emplace_back();
-    replica.index = static_cast<int>(replicas_.size()) - 1;
-    replica.collective = std::move(collective);
-    build(replica, shared_values, updates_on_device);
+    replica.index = static_cast<int>(i);
+    replica.collective = std::move(joined.collectives[i]);
+    if (!joined.on_device.empty()) replica.device_collective = std::move(joined.on_device[i]);
+    build(replica, shared_values);
   }
+  if (joined.on_device.empty()) return;
+  for_each_replica([](Replica& replica) {
+    replica.device_collective->join(
+        [&](std::span<std::byte> bytes) { replica.collective->broadcast(bytes, 0); });
+  });
 }
 
-void Synchronous::build(Replica& replica, const Tensor* shared_values, bool updates_on_device) {
+// Together: a replica that leaves may wait for the others of its machine.
+Synchronous::~Synchronous() {
+  if (replicas_.empty() || replicas_.front().device_collective == nullptr) return;
+  team_.run([&](int i) { replicas_[static_cast<std::size_t>(i)].device_collective->leave(); });
+}
+
+void Synchronous::build(Replica& replica, const Tensor* shared_values) {
   const ArenaLayout layout = graph_.parameter_layout();
   const Tensor& block = replica.collective->block();
   const Tensor gradients = block.rows(kTrailerElements, block.num_elements());
@@ -100,7 +92,8 @@ void Synchronous::build(Replica& replica, const Tensor* shared_values, bool upda
                                            {.mode = Mode::kTrain,
                                             .batch_size = options_.batch_size_per_replica,
                                             .statistics = reducer,
-                                            .updates_on_device = updates_on_device});
+                                            .updates_on_device = updates_on_device_,
+                                            .device_collective = replica.device_collective.get()});
 }
 
 std::string Synchronous::own_name() const {
@@ -164,6 +157,7 @@ void Synchronous::broadcast(std::span<std::byte> bytes) {
 
 void Synchronous::agree() {
   if (replicas_in_sync() == 1) return;
+  for_each_replica([&](Replica& replica) { bring_to_host(replica); });
   // Under synchronised statistics all replicas hold the same ones already, bit for bit.
   if (options_.batch_norm == BatchNormStatistics::kLocal) {
     for_each_replica([&](Replica& replica) { average_running_statistics(replica); });
@@ -197,6 +191,8 @@ void Synchronous::average_running_statistics(Replica& replica) {
       part[i] = static_cast<float>(sum / total);
     }
   }
+  // The device's are older now; it takes statistics down together with values.
+  if (updates_on_device_) replica.arena->bump_all_versions();
   replica.samples_in_statistics = 0;
 }
 
@@ -217,13 +213,16 @@ void Synchronous::check_same_values(std::string_view what) {
   });
 }
 
+void Synchronous::bring_to_host(const Replica& replica) const {
+  std::vector<Tensor> slots;
+  for (const Snapshot::Slot& slot : slots_of(replica)) slots.push_back(slot.values);
+  replica.backend->to_host(*replica.arena, slots);
+}
+
 Snapshot Synchronous::snapshot() {
   const Replica& replica = replicas_.front();
-  std::vector<Snapshot::Slot> slots = slots_of(replica);
-  std::vector<Tensor> tensors;
-  for (const Snapshot::Slot& slot : slots) tensors.push_back(slot.values);
-  replica.backend->to_host(*replica.arena, tensors);
-  return {replica.arena->values(), std::move(slots), replica.state->values};
+  bring_to_host(replica);
+  return {replica.arena->values(), slots_of(replica), replica.state->values};
 }
 
 void Synchronous::restore(const Snapshot& saved) {
@@ -232,6 +231,7 @@ void Synchronous::restore(const Snapshot& saved) {
   if (is_chief()) copy_snapshot(saved, live);
   for_each_replica([&](Replica& replica) {
     Collective& collective = *replica.collective;
+    bring_to_host(replica);  // or what is older would come up later, over what is written here
     // One block for all: it is filled, and its replicas share one task.
     if (!shares_values_) {
       collective.broadcast(replica.arena->values().bytes(), 0);
@@ -246,7 +246,10 @@ void Synchronous::restore(const Snapshot& saved) {
 }
 
 void Synchronous::abort(std::string_view reason) noexcept {
-  for (Replica& replica : replicas_) replica.collective->abort(reason);
+  for (Replica& replica : replicas_) {
+    replica.collective->abort(reason);
+    if (replica.device_collective != nullptr) replica.device_collective->abort(reason);
+  }
 }
 
 }  // namespace syncopate

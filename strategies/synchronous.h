@@ -8,12 +8,17 @@
 
 #include "models/base/thread_team.h"
 #include "strategies/collective/collectives.h"
+#include "strategies/join_replicas.h"
 #include "strategies/strategy.h"
 
 namespace syncopate {
 
 class Synchronous : public Strategy {
  public:
+  Synchronous(const Synchronous&) = delete;
+  Synchronous& operator=(const Synchronous&) = delete;
+  ~Synchronous() override;
+
   std::span<Replica> replicas() noexcept override { return replicas_; }
   int replicas_in_sync() const noexcept override { return input_shard().total; }
   InputShard input_shard() const noexcept override;
@@ -27,16 +32,15 @@ class Synchronous : public Strategy {
   void abort(std::string_view reason) noexcept override;
 
  protected:
-  // Joins the replicas and builds each: device, blocks, first values, training model.
-  // shared_values: the block that all of them use; null: each has its own. updates_on_device: no
-  // store needs the gradients on the host. What is missing is
-  // Replica::variables, the strategy's to add, and then finish_building().
-  Synchronous(const StrategyOptions& options, const Graph& graph,
-              std::vector<std::unique_ptr<Collective>> collectives, const Tensor* shared_values,
-              bool updates_on_device = false);
+  // Builds each replica: device, blocks, first values, training model. shared_values: the block
+  // that all of them use; null: each has its own. What is missing is Replica::variables, the
+  // strategy's to add, and then finish_building().
+  Synchronous(const StrategyOptions& options, const Graph& graph, JoinedReplicas joined,
+              const Tensor* shared_values);
 
   const StrategyOptions& options() const noexcept { return options_; }
   const Graph& graph() const noexcept { return graph_; }
+  bool updates_on_device() const noexcept { return updates_on_device_; }
   int first_rank() const noexcept { return replicas_.front().collective->rank(); }
   // Every task calls once all is built: it holds the same first values everywhere. Throws
   // PeerError.
@@ -47,13 +51,15 @@ class Synchronous : public Strategy {
  private:
   // "rank 2 (host b, pid 77)", as the membership's verdicts say it.
   std::string own_name() const;
-  void build(Replica& replica, const Tensor* shared_values, bool updates_on_device);
+  void build(Replica& replica, const Tensor* shared_values);
+  void bring_to_host(const Replica& replica) const;
   void check_same_values(std::string_view what);
   void average_running_statistics(Replica& replica);
 
   StrategyOptions options_;
   const Graph& graph_;
   bool shares_values_;
+  bool updates_on_device_;
   std::vector<std::unique_ptr<StatisticsReducer>> statistics_;  // one per local replica
   std::vector<Replica> replicas_;
   ThreadTeam team_;

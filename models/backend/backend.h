@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 
+#include "models/backend/device_collective.h"
 #include "models/backend/model.h"
 #include "models/backend/statistics_reducer.h"
 #include "models/base/isa.h"
@@ -28,6 +29,9 @@ struct CompileOptions {
   // Gradients may stay where they are computed, for Backend::update() alone; the arena's own are
   // then not written.
   bool updates_on_device = false;
+  // With updates_on_device: sums each bucket's gradients over all replicas before update() reads
+  // them. Null: there is one replica. Of the module that compiles.
+  DeviceCollective* device_collective = nullptr;
 };
 
 class Backend {

@@ -2,6 +2,7 @@
 // itself links no CUDA library: the same binary starts on a login node and on a GPU node.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -9,6 +10,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
+#include "models/backend/device_collective.h"
 #include "models/backend/device_load.h"
 #include "models/backend/library_version.h"
 
@@ -19,7 +21,10 @@ struct CudaDevice {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   std::int64_t memory_bytes = 0;
+  std::string bus_id;  // where it is in this machine, "0000:1b:00.0"
 };
+
+inline constexpr int kMostReplicasOnOneGpu = 32;
 
 // What a device reaches at most, as it was just measured.
 struct DeviceCeilings {
@@ -39,6 +44,12 @@ class CudaModule {
   virtual std::vector<CudaDevice> devices() const = 0;
   // Throws UnavailableError as devices(), and for a device or a precision that is not there.
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
+  // By rank: what sums the gradients of replicas that are all of a job, and all on one device. At
+  // most kMostReplicasOnOneGpu. Throws DeviceError.
+  virtual std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
+      const Device& device, int replicas, std::chrono::nanoseconds patience) const = 0;
+  // NCCL, for a replica with a device of its own. Throws DeviceError.
+  virtual std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const = 0;
   // How busy these devices are from now on; null where the driver does not say.
   virtual std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const = 0;
   // In that precision; takes a tenth of a second. Throws DeviceError, OutOfMemoryError.

@@ -7,10 +7,12 @@
 namespace syncopate {
 namespace {
 
-std::vector<std::unique_ptr<Collective>> nccl_is_absent(const CollectiveOptions& /*options*/) {
-  throw UnavailableError(
-      "--collective nccl: this build has no CUDA module (libsyncopate_cuda.so), which brings NCCL; "
-      "choose ring, mpi or local");
+// NCCL sums gradients, which never reach the host (strategies/join_replicas.h); whatever else
+// travels between replicas does so as without it.
+std::vector<std::unique_ptr<Collective>> make_beside_nccl(const CollectiveOptions& options) {
+  CollectiveOptions host = options;
+  host.name = "auto";
+  return make_collectives(host);
 }
 
 constexpr std::array kCollectives = {
@@ -19,7 +21,7 @@ constexpr std::array kCollectives = {
                   make_ring_collectives},
     CollectiveRow{"mpi", "MPI's all-reduce, under mpirun or launch; needs a build with MPI",
                   make_mpi_collectives},
-    CollectiveRow{"nccl", "NVIDIA GPUs; not in this build", nccl_is_absent},
+    CollectiveRow{"nccl", "NVIDIA GPUs, each replica one of its own", make_beside_nccl},
 };
 
 }  // namespace

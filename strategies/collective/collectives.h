@@ -39,7 +39,8 @@ struct CollectiveRow {
 };
 std::span<const CollectiveRow> collectives() noexcept;
 
-// auto: `local` for a task that is alone, else `ring`.
+// auto: `local` for a task that is alone, else `ring`; so is nccl, which sums beside them
+// (strategies/join_replicas.h).
 // Throws UsageError for an unknown name, UnavailableError for one that this build lacks: with what
 // to install.
 std::vector<std::unique_ptr<Collective>> make_collectives(const CollectiveOptions& options);

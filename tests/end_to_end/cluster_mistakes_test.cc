@@ -154,12 +154,12 @@ TEST_P(AWaitingTask, EndsAtOnceWhenAskedTo) {
 
 INSTANTIATE_TEST_SUITE_P(Each, AWaitingTask, testing::Values(SIGINT, SIGTERM, SIGUSR1));
 
-TEST(Nccl, ThatIsAbsentEndsEveryTask) {
+TEST(Nccl, OnCpusEndsEveryTask) {
   const Port port(false);
   const auto results = run_all({task(0, 2, port.endpoint(), {"--collective", "nccl"}),
                                 task(1, 2, port.endpoint(), {"--collective", "nccl"})});
   for (const ProgramResult& result : results) {
-    expect_one_line(result, {"nccl", "libsyncopate_cuda.so"});
+    expect_one_line(result, {"--collective nccl", "CPU", "--collective ring"});
     EXPECT_EQ(result.exit_code, 2);
   }
 }

@@ -44,6 +44,28 @@ double relative_difference(const std::vector<float>& a, const std::vector<float>
   return std::sqrt(difference / size);
 }
 
+Arguments what_is_trained(const char* steps, const std::string& folder) {
+  return {"--model",
+          "mlp",
+          "--data",
+          "synthetic:1x12x12:10:480",
+          "--batch-size",
+          "24",
+          "--steps",
+          steps,
+          "--threads",
+          "1",
+          "--no-progress",
+          "--seed",
+          "7",
+          "--optimizer",
+          "momentum",
+          "--learning-rate",
+          "0.01",
+          "--checkpoint-dir",
+          folder};
+}
+
 class OnAGpu : public testing::Test {
  protected:
   void SetUp() override {
@@ -56,12 +78,7 @@ class OnAGpu : public testing::Test {
   // Trains ten steps of 24 samples, and returns the values they end with.
   std::vector<float> train(const Arguments& where, const Arguments& more = {}) {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
-    const ProgramResult result = run(
-        where +
-        Arguments{"--model", "mlp", "--data", "synthetic:1x12x12:10:480", "--batch-size", "24",
-                  "--steps", "10", "--threads", "1", "--no-progress", "--seed", "7", "--optimizer",
-                  "momentum", "--learning-rate", "0.01", "--checkpoint-dir", folder} +
-        more);
+    const ProgramResult result = run(where + what_is_trained("10", folder) + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     said_ = result.err;
     return newest_checkpoint_values(folder);
@@ -73,6 +90,11 @@ class OnAGpu : public testing::Test {
 };
 
 const Arguments kOnCuda{"--devices", "cuda:0", "--deterministic"};
+
+const Arguments kTwoReplicas{"train",      "--strategy", "mirrored",
+                             "--replicas", "2",          "--share-devices"};
+const Arguments kTwoTasks{
+    "launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"};
 
 Arguments one_device(const Arguments& devices) {
   return Arguments{"train", "--strategy", "one-device"} + devices;
@@ -111,12 +133,85 @@ TEST_F(OnAGpu, ReplicasOfOneGpuTrainAsOneReplicaDoes) {
   }
 }
 
+// Threads on one GPU sum there, processes on one sum on the host and update there.
+TEST_F(OnAGpu, SumsAndUpdatesThereWithTheBitsOfTheHost) {
+  const std::vector<float> there = train(
+      Arguments{"train", "--strategy", "mirrored", "--replicas", "3", "--share-devices"} + kOnCuda);
+  const std::vector<float> on_the_host = train(
+      Arguments{"launch", "--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored"} +
+      kOnCuda);
+  EXPECT_EQ(there, on_the_host);
+}
+
+TEST_F(OnAGpu, ReplicasGoOnFromACheckpointAsIfTheyHadNeverStopped) {
+  const std::vector<float> uninterrupted = train(kTwoReplicas + kOnCuda);
+  const std::string folder = dir_ / "stopped";
+  ASSERT_EQ(run(kTwoReplicas + kOnCuda + what_is_trained("4", folder)).exit_code, 0);
+  const ProgramResult resumed =
+      run(kTwoReplicas + kOnCuda + what_is_trained("10", folder) + Arguments{"--resume"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_EQ(uninterrupted, newest_checkpoint_values(folder));
+}
+
+// Gradients stay on their GPUs: the real NCCL where there are two, one that sums in memory on
+// emulated ones.
+TEST_F(OnAGpu, ReplicasWithAGpuEachTrainAsOneReplicaDoes) {
+  const auto devices = nlohmann::json::parse(run({"info", "--json"}).out).at("devices").size();
+  if (devices < 3) GTEST_SKIP() << "one GPU here, and NCCL wants one for each replica";
+  const std::vector<float> one = train(one_device(kOnCuda));
+  for (const char* collective : {"nccl", "auto"}) {
+    const std::vector<float> several =
+        train({"train", "--strategy", "mirrored", "--replicas", "2", "--devices", "cuda:0,cuda:1",
+               "--share-devices", "--deterministic", "--collective", collective});
+    ASSERT_EQ(one.size(), several.size());
+    EXPECT_LE(relative_difference(one, several), 1e-3) << collective;
+  }
+}
+
+TEST_F(OnAGpu, OneReplicaMeetsItselfOverNccl) {
+  EXPECT_EQ(train(one_device(kOnCuda)),
+            train(Arguments{"train", "--strategy", "mirrored", "--collective", "nccl"} + kOnCuda));
+}
+
+TEST_F(OnAGpu, NcclIsRefusedWhereReplicasShareAGpu) {
+  const ProgramResult result =
+      run(Arguments{"train", "--strategy", "mirrored", "--replicas", "2", "--share-devices",
+                    "--collective", "nccl", "--no-progress"} +
+          kOnCuda);
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_NE(result.err.find("--collective nccl: replicas 0 and 1 share a GPU"), std::string::npos)
+      << result.err;
+}
+
+// Two epochs, each with an evaluation: the loss of the last.
+double evaluated(const Arguments& how, const std::string& batch_norm, const std::string& metrics) {
+  const ProgramResult result = run(
+      how + Arguments{"--devices", "cuda:0", "--deterministic", "--batch-norm", batch_norm,
+                      "--model", "resnet20", "--data", "synthetic:3x8x8:4:32", "--batch-size", "8",
+                      "--steps", "8", "--threads", "1", "--no-progress", "--metrics", metrics});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  return result.exit_code == 0 ? summary_of(metrics).at("test_loss").get<double>() : 0.0;
+}
+
+// The host is asked in the middle of a pass.
+TEST_F(OnAGpu, ReplicasNormaliseOverTheWholeBatch) {
+  const double one = evaluated({"train", "--strategy", "one-device"}, "sync", dir_ / "one");
+  const double two = evaluated(kTwoReplicas, "sync", dir_ / "two");
+  EXPECT_NEAR(one, two, 1e-2 * one);
+}
+
+// Statistics come up, are averaged before an evaluation, and go down again.
+TEST_F(OnAGpu, ReplicasAverageTheirStatistics) {
+  const double threads = evaluated(kTwoReplicas, "local", dir_ / "threads");
+  const double tasks = evaluated(kTwoTasks, "local", dir_ / "tasks");
+  EXPECT_EQ(threads, tasks);
+}
+
 TEST_F(OnAGpu, TasksThatShareOneGpuTrainAsOneReplicaDoes) {
   const std::vector<float> one = train(one_device(kOnCuda));
-  const std::vector<float> ring = train(
-      Arguments{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored"} +
-      kOnCuda);
+  const std::vector<float> ring = train(kTwoTasks + kOnCuda);
   ASSERT_EQ(one.size(), ring.size());
+  EXPECT_NE(said_.find("summed there: replicas 0 and 1 share a GPU"), std::string::npos) << said_;
   EXPECT_LE(relative_difference(one, ring), 1e-3);
   const std::vector<float> served =
       train(Arguments{"launch", "--workers", "2", "--servers", "2", "--", "train", "--strategy",

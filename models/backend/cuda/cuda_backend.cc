@@ -3,6 +3,7 @@
 #include <array>
 #include <map>
 
+#include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/cuda_model.h"
 #include "models/backend/cuda/errors.h"
 #include "models/base/errors.h"
@@ -39,7 +40,15 @@ class CudaBackend final : public Backend {
       variables_[&arena] = variables;
     }
     if (options.updates_on_device) variables->keep_updates();
-    return std::make_unique<CudaModel>(handles_, options_, graph, arena, std::move(variables),
+    BucketSums* sums = nullptr;
+    if (options.device_collective != nullptr) {
+      check(options.updates_on_device, "what is summed on the device is used there");
+      sums = dynamic_cast<BucketSums*>(options.device_collective);
+      check(sums != nullptr, "sums are made by the module that computes");
+      sums->attach(variables->gradient_arena(), arena.buckets());
+      sums_[&arena] = sums;
+    }
+    return std::make_unique<CudaModel>(handles_, options_, graph, arena, std::move(variables), sums,
                                        options);
   }
 
@@ -47,6 +56,7 @@ class CudaBackend final : public Backend {
     use_device(options_.device.index);
     const auto variables = variables_of(arena);
     if (variables != nullptr) variables->to_host(slots, handles_.compute.get());
+    if (BucketSums* const sums = sums_of(arena)) sums->check();
   }
 
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
@@ -55,6 +65,7 @@ class CudaBackend final : public Backend {
     if (variables != nullptr && variables->keeps_updates()) {
       check(range == Bucket({0, arena.layout().total()}), "the device updates the whole arena");
       use_device(options_.device.index);
+      if (BucketSums* const sums = sums_of(arena)) sums->finish(handles_.compute.get());
       return variables->update(optimizer, step, slots, handles_.compute.get());
     }
     // Gradients came to the host, to be summed: the update is made there.
@@ -74,11 +85,16 @@ class CudaBackend final : public Backend {
     const auto found = variables_.find(&arena);
     return found == variables_.end() ? nullptr : found->second.lock();
   }
+  BucketSums* sums_of(const ParameterArena& arena) const {
+    const auto found = sums_.find(&arena);
+    return found == sums_.end() ? nullptr : found->second;
+  }
 
   const BackendOptions options_;
   ReplicaHandles handles_;
   // Of a replica's arena, and of copies that are evaluated; their models own them together.
   std::map<const ParameterArena*, std::weak_ptr<DeviceVariables>> variables_;
+  std::map<const ParameterArena*, BucketSums*> sums_;  // of its gradients; none: one replica
 };
 
 }  // namespace

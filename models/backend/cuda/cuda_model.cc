@@ -21,14 +21,15 @@ ReplicaHandles::ReplicaHandles(int device_index,
 
 CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
                      const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
-                     const CompileOptions& options)
+                     BucketSums* sums, const CompileOptions& options)
     : handles_(handles),
       backend_(backend),
       graph_(graph),
       options_(options),
       groups_(match_groups(graph, options.fuse, /*pools_first_layer=*/false)),
       schedule_(schedule_buckets(graph, groups_, arena.layout(), arena.buckets())),
-      variables_(std::move(variables)) {
+      variables_(std::move(variables)),
+      bucket_sums_(sums) {
   if (options.batch_size < 1) {
     throw ShapeError("compile: a batch of " + std::to_string(options.batch_size) + " samples");
   }
@@ -51,6 +52,7 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
 // What was started may still use what is about to be freed.
 CudaModel::~CudaModel() {
   cudaSetDevice(handles_.device);
+  if (bucket_sums_ != nullptr) bucket_sums_->detach();
   cudaStreamSynchronize(handles_.compute.get());
   cudaStreamSynchronize(handles_.copies.get());
 }
@@ -80,10 +82,11 @@ Program& CudaModel::program_for(std::int64_t n) {
   return *programs_.back();
 }
 
-bool CudaModel::asks_nobody() const {
-  const bool has_values = options_.updates_on_device || options_.mode == Mode::kEvaluate;
-  return has_values && options_.statistics == nullptr;
+bool CudaModel::has_values() const {
+  return options_.updates_on_device || options_.mode == Mode::kEvaluate;
 }
+
+bool CudaModel::asks_nobody() const { return has_values() && options_.statistics == nullptr; }
 
 void CudaModel::prepare(const Batch& batch) {
   program_ = nullptr;  // program_for may give it up, and throw
@@ -111,7 +114,7 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
   use_device(handles_.device);
   prepare(batch);
   cudaStream_t stream = handles_.compute.get();
-  if (asks_nobody()) {
+  if (has_values()) {
     bool all_current = true;
     for (const auto& buckets : schedule_.first_used_by) {
       for (const BucketId bucket : buckets) {
@@ -120,8 +123,13 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
       }
     }
     if (!all_current) refresh_all();
+    // Behind values, which alone tell whether statistics are old.
     variables_->upload_state(stream);
-    program_->forward_all(step_);
+    if (asks_nobody()) {
+      program_->forward_all(step_);
+    } else {
+      for (std::size_t i = 0; i < groups_.size(); ++i) program_->forward(i, step_);
+    }
   } else {
     variables_->begin_refresh(stream);
     variables_->upload_state(stream);
@@ -142,10 +150,11 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
 
 Scores CudaModel::scores() {
   check(program_ != nullptr, "scores follow a forward");
-  check_cuda(cudaEventSynchronize(forward_ends_.get()));
+  const std::int64_t samples = program_->samples();
+  wait_for(forward_ends_);
   LossSums sums;
   std::memcpy(&sums, host_sums_->data(), sizeof sums);
-  return {.loss = sums.loss, .num_correct = sums.num_correct, .num_samples = program_->samples()};
+  return {.loss = sums.loss, .num_correct = sums.num_correct, .num_samples = samples};
 }
 
 void CudaModel::backward(const GradientHook& on_ready) {
@@ -154,15 +163,23 @@ void CudaModel::backward(const GradientHook& on_ready) {
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);
   cudaStream_t stream = handles_.compute.get();
-  if (asks_nobody()) program_->backward_all(step_);
   std::vector<BucketId> started;
-  for (std::size_t i = groups_.size(); i-- > 0;) {
-    if (!asks_nobody()) program_->backward(i, step_);
-    for (const BucketId bucket : schedule_.completed_by[i]) {
-      if (program_->samples() == 0) variables_->zero_gradients(bucket, stream);
-      if (!options_.updates_on_device) start_download(bucket);
-      started.push_back(bucket);
+  for (std::size_t end = groups_.size(); end > 0;) {
+    const std::size_t begin = begin_of_segment(end);
+    if (asks_nobody()) {
+      program_->backward_segment(begin, end, step_);
+    } else {
+      program_->backward(begin, step_);
     }
+    for (std::size_t i = end; i-- > begin;) {
+      for (const BucketId bucket : schedule_.completed_by[i]) {
+        if (program_->samples() == 0) variables_->zero_gradients(bucket, stream);
+        if (!options_.updates_on_device) start_download(bucket);
+        if (bucket_sums_ != nullptr) bucket_sums_->start(bucket, stream);
+        started.push_back(bucket);
+      }
+    }
+    end = begin;
   }
   // All is started, which takes the host less time than the device needs; a bucket leaves as soon
   // as it is on the host, while the device goes on.
@@ -172,6 +189,21 @@ void CudaModel::backward(const GradientHook& on_ready) {
     }
     on_ready(bucket, Event{});
   }
+}
+
+// All at once where nobody is asked; up to the next bucket's end where it is then summed; else
+// group by group.
+std::size_t CudaModel::begin_of_segment(std::size_t end) const {
+  if (!asks_nobody()) return end - 1;
+  if (bucket_sums_ == nullptr) return 0;
+  std::size_t begin = end - 1;
+  while (begin > 0 && schedule_.completed_by[begin].empty()) --begin;
+  return begin;
+}
+
+void CudaModel::wait_for(const StreamEvent& event) {
+  check_cuda(cudaEventSynchronize(event.get()));
+  if (bucket_sums_ != nullptr) bucket_sums_->check();
 }
 
 void CudaModel::start_download(BucketId bucket) {

@@ -1,6 +1,7 @@
 // A graph on one GPU. Where strategies keep variables on the host, values go down bucket by bucket
 // when they have changed, and gradients come up bucket by bucket while earlier layers still
-// compute; where updates are made on the device, nothing travels but samples and scores.
+// compute; where updates are made on the device, nothing travels but samples and scores, and
+// gradients are summed bucket by bucket beside earlier layers' backward.
 #pragma once
 
 #include <memory>
@@ -10,6 +11,7 @@
 #include "models/backend/backend.h"
 #include "models/backend/bucket_schedule.h"
 #include "models/backend/cuda/batch_upload.h"
+#include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/program.h"
 
@@ -28,10 +30,10 @@ struct ReplicaHandles {
 
 class CudaModel final : public Model {
  public:
-  // All references outlive the model.
+  // All references outlive the model. sums: of the gradients; null: nobody else has any.
   CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
             const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
-            const CompileOptions& options);
+            BucketSums* sums, const CompileOptions& options);
   CudaModel(const CudaModel&) = delete;
   CudaModel& operator=(const CudaModel&) = delete;
   ~CudaModel() override;
@@ -44,11 +46,16 @@ class CudaModel final : public Model {
 
  private:
   Program& program_for(std::int64_t n);
+  // All are there when a pass begins: nobody brings them bucket by bucket.
+  bool has_values() const;
   // Nobody has to be asked in the middle of a pass, neither for values nor for statistics.
   bool asks_nobody() const;
   void prepare(const Batch& batch);
   void refresh_all();
+  // Groups [that, end) are one piece of the backward pass.
+  std::size_t begin_of_segment(std::size_t end) const;
   void start_download(BucketId bucket);
+  void wait_for(const StreamEvent& event);
 
   ReplicaHandles& handles_;
   const BackendOptions backend_;
@@ -57,6 +64,7 @@ class CudaModel final : public Model {
   const std::vector<FusedGroup> groups_;
   const BucketSchedule schedule_;
   const std::shared_ptr<DeviceVariables> variables_;
+  BucketSums* const bucket_sums_;
   std::vector<std::unique_ptr<Program>> programs_;  // the full batch first
   std::optional<BatchUpload> samples_;
   std::optional<BatchUpload> labels_;

@@ -61,6 +61,15 @@ Stream make_stream() {
   return Stream(made);
 }
 
+Stream make_priority_stream() {
+  int lowest = 0;
+  int highest = 0;  // the smaller number
+  check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
+  cudaStream_t made = nullptr;
+  check_cuda(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, highest));
+  return Stream(made);
+}
+
 StreamEvent make_event() {
   cudaEvent_t made = nullptr;
   check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming));

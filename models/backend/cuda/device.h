@@ -31,6 +31,8 @@ using StreamEvent = UniqueHandle<EventTraits>;
 void use_device(int index);
 
 Stream make_stream();
+// What stands on it comes before what stands on others: sums that others wait for.
+Stream make_priority_stream();
 // Without a time of its own: for waiting only.
 StreamEvent make_event();
 

@@ -7,11 +7,14 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 
 #include "models/backend/cuda/ceilings.h"
 #include "models/backend/cuda/cuda_backend.h"
 #include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/nccl_sums.h"
 #include "models/backend/cuda/nvml.h"
+#include "models/backend/cuda/shared_gpu_sums.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 
@@ -49,6 +52,12 @@ int count_devices() {
   return count;
 }
 
+std::string bus_id_of(int device) {
+  std::array<char, 32> bus_id{};
+  check_cuda(cudaDeviceGetPCIBusId(bus_id.data(), static_cast<int>(bus_id.size()), device));
+  return bus_id.data();
+}
+
 class Module final : public CudaModule {
  public:
   std::vector<LibraryVersion> library_versions() const override {
@@ -74,7 +83,8 @@ class Module final : public CudaModule {
                        .major = properties.major,
                        .minor = properties.minor,
                        .multiprocessors = properties.multiProcessorCount,
-                       .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem)});
+                       .memory_bytes = static_cast<std::int64_t>(properties.totalGlobalMem),
+                       .bus_id = bus_id_of(i)});
     }
     return found;
   }
@@ -93,16 +103,24 @@ class Module final : public CudaModule {
     return make_cuda_backend(options, make_nvidia_operations);
   }
 
+  std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
+      const Device& device, int replicas, std::chrono::nanoseconds patience) const override {
+    auto sums = make_shared_gpu_sums(device.index, replicas, patience);
+    return {std::make_move_iterator(sums.begin()), std::make_move_iterator(sums.end())};
+  }
+
+  std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const override {
+    return make_nccl_sums(rank, nccl_library());
+  }
+
   std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const override {
     constexpr std::chrono::milliseconds kInterval(500);
     std::vector<std::string> bus_ids;
     for (const Device& device : devices) {
-      std::array<char, 32> bus_id{};
-      const auto size = static_cast<int>(bus_id.size());
-      check_cuda(cudaDeviceGetPCIBusId(bus_id.data(), size, device.index));
+      std::string bus_id = bus_id_of(device.index);
       // Several replicas may share it.
-      if (std::ranges::find(bus_ids, bus_id.data()) == bus_ids.end()) {
-        bus_ids.emplace_back(bus_id.data());
+      if (std::ranges::find(bus_ids, bus_id) == bus_ids.end()) {
+        bus_ids.push_back(std::move(bus_id));
       }
     }
     return make_nvml_monitor("libnvidia-ml.so.1", bus_ids, kInterval);

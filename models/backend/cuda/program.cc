@@ -6,7 +6,7 @@
 namespace syncopate::cuda {
 
 Program::Program(const GroupContext& context, const std::vector<FusedGroup>& groups)
-    : context_(context), sums_before_backward_(groups.size()) {
+    : context_(context), sums_before_backward_(groups.size()), backward_(groups.size() + 1) {
   std::vector<GroupNeeds> needs;
   std::vector<std::size_t> value_bytes;
   const auto elements_of = [&](std::size_t i) {
@@ -59,7 +59,7 @@ void Program::backward(std::size_t group, const Step& step) {
 void Program::forward_all(const Step& step) {
   if (step != captured_) {
     forward_.forget();
-    backward_.forget();
+    for (CapturedWork& segment : backward_) segment.forget();
     captured_ = step;
   }
   const auto work = [&] {
@@ -69,12 +69,12 @@ void Program::forward_all(const Step& step) {
   work();
 }
 
-void Program::backward_all(const Step& step) {
+void Program::backward_segment(std::size_t begin, std::size_t end, const Step& step) {
   check(step == captured_, "backward follows its forward");
   const auto work = [&] {
-    for (std::size_t i = groups_.size(); i-- > 0;) backward(i, step);
+    for (std::size_t i = end; i-- > begin;) backward(i, step);
   };
-  if (context_.captures) return backward_.run(context_.stream, work);
+  if (context_.captures) return backward_[end].run(context_.stream, work);
   work();
 }
 

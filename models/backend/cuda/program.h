@@ -21,10 +21,10 @@ class Program {
   std::int64_t samples() const noexcept { return context_.n; }
   void forward(std::size_t group, const Step& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, const Step& step);
-  // All groups, in their order and back, as one where that can be: while steps are equal, nobody
-  // has to be asked in between.
+  // All groups in their order, and those of [begin, end) back, as one where that can be: while
+  // steps are equal, nobody has to be asked in between.
   void forward_all(const Step& step);
-  void backward_all(const Step& step);
+  void backward_segment(std::size_t begin, std::size_t end, const Step& step);
   // [n, classes] of the program's precision, on the device, after forward.
   const void* logits() const noexcept { return logits_; }
 
@@ -45,7 +45,7 @@ class Program {
   const void* logits_ = nullptr;
   // Together with what they were captured with.
   CapturedWork forward_;
-  CapturedWork backward_;
+  std::vector<CapturedWork> backward_;  // by the segment's end
   Step captured_;
 };
 

@@ -186,6 +186,8 @@ float* DeviceVariables::gradient(int parameter) const {
   return element<float>(gradients_, arena_.layout().offset(static_cast<std::size_t>(parameter)));
 }
 
+float* DeviceVariables::gradient_arena() const { return element<float>(gradients_, 0); }
+
 float* DeviceVariables::state(int index) const {
   return element<float>(device_state_, state_.layout.offset(static_cast<std::size_t>(index)));
 }

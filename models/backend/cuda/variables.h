@@ -50,6 +50,7 @@ class DeviceVariables {
   // In the type of the activations; value() itself in f32.
   const void* weight(int parameter) const;
   float* gradient(int parameter) const;
+  float* gradient_arena() const;
   float* state(int index) const;
   void zero_gradients(BucketId bucket, cudaStream_t stream);
 

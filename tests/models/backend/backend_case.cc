@@ -59,7 +59,8 @@ BackendCase::BackendCase(const Graph& graph, const reference::Variables& variabl
                               .batch_size = options.batch_size,
                               .fuse = options.fuse,
                               .winograd = options.winograd,
-                              .updates_on_device = options.updates_on_device})),
+                              .updates_on_device = options.updates_on_device,
+                              .device_collective = options.device_collective})),
       mode(options.mode) {
   set_values(variables);
   set_state(variables);

@@ -173,4 +173,17 @@ template <typename T>
 void update(const UpdateConstants& with_decay, const UpdateConstants& without_decay,
             const UpdateArrays& arrays, T* weights, std::int64_t count, cudaStream_t stream);
 
+// Gradients of replicas on one device.
+
+inline constexpr int kMostSummedReplicas = 32;
+// Where each replica's arena begins, by rank.
+struct ReplicaSlices {
+  float* arenas[kMostSummedReplicas] = {};
+  int count = 0;
+};
+// Elements [begin, begin + count) of every arena become their sum over all, in the order of
+// models/tensor/addition_order.h: the same bits as on the CPU, on all of them.
+void sum_replicas(const ReplicaSlices& slices, std::int64_t begin, std::int64_t count,
+                  cudaStream_t stream);
+
 }  // namespace syncopate::cuda

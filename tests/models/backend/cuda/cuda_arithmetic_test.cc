@@ -5,8 +5,13 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
 
 #include "models/backend/cuda/cuda_backend.h"
+#include "models/backend/cuda/shared_gpu_sums.h"
 #include "models/graph/fused_groups.h"
 #include "tests/models/backend/backend_case.h"
 #include "tests/models/backend/cuda/device_under_test.h"
@@ -161,6 +166,63 @@ TEST_P(CudaArithmetic, InBf16StaysNearTheInterpreter) {
     EXPECT_LE(reference::relative_l2(expected.gradients[p], subject.arena.gradient(p).f32()), 2e-2)
         << graph().parameters[p].name;
   }
+}
+
+bool has_batch_norm(const Graph& graph) {
+  return std::ranges::any_of(graph.nodes, [](const Node& node) {
+    return std::holds_alternative<BatchNormOp>(node.operation);
+  });
+}
+
+// What a step of plain SGD makes of the values. The learning rate: so large that a value's rounding
+// is small beside its gradient's.
+std::vector<float> trained(BackendCase& subject, const Batch& batch) {
+  subject.step(batch);
+  subject.backend->update(*make_optimizer({.name = "sgd"}), {.learning_rate = 1024.0F, .step = 1},
+                          subject.arena, {}, {0, subject.arena.layout().total()});
+  subject.arena.bump_all_versions();
+  subject.backend->to_host(subject.arena, {});
+  const auto values = subject.arena.values().f32();
+  return {values.begin(), values.end()};
+}
+
+// Four threads on one device, each with a quarter of the samples.
+TEST_P(CudaArithmetic, ReplicasOfOneDeviceUpdateByTheGradientsOfAll) {
+  if (has_batch_norm(graph())) return;  // each normalises by its own samples
+  constexpr std::int64_t kReplicas = 4;
+  CaseOptions options = options_for(Precision::kF32, Mode::kTrain, true);
+  options.updates_on_device = true;
+  BackendCase alone(graph(), variables_, options);
+  const Batch batch = make_batch(graph(), samples_, kLossDivisor);
+  const std::vector<float> before(alone.arena.values().f32().begin(),
+                                  alone.arena.values().f32().end());
+  const auto sums = make_shared_gpu_sums(0, kReplicas, std::chrono::seconds(60));
+  std::vector<std::unique_ptr<BackendCase>> replicas;
+  for (const auto& replica_sums : sums) {
+    options.device_collective = replica_sums.get();
+    replicas.push_back(std::make_unique<BackendCase>(graph(), variables_, options));
+  }
+  std::vector<std::vector<float>> found(kReplicas);
+  std::vector<std::jthread> threads;
+  for (std::int64_t r = 0; r < kReplicas; ++r) {
+    threads.emplace_back([&, r] {
+      constexpr std::int64_t kShare = kLargestBatch / kReplicas;
+      const auto at = static_cast<std::size_t>(r);
+      found[at] = trained(*replicas[at],
+                          {batch.x.rows(r * kShare, (r + 1) * kShare),
+                           batch.label.rows(r * kShare, (r + 1) * kShare), batch.loss_divisor});
+    });
+  }
+  threads.clear();
+  const std::vector<float> expected = trained(alone, batch);
+  std::vector<double> step_of_one;
+  std::vector<double> step_of_all;
+  for (std::size_t i = 0; i < before.size(); ++i) {
+    step_of_one.push_back(double{expected[i]} - before[i]);
+    step_of_all.push_back(double{found[0][i]} - before[i]);
+  }
+  EXPECT_LE(reference::relative_l2(step_of_one, step_of_all), f32_tolerance());
+  for (std::size_t r = 1; r < kReplicas; ++r) EXPECT_EQ(found[0], found[r]);
 }
 
 INSTANTIATE_TEST_SUITE_P(Small, CudaArithmetic, testing::ValuesIn(small_networks()),

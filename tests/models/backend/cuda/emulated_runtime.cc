@@ -6,6 +6,7 @@
 #include <cstring>
 #include <utility>
 
+#include "tests/models/backend/cuda/emulated_journal.h"
 #include "tests/models/backend/cuda/emulated_stream.h"
 
 namespace {
@@ -92,6 +93,15 @@ cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned int /*flags
   *stream = syncopate::cuda::create_stream();
   return cudaSuccess;
 }
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  *least = 0;
+  *greatest = -5;
+  return cudaSuccess;
+}
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned int flags,
+                                         int /*priority*/) {
+  return cudaStreamCreateWithFlags(stream, flags);
+}
 cudaError_t cudaStreamDestroy(cudaStream_t stream) {
   syncopate::cuda::destroy_stream(stream);
   return cudaSuccess;
@@ -101,6 +111,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
   return cudaSuccess;
 }
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int /*flags*/) {
+  syncopate::cuda::note_call({.what = "wait", .stream = stream, .event = event});
   syncopate::cuda::let_stream_wait(stream, event);
   return cudaSuccess;
 }
@@ -113,12 +124,16 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
   return cudaSuccess;
 }
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
+  syncopate::cuda::note_call({.what = "record", .stream = stream, .event = event});
   syncopate::cuda::record_event(event, stream);
   return cudaSuccess;
 }
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   syncopate::cuda::finish_event(event);
   return cudaSuccess;
+}
+cudaError_t cudaEventQuery(cudaEvent_t /*event*/) {
+  return syncopate::cuda::emulated_device_is_stuck() ? cudaErrorNotReady : cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;

@@ -1,0 +1,248 @@
+#include "models/backend/cuda/nccl_sums.h"
+
+#include <pthread.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <nvtx3/nvtx3.hpp>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "models/backend/cuda/device.h"
+#include "models/backend/cuda/errors.h"
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// Meeting includes finding out how GPUs are connected, and no more: all tasks are there already.
+constexpr std::chrono::seconds kMostToMeet{120};
+constexpr std::chrono::seconds kMostToLeave{5};
+constexpr std::chrono::microseconds kBetweenAskings{20};
+constexpr const char* kSums = "the sums of a step";
+
+bool is_error(ncclResult_t code) { return code != ncclSuccess && code != ncclInProgress; }
+
+class NcclSums final : public BucketSums {
+ public:
+  NcclSums(const DeviceRank& rank, const NcclTable& nccl, std::chrono::milliseconds watch_interval)
+      : rank_(rank), nccl_(nccl) {
+    use_device(rank.device.index);
+    side_ = make_priority_stream();
+    are_summed_ = make_event();
+    watch_ = std::jthread([this, watch_interval](const std::stop_token& stop) {
+      pthread_setname_np(pthread_self(), "nccl-watch");
+      watch(stop, watch_interval);
+    });
+  }
+  NcclSums(const NcclSums&) = delete;
+  NcclSums& operator=(const NcclSums&) = delete;
+  ~NcclSums() override {
+    watch_.request_stop();
+    watch_.join();
+    abort_communicator();
+  }
+
+  void join(const Broadcast& broadcast) override {
+    ncclUniqueId id{};
+    const std::string what = "all " + std::to_string(rank_.size) + " replicas to meet";
+    const auto patience = std::min<std::chrono::nanoseconds>(rank_.patience, kMostToMeet);
+    if (rank_.rank == 0) succeed(nccl_.get_unique_id(&id), patience, what);
+    broadcast(std::as_writable_bytes(std::span(&id, 1)));
+    use_device(rank_.device.index);
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;
+    ncclResult_t code = ncclSuccess;
+    {
+      const std::lock_guard lock(calls_);
+      code = nccl_.init_rank(&communicator_, rank_.size, id, rank_.rank, &config);
+    }
+    succeed(code, patience, what);
+  }
+
+  void leave() noexcept override {
+    const Deadline deadline = Deadline::after(kMostToLeave);
+    ncclResult_t code = ncclSuccess;
+    {
+      const std::lock_guard lock(calls_);
+      if (communicator_ == nullptr || is_given_up()) return;
+      code = nccl_.finalize(communicator_);
+    }
+    while (code == ncclInProgress && !deadline.passed() && !is_given_up()) {
+      std::this_thread::sleep_for(kBetweenAskings);
+      code = state();
+    }
+    if (code != ncclSuccess) return fail("another replica did not leave NCCL");
+    const std::lock_guard lock(calls_);
+    if (communicator_ != nullptr) nccl_.destroy(std::exchange(communicator_, nullptr));
+  }
+
+  void abort(std::string_view reason) noexcept override {
+    const std::lock_guard lock(mutex_);
+    if (!reason_.empty()) return;
+    reason_ = reason.empty() ? "the sum was given up" : reason;
+    changed_.notify_all();
+  }
+
+  void attach(float* gradients, std::span<const Bucket> buckets) override {
+    use_device(rank_.device.index);
+    gradients_ = gradients;
+    buckets_.assign(buckets.begin(), buckets.end());
+    are_computed_.clear();
+    for (std::size_t b = 0; b < buckets.size(); ++b) are_computed_.push_back(make_event());
+  }
+
+  void start(BucketId bucket, cudaStream_t compute) override {
+    const nvtx3::scoped_range scope("all-reduce");
+    check();
+    const auto b = static_cast<std::size_t>(bucket);
+    check_cuda(cudaEventRecord(are_computed_[b].get(), compute));
+    check_cuda(cudaStreamWaitEvent(side_.get(), are_computed_[b].get()));
+    float* const slice = gradients_ + buckets_[b].begin;
+    const auto count = static_cast<std::size_t>(buckets_[b].end - buckets_[b].begin);
+    ncclResult_t code = ncclSuccess;
+    {
+      const std::lock_guard lock(calls_);
+      syncopate::check(communicator_ != nullptr || is_given_up(), "sums begin after join()");
+      if (communicator_ != nullptr) {
+        code =
+            nccl_.all_reduce(slice, slice, count, ncclFloat32, ncclSum, communicator_, side_.get());
+      }
+    }
+    succeed(code, rank_.patience, "the sum of bucket " + std::to_string(bucket));
+  }
+
+  void finish(cudaStream_t compute) override {
+    check();
+    check_cuda(cudaEventRecord(are_summed_.get(), side_.get()));
+    check_cuda(cudaStreamWaitEvent(compute, are_summed_.get()));
+    const std::lock_guard lock(mutex_);
+    until_ = Deadline::after(rank_.patience);
+  }
+
+  void check() override {
+    const std::lock_guard lock(mutex_);
+    if (!reason_.empty()) throw PeerError(reason_);
+  }
+
+  void detach() noexcept override {
+    if (is_given_up()) abort_communicator();
+    cudaSetDevice(rank_.device.index);
+    cudaStreamSynchronize(side_.get());
+  }
+
+ private:
+  // Of a call: returns when it has succeeded; asks for it while it is in progress. Throws
+  // PeerError.
+  void succeed(ncclResult_t code, std::chrono::nanoseconds patience, const std::string& what) {
+    const Deadline deadline = Deadline::after(patience);
+    while (code == ncclInProgress) {
+      check();
+      code = state();
+      if (code != ncclInProgress) break;
+      if (deadline.passed()) fail(describe_late(what, patience));
+      std::this_thread::sleep_for(kBetweenAskings);
+    }
+    if (is_error(code)) fail(describe(code, what));
+    check();
+  }
+
+  ncclResult_t state() noexcept {
+    const std::lock_guard lock(calls_);
+    if (communicator_ == nullptr) return ncclSuccess;  // check() says why
+    ncclResult_t found = ncclSuccess;
+    const ncclResult_t code = nccl_.get_async_error(communicator_, &found);
+    return code == ncclSuccess ? found : code;
+  }
+
+  std::string describe(ncclResult_t code, const std::string& what) {
+    std::string said = nccl_.error_string(code);
+    {
+      const std::lock_guard lock(calls_);
+      const char* const more = communicator_ == nullptr ? nullptr : nccl_.last_error(communicator_);
+      if (more != nullptr && *more != '\0') said += ": " + std::string(more);
+    }
+    return "NCCL failed (" + said + ") while " + who() + " waited for " + what + way_out();
+  }
+  std::string who() const {
+    return "replica " + std::to_string(rank_.rank) + " (" + to_string(rank_.device) + ")";
+  }
+  static std::string way_out() {
+    return "; NCCL_DEBUG=INFO shows more, and --collective ring does without NCCL";
+  }
+
+  std::string describe_late(const std::string& what, std::chrono::nanoseconds patience) const {
+    return who() + " waited " + in_seconds(patience) + " for " + what +
+           " over NCCL: another replica did not come, or the way to its GPU is blocked" + way_out();
+  }
+
+  // What the device was given last is late.
+  bool is_stuck() {
+    const std::lock_guard lock(mutex_);
+    if (!until_ || !until_->passed()) return false;
+    if (cudaEventQuery(are_summed_.get()) != cudaSuccess) return true;
+    until_.reset();
+    return false;
+  }
+
+  void fail(std::string_view reason) noexcept {
+    abort(reason);
+    abort_communicator();
+  }
+
+  bool is_given_up() noexcept {
+    const std::lock_guard lock(mutex_);
+    return !reason_.empty();
+  }
+
+  void abort_communicator() noexcept {
+    const std::lock_guard lock(calls_);
+    if (communicator_ != nullptr) nccl_.abort(std::exchange(communicator_, nullptr));
+  }
+
+  void watch(const std::stop_token& stop, std::chrono::milliseconds interval) {
+    cudaSetDevice(rank_.device.index);
+    while (!stop.stop_requested()) {
+      {
+        std::unique_lock lock(mutex_);
+        changed_.wait_for(lock, stop, interval, [this] { return !reason_.empty(); });
+      }
+      if (is_given_up()) return abort_communicator();
+      const ncclResult_t found = state();
+      if (is_error(found)) fail(describe(found, kSums));
+      if (is_stuck()) fail(describe_late(kSums, rank_.patience));
+    }
+  }
+
+  const DeviceRank rank_;
+  const NcclTable& nccl_;
+  Stream side_;
+  StreamEvent are_summed_;  // on side_: all buckets of a step
+  float* gradients_ = nullptr;
+  std::vector<Bucket> buckets_;
+  std::vector<StreamEvent> are_computed_;  // by bucket
+
+  // Held during every call on the communicator, which takes one thread at a time; the calls of a
+  // communicator that does not block return at once.
+  std::mutex calls_;
+  ncclComm_t communicator_ = nullptr;  // guarded by calls_
+
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::string reason_;             // guarded by mutex_: why all is over
+  std::optional<Deadline> until_;  // guarded by mutex_: of are_summed_
+  std::jthread watch_;  // a thread inside ncclCommAbort that never returns ends with main
+};
+
+}  // namespace
+
+std::unique_ptr<BucketSums> make_nccl_sums(const DeviceRank& rank, const NcclTable& nccl,
+                                           std::chrono::milliseconds watch_interval) {
+  return std::make_unique<NcclSums>(rank, nccl, watch_interval);
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,179 @@
+#include "models/backend/cuda/shared_gpu_sums.h"
+
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <nvtx3/nvtx3.hpp>
+#include <string>
+
+#include "models/backend/cuda/device.h"
+#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda_module.h"
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+static_assert(kMostSummedReplicas == kMostReplicasOnOneGpu);
+
+// What the replicas share. Thread-safe.
+class Board {
+ public:
+  Board(int device, int replicas, std::chrono::nanoseconds patience)
+      : device_(device), patience_(patience), started_(static_cast<std::size_t>(replicas), 0) {
+    check(replicas <= kMostSummedReplicas, "a kernel sums so many replicas");
+    use_device(device);
+    side_ = make_priority_stream();
+    slices_.count = replicas;
+  }
+
+  int device() const noexcept { return device_; }
+
+  // By one thread, before the first step.
+  void attach(int rank, float* gradients, std::span<const Bucket> buckets) {
+    use_device(device_);
+    slices_.arenas[rank] = gradients;
+    const auto replicas = static_cast<std::size_t>(slices_.count);
+    if (buckets_.empty()) {
+      for (const Bucket& range : buckets) {
+        SharedBucket& bucket = buckets_.emplace_back();
+        bucket.range = range;
+        bucket.is_summed = make_event();
+        for (std::size_t r = 0; r < replicas; ++r) bucket.is_computed.push_back(make_event());
+      }
+    }
+    check(buckets_.size() == buckets.size(), "replicas have the same buckets");
+  }
+
+  void start(int rank, BucketId id, cudaStream_t compute) {
+    SharedBucket& bucket = buckets_[static_cast<std::size_t>(id)];
+    check_cuda(cudaEventRecord(bucket.is_computed[static_cast<std::size_t>(rank)].get(), compute));
+    {
+      const std::lock_guard lock(mutex_);
+      throw_if_aborted();
+      ++started_[static_cast<std::size_t>(rank)];
+      if (++bucket.arrived < slices_.count) return;
+      bucket.arrived = 0;
+    }
+    const nvtx3::scoped_range range("sum replicas");
+    for (const StreamEvent& event : bucket.is_computed) {
+      check_cuda(cudaStreamWaitEvent(side_.get(), event.get()));
+    }
+    sum_replicas(slices_, bucket.range.begin, bucket.range.end - bucket.range.begin, side_.get());
+    check_cuda(cudaEventRecord(bucket.is_summed.get(), side_.get()));
+    const std::lock_guard lock(mutex_);
+    ++bucket.rounds;
+    changed_.notify_all();
+  }
+
+  // Until the sums of round `round` are started: a stream can wait only for what was recorded.
+  void finish(int rank, std::uint64_t round, cudaStream_t compute) {
+    std::unique_lock lock(mutex_);
+    for (const SharedBucket& bucket : buckets_) {
+      const auto has_come = [&] { return aborted_ || bucket.rounds >= round; };
+      if (!changed_.wait_for(lock, patience_, has_come)) {
+        throw PeerError("replica " + std::to_string(rank) + " waited " + in_seconds(patience_) +
+                        " for the gradients of " + late(rank) +
+                        ", which share its GPU; look what holds them up");
+      }
+      throw_if_aborted();
+    }
+    lock.unlock();
+    for (const SharedBucket& bucket : buckets_) {
+      check_cuda(cudaStreamWaitEvent(compute, bucket.is_summed.get()));
+    }
+  }
+
+  void throw_if_aborted_now() {
+    const std::lock_guard lock(mutex_);
+    throw_if_aborted();
+  }
+
+  void abort(std::string_view reason) noexcept {
+    const std::lock_guard lock(mutex_);
+    if (aborted_) return;
+    aborted_ = true;
+    reason_ = reason;
+    changed_.notify_all();
+  }
+
+  // What was started waits for nothing that has not been started: it ends.
+  void settle() noexcept {
+    cudaSetDevice(device_);
+    cudaStreamSynchronize(side_.get());
+  }
+
+ private:
+  struct SharedBucket {
+    Bucket range;
+    std::vector<StreamEvent> is_computed;  // by rank
+    StreamEvent is_summed;
+    int arrived = 0;           // guarded by mutex_: replicas, in the round under way
+    std::uint64_t rounds = 0;  // guarded by mutex_: sums that were started
+  };
+
+  void throw_if_aborted() const {
+    if (aborted_) throw PeerError(reason_);
+  }
+  // Who has come with fewer buckets than `rank`.
+  std::string late(int rank) const {
+    std::string names;
+    for (std::size_t r = 0; r < started_.size(); ++r) {
+      if (started_[r] >= started_[static_cast<std::size_t>(rank)]) continue;
+      names += (names.empty() ? "replica " : " and replica ") + std::to_string(r);
+    }
+    return names.empty() ? "the others" : names;
+  }
+
+  const int device_;
+  const std::chrono::nanoseconds patience_;
+  Stream side_;
+  ReplicaSlices slices_;
+  std::vector<SharedBucket> buckets_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<std::uint64_t> started_;  // guarded by mutex_: buckets, by rank
+  bool aborted_ = false;                // guarded by mutex_
+  std::string reason_;                  // guarded by mutex_
+};
+
+class SharedGpuSums final : public BucketSums {
+ public:
+  SharedGpuSums(std::shared_ptr<Board> board, int rank) : board_(std::move(board)), rank_(rank) {}
+
+  void join(const Broadcast& /*broadcast*/) override {}
+  void leave() noexcept override {}
+  void abort(std::string_view reason) noexcept override { board_->abort(reason); }
+
+  void attach(float* gradients, std::span<const Bucket> buckets) override {
+    board_->attach(rank_, gradients, buckets);
+  }
+  void start(BucketId bucket, cudaStream_t compute) override {
+    board_->start(rank_, bucket, compute);
+  }
+  void finish(cudaStream_t compute) override { board_->finish(rank_, ++round_, compute); }
+  void check() override { board_->throw_if_aborted_now(); }
+  void detach() noexcept override { board_->settle(); }
+
+ private:
+  const std::shared_ptr<Board> board_;
+  const int rank_;
+  std::uint64_t round_ = 0;
+};
+
+}  // namespace
+
+std::vector<std::unique_ptr<BucketSums>> make_shared_gpu_sums(int device, int replicas,
+                                                              std::chrono::nanoseconds patience) {
+  const auto board = std::make_shared<Board>(device, replicas, patience);
+  std::vector<std::unique_ptr<BucketSums>> ranks;
+  ranks.reserve(static_cast<std::size_t>(replicas));
+  for (int rank = 0; rank < replicas; ++rank) {
+    ranks.push_back(std::make_unique<SharedGpuSums>(board, rank));
+  }
+  return ranks;
+}
+
+}  // namespace syncopate::cuda

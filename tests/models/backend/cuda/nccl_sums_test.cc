@@ -1,0 +1,264 @@
+// Sums by NCCL, with NCCL faked and the runtime emulated: who waits for whom, and that nobody waits
+// for ever.
+#include "models/backend/cuda/nccl_sums.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <future>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/backend/cuda/device.h"
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "tests/models/backend/cuda/emulated_journal.h"
+#include "tests/models/backend/cuda/fake_nccl.h"
+
+namespace syncopate::cuda {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::array kBuckets = {Bucket{64, 192}, Bucket{0, 64}};
+constexpr std::int64_t kElements = 192;
+
+class NcclSums : public testing::Test {
+ protected:
+  void SetUp() override { take_calls(); }
+  void TearDown() override {
+    FakeNcclTrouble& trouble = fake_nccl_trouble();
+    trouble.askings_to_meet = 0;
+    trouble.async_error = ncclSuccess;
+    trouble.sums_never_end = false;
+    trouble.nobody_leaves = false;
+    emulated_device_is_stuck() = false;
+  }
+
+  static std::unique_ptr<BucketSums> make(int rank, int size,
+                                          std::chrono::nanoseconds patience = seconds(60)) {
+    return make_nccl_sums(
+        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .patience = patience},
+        fake_nccl(), milliseconds(1));
+  }
+  // A rank that is alone, and has met itself.
+  std::unique_ptr<BucketSums> make_joined(std::chrono::nanoseconds patience = seconds(60)) {
+    auto sums = make(0, 1, patience);
+    sums->join([](std::span<std::byte>) {});
+    sums->attach(gradients_.data(), kBuckets);
+    return sums;
+  }
+  void start_all(BucketSums& sums) {
+    for (BucketId b = 0; b < static_cast<BucketId>(kBuckets.size()); ++b) {
+      sums.start(b, compute_.get());
+    }
+  }
+  // What check() throws, once it does.
+  static std::string reason_of(BucketSums& sums) {
+    const Deadline deadline = Deadline::after(seconds(60));
+    while (!deadline.passed()) {
+      try {
+        sums.check();
+      } catch (const PeerError& error) {
+        return error.what();
+      }
+      std::this_thread::yield();
+    }
+    return "nothing within a minute";
+  }
+  static std::vector<std::string> names_of(const std::vector<EmulatedCall>& calls) {
+    std::vector<std::string> names;
+    names.reserve(calls.size());
+    for (const EmulatedCall& call : calls) names.push_back(call.what);
+    return names;
+  }
+
+  std::vector<float> gradients_ = std::vector<float>(kElements, 1.0F);
+  Stream compute_ = make_stream();
+};
+
+TEST_F(NcclSums, ReducesABucketBehindItsBackwardAndUpdatesBehindAllReductions) {
+  const auto sums = make_joined();
+  take_calls();
+  start_all(*sums);
+  sums->finish(compute_.get());
+  const std::vector<EmulatedCall> calls = take_calls();
+  const std::vector<std::string> in_order{"record", "wait",       "all-reduce", "record",
+                                          "wait",   "all-reduce", "record",     "wait"};
+  ASSERT_EQ(names_of(calls), in_order);
+  const void* const side = calls[2].stream;
+  EXPECT_NE(side, compute_.get());
+  for (const std::size_t first : {0U, 3U}) {  // each bucket
+    EXPECT_EQ(calls[first].stream, compute_.get());
+    EXPECT_EQ(calls[first + 1].stream, side);
+    EXPECT_EQ(calls[first + 1].event, calls[first].event);
+    EXPECT_EQ(calls[first + 2].stream, side);
+  }
+  EXPECT_EQ(calls[6].stream, side);
+  EXPECT_EQ(calls[7].stream, compute_.get());
+  EXPECT_EQ(calls[7].event, calls[6].event);
+}
+
+TEST_F(NcclSums, ReducesEachBucketFromItsFirstToItsLastElement) {
+  const auto sums = make_joined();
+  take_calls();
+  start_all(*sums);
+  std::vector<EmulatedCall> reductions = take_calls();
+  std::erase_if(reductions, [](const EmulatedCall& call) { return call.what != "all-reduce"; });
+  ASSERT_EQ(reductions.size(), 2U);
+  EXPECT_EQ(reductions[0].memory, gradients_.data() + 64);
+  EXPECT_EQ(reductions[0].count, 128U);
+  EXPECT_EQ(reductions[1].memory, gradients_.data());
+  EXPECT_EQ(reductions[1].count, 64U);
+}
+
+TEST_F(NcclSums, AddsWhatTheReplicasHave) {
+  constexpr int kRanks = 3;
+  ncclUniqueId id{};
+  std::promise<void> has_id;
+  const std::shared_future<void> id_is_there = has_id.get_future().share();
+  std::vector<std::vector<float>> gradients;
+  gradients.reserve(kRanks);
+  for (int r = 0; r < kRanks; ++r) gradients.emplace_back(kElements, static_cast<float>(r + 1));
+  std::vector<std::jthread> replicas;
+  replicas.reserve(kRanks);
+  for (int r = 0; r < kRanks; ++r) {
+    replicas.emplace_back([&, r] {
+      const auto sums = make(r, kRanks);
+      sums->join([&](std::span<std::byte> bytes) {
+        const auto shared = std::as_writable_bytes(std::span(&id, 1));
+        if (r == 0) {
+          std::ranges::copy(bytes, shared.begin());
+          has_id.set_value();
+        } else {
+          id_is_there.wait();
+          std::ranges::copy(shared, bytes.begin());
+        }
+      });
+      sums->attach(gradients[static_cast<std::size_t>(r)].data(), kBuckets);
+      const Stream compute = make_stream();
+      for (int step = 0; step < 2; ++step) {
+        for (BucketId b = 0; b < 2; ++b) sums->start(b, compute.get());
+        sums->finish(compute.get());
+      }
+      sums->leave();
+    });
+  }
+  replicas.clear();
+  // 1 + 2 + 3, and three times that.
+  for (const auto& found : gradients) EXPECT_EQ(found, std::vector<float>(kElements, 18.0F));
+}
+
+TEST_F(NcclSums, AsksUntilAllHaveMet) {
+  fake_nccl_trouble().askings_to_meet = 5;
+  const auto sums = make(0, 1);
+  sums->join([](std::span<std::byte>) {});
+  EXPECT_NO_THROW(sums->check());
+}
+
+TEST_F(NcclSums, DoNotWaitForEverForAReplicaThatNeverComes) {
+  const auto sums = make(0, 2, milliseconds(20));
+  try {
+    sums->join([](std::span<std::byte>) {});
+    FAIL() << "met somebody";
+  } catch (const PeerError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("waited 0.02 s for all 2 replicas to meet"), std::string::npos) << said;
+    EXPECT_NE(said.find("--collective ring"), std::string::npos) << said;
+  }
+  EXPECT_EQ(names_of(take_calls()), (std::vector<std::string>{"init", "abort"}));
+}
+
+TEST_F(NcclSums, GiveUpASumThatDoesNotBegin) {
+  const auto sums = make_joined(milliseconds(20));
+  fake_nccl_trouble().sums_never_end = true;
+  EXPECT_THROW(sums->start(0, compute_.get()), PeerError);
+  EXPECT_NE(reason_of(*sums).find("the sum of bucket 0"), std::string::npos);
+  EXPECT_EQ(take_calls().back().what, "abort");
+}
+
+TEST_F(NcclSums, GiveUpASumThatTheDeviceNeverEnds) {
+  const auto sums = make_joined(milliseconds(20));
+  emulated_device_is_stuck() = true;
+  start_all(*sums);
+  sums->finish(compute_.get());
+  const std::string reason = reason_of(*sums);
+  EXPECT_NE(reason.find("the sums of a step"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("--collective ring"), std::string::npos) << reason;
+}
+
+TEST_F(NcclSums, TakeNoPauseForAStall) {
+  const auto sums = make_joined(milliseconds(1));
+  start_all(*sums);
+  sums->finish(compute_.get());
+  // Much later nothing is awaited any more.
+  const Deadline deadline = Deadline::after(milliseconds(50));
+  while (!deadline.passed()) EXPECT_NO_THROW(sums->check());
+}
+
+TEST_F(NcclSums, AbortTheCommunicatorWhenAPeerIsGone) {
+  const auto sums = make_joined();
+  start_all(*sums);
+  sums->finish(compute_.get());
+  fake_nccl_trouble().async_error = ncclRemoteError;
+  const std::string reason = reason_of(*sums);
+  EXPECT_NE(reason.find("remote process exited: the fake was told so"), std::string::npos)
+      << reason;
+  EXPECT_NE(reason.find("the sums of a step"), std::string::npos) << reason;
+  EXPECT_NE(reason.find("--collective ring"), std::string::npos) << reason;
+  EXPECT_THROW(sums->start(0, compute_.get()), PeerError);
+  sums->detach();
+  EXPECT_EQ(take_calls().back().what, "abort");
+}
+
+TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
+  const auto sums = make_joined();
+  fake_nccl_trouble().sums_never_end = true;
+  std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
+  try {
+    // Begun before or after the verdict: both end with it.
+    sums->start(0, compute_.get());
+    FAIL() << "a sum without the others";
+  } catch (const PeerError& error) {
+    EXPECT_EQ(std::string(error.what()), "rank 1 (host b) died in step 3");
+  }
+}
+
+// Its kernels spin until peers come: only then does whoever waits for the device wake up.
+TEST_F(NcclSums, AbortTheCommunicatorWhileTheReplicaWaitsForTheDevice) {
+  const auto sums = make_joined();
+  start_all(*sums);
+  sums->finish(compute_.get());
+  take_calls();
+  sums->abort("rank 1 (host b) died in step 3");
+  const Deadline deadline = Deadline::after(seconds(60));
+  std::vector<EmulatedCall> calls;
+  while (calls.empty() && !deadline.passed()) {
+    std::this_thread::yield();
+    calls = take_calls();
+  }
+  EXPECT_EQ(names_of(calls), (std::vector<std::string>{"abort"}));
+  EXPECT_EQ(reason_of(*sums), "rank 1 (host b) died in step 3");
+}
+
+TEST_F(NcclSums, LeaveBeforeTheyAreDestroyed) {
+  auto sums = make_joined();
+  take_calls();
+  sums->detach();
+  sums->leave();
+  sums.reset();
+  EXPECT_EQ(names_of(take_calls()), (std::vector<std::string>{"finalize", "destroy"}));
+}
+
+TEST_F(NcclSums, AbortWhereNobodyLeft) {
+  auto sums = make_joined();
+  take_calls();
+  sums.reset();
+  EXPECT_EQ(names_of(take_calls()), (std::vector<std::string>{"abort"}));
+}
+
+}  // namespace
+}  // namespace syncopate::cuda

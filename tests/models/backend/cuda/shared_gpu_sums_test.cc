@@ -1,0 +1,118 @@
+// Sums of replicas that share a GPU, as threads on an emulated one.
+#include "models/backend/cuda/shared_gpu_sums.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/backend/cuda/device.h"
+#include "models/base/errors.h"
+#include "tests/models/backend/cuda/emulated_journal.h"
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr std::array kBuckets = {Bucket{64, 192}, Bucket{0, 64}};
+constexpr std::int64_t kElements = 192;
+
+struct Replica {
+  explicit Replica(std::unique_ptr<BucketSums> joined, float value)
+      : gradients(kElements, value), sums(std::move(joined)) {
+    sums->attach(gradients.data(), kBuckets);
+  }
+  void step() {
+    for (BucketId b = 0; b < 2; ++b) sums->start(b, compute.get());
+    sums->finish(compute.get());
+  }
+  std::vector<float> gradients;
+  Stream compute = make_stream();
+  std::unique_ptr<BucketSums> sums;
+};
+
+std::vector<std::unique_ptr<Replica>> make_replicas(
+    int count, std::chrono::nanoseconds patience = std::chrono::seconds(60)) {
+  std::vector<std::unique_ptr<Replica>> replicas;
+  for (auto& sums : make_shared_gpu_sums(0, count, patience)) {
+    const auto value = static_cast<float>(replicas.size() + 1);
+    replicas.push_back(std::make_unique<Replica>(std::move(sums), value));
+  }
+  return replicas;
+}
+
+TEST(SharedGpuSums, AddWhatAllReplicasHaveStepAfterStep) {
+  const auto replicas = make_replicas(3);
+  std::vector<std::jthread> threads;
+  for (const auto& replica : replicas) {
+    threads.emplace_back([&] {
+      for (int step = 0; step < 20; ++step) {
+        std::ranges::fill(replica->gradients, static_cast<float>(step));
+        replica->step();
+        // The others may go on, but not with this replica's gradients.
+        EXPECT_EQ(replica->gradients, std::vector<float>(kElements, 3.0F * step));
+      }
+    });
+  }
+}
+
+TEST(SharedGpuSums, BeginBehindEveryBackwardAndEndBeforeEveryUpdate) {
+  const auto replicas = make_replicas(2);
+  take_calls();
+  for (const auto& replica : replicas) replica->sums->start(0, replica->compute.get());
+  for (const auto& replica : replicas) replica->sums->start(1, replica->compute.get());
+  std::vector<EmulatedCall> calls = take_calls();
+  // Of each bucket: both replicas record, then the side stream waits for both, and records.
+  ASSERT_EQ(calls.size(), 10U);
+  const void* const side = calls[4].stream;
+  for (const std::size_t first : {0U, 5U}) {
+    EXPECT_EQ(calls[first].stream, replicas[0]->compute.get());
+    EXPECT_EQ(calls[first + 1].stream, replicas[1]->compute.get());
+    for (const std::size_t r : {0U, 1U}) {
+      EXPECT_EQ(calls[first + 2 + r].what, "wait");
+      EXPECT_EQ(calls[first + 2 + r].stream, side);
+      EXPECT_EQ(calls[first + 2 + r].event, calls[first + r].event);
+    }
+    EXPECT_EQ(calls[first + 4].what, "record");
+  }
+  replicas[1]->sums->finish(replicas[1]->compute.get());
+  const std::vector<EmulatedCall> waits = take_calls();
+  ASSERT_EQ(waits.size(), 2U);
+  for (const std::size_t b : {0U, 1U}) {
+    EXPECT_EQ(waits[b].stream, replicas[1]->compute.get());
+    EXPECT_EQ(waits[b].event, calls[5 * b + 4].event);
+  }
+}
+
+TEST(SharedGpuSums, NameTheReplicaThatDoesNotCome) {
+  const auto replicas = make_replicas(3, std::chrono::milliseconds(20));
+  for (const int r : {0, 2}) {
+    replicas[static_cast<std::size_t>(r)]->sums->start(
+        0, replicas[static_cast<std::size_t>(r)]->compute.get());
+  }
+  try {
+    replicas[0]->sums->finish(replicas[0]->compute.get());
+    FAIL() << "two replicas summed without the third";
+  } catch (const PeerError& error) {
+    const std::string said = error.what();
+    EXPECT_NE(said.find("replica 0 waited 0.02 s for the gradients of replica 1,"),
+              std::string::npos)
+        << said;
+  }
+}
+
+TEST(SharedGpuSums, WakeWhoeverWaitsWhenOneFails) {
+  const auto replicas = make_replicas(2);
+  std::jthread failing([&] { replicas[1]->sums->abort("replica 1 failed: no memory"); });
+  try {
+    replicas[0]->step();
+    FAIL() << "a sum without the other";
+  } catch (const PeerError& error) {
+    EXPECT_EQ(std::string(error.what()), "replica 1 failed: no memory");
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::cuda

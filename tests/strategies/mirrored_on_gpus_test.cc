@@ -1,0 +1,96 @@
+// Replicas that sum on their devices, when one of them does not come: on emulated GPUs, of which
+// there are two, with an NCCL that sums in memory.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "strategies/strategy.h"
+#include "tests/strategies/small_training.h"
+
+namespace syncopate {
+namespace {
+
+using test::kBatch;
+using test::small_batch;
+using test::small_network;
+
+struct Case {
+  std::string name;
+  std::vector<Device> devices;
+};
+
+class ReplicasOnGpus : public testing::TestWithParam<Case> {
+ protected:
+  std::unique_ptr<Strategy> make() const {
+    StrategyOptions options;
+    options.name = "mirrored";
+    options.batch_size_per_replica = kBatch;
+    options.bucket_bytes = 256;
+    options.replicas = 2;
+    options.devices = GetParam().devices;
+    options.optimizer.name = "momentum";
+    return make_strategy(options, graph_);
+  }
+
+  StepReport step(Replica& replica) const {
+    VariableStore& variables = *replica.variables;
+    variables.pull({.learning_rate = 0.05F, .step = 1});
+    const Scores scores =
+        replica.model->forward(batch_, [&](BucketId bucket) { variables.wait_values(bucket); });
+    variables.report({.scores = scores});
+    replica.model->backward(
+        [&](BucketId bucket, const Event& ready) { variables.push(bucket, ready); });
+    return variables.commit();
+  }
+
+  Graph graph_ = small_network(/*has_batch_norm=*/false);
+  Batch batch_ = small_batch(-1.0F, 2 * kBatch);
+};
+
+TEST_P(ReplicasOnGpus, SumThereAndReportOnTheHost) {
+  const auto strategy = make();
+  std::vector<StepReport> reports(2);
+  for (int i = 0; i < 4; ++i) {
+    strategy->for_each_replica([&](Replica& replica) {
+      ASSERT_NE(replica.device_collective, nullptr);
+      reports[static_cast<std::size_t>(replica.index)] = step(replica);
+    });
+  }
+  for (const StepReport& report : reports) EXPECT_EQ(report.scores.num_samples, 2 * kBatch);
+  EXPECT_NO_THROW(strategy->agree());  // both hold the same bits
+}
+
+TEST_P(ReplicasOnGpus, AreWokenWhenOneOfThemFails) {
+  const auto strategy = make();
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_THROW(strategy->for_each_replica([&](Replica& replica) {
+    if (replica.index == 1) throw FileError("its samples cannot be read");
+    step(replica);
+  }),
+               FileError);
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(60));
+}
+
+TEST_P(ReplicasOnGpus, EndWithTheVerdictOnADeadPeer) {
+  const auto strategy = make();
+  strategy->abort("rank 3 (host d) died");
+  try {
+    strategy->for_each_replica([&](Replica& replica) { step(replica); });
+    FAIL() << "a step without a peer";
+  } catch (const PeerError& error) {
+    EXPECT_EQ(std::string(error.what()), "rank 3 (host d) died");
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ReplicasOnGpus,
+                         testing::Values(Case{"OneForBoth", {{DeviceKind::kCuda, 0}}},
+                                         Case{"OneEach",
+                                              {{DeviceKind::kCuda, 0}, {DeviceKind::kCuda, 1}}}),
+                         [](const auto& which) { return which.param.name; });
+
+}  // namespace
+}  // namespace syncopate
