@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <string>
 #include <thread>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "models/backend/cuda/device.h"
 #include "models/base/errors.h"
 #include "tests/models/backend/cuda/emulated_journal.h"
+#include "tests/models/backend/cuda/emulated_stream.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -83,6 +85,33 @@ TEST(SharedGpuSums, BeginBehindEveryBackwardAndEndBeforeEveryUpdate) {
   for (const std::size_t b : {0U, 1U}) {
     EXPECT_EQ(waits[b].stream, replicas[1]->compute.get());
     EXPECT_EQ(waits[b].event, calls[5 * b + 4].event);
+  }
+}
+
+// Streams that go on when they like, as a device's do.
+TEST(SharedGpuSums, AreThereForTheUpdateHoweverStreamsGoOn) {
+  constexpr std::size_t kBytes = kElements * sizeof(float);
+  const std::array<std::vector<float>, 2> computed = {std::vector<float>(kElements, 3.0F),
+                                                      std::vector<float>(kElements, 4.0F)};
+  for (std::uint64_t seed = 0; seed < 100; ++seed) {
+    std::array<std::vector<float>, 2> used;
+    const EmulatedPace pace(seed);
+    const auto replicas = make_replicas(2);
+    for (std::size_t r = 0; r < 2; ++r) {  // backward
+      Replica& replica = *replicas[r];
+      used[r].resize(kElements);
+      cudaMemcpyAsync(replica.gradients.data(), computed[r].data(), kBytes,
+                      cudaMemcpyDeviceToDevice, replica.compute.get());
+      for (BucketId b = 0; b < 2; ++b) replica.sums->start(b, replica.compute.get());
+    }
+    for (std::size_t r = 0; r < 2; ++r) {  // and update
+      Replica& replica = *replicas[r];
+      replica.sums->finish(replica.compute.get());
+      cudaMemcpyAsync(used[r].data(), replica.gradients.data(), kBytes, cudaMemcpyDeviceToDevice,
+                      replica.compute.get());
+      cudaStreamSynchronize(replica.compute.get());
+      ASSERT_EQ(used[r], std::vector<float>(kElements, 7.0F)) << "seed " << seed;
+    }
   }
 }
 
