@@ -205,7 +205,7 @@ same_bits_twice() {
   [[ -n $run && $run == "$(summary weights_hash "$work/$1-2.jsonl")" ]]
 }
 if wants accuracy; then
-  for precision in f32 bf16; do
+  for precision in f32 bf16 fp16; do
     step "digits-$precision" 60 reaches "digits-$precision" 0.97 train --devices cuda:0 --precision "$precision"
     step "twice-$precision" 60 same_bits_twice "twice-$precision" --precision "$precision"
   done

@@ -62,6 +62,13 @@ class Backend {
 enum class Precision : std::uint8_t { kF32, kBf16, kF16 };
 std::string_view name(Precision precision) noexcept;  // "f32", "bf16", "fp16"
 
+// What fp16 multiplies losses by before it goes back, and when it dares to multiply by twice that.
+// Source: PyTorch's GradScaler.
+struct LossScaling {
+  float first = 65536.0F;
+  int growth_interval = 2000;  // steps without an infinite gradient
+};
+
 struct BackendOptions {
   Device device;
   Precision precision = Precision::kF32;
@@ -69,7 +76,8 @@ struct BackendOptions {
   bool deterministic = false;
   // cuda: a step that is always the same is started as one (CUDA graphs).
   bool captures_steps = true;
-  int lanes = 1;  // cpu
+  int lanes = 1;             // cpu
+  LossScaling loss_scaling;  // cuda, fp16
 };
 
 // Throws UnavailableError for a device or precision that this build or machine lacks.

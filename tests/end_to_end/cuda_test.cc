@@ -262,6 +262,31 @@ TEST_F(OnAGpu, TrainsConvolutionsInBf16) {
   }
 }
 
+// What losses are multiplied by is found by each replica: the same bits only where there is one.
+TEST_F(OnAGpu, TrainsInFp16UnderEveryStrategyAsInF32) {
+  const std::vector<float> expected = train(one_device(kOnCuda));
+  const Arguments in_fp16 = kOnCuda + Arguments{"--precision", "fp16"};
+  const std::vector<float> one = train(one_device(in_fp16));
+  EXPECT_LE(relative_difference(expected, one), 2e-2);
+  for (const char* strategy : {"mirrored", "central-storage"}) {
+    const std::vector<float> several = train(
+        Arguments{"train", "--strategy", strategy, "--replicas", "2", "--share-devices"} + in_fp16);
+    EXPECT_LE(relative_difference(expected, several), 2e-2) << strategy;
+  }
+}
+
+TEST_F(OnAGpu, LearnsDigitsIn16Bits) {
+  for (const char* precision : {"bf16", "fp16"}) {
+    const ProgramResult result =
+        run({"train", "--devices", "cuda:0", "--precision", precision, "--model", "mlp", "--data",
+             "digits", "--batch-size", "64", "--steps", "100", "--optimizer", "adam", "--seed", "3",
+             "--no-progress", "--metrics", dir_ / "digits.jsonl"});
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    EXPECT_GE(summary_of(dir_ / "digits.jsonl").at("test_accuracy").get<double>(), 0.8)
+        << precision;
+  }
+}
+
 TEST_F(OnAGpu, FindsNothingWrongWithAJobThatSharesIt) {
   const ProgramResult result = run({"launch", "--workers", "2", "--", "doctor", "--strategy",
                                     "multi-worker-mirrored", "--devices", "cuda:0", "--model",

@@ -1,6 +1,7 @@
 // batch_norm (+ add) (+ ReLU), by our kernels: statistics of all replicas, where they are wanted,
 // are summed in the middle.
 #include <algorithm>
+#include <span>
 
 #include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/group.h"
@@ -42,7 +43,7 @@ class BatchNormGroup final : public PlainGroup {
     if (context().trains()) {
       auto* const sums = static_cast<double*>(m.forward_scratch);
       batch_norm_sums(shape_, x, running_mean(), sums, behind(sums, sum_bytes()), stream());
-      sum_over_replicas(sums);
+      sum_over_replicas(sums, nullptr);
       inverse_stddev = saved_inverse_stddev();
       batch_norm_finish(shape_, sums, running_mean(), saved_mean(), inverse_stddev, running_mean(),
                         running_variance(), stream());
@@ -68,7 +69,7 @@ class BatchNormGroup final : public PlainGroup {
     // This replica's part; the statistics' terms below need everybody's.
     batch_norm_parameter_gradients(shape_, sums, variables().gradient(main().parameters[0]),
                                    variables().gradient(main().parameters[1]), stream());
-    sum_over_replicas(sums);
+    sum_over_replicas(sums, variables().loss_scale());
     T* const dx = static_cast<T*>(m.input_gradients[0]);
     T* const dadded = group().add ? static_cast<T*>(m.input_gradients[1]) : nullptr;
     if (dx == nullptr && dadded == nullptr) return;
@@ -93,13 +94,22 @@ class BatchNormGroup final : public PlainGroup {
     return static_cast<float*>(behind(memory().saved, row_bytes()));
   }
 
-  // The host sums, so the stream is waited for: once per layer and direction.
-  void sum_over_replicas(double* sums) {
+  // The host sums, so the stream is waited for: once per layer and direction. scaled: by what this
+  // replica's sums are too large, while another's may be by something else; null: by nothing.
+  void sum_over_replicas(double* sums, const LossScale* scaled) {
     if (context().statistics == nullptr) return;
+    LossScale scale;
+    if (scaled != nullptr) {
+      check_cuda(cudaMemcpyAsync(&scale, scaled, sizeof scale, cudaMemcpyDeviceToHost, stream()));
+    }
     check_cuda(
         cudaMemcpyAsync(totals_.data(), sums, sum_bytes(), cudaMemcpyDeviceToHost, stream()));
     check_cuda(cudaStreamSynchronize(stream()));
+    // A power of two; the last sum is a number of rows.
+    const auto gradients = std::span(totals_).first(totals_.size() - 1);
+    for (double& sum : gradients) sum /= static_cast<double>(scale.scale);
     context().statistics->sum(totals_);
+    for (double& sum : gradients) sum *= static_cast<double>(scale.scale);
     check_cuda(
         cudaMemcpyAsync(sums, totals_.data(), sum_bytes(), cudaMemcpyHostToDevice, stream()));
     // `totals_` is written again by the next sum only, which waits for the stream first.

@@ -35,8 +35,7 @@ class CudaBackend final : public Backend {
     std::shared_ptr<DeviceVariables> variables = variables_of(arena);
     if (variables == nullptr) {
       std::erase_if(variables_, [](const auto& entry) { return entry.second.expired(); });
-      variables = std::make_shared<DeviceVariables>(arena, state, options_.precision,
-                                                    options_.device.index);
+      variables = std::make_shared<DeviceVariables>(arena, state, options_);
       variables_[&arena] = variables;
     }
     if (options.updates_on_device) variables->keep_updates();

@@ -163,6 +163,8 @@ void CudaModel::backward(const GradientHook& on_ready) {
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);
   cudaStream_t stream = handles_.compute.get();
+  // Of gradients that the host sums, all are looked at before the first leaves.
+  const bool unscales = !options_.updates_on_device && variables_->loss_scale() != nullptr;
   std::vector<BucketId> started;
   for (std::size_t end = groups_.size(); end > 0;) {
     const std::size_t begin = begin_of_segment(end);
@@ -174,12 +176,16 @@ void CudaModel::backward(const GradientHook& on_ready) {
     for (std::size_t i = end; i-- > begin;) {
       for (const BucketId bucket : schedule_.completed_by[i]) {
         if (program_->samples() == 0) variables_->zero_gradients(bucket, stream);
-        if (!options_.updates_on_device) start_download(bucket);
+        if (!options_.updates_on_device && !unscales) start_download(bucket);
         if (bucket_sums_ != nullptr) bucket_sums_->start(bucket, stream);
         started.push_back(bucket);
       }
     }
     end = begin;
+  }
+  if (unscales) {
+    variables_->unscale_gradients(stream);
+    for (const BucketId bucket : started) start_download(bucket);
   }
   // All is started, which takes the host less time than the device needs; a bucket leaves as soon
   // as it is on the host, while the device goes on.

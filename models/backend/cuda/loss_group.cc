@@ -37,9 +37,11 @@ class LossGroup final : public PlainGroup {
   }
 
   void start(const Step& step, T* gradient, LossSums* sums, void* scratch) {
+    const LossScale* const scaled = variables().loss_scale();
     softmax_cross_entropy(static_cast<const T*>(memory().inputs[0]), step.labels, context().n,
-                          classes_, static_cast<double>(step.loss_divisor), 1.0F, gradient, sums,
-                          scratch, stream());
+                          classes_, static_cast<double>(step.loss_divisor),
+                          scaled == nullptr ? nullptr : &scaled->scale, gradient, sums, scratch,
+                          stream());
   }
 
   const int classes_;

@@ -95,11 +95,6 @@ class Module final : public CudaModule {
       throw UnavailableError(to_string(options.device) + ": " + std::to_string(count) +
                              (count == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
     }
-    if (options.precision == Precision::kF16) {
-      throw UnavailableError(
-          "--precision fp16: losses are not scaled yet, and small gradients would vanish; choose "
-          "bf16");
-    }
     return make_cuda_backend(options, make_nvidia_operations);
   }
 

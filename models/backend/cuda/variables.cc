@@ -30,21 +30,24 @@ std::size_t bytes_of(const Bucket& range) {
 
 }  // namespace
 
-DeviceVariables::DeviceVariables(ParameterArena& arena, StateBlock& state, Precision precision,
-                                 int device)
+DeviceVariables::DeviceVariables(ParameterArena& arena, StateBlock& state,
+                                 const BackendOptions& options)
     : arena_(arena),
       state_(state),
-      precision_(precision),
-      values_(device_block(arena.layout().total(), DType::kF32, device)),
-      gradients_(device_block(arena.layout().total(), DType::kF32, device)),
-      device_state_(device_block(state.layout.total(), DType::kF32, device)),
+      precision_(options.precision),
+      values_(device_block(arena.layout().total(), DType::kF32, options.device.index)),
+      gradients_(device_block(arena.layout().total(), DType::kF32, options.device.index)),
+      device_state_(device_block(state.layout.total(), DType::kF32, options.device.index)),
       versions_(arena.buckets().size(), 0),
       uploads_(make_stream()),
       last_use_(make_event()),
       pinned_values_(arena.values().bytes()),
       pinned_gradients_(arena.gradients().bytes()) {
-  if (precision != Precision::kF32) {
-    weights_ = device_block(arena.layout().total(), DType::kBf16, device);
+  if (precision_ != Precision::kF32) {
+    weights_ = device_block(arena.layout().total(), DType::kBf16, options.device.index);
+  }
+  if (precision_ == Precision::kF16) {
+    scaler_.emplace(options.loss_scaling, options.device.index);
   }
   for (std::size_t b = 0; b < versions_.size(); ++b) uploaded_.push_back(make_event());
 }
@@ -97,7 +100,9 @@ void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,
   }
   UpdateArrays arrays{.values = element<float>(values_, 0),
                       .gradients = element<float>(gradients_, 0),
-                      .decays = element<std::uint8_t>(decays_, 0)};
+                      .decays = element<std::uint8_t>(decays_, 0),
+                      .scale = loss_scale()};
+  if (scaler_) scaler_->check(arrays.gradients, total, stream);
   for (std::size_t s = 0; s < slots_.size(); ++s) arrays.slots[s] = element<float>(slots_[s], 0);
   const UpdateConstants with_decay = optimizer.constants(step, true);
   const UpdateConstants without_decay = optimizer.constants(step, false);
@@ -105,6 +110,7 @@ void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,
     T* const weights = precision_ == Precision::kF32 ? nullptr : element<T>(weights_, 0);
     cuda::update(with_decay, without_decay, arrays, weights, total, stream);
   });
+  if (scaler_) scaler_->end_step(stream);
   // Whoever asked for the update counts it.
   for (std::size_t b = 0; b < versions_.size(); ++b) {
     versions_[b] = arena_.version(static_cast<BucketId>(b)) + 1;
@@ -143,6 +149,15 @@ void DeviceVariables::to_host(std::span<const Tensor> slots, cudaStream_t stream
   copy(state_.values, device_state_);
   check_cuda(cudaStreamSynchronize(stream));
   is_host_stale_ = false;
+}
+
+void DeviceVariables::unscale_gradients(cudaStream_t stream) {
+  if (!scaler_) return;
+  float* const gradients = element<float>(gradients_, 0);
+  const std::int64_t total = arena_.layout().total();
+  scaler_->check(gradients, total, stream);
+  scaler_->unscale(gradients, total, stream);
+  scaler_->end_step(stream);
 }
 
 void DeviceVariables::download_gradients(BucketId bucket, cudaStream_t stream) {

@@ -1,15 +1,18 @@
 // A replica's arena and state on its device: values as trained, a copy of the weights in the type
-// of the activations, gradients, and slots where updates are made here. The arena on the host is
+// of the activations, gradients (in fp16 those of a scaled loss, until they are unscaled or an
+// update has read them), and slots where updates are made here. The arena on the host is
 // what strategies see: its versions say when values must come down, to_host() brings them up.
 #pragma once
 
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "models/backend/backend.h"
 #include "models/backend/cuda/device.h"
+#include "models/backend/cuda/loss_scaler.h"
 #include "models/graph/graph.h"
 
 namespace syncopate::cuda {
@@ -19,7 +22,7 @@ namespace syncopate::cuda {
 class DeviceVariables {
  public:
   // arena and state outlive this.
-  DeviceVariables(ParameterArena& arena, StateBlock& state, Precision precision, int device);
+  DeviceVariables(ParameterArena& arena, StateBlock& state, const BackendOptions& options);
 
   ~DeviceVariables();
   DeviceVariables(const DeviceVariables&) = delete;
@@ -40,6 +43,9 @@ class DeviceVariables {
               cudaStream_t stream);
   // Values, slots and state on the host are as here when it returns.
   void to_host(std::span<const Tensor> slots, cudaStream_t stream);
+  // Makes the gradients those of the loss itself, before anybody else reads them, and ends the
+  // scale's step: all zero where one is not finite. Nothing to do but in fp16.
+  void unscale_gradients(cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
   // The running statistics, before and after a forward pass. Where updates are kept here so are
   // they: they come down after a restore, and up with to_host().
@@ -52,6 +58,8 @@ class DeviceVariables {
   float* gradient(int parameter) const;
   float* gradient_arena() const;
   float* state(int index) const;
+  // Null: losses are not scaled.
+  const LossScale* loss_scale() const noexcept { return scaler_ ? scaler_->scale() : nullptr; }
   void zero_gradients(BucketId bucket, cudaStream_t stream);
 
  private:
@@ -63,8 +71,9 @@ class DeviceVariables {
   Tensor values_;
   Tensor weights_;  // 16-bit; none in f32
   Tensor gradients_;
-  std::vector<Tensor> slots_;  // none before the first update
-  Tensor decays_;              // u8, of each kDecayBlock elements
+  std::optional<LossScaler> scaler_;  // in fp16
+  std::vector<Tensor> slots_;         // none before the first update
+  Tensor decays_;                     // u8, of each kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;

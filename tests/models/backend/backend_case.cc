@@ -59,6 +59,7 @@ BackendCase::BackendCase(const Graph& graph, const reference::Variables& variabl
                               .batch_size = options.batch_size,
                               .fuse = options.fuse,
                               .winograd = options.winograd,
+                              .statistics = options.statistics,
                               .updates_on_device = options.updates_on_device,
                               .device_collective = options.device_collective})),
       mode(options.mode) {

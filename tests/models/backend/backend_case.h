@@ -24,6 +24,7 @@ struct CaseOptions {
   std::int64_t bucket_bytes = 4096;  // several buckets even in small graphs
   std::vector<Bucket> buckets;       // if any are given: instead of whole parameters
   bool updates_on_device = false;
+  StatisticsReducer* statistics = nullptr;
   DeviceCollective* device_collective = nullptr;
   std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the CPU's
 };

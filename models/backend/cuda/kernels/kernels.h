@@ -148,26 +148,49 @@ struct LossSums {
   std::int64_t num_correct = 0;  // the largest logit, of equals the first, is the label's
 };
 // logits [n, classes]; labels [n]; one that is no class makes the loss NaN. dlogits = scale *
-// (softmax - onehot) / divisor, T; null: none. Source: the largest logit is subtracted first,
-// Goodfellow et al. 2016, section 4.1.
+// (softmax - onehot) / divisor, T; null: none. scale: on the device; null: 1. Source: the largest
+// logit is subtracted first, Goodfellow et al. 2016, section 4.1.
 template <typename T>
 void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                           double divisor, float scale, T* dlogits, LossSums* sums, void* scratch,
-                           cudaStream_t stream);
+                           double divisor, const float* scale, T* dlogits, LossSums* sums,
+                           void* scratch, cudaStream_t stream);
 std::int64_t softmax_cross_entropy_scratch(std::int64_t n);
+
+// Loss scaling: gradients of a network in f16 are those of `scale` times the loss, or small ones
+// would vanish; a step with one that is not finite is skipped, and the scale falls. It lives on the
+// device, so that a captured step needs nobody to ask.
+// Source: Micikevicius et al. 2018, section 3.2; factors and steps as PyTorch's GradScaler has
+// them.
+
+struct LossScale {
+  float scale = 1.0F;
+  std::int32_t found_non_finite = 0;  // since the last adjust_scale()
+  std::int32_t good_steps = 0;        // since the scale last changed
+  std::int32_t skipped_steps = 0;     // of the run
+};
+// Notes in `scale` whether one of `count` gradients is infinite or NaN.
+void find_non_finite(const float* gradients, std::int64_t count, LossScale* scale,
+                     cudaStream_t stream);
+// gradients /= scale, in place; all zero where a non-finite one was found.
+void unscale(const LossScale* scale, float* gradients, std::int64_t count, cudaStream_t stream);
+// At the end of a step: halves the scale (to 1 at least) where one was found, else doubles it once
+// growth_interval steps were good.
+void adjust_scale(LossScale* scale, int growth_interval, cudaStream_t stream);
 
 // Update rules.
 
 // values, gradients, slots [count] f32: one update of `count` elements. decays[i / 64]: which
 // constants element i takes, those for decay (1) or those without (0). weights: the values in the
-// type of the activations, written too; null: none. The same bits as the rules on the CPU
-// (models/optim).
+// type of the activations, written too; null: none. scale: by what the gradients are too large;
+// where one of them was found not to be finite nothing is written; null: 1. The same bits as the
+// rules on the CPU (models/optim).
 inline constexpr int kDecayBlock = 64;  // elements; parameters begin on such a border
 struct UpdateArrays {
   float* values = nullptr;
   const float* gradients = nullptr;
   float* slots[2] = {nullptr, nullptr};
   const std::uint8_t* decays = nullptr;
+  const LossScale* scale = nullptr;
 };
 template <typename T>
 void update(const UpdateConstants& with_decay, const UpdateConstants& without_decay,

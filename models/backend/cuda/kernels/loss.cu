@@ -20,7 +20,8 @@ struct SampleLoss {
 template <int kLanes, typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                         float factor, T* dlogits, SampleLoss* losses) {
+                         double inverse_divisor, const float* scale, T* dlogits,
+                         SampleLoss* losses) {
   __shared__ float values[kThreads];
   __shared__ int indices[kThreads];
   const int thread = static_cast<int>(threadIdx.x);
@@ -72,6 +73,8 @@ __global__ void __launch_bounds__(kThreads)
   if (sample >= n) return;
   const int label = labels[sample];
   if (dlogits != nullptr) {
+    const double scaled = scale == nullptr ? 1.0 : static_cast<double>(*scale);
+    const auto factor = static_cast<float>(scaled * inverse_divisor);
     for (int k = lane; k < classes; k += kLanes) {
       const float softmax = expf(to_float(logits[first + k]) - largest) / sum;
       dlogits[first + k] = from_float<T>((softmax - (k == label ? 1.0F : 0.0F)) * factor);
@@ -118,25 +121,28 @@ __global__ void __launch_bounds__(kThreads)
 
 template <int kLanes, typename T>
 void launch_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                          float factor, T* dlogits, SampleLoss* losses, cudaStream_t stream) {
+                          double inverse_divisor, const float* scale, T* dlogits,
+                          SampleLoss* losses, cudaStream_t stream) {
   const std::int64_t samples = kThreads / kLanes;
   const auto blocks = static_cast<unsigned>((n + samples - 1) / samples);
   launch({"softmax_cross_entropy", dim3(blocks), kThreads, stream}, cross_entropy_kernel<kLanes, T>,
-         logits, labels, n, classes, factor, dlogits, losses);
+         logits, labels, n, classes, inverse_divisor, scale, dlogits, losses);
 }
 
 }  // namespace
 
 template <typename T>
 void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
-                           double divisor, float scale, T* dlogits, LossSums* sums, void* scratch,
-                           cudaStream_t stream) {
+                           double divisor, const float* scale, T* dlogits, LossSums* sums,
+                           void* scratch, cudaStream_t stream) {
   auto* const losses = static_cast<SampleLoss*>(scratch);
-  const auto factor = static_cast<float>(static_cast<double>(scale) / divisor);
+  const double inverse_divisor = 1.0 / divisor;
   if (n > 0 && classes <= kThreads) {
-    launch_cross_entropy<32>(logits, labels, n, classes, factor, dlogits, losses, stream);
+    launch_cross_entropy<32>(logits, labels, n, classes, inverse_divisor, scale, dlogits, losses,
+                             stream);
   } else if (n > 0) {
-    launch_cross_entropy<kThreads>(logits, labels, n, classes, factor, dlogits, losses, stream);
+    launch_cross_entropy<kThreads>(logits, labels, n, classes, inverse_divisor, scale, dlogits,
+                                   losses, stream);
   }
   launch({"add_losses", dim3(1), kThreads, stream}, add_losses_kernel, losses, n, divisor, sums);
 }
@@ -147,10 +153,11 @@ std::int64_t softmax_cross_entropy_scratch(std::int64_t n) {
 
 // For the three types.
 template void softmax_cross_entropy(const float*, const std::int32_t*, std::int64_t, int, double,
-                                    float, float*, LossSums*, void*, cudaStream_t);
+                                    const float*, float*, LossSums*, void*, cudaStream_t);
 template void softmax_cross_entropy(const __nv_bfloat16*, const std::int32_t*, std::int64_t, int,
-                                    double, float, __nv_bfloat16*, LossSums*, void*, cudaStream_t);
+                                    double, const float*, __nv_bfloat16*, LossSums*, void*,
+                                    cudaStream_t);
 template void softmax_cross_entropy(const __half*, const std::int32_t*, std::int64_t, int, double,
-                                    float, __half*, LossSums*, void*, cudaStream_t);
+                                    const float*, __half*, LossSums*, void*, cudaStream_t);
 
 }  // namespace syncopate::cuda

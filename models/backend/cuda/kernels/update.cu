@@ -36,6 +36,9 @@ template <typename T>
 __global__ void __launch_bounds__(kThreads)
     update_kernel(UpdateConstants with_decay, UpdateConstants without_decay, UpdateArrays arrays,
                   T* weights, std::int64_t count) {
+  if (arrays.scale != nullptr && arrays.scale->found_non_finite != 0) return;
+  // A power of two: the product is what the gradient would have been.
+  const float unscale = arrays.scale == nullptr ? 1.0F : 1.0F / arrays.scale->scale;
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += threads) {
@@ -43,8 +46,9 @@ __global__ void __launch_bounds__(kThreads)
     float slot1 = arrays.slots[1] == nullptr ? 0.0F : arrays.slots[1][i];
     const UpdateConstants& constants =
         arrays.decays[i / kDecayBlock] != 0 ? with_decay : without_decay;
+    const float gradient = arrays.gradients[i] * unscale;
     const float value =
-        updated(with_decay.rule, constants, arrays.values[i], arrays.gradients[i], &slot0, &slot1);
+        updated(with_decay.rule, constants, arrays.values[i], gradient, &slot0, &slot1);
     arrays.values[i] = value;
     if (arrays.slots[0] != nullptr) arrays.slots[0][i] = slot0;
     if (arrays.slots[1] != nullptr) arrays.slots[1][i] = slot1;

@@ -21,7 +21,8 @@ struct LossRun {
     DeviceArray<std::int32_t> y(Values(labels.begin(), labels.end()));
     DeviceArray<T> gradient(static_cast<std::int64_t>(logits.size()));
     DeviceArray<unsigned char> scratch(softmax_cross_entropy_scratch(n));
-    softmax_cross_entropy(x.data(), y.data(), n, classes, divisor, scale,
+    DeviceArray<float> factor(Values{static_cast<double>(scale)});
+    softmax_cross_entropy(x.data(), y.data(), n, classes, divisor, factor.data(),
                           wants_gradient ? gradient.data() : nullptr, &sums, scratch.data(),
                           kStream);
     dlogits = gradient.values();
