@@ -8,6 +8,7 @@
 #include "bench/commands.h"
 #include "bench/step.h"
 #include "deploy/device_options.h"
+#include "deploy/options.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -17,7 +18,7 @@ constexpr int kMost = 1'000'000;  // of anything one can ask for
 
 }  // namespace
 
-Command declare_step(CLI::App& app, const Environment& /*environment*/) {
+Command declare_step(CLI::App& app, const Environment& environment) {
   const auto options = std::make_shared<StepOptions>();
   options->training.lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
   app.add_option("--model", options->models, "networks, separated by commas")
@@ -53,8 +54,9 @@ Command declare_step(CLI::App& app, const Environment& /*environment*/) {
   app.add_flag("--profile", options->profile, "also forward, backward and update apart");
   const auto devices = std::make_shared<DeviceFlags>();
   add_device_flags(app, *devices);
-  return [options, devices] {
+  return [options, devices, cache_dir = default_cache_dir(environment)] {
     TrainOptions found;
+    found.cache_dir = cache_dir;
     take_device_flags(*devices, found);
     find_devices(found);
     if (found.strategy.devices.size() > 1 && !found.takes_own_gpus) {
@@ -62,6 +64,7 @@ Command declare_step(CLI::App& app, const Environment& /*environment*/) {
     }
     options->training.device = found.strategy.devices.front();
     options->training.precision = found.strategy.precision;
+    options->training.plan_file = found.strategy.plan_file;
     run_step(*options);
   };
 }

@@ -107,6 +107,7 @@ InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptio
                                .replicas = options.replicas,
                                .devices = {options.device},
                                .precision = options.precision,
+                               .plan_file = options.plan_file,
                                .optimizer = {.name = workload.optimizer},
                                .membership = options.membership},
                               graph_)),

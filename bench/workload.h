@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -35,6 +36,7 @@ struct TrainingOptions {
   double learning_rate = 1e-3;
   Device device;
   Precision precision = Precision::kF32;
+  std::filesystem::path plan_file;  // of GPUs, as a training has it; empty: nothing is measured
   bool fuse = true;
   bool winograd = true;
   // Null: this process is alone. Outlives the training.

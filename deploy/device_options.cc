@@ -53,6 +53,7 @@ void take_device_flags(const DeviceFlags& flags, TrainOptions& options) {
   StrategyOptions& strategy = options.strategy;
   strategy.precision = parse_precision(flags.precision);
   strategy.deterministic = options.deterministic;
+  if (!options.cache_dir.empty()) strategy.plan_file = options.cache_dir / "cuda_plans";
   options.takes_own_gpus = flags.devices == "cuda";
   if (options.takes_own_gpus) {
     strategy.devices = {{DeviceKind::kCuda, 0}};

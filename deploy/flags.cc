@@ -36,7 +36,8 @@ void add_data_flags(CLI::App& app, std::string& model, std::string& data,
       ->capture_default_str()
       ->group(group);
   app.add_option("--data", data, "samples: " + kinds)->capture_default_str()->group(group);
-  app.add_option("--cache-dir", cache_dir, "where rendered samples are kept between runs")
+  app.add_option("--cache-dir", cache_dir,
+                 "where rendered samples, and what was measured of a GPU, are kept between runs")
       ->capture_default_str()
       ->group(group);
   app.add_option("--seed", seed,

@@ -39,7 +39,8 @@ BackendOptions backend_options(const StrategyOptions& options, int replica) {
   return {.device = options.devices[place],
           .precision = options.precision,
           .deterministic = options.deterministic,
-          .lanes = options.lanes};
+          .lanes = options.lanes,
+          .plan_file = options.plan_file};
 }
 
 }  // namespace syncopate

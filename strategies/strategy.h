@@ -3,6 +3,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <span>
@@ -112,6 +113,8 @@ struct StrategyOptions {
   std::vector<Device> devices{Device{}};  // dealt out to them
   Precision precision = Precision::kF32;
   bool deterministic = false;
+  // cuda: where it is kept which engine is fastest for what; empty: nothing is measured.
+  std::filesystem::path plan_file;
   BatchNormStatistics batch_norm = BatchNormStatistics::kLocal;
   std::string collective = "auto";
   Transport transport = Transport::kAuto;

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <span>
 #include <string>
@@ -78,6 +79,9 @@ struct BackendOptions {
   bool captures_steps = true;
   int lanes = 1;             // cpu
   LossScaling loss_scaling;  // cuda, fp16
+  // cuda: where it is kept which engine is fastest for what. Empty, as under `deterministic`:
+  // nothing is measured.
+  std::filesystem::path plan_file;
 };
 
 // Throws UnavailableError for a device or precision that this build or machine lacks.

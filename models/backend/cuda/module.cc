@@ -95,7 +95,9 @@ class Module final : public CudaModule {
       throw UnavailableError(to_string(options.device) + ": " + std::to_string(count) +
                              (count == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
     }
-    return make_cuda_backend(options, make_nvidia_operations);
+    return make_cuda_backend(options, [&](cudaStream_t stream) {
+      return make_nvidia_operations(stream, options.plan_file);
+    });
   }
 
   std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(

@@ -1,6 +1,9 @@
 // cuDNN and cuBLASLt behind one door.
-#include "models/backend/cuda/cudnn/convolution.h"
+#include <optional>
+
+#include "models/backend/cuda/cudnn/convolution_engines.h"
 #include "models/backend/cuda/device.h"
+#include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/library_errors.h"
 #include "models/backend/cuda/matmul.h"
 #include "models/backend/cuda/operations.h"
@@ -36,9 +39,11 @@ class CudnnConvolution final : public Convolution {
   ConvPlan plan_;
 };
 
+constexpr int kMostCandidates = 4;  // some take a second to be made ready
+
 class NvidiaOperations final : public Operations {
  public:
-  explicit NvidiaOperations(cudaStream_t stream) : stream_(stream) {
+  NvidiaOperations(cudaStream_t stream, const std::filesystem::path& plan_file) : stream_(stream) {
     cudnnHandle_t cudnn = nullptr;
     check_cudnn(cudnnCreate(&cudnn));
     cudnn_.reset(cudnn);
@@ -46,6 +51,13 @@ class NvidiaOperations final : public Operations {
     cublasLtHandle_t blas = nullptr;
     check_cublas(cublasLtCreate(&blas));
     blas_.reset(blas);
+    if (plan_file.empty()) return;
+    plans_.emplace(plan_file);
+    int device = 0;
+    check_cuda(cudaGetDevice(&device));
+    cudaDeviceProp properties{};
+    check_cuda(cudaGetDeviceProperties(&properties, device));
+    device_name_ = properties.name;
   }
 
   std::string description() const override {
@@ -56,13 +68,17 @@ class NvidiaOperations final : public Operations {
 
   std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                            const PlanLimits& limits) override {
-    ConvOffers offers = plan_convolution(pass, shape, PlanTarget(cudnn_.get()), limits, 1);
-    if (offers.plans.empty()) {
+    // What is fastest depends on the moment it was measured: nothing to repeat bits by.
+    PlanCache* const cache = plans_ && !limits.deterministic ? &*plans_ : nullptr;
+    ConvolutionEngines engines(pass, shape, limits, cudnn_.get(), stream_,
+                               cache == nullptr ? 1 : kMostCandidates);
+    const std::string engine = choose_engine(engines, cache, key_of(pass, shape, limits));
+    if (engine.empty()) {
       throw UnavailableError("cuDNN has no engine for the " + std::string(name(pass)) + " of " +
                              to_string(shape) +
                              (limits.deterministic ? "; leave --deterministic out" : ""));
     }
-    return std::make_unique<CudnnConvolution>(cudnn_.get(), std::move(offers.plans.front()));
+    return std::make_unique<CudnnConvolution>(cudnn_.get(), engines.take(engine));
   }
 
   std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) override {
@@ -70,15 +86,25 @@ class NvidiaOperations final : public Operations {
   }
 
  private:
+  // All that the fastest engine may depend on.
+  std::string key_of(ConvPass pass, const ConvShape& shape, const PlanLimits& limits) const {
+    return description() + ", " + device_name_ + ", " + std::string(name(pass)) + " of " +
+           to_string(shape) + (limits.rounds_inputs ? "" : " unrounded") + ", " +
+           std::to_string(limits.most_workspace_bytes >> 20) + " MiB";
+  }
+
   cudaStream_t stream_;
+  std::optional<PlanCache> plans_;
+  std::string device_name_;
   UniqueHandle<CudnnTraits> cudnn_;
   UniqueHandle<BlasTraits> blas_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operations> make_nvidia_operations(cudaStream_t stream) {
-  return std::make_unique<NvidiaOperations>(stream);
+std::unique_ptr<Operations> make_nvidia_operations(cudaStream_t stream,
+                                                   const std::filesystem::path& plan_file) {
+  return std::make_unique<NvidiaOperations>(stream, plan_file);
 }
 
 }  // namespace syncopate::cuda

@@ -6,6 +6,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -78,7 +79,9 @@ class Operations {
 };
 
 using PlanOperations = std::function<std::unique_ptr<Operations>(cudaStream_t)>;
-// By cuDNN and cuBLASLt, on the calling thread's device.
-std::unique_ptr<Operations> make_nvidia_operations(cudaStream_t stream);
+// By cuDNN and cuBLASLt, on the calling thread's device. plan_file: where it is kept which engines
+// were measured to be the fastest (BackendOptions::plan_file).
+std::unique_ptr<Operations> make_nvidia_operations(cudaStream_t stream,
+                                                   const std::filesystem::path& plan_file = {});
 
 }  // namespace syncopate::cuda

@@ -141,16 +141,33 @@ std::vector<Descriptor> configurations(const ConvGraph& graph, const PlanTarget&
 }
 
 struct EngineFacts {
-  std::int64_t number = 0;
+  std::string name;
   bool fits = false;
   bool compiles_on_the_device = false;
 };
+
+// What makes it another configuration: two of one engine differ in their knobs.
+std::string name_of(const Descriptor& configuration, std::int64_t engine) {
+  std::vector<Descriptor> choices;
+  for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
+    choices.emplace_back(CUDNN_BACKEND_KNOB_CHOICE_DESCRIPTOR);
+  }
+  const int count = configuration.get(CUDNN_ATTR_ENGINECFG_KNOB_CHOICES, choices);
+  std::string name = std::to_string(engine);
+  for (int i = 0; i < count; ++i) {
+    const Descriptor& choice = choices[static_cast<std::size_t>(i)];
+    name += " " + std::to_string(choice.get_knob_type()) + "=" +
+            std::to_string(choice.get_int(CUDNN_ATTR_KNOB_CHOICE_KNOB_VALUE));
+  }
+  return name;
+}
 
 EngineFacts facts_of(const Descriptor& configuration, const PlanLimits& limits) {
   std::vector<Descriptor> engine;
   engine.emplace_back(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   configuration.get(CUDNN_ATTR_ENGINECFG_ENGINE, engine);
-  EngineFacts facts{.number = engine.front().get_int(CUDNN_ATTR_ENGINE_GLOBAL_INDEX)};
+  EngineFacts facts{
+      .name = name_of(configuration, engine.front().get_int(CUDNN_ATTR_ENGINE_GLOBAL_INDEX))};
   const auto has = [](const auto& notes, auto note) {
     return std::ranges::find(notes, note) != notes.end();
   };
@@ -221,13 +238,31 @@ ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTar
       }
       std::unique_ptr<Descriptor> finished = finished_plan(configuration, target);
       if (finished == nullptr) continue;
-      ConvPlan plan(std::move(finished), "engine " + std::to_string(facts.number));
+      ConvPlan plan(std::move(finished), facts.name);
       if (plan.workspace_bytes() > limits.most_workspace_bytes) continue;
       ++offers.engines;
       offers.plans.push_back(std::move(plan));
     }
   }
   return offers;
+}
+
+std::optional<ConvPlan> plan_convolution(ConvPass pass, const ConvShape& shape,
+                                         const PlanTarget& target, const PlanLimits& limits,
+                                         const std::string& engine) {
+  const ConvGraph graph(pass, shape, target);
+  for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
+    for (const Descriptor& configuration : configurations(graph, target, mode)) {
+      const EngineFacts facts = facts_of(configuration, limits);
+      if (!facts.fits || facts.name != engine) continue;
+      if (facts.compiles_on_the_device && target.handle() == nullptr) continue;
+      std::unique_ptr<Descriptor> finished = finished_plan(configuration, target);
+      if (finished == nullptr) continue;
+      ConvPlan plan(std::move(finished), facts.name);
+      if (plan.workspace_bytes() <= limits.most_workspace_bytes) return plan;
+    }
+  }
+  return std::nullopt;
 }
 
 }  // namespace syncopate::cuda

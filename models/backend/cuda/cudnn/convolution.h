@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -38,7 +39,8 @@ class ConvPlan {
   ConvPlan(std::unique_ptr<Descriptor> plan, std::string engine);
 
   std::int64_t workspace_bytes() const noexcept { return workspace_bytes_; }
-  const std::string& engine() const noexcept { return engine_; }  // "engine 42"
+  // Its number and what its knobs are set to: "42 2=5 24=0".
+  const std::string& engine() const noexcept { return engine_; }
 
   // Starts it on the handle's stream. kForward: x, w -> y; kInputGradient: y, w -> x;
   // kWeightGradient: x, y -> w, where y is the gradient of the output. All on the device. Throws
@@ -60,5 +62,9 @@ struct ConvOffers {
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);
+// The one with this engine(); none where it is not offered.
+std::optional<ConvPlan> plan_convolution(ConvPass pass, const ConvShape& shape,
+                                         const PlanTarget& target, const PlanLimits& limits,
+                                         const std::string& engine);
 
 }  // namespace syncopate::cuda

@@ -81,6 +81,14 @@ std::int64_t Descriptor::get_int(cudnnBackendAttributeName_t name) const {
   return value;
 }
 
+cudnnBackendKnobType_t Descriptor::get_knob_type() const {
+  cudnnBackendKnobType_t type{};
+  std::int64_t count = 0;
+  check_cudnn(cudnnBackendGetAttribute(handle_.get(), CUDNN_ATTR_KNOB_CHOICE_KNOB_TYPE,
+                                       CUDNN_TYPE_KNOB_TYPE, 1, &count, &type));
+  return type;
+}
+
 std::vector<cudnnBackendNumericalNote_t> Descriptor::numerical_notes() const {
   std::vector<cudnnBackendNumericalNote_t> notes(CUDNN_NUMERICAL_NOTE_TYPE_COUNT);
   std::int64_t count = 0;

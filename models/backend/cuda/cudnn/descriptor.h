@@ -38,6 +38,7 @@ class Descriptor {
   bool finalize_if_supported();
 
   std::int64_t get_int(cudnnBackendAttributeName_t name) const;
+  cudnnBackendKnobType_t get_knob_type() const;  // of a knob's choice
   // Of enumerations: as many as there are.
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes() const;

@@ -4,7 +4,9 @@
 
 namespace syncopate::cuda {
 
-PlanOperations operations_under_test() { return make_nvidia_operations; }
+PlanOperations operations_under_test() {
+  return [](cudaStream_t stream) { return make_nvidia_operations(stream); };
+}
 
 // cuDNN may choose transforms that add and subtract before they multiply.
 double f32_tolerance() { return 1e-4; }

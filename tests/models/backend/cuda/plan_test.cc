@@ -92,6 +92,30 @@ TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
   expect_engines(convolutions_of(resnet50(images), 256));
 }
 
+// By its name an engine is kept between runs (plan_cache.h).
+TEST_P(AnH200, HasEnginesThatAreFoundAgainByTheirNames) {
+  const ConvShape shape{.n = 64,
+                        .height = 28,
+                        .width = 28,
+                        .channels = 128,
+                        .out_channels = 128,
+                        .type = GetParam().type};
+  for (const ConvPass pass :
+       {ConvPass::kForward, ConvPass::kInputGradient, ConvPass::kWeightGradient}) {
+    const ConvOffers offers = plan_convolution(pass, shape, target_, GetParam().limits, 4);
+    ASSERT_FALSE(offers.plans.empty());
+    std::set<std::string> names;
+    for (const ConvPlan& plan : offers.plans) {
+      EXPECT_TRUE(names.insert(plan.engine()).second) << plan.engine() << " twice";
+      const auto again = plan_convolution(pass, shape, target_, GetParam().limits, plan.engine());
+      ASSERT_TRUE(again) << plan.engine();
+      EXPECT_EQ(again->engine(), plan.engine());
+      EXPECT_EQ(again->workspace_bytes(), plan.workspace_bytes());
+    }
+    EXPECT_FALSE(plan_convolution(pass, shape, target_, GetParam().limits, "no engine"));
+  }
+}
+
 constexpr PlanLimits kStrict{.deterministic = true, .rounds_inputs = false};
 constexpr PlanLimits kDeterministic{.deterministic = true};
 INSTANTIATE_TEST_SUITE_P(

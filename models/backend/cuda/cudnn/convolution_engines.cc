@@ -1,0 +1,92 @@
+#include "models/backend/cuda/cudnn/convolution_engines.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/backend/cuda/device.h"
+#include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/precision.h"
+#include "models/base/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr int kTimedRuns = 5;
+
+StreamEvent make_timed_event() {
+  cudaEvent_t event = nullptr;
+  check_cuda(cudaEventCreate(&event));
+  return StreamEvent(event);
+}
+
+}  // namespace
+
+ConvolutionEngines::ConvolutionEngines(ConvPass pass, const ConvShape& shape,
+                                       const PlanLimits& limits, cudnnHandle_t handle,
+                                       cudaStream_t stream, int most)
+    : pass_(pass), shape_(shape), limits_(limits), target_(handle), stream_(stream), most_(most) {}
+
+std::vector<std::string> ConvolutionEngines::candidates() {
+  plans_ = plan_convolution(pass_, shape_, target_, limits_, most_).plans;
+  std::vector<std::string> names;
+  for (const ConvPlan& plan : plans_) names.push_back(plan.engine());
+  return names;
+}
+
+bool ConvolutionEngines::prepare(const std::string& engine) {
+  if (ready(engine) != nullptr) return true;
+  std::optional<ConvPlan> plan = plan_convolution(pass_, shape_, target_, limits_, engine);
+  if (!plan) return false;
+  plans_.push_back(std::move(*plan));
+  return true;
+}
+
+std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::string& engine) {
+  const ConvPlan* const plan = ready(engine);
+  check(plan != nullptr, "only a candidate can be timed");
+  int device = 0;
+  check_cuda(cudaGetDevice(&device));
+  const auto memory = [&](std::int64_t elements) {
+    return make_device_buffer(static_cast<std::size_t>(elements) * element_bytes(shape_.type),
+                              device);
+  };
+  try {
+    const ConvShape& s = shape_;
+    if (x_ == nullptr) x_ = memory(s.n * s.height * s.width * s.channels);
+    if (w_ == nullptr) w_ = memory(s.out_channels * s.kernel_h * s.kernel_w * s.channels);
+    if (y_ == nullptr) y_ = memory(s.n * s.out_height() * s.out_width() * s.out_channels);
+    const auto workspace =
+        make_device_buffer(static_cast<std::size_t>(plan->workspace_bytes()), device);
+    const auto run = [&] {
+      plan->run(target_.handle(), x_->data(), w_->data(), y_->data(), workspace->data());
+    };
+    const StreamEvent begin = make_timed_event();
+    const StreamEvent end = make_timed_event();
+    run();  // loads what it needs
+    check_cuda(cudaEventRecord(begin.get(), stream_));
+    for (int i = 0; i < kTimedRuns; ++i) run();
+    check_cuda(cudaEventRecord(end.get(), stream_));
+    check_cuda(cudaEventSynchronize(end.get()));
+    float milliseconds = 0.0F;
+    check_cuda(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
+    return std::chrono::nanoseconds(
+        static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 / kTimedRuns));
+  } catch (const DeviceError&) {
+    // No memory to try it, or the engine refuses: another one may do. What is wrong with the device
+    // itself is reported by the next call.
+    return std::nullopt;
+  }
+}
+
+ConvPlan ConvolutionEngines::take(const std::string& engine) {
+  const auto found = std::ranges::find(plans_, engine, &ConvPlan::engine);
+  check(found != plans_.end(), "the chosen engine is ready");
+  return std::move(*found);
+}
+
+const ConvPlan* ConvolutionEngines::ready(const std::string& engine) const {
+  const auto found = std::ranges::find(plans_, engine, &ConvPlan::engine);
+  return found == plans_.end() ? nullptr : &*found;
+}
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,119 @@
+#include "models/backend/cuda/plan_cache.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
+#include <fstream>
+#include <span>
+#include <sstream>
+#include <thread>
+
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "models/base/replacing_file.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// The file: this line; KEY tab ENGINE of each; "end" and their number, without which it was cut.
+constexpr const char* kHeader = "syncopate plans 1";
+constexpr std::chrono::seconds kLockPatience(5);
+constexpr std::chrono::milliseconds kLook(5);
+
+// Held while a file is read and replaced; two threads of a process exclude each other, too. The
+// file beside it stays: whoever removed it could remove one that somebody else has just locked.
+FileDescriptor lock_beside(const std::filesystem::path& file) {
+  const std::string path = file.string() + ".lock";
+  FileDescriptor lock(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  if (!lock) throw FileError(describe_errno("open", path, errno));
+  const Deadline deadline = Deadline::after(kLockPatience);
+  // There is no lock with a deadline, and somebody who holds it writes a few kilobytes.
+  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR)
+      throw FileError(describe_errno("lock", path, errno));
+    if (deadline.passed()) {
+      throw FileError("lock " + path + ": another process has held it for " +
+                      in_seconds(deadline.patience()));
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+  return lock;
+}
+
+}  // namespace
+
+PlanCache::PlanCache(std::filesystem::path file) : file_(std::move(file)) { entries_ = read(); }
+
+std::optional<std::string> PlanCache::find(const std::string& key) const {
+  const auto found = entries_.find(key);
+  if (found == entries_.end()) return std::nullopt;
+  return found->second;
+}
+
+std::string PlanCache::settle(const std::string& key, const std::string& engine,
+                              const std::string& in_place_of) {
+  const auto put = [&](Entries& entries) {
+    const auto [entry, is_new] = entries.try_emplace(key, engine);
+    if (entry->second == in_place_of) entry->second = engine;
+  };
+  put(entries_);
+  if (!keeps_) return entries_.at(key);
+  try {
+    if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
+    const FileDescriptor lock = lock_beside(file_);
+    Entries kept = read();
+    // What stands in the file was there first.
+    put(kept);
+    write(kept);
+    entries_ = std::move(kept);
+  } catch (const std::exception& error) {
+    keeps_ = false;
+    log(LogLevel::kWarning, "what was measured of the GPU is not kept for other runs: " +
+                                std::string(error.what()) + "; choose another --cache-dir");
+  }
+  return entries_.at(key);
+}
+
+PlanCache::Entries PlanCache::read() {
+  std::ifstream in(file_, std::ios::binary);
+  if (!in) return {};
+  std::ostringstream bytes;
+  bytes << in.rdbuf();
+  const std::string text = bytes.str();
+  std::istringstream lines(text);
+  Entries entries;
+  std::string line;
+  std::size_t count = 0;
+  bool is_whole = false;
+  if (std::getline(lines, line) && line == kHeader) {
+    while (std::getline(lines, line) && !line.starts_with("end ")) {
+      const std::size_t tab = line.find('\t');
+      if (tab == std::string::npos || line.find('\t', tab + 1) != std::string::npos) break;
+      entries.emplace(line.substr(0, tab), line.substr(tab + 1));
+      ++count;
+    }
+    is_whole = line == "end " + std::to_string(count) && text.ends_with('\n') &&
+               !std::getline(lines, line);
+  }
+  if (is_whole) return entries;
+  if (!has_warned_) {
+    log(LogLevel::kWarning, file_.string() +
+                                ": damaged, or of another version of this program; what is fastest "
+                                "on this GPU is measured anew");
+  }
+  has_warned_ = true;
+  return {};
+}
+
+void PlanCache::write(const Entries& entries) const {
+  std::string text = std::string(kHeader) + "\n";
+  for (const auto& [key, engine] : entries) text += key + "\t" + engine + "\n";
+  text += "end " + std::to_string(entries.size()) + "\n";
+  ReplacingFile file(file_);
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+}
+
+}  // namespace syncopate::cuda

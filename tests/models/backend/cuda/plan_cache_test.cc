@@ -1,0 +1,130 @@
+// The file of engines that were measured to be the fastest.
+#include "models/backend/cuda/plan_cache.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <fstream>
+#include <sstream>
+#include <thread>
+#include <vector>
+
+namespace syncopate::cuda {
+namespace {
+
+class APlanCache : public testing::Test {
+ protected:
+  APlanCache() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "plansXXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+    file_ = folder_ / "below" / "cuda_plans";
+  }
+  ~APlanCache() override { std::filesystem::remove_all(folder_); }
+
+  std::string text() const {
+    std::ostringstream text;
+    text << std::ifstream(file_).rdbuf();
+    return text.str();
+  }
+  void write(const std::string& text) const {
+    std::filesystem::create_directories(file_.parent_path());
+    std::ofstream(file_) << text;
+  }
+
+  std::filesystem::path folder_;
+  std::filesystem::path file_;
+};
+
+TEST_F(APlanCache, IsEmptyWithoutAFileAndWritesNoneUntilSomethingIsKept) {
+  const PlanCache cache(file_);
+  EXPECT_EQ(cache.find("a convolution"), std::nullopt);
+  EXPECT_FALSE(std::filesystem::exists(file_));
+}
+
+TEST_F(APlanCache, KeepsWhatWasSettledForTheNextRun) {
+  PlanCache cache(file_);
+  EXPECT_EQ(cache.settle("a convolution", "42 2=5"), "42 2=5");
+  EXPECT_EQ(cache.settle("another one", "7"), "7");
+  const PlanCache next(file_);
+  EXPECT_EQ(next.find("a convolution"), "42 2=5");
+  EXPECT_EQ(next.find("another one"), "7");
+}
+
+TEST_F(APlanCache, LetsTheFirstOfSeveralDecide) {
+  PlanCache one(file_);
+  PlanCache other(file_);
+  EXPECT_EQ(one.settle("a convolution", "42"), "42");
+  EXPECT_EQ(other.settle("a convolution", "7"), "42");
+  EXPECT_EQ(other.find("a convolution"), "42");
+}
+
+TEST_F(APlanCache, PutsAnotherEngineInThePlaceOfOneThatIsOfNoUse) {
+  PlanCache cache(file_);
+  cache.settle("a convolution", "42");
+  EXPECT_EQ(cache.settle("a convolution", "7", "42"), "7");
+  EXPECT_EQ(PlanCache(file_).find("a convolution"), "7");
+}
+
+TEST_F(APlanCache, LosesNothingWhenManyWriteAtOnce) {
+  constexpr int kWriters = 4;
+  constexpr int kKeys = 10;
+  std::vector<std::vector<std::string>> settled(kWriters);
+  {
+    std::vector<std::jthread> writers;
+    for (int w = 0; w < kWriters; ++w) {
+      writers.emplace_back([&, w] {
+        PlanCache cache(file_);
+        for (int k = 0; k < kKeys; ++k) {
+          settled[static_cast<std::size_t>(w)].push_back(
+              cache.settle("shared " + std::to_string(k), std::to_string(w)));
+          cache.settle("of " + std::to_string(w) + " " + std::to_string(k), "1");
+        }
+      });
+    }
+  }
+  const PlanCache all(file_);
+  for (int k = 0; k < kKeys; ++k) {
+    for (int w = 0; w < kWriters; ++w) {
+      EXPECT_EQ(all.find("of " + std::to_string(w) + " " + std::to_string(k)), "1");
+      EXPECT_EQ(all.find("shared " + std::to_string(k)),
+                settled[static_cast<std::size_t>(w)][static_cast<std::size_t>(k)]);
+    }
+  }
+}
+
+TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndWritesItAnew) {
+  PlanCache(file_).settle("a convolution", "42");
+  const std::string whole = text();
+  for (const std::string& damaged :
+       {std::string(), std::string("syncopate plans 2\nend 0\n"), whole.substr(0, whole.size() - 1),
+        whole.substr(0, whole.size() / 2), whole + "more", std::string("\0\xff\x7f", 3),
+        std::string("syncopate plans 1\nno tab\nend 1\n")}) {
+    SCOPED_TRACE(damaged);
+    write(damaged);
+    testing::internal::CaptureStderr();
+    PlanCache cache(file_);
+    EXPECT_EQ(cache.find("a convolution"), std::nullopt);
+    EXPECT_EQ(cache.settle("a convolution", "7"), "7");
+    const std::string said = testing::internal::GetCapturedStderr();
+    EXPECT_NE(said.find("measured anew"), std::string::npos) << said;
+    EXPECT_EQ(said.find("measured anew"), said.rfind("measured anew")) << said;
+    EXPECT_EQ(PlanCache(file_).find("a convolution"), "7");
+  }
+}
+
+TEST_F(APlanCache, GoesOnWithOneWarningWhereNothingCanBeWritten) {
+  write("");
+  std::filesystem::remove(file_);
+  std::filesystem::create_directories(file_);  // a folder stands where the file should
+  testing::internal::CaptureStderr();
+  PlanCache cache(file_);
+  EXPECT_EQ(cache.settle("a convolution", "42"), "42");
+  EXPECT_EQ(cache.settle("another one", "7"), "7");
+  EXPECT_EQ(cache.find("a convolution"), "42");
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_NE(said.find("--cache-dir"), std::string::npos) << said;
+  EXPECT_EQ(said.find("--cache-dir"), said.rfind("--cache-dir")) << said;
+}
+
+}  // namespace
+}  // namespace syncopate::cuda

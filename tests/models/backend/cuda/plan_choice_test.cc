@@ -1,0 +1,120 @@
+// Which engine is chosen, by engines that are only names and a clock that is only a table.
+#include "models/backend/cuda/plan_choice.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+
+namespace syncopate::cuda {
+namespace {
+
+using std::chrono::nanoseconds;
+
+class FakeEngines final : public EngineSource {
+ public:
+  explicit FakeEngines(std::vector<std::string> offered) : offered_(std::move(offered)) {}
+
+  std::vector<std::string> candidates() override {
+    ++asked;
+    return offered_;
+  }
+  bool prepare(const std::string& engine) override {
+    return std::ranges::find(offered_, engine) != offered_.end() || also_offered == engine;
+  }
+  std::optional<nanoseconds> time(const std::string& engine) override {
+    ++timed;
+    const auto found = times.find(engine);
+    if (found == times.end()) return std::nullopt;
+    return found->second;
+  }
+
+  std::map<std::string, nanoseconds> times;
+  std::string also_offered;  // though it is no candidate
+  int asked = 0;
+  int timed = 0;
+
+ private:
+  std::vector<std::string> offered_;
+};
+
+class AnEngine : public testing::Test {
+ protected:
+  AnEngine() {
+    std::string pattern = (std::filesystem::temp_directory_path() / "choiceXXXXXX").string();
+    folder_ = ::mkdtemp(pattern.data());
+  }
+  ~AnEngine() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path file() const { return folder_ / "cuda_plans"; }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(AnEngine, IsTheLibrarysFirstAndNeverTimedWithoutACache) {
+  FakeEngines engines({"1", "2"});
+  engines.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
+  EXPECT_EQ(choose_engine(engines, nullptr, "key"), "1");
+  EXPECT_EQ(engines.timed, 0);
+}
+
+TEST_F(AnEngine, IsTheFastestOneAndOfEqualsTheFirst) {
+  FakeEngines engines({"1", "2", "3"});
+  engines.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}, {"3", nanoseconds(5)}};
+  PlanCache cache(file());
+  EXPECT_EQ(choose_engine(engines, &cache, "key"), "2");
+}
+
+TEST_F(AnEngine, IsTimedOnceForAllRuns) {
+  FakeEngines first({"1", "2"});
+  first.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
+  PlanCache cache(file());
+  choose_engine(first, &cache, "key");
+  FakeEngines second({"1", "2"});
+  second.times = {{"1", nanoseconds(1)}, {"2", nanoseconds(5)}};
+  PlanCache next(file());
+  EXPECT_EQ(choose_engine(second, &next, "key"), "2");
+  EXPECT_EQ(second.timed, 0);
+  EXPECT_EQ(second.asked, 0) << "only the one that is kept is made ready";
+  EXPECT_EQ(choose_engine(second, &next, "of another operation"), "1");
+}
+
+TEST_F(AnEngine, ThatCannotBeTimedIsLeftOut) {
+  FakeEngines engines({"1", "2"});
+  engines.times = {{"2", nanoseconds(5)}};
+  PlanCache cache(file());
+  EXPECT_EQ(choose_engine(engines, &cache, "key"), "2");
+}
+
+TEST_F(AnEngine, IsTheLibrarysFirstAndNotKeptWhereNoneCanBeTimed) {
+  FakeEngines engines({"1", "2"});
+  PlanCache cache(file());
+  EXPECT_EQ(choose_engine(engines, &cache, "key"), "1");
+  EXPECT_EQ(cache.find("key"), std::nullopt);
+}
+
+TEST_F(AnEngine, ThatIsKeptAndNoLongerOfferedIsReplaced) {
+  PlanCache(file()).settle("key", "0");
+  FakeEngines engines({"1", "2"});
+  engines.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
+  PlanCache cache(file());
+  EXPECT_EQ(choose_engine(engines, &cache, "key"), "2");
+  EXPECT_EQ(PlanCache(file()).find("key"), "2");
+}
+
+TEST_F(AnEngine, IsTheOneThatAnotherProcessSettledMeanwhile) {
+  FakeEngines engines({"1", "2"});
+  engines.times = {{"1", nanoseconds(9)}, {"2", nanoseconds(5)}};
+  engines.also_offered = "3";
+  PlanCache cache(file());
+  PlanCache(file()).settle("key", "3");
+  EXPECT_EQ(choose_engine(engines, &cache, "key"), "3");
+}
+
+TEST_F(AnEngine, IsNoneWhereNothingIsOffered) {
+  FakeEngines engines({});
+  PlanCache cache(file());
+  EXPECT_EQ(choose_engine(engines, &cache, "key"), "");
+}
+
+}  // namespace
+}  // namespace syncopate::cuda
