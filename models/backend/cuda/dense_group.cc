@@ -57,7 +57,8 @@ class DenseGroup final : public PlainGroup {
                   static_cast<int>(out_), m.backward_scratch, stream());
     weight_gradient_->run(dy, m.inputs[0], variables().gradient(main().parameters[0]),
                           m.backward_scratch);
-    if (!wants_input_gradient()) return;
+    // None is planned where samples were only flattened on their way, by a group of its own.
+    if (!wants_input_gradient() || input_gradient_ == nullptr) return;
     input_gradient_->run(dy, weight(), m.input_gradients[0], m.backward_scratch);
   }
 

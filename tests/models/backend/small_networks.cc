@@ -210,6 +210,8 @@ void append_vectors(std::vector<SmallNetwork>& all) {
     const NodeId y = b.dense(x, "fc1", 12);
     return b.dense(b.add(b.relu(y), y), "fc2", 5);
   }));
+  all.push_back(
+      map_network("FlattenedSamples", {5, 4, 3}, [](GraphBuilder&, NodeId x) { return x; }));
   all.push_back(plain_network("MapOfFloats", {6, 5, 3}, [](GraphBuilder& b, NodeId x) {
     return classify(b, b.relu(b.conv2d(x, "conv", 8, {.pad = 1, .bias = true})));
   }));
