@@ -278,9 +278,10 @@ TEST_F(OnAGpu, TrainsInFp16UnderEveryStrategyAsInF32) {
 TEST_F(OnAGpu, LearnsDigitsIn16Bits) {
   for (const char* precision : {"bf16", "fp16"}) {
     const ProgramResult result =
-        run({"train", "--devices", "cuda:0", "--precision", precision, "--model", "mlp", "--data",
-             "digits", "--batch-size", "64", "--steps", "100", "--optimizer", "adam", "--seed", "3",
-             "--no-progress", "--metrics", dir_ / "digits.jsonl"});
+        run({"train",   "--devices", "cuda:0",        "--precision", precision,
+             "--model", "mlp",       "--data",        "digits",      "--batch-size",
+             "64",      "--steps",   "100",           "--optimizer", "adam",
+             "--seed",  "3",         "--no-progress", "--metrics",   dir_ / "digits.jsonl"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_GE(summary_of(dir_ / "digits.jsonl").at("test_accuracy").get<double>(), 0.8)
         << precision;

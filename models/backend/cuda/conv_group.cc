@@ -6,6 +6,10 @@
 namespace syncopate::cuda {
 namespace {
 
+bool from_samples(const GroupContext& context, const FusedGroup& group) {
+  return std::holds_alternative<InputOp>(context.node(group.inputs[0]).operation);
+}
+
 ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
   const Node& node = context.node(group.main);
   const auto& op = std::get<Conv2dOp>(node.operation);
@@ -13,7 +17,7 @@ ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
   return {.n = context.n,
           .height = in[0],
           .width = in[1],
-          .channels = in[2],
+          .channels = from_samples(context, group) ? context.input_channels : in[2],
           .out_channels = node.shape[2],
           .kernel_h = op.kernel_h,
           .kernel_w = op.kernel_w,
@@ -41,7 +45,8 @@ class ConvGroup final : public PlainGroup {
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
-    needs.forward_scratch = workspace_of(forward_);
+    // Padded weights in front of what cuDNN works with.
+    needs.forward_scratch = (pads() ? aligned(weight_bytes()) : 0) + workspace_of(forward_);
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
     needs.output_in_backward = group().relu;
@@ -57,7 +62,14 @@ class ConvGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    forward_->run(m.inputs[0], weight(), m.output, m.forward_scratch);
+    if (pads()) {
+      T* const padded = static_cast<T*>(m.forward_scratch);
+      with_channels(static_cast<const T*>(weight()), own_channels(), padded,
+                    static_cast<int>(shape_.channels), weight_rows(), stream());
+      forward_->run(m.inputs[0], padded, m.output, behind(padded, weight_bytes()));
+    } else {
+      forward_->run(m.inputs[0], weight(), m.output, m.forward_scratch);
+    }
     T* const y = static_cast<T*>(m.output);
     if (op_.bias) {
       add_bias(y, variables().value(main().parameters[1]), rows(), channels(), group().relu,
@@ -84,7 +96,13 @@ class ConvGroup final : public PlainGroup {
     } else {
       weight_gradient_->run(m.inputs[0], m.backward_scratch, dy,
                             behind(m.backward_scratch, weight_bytes()));
-      convert(static_cast<const T*>(m.backward_scratch), dw, weight_elements(), stream());
+      const T* const written = static_cast<const T*>(m.backward_scratch);
+      if (pads()) {
+        with_channels(written, static_cast<int>(shape_.channels), dw, own_channels(), weight_rows(),
+                      stream());
+      } else {
+        convert(written, dw, weight_elements(), stream());
+      }
     }
     if (!wants_input_gradient()) return;
     input_gradient_->run(m.input_gradients[0], weight(), dy, m.backward_scratch);
@@ -98,9 +116,14 @@ class ConvGroup final : public PlainGroup {
   }
   std::int64_t rows() const { return context().n * out()[0] * out()[1]; }
   int channels() const { return static_cast<int>(out()[2]); }
-  std::int64_t weight_elements() const {
-    return shape_.out_channels * shape_.kernel_h * shape_.kernel_w * shape_.channels;
+  // Of the input, without those that were added to the samples.
+  int own_channels() const { return static_cast<int>(in()[2]); }
+  bool pads() const { return own_channels() != shape_.channels; }
+  std::int64_t weight_rows() const {
+    return shape_.out_channels * shape_.kernel_h * shape_.kernel_w;
   }
+  // As cuDNN has them.
+  std::int64_t weight_elements() const { return weight_rows() * shape_.channels; }
   std::size_t weight_bytes() const {
     return static_cast<std::size_t>(weight_elements()) * sizeof(T);
   }
@@ -117,10 +140,9 @@ class ConvGroup final : public PlainGroup {
 }  // namespace
 
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group) {
-  const bool from_samples =
-      std::holds_alternative<InputOp>(context.node(group.inputs[0]).operation);
+  const bool has_input_gradient = !from_samples(context, group);
   return with_type(context.precision, [&]<typename T>() -> std::unique_ptr<Group> {
-    return std::make_unique<ConvGroup<T>>(context, group, !from_samples);
+    return std::make_unique<ConvGroup<T>>(context, group, has_input_gradient);
   });
 }
 

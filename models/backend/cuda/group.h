@@ -25,6 +25,9 @@ struct GroupContext {
   Precision precision = Precision::kF32;
   bool deterministic = false;
   bool captures = true;  // what is the same in every step is started as one
+  // Of samples as the input group writes them; those beyond the network's own are zero, and only
+  // convolutions read them.
+  std::int64_t input_channels = 0;
   int device = 0;
   cudaStream_t stream = nullptr;
   Operations* operations = nullptr;

@@ -22,7 +22,16 @@ class InputGroup final : public PlainGroup {
 
   void forward(const Step& step) override {
     T* const y = static_cast<T*>(memory().output);
-    if (op_.dtype == DType::kU8) {
+    // The group may flatten them, too: their own shape is the node's.
+    const auto channels = static_cast<int>(main().shape.back());
+    const auto y_channels = static_cast<int>(context().input_channels);
+    const std::int64_t rows = output_elements() / channels;
+    if (y_channels != channels && op_.dtype == DType::kU8) {
+      normalise_with_channels(static_cast<const std::uint8_t*>(step.x), mean(), stddev(), channels,
+                              y, y_channels, rows, stream());
+    } else if (y_channels != channels) {
+      with_channels(static_cast<const float*>(step.x), channels, y, y_channels, rows, stream());
+    } else if (op_.dtype == DType::kU8) {
       normalise(static_cast<const std::uint8_t*>(step.x), mean(), stddev(), y, output_elements(),
                 static_cast<int>(op_.mean.size()), stream());
     } else {

@@ -39,6 +39,13 @@ struct ConvShape {
   std::int64_t out_width() const { return (width + 2 * pad - kernel_w) / stride + 1; }
 };
 std::string to_string(const ConvShape& shape);
+// With how many channels cuDNN convolves samples best: in 16 bits it would pad the few that images
+// have by itself, each time, or have no kernel made for them.
+constexpr std::int64_t padded_channels(std::int64_t channels, Precision type) {
+  if (type == Precision::kF16 && channels < 4) return 4;
+  if (type == Precision::kBf16 && channels < 8) return 8;
+  return channels;
+}
 
 // c [m, n] = op(a) op(b), row by row; op transposes where asked for: a is then [k, m], b [n, k].
 // Sums are f32.

@@ -1,16 +1,43 @@
 #include "models/backend/cuda/program.h"
 
+#include <algorithm>
+
 #include "models/backend/cuda/device.h"
 #include "models/base/errors.h"
 
 namespace syncopate::cuda {
+namespace {
 
-Program::Program(const GroupContext& context, const std::vector<FusedGroup>& groups)
-    : context_(context), sums_before_backward_(groups.size()), backward_(groups.size() + 1) {
+bool reads_samples(const GroupContext& context, const FusedGroup& group) {
+  return std::ranges::any_of(group.inputs, [&](NodeId input) {
+    return std::holds_alternative<InputOp>(context.node(input).operation);
+  });
+}
+
+GroupContext with_input_channels(GroupContext context, const std::vector<FusedGroup>& groups) {
+  const bool only_convolved = std::ranges::all_of(groups, [&](const FusedGroup& group) {
+    const bool flattens = group.kind == GroupKind::kInput && group.output != group.main;
+    return !flattens && (!reads_samples(context, group) || group.kind == GroupKind::kConv);
+  });
+  const std::int64_t channels = context.graph.input_shape().back();
+  context.input_channels = only_convolved ? padded_channels(channels, context.precision) : channels;
+  return context;
+}
+
+}  // namespace
+
+Program::Program(const GroupContext& given, const std::vector<FusedGroup>& groups)
+    : context_(with_input_channels(given, groups)),
+      sums_before_backward_(groups.size()),
+      backward_(groups.size() + 1) {
+  const GroupContext& context = context_;
   std::vector<GroupNeeds> needs;
   std::vector<std::size_t> value_bytes;
   const auto elements_of = [&](std::size_t i) {
-    return context.n * num_elements(context.node(groups[i].output).shape);
+    const Node& output = context.node(groups[i].output);
+    const std::int64_t elements = context.n * num_elements(output.shape);
+    if (!std::holds_alternative<InputOp>(output.operation)) return elements;
+    return elements / output.shape.back() * context.input_channels;
   };
   for (std::size_t i = 0; i < groups.size(); ++i) {
     groups_.push_back(make_group(context, groups[i]));

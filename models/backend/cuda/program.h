@@ -16,7 +16,7 @@ class Program {
  public:
   // groups: as matched, without kConvReluPool. Throws UnavailableError, DeviceError, ShapeError,
   // OutOfMemoryError.
-  Program(const GroupContext& context, const std::vector<FusedGroup>& groups);
+  Program(const GroupContext& given, const std::vector<FusedGroup>& groups);
 
   std::int64_t samples() const noexcept { return context_.n; }
   void forward(std::size_t group, const Step& step) { groups_[group]->forward(step); }

@@ -27,6 +27,17 @@ void normalise(const std::uint8_t* x, const float* mean, const float* stddev, T*
 template <typename From, typename To>
 void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
 
+// Each of `rows` rows of `channels` with y_channels in their place: further ones are zero, or the
+// last ones are left out.
+template <typename From, typename To>
+void with_channels(const From* x, int channels, To* y, int y_channels, std::int64_t rows,
+                   cudaStream_t stream);
+// normalise(), with further channels that are zero.
+template <typename T>
+void normalise_with_channels(const std::uint8_t* x, const float* mean, const float* stddev,
+                             int channels, T* y, int y_channels, std::int64_t rows,
+                             cudaStream_t stream);
+
 // Element by element.
 
 // NaN stays NaN, here and in the others that apply ReLU.

@@ -60,6 +60,10 @@ class AnH200 : public testing::TestWithParam<Case> {
   void expect_engines(const std::vector<Convolution>& convolutions) const {
     for (Convolution convolution : convolutions) {
       convolution.shape.type = GetParam().type;
+      if (!convolution.has_input_gradient) {
+        convolution.shape.channels =
+            padded_channels(convolution.shape.channels, convolution.shape.type);
+      }
       for (const ConvPass pass :
            {ConvPass::kForward, ConvPass::kInputGradient, ConvPass::kWeightGradient}) {
         if (pass == ConvPass::kInputGradient && !convolution.has_input_gradient) continue;
@@ -90,6 +94,33 @@ TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
                             .classes = 1000,
                             .input = {.mean = {0, 0, 0}, .stddev = {1, 1, 1}}};
   expect_engines(convolutions_of(resnet50(images), 256));
+}
+
+// Otherwise cuDNN pads in a workspace of its own, in each convolution.
+TEST(AnH200s, FirstLayerNeedsNextToNoWorkspaceOncePadded) {
+  const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
+  for (const Precision type : {Precision::kF16, Precision::kBf16}) {
+    SCOPED_TRACE(name(type));
+    ConvShape stem{.n = 256,
+                   .height = 224,
+                   .width = 224,
+                   .channels = 3,
+                   .out_channels = 64,
+                   .kernel_h = 7,
+                   .kernel_w = 7,
+                   .stride = 2,
+                   .pad = 3,
+                   .type = type};
+    const auto workspace = [&] {
+      const ConvOffers offers = plan_convolution(ConvPass::kForward, stem, target, {}, 1);
+      return offers.plans.empty() ? -1 : offers.plans.front().workspace_bytes();
+    };
+    EXPECT_GT(workspace(), 50'000'000);
+    stem.channels = padded_channels(stem.channels, type);
+    const std::int64_t padded = workspace();
+    EXPECT_GE(padded, 0);
+    EXPECT_LE(padded, 400'000);
+  }
 }
 
 // By its name an engine is kept between runs (plan_cache.h).

@@ -1,0 +1,88 @@
+// Maps with channels added or taken away: cuDNN wants the samples' three to be four or eight.
+#include <algorithm>
+
+#include "models/backend/cuda/kernels/columns.h"
+#include "models/backend/cuda/kernels/kernels.h"
+#include "models/backend/cuda/kernels/launch.h"
+#include "models/backend/cuda/kernels/pack.h"
+
+namespace syncopate::cuda {
+namespace {
+
+// Source: at(row, channel). A thread writes one element: rows are too short
+// for packs, and their neighbours' writes fall into the same lines of memory.
+template <typename To, typename Source>
+__global__ void __launch_bounds__(kThreads)
+    with_channels_kernel(Source source, int channels, To* y, int y_channels, std::int64_t count) {
+  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
+  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
+       i += threads) {
+    const std::int64_t row = i / y_channels;
+    const int channel = static_cast<int>(i - row * y_channels);
+    y[i] = from_float<To>(channel < channels ? source.at(row, channel) : 0.0F);
+  }
+}
+
+template <typename To, typename Source>
+void start(const char* name, const Source& source, int channels, To* y, int y_channels,
+           std::int64_t rows, cudaStream_t stream) {
+  const std::int64_t count = rows * y_channels;
+  if (count == 0) return;
+  const std::int64_t blocks =
+      std::min<std::int64_t>((count + kThreads - 1) / kThreads, kMostBlocks);
+  launch({name, dim3(static_cast<unsigned>(blocks)), kThreads, stream},
+         with_channels_kernel<To, Source>, source, channels, y, y_channels, count);
+}
+
+template <typename From>
+struct AsTheyAre {
+  const From* x;
+  int channels;
+  __device__ float at(std::int64_t row, int channel) const {
+    return to_float(x[row * channels + channel]);
+  }
+};
+
+struct Normalised {
+  const std::uint8_t* x;
+  const float* mean;
+  const float* stddev;
+  int channels;
+  __device__ float at(std::int64_t row, int channel) const {
+    return (to_float(x[row * channels + channel]) / 255.0F - mean[channel]) / stddev[channel];
+  }
+};
+
+}  // namespace
+
+template <typename From, typename To>
+void with_channels(const From* x, int channels, To* y, int y_channels, std::int64_t rows,
+                   cudaStream_t stream) {
+  start("with_channels", AsTheyAre<From>{x, channels}, channels, y, y_channels, rows, stream);
+}
+
+template <typename T>
+void normalise_with_channels(const std::uint8_t* x, const float* mean, const float* stddev,
+                             int channels, T* y, int y_channels, std::int64_t rows,
+                             cudaStream_t stream) {
+  start("normalise_with_channels", Normalised{x, mean, stddev, channels}, channels, y, y_channels,
+        rows, stream);
+}
+
+// For the types in which samples come, and back to master gradients.
+template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int,
+                                      __nv_bfloat16*, int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int, __half*,
+                                      int, std::int64_t, cudaStream_t);
+template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int, float*,
+                                      int, std::int64_t, cudaStream_t);
+template void with_channels(const float*, int, float*, int, std::int64_t, cudaStream_t);
+template void with_channels(const float*, int, __nv_bfloat16*, int, std::int64_t, cudaStream_t);
+template void with_channels(const float*, int, __half*, int, std::int64_t, cudaStream_t);
+template void with_channels(const __nv_bfloat16*, int, __nv_bfloat16*, int, std::int64_t,
+                            cudaStream_t);
+template void with_channels(const __half*, int, __half*, int, std::int64_t, cudaStream_t);
+template void with_channels(const __nv_bfloat16*, int, float*, int, std::int64_t, cudaStream_t);
+template void with_channels(const __half*, int, float*, int, std::int64_t, cudaStream_t);
+
+}  // namespace syncopate::cuda

@@ -1,0 +1,75 @@
+// Channels added to maps, and taken away.
+#include "models/backend/cuda/kernels/kernels.h"
+#include "tests/models/backend/cuda/device_array.h"
+#include "tests/models/backend/cuda/kernel_case.h"
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr cudaStream_t kStream = nullptr;
+
+template <typename T>
+class ChannelKernels : public testing::Test {};
+TYPED_TEST_SUITE(ChannelKernels, ElementTypes);
+
+struct Case {
+  std::int64_t rows;
+  int channels, y_channels;
+};
+// No rows, one, and more than all threads of a grid.
+constexpr Case kCases[] = {{0, 3, 4}, {1, 1, 4}, {5, 3, 8}, {300'000, 3, 4}, {7, 8, 3}, {6, 4, 1}};
+
+// Element `i` of rows with so many channels.
+double at(const Values& x, int channels, std::int64_t i, int y_channels) {
+  const std::int64_t channel = i % y_channels;
+  if (channel >= channels) return 0.0;
+  return x[static_cast<std::size_t>(i / y_channels * channels + channel)];
+}
+
+TYPED_TEST(ChannelKernels, AddZerosOrLeaveTheLastOnesOut) {
+  using T = TypeParam;
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(std::to_string(c.rows) + " rows");
+    const Values x = draw<T>(c.rows * c.channels, 1);
+    Values expected;
+    for (std::int64_t i = 0; i < c.rows * c.y_channels; ++i) {
+      expected.push_back(at(x, c.channels, i, c.y_channels));
+    }
+    const auto found = run_in_every_order([&] {
+      DeviceArray<T> from(x);
+      DeviceArray<T> same(c.rows * c.y_channels);
+      DeviceArray<float> wide(c.rows * c.y_channels);
+      with_channels(from.data(), c.channels, same.data(), c.y_channels, c.rows, kStream);
+      with_channels(from.data(), c.channels, wide.data(), c.y_channels, c.rows, kStream);
+      return Outputs{same.values(), wide.values()};
+    });
+    EXPECT_EQ(found[0], expected);
+    EXPECT_EQ(found[1], expected);
+  }
+}
+
+TYPED_TEST(ChannelKernels, NormaliseAsWithoutThem) {
+  using T = TypeParam;
+  constexpr std::int64_t kRows = 700;
+  constexpr int kChannels = 3;
+  Values pixels;
+  for (std::int64_t i = 0; i < kRows * kChannels; ++i) {
+    pixels.push_back(static_cast<double>(i * 37 % 256));
+  }
+  DeviceArray<std::uint8_t> x(pixels);
+  DeviceArray<float> mean(Values{0.4, 0.5, 0.6});
+  DeviceArray<float> stddev(Values{0.2, 0.3, 0.25});
+  DeviceArray<T> plain(kRows * kChannels);
+  normalise(x.data(), mean.data(), stddev.data(), plain.data(), plain.size(), kChannels, kStream);
+  Values expected;
+  for (std::int64_t i = 0; i < kRows * 4; ++i) {
+    expected.push_back(at(plain.values(), kChannels, i, 4));
+  }
+  DeviceArray<T> padded(kRows * 4);
+  normalise_with_channels(x.data(), mean.data(), stddev.data(), kChannels, padded.data(), 4, kRows,
+                          kStream);
+  EXPECT_EQ(padded.values(), expected);
+}
+
+}  // namespace
+}  // namespace syncopate::cuda
