@@ -1,5 +1,6 @@
 // A worker's segment between processes: segment_program.cc is the other end.
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -66,6 +67,9 @@ TEST(SegmentBetweenProcesses, IsNothingWhenTheWorkerIsStopped) {
   ASSERT_TRUE(is_there);
   name.pop_back();
   worker.send(SIGSTOP);
+  siginfo_t stopped{};  // told once all its threads have
+  ASSERT_EQ(waitid(P_PID, static_cast<id_t>(worker.pid()), &stopped, WSTOPPED | WEXITED | WNOWAIT),
+            0);
   EXPECT_FALSE(map_segment(name, "a job", 10, Deadline::after(std::chrono::milliseconds(50))));
 }
 
