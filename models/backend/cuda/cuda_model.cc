@@ -44,7 +44,8 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
   forward_ends_ = make_event();
   for (std::size_t b = 0; b < arena.buckets().size(); ++b) {
     computed_.push_back(make_event());
-    arrived_.push_back(make_event());
+    // Whoever waits for gradients has others beside it that need the core: servers, updates.
+    arrived_.push_back(make_event(EventWait::kSleeps));
   }
   program_for(options.batch_size);
 }

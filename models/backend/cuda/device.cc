@@ -1,8 +1,10 @@
 #include "models/backend/cuda/device.h"
 
 #include <algorithm>
+#include <string>
 
 #include "models/backend/cuda/errors.h"
+#include "models/base/log.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -70,9 +72,10 @@ Stream make_priority_stream() {
   return Stream(made);
 }
 
-StreamEvent make_event() {
+StreamEvent make_event(EventWait wait) {
   cudaEvent_t made = nullptr;
-  check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming));
+  const unsigned flags = wait == EventWait::kSleeps ? cudaEventBlockingSync : 0;
+  check_cuda(cudaEventCreateWithFlags(&made, cudaEventDisableTiming | flags));
   return StreamEvent(made);
 }
 
@@ -91,11 +94,17 @@ void copy_to_device(void* into, std::span<const std::byte> from) {
 
 PinnedWindow::PinnedWindow(std::span<std::byte> memory) {
   if (memory.empty()) return;
-  if (cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable) == cudaSuccess) {
+  const cudaError_t code = cudaHostRegister(memory.data(), memory.size(), cudaHostRegisterPortable);
+  if (code == cudaSuccess) {
     pinned_ = memory.data();
-  } else {
-    cudaGetLastError();  // it would be reported by the next call
+    return;
   }
+  cudaGetLastError();  // it would be reported by the next call
+  if (code == cudaErrorHostMemoryAlreadyRegistered) return;  // replicas share it
+  log(LogLevel::kWarning, std::to_string(memory.size() >> 20) +
+                              " MiB of memory cannot be pinned (" + cudaGetErrorName(code) +
+                              "): copies to and from the GPU wait for each other; look at the "
+                              "limit of locked memory (ulimit -l)");
 }
 
 PinnedWindow::~PinnedWindow() {

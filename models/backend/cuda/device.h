@@ -4,6 +4,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <span>
 
@@ -33,8 +34,10 @@ void use_device(int index);
 Stream make_stream();
 // What stands on it comes before what stands on others: sums that others wait for.
 Stream make_priority_stream();
-// Without a time of its own: for waiting only.
-StreamEvent make_event();
+// Without a time of its own: for waiting only. A host that waits for it looks again and again,
+// which is soonest, or sleeps, which leaves the core to others.
+enum class EventWait : std::uint8_t { kLooks, kSleeps };
+StreamEvent make_event(EventWait wait = EventWait::kLooks);
 
 // Zeroed memory of device `index`, gone with its last tensor. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index);

@@ -95,6 +95,14 @@ class Matmul final : public Product {
         static_cast<std::uint64_t>(std::min(limits.most_workspace_bytes, kMostWorkspace));
     check_cublas(cublasLtMatmulPreferenceSetAttribute(
         made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
+    // Parameters and their copies lie on multiples of 128 bytes at least, and it is told 256.
+    const std::uint32_t alignment = 16;
+    for (const auto operand :
+         {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
+          CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {
+      check_cublas(
+          cublasLtMatmulPreferenceSetAttribute(made, operand, &alignment, sizeof alignment));
+    }
     if (limits.deterministic) {
       const std::uint32_t schemes = CUBLASLT_REDUCTION_SCHEME_NONE |
                                     CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE |

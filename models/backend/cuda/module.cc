@@ -48,8 +48,12 @@ int count_devices() {
         "no GPU is visible: CUDA_VISIBLE_DEVICES may hide them, or the job has none; choose "
         "--devices cpu, or ask for GPUs (--gpus-per-task)");
   }
-  check_cuda(code);
-  return count;
+  if (code == cudaSuccess) return count;
+  std::string advice = "nvidia-smi may say more";
+  if (code == cudaErrorSystemNotReady) advice = "see whether nvidia-fabricmanager runs";
+  if (code == cudaErrorSystemDriverMismatch) advice = "the driver was changed: restart the machine";
+  throw UnavailableError("the GPUs cannot be used (" + std::string(cudaGetErrorName(code)) + ": " +
+                         cudaGetErrorString(code) + "); " + advice);
 }
 
 std::string bus_id_of(int device) {

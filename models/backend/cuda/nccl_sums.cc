@@ -14,6 +14,7 @@
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/errors.h"
 #include "models/base/deadline.h"
+#include "models/base/environment.h"
 #include "models/base/errors.h"
 
 namespace syncopate::cuda {
@@ -48,6 +49,12 @@ class NcclSums final : public BucketSums {
   }
 
   void join(const Broadcast& broadcast) override {
+    // NCCL heeds it before what a program asks for, and no call would come back in time.
+    if (Environment::of_process().get("NCCL_COMM_BLOCKING").value_or("0") != "0") {
+      throw UsageError(
+          "NCCL_COMM_BLOCKING is set: then nobody could stop waiting for a peer that is "
+          "lost; unset it");
+    }
     ncclUniqueId id{};
     const std::string what = "all " + std::to_string(rank_.size) + " replicas to meet";
     const auto patience = std::min<std::chrono::nanoseconds>(rank_.patience, kMostToMeet);
@@ -118,10 +125,13 @@ class NcclSums final : public BucketSums {
 
   void finish(cudaStream_t compute) override {
     check();
+    {
+      // First: who watches must not hold the event against the deadline of the step before.
+      const std::lock_guard lock(mutex_);
+      until_ = Deadline::after(rank_.patience);
+    }
     check_cuda(cudaEventRecord(are_summed_.get(), side_.get()));
     check_cuda(cudaStreamWaitEvent(compute, are_summed_.get()));
-    const std::lock_guard lock(mutex_);
-    until_ = Deadline::after(rank_.patience);
   }
 
   void check() override {
@@ -184,7 +194,8 @@ class NcclSums final : public BucketSums {
   bool is_stuck() {
     const std::lock_guard lock(mutex_);
     if (!until_ || !until_->passed()) return false;
-    if (cudaEventQuery(are_summed_.get()) != cudaSuccess) return true;
+    // Any other error is whoever waits for the device's to report.
+    if (cudaEventQuery(are_summed_.get()) == cudaErrorNotReady) return true;
     until_.reset();
     return false;
   }

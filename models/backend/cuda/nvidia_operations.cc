@@ -39,7 +39,7 @@ class CudnnConvolution final : public Convolution {
   ConvPlan plan_;
 };
 
-constexpr int kMostCandidates = 4;  // some take a second to be made ready
+constexpr int kMostCandidates = 8;
 
 class NvidiaOperations final : public Operations {
  public:
@@ -76,6 +76,7 @@ class NvidiaOperations final : public Operations {
     if (engine.empty()) {
       throw UnavailableError("cuDNN has no engine for the " + std::string(name(pass)) + " of " +
                              to_string(shape) +
+                             (engines.refusal().empty() ? "" : " (" + engines.refusal() + ")") +
                              (limits.deterministic ? "; leave --deterministic out" : ""));
     }
     return std::make_unique<CudnnConvolution>(cudnn_.get(), engines.take(engine));

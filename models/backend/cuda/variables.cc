@@ -42,7 +42,8 @@ DeviceVariables::DeviceVariables(ParameterArena& arena, StateBlock& state,
       uploads_(make_stream()),
       last_use_(make_event()),
       pinned_values_(arena.values().bytes()),
-      pinned_gradients_(arena.gradients().bytes()) {
+      pinned_gradients_(arena.gradients().bytes()),
+      pinned_state_(state.values.bytes()) {
   if (precision_ != Precision::kF32) {
     weights_ = device_block(arena.layout().total(), DType::kBf16, options.device.index);
   }

@@ -85,6 +85,7 @@ class DeviceVariables {
   std::vector<StreamEvent> uploaded_;  // by bucket
   PinnedWindow pinned_values_;         // of the arena
   PinnedWindow pinned_gradients_;
+  PinnedWindow pinned_state_;  // else a copy upwards would make the host wait for the device
 };
 
 }  // namespace syncopate::cuda

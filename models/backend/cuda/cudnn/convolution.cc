@@ -131,7 +131,7 @@ std::vector<Descriptor> configurations(const ConvGraph& graph, const PlanTarget&
   if (target.properties() != nullptr) {
     heuristic.set(CUDNN_ATTR_ENGINEHEUR_DEVICEPROP, *target.properties());
   }
-  if (!heuristic.finalize_if_supported()) return {};
+  if (heuristic.try_finalize()) return {};
   std::vector<Descriptor> found;
   for (int i = 0; i < kMostConfigs; ++i) found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
   // A query without room only says how many there may be; what is returned is what there is.
@@ -182,15 +182,20 @@ EngineFacts facts_of(const Descriptor& configuration, const PlanLimits& limits) 
   return facts;
 }
 
-std::unique_ptr<Descriptor> finished_plan(const Descriptor& configuration,
-                                          const PlanTarget& target) {
+// Null where it cannot be made, and why: an engine that does not support the graph, does not
+// compile or does not load leaves the others.
+std::unique_ptr<Descriptor> finished_plan(const Descriptor& configuration, const PlanTarget& target,
+                                          std::string& refusal) {
   auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
   plan->set(CUDNN_ATTR_EXECUTION_PLAN_ENGINE_CONFIG, configuration);
   if (target.handle() != nullptr) plan->set(CUDNN_ATTR_EXECUTION_PLAN_HANDLE, target.handle());
   if (target.properties() != nullptr) {
     plan->set(CUDNN_ATTR_EXECUTION_PLAN_DEVICEPROP, *target.properties());
   }
-  if (!plan->finalize_if_supported()) return nullptr;
+  if (auto reason = plan->try_finalize()) {
+    refusal = std::move(*reason);
+    return nullptr;
+  }
   return plan;
 }
 
@@ -236,7 +241,7 @@ ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTar
         ++offers.engines;
         continue;
       }
-      std::unique_ptr<Descriptor> finished = finished_plan(configuration, target);
+      std::unique_ptr<Descriptor> finished = finished_plan(configuration, target, offers.refusal);
       if (finished == nullptr) continue;
       ConvPlan plan(std::move(finished), facts.name);
       if (plan.workspace_bytes() > limits.most_workspace_bytes) continue;
@@ -256,7 +261,8 @@ std::optional<ConvPlan> plan_convolution(ConvPass pass, const ConvShape& shape,
       const EngineFacts facts = facts_of(configuration, limits);
       if (!facts.fits || facts.name != engine) continue;
       if (facts.compiles_on_the_device && target.handle() == nullptr) continue;
-      std::unique_ptr<Descriptor> finished = finished_plan(configuration, target);
+      std::string refusal;
+      std::unique_ptr<Descriptor> finished = finished_plan(configuration, target, refusal);
       if (finished == nullptr) continue;
       ConvPlan plan(std::move(finished), facts.name);
       if (plan.workspace_bytes() <= limits.most_workspace_bytes) return plan;

@@ -59,6 +59,7 @@ struct ConvOffers {
   int engines = 0;              // that fit
   int left_for_the_device = 0;  // of these: compiled at run time
   std::vector<ConvPlan> plans;  // at most `most`
+  std::string refusal;          // what cuDNN said of the last one that could not be made ready
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);

@@ -27,7 +27,9 @@ ConvolutionEngines::ConvolutionEngines(ConvPass pass, const ConvShape& shape,
     : pass_(pass), shape_(shape), limits_(limits), target_(handle), stream_(stream), most_(most) {}
 
 std::vector<std::string> ConvolutionEngines::candidates() {
-  plans_ = plan_convolution(pass_, shape_, target_, limits_, most_).plans;
+  ConvOffers offers = plan_convolution(pass_, shape_, target_, limits_, most_);
+  plans_ = std::move(offers.plans);
+  refusal_ = std::move(offers.refusal);
   std::vector<std::string> names;
   for (const ConvPlan& plan : plans_) names.push_back(plan.engine());
   return names;
@@ -73,7 +75,8 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
         static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 / kTimedRuns));
   } catch (const DeviceError&) {
     // No memory to try it, or the engine refuses: another one may do. What is wrong with the device
-    // itself is reported by the next call.
+    // itself is reported by the next call; what is not, would be taken for that call's.
+    cudaGetLastError();
     return std::nullopt;
   }
 }

@@ -24,6 +24,9 @@ class ConvolutionEngines final : public EngineSource {
   bool prepare(const std::string& engine) override;
   std::optional<std::chrono::nanoseconds> time(const std::string& engine) override;
 
+  // Of candidates() that are none: what cuDNN said of the last one that could not be made ready, or
+  // "".
+  const std::string& refusal() const noexcept { return refusal_; }
   // The plan of an engine that is ready. Once.
   ConvPlan take(const std::string& engine);
 
@@ -37,6 +40,7 @@ class ConvolutionEngines final : public EngineSource {
   const cudaStream_t stream_;
   const int most_;
   std::vector<ConvPlan> plans_;
+  std::string refusal_;
   // What is convolved while time is taken; made once it is needed.
   std::shared_ptr<Buffer> x_, w_, y_;
 };

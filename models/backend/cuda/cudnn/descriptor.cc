@@ -62,16 +62,10 @@ void Descriptor::set_text(cudnnBackendAttributeName_t name, std::string_view tex
 
 void Descriptor::finalize() { check_cudnn(cudnnBackendFinalize(handle_.get())); }
 
-bool Descriptor::finalize_if_supported() {
+std::optional<std::string> Descriptor::try_finalize() {
   const cudnnStatus_t status = cudnnBackendFinalize(handle_.get());
-  if (status == CUDNN_STATUS_SUCCESS) return true;
-  // Each kind of "not supported" has a number of its own between 3000 and 3999.
-  if (CUDNN_STATUS_CATEGORY(static_cast<int>(status)) ==
-      CUDNN_STATUS_CATEGORY(static_cast<int>(CUDNN_STATUS_NOT_SUPPORTED))) {
-    return false;
-  }
-  check_cudnn(status);
-  return false;
+  if (status == CUDNN_STATUS_SUCCESS) return std::nullopt;
+  return cudnnGetErrorString(status);
 }
 
 std::int64_t Descriptor::get_int(cudnnBackendAttributeName_t name) const {

@@ -6,6 +6,7 @@
 #include <cudnn.h>
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -34,8 +35,8 @@ class Descriptor {
   void set_text(cudnnBackendAttributeName_t name, std::string_view text);
 
   void finalize();
-  // Whether cuDNN takes it: false where it says that this is not supported.
-  bool finalize_if_supported();
+  // Nothing where cuDNN takes it, else why not.
+  std::optional<std::string> try_finalize();
 
   std::int64_t get_int(cudnnBackendAttributeName_t name) const;
   cudnnBackendKnobType_t get_knob_type() const;  // of a knob's choice
