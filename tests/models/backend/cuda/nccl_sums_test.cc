@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
 #include <future>
 #include <string>
 #include <thread>
@@ -100,6 +101,15 @@ TEST_F(NcclSums, ReducesABucketBehindItsBackwardAndUpdatesBehindAllReductions) {
   EXPECT_EQ(calls[6].stream, side);
   EXPECT_EQ(calls[7].stream, compute_.get());
   EXPECT_EQ(calls[7].event, calls[6].event);
+}
+
+// NCCL heeds it before what a program asks for: no call would come back while a peer is lost.
+TEST_F(NcclSums, RefusesAnEnvironmentInWhichCallsWaitForEver) {
+  ASSERT_EQ(setenv("NCCL_COMM_BLOCKING", "1", 1), 0);
+  const auto sums = make(0, 1);
+  EXPECT_THROW(sums->join([](std::span<std::byte>) {}), UsageError);
+  unsetenv("NCCL_COMM_BLOCKING");
+  EXPECT_TRUE(take_calls().empty());
 }
 
 TEST_F(NcclSums, ReducesEachBucketFromItsFirstToItsLastElement) {
