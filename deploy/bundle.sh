@@ -10,6 +10,8 @@ usage: deploy/bundle.sh [--build DIR] OUT.tgz
 
   --build DIR   what was built (default: build/release)
 
+  MPI does not work from a bundle: libmpi is in it, for the programs name it, but neither its components nor mpirun.
+
   Then, anywhere: tar xzf OUT.tgz && syncopate/bin/syncopate info && syncopate/gpu_check.sh
   Exit code: 0 packed, 1 something failed, 2 wrong usage.
 TEXT
