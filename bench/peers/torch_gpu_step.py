@@ -9,8 +9,8 @@ median of rounds, and last the best one; a way that fails says so and is left ou
 
 Beside syncopate-bench it is started with --serve: it tries all ways, keeps the fastest, and answers one JSON line to
 each line on its standard input: `run N` with the seconds of N steps (their mean, N times), `quit` by ending. --ways-of
-takes the fastest way from an earlier run's --json FILE, so that only that one is made; --device cpu is for trying this
-script.
+takes the fastest way from an earlier run's --json FILE, so that only that one is made (given more than once, from all of
+them); --device cpu is for trying this script.
 """
 
 import argparse
@@ -47,7 +47,8 @@ def parse_arguments():
     parser.add_argument("--learning-rate", type=float, default=1e-3)
     parser.add_argument("--precision", type=words_of(PRECISIONS), default=list(PRECISIONS), help="separated by commas")
     parser.add_argument("--ways", type=words_of(WAYS), default=list(WAYS), help="separated by commas")
-    parser.add_argument("--ways-of", metavar="FILE", help="the fastest way of an earlier run's --json FILE, if any")
+    parser.add_argument("--ways-of", metavar="FILE", action="append", default=[],
+                        help="the fastest way of an earlier run's --json FILE, if any; may be given more than once")
     parser.add_argument("--steps", type=int, default=100, help="of a round")
     parser.add_argument("--warm-up", type=int, default=20, help="steps")
     parser.add_argument("--rounds", type=int, default=5, help="of a run by hand")
@@ -175,13 +176,16 @@ class Fastest:
 
 def candidates(args):
     """(precision, way), the surest first: what comes later may not fit or not work."""
-    if args.ways_of:
+    found = []
+    for name in args.ways_of:
         try:
-            with open(args.ways_of, encoding="utf-8") as file:
+            with open(name, encoding="utf-8") as file:
                 best = json.load(file)["best"]
-            return [(best["precision"], best["way"])]
+            found.append((best["samples_per_second"], best["precision"], best["way"]))
         except (OSError, ValueError, KeyError):
-            pass  # it came to nothing: all are tried
+            pass  # it came to nothing: where all did, all ways are tried
+    if found:
+        return [max(found)[1:]]
     return [(precision, way) for way in args.ways for precision in args.precision]
 
 

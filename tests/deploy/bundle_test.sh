@@ -84,10 +84,14 @@ gpu_check_keeps_to_its_limit() {
   skip_with_a_gpu
   [[ -f $build/tests/models/backend/cuda/libsyncopate_cuda.so ]] || { echo "skipped: a build without CUDA"; exit 77; }
   local begun=$SECONDS
-  expect_code 1 env LD_LIBRARY_PATH="$build/tests/models/backend/cuda" "$work/syncopate/gpu_check.sh" --limit 1 --out "$work/out"
+  mkdir -p "$work/cache"
+  echo "what was measured" >"$work/cache/cuda_plans"
+  expect_code 1 env LD_LIBRARY_PATH="$build/tests/models/backend/cuda" SYNCOPATE_CACHE_DIR="$work/cache" \
+    "$work/syncopate/gpu_check.sh" --limit 1 --out "$work/out"
   ((SECONDS - begun < 60)) || fail "it took $((SECONDS - begun)) s"
   grep -q '^gpu_program_test  *not run' "$work/out/table.txt" || fail "$said"
   [[ -s $work/out/log.txt ]] || fail "there is no log"
+  cmp "$work/cache/cuda_plans" "$work/out/cuda_plans" || fail "the engines that were measured do not come back"
 }
 
 "$test"
