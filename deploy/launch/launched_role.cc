@@ -29,6 +29,7 @@ RoleEnding LaunchedRole::conclude() {
   const RoleEnding ending = process_->reap();
   out_->finish();
   err_->finish();
+  signal_ = ending.signal;
   exit_code_ = ending.signal == 0 ? ending.exit_code : kExitFailed;
   return ending;
 }

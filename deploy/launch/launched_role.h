@@ -41,6 +41,8 @@ class LaunchedRole {
   bool has_ended() const noexcept { return !is_running() && !start_time_; }
   // Of the last incarnation that ended; a signal counts as 1.
   int exit_code() const noexcept { return exit_code_; }
+  // The one that ended that incarnation, or 0.
+  int signal() const noexcept { return signal_; }
 
   // Waits until the process has ended, and writes the rest of what it said.
   RoleEnding conclude();
@@ -66,6 +68,7 @@ class LaunchedRole {
   std::optional<RoleOutput> err_;
   std::optional<Deadline> start_time_;
   int exit_code_ = 0;
+  int signal_ = 0;
 };
 
 }  // namespace syncopate

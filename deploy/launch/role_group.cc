@@ -218,7 +218,7 @@ bool RoleGroup::came_too_late(const LaunchedRole& role) const noexcept {
 // nobody, and the others wait for it.
 bool RoleGroup::outlived_the_job(const LaunchedRole& role) const noexcept {
   return role.is_server() && stage_ == Stage::kGrace && !asked_to_stop_ && !stopped_by_failure_ &&
-         have_workers_ended_well(roles_);
+         have_workers_ended_well(roles_) && ended_as_asked(role);
 }
 
 void RoleGroup::settle() {

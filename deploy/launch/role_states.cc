@@ -1,10 +1,16 @@
 #include "deploy/launch/role_states.h"
 
 #include <algorithm>
+#include <csignal>
 
 #include "deploy/launch/exit_code.h"
 
 namespace syncopate {
+
+bool ended_as_asked(const LaunchedRole& role) {
+  if (role.signal() != 0) return role.signal() == SIGTERM;
+  return role.exit_code() == kExitFailed;
+}
 
 bool have_workers_left(const std::vector<LaunchedRole>& roles) {
   return std::any_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {

@@ -1,4 +1,4 @@
-// What the roles of a group, looked at together, say about their job.
+// What the roles of a group, one by one and looked at together, say about their job.
 #pragma once
 
 #include <vector>
@@ -7,6 +7,9 @@
 
 namespace syncopate {
 
+// As SIGTERM ends a server whose job is not over: by that signal, or with a line on it and exit
+// code 1. A crash by another signal, or another code, is neither.
+bool ended_as_asked(const LaunchedRole& role);
 // Somebody trains, or will.
 bool have_workers_left(const std::vector<LaunchedRole>& roles);  // false too where there are none
 // There are workers, and each has ended well: what was to be trained is trained.

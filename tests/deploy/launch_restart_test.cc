@@ -110,6 +110,25 @@ TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEnd
   EXPECT_EQ(job_.run_job({"exit 1"}, {asked}).exit_code, 1);
 }
 
+TEST_F(AsynchronousLaunch, ForgivesAServerThatTheRequestToStopEndsWhenAllWorkersHaveEndedWell) {
+  job_.rules.grace = kForever;
+  const Launched result = job_.run_job({"true"}, {wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
+  job_.rules.grace = kForever;
+  for (const std::string end : {"kill -SEGV $$", "kill -ABRT $$", "exit 3"}) {
+    // The worker ends when the server has its trap.
+    const Launched result = job_.run_job(
+        {": <$FOLDER/meeting"},
+        {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()});
+    EXPECT_EQ(result.exit_code, 1) << end;
+    EXPECT_TRUE(contains(result.err, "SIGTERM to server 0")) << result.err;
+    EXPECT_FALSE(contains(result.err, "did not hear")) << result.err;
+  }
+}
+
 TEST_F(AsynchronousLaunch, ForgivesAServerThatWasKilledWhenAllWorkersWereAboutToEndWell) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
