@@ -97,11 +97,19 @@ void check_servers(const TrainOptions& options) {
   }
 }
 
-// What launch starts is there at once, and a role that ends is noticed by launch. Workers of
-// servers say hello when their data is ready, though: the first time, drawing it takes a while.
-std::chrono::seconds default_rendezvous_timeout(bool launched, bool has_servers) {
-  if (!launched) return std::chrono::seconds(120);
-  return std::chrono::seconds(has_servers ? 60 : 5);
+bool is_on_gpus(const TrainOptions& options) {
+  return options.strategy.devices.front().kind == DeviceKind::kCuda;
+}
+
+// What launch starts is there at once, and a role that ends is noticed by launch. Before they say
+// hello, though, tasks on GPUs load CUDA's libraries and wake all GPUs; workers of servers have
+// their data ready, which the first time is drawn, and their network planned, on GPUs by timing.
+std::chrono::seconds default_rendezvous_timeout(const TrainOptions& options) {
+  const bool has_servers = options.strategy.name == "parameter-server";
+  const bool is_slow = is_on_gpus(options);
+  if (has_servers && is_slow) return std::chrono::seconds(300);
+  if (options.cluster.source != "launch") return std::chrono::seconds(120);
+  return std::chrono::seconds(has_servers || is_slow ? 60 : 5);
 }
 
 void check_replicas(const TrainOptions& options, bool share_devices) {
@@ -151,7 +159,7 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
   add_cluster_flags(app, flags.cluster);
   app.add_option("--rendezvous-timeout", flags.rendezvous_timeout,
                  "seconds to wait for the others at the start; default 120, under launch 5, with "
-                 "servers 60")
+                 "servers or on GPUs 60; with servers and GPUs always 300")
       ->group(group);
   app.add_option("--peer-timeout", flags.peer_timeout,
                  "seconds from a task's death to the end of all; default 15, on one machine 5")
@@ -230,9 +238,8 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
         "--collective mpi: MPI did not start this task; start it with mpirun, or with syncopate "
         "launch --workers N -- train --collective mpi ...");
   }
-  const bool launched = options.cluster.source == "launch";
   options.rendezvous_timeout = seconds_of(app, "--rendezvous-timeout", flags.rendezvous_timeout,
-                                          default_rendezvous_timeout(launched, has_servers));
+                                          default_rendezvous_timeout(options));
   options.peer_timeout =
       seconds_of(app, "--peer-timeout", flags.peer_timeout, std::chrono::milliseconds(0));
 

@@ -156,6 +156,41 @@ TEST(Serve, ByHandOutranksTheStepItRunsIn) {
   EXPECT_EQ(cluster.index, 0);
 }
 
+const Variables kLaunched = {{"SYNCOPATE_ROLE", "worker"},
+                             {"SYNCOPATE_INDEX", "1"},
+                             {"SYNCOPATE_WORKERS", "2"},
+                             {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:5"}};
+
+std::chrono::milliseconds time_to_meet(std::vector<std::string> flags, const Variables& variables) {
+  flags.insert(flags.begin(), "train");
+  return std::get<TrainOptions>(parse(std::move(flags), variables)).rendezvous_timeout;
+}
+
+TEST(TimeToMeet, IsLongerOnGpusWhichTakeSecondsToStart) {
+  using std::chrono::seconds;
+  const Variables with_servers = kLaunched + Variables{{"SYNCOPATE_SERVERS", "1"}};
+  const std::string mirrored = "--strategy=multi-worker-mirrored";
+  const std::string served = "--strategy=parameter-server";
+  EXPECT_EQ(time_to_meet({mirrored}, kLaunched), seconds(5));
+  EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda"}, kLaunched), seconds(60));
+  EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda:0"}, kLaunched), seconds(60));
+  EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda"}, kStep), seconds(120));
+  EXPECT_EQ(time_to_meet({served}, with_servers), seconds(60));
+  EXPECT_EQ(time_to_meet({served, "--devices", "cuda"}, with_servers), seconds(300));
+  EXPECT_EQ(time_to_meet(
+                {served, "--devices", "cuda"},
+                with_servers + Variables{{"SYNCOPATE_ROLE", "server"}, {"SYNCOPATE_INDEX", "0"}}),
+            seconds(300))
+      << "a server waits as long as its workers take";
+}
+
+TEST(TimeToMeet, IsWhatTheUserSaysEvenOnGpus) {
+  EXPECT_EQ(time_to_meet({"--strategy=multi-worker-mirrored", "--devices", "cuda",
+                          "--rendezvous-timeout", "7"},
+                         kLaunched),
+            std::chrono::seconds(7));
+}
+
 TEST(Serve, OutsideOfAnyClusterAsksForWhatIsMissing) {
   EXPECT_TRUE(contains(complaint({"serve"}, {}), "--workers N and --rendezvous HOST:PORT"));
 }
