@@ -92,11 +92,12 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   // As a flag of the command line: that of `train` was set so as not to count this machine's CPUs.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
   const int replicas = train.strategy.replicas;
+  const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
   if (shares) return;
   if (options.cpus_per_task == 0) {
     const int wanted = replicas * std::max(1, train.strategy.lanes);
     if (wanted > kScriptsCpus) options.cpus_per_task = wanted;
-  } else if (options.cpus_per_task < replicas) {
+  } else if (options.cpus_per_task < replicas && !is_on_gpus) {
     throw UsageError("--cpus-per-task " + std::to_string(options.cpus_per_task) +
                      " for --replicas " + std::to_string(replicas) +
                      ": replicas that share a CPU wait for each other; give one to each, or "

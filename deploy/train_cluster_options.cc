@@ -123,6 +123,7 @@ void check_replicas(const TrainOptions& options, bool share_devices) {
                      ": a worker of --strategy parameter-server has one replica; start more "
                      "workers");
   }
+  if (is_on_gpus(options)) return;  // CPUs only feed them, and one can feed several
   const std::size_t cpus = usable_cpus().size();
   if (static_cast<std::size_t>(options.strategy.replicas) > cpus && !share_devices) {
     throw UsageError("--replicas " + std::to_string(options.strategy.replicas) +
@@ -142,7 +143,7 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
       ->capture_default_str()
       ->group(group);
   app.add_flag("--share-devices", flags.share_devices,
-               "more replicas than CPUs or GPUs are meant: several share one")
+               "meant: replicas on the CPU are more than its CPUs, or tasks have the same GPU")
       ->group(group);
   app.add_option("--collective", options.strategy.collective,
                  help_of("how gradients are summed", collective_names()))

@@ -250,6 +250,14 @@ INSTANTIATE_TEST_SUITE_P(
                  "--keep-checkpoints 0: expected"},
         BadFlags{{"--config", "/nonexistent.ini"}, "/nonexistent.ini"}));
 
+TEST(Replicas, AreCountedAgainstCpusOnlyWhereTheyComputeOnThem) {
+  const std::vector<std::string> many = {"--strategy", "mirrored", "--replicas", "1024"};
+  EXPECT_NE(complaint(many).find("of the CPUs"), std::string::npos);
+  std::vector<std::string> on_gpus = many;
+  on_gpus.insert(on_gpus.end(), {"--devices", "cuda"});
+  EXPECT_EQ(complaint(on_gpus), "");
+}
+
 TEST(CommandLine, NamesTheCommandsWhenOneIsUnknown) {
   try {
     parse({"trian"});

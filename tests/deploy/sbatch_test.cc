@@ -175,6 +175,10 @@ TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessThatIsMeant) {
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
             "--cpus-per-task 2 for --replicas 4: replicas that share a CPU wait for each other; "
             "give one to each, or --share-devices behind the two dashes if that is meant");
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
+                       "--devices", "cuda"}),
+            "")
+      << "on GPUs CPUs only feed them";
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "4", "--", "--replicas", "4"}),
             "");
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
