@@ -2,6 +2,7 @@
 // scripted job, or by train, for comparison.
 #pragma once
 
+#include <atomic>
 #include <initializer_list>
 #include <memory>
 #include <mutex>
@@ -14,24 +15,26 @@
 
 namespace syncopate {
 
-// Of all replicas, each of which says that it has begun; the rest is said by one at a time.
+// Of all replicas, which write at once.
 class RecordingMetrics final : public MetricsWriter {
  public:
-  void write(const BeginMetrics& metrics) override {
-    const std::lock_guard lock(mutex_);
-    begins.push_back(metrics);
-  }
-  void write(const StepMetrics& metrics) override { steps.push_back(metrics); }
-  void write(const EvalMetrics& metrics) override { evaluations.push_back(metrics); }
-  void write(const WorkerMetrics& metrics) override { workers.push_back(metrics); }
+  void write(const BeginMetrics& metrics) override { keep(begins, metrics); }
+  void write(const StepMetrics& metrics) override { keep(steps, metrics); }
+  void write(const EvalMetrics& metrics) override { keep(evaluations, metrics); }
+  void write(const WorkerMetrics& metrics) override { keep(workers, metrics); }
   void write(const Summary& /*summary*/) override { ++summaries; }
   std::vector<BeginMetrics> begins;
   std::vector<StepMetrics> steps;
   std::vector<EvalMetrics> evaluations;
   std::vector<WorkerMetrics> workers;
-  int summaries = 0;
+  std::atomic<int> summaries = 0;
 
  private:
+  template <typename T>
+  void keep(std::vector<T>& lines, const T& line) {
+    const std::lock_guard lock(mutex_);
+    lines.push_back(line);
+  }
   std::mutex mutex_;
 };
 
