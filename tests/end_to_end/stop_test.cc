@@ -88,8 +88,8 @@ std::ostream& operator<<(std::ostream& out, const EvaluationCase& evaluation) {
 
 class AnEvaluation : public testing::TestWithParam<EvaluationCase> {};
 
-// It begins with the last step's line and takes half a second or longer, so that the request comes
-// while it is under way.
+// It begins with the last step's line and takes a second or longer, so that the request comes while
+// it is under way.
 TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
   const auto& [name, data, flags, last_step] = GetParam();
   const ScratchDir scratch;
@@ -115,11 +115,11 @@ TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
 INSTANTIATE_TEST_SUITE_P(
     Each, AnEvaluation,
     testing::Values(EvaluationCase{"AfterAnEpoch",
-                                   "synthetic:1x28x28:10:400000",
-                                   {"--batch-size", "4000", "--epochs", "9", "--eval-every", "1"},
+                                   "synthetic:1x28x28:10:1600000",
+                                   {"--batch-size", "16000", "--epochs", "9", "--eval-every", "1"},
                                    100},
                     EvaluationCase{"AtTheEnd",
-                                   "synthetic:1x28x28:10:800000",
+                                   "synthetic:1x28x28:10:1600000",
                                    {"--batch-size", "24", "--steps", "2", "--eval-every", "0"},
                                    2}),
     [](const auto& parameters) { return std::string(parameters.param.name); });
