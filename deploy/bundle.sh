@@ -50,7 +50,7 @@ mapfile -t libraries < <(ldd "${programs[@]}" | sed -n 's/.* => \(\/.*\) (0x.*/\
   grep -vE "/libsyncopate_cuda\.so$" | while read -r path; do
     [[ $(basename "$path") =~ $left_out ]] || printf '%s\n' "$path"
   done)
-mkdir -p "$top/share/doc/syncopate/libraries"
+mkdir -p "$top/lib" "$top/share/doc/syncopate/libraries"  # without the CUDA module nothing has made lib
 for path in "${libraries[@]}"; do
   cp --dereference "$path" "$top/lib/"
   # Whoever passes libraries on passes on their licences.
