@@ -1,10 +1,12 @@
 #include "models/backend/cuda/ceilings.h"
 
 #include <algorithm>
+#include <chrono>
 #include <functional>
 #include <vector>
 
 #include "models/backend/cuda/device.h"
+#include "models/backend/cuda/device_time.h"
 #include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/operations.h"
 #include "models/base/random.h"
@@ -17,23 +19,8 @@ constexpr int kRepeats = 10;
 constexpr std::size_t kCopyBytes = std::size_t{1} << 30;  // many times the largest cache
 constexpr std::int64_t kSide = 8192;
 
-StreamEvent make_timed_event() {
-  cudaEvent_t made = nullptr;
-  check_cuda(cudaEventCreate(&made));
-  return StreamEvent(made);
-}
-
 double seconds_of(cudaStream_t stream, const std::function<void()>& work) {
-  const StreamEvent begun = make_timed_event();
-  const StreamEvent ended = make_timed_event();
-  for (int i = 0; i < kWarmUps; ++i) work();
-  check_cuda(cudaEventRecord(begun.get(), stream));
-  for (int i = 0; i < kRepeats; ++i) work();
-  check_cuda(cudaEventRecord(ended.get(), stream));
-  check_cuda(cudaEventSynchronize(ended.get()));
-  float milliseconds = 0.0F;
-  check_cuda(cudaEventElapsedTime(&milliseconds, begun.get(), ended.get()));
-  return 1e-3 * double{milliseconds} / kRepeats;
+  return std::chrono::duration<double>(time_on_device(stream, kWarmUps, kRepeats, work)).count();
 }
 
 // Of either sign, between a half and one: zeros cost less power, and so are multiplied faster.

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/backend/cuda/device.h"
+#include "models/backend/cuda/device_time.h"
 #include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/precision.h"
 #include "models/base/errors.h"
@@ -12,12 +13,6 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr int kTimedRuns = 5;
-
-StreamEvent make_timed_event() {
-  cudaEvent_t event = nullptr;
-  check_cuda(cudaEventCreate(&event));
-  return StreamEvent(event);
-}
 
 }  // namespace
 
@@ -62,17 +57,7 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
     const auto run = [&] {
       plan->run(target_.handle(), x_->data(), w_->data(), y_->data(), workspace->data());
     };
-    const StreamEvent begin = make_timed_event();
-    const StreamEvent end = make_timed_event();
-    run();  // loads what it needs
-    check_cuda(cudaEventRecord(begin.get(), stream_));
-    for (int i = 0; i < kTimedRuns; ++i) run();
-    check_cuda(cudaEventRecord(end.get(), stream_));
-    check_cuda(cudaEventSynchronize(end.get()));
-    float milliseconds = 0.0F;
-    check_cuda(cudaEventElapsedTime(&milliseconds, begin.get(), end.get()));
-    return std::chrono::nanoseconds(
-        static_cast<std::int64_t>(static_cast<double>(milliseconds) * 1e6 / kTimedRuns));
+    return time_on_device(stream_, 1, kTimedRuns, run);
   } catch (const DeviceError&) {
     // No memory to try it, or the engine refuses: another one may do. What is wrong with the device
     // itself is reported by the next call; what is not, would be taken for that call's.

@@ -1,0 +1,32 @@
+#include "models/backend/cuda/device_time.h"
+
+#include "models/backend/cuda/device.h"
+#include "models/backend/cuda/errors.h"
+
+namespace syncopate::cuda {
+namespace {
+
+StreamEvent make_timed_event() {
+  cudaEvent_t made = nullptr;
+  check_cuda(cudaEventCreate(&made));
+  return StreamEvent(made);
+}
+
+}  // namespace
+
+std::chrono::nanoseconds time_on_device(cudaStream_t stream, int warm_ups, int repeats,
+                                        const std::function<void()>& work) {
+  const StreamEvent begun = make_timed_event();
+  const StreamEvent ended = make_timed_event();
+  for (int i = 0; i < warm_ups; ++i) work();
+  check_cuda(cudaEventRecord(begun.get(), stream));
+  for (int i = 0; i < repeats; ++i) work();
+  check_cuda(cudaEventRecord(ended.get(), stream));
+  check_cuda(cudaEventSynchronize(ended.get()));
+  float milliseconds = 0.0F;  // of all repeats
+  check_cuda(cudaEventElapsedTime(&milliseconds, begun.get(), ended.get()));
+  const std::chrono::duration<double, std::milli> one(double{milliseconds} / repeats);
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(one);
+}
+
+}  // namespace syncopate::cuda
