@@ -43,6 +43,9 @@ struct ClientOptions {
   bool insists_on_peer_timeout = false;                              // then another is a UsageError
   // How long a shard may be gone, because somebody starts it again.
   std::chrono::milliseconds server_patience = std::chrono::seconds(5);
+  // How long a connection that is up may bring nothing though the shard was asked what it answers
+  // at once; then it is called anew. Doubles, ten times at most, while calls bring nothing new.
+  std::chrono::milliseconds answer_patience = std::chrono::seconds(6);
   // Whether this task is; a server that is gone is then not waited for as long. Called by a thread
   // of the client's; empty: nobody asks.
   std::function<bool()> asked_to_stop;

@@ -14,9 +14,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kGreetAgain(1000);
-// Three probes: a connection through which nothing has come for so long leads to nobody.
-constexpr milliseconds kDeaf(6000);
-constexpr milliseconds kDeafAtMost(60000);
+// Of the patience with a connection that brings nothing, in what it is at first.
+constexpr int kMostPatience = 10;
 // A push that is dropped as often does not fit; it would be sent for ever.
 constexpr int kMostResends = 5;
 
@@ -30,7 +29,7 @@ ShardLink::ShardLink(wire::Context& context, ClientBoard& board, const ClientOpt
       board_(board),
       options_(options),
       shard_(shard),
-      deaf_after_(kDeaf),
+      answer_patience_(options.answer_patience),
       absence_("this worker", options.server_patience, options.asked_to_stop) {
   const auto& buckets = options.declaration.buckets;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
@@ -93,7 +92,7 @@ void ShardLink::greet() {
 }
 
 void ShardLink::expect_answer() {
-  if (!answers_until_) answers_until_ = Deadline::after(deaf_after_);
+  if (!answers_until_) answers_until_ = Deadline::after(answer_patience_);
 }
 
 void ShardLink::lose_connection() {
@@ -301,7 +300,7 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
     board_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
     is_waited_for = bucket.waiting > 0 || header.report;
   }
-  deaf_after_ = kDeaf;
+  answer_patience_ = options_.answer_patience;
   requests_.finish(key);
   if (is_waited_for) board_.changed.notify_all();
 }
@@ -337,7 +336,7 @@ void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Env
     const std::lock_guard lock(board_.mutex);
     --board_.requests_open;
   }
-  deaf_after_ = kDeaf;
+  answer_patience_ = options_.answer_patience;
   requests_.finish({kind, bucket});
   board_.changed.notify_all();
 }
@@ -354,7 +353,7 @@ void ShardLink::tick() {
                                   in_seconds(answers_until_->patience()) + "; calling it anew");
     }
     // Over a slow link an answer may only have been late, behind what was sent before it.
-    deaf_after_ = std::min(2 * deaf_after_, kDeafAtMost);
+    answer_patience_ = std::min(2 * answer_patience_, kMostPatience * options_.answer_patience);
     lose_connection();
     return call();
   }
@@ -379,7 +378,7 @@ void ShardLink::tick() {
 
 void ShardLink::forgive() {
   absence_.forgive();
-  if (answers_until_) answers_until_ = Deadline::after(deaf_after_);
+  if (answers_until_) answers_until_ = Deadline::after(answer_patience_);
 }
 
 void ShardLink::append_descriptors(std::vector<int>& descriptors) const {

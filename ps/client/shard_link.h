@@ -73,7 +73,7 @@ class ShardLink {
   std::uint64_t call_ = 0;  // sockets opened so far
   // It is asked what it answers at once, whatever it is doing, and has said nothing since.
   std::optional<Deadline> answers_until_;
-  std::chrono::milliseconds deaf_after_;  // longer with each call that brought nothing
+  std::chrono::milliseconds answer_patience_;  // longer with each call that brought nothing
   Absence absence_;
 };
 

@@ -96,6 +96,7 @@ TEST(AClient, CallsAShardByAHigherNumberAndAnotherNameThroughEachSocket) {
 // As when a shard's socket has given its place to another one.
 TEST(AClient, CallsAShardAnewThatHearsNothingOnAConnectionThatIsUp) {
   ScriptedServer server;
+  server.answer_patience = std::chrono::milliseconds(100);
   const auto client = server.meet(1);
   client->begin_step({.samples = 1});
   client->push(0);
@@ -105,6 +106,21 @@ TEST(AClient, CallsAShardAnewThatHearsNothingOnAConnectionThatIsUp) {
   EXPECT_NE(server.data_peer(), name);
   server.say(*server.data, server.data_welcome);
   EXPECT_EQ(server.await<wire::PushT>(*server.data).sequence, 1U);
+}
+
+// Over a slow link the answer is only late, behind what was sent before it: calling anew at the
+// same pace for ever would send all of that for ever.
+TEST(AClient, WaitsLongerForAShardWithEachCallThatBringsNothing) {
+  ScriptedServer server;
+  server.answer_patience = std::chrono::milliseconds(100);
+  const auto client = server.meet(1);
+  client->begin_step({.samples = 1});
+  const auto pushed = std::chrono::steady_clock::now();
+  client->push(0);
+  std::uint64_t call = 0;
+  while (call < 4) call = server.await<wire::DataHelloT>(*server.data).call;
+  // Two seconds to the probe, then 100, 200 and 400 ms.
+  EXPECT_GE(std::chrono::steady_clock::now() - pushed, std::chrono::milliseconds(2700));
 }
 
 TEST(AClient, WritesNoCopyForACallerThatHasLeft) {

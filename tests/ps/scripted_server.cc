@@ -67,7 +67,8 @@ std::unique_ptr<Client> ScriptedServer::meet(int buckets, bool initialises) {
   ClientOptions options{.rendezvous = rendezvous_,
                         .compression = compression,
                         .values = values,
-                        .gradients = gradients};
+                        .gradients = gradients,
+                        .answer_patience = answer_patience};
   options.declaration.workers = 1;
   for (int b = 0; b < buckets; ++b) {
     options.declaration.buckets.emplace_back(kElements * b, kElements * (b + 1), 0);

@@ -55,8 +55,9 @@ class ScriptedServer {
   // The name of the socket through which it did.
   const std::string& data_peer() const noexcept { return data_peer_; }
 
-  wire::DataWelcomeT data_welcome;  // with which it is met
-  CompressionOptions compression;   // the client's
+  wire::DataWelcomeT data_welcome;                                      // with which it is met
+  CompressionOptions compression;                                       // the client's
+  std::chrono::milliseconds answer_patience = std::chrono::seconds(6);  // the client's
 
   std::unique_ptr<wire::Socket> control;
   std::unique_ptr<wire::Socket> data;
