@@ -1,8 +1,9 @@
 #include "tests/end_to_end/checkpoint_values.h"
 
-#include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -31,6 +32,17 @@ std::vector<float> newest_checkpoint_values(const std::filesystem::path& folder)
     std::memcpy(values.data() + old_size, bytes.data() + begin + from, to - from);
   }
   return values;
+}
+
+double relative_distance(const std::vector<float>& found, const std::vector<float>& expected) {
+  if (found.size() != expected.size()) return std::numeric_limits<double>::infinity();
+  double difference = 0.0;
+  double length = 0.0;
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    difference += std::pow(double{found[i]} - expected[i], 2);
+    length += std::pow(double{expected[i]}, 2);
+  }
+  return std::sqrt(difference / length);
 }
 
 }  // namespace syncopate::test

@@ -2,7 +2,6 @@
 // step, to the bit where nothing depends on timing, and checkpoints that move between them.
 #include <gtest/gtest.h>
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <filesystem>
@@ -19,18 +18,6 @@ namespace syncopate::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-double relative_distance(const std::vector<float>& found, const std::vector<float>& expected) {
-  double difference = 0.0;
-  double length = 0.0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto x = static_cast<double>(found.at(i));
-    const auto y = static_cast<double>(expected[i]);
-    difference += (x - y) * (x - y);
-    length += y * y;
-  }
-  return std::sqrt(difference / length);
-}
 
 const std::vector<Arguments> kConsistencies = {{"--consistency", "async"},
                                                {"--consistency", "ssp", "--max-staleness", "0"},

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -14,11 +13,10 @@
 #include "tests/end_to_end/metrics_lines.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/training_runs.h"
 
 namespace syncopate::test {
 namespace {
-
-using Arguments = std::vector<std::string>;
 
 Arguments network(const std::string& model) {
   if (model == "resnet20") {
@@ -34,21 +32,7 @@ class Scratch {
                        const std::string& checkpoint_dir = "", const Arguments& more = {}) {
     const std::string metrics = dir_ / ("m" + std::to_string(runs_++) + ".jsonl");
     Arguments command = where;
-    command = command + Arguments{"--batch-size",
-                                  "24",
-                                  "--steps",
-                                  std::to_string(steps),
-                                  "--threads",
-                                  "1",
-                                  "--no-progress",
-                                  "--seed",
-                                  "7",
-                                  "--optimizer",
-                                  "momentum",
-                                  "--learning-rate",
-                                  "0.01",
-                                  "--metrics",
-                                  metrics};
+    command = command + few_steps(steps) + Arguments{"--metrics", metrics};
     if (!checkpoint_dir.empty()) {
       command = command + Arguments{"--checkpoint-dir", dir_ / checkpoint_dir};
     }
@@ -74,18 +58,6 @@ Arguments workers(int count, const Arguments& more = {}) {
 Arguments one_process(const std::string& strategy, int replicas) {
   return {"train",          "--strategy", strategy, "--replicas", std::to_string(replicas),
           "--share-devices"};
-}
-
-double relative_distance(const std::vector<float>& found, const std::vector<float>& expected) {
-  double difference = 0.0;
-  double length = 0.0;
-  for (std::size_t i = 0; i < expected.size(); ++i) {
-    const auto x = static_cast<double>(found.at(i));
-    const auto y = static_cast<double>(expected[i]);
-    difference += (x - y) * (x - y);
-    length += y * y;
-  }
-  return std::sqrt(difference / length);
 }
 
 class MultiWorkerMirrored : public testing::TestWithParam<std::string> {

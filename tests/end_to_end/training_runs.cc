@@ -40,6 +40,13 @@ Arguments multi_worker(int workers) {
           "train",  "--strategy", "multi-worker-mirrored"};
 }
 
+Arguments few_steps(int steps) {
+  return {
+      "--batch-size",  "24",     "--steps", std::to_string(steps), "--threads", "1",
+      "--no-progress", "--seed", "7",       "--optimizer",         "momentum",  "--learning-rate",
+      "0.01"};
+}
+
 ProgramResult TrainingRuns::train(const Arguments& where, const Arguments& what) {
   const Arguments common{
       "--threads", "1", "--no-progress", "--seed", "7", "--metrics", dir_ / metrics_name(++runs_)};

@@ -23,6 +23,8 @@ Arguments parameter_servers(const ServedBy& roles, const Arguments& more = {});
 Arguments one_device();
 Arguments mirrored(int replicas);
 Arguments multi_worker(int workers);
+// A few quick steps of which every one changes all values, the same at any place.
+Arguments few_steps(int steps);
 
 class TrainingRuns {
  public:
