@@ -79,7 +79,7 @@ double product_flops_per_second(int device, Precision precision) {
   fill(*a, words);
   fill(*b, std::span(words).subspan(1));
   const double seconds = seconds_of(
-      stream.get(), [&] { product->run(a->data(), b->data(), c->data(), workspace->data()); });
+      stream.get(), [&] { product->run(a->data(), b->data(), c->data(), nullptr, workspace->data()); });
   return 2.0 * static_cast<double>(kSide) * kSide * kSide / seconds;
 }
 

@@ -1,7 +1,9 @@
-// dense (+ ReLU): three products, and our kernels for bias and ReLU.
+// dense (+ ReLU): three products, which see to the bias where the library has that, and our kernels
+// for the rest.
 #include <algorithm>
 
 #include "models/backend/cuda/group.h"
+#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -12,18 +14,25 @@ class DenseGroup final : public PlainGroup {
   DenseGroup(const GroupContext& context, const FusedGroup& group, bool has_input_gradient)
       : PlainGroup(context, group), in_(num_elements(in())), out_(out().back()) {
     if (context.n == 0) return;
-    const auto plan = [&](ProductShape shape, Precision result) {
-      shape.type = context.precision;
-      shape.result_type = result;
-      return context.operations->product(shape, limits_of(context));
-    };
     const std::int64_t n = context.n;
-    forward_ = plan({.m = n, .n = out_, .k = in_, .transpose_b = true}, context.precision);
+    const Precision type = context.precision;
+    forward_ = plan({.m = n,
+                     .n = out_,
+                     .k = in_,
+                     .transpose_b = true,
+                     .type = type,
+                     .result_type = type,
+                     .epilogue = group.relu ? Epilogue::kBiasRelu : Epilogue::kBias});
     if (!context.trains()) return;
-    weight_gradient_ = plan({.m = out_, .n = in_, .k = n, .transpose_a = true}, Precision::kF32);
-    if (has_input_gradient) {
-      input_gradient_ = plan({.m = n, .n = in_, .k = out_}, context.precision);
-    }
+    weight_gradient_ = plan({.m = out_,
+                             .n = in_,
+                             .k = n,
+                             .transpose_a = true,
+                             .type = type,
+                             .result_type = Precision::kF32,
+                             .epilogue = Epilogue::kRowSums});
+    if (!has_input_gradient) return;
+    input_gradient_ = plan({.m = n, .n = in_, .k = out_, .type = type, .result_type = type});
   }
 
   GroupNeeds needs() const override {
@@ -32,16 +41,22 @@ class DenseGroup final : public PlainGroup {
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
     needs.output_in_backward = group().relu;
-    needs.backward_scratch = std::max(
-        {workspace_of(weight_gradient_), workspace_of(input_gradient_),
-         static_cast<std::size_t>(bias_gradient_scratch(context().n, static_cast<int>(out_)))});
+    needs.backward_scratch =
+        std::max(workspace_of(weight_gradient_), workspace_of(input_gradient_));
+    if (!weight_gradient_.has_epilogue) {
+      const auto sums = bias_gradient_scratch(context().n, static_cast<int>(out_));
+      needs.backward_scratch = std::max(needs.backward_scratch, static_cast<std::size_t>(sums));
+    }
     return needs;
   }
 
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    forward_->run(m.inputs[0], weight(), m.output, m.forward_scratch);
+    // Of the products' type, as the library wants it.
+    void* const bias = const_cast<void*>(variables().weight(main().parameters[1]));
+    forward_.product->run(m.inputs[0], weight(), m.output, bias, m.forward_scratch);
+    if (forward_.has_epilogue) return;
     add_bias(static_cast<T*>(m.output), variables().value(main().parameters[1]), context().n,
              static_cast<int>(out_), group().relu, stream());
   }
@@ -53,26 +68,45 @@ class DenseGroup final : public PlainGroup {
     if (group().relu) {
       relu_backward(static_cast<const T*>(m.output), dy, dy, output_elements(), stream());
     }
-    bias_gradient(dy, variables().gradient(main().parameters[1]), context().n,
-                  static_cast<int>(out_), m.backward_scratch, stream());
-    weight_gradient_->run(dy, m.inputs[0], variables().gradient(main().parameters[0]),
-                          m.backward_scratch);
+    float* const db = variables().gradient(main().parameters[1]);
+    if (!weight_gradient_.has_epilogue) {
+      bias_gradient(dy, db, context().n, static_cast<int>(out_), m.backward_scratch, stream());
+    }
+    weight_gradient_.product->run(dy, m.inputs[0], variables().gradient(main().parameters[0]), db,
+                                  m.backward_scratch);
     // None is planned where samples were only flattened on their way, by a group of its own.
-    if (!wants_input_gradient() || input_gradient_ == nullptr) return;
-    input_gradient_->run(dy, weight(), m.input_gradients[0], m.backward_scratch);
+    if (!wants_input_gradient() || input_gradient_.product == nullptr) return;
+    input_gradient_.product->run(dy, weight(), m.input_gradients[0], nullptr, m.backward_scratch);
   }
 
  private:
-  static std::size_t workspace_of(const std::unique_ptr<Product>& product) {
-    return product == nullptr ? 0 : product->workspace_bytes();
+  struct Planned {
+    std::unique_ptr<Product> product;
+    bool has_epilogue = false;
+  };
+
+  // Without its epilogue where the library has none for it.
+  Planned plan(ProductShape shape) const {
+    Operations& operations = *context().operations;
+    if (shape.epilogue != Epilogue::kNone) {
+      try {
+        return {operations.product(shape, limits_of(context())), true};
+      } catch (const UnavailableError&) {
+        shape.epilogue = Epilogue::kNone;
+      }
+    }
+    return {operations.product(shape, limits_of(context())), false};
+  }
+  static std::size_t workspace_of(const Planned& planned) {
+    return planned.product == nullptr ? 0 : planned.product->workspace_bytes();
   }
   const void* weight() const { return variables().weight(main().parameters[0]); }
 
   const std::int64_t in_;
   const std::int64_t out_;
-  std::unique_ptr<Product> forward_;
-  std::unique_ptr<Product> weight_gradient_;
-  std::unique_ptr<Product> input_gradient_;
+  Planned forward_;
+  Planned weight_gradient_;
+  Planned input_gradient_;
 };
 
 }  // namespace

@@ -40,6 +40,21 @@ cudaDataType_t type_of(Precision precision) {
   return CUDA_R_32F;
 }
 
+// To the library c is turned over: its rows are our columns, and our a is its second factor.
+cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
+  switch (epilogue) {
+    case Epilogue::kBias:
+      return CUBLASLT_EPILOGUE_BIAS;
+    case Epilogue::kBiasRelu:
+      return CUBLASLT_EPILOGUE_RELU_BIAS;
+    case Epilogue::kRowSums:
+      return CUBLASLT_EPILOGUE_BGRADB;
+    case Epilogue::kNone:
+      break;
+  }
+  return CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 // The library counts by columns: what is [rows, columns] row by row is [columns, rows] to it.
 Layout make_layout(Precision type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t made = nullptr;
@@ -67,14 +82,22 @@ class Matmul final : public Product {
     operation_.reset(made);
     transpose(CUBLASLT_MATMUL_DESC_TRANSA, shape.transpose_b);
     transpose(CUBLASLT_MATMUL_DESC_TRANSB, shape.transpose_a);
+    set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
+    if (shape.epilogue != Epilogue::kNone) {
+      has_vector_ = true;
+      // Where it will be is not known yet, but that it is somewhere, aligned, is: what is asked for
+      // an algorithm may look.
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void*>(kAlignmentBytes));
+    }
     choose_algorithm(shape, limits);
   }
 
   std::size_t workspace_bytes() const noexcept override { return workspace_bytes_; }
 
-  void run(const void* a, const void* b, void* c, void* workspace) override {
+  void run(const void* a, const void* b, void* c, void* vector, void* workspace) override {
     const float one = 1.0F;
     const float zero = 0.0F;
+    if (has_vector_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
     check_cublas(cublasLtMatmul(handle_, operation_.get(), &one, b, first_.get(), a, second_.get(),
                                 &zero, c, result_.get(), c, result_.get(), &algorithm_, workspace,
                                 workspace_bytes_, stream_));
@@ -82,9 +105,12 @@ class Matmul final : public Product {
 
  private:
   void transpose(cublasLtMatmulDescAttributes_t which, bool wanted) {
-    const cublasOperation_t operation = wanted ? CUBLAS_OP_T : CUBLAS_OP_N;
-    check_cublas(
-        cublasLtMatmulDescSetAttribute(operation_.get(), which, &operation, sizeof operation));
+    set(which, wanted ? CUBLAS_OP_T : CUBLAS_OP_N);
+  }
+
+  template <typename Value>
+  void set(cublasLtMatmulDescAttributes_t which, const Value& value) {
+    check_cublas(cublasLtMatmulDescSetAttribute(operation_.get(), which, &value, sizeof value));
   }
 
   void choose_algorithm(const ProductShape& shape, const PlanLimits& limits) {
@@ -115,7 +141,10 @@ class Matmul final : public Product {
     const cublasStatus_t status =
         cublasLtMatmulAlgoGetHeuristic(handle_, operation_.get(), first_.get(), second_.get(),
                                        result_.get(), result_.get(), made, 1, &found, &count);
-    if (status == CUBLAS_STATUS_NOT_SUPPORTED || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
+    const bool is_refused =
+        status == CUBLAS_STATUS_NOT_SUPPORTED ||
+        (has_vector_ && status == CUBLAS_STATUS_INVALID_VALUE);  // of epilogues it also says so
+    if (is_refused || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
       throw UnavailableError("cuBLAS has no algorithm for a product of " + to_string(shape));
     }
     check_cublas(status);
@@ -131,6 +160,7 @@ class Matmul final : public Product {
   Layout result_;
   cublasLtMatmulAlgo_t algorithm_{};
   std::size_t workspace_bytes_ = 0;
+  bool has_vector_ = false;
 };
 
 }  // namespace

@@ -14,6 +14,20 @@ std::string_view name(ConvPass pass) noexcept {
   return "?";
 }
 
+std::string_view name(Epilogue epilogue) noexcept {
+  switch (epilogue) {
+    case Epilogue::kNone:
+      return "none";
+    case Epilogue::kBias:
+      return "bias";
+    case Epilogue::kBiasRelu:
+      return "bias and ReLU";
+    case Epilogue::kRowSums:
+      return "row sums";
+  }
+  return "?";
+}
+
 std::string to_string(const ConvShape& shape) {
   const auto text = [](std::int64_t number) { return std::to_string(number); };
   return text(shape.n) + "x" + text(shape.height) + "x" + text(shape.width) + "x" +
@@ -25,7 +39,8 @@ std::string to_string(const ConvShape& shape) {
 std::string to_string(const ProductShape& shape) {
   return "[" + std::to_string(shape.m) + ", " + std::to_string(shape.k) + "] by [" +
          std::to_string(shape.k) + ", " + std::to_string(shape.n) + "], " +
-         std::string(name(shape.type));
+         std::string(name(shape.type)) +
+         (shape.epilogue == Epilogue::kNone ? "" : ", with " + std::string(name(shape.epilogue)));
 }
 
 }  // namespace syncopate::cuda

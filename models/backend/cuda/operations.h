@@ -47,6 +47,12 @@ constexpr std::int64_t padded_channels(std::int64_t channels, Precision type) {
   return channels;
 }
 
+// What a product does besides, with a vector of c's type: adds a bias [n] to every row (and cuts
+// off what is negative) before it is rounded, or writes the sums [m] of op(a)'s rows: where a is
+// the gradient of an output, [k, m] and transposed, that of its bias.
+enum class Epilogue : std::uint8_t { kNone, kBias, kBiasRelu, kRowSums };
+std::string_view name(Epilogue epilogue) noexcept;
+
 // c [m, n] = op(a) op(b), row by row; op transposes where asked for: a is then [k, m], b [n, k].
 // Sums are f32.
 struct ProductShape {
@@ -54,6 +60,7 @@ struct ProductShape {
   bool transpose_a = false, transpose_b = false;
   Precision type = Precision::kF32;         // of a and b
   Precision result_type = Precision::kF32;  // of c
+  Epilogue epilogue = Epilogue::kNone;
 };
 std::string to_string(const ProductShape& shape);
 
@@ -71,7 +78,8 @@ class Product {
  public:
   virtual ~Product() = default;
   virtual std::size_t workspace_bytes() const noexcept = 0;
-  virtual void run(const void* a, const void* b, void* c, void* workspace) = 0;
+  // vector: what the epilogue reads or writes; null without one.
+  virtual void run(const void* a, const void* b, void* c, void* vector, void* workspace) = 0;
 };
 
 // Plans for one stream. One thread only; outlives what it planned.
@@ -79,7 +87,7 @@ class Operations {
  public:
   virtual ~Operations() = default;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0"
-  // Both throw UnavailableError where no library has it.
+  // Both throw UnavailableError where no library has it; not every product has every epilogue.
   virtual std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                                    const PlanLimits& limits) = 0;
   virtual std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) = 0;

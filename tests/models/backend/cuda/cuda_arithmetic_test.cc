@@ -13,6 +13,7 @@
 
 #include "models/backend/cuda/cuda_backend.h"
 #include "models/backend/cuda/shared_gpu_sums.h"
+#include "models/base/errors.h"
 #include "models/graph/fused_groups.h"
 #include "tests/models/backend/backend_case.h"
 #include "tests/models/backend/cuda/device_under_test.h"
@@ -23,6 +24,24 @@ namespace {
 
 constexpr std::int64_t kLargestBatch = 8;
 constexpr std::int64_t kLossDivisor = 13;  // of the whole step, more than this replica's share
+
+// Those under test, but for the epilogues of products.
+class WithoutEpilogues final : public Operations {
+ public:
+  explicit WithoutEpilogues(cudaStream_t stream) : operations_(operations_under_test()(stream)) {}
+  std::string description() const override { return operations_->description(); }
+  std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
+                                           const PlanLimits& limits) override {
+    return operations_->convolution(pass, shape, limits);
+  }
+  std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) override {
+    if (shape.epilogue != Epilogue::kNone) throw UnavailableError("none of " + to_string(shape));
+    return operations_->product(shape, limits);
+  }
+
+ private:
+  std::unique_ptr<Operations> operations_;
+};
 
 class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
  protected:
@@ -63,6 +82,18 @@ TEST_P(CudaArithmetic, TrainsAsTheInterpreterDoesForEveryBatchUpToTheCompiledOne
     // Short after long: nothing of the longer batch may be left over.
     for (const std::int64_t batch : {8, 5, 1, 0, 8}) expect_right(subject, batch, f32_tolerance());
   }
+}
+
+TEST_P(CudaArithmetic, TrainsAsTheInterpreterDoesWhereProductsHaveNoEpilogues) {
+  CaseOptions options = options_for(Precision::kF32, Mode::kTrain, true);
+  options.make_backend = [] {
+    return make_cuda_backend({.device = {DeviceKind::kCuda, 0}, .deterministic = true},
+                             [](cudaStream_t stream) -> std::unique_ptr<Operations> {
+                               return std::make_unique<WithoutEpilogues>(stream);
+                             });
+  };
+  BackendCase subject(graph(), variables_, options);
+  for (const std::int64_t batch : {8, 5, 0}) expect_right(subject, batch, f32_tolerance());
 }
 
 TEST_P(CudaArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {

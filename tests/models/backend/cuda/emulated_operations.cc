@@ -102,24 +102,36 @@ class LoopProduct final : public Product {
   LoopProduct(const ProductShape& shape, cudaStream_t stream) : shape_(shape), stream_(stream) {}
   std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
 
-  void run(const void* a, const void* b, void* c, void* workspace) override {
-    do_or_record(stream_, [=, this] { compute(a, b, c, workspace); });
+  void run(const void* a, const void* b, void* c, void* vector, void* workspace) override {
+    do_or_record(stream_, [=, this] { compute(a, b, c, vector, workspace); });
   }
 
  private:
-  void compute(const void* a, const void* b, void* c, void* workspace) const {
+  template <typename Element>
+  static double element(const void* block, std::int64_t index) {
+    return static_cast<double>(static_cast<float>(static_cast<const Element*>(block)[index]));
+  }
+  double first(const void* a, std::int64_t i, std::int64_t l) const {
+    return element<T>(a, shape_.transpose_a ? l * shape_.m + i : i * shape_.k + l);
+  }
+  double second(const void* b, std::int64_t l, std::int64_t j) const {
+    return element<T>(b, shape_.transpose_b ? j * shape_.k + l : l * shape_.n + j);
+  }
+  static Result rounded(double value) { return Result(static_cast<float>(value)); }
+
+  void compute(const void* a, const void* b, void* c, void* vector, void* workspace) const {
     use_workspace(workspace);
-    const auto element = [](const void* block, std::int64_t index) {
-      return static_cast<double>(static_cast<float>(static_cast<const T*>(block)[index]));
-    };
+    const bool cuts_off = shape_.epilogue == Epilogue::kBiasRelu;
+    const bool adds = cuts_off || shape_.epilogue == Epilogue::kBias;
     for (std::int64_t i = 0; i < shape_.m; ++i) {
+      double row_sum = 0.0;
+      for (std::int64_t l = 0; l < shape_.k; ++l) row_sum += first(a, i, l);
+      if (shape_.epilogue == Epilogue::kRowSums) static_cast<Result*>(vector)[i] = rounded(row_sum);
       for (std::int64_t j = 0; j < shape_.n; ++j) {
-        double sum = 0.0;
-        for (std::int64_t l = 0; l < shape_.k; ++l) {
-          sum += element(a, shape_.transpose_a ? l * shape_.m + i : i * shape_.k + l) *
-                 element(b, shape_.transpose_b ? j * shape_.k + l : l * shape_.n + j);
-        }
-        static_cast<Result*>(c)[i * shape_.n + j] = Result(static_cast<float>(sum));
+        double sum = adds ? element<Result>(vector, j) : 0.0;
+        for (std::int64_t l = 0; l < shape_.k; ++l) sum += first(a, i, l) * second(b, l, j);
+        if (cuts_off && sum < 0.0) sum = 0.0;
+        static_cast<Result*>(c)[i * shape_.n + j] = rounded(sum);
       }
     }
   }
