@@ -77,6 +77,7 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
       loaded = blank_like(loaded, true);
       const CheckpointInfo info = load_checkpoint(*newest, graph, loaded, optimizer, true);
       require_same_samples(info, data_name, options.strategy.seed);
+      loaded.loss_scale = info.loss_scale;
       found = {1,
                1,
                info.progress.step,

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -47,6 +48,8 @@ struct Snapshot {
   Tensor values;  // [arena total] f32
   std::vector<Slot> slots;
   Tensor state;  // [state total] f32
+  // Of the first replica, where variables are kept by replicas that scale losses (fp16).
+  std::optional<LossScaleState> loss_scale = {};
 };
 
 // From where a run goes on.

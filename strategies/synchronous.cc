@@ -222,7 +222,8 @@ void Synchronous::bring_to_host(const Replica& replica) const {
 Snapshot Synchronous::snapshot() {
   const Replica& replica = replicas_.front();
   bring_to_host(replica);
-  return {replica.arena->values(), slots_of(replica), replica.state->values};
+  return {replica.arena->values(), slots_of(replica), replica.state->values,
+          replica.backend->loss_scale(*replica.arena)};
 }
 
 void Synchronous::restore(const Snapshot& saved) {
@@ -240,9 +241,16 @@ void Synchronous::restore(const Snapshot& saved) {
       }
     }
     collective.broadcast(replica.state->values.bytes(), 0);
+    restore_loss_scale(replica, saved);
     replica.arena->bump_all_versions();
     replica.samples_in_statistics = 0;
   });
+}
+
+void Synchronous::restore_loss_scale(Replica& replica, const Snapshot& saved) {
+  std::optional<LossScaleState> state = saved.loss_scale;  // the chief's counts
+  replica.collective->broadcast(std::as_writable_bytes(std::span(&state, 1)), 0);
+  if (state) replica.backend->set_loss_scale(*replica.arena, *state);
 }
 
 void Synchronous::abort(std::string_view reason) noexcept {

@@ -54,6 +54,7 @@ class Synchronous : public Strategy {
   void build(Replica& replica, const Tensor* shared_values);
   void bring_to_host(const Replica& replica) const;
   void check_same_values(std::string_view what);
+  void restore_loss_scale(Replica& replica, const Snapshot& saved);
   void average_running_statistics(Replica& replica);
 
   StrategyOptions options_;

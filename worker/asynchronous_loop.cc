@@ -171,7 +171,13 @@ class ReplicaLoop {
                                      .peers_wait_seconds = peers,
                                      .input_wait_seconds = times.input_wait_seconds,
                                      .bytes_sent = times.communication.bytes_sent,
-                                     .bytes_received = times.communication.bytes_received});
+                                     .bytes_received = times.communication.bytes_received,
+                                     .skipped_steps = skipped_steps()});
+  }
+
+  std::optional<std::int64_t> skipped_steps() const {
+    const auto scale = replica_.backend->loss_scale(*replica_.arena);
+    return scale ? std::optional(scale->skipped_steps) : std::nullopt;
   }
 
   void finish(const Appointment& last, const Snapshot& copy, const AppointmentDuties::Done& done) {

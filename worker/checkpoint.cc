@@ -1,7 +1,9 @@
 #include "worker/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <system_error>
 #include <utility>
@@ -60,10 +62,10 @@ std::string text_of(const SafetensorsReader& file, const fs::path& path, const s
   throw FileError("checkpoint " + path.string() + " is damaged: its metadata lack '" + key + "'");
 }
 
-template <typename Integer>
-Integer number_of(const SafetensorsReader& file, const fs::path& path, const std::string& key) {
+template <typename Number>
+Number number_of(const SafetensorsReader& file, const fs::path& path, const std::string& key) {
   const std::string text = text_of(file, path, key);
-  Integer value = 0;
+  Number value = 0;
   const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && last == text.data() + text.size() && value >= 0) return value;
   throw FileError("checkpoint " + path.string() + " is damaged: its " + key + " is '" + text + "'");
@@ -76,6 +78,17 @@ std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const f
   if (auto ranges = parse_sample_ranges(found->second)) return *std::move(ranges);
   throw FileError("checkpoint " + path.string() + " is damaged: its untrained samples are '" +
                   found->second.substr(0, 100) + "'; expected [[epoch, begin, end], ...]");
+}
+
+// Absent where losses were not scaled.
+std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const fs::path& path) {
+  if (!file.metadata().contains("loss_scale")) return std::nullopt;
+  const LossScaleState state{number_of<float>(file, path, "loss_scale"),
+                             number_of<std::int32_t>(file, path, "loss_scale_good_steps"),
+                             number_of<std::int32_t>(file, path, "skipped_steps")};
+  if (state.scale >= 1.0F && std::isfinite(state.scale)) return state;
+  throw FileError("checkpoint " + path.string() + " is damaged: its loss_scale is " +
+                  std::to_string(state.scale));
 }
 
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
@@ -188,6 +201,13 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
     metadata["format_version"] = kFormatVersionWithGaps;
     metadata["untrained"] = to_json(progress.position.untrained);
   }
+  if (snapshot.loss_scale) {
+    std::array<char, 32> scale{};
+    const auto end = std::to_chars(scale.begin(), scale.end(), snapshot.loss_scale->scale).ptr;
+    metadata["loss_scale"] = std::string(scale.begin(), end);
+    metadata["loss_scale_good_steps"] = std::to_string(snapshot.loss_scale->good_steps);
+    metadata["skipped_steps"] = std::to_string(snapshot.loss_scale->skipped_steps);
+  }
   std::vector<TensorEntry> entries = network_entries(graph);
   for (TensorEntry& entry : slot_entries(graph, snapshot)) entries.push_back(std::move(entry));
 
@@ -223,6 +243,7 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   info.progress.position.untrained = untrained_of(file, path);
   info.progress.data = text_of(file, path, "data");
   info.progress.seed = number_of<std::uint64_t>(file, path, "seed");
+  info.loss_scale = loss_scale_of(file, path);
 
   const ArenaLayout parameters = graph.parameter_layout();
   const ArenaLayout state = graph.state_layout();

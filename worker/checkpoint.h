@@ -31,6 +31,7 @@ struct CheckpointInfo {
   Progress progress;
   std::string model;      // "mnist-cnn"
   std::string optimizer;  // "adam"
+  std::optional<LossScaleState> loss_scale;
 };
 
 // <DIR>/checkpoint-000000001234.safetensors

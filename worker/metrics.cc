@@ -67,21 +67,26 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const StepMetrics& metrics) override {
-    write_line({{"event", "step"},
-                {"step", metrics.step},
-                {"epoch", metrics.epoch},
-                {"loss", metrics.loss},
-                {"accuracy", metrics.accuracy},
-                {"learning_rate", metrics.learning_rate},
-                {"samples", metrics.samples},
-                {"seconds", metrics.seconds},
-                {"samples_per_second", metrics.samples_per_second},
-                {"input_wait_fraction", metrics.input_wait_fraction},
-                {"compute_seconds", metrics.compute_seconds},
-                {"communication_exposed_seconds", metrics.communication_exposed_seconds},
-                {"communication_hidden_seconds", metrics.communication_hidden_seconds},
-                {"staleness_mean", metrics.staleness_mean},
-                {"staleness_max", metrics.staleness_max}});
+    Json line = {{"event", "step"},
+                 {"step", metrics.step},
+                 {"epoch", metrics.epoch},
+                 {"loss", metrics.loss},
+                 {"accuracy", metrics.accuracy},
+                 {"learning_rate", metrics.learning_rate},
+                 {"samples", metrics.samples},
+                 {"seconds", metrics.seconds},
+                 {"samples_per_second", metrics.samples_per_second},
+                 {"input_wait_fraction", metrics.input_wait_fraction},
+                 {"compute_seconds", metrics.compute_seconds},
+                 {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                 {"communication_hidden_seconds", metrics.communication_hidden_seconds},
+                 {"staleness_mean", metrics.staleness_mean},
+                 {"staleness_max", metrics.staleness_max}};
+    if (metrics.loss_scale) {
+      line["loss_scale"] = metrics.loss_scale->scale;
+      line["skipped_steps"] = metrics.loss_scale->skipped_steps;
+    }
+    write_line(std::move(line));
   }
 
   void write(const EvalMetrics& metrics) override {
@@ -97,17 +102,19 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const WorkerMetrics& metrics) override {
-    write_line({{"event", "worker"},
-                {"worker", metrics.worker},
-                {"steps", metrics.steps},
-                {"samples", metrics.samples},
-                {"seconds", metrics.seconds},
-                {"compute_seconds", metrics.compute_seconds},
-                {"communication_exposed_seconds", metrics.communication_exposed_seconds},
-                {"peers_wait_seconds", or_null(metrics.peers_wait_seconds)},
-                {"input_wait_seconds", metrics.input_wait_seconds},
-                {"bytes_sent", or_null(metrics.bytes_sent)},
-                {"bytes_received", or_null(metrics.bytes_received)}});
+    Json line = {{"event", "worker"},
+                 {"worker", metrics.worker},
+                 {"steps", metrics.steps},
+                 {"samples", metrics.samples},
+                 {"seconds", metrics.seconds},
+                 {"compute_seconds", metrics.compute_seconds},
+                 {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                 {"peers_wait_seconds", or_null(metrics.peers_wait_seconds)},
+                 {"input_wait_seconds", metrics.input_wait_seconds},
+                 {"bytes_sent", or_null(metrics.bytes_sent)},
+                 {"bytes_received", or_null(metrics.bytes_received)}};
+    if (metrics.skipped_steps) line["skipped_steps"] = *metrics.skipped_steps;
+    write_line(std::move(line));
   }
 
   void write(const Summary& summary) override {

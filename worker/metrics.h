@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "models/backend/backend.h"
 #include "models/backend/device_load.h"
 #include "strategies/asynchronous_job.h"
 
@@ -44,6 +45,8 @@ struct StepMetrics {
   // Of all workers' pushes since training began; 0 where replicas keep step.
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
+  // Of this task's first replica; none where losses are not scaled, or replicas keep no step.
+  std::optional<LossScaleState> loss_scale = {};
 };
 
 struct EvalMetrics {
@@ -72,6 +75,8 @@ struct WorkerMetrics {
   double input_wait_seconds = 0.0;
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
+  // Whose gradients were not finite in fp16, so that their samples are missing; none: not counted.
+  std::optional<std::int64_t> skipped_steps = {};
 };
 
 // "step 9000, epoch 3.00: test accuracy 98.10%, test loss 0.0612 (1000 samples, 0.4 s)"

@@ -172,13 +172,18 @@ class TrainLoop {
                     .input_wait_fraction = Tally::ratio(input_wait, line_.seconds),
                     .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
                     .communication_exposed_seconds = exposed / steps,
-                    .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps});
+                    .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps,
+                    .loss_scale = loss_scale()});
     waited_before_line_ = waited;
     communication_before_line_ = times;
     line_ = {};
   }
 
-  // Of this task's first replica.
+  // These two: of this task's first replica.
+  std::optional<LossScaleState> loss_scale() const {
+    const Replica& replica = run_.strategy.replicas().front();
+    return replica.backend->loss_scale(*replica.arena);
+  }
   CommunicationTimes communication() const {
     return run_.strategy.replicas().front().variables->times();
   }

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -35,6 +36,15 @@ struct CompileOptions {
   DeviceCollective* device_collective = nullptr;
 };
 
+// Where the scale of fp16's losses stands between two steps (LossScaling, below): what a resumed
+// run goes on with.
+struct LossScaleState {
+  float scale = 1.0F;
+  std::int64_t good_steps = 0;     // since it last changed
+  std::int64_t skipped_steps = 0;  // updates not made, since training began
+  bool operator==(const LossScaleState&) const = default;
+};
+
 class Backend {
  public:
   virtual ~Backend() = default;
@@ -56,6 +66,10 @@ class Backend {
   // Brings values and slots up to date on the host where updates were made on a device: before
   // anybody reads them. Slots as given to update().
   virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}
+  // Of the losses of the arena's models; waits for the steps that were started. None where they are
+  // not scaled, and then there is nothing to set.
+  virtual std::optional<LossScaleState> loss_scale(const ParameterArena& /*arena*/) { return {}; }
+  virtual void set_loss_scale(const ParameterArena& /*arena*/, const LossScaleState& /*state*/) {}
 };
 
 // The type of activations and of gradients between layers; master values are f32. Source of mixed

@@ -247,6 +247,25 @@ TEST_F(OnAGpu, TrainsInFp16UnderEveryStrategyAsInF32) {
   }
 }
 
+TEST_F(OnAGpu, GoesOnInFp16WithTheBitsOfARunThatWasNotStopped) {
+  const auto values_after = [&](int steps, const std::string& folder, const Arguments& more = {}) {
+    const ProgramResult result =
+        run(Arguments{"train", "--precision", "fp16", "--log-every", "1"} + more + kOnCuda +
+            what_is_trained(steps, dir_ / folder) + Arguments{"--metrics", dir_ / "m.jsonl"});
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    const auto last = metrics_lines(dir_ / "m.jsonl", "step").back();
+    EXPECT_GE(last.at("loss_scale"), 1.0);
+    EXPECT_GE(last.at("skipped_steps"), 0);
+    return newest_checkpoint_values(dir_ / folder);
+  };
+  const std::vector<float> whole = values_after(6, "whole");
+  values_after(3, "parts");
+  EXPECT_EQ(values_after(6, "parts", {"--resume"}), whole);
+  const std::filesystem::path folder = dir_ / "parts";
+  EXPECT_NE(read_text(folder / names_in(folder).back()).find(R"("loss_scale_good_steps":"6")"),
+            std::string::npos);
+}
+
 TEST_F(OnAGpu, LearnsDigitsIn16Bits) {
   for (const char* precision : {"bf16", "fp16"}) {
     const ProgramResult result =

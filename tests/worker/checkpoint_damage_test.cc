@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
+#include <limits>
 #include <set>
 
 #include "models/base/random.h"
@@ -64,6 +65,17 @@ TEST_F(DamagedCheckpoint, SaysThatItIsCutShortWhereverItEnds) {
   for (const std::size_t size : sizes) {
     ASSERT_PRED_FORMAT2(testing::IsSubstring, "cut short", error_of(good_.substr(0, size)))
         << size << " of " << good_.size() << " bytes";
+  }
+  EXPECT_EQ(tensor_values(graph_, target_), untouched_);
+}
+
+TEST_F(DamagedCheckpoint, IsNotOneWithALossScaleThatNobodyCanDivideBy) {
+  Snapshot scaled = counting_snapshot(graph_, adam_slots(), 1.0F);
+  for (const float scale : {0.0F, 0.5F, std::numeric_limits<float>::infinity()}) {
+    scaled.loss_scale = LossScaleState{.scale = scale};
+    save_checkpoint(path_, graph_, scaled, "adam", some_progress());
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "is damaged: its loss_scale is",
+                        load_error(path_, graph_, target_));
   }
   EXPECT_EQ(tensor_values(graph_, target_), untouched_);
 }

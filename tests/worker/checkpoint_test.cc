@@ -47,6 +47,15 @@ TEST_F(CheckpointTest, KeepsTheLargestSeed) {
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.seed, progress.seed);
 }
 
+TEST_F(CheckpointTest, KeepsByWhatLossesWereScaledIfTheyWere) {
+  saved_.loss_scale = LossScaleState{.scale = 98304.0F, .good_steps = 1234, .skipped_steps = 3};
+  save();
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).loss_scale, saved_.loss_scale);
+  saved_.loss_scale = {};
+  save();
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).loss_scale, std::nullopt);
+}
+
 TEST_F(CheckpointTest, KeepsWhatOfTheDataWasPassedOver) {
   Progress progress = some_progress();
   progress.position.untrained = {{0, 59'904, 60'000}, {1, 64, 128}, {1, 18'880, 18'944}};

@@ -77,6 +77,17 @@ TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
   EXPECT_EQ(lines()[0]["strategy"], "one-device");
 }
 
+TEST_F(MetricsTest, SayByWhatLossesAreScaledWhereTheyAre) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(StepMetrics{.step = 1});
+  metrics->write(StepMetrics{.step = 2, .loss_scale = LossScaleState{32768.0F, 7, 1}});
+  metrics->write(WorkerMetrics{.worker = 1, .skipped_steps = 4});
+  EXPECT_FALSE(lines().at(0).contains("loss_scale"));
+  EXPECT_EQ(lines().at(1).at("loss_scale"), 32768.0);
+  EXPECT_EQ(lines().at(1).at("skipped_steps"), 1);
+  EXPECT_EQ(lines().at(2).at("skipped_steps"), 4);
+}
+
 TEST_F(MetricsTest, SayOfWhichProcessesTheirSecondsAre) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(BeginMetrics{.step = 3, .samples = 96, .in_step = false, .began_at = 1000.25});

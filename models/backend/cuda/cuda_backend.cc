@@ -58,6 +58,20 @@ class CudaBackend final : public Backend {
     if (BucketSums* const sums = sums_of(arena)) sums->check();
   }
 
+  std::optional<LossScaleState> loss_scale(const ParameterArena& arena) override {
+    const auto variables = variables_of(arena);
+    if (variables == nullptr) return std::nullopt;
+    use_device(options_.device.index);
+    return variables->loss_scale_state(handles_.compute.get());
+  }
+  void set_loss_scale(const ParameterArena& arena, const LossScaleState& state) override {
+    const auto variables = variables_of(arena);
+    if (variables == nullptr) return;
+    use_device(options_.device.index);
+    check_cuda(cudaStreamSynchronize(handles_.compute.get()));
+    variables->set_loss_scale_state(state);
+  }
+
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override {
     const auto variables = variables_of(arena);

@@ -1,5 +1,6 @@
 // The scale of a replica's losses, on its device: what fp16 needs so that small gradients do not
-// vanish (kernels/kernels.h). Steps start on streams and ask nobody; the scale is never read here.
+// vanish (kernels/kernels.h). Steps start on streams and ask nobody; the host reads the scale for
+// metrics and checkpoints only.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -10,6 +11,7 @@
 
 #include "models/backend/backend.h"
 #include "models/backend/cuda/device.h"
+#include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/kernels/kernels.h"
 
 namespace syncopate::cuda {
@@ -20,8 +22,7 @@ class LossScaler {
   LossScaler(const LossScaling& scaling, int device)
       : growth_interval_(scaling.growth_interval),
         memory_(make_device_buffer(sizeof(LossScale), device)) {
-    const LossScale first{.scale = scaling.first};
-    copy_to_device(memory_->data(), std::as_bytes(std::span(&first, 1)));
+    set_state({.scale = scaling.first});
   }
 
   // By what losses are multiplied; always the same place.
@@ -37,6 +38,21 @@ class LossScaler {
   }
   // Once a step, when all have read what check() found.
   void end_step(cudaStream_t stream) { adjust_scale(scale(), growth_interval_, stream); }
+
+  // Between two steps; waits for the stream.
+  LossScaleState state(cudaStream_t stream) const {
+    LossScale here;
+    check_cuda(cudaMemcpyAsync(&here, scale(), sizeof here, cudaMemcpyDeviceToHost, stream));
+    check_cuda(cudaStreamSynchronize(stream));
+    return {here.scale, here.good_steps, here.skipped_steps};
+  }
+  // While no step is under way.
+  void set_state(const LossScaleState& state) {
+    const LossScale here{.scale = state.scale,
+                         .good_steps = static_cast<std::int32_t>(state.good_steps),
+                         .skipped_steps = static_cast<std::int32_t>(state.skipped_steps)};
+    copy_to_device(memory_->data(), std::as_bytes(std::span(&here, 1)));
+  }
 
  private:
   int growth_interval_;

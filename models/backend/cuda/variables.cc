@@ -161,6 +161,15 @@ void DeviceVariables::unscale_gradients(cudaStream_t stream) {
   scaler_->end_step(stream);
 }
 
+std::optional<LossScaleState> DeviceVariables::loss_scale_state(cudaStream_t stream) const {
+  if (!scaler_) return std::nullopt;
+  return scaler_->state(stream);
+}
+
+void DeviceVariables::set_loss_scale_state(const LossScaleState& state) {
+  if (scaler_) scaler_->set_state(state);
+}
+
 void DeviceVariables::download_gradients(BucketId bucket, cudaStream_t stream) {
   const Bucket& range = arena_.buckets()[static_cast<std::size_t>(bucket)];
   check_cuda(cudaMemcpyAsync(arena_.gradients().f32().data() + range.begin,

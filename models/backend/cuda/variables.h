@@ -60,6 +60,9 @@ class DeviceVariables {
   float* state(int index) const;
   // Null: losses are not scaled.
   const LossScale* loss_scale() const noexcept { return scaler_ ? scaler_->scale() : nullptr; }
+  // None but in fp16. Waits for the stream; set between steps only.
+  std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
+  void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
 
  private:

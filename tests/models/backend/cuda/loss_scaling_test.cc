@@ -67,6 +67,17 @@ class Training {
     case_.backend->to_host(case_.arena, slots_);
     return {copy_of(case_.arena.values()), copy_of(slots_[0])};
   }
+  LossScaleState loss_scale() { return case_.backend->loss_scale(case_.arena).value(); }
+  // As after a checkpoint of `other`.
+  void go_on_from(Training& other) {
+    const auto before = other.values_and_slots();
+    std::ranges::copy(before[0], case_.arena.values().f32().begin());
+    std::ranges::copy(before[1], slots_[0].f32().begin());
+    std::ranges::copy(other.state(), case_.state.values.f32().begin());
+    case_.arena.bump_all_versions();
+    case_.backend->set_loss_scale(case_.arena, other.loss_scale());
+    steps_ = other.steps_;
+  }
   std::vector<float> gradients() const { return copy_of(case_.arena.gradients()); }
   std::vector<float> state() const { return copy_of(case_.state.values); }
 
@@ -154,6 +165,23 @@ TEST_P(LossScalingOf, HasTheSameBitsWhereAStepIsCaptured) {
     runs.back().push_back(run.state());
   }
   EXPECT_EQ(runs[0], runs[1]);
+}
+
+TEST_P(LossScalingOf, GoesOnFromWhereTheScaleStood) {
+  const LossScaling scaling{.first = 0x1p20F, .growth_interval = 3};
+  Training run(graph(), {.scaling = scaling});
+  for (int step = 0; step < 10; ++step) run.step();
+  EXPECT_GT(run.loss_scale().skipped_steps, 0);
+  EXPECT_NE(run.loss_scale().scale, scaling.first);
+  Training resumed(graph(), {.scaling = scaling});
+  resumed.go_on_from(run);
+  EXPECT_EQ(resumed.loss_scale(), run.loss_scale());
+  for (Training* one : {&run, &resumed}) {
+    for (int step = 0; step < 6; ++step) one->step();
+  }
+  EXPECT_EQ(resumed.values_and_slots(), run.values_and_slots());
+  EXPECT_EQ(resumed.state(), run.state());
+  EXPECT_EQ(resumed.loss_scale(), run.loss_scale());
 }
 
 TEST_P(LossScalingOf, HasTheSameBitsWhereTheHostUpdates) {
