@@ -63,7 +63,7 @@ struct ServeOptions {
   int threads = 0;      // 0: by the CPUs
   std::filesystem::path snapshot_dir;
   double snapshot_every = 10.0;       // seconds
-  double rendezvous_timeout = 120.0;  // seconds
+  double rendezvous_timeout = 300.0;  // seconds: workers may have GPUs, which plan for long
   double peer_timeout = 0.0;          // seconds; 0: by where the tasks are
   std::filesystem::path record;
   Link link;  // of its data
