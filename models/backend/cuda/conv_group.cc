@@ -62,14 +62,16 @@ class ConvGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
+    ConvArrays arrays{
+        .x = m.inputs[0], .w = weight(), .y = m.output, .workspace = m.forward_scratch};
     if (pads()) {
       T* const padded = static_cast<T*>(m.forward_scratch);
       with_channels(static_cast<const T*>(weight()), own_channels(), padded,
                     static_cast<int>(shape_.channels), weight_rows(), stream());
-      forward_->run(m.inputs[0], padded, m.output, behind(padded, weight_bytes()));
-    } else {
-      forward_->run(m.inputs[0], weight(), m.output, m.forward_scratch);
+      arrays.w = padded;
+      arrays.workspace = behind(padded, weight_bytes());
     }
+    forward_->run(arrays);
     T* const y = static_cast<T*>(m.output);
     if (op_.bias) {
       add_bias(y, variables().value(main().parameters[1]), rows(), channels(), group().relu,
@@ -92,10 +94,12 @@ class ConvGroup final : public PlainGroup {
     }
     float* const dw = variables().gradient(main().parameters[0]);
     if constexpr (kIsF32) {
-      weight_gradient_->run(m.inputs[0], dw, dy, m.backward_scratch);
+      weight_gradient_->run({.x = m.inputs[0], .w = dw, .y = dy, .workspace = m.backward_scratch});
     } else {
-      weight_gradient_->run(m.inputs[0], m.backward_scratch, dy,
-                            behind(m.backward_scratch, weight_bytes()));
+      weight_gradient_->run({.x = m.inputs[0],
+                             .w = m.backward_scratch,
+                             .y = dy,
+                             .workspace = behind(m.backward_scratch, weight_bytes())});
       const T* const written = static_cast<const T*>(m.backward_scratch);
       if (pads()) {
         with_channels(written, static_cast<int>(shape_.channels), dw, own_channels(), weight_rows(),
@@ -105,7 +109,8 @@ class ConvGroup final : public PlainGroup {
       }
     }
     if (!wants_input_gradient()) return;
-    input_gradient_->run(m.input_gradients[0], weight(), dy, m.backward_scratch);
+    input_gradient_->run(
+        {.x = m.input_gradients[0], .w = weight(), .y = dy, .workspace = m.backward_scratch});
   }
 
  private:

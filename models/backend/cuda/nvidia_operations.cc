@@ -30,9 +30,7 @@ class CudnnConvolution final : public Convolution {
   std::size_t workspace_bytes() const noexcept override {
     return static_cast<std::size_t>(plan_.workspace_bytes());
   }
-  void run(void* x, void* w, void* y, void* workspace) override {
-    plan_.run(handle_, x, w, y, workspace);
-  }
+  void run(const ConvArrays& arrays) override { plan_.run(handle_, arrays); }
 
  private:
   cudnnHandle_t handle_;

@@ -6,6 +6,8 @@ std::string_view name(ConvPass pass) noexcept {
   switch (pass) {
     case ConvPass::kForward:
       return "forward";
+    case ConvPass::kForwardWithSums:
+      return "forward with sums";
     case ConvPass::kInputGradient:
       return "input gradient";
     case ConvPass::kWeightGradient:

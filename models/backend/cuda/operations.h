@@ -24,7 +24,8 @@ struct PlanLimits {
 };
 
 // Cross-correlation of NHWC maps with KRSC weights, all of one type; sums are f32.
-enum class ConvPass : std::uint8_t { kForward, kInputGradient, kWeightGradient };
+// kForwardWithSums: forward, and what a batch norm behind it would read the whole output for.
+enum class ConvPass : std::uint8_t { kForward, kForwardWithSums, kInputGradient, kWeightGradient };
 std::string_view name(ConvPass pass) noexcept;
 
 struct ConvShape {
@@ -46,6 +47,18 @@ constexpr std::int64_t padded_channels(std::int64_t channels, Precision type) {
   if (type == Precision::kBf16 && channels < 8) return 8;
   return channels;
 }
+
+// kForward: x, w -> y; kForwardWithSums: x, w -> y, sums, squares; kInputGradient: y, w -> x;
+// kWeightGradient: x, y -> w, where y is the gradient of the output.
+struct ConvArrays {
+  void* x = nullptr;
+  void* w = nullptr;
+  void* y = nullptr;
+  // Of each output channel over all pixels of all samples: the sum, and the sum of squares.
+  float* sums = nullptr;
+  float* squares = nullptr;
+  void* workspace = nullptr;
+};
 
 // What a product does besides, with a vector of c's type: adds a bias [n] to every row (and cuts
 // off what is negative) before it is rounded, or writes the sums [m] of op(a)'s rows: where a is
@@ -70,9 +83,7 @@ class Convolution {
  public:
   virtual ~Convolution() = default;
   virtual std::size_t workspace_bytes() const noexcept = 0;
-  // kForward: x, w -> y; kInputGradient: y, w -> x; kWeightGradient: x, y -> w, where y is the
-  // gradient of the output.
-  virtual void run(void* x, void* w, void* y, void* workspace) = 0;
+  virtual void run(const ConvArrays& arrays) = 0;
 };
 class Product {
  public:
@@ -87,7 +98,8 @@ class Operations {
  public:
   virtual ~Operations() = default;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0"
-  // Both throw UnavailableError where no library has it; not every product has every epilogue.
+  // Both throw UnavailableError where no library has it: not every product has every epilogue, nor
+  // every forward convolution its sums.
   virtual std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                                    const PlanLimits& limits) = 0;
   virtual std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) = 0;

@@ -36,18 +36,17 @@ class PlanTarget {
 // One convolution with one engine. Compiled once; runs as often as wanted.
 class ConvPlan {
  public:
-  ConvPlan(std::unique_ptr<Descriptor> plan, std::string engine);
+  ConvPlan(ConvPass pass, std::unique_ptr<Descriptor> plan, std::string engine);
 
   std::int64_t workspace_bytes() const noexcept { return workspace_bytes_; }
   // Its number and what its knobs are set to: "42 2=5 24=0".
   const std::string& engine() const noexcept { return engine_; }
 
-  // Starts it on the handle's stream. kForward: x, w -> y; kInputGradient: y, w -> x;
-  // kWeightGradient: x, y -> w, where y is the gradient of the output. All on the device. Throws
-  // DeviceError.
-  void run(cudnnHandle_t handle, void* x, void* w, void* y, void* workspace) const;
+  // Starts it on the handle's stream. Throws DeviceError.
+  void run(cudnnHandle_t handle, const ConvArrays& arrays) const;
 
  private:
+  ConvPass pass_;
   std::unique_ptr<Descriptor> plan_;
   std::string engine_;
   std::int64_t workspace_bytes_ = 0;

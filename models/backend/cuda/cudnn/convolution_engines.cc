@@ -43,19 +43,25 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
   check(plan != nullptr, "only a candidate can be timed");
   int device = 0;
   check_cuda(cudaGetDevice(&device));
-  const auto memory = [&](std::int64_t elements) {
-    return make_device_buffer(static_cast<std::size_t>(elements) * element_bytes(shape_.type),
-                              device);
+  const auto memory = [&](std::int64_t elements, Precision type) {
+    return make_device_buffer(static_cast<std::size_t>(elements) * element_bytes(type), device);
   };
   try {
     const ConvShape& s = shape_;
-    if (x_ == nullptr) x_ = memory(s.n * s.height * s.width * s.channels);
-    if (w_ == nullptr) w_ = memory(s.out_channels * s.kernel_h * s.kernel_w * s.channels);
-    if (y_ == nullptr) y_ = memory(s.n * s.out_height() * s.out_width() * s.out_channels);
+    if (x_ == nullptr) x_ = memory(s.n * s.height * s.width * s.channels, s.type);
+    if (w_ == nullptr) w_ = memory(s.out_channels * s.kernel_h * s.kernel_w * s.channels, s.type);
+    if (y_ == nullptr) y_ = memory(s.n * s.out_height() * s.out_width() * s.out_channels, s.type);
+    if (sums_ == nullptr) sums_ = memory(s.out_channels, Precision::kF32);
+    if (squares_ == nullptr) squares_ = memory(s.out_channels, Precision::kF32);
     const auto workspace =
         make_device_buffer(static_cast<std::size_t>(plan->workspace_bytes()), device);
     const auto run = [&] {
-      plan->run(target_.handle(), x_->data(), w_->data(), y_->data(), workspace->data());
+      plan->run(target_.handle(), {.x = x_->data(),
+                                   .w = w_->data(),
+                                   .y = y_->data(),
+                                   .sums = reinterpret_cast<float*>(sums_->data()),
+                                   .squares = reinterpret_cast<float*>(squares_->data()),
+                                   .workspace = workspace->data()});
     };
     return time_on_device(stream_, 1, kTimedRuns, run);
   } catch (const DeviceError&) {

@@ -42,7 +42,7 @@ class ConvolutionEngines final : public EngineSource {
   std::vector<ConvPlan> plans_;
   std::string refusal_;
   // What is convolved while time is taken; made once it is needed.
-  std::shared_ptr<Buffer> x_, w_, y_;
+  std::shared_ptr<Buffer> x_, w_, y_, sums_, squares_;
 };
 
 }  // namespace syncopate::cuda

@@ -43,6 +43,10 @@ void Descriptor::set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t va
   set_raw(name, CUDNN_TYPE_HEUR_MODE, 1, &value);
 }
 
+void Descriptor::set(cudnnBackendAttributeName_t name, cudnnGenStatsMode_t value) {
+  set_raw(name, CUDNN_TYPE_GENSTATS_MODE, 1, &value);
+}
+
 void Descriptor::set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
   set_raw(name, CUDNN_TYPE_HANDLE, 1, &value);
 }
@@ -50,6 +54,13 @@ void Descriptor::set(cudnnBackendAttributeName_t name, cudnnHandle_t value) {
 void Descriptor::set(cudnnBackendAttributeName_t name, const Descriptor& value) {
   const cudnnBackendDescriptor_t descriptor = value.get();
   set_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &descriptor);
+}
+
+void Descriptor::set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values) {
+  std::vector<cudnnBackendDescriptor_t> descriptors;
+  for (const Descriptor& value : values) descriptors.push_back(value.get());
+  set_raw(name, CUDNN_TYPE_BACKEND_DESCRIPTOR, static_cast<std::int64_t>(descriptors.size()),
+          descriptors.data());
 }
 
 void Descriptor::set(cudnnBackendAttributeName_t name, std::span<void* const> pointers) {

@@ -28,9 +28,11 @@ class Descriptor {
   void set(cudnnBackendAttributeName_t name, cudnnDataType_t value);
   void set(cudnnBackendAttributeName_t name, cudnnConvolutionMode_t value);
   void set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value);
+  void set(cudnnBackendAttributeName_t name, cudnnGenStatsMode_t value);
   void set(cudnnBackendAttributeName_t name, cudnnHandle_t value);
   // Which must last as long as this one.
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);
+  void set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   void set(cudnnBackendAttributeName_t name, std::span<void* const> pointers);
   void set_text(cudnnBackendAttributeName_t name, std::string_view text);
 

@@ -3,7 +3,9 @@
 
 namespace syncopate::cuda {
 
-PlanOperations operations_under_test() { return make_emulated_operations; }
+PlanOperations operations_under_test() {
+  return [](cudaStream_t stream) { return make_emulated_operations(stream); };
+}
 
 // Sums of up to some 5,000 terms, in orders of their own.
 double f32_tolerance() { return 1e-5; }

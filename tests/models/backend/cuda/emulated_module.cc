@@ -32,7 +32,8 @@ class EmulatedModule final : public CudaModule {
     return {device, other};
   }
   std::unique_ptr<Backend> make_backend(const BackendOptions& options) const override {
-    return make_cuda_backend(options, make_emulated_operations);
+    return make_cuda_backend(options,
+                             [](cudaStream_t stream) { return make_emulated_operations(stream); });
   }
   std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
       const Device& device, int replicas, std::chrono::nanoseconds patience) const override {

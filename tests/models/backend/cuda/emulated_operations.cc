@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "models/backend/cuda/precision.h"
+#include "models/base/errors.h"
 #include "tests/models/backend/cuda/emulated_stream.h"
 
 namespace syncopate::cuda {
@@ -14,6 +15,7 @@ namespace {
 
 // Asked for so that whoever forgets to hand out workspaces is found out: each run overwrites it.
 constexpr std::size_t kWorkspaceBytes = 300;
+constexpr std::size_t kRowsOfTile = 64;  // that a block of a convolution computes
 
 void use_workspace(void* workspace) {
   std::fill_n(static_cast<std::byte*>(workspace), kWorkspaceBytes, std::byte{0xA5});
@@ -22,27 +24,29 @@ void use_workspace(void* workspace) {
 template <typename T>
 class LoopConvolution final : public Convolution {
  public:
-  LoopConvolution(ConvPass pass, const ConvShape& shape, cudaStream_t stream)
-      : pass_(pass), shape_(shape), stream_(stream) {}
+  LoopConvolution(ConvPass pass, const ConvShape& shape, EmulatedSums sums, cudaStream_t stream)
+      : pass_(pass), shape_(shape), sums_(sums), stream_(stream) {}
   std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
 
-  void run(void* x, void* w, void* y, void* workspace) override {
-    do_or_record(stream_, [=, this] { compute(x, w, y, workspace); });
+  void run(const ConvArrays& arrays) override {
+    do_or_record(stream_, [=, this] { compute(arrays); });
   }
 
  private:
-  void compute(void* x, void* w, void* y, void* workspace) const {
-    use_workspace(workspace);
-    T* const xs = static_cast<T*>(x);
-    T* const ws = static_cast<T*>(w);
-    T* const ys = static_cast<T*>(y);
-    T* const result = pass_ == ConvPass::kForward         ? ys
-                      : pass_ == ConvPass::kInputGradient ? xs
-                                                          : ws;
+  bool is_forward() const {
+    return pass_ == ConvPass::kForward || pass_ == ConvPass::kForwardWithSums;
+  }
+
+  void compute(const ConvArrays& arrays) const {
+    use_workspace(arrays.workspace);
+    T* const xs = static_cast<T*>(arrays.x);
+    T* const ws = static_cast<T*>(arrays.w);
+    T* const ys = static_cast<T*>(arrays.y);
+    T* const result = is_forward() ? ys : pass_ == ConvPass::kInputGradient ? xs : ws;
     std::vector<double> sums(static_cast<std::size_t>(result_elements()), 0.0);
     for_each_product([&](std::int64_t xi, std::int64_t wi, std::int64_t yi) {
       const auto value = [](T element) { return static_cast<double>(static_cast<float>(element)); };
-      if (pass_ == ConvPass::kForward) {
+      if (is_forward()) {
         sums[static_cast<std::size_t>(yi)] += value(xs[xi]) * value(ws[wi]);
       } else if (pass_ == ConvPass::kInputGradient) {
         sums[static_cast<std::size_t>(xi)] += value(ys[yi]) * value(ws[wi]);
@@ -51,10 +55,37 @@ class LoopConvolution final : public Convolution {
       }
     });
     for (std::size_t i = 0; i < sums.size(); ++i) result[i] = T(static_cast<float>(sums[i]));
+    if (pass_ == ConvPass::kForwardWithSums) sum_output(sums, ys, arrays);
+  }
+
+  // In f32, tile by tile.
+  void sum_output(const std::vector<double>& unrounded, const T* stored,
+                  const ConvArrays& arrays) const {
+    const auto channels = static_cast<std::size_t>(shape_.out_channels);
+    const std::size_t rows = unrounded.size() / channels;
+    for (std::size_t c = 0; c < channels; ++c) {
+      float sum = 0.0F;
+      float squares = 0.0F;
+      for (std::size_t first = 0; first < rows; first += kRowsOfTile) {
+        float tile_sum = 0.0F;
+        float tile_squares = 0.0F;
+        for (std::size_t row = first; row < std::min(rows, first + kRowsOfTile); ++row) {
+          const std::size_t i = row * channels + c;
+          const float value = sums_ == EmulatedSums::kOfStored ? static_cast<float>(stored[i])
+                                                               : static_cast<float>(unrounded[i]);
+          tile_sum += value;
+          tile_squares += value * value;
+        }
+        sum += tile_sum;
+        squares += tile_squares;
+      }
+      arrays.sums[c] = sum;
+      arrays.squares[c] = squares;
+    }
   }
 
   std::int64_t result_elements() const {
-    if (pass_ == ConvPass::kForward) {
+    if (is_forward()) {
       return shape_.n * shape_.out_height() * shape_.out_width() * shape_.out_channels;
     }
     if (pass_ == ConvPass::kInputGradient) {
@@ -93,6 +124,7 @@ class LoopConvolution final : public Convolution {
 
   const ConvPass pass_;
   const ConvShape shape_;
+  const EmulatedSums sums_;
   const cudaStream_t stream_;
 };
 
@@ -142,12 +174,15 @@ class LoopProduct final : public Product {
 
 class LoopOperations final : public Operations {
  public:
-  explicit LoopOperations(cudaStream_t stream) : stream_(stream) {}
+  LoopOperations(cudaStream_t stream, EmulatedSums sums) : stream_(stream), sums_(sums) {}
   std::string description() const override { return "loops"; }
   std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                            const PlanLimits& /*limits*/) override {
+    if (pass == ConvPass::kForwardWithSums && !can_sum(shape)) {
+      throw UnavailableError("loops do not sum the output of " + to_string(shape));
+    }
     return with_type(shape.type, [&]<typename T>() -> std::unique_ptr<Convolution> {
-      return std::make_unique<LoopConvolution<T>>(pass, shape, stream_);
+      return std::make_unique<LoopConvolution<T>>(pass, shape, sums_, stream_);
     });
   }
   std::unique_ptr<Product> product(const ProductShape& shape,
@@ -160,13 +195,19 @@ class LoopOperations final : public Operations {
   }
 
  private:
+  bool can_sum(const ConvShape& shape) const {
+    return sums_ != EmulatedSums::kNone && shape.type == Precision::kF16 &&
+           shape.channels % 8 == 0 && shape.out_channels % 8 == 0;
+  }
+
   const cudaStream_t stream_;
+  const EmulatedSums sums_;
 };
 
 }  // namespace
 
-std::unique_ptr<Operations> make_emulated_operations(cudaStream_t stream) {
-  return std::make_unique<LoopOperations>(stream);
+std::unique_ptr<Operations> make_emulated_operations(cudaStream_t stream, EmulatedSums sums) {
+  return std::make_unique<LoopOperations>(stream, sums);
 }
 
 }  // namespace syncopate::cuda

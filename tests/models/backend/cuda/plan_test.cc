@@ -3,7 +3,9 @@
 // offered; the others are made ready to the last step.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
+#include <iterator>
 #include <set>
 #include <sstream>
 #include <string>
@@ -25,7 +27,17 @@ std::string text_of(const std::string& path) {
 struct Convolution {
   ConvShape shape;
   bool has_input_gradient = true;
+  bool is_normalised = false;  // a batch norm reads the output, and nobody else
 };
+
+bool is_normalised(const Graph& graph, NodeId convolution) {
+  std::vector<bool> by_batch_norm;
+  for (const Node& node : graph.nodes) {
+    if (std::ranges::find(node.inputs, convolution) == node.inputs.end()) continue;
+    by_batch_norm.push_back(std::holds_alternative<BatchNormOp>(node.operation));
+  }
+  return by_batch_norm == std::vector{true};
+}
 
 std::vector<Convolution> convolutions_of(const Graph& graph, std::int64_t n) {
   std::vector<Convolution> found;
@@ -44,7 +56,8 @@ std::vector<Convolution> convolutions_of(const Graph& graph, std::int64_t n) {
                           .stride = op->stride,
                           .pad = op->pad};
     if (!seen.insert(to_string(shape)).second) continue;
-    found.push_back({shape, !std::holds_alternative<InputOp>(from.operation)});
+    found.push_back({shape, !std::holds_alternative<InputOp>(from.operation),
+                     is_normalised(graph, static_cast<NodeId>(&node - graph.nodes.data()))});
   }
   return found;
 }
@@ -77,23 +90,71 @@ class AnH200 : public testing::TestWithParam<Case> {
   const PlanTarget target_ = PlanTarget::described(text_of(SYNCOPATE_H200));
 };
 
+NetworkInput small_images() {
+  return {.sample_shape = {32, 32, 3}, .input = {.mean = {0, 0, 0}, .stddev = {1, 1, 1}}};
+}
+NetworkInput large_images() {
+  return {.sample_shape = {224, 224, 3},
+          .classes = 1000,
+          .input = {.mean = {0, 0, 0}, .stddev = {1, 1, 1}}};
+}
+
 TEST_P(AnH200, HasAnEngineForEveryConvolutionOfTheGuidesNetwork) {
   const NetworkInput digits{.sample_shape = {28, 28, 1}, .input = {.mean = {0}, .stddev = {1}}};
   expect_engines(convolutions_of(mnist_cnn(digits), 64));
 }
 
 TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet20And56) {
-  const NetworkInput images{.sample_shape = {32, 32, 3},
-                            .input = {.mean = {0, 0, 0}, .stddev = {1, 1, 1}}};
-  expect_engines(convolutions_of(resnet20(images), 128));
-  expect_engines(convolutions_of(resnet56(images), 128));
+  expect_engines(convolutions_of(resnet20(small_images()), 128));
+  expect_engines(convolutions_of(resnet56(small_images()), 128));
 }
 
 TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
-  const NetworkInput images{.sample_shape = {224, 224, 3},
-                            .classes = 1000,
-                            .input = {.mean = {0, 0, 0}, .stddev = {1, 1, 1}}};
-  expect_engines(convolutions_of(resnet50(images), 256));
+  expect_engines(convolutions_of(resnet50(large_images()), 256));
+}
+
+// A full batch, and the tail of an epoch. cuDNN has none for the first layers, however padded.
+TEST(AnH200s, ConvolutionsButTheFirstSumInFp16ForTheBatchNormBehindThem) {
+  const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
+  for (const bool deterministic : {false, true}) {
+    for (const std::int64_t n : {53, 256}) {
+      std::vector<Convolution> all = convolutions_of(resnet50(large_images()), n);
+      std::ranges::copy(convolutions_of(resnet20(small_images()), n), std::back_inserter(all));
+      std::erase_if(all, [](const Convolution& one) { return !one.has_input_gradient; });
+      EXPECT_EQ(all.size(), 22U + 5U) << "shapes behind the first layers";
+      for (Convolution& convolution : all) {
+        EXPECT_TRUE(convolution.is_normalised);
+        convolution.shape.type = Precision::kF16;
+        const ConvOffers offers = plan_convolution(ConvPass::kForwardWithSums, convolution.shape,
+                                                   target, {.deterministic = deterministic}, 1);
+        EXPECT_EQ(offers.plans.size(), 1U) << to_string(convolution.shape);
+      }
+    }
+  }
+}
+
+// Then there is an empty offer, not an error.
+TEST(AnH200s, ConvolutionsDoNotSumInOtherTypesNorWhereChannelsFillNoPack) {
+  const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
+  constexpr ConvShape kShape{
+      .n = 8, .height = 9, .width = 8, .channels = 16, .out_channels = 16, .type = Precision::kF16};
+  const auto engines = [&](const ConvShape& shape) {
+    return plan_convolution(ConvPass::kForwardWithSums, shape, target, {}, 1).engines;
+  };
+  EXPECT_GT(engines(kShape), 0);
+  for (const Precision type : {Precision::kF32, Precision::kBf16}) {
+    ConvShape shape = kShape;
+    shape.type = type;
+    EXPECT_EQ(engines(shape), 0) << name(type);
+  }
+  for (const std::int64_t channels : {1, 3, 4, 5, 12}) {
+    ConvShape shape = kShape;
+    shape.channels = channels;
+    EXPECT_EQ(engines(shape), 0) << to_string(shape);
+    shape = kShape;
+    shape.out_channels = channels;
+    EXPECT_EQ(engines(shape), 0) << to_string(shape);
+  }
 }
 
 // Otherwise cuDNN pads in a workspace of its own, in each convolution.
@@ -131,8 +192,9 @@ TEST_P(AnH200, HasEnginesThatAreFoundAgainByTheirNames) {
                         .channels = 128,
                         .out_channels = 128,
                         .type = GetParam().type};
-  for (const ConvPass pass :
-       {ConvPass::kForward, ConvPass::kInputGradient, ConvPass::kWeightGradient}) {
+  std::vector passes{ConvPass::kForward, ConvPass::kInputGradient, ConvPass::kWeightGradient};
+  if (GetParam().type == Precision::kF16) passes.push_back(ConvPass::kForwardWithSums);
+  for (const ConvPass pass : passes) {
     const ConvOffers offers = plan_convolution(pass, shape, target_, GetParam().limits, 4);
     ASSERT_FALSE(offers.plans.empty());
     std::set<std::string> names;
@@ -144,6 +206,15 @@ TEST_P(AnH200, HasEnginesThatAreFoundAgainByTheirNames) {
       EXPECT_EQ(again->workspace_bytes(), plan.workspace_bytes());
     }
     EXPECT_FALSE(plan_convolution(pass, shape, target_, GetParam().limits, "no engine"));
+  }
+}
+
+// An engine of one pass is kept beside those of the others.
+TEST(PassesOfAConvolution, HaveNamesOfTheirOwn) {
+  std::set<std::string_view> names;
+  for (const ConvPass pass : {ConvPass::kForward, ConvPass::kForwardWithSums,
+                              ConvPass::kInputGradient, ConvPass::kWeightGradient}) {
+    EXPECT_TRUE(names.insert(name(pass)).second) << name(pass);
   }
 }
 
