@@ -38,6 +38,7 @@ class Planner {
 
   struct Buffers {
     BufferId output = kNone;
+    BufferId output_sums = kNone;
     BufferId saved = kNone;
     BufferId forward_scratch = kNone;
     BufferId backward_scratch = kNone;
@@ -59,13 +60,16 @@ class Planner {
     const GroupNeeds& needs = needs_[i];
     if (groups_[i].kind != GroupKind::kLoss) {
       int last = forward_time(i);
+      int last_read = last;
       for (const auto& [c, k] : consumers_of(groups_, i)) {
+        last_read = std::max(last_read, forward_time(c));
         last = std::max(last, forward_time(c));
         if (k == 0 && needs_[c].input_in_backward) last = std::max(last, backward_time(c));
         if (groups_[c].kind == GroupKind::kLoss) last = end_time();
       }
       if (needs.output_in_backward) last = std::max(last, backward_time(i));
       buffers.output = add_buffer(value_bytes_[i], forward_time(i), last);
+      buffers.output_sums = add_buffer(needs.output_sums, forward_time(i), last_read);
     }
     buffers.saved = add_buffer(needs.saved, forward_time(i), backward_time(i));
     buffers.forward_scratch = add_buffer(needs.forward_scratch, forward_time(i), forward_time(i));
@@ -104,9 +108,14 @@ class Planner {
     };
     const Buffers& buffers = buffers_[i];
     GroupPlacement placement{.output = offset(buffers.output),
+                             .output_sums = offset(buffers.output_sums),
                              .saved = offset(buffers.saved),
                              .forward_scratch = offset(buffers.forward_scratch),
                              .backward_scratch = offset(buffers.backward_scratch)};
+    if (!groups_[i].inputs.empty()) {
+      const std::size_t first = producer_of(groups_, groups_[i].inputs[0]);
+      placement.input_sums = offset(buffers_[first].output_sums);
+    }
     for (const NodeId input : groups_[i].inputs) {
       placement.inputs.push_back(offset(buffers_[producer_of(groups_, input)].output));
     }

@@ -14,6 +14,7 @@ namespace syncopate {
 // What one group needs beside its inputs and its output, in bytes.
 struct GroupNeeds {
   std::size_t saved = 0;             // from forward to backward
+  std::size_t output_sums = 0;       // left beside the output, for its readers' forward
   std::size_t forward_scratch = 0;   // during forward
   std::size_t backward_scratch = 0;  // during backward
   bool input_in_backward = false;    // the first input's values
@@ -27,6 +28,8 @@ struct GroupNeeds {
 struct GroupPlacement {
   using Offset = std::optional<std::size_t>;
   Offset output;
+  Offset output_sums;
+  Offset input_sums;  // the output_sums of the first input's group
   Offset saved;
   Offset forward_scratch;
   Offset backward_scratch;

@@ -1,5 +1,5 @@
 // batch_norm (+ add) (+ ReLU), by our kernels: statistics of all replicas, where they are wanted,
-// are summed in the middle.
+// are summed in the middle. Sums that the convolution before has left are not made again.
 #include <algorithm>
 #include <span>
 
@@ -42,7 +42,12 @@ class BatchNormGroup final : public PlainGroup {
     float* inverse_stddev = static_cast<float*>(m.forward_scratch);
     if (context().trains()) {
       auto* const sums = static_cast<double*>(m.forward_scratch);
-      batch_norm_sums(shape_, x, running_mean(), sums, behind(sums, sum_bytes()), stream());
+      if (const OutputSums left = output_sums_at(m.input_sums, shape_.channels);
+          left.sums != nullptr) {
+        batch_norm_shift_sums(shape_, left.sums, left.squares, running_mean(), sums, stream());
+      } else {
+        batch_norm_sums(shape_, x, running_mean(), sums, behind(sums, sum_bytes()), stream());
+      }
       sum_over_replicas(sums, nullptr);
       inverse_stddev = saved_inverse_stddev();
       batch_norm_finish(shape_, sums, running_mean(), saved_mean(), inverse_stddev, running_mean(),

@@ -1,7 +1,9 @@
-// conv2d (+ bias) (+ ReLU): three convolutions, and our kernels for what is added.
+// conv2d (+ bias) (+ ReLU): three convolutions, and our kernels for what is added. Where a batch
+// norm alone reads the output, and the library can, its sums are left beside it.
 #include <algorithm>
 
 #include "models/backend/cuda/group.h"
+#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -26,6 +28,26 @@ ConvShape shape_of(const GroupContext& context, const FusedGroup& group) {
           .type = context.precision};
 }
 
+bool only_normalised(const Graph& graph, NodeId value) {
+  std::int64_t readers = 0;
+  std::int64_t batch_norms = 0;
+  for (const Node& node : graph.nodes) {
+    readers += std::ranges::count(node.inputs, value);
+    if (!std::holds_alternative<BatchNormOp>(node.operation)) continue;
+    batch_norms += std::ranges::count(node.inputs, value);
+  }
+  return readers == 1 && batch_norms == 1;
+}
+
+// In bf16 cuDNN has no such convolution; in f32 more is expected of a variance than sums of squares
+// give that are not taken around the mean.
+bool sums_output(const GroupContext& context, const FusedGroup& group) {
+  const bool as_convolved =
+      group.output == group.main && !std::get<Conv2dOp>(context.node(group.main).operation).bias;
+  return context.trains() && context.precision == Precision::kF16 && as_convolved &&
+         only_normalised(context.graph, group.output);
+}
+
 template <typename T>
 class ConvGroup final : public PlainGroup {
  public:
@@ -34,10 +56,9 @@ class ConvGroup final : public PlainGroup {
         op_(std::get<Conv2dOp>(context.node(group.main).operation)),
         shape_(shape_of(context, group)) {
     if (context.n == 0) return;
-    const auto plan = [&](ConvPass pass) {
-      return context.operations->convolution(pass, shape_, limits_of(context));
-    };
-    forward_ = plan(ConvPass::kForward);
+    if (sums_output(context, group)) forward_ = plan_with_sums();
+    leaves_sums_ = forward_ != nullptr;
+    if (!leaves_sums_) forward_ = plan(ConvPass::kForward);
     if (!context.trains()) return;
     weight_gradient_ = plan(ConvPass::kWeightGradient);
     if (has_input_gradient) input_gradient_ = plan(ConvPass::kInputGradient);
@@ -47,6 +68,7 @@ class ConvGroup final : public PlainGroup {
     GroupNeeds needs;
     // Padded weights in front of what cuDNN works with.
     needs.forward_scratch = (pads() ? aligned(weight_bytes()) : 0) + workspace_of(forward_);
+    if (leaves_sums_) needs.output_sums = output_sums_bytes(channels());
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
     needs.output_in_backward = group().relu;
@@ -62,8 +84,13 @@ class ConvGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    ConvArrays arrays{
-        .x = m.inputs[0], .w = weight(), .y = m.output, .workspace = m.forward_scratch};
+    const OutputSums sums = output_sums_at(m.output_sums, channels());
+    ConvArrays arrays{.x = m.inputs[0],
+                      .w = weight(),
+                      .y = m.output,
+                      .sums = sums.sums,
+                      .squares = sums.squares,
+                      .workspace = m.forward_scratch};
     if (pads()) {
       T* const padded = static_cast<T*>(m.forward_scratch);
       with_channels(static_cast<const T*>(weight()), own_channels(), padded,
@@ -116,6 +143,17 @@ class ConvGroup final : public PlainGroup {
  private:
   static constexpr bool kIsF32 = std::is_same_v<T, float>;
 
+  std::unique_ptr<Convolution> plan(ConvPass pass) const {
+    return context().operations->convolution(pass, shape_, limits_of(context()));
+  }
+  // Null where the library has none: the batch norm then sums by itself.
+  std::unique_ptr<Convolution> plan_with_sums() const {
+    try {
+      return plan(ConvPass::kForwardWithSums);
+    } catch (const UnavailableError&) {
+      return nullptr;
+    }
+  }
   static std::size_t workspace_of(const std::unique_ptr<Convolution>& convolution) {
     return convolution == nullptr ? 0 : convolution->workspace_bytes();
   }
@@ -138,6 +176,7 @@ class ConvGroup final : public PlainGroup {
   const Conv2dOp op_;
   const ConvShape shape_;
   std::unique_ptr<Convolution> forward_;
+  bool leaves_sums_ = false;
   std::unique_ptr<Convolution> weight_gradient_;
   std::unique_ptr<Convolution> input_gradient_;
 };

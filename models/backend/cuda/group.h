@@ -42,7 +42,9 @@ struct GroupContext {
 // program's precision, maps NHWC.
 struct GroupMemory {
   std::vector<void*> inputs;
+  void* input_sums = nullptr;  // of the first input, where its group leaves some
   void* output = nullptr;
+  void* output_sums = nullptr;
   std::vector<void*>
       output_gradients;  // one, or two where the group takes them; may be overwritten
   std::vector<void*> input_gradients;
@@ -93,6 +95,21 @@ constexpr std::size_t aligned(std::size_t bytes) {
 // What lies behind `bytes` of a block.
 inline void* behind(void* block, std::size_t bytes) {
   return static_cast<std::byte*>(block) + aligned(bytes);
+}
+
+// What a convolution leaves of its output for a batch norm, as GroupNeeds::output_sums: of each
+// channel over all rows the sum, and the sum of squares. Null in null.
+struct OutputSums {
+  float* sums = nullptr;
+  float* squares = nullptr;
+};
+constexpr std::size_t output_sums_bytes(int channels) {
+  return 2 * aligned(static_cast<std::size_t>(channels) * sizeof(float));
+}
+inline OutputSums output_sums_at(void* memory, int channels) {
+  if (memory == nullptr) return {};
+  const std::size_t bytes = static_cast<std::size_t>(channels) * sizeof(float);
+  return {static_cast<float*>(memory), static_cast<float*>(behind(memory, bytes))};
 }
 
 // A group without memory of its own and without backward, until it says so.

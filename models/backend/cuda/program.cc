@@ -53,7 +53,9 @@ Program::Program(const GroupContext& given, const std::vector<FusedGroup>& group
       sums_before_backward_[i].push_back({at(into), at(from), elements_of(i)});
     }
     groups_[i]->bind({.inputs = at(placement.inputs),
+                      .input_sums = at(placement.input_sums),
                       .output = at(placement.output),
+                      .output_sums = at(placement.output_sums),
                       .output_gradients = at(placement.output_gradients),
                       .input_gradients = at(placement.input_gradients),
                       .saved = at(placement.saved),

@@ -86,6 +86,19 @@ struct Apply {
 };
 
 __global__ void __launch_bounds__(kThreads)
+    shift_sums_kernel(BatchNormShape shape, const float* x_sums, const float* squares,
+                      const float* shift, double* sums) {
+  const int c = channel_of_thread();
+  if (c >= shape.channels) return;
+  const double rows = static_cast<double>(shape.rows);
+  const double by = static_cast<double>(shift[c]);
+  const double sum = static_cast<double>(x_sums[c]);
+  sums[c] = sum - rows * by;
+  sums[shape.channels + c] = static_cast<double>(squares[c]) - by * (2.0 * sum - rows * by);
+  if (c == 0) sums[2 * shape.channels] = rows;
+}
+
+__global__ void __launch_bounds__(kThreads)
     finish_kernel(BatchNormShape shape, const double* sums, const float* shift, float* mean,
                   float* inverse_stddev, float* running_mean, float* running_variance) {
   const int c = channel_of_thread();
@@ -126,6 +139,12 @@ void batch_norm_sums(const BatchNormShape& shape, const T* x, const float* shift
   column_sums<T>("batch_norm_sums", SumTerms<T>{x, shift, shape.channels}, shape.rows,
                  shape.channels, rows_in_vectors<T>(shape.channels, x), scratch, sums,
                  sums + 2 * shape.channels, stream);
+}
+
+void batch_norm_shift_sums(const BatchNormShape& shape, const float* x_sums, const float* squares,
+                           const float* shift, double* sums, cudaStream_t stream) {
+  launch(one_thread_per_channel("batch_norm_shift_sums", shape.channels, stream), shift_sums_kernel,
+         shape, x_sums, squares, shift, sums);
 }
 
 void batch_norm_finish(const BatchNormShape& shape, const double* sums, const float* shift,

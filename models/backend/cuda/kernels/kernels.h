@@ -80,9 +80,14 @@ std::int64_t batch_norm_scratch(const BatchNormShape& shape);  // bytes, for sum
 template <typename T>
 void batch_norm_sums(const BatchNormShape& shape, const T* x, const float* shift, double* sums,
                      void* scratch, cudaStream_t stream);
+// Such sums of shape.rows rows, from f32 [channels] of x and of its square as they are. In f64; but
+// what rounding the squares' sum lost, the variance has lost, too: 2^-24 of mean^2 + variance for
+// each rounding, so it may come out below 0.
+void batch_norm_shift_sums(const BatchNormShape& shape, const float* x_sums, const float* squares,
+                           const float* shift, double* sums, cudaStream_t stream);
 // From such sums, of one replica or of all: mean and 1 / sqrt(var + epsilon), [channels] f32 each;
 // and moves the running statistics (var unbiased; of one row it is taken as it is; of none, on any
-// replica, nothing is written). running_mean may be shift.
+// replica, nothing is written). A variance below 0 is 0. running_mean may be shift.
 void batch_norm_finish(const BatchNormShape& shape, const double* sums, const float* shift,
                        float* mean, float* inverse_stddev, float* running_mean,
                        float* running_variance, cudaStream_t stream);

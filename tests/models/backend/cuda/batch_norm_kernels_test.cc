@@ -55,6 +55,78 @@ TYPED_TEST(BatchNormKernels, SumZerosWithoutRows) {
                       empty.data(), empty.data(), kStream);
 }
 
+TEST(BatchNormShiftSums, AreThoseAroundTheShift) {
+  for (const RowShape& rows : {RowShape{1, 1}, RowShape{50, 300}, RowShape{1000, 7}}) {
+    const BatchNormCase<float> subject(rows);
+    BatchNormCase<float> unshifted = subject;
+    unshifted.shift.assign(subject.shift.size(), 0.0);
+    const Values whole = unshifted.sums();
+    const auto channels = static_cast<std::ptrdiff_t>(rows.channels);
+    const auto found = run_in_every_order([&] {
+      DeviceArray<float> x_sums(Values(whole.begin(), whole.begin() + channels), 1);
+      DeviceArray<float> squares(Values(whole.begin() + channels, whole.end() - 1), 1);
+      DeviceArray<float> shift(subject.shift, 1);
+      DeviceArray<double> sums(2 * rows.channels + 1);
+      batch_norm_shift_sums(batch_norm_shape(rows, false), x_sums.data(), squares.data(),
+                            shift.data(), sums.data(), kStream);
+      return Outputs{sums.values()};
+    });
+    // Sums of x up to 4 and its square are rounded to f32 once; by up to 3.5 twice the first of
+    // them is in the second result.
+    expect_close<float>(subject.sums(), found[0], 1,
+                        (16.0 + 2.0 * 3.5 * 4.0) * static_cast<double>(rows.rows));
+    EXPECT_EQ(found[0].back(), static_cast<double>(rows.rows));
+  }
+}
+
+// Rows of deviation 1, whose sum of squares is off by so many roundings of f32.
+struct LargeMean {
+  double mean = 0.0;
+  double roundings = 0.0;
+  static constexpr double kRows = 1000.0;
+
+  // Mean, inverse deviation, running mean, running variance.
+  Values finished() const {
+    const double sum = mean * kRows;
+    const double squares = (mean * mean + 1.0) * kRows * (1.0 + roundings * 0x1p-24);
+    const BatchNormShape shape = batch_norm_shape({static_cast<std::int64_t>(kRows), 1}, false);
+    DeviceArray<float> x_sums(Values{sum});
+    DeviceArray<float> x_squares(Values{squares});
+    DeviceArray<float> running_mean(Values{0.0});
+    DeviceArray<float> running_variance(Values{1.0});
+    DeviceArray<double> sums(3);
+    DeviceArray<float> batch_mean(1);
+    DeviceArray<float> inverse(1);
+    batch_norm_shift_sums(shape, x_sums.data(), x_squares.data(), running_mean.data(), sums.data(),
+                          kStream);
+    batch_norm_finish(shape, sums.data(), running_mean.data(), batch_mean.data(), inverse.data(),
+                      running_mean.data(), running_variance.data(), kStream);
+    return {batch_mean.values()[0], inverse.values()[0], running_mean.values()[0],
+            running_variance.values()[0]};
+  }
+};
+
+// What an f16 of that mean has lost already: at a mean of 100 deviations it has steps of 1/16.
+TEST(BatchNormFinish, LosesOfTheVarianceWhatSumsOfF32HaveLostOfSquares) {
+  for (const double mean : {0.0, 10.0, 100.0}) {
+    for (const double roundings : {-4.0, 4.0}) {
+      const Values found = LargeMean{mean, roundings}.finished();
+      EXPECT_NEAR(found[0], mean, mean * 0x1p-23);
+      const double variance = 1.0 / (found[1] * found[1]) - static_cast<double>(kEpsilon);
+      // Those roundings, and one of each sum as it is stored (a sum's counts twice).
+      EXPECT_NEAR(variance, 1.0, (4.0 + 1.0 + 2.0) * 0x1p-24 * (mean * mean + 1.0) + 1e-6);
+    }
+  }
+}
+
+TEST(BatchNormFinish, TakesAVarianceThatRoundingsMadeNegativeAsZero) {
+  const Values found = LargeMean{10000.0, -100.0}.finished();
+  EXPECT_FLOAT_EQ(static_cast<float>(found[0]), 10000.0F);
+  EXPECT_FLOAT_EQ(static_cast<float>(found[1]), 1.0F / std::sqrt(kEpsilon));
+  EXPECT_FLOAT_EQ(static_cast<float>(found[2]), 0.25F * 10000.0F);
+  EXPECT_FLOAT_EQ(static_cast<float>(found[3]), 0.75F);  // 0.75 * 1 + 0.25 * 0
+}
+
 TEST(BatchNormFinish, GivesMomentsAndMovesTheRunningStatistics) {
   for (const RowShape& rows : {RowShape{2, 1}, RowShape{50, 300}, RowShape{1000, 7}}) {
     const BatchNormCase<float> subject(rows);

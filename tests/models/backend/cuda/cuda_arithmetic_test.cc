@@ -1,8 +1,6 @@
 // What the CUDA backend computes, network by network, against the interpreter. Linked twice: with a
 // GPU's runtime and libraries, and with emulated ones, so that programs and kernels are held to
 // their contract where no GPU is.
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,9 +12,9 @@
 #include "models/backend/cuda/cuda_backend.h"
 #include "models/backend/cuda/shared_gpu_sums.h"
 #include "models/base/errors.h"
-#include "models/graph/fused_groups.h"
 #include "tests/models/backend/backend_case.h"
 #include "tests/models/backend/cuda/device_under_test.h"
+#include "tests/models/backend/cuda/stored_in_16_bits.h"
 #include "tests/models/backend/small_networks.h"
 
 namespace syncopate::cuda {
@@ -173,37 +171,19 @@ TEST_P(CudaArithmetic, HasTheSameBitsWhereAStepIsCaptured) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-double in_bf16(double value) {
-  return static_cast<float>(__float2bfloat16(static_cast<float>(value)));
-}
-double in_fp16(double value) { return static_cast<float>(__float2half(static_cast<float>(value))); }
-
-// 2e-2: a bf16 has 8 bits, an f16 11. The interpreter computes in double precision, and rounds what
-// the device has to store in 16 bits: parameters, and what groups pass on. Else a value beside a
-// kink (of a ReLU, a max-pool) would fall to the other side, and take its gradient along.
+// 2e-2: a bf16 has 8 bits, an f16 11.
 TEST_P(CudaArithmetic, In16BitsStaysNearTheInterpreter) {
-  const auto groups = match_groups(graph(), /*fuse=*/true, /*pools_first_layer=*/false);
   const reference::Variables unrounded = variables_;
   for (const Precision precision : {Precision::kBf16, Precision::kF16}) {
     SCOPED_TRACE(name(precision));
     // The thirtieth channel's deviation is next to nothing: such samples are beyond an f16.
     if (precision == Precision::kF16 && graph().input_shape().back() > 30) continue;
-    const auto round = [&](std::vector<double>& values) {
-      std::ranges::transform(values, values.begin(),
-                             precision == Precision::kBf16 ? in_bf16 : in_fp16);
-    };
-    const auto store = [&](int number, std::vector<double>& values) {
-      const auto is_passed_on = [&](const FusedGroup& group) { return group.output == number; };
-      const Operation& operation = graph().nodes[static_cast<std::size_t>(number)].operation;
-      const bool is_product =
-          std::holds_alternative<Conv2dOp>(operation) || std::holds_alternative<DenseOp>(operation);
-      if (is_product || std::ranges::any_of(groups, is_passed_on)) round(values);
-    };
     variables_ = unrounded;
-    std::ranges::for_each(variables_.parameters, round);
+    for (reference::Values& values : variables_.parameters) round_to(precision, values);
     BackendCase subject(graph(), variables_, options_for(precision, Mode::kTrain, true));
-    const reference::Result expected = reference::run(
-        graph(), variables_, samples_, static_cast<double>(kLossDivisor), Mode::kTrain, store);
+    const reference::Result expected =
+        reference::run(graph(), variables_, samples_, static_cast<double>(kLossDivisor),
+                       Mode::kTrain, as_stored(graph(), precision));
     subject.step(make_batch(graph(), samples_, kLossDivisor));
     EXPECT_LE(reference::relative_l2(expected.logits, subject.model->logits().f32()), 2e-2);
     for (std::size_t p = 0; p < expected.gradients.size(); ++p) {
