@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <charconv>
 
+#include "deploy/config_file.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
@@ -57,7 +58,7 @@ void add_data_flags(CLI::App& app, std::string& model, std::string& data,
 std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments,
                                        const Names& not_yet) {
   app.allow_extras();  // so that we can name the flag that was meant
-  app.allow_config_extras(CLI::config_extras_mode::error);
+  app.config_formatter(std::make_shared<ConfigFile>(app));
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {
@@ -78,6 +79,11 @@ std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::strin
     throw UnavailableError(typed + ": not in this version (" + app.get_name() +
                            " --help lists the flags that are)");
   }
+  throw UsageError((typed.rfind('-', 0) == 0 ? "unknown flag " : "unexpected argument ") + typed +
+                   suggest_flag(typed, app));
+}
+
+std::string suggest_flag(std::string_view typed, const CLI::App& app) {
   std::vector<std::string> flags;
   for (const CLI::Option* option : app.get_options()) {
     for (const std::string& name : option->get_lnames()) flags.push_back("--" + name);
@@ -85,9 +91,8 @@ std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::strin
   const Names names(flags.begin(), flags.end());
   // Not all of them: there are dozens.
   const auto meant = nearest_name(typed, names);
-  throw UsageError((typed.rfind('-', 0) == 0 ? "unknown flag " : "unexpected argument ") + typed +
-                   (meant ? "; did you mean '" + std::string(*meant) + "'?" : ";") + " " +
-                   app.get_name() + " --help lists the flags");
+  return (meant ? "; did you mean '" + std::string(*meant) + "'? " : "; ") + app.get_name() +
+         " --help lists the flags";
 }
 
 void require_at_least(std::string_view flag, std::int64_t value, std::int64_t least) {

@@ -29,6 +29,10 @@ using Names = std::vector<std::string_view>;
 std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments,
                                        const Names& not_yet = {});
 
+// What to say behind the name of a flag that is none: "; did you mean '--model'? ... --help lists
+// the flags".
+std::string suggest_flag(std::string_view typed, const CLI::App& app);
+
 // Each throws UsageError unless the value is good.
 void require_at_least(std::string_view flag, std::int64_t value, std::int64_t least);
 void require_between(std::string_view flag, std::int64_t value, std::int64_t least,

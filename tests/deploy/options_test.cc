@@ -150,6 +150,28 @@ TEST(TrainFlags, ComeFromAFileToo) {
   EXPECT_TRUE(options.resume);
   EXPECT_NE(unknown.find("modle"), std::string::npos) << unknown;
   EXPECT_NE(unknown.find("--config: "), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("did you mean '--model'"), std::string::npos) << unknown;
+}
+
+TEST(TrainFlags, OfTheCommandLineOutrankWhatTheyExcludeInAFile) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("syncopate-excluded-" + std::to_string(getpid()) + ".ini");
+  std::ofstream(file) << "epochs = 5\nbatch-size = 96\nresume = false\nmodel = mlp\n";
+  const std::vector<std::string> read_it{"--config", file.string()};
+  const auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), read_it.begin(), read_it.end());
+    return parse_train(flags);
+  };
+  EXPECT_EQ(with({"--steps", "3"}).loop.total_steps, 3);
+  EXPECT_EQ(with({"--batch-size-per-replica", "32"}).strategy.batch_size_per_replica, 32);
+  EXPECT_EQ(with({}).loop.total_epochs, 5);
+  EXPECT_FALSE(with({}).resume);
+  // Two lines of the file are nobody's choice.
+  std::ofstream(file) << "epochs = 5\nsteps = 3\n";
+  EXPECT_NE(complaint(read_it).find("excludes"), std::string::npos) << complaint(read_it);
+  std::ofstream(file) << "[train]\nepochs = 5\n";
+  EXPECT_NE(complaint(read_it).find("no sections"), std::string::npos) << complaint(read_it);
+  std::filesystem::remove(file);
 }
 
 struct BadFlags {
@@ -234,11 +256,13 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--lr-schedule", "step", "--lr-milestones", "1,x"}, "--lr-milestones 1,x"},
         BadFlags{{"--lr-milestones", "1"}, "--lr-schedule step"},
         BadFlags{{"--warmup-epochs", "-1"}, "--warmup-epochs -1"},
-        BadFlags{{"--beta1", "1.5"}, "beta1"},
+        BadFlags{{"--beta1", "1.5"}, "--beta1 1.5: expected"},
+        BadFlags{{"--epsilon", "0"}, "--epsilon 0: expected"},
         BadFlags{{"--momentum", "0.5"}, "--optimizer momentum"},
         BadFlags{{"--devices", "cuda:x"}, "no such device"},
         BadFlags{{"--devices", "cuda:0,cpu"}, "no such device"},
         BadFlags{{"--devices", "tpu"}, "Choose one of cpu, cuda"},
+        BadFlags{{"--devices", "gpu"}, "did you mean 'cuda'"},
         BadFlags{{"--replicas", "2"}, "one-device has one replica"},
         BadFlags{{"--replicas", "0"}, "--replicas 0: expected"},
         BadFlags{{"--precision", "bf16"}, "choose f32"},
