@@ -66,8 +66,17 @@ std::optional<std::filesystem::path> find_packed(const std::filesystem::path& di
                                                  const std::string& name) {
   for (const char* suffix : {"", ".gz", ".zst"}) {
     const std::filesystem::path path = dir / (name + suffix);
-    std::error_code ignored;  // unreadable is reported when it is opened
-    if (std::filesystem::is_regular_file(path, ignored)) return path;
+    std::error_code error;
+    const std::filesystem::file_status status = std::filesystem::status(path, error);
+    if (std::filesystem::is_regular_file(status)) return path;  // unreadable: when it is opened
+    if (error && status.type() != std::filesystem::file_type::not_found) {
+      throw FileError("read " + path.string() + ": " + error.message());
+    }
+    // A link to nothing is there itself.
+    if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
+      throw FileError(path.string() + ": expected a file, found " +
+                      (std::filesystem::exists(status) ? "something else" : "a link to nothing"));
+    }
   }
   return std::nullopt;
 }

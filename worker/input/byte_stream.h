@@ -29,7 +29,8 @@ std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path);
 // so that a header's lie about the size costs nothing.
 std::vector<std::uint8_t> read_up_to(ByteStream& stream, std::uint64_t size);
 
-// The first of DIR/name + suffix ("", ".gz", ".zst") that exists.
+// The first of DIR/name + suffix ("", ".gz", ".zst") that exists. Throws FileError where one cannot
+// be looked at, or is no file.
 std::optional<std::filesystem::path> find_packed(const std::filesystem::path& dir,
                                                  const std::string& name);
 

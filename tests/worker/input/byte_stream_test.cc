@@ -100,6 +100,20 @@ TEST(ByteStream, NamesTheFileThatIsNotThere) {
   EXPECT_NE(message.find(path.string() + ": No such file"), std::string::npos) << message;
 }
 
+TEST(ByteStream, TellsWhatIsNotThereFromWhatCannotBeRead) {
+  const TemporaryFolder folder;
+  EXPECT_EQ(find_packed(folder.path(), "images"), std::nullopt);
+  std::filesystem::create_symlink("nowhere", folder.path() / "images.gz");
+  const auto look = [&] { find_packed(folder.path(), "images"); };
+  EXPECT_NE(message_of<FileError>(look).find("a link to nothing"), std::string::npos);
+  std::filesystem::create_directory(folder.path() / "images");
+  EXPECT_NE(message_of<FileError>(look).find("expected a file"), std::string::npos);
+  // Longer than any path may be: not even root can look.
+  const std::filesystem::path unreadable = folder.path() / std::string(5000, 'x');
+  const std::string message = message_of<FileError>([&] { find_packed(unreadable, "images"); });
+  EXPECT_NE(message.find("File name too long"), std::string::npos) << message;
+}
+
 TEST(ByteStream, DoesNotTakeAFolderForAFile) {
   const TemporaryFolder folder;
   EXPECT_THROW(open_byte_stream(folder.path()), FileError);
