@@ -8,6 +8,7 @@
 #include "deploy/launch/local_roles.h"
 #include "deploy/launch/mpirun.h"
 #include "deploy/output_paths.h"
+#include "ps/order_record.h"
 
 namespace syncopate {
 namespace {
@@ -54,6 +55,9 @@ int run_launch(const LaunchOptions& options, std::ostream& out) {
   // Said once, and before anything starts. doctor has a finding of its own for it.
   const bool trains = options.role_arguments.front() == "train";
   if (trains && !options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
+  if (trains && !options.record.empty()) {
+    try_record(ps::order_record_path(options.record.string(), 0, 1));
+  }
   const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
   return launch(plan, options.rules,
                 {.out = [&](std::string_view lines) { out << lines << std::flush; },

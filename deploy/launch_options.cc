@@ -113,6 +113,7 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
   check_joins(options, train);
   options.rules = rules_for(options, on_failure, restart_after, train);
   options.checkpoint_dir = train.loop.checkpoint_dir;
+  options.record = train.record;
   options.with_mpirun = train.strategy.collective == "mpi";
   return std::nullopt;
 }

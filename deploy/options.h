@@ -98,6 +98,7 @@ struct LaunchOptions {
   std::vector<std::string> added_variables;  // their names
   LaunchRules rules;
   std::filesystem::path checkpoint_dir;  // that train was given; empty: none
+  std::filesystem::path record;          // ditto
   bool with_mpirun = false;
   bool bind_workers = true;
   std::vector<Join> joins;  // workers that come later than the others

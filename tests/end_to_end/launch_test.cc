@@ -68,6 +68,12 @@ TEST(LaunchProgram, EndsWith2WhereTheUserMustAct) {
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_EQ(result.err.rfind("syncopate: --epochs -1", 0), 0U)
       << "once, and before a worker starts: " << result.err;
+  const ProgramResult recording =
+      run_syncopate({"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
+                     "parameter-server", "--threads", "1", "--record", "/no/such/folder/order"});
+  EXPECT_EQ(recording.exit_code, 1);
+  EXPECT_EQ(recording.err.rfind("syncopate: write --record /no/such/folder/order", 0), 0U)
+      << "not by a server while workers wait for it: " << recording.err;
 }
 
 class LaunchStopSignals : public testing::TestWithParam<std::tuple<const char*, int>> {};
