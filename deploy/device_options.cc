@@ -22,8 +22,10 @@ Device parse_cuda_device(const std::string& word, const std::string& all) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
       index >= kMostDevices) {
+    // What others call it.
+    const std::string meant = word.starts_with("gpu") ? "cuda" : word;
     throw UsageError("--devices " + all + ": no such device" +
-                     suggest(word, {"cpu", "cuda", "cuda:0,cuda:1"}));
+                     suggest(meant, {"cpu", "cuda", "cuda:0,cuda:1"}));
   }
   return {DeviceKind::kCuda, index};
 }

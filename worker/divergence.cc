@@ -37,7 +37,7 @@ DivergenceError diverged(const std::string& what, const DivergencePlace& place) 
                          (place.last_checkpoint
                               ? "the last good checkpoint is " + place.last_checkpoint->string()
                               : std::string("no checkpoint was written")) +
-                         "; try a lower --learning-rate or --warmup-epochs");
+                         "; try a lower --learning-rate, --warmup-epochs or less --weight-decay");
 }
 
 }  // namespace syncopate

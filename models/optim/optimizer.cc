@@ -5,6 +5,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"
+#include "models/base/number_text.h"
 #include "models/optim/kernels/optimizer_kernels.h"
 #include "models/optim/rules.h"
 
@@ -21,7 +22,7 @@ constexpr std::array kOptimizers = {
 
 void require(bool holds, const std::string& flag, double found, const std::string& expected) {
   if (holds) return;
-  throw UsageError(flag + " " + std::to_string(found) + ": expected " + expected);
+  throw UsageError(flag + " " + short_text(found) + ": expected " + expected);
 }
 
 // A NaN fails every comparison, so it fails here too.
@@ -29,9 +30,9 @@ bool is_fraction(double x) { return x >= 0.0 && x < 1.0; }
 
 void check_constants(const OptimizerOptions& options) {
   require(is_fraction(options.momentum), "--momentum", options.momentum, "a number in [0, 1)");
-  require(is_fraction(options.beta1), "beta1", options.beta1, "a number in [0, 1)");
-  require(is_fraction(options.beta2), "beta2", options.beta2, "a number in [0, 1)");
-  require(options.epsilon > 0.0 && std::isfinite(options.epsilon), "epsilon", options.epsilon,
+  require(is_fraction(options.beta1), "--beta1", options.beta1, "a number in [0, 1)");
+  require(is_fraction(options.beta2), "--beta2", options.beta2, "a number in [0, 1)");
+  require(options.epsilon > 0.0 && std::isfinite(options.epsilon), "--epsilon", options.epsilon,
           "a positive number");
   require(options.weight_decay >= 0.0 && std::isfinite(options.weight_decay), "--weight-decay",
           options.weight_decay, "a number that is not negative");

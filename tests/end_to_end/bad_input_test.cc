@@ -89,6 +89,7 @@ TEST(BadInput, ValuesOutOfRangeExitWith2) {
   expect_refusal(small({"--epochs", "-2"}), 2, "--epochs -2");
   expect_refusal(small({"--threads", "0"}), 2, "--threads 0");
   expect_refusal(small({"--epochs", "1", "--warmup-epochs", "2"}), 2, "--warmup-epochs 2");
+  expect_refusal(small({"--warmup-epochs", "1e300"}), 2, "--warmup-epochs 1e+300: expected 0 to 3");
   expect_refusal(train({"--model", "mnist-cnn", "--data", "synthetic:1x2x2:4"}), 2, "does not fit");
 }
 
