@@ -3,10 +3,14 @@
 
 #include "models/backend/cuda/cudnn/convolution_engines.h"
 #include "models/backend/cuda/device.h"
+#include "models/backend/cuda/device_time.h"
 #include "models/backend/cuda/errors.h"
+#include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/library_errors.h"
 #include "models/backend/cuda/matmul.h"
 #include "models/backend/cuda/operations.h"
+#include "models/backend/cuda/precision.h"
+#include "models/backend/cuda/sums_choice.h"
 #include "models/base/errors.h"
 
 namespace syncopate::cuda {
@@ -39,6 +43,34 @@ class CudnnConvolution final : public Convolution {
 
 constexpr int kMostCandidates = 8;
 
+// Of our kernel that reads a convolution's output for a batch norm; none where there is no memory
+// to try it.
+std::optional<std::chrono::nanoseconds> time_of_sums(const ConvShape& shape, cudaStream_t stream) {
+  const BatchNormShape norm{.rows = shape.n * shape.out_height() * shape.out_width(),
+                            .channels = static_cast<int>(shape.out_channels)};
+  const auto channels = static_cast<std::size_t>(norm.channels);
+  int device = 0;
+  check_cuda(cudaGetDevice(&device));
+  try {
+    const auto output = make_device_buffer(
+        static_cast<std::size_t>(norm.rows) * channels * element_bytes(shape.type), device);
+    const auto shift = make_device_buffer(channels * sizeof(float), device);
+    const auto sums = make_device_buffer((2 * channels + 1) * sizeof(double), device);
+    const auto scratch =
+        make_device_buffer(static_cast<std::size_t>(batch_norm_scratch(norm)), device);
+    return with_type(shape.type, [&]<typename T>() {
+      return time_on_device(stream, 1, kTimedRuns, [&] {
+        batch_norm_sums(norm, reinterpret_cast<const T*>(output->data()),
+                        reinterpret_cast<const float*>(shift->data()),
+                        reinterpret_cast<double*>(sums->data()), scratch->data(), stream);
+      });
+    });
+  } catch (const DeviceError&) {
+    cudaGetLastError();  // else the next call would be taken for the one that failed
+    return std::nullopt;
+  }
+}
+
 class NvidiaOperations final : public Operations {
  public:
   NvidiaOperations(cudaStream_t stream, const std::filesystem::path& plan_file) : stream_(stream) {
@@ -68,9 +100,11 @@ class NvidiaOperations final : public Operations {
                                            const PlanLimits& limits) override {
     // What is fastest depends on the moment it was measured: nothing to repeat bits by.
     PlanCache* const cache = plans_ && !limits.deterministic ? &*plans_ : nullptr;
-    ConvolutionEngines engines(pass, shape, limits, cudnn_.get(), stream_,
-                               cache == nullptr ? 1 : kMostCandidates);
-    const std::string engine = choose_engine(engines, cache, key_of(pass, shape, limits));
+    ConvolutionEngines engines = engines_of(pass, shape, limits, cache);
+    const std::string engine = choose(engines, pass, shape, limits, cache);
+    if (engine == SumsOrApart::kApart) {
+      throw UnavailableError("for " + to_string(shape) + " a convolution that sums is slower");
+    }
     if (engine.empty()) {
       throw UnavailableError("cuDNN has no engine for the " + std::string(name(pass)) + " of " +
                              to_string(shape) +
@@ -85,6 +119,23 @@ class NvidiaOperations final : public Operations {
   }
 
  private:
+  ConvolutionEngines engines_of(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
+                                const PlanCache* cache) const {
+    return {pass, shape, limits, cudnn_.get(), stream_, cache == nullptr ? 1 : kMostCandidates};
+  }
+
+  std::string choose(ConvolutionEngines& engines, ConvPass pass, const ConvShape& shape,
+                     const PlanLimits& limits, PlanCache* cache) const {
+    const std::string key = key_of(pass, shape, limits);
+    if (pass != ConvPass::kForwardWithSums || cache == nullptr) {
+      return choose_engine(engines, cache, key);
+    }
+    ConvolutionEngines plain = engines_of(ConvPass::kForward, shape, limits, cache);
+    SumsOrApart both(engines, plain, cache, key_of(ConvPass::kForward, shape, limits),
+                     [&] { return time_of_sums(shape, stream_); });
+    return choose_engine(both, cache, key);
+  }
+
   // All that the fastest engine may depend on.
   std::string key_of(ConvPass pass, const ConvShape& shape, const PlanLimits& limits) const {
     return description() + ", " + device_name_ + ", " + std::string(name(pass)) + " of " +

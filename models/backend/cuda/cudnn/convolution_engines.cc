@@ -10,11 +10,7 @@
 #include "models/base/errors.h"
 
 namespace syncopate::cuda {
-namespace {
-
-constexpr int kTimedRuns = 5;
-
-}  // namespace
+namespace {}  // namespace
 
 ConvolutionEngines::ConvolutionEngines(ConvPass pass, const ConvShape& shape,
                                        const PlanLimits& limits, cudnnHandle_t handle,

@@ -13,6 +13,9 @@
 
 namespace syncopate::cuda {
 
+// Of which the mean is an engine's time.
+constexpr int kTimedRuns = 5;
+
 // One thread only.
 class ConvolutionEngines final : public EngineSource {
  public:

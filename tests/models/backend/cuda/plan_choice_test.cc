@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <map>
 
+#include "models/backend/cuda/sums_choice.h"
+
 namespace syncopate::cuda {
 namespace {
 
@@ -108,6 +110,44 @@ TEST_F(AnEngine, IsTheOneThatAnotherProcessSettledMeanwhile) {
   PlanCache cache(file());
   PlanCache(file()).settle("key", "3");
   EXPECT_EQ(choose_engine(engines, &cache, "key"), "3");
+}
+
+class SumsOfAConvolution : public AnEngine {
+ protected:
+  SumsOfAConvolution() {
+    with_sums_.times = {{"s1", nanoseconds(30)}, {"s2", nanoseconds(20)}};
+    plain_.times = {{"p1", nanoseconds(9)}, {"p2", nanoseconds(5)}};
+  }
+  std::string chosen(std::optional<nanoseconds> kernel) {
+    SumsOrApart both(with_sums_, plain_, &cache_, "plain", [=] { return kernel; });
+    return choose_engine(both, &cache_, "with sums");
+  }
+
+  FakeEngines with_sums_{{"s1", "s2"}};
+  FakeEngines plain_{{"p1", "p2"}};
+  PlanCache cache_{file()};
+};
+
+TEST_F(SumsOfAConvolution, AreLeftByItWhereThatIsFasterThanReadingItsOutputForThem) {
+  EXPECT_EQ(chosen(nanoseconds(16)), "s2");
+  EXPECT_EQ(cache_.find("plain"), "p2") << "which the layers without a batch norm use";
+}
+
+TEST_F(SumsOfAConvolution, AreAKernelsWhereThatIsFasterAndThenAskNobodyAgain) {
+  EXPECT_EQ(chosen(nanoseconds(14)), SumsOrApart::kApart);
+  with_sums_.asked = plain_.asked = with_sums_.timed = plain_.timed = 0;
+  EXPECT_EQ(chosen(nanoseconds(16)), SumsOrApart::kApart) << "as it is kept";
+  EXPECT_EQ(with_sums_.asked + plain_.asked + with_sums_.timed + plain_.timed, 0);
+}
+
+TEST_F(SumsOfAConvolution, AreLeftByItWhereTheOtherWayCannotBeTimed) {
+  EXPECT_EQ(chosen(std::nullopt), "s2");
+}
+
+TEST_F(SumsOfAConvolution, AreNobodysWhereNoEngineHasThem) {
+  FakeEngines none({});
+  SumsOrApart both(none, plain_, &cache_, "plain", [] { return nanoseconds(1); });
+  EXPECT_EQ(choose_engine(both, &cache_, "with sums"), "");
 }
 
 TEST_F(AnEngine, IsNoneWhereNothingIsOffered) {
