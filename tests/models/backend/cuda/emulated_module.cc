@@ -1,6 +1,14 @@
-// The CUDA module with an emulated device in it: `syncopate train --devices cuda` runs through
-// every strategy where no GPU is. Tests put it in front of the real one.
+// The CUDA module with emulated devices in it: `syncopate train --devices cuda` runs through every
+// strategy where no GPU is. Tests put it in front of the real one, and say by the environment what
+// it is to be like:
+//   EMULATED_GPUS=4                how many devices there are, else 2
+//   EMULATED_NCCL_PATIENCE=2       seconds, where the strategy would wait for longer
+//   EMULATED_NCCL=init-fails:1     what goes wrong in the process of that rank; or never-meets:1,
+//                                  id-fails:0, breaks:1 (in some step), notices-the-gone:0
+#include <algorithm>
+#include <cstdlib>
 #include <iterator>
+#include <string>
 
 #include "models/backend/cuda/cuda_backend.h"
 #include "models/backend/cuda/nccl_sums.h"
@@ -11,6 +19,25 @@
 
 namespace syncopate::cuda {
 namespace {
+
+std::string variable(const char* name, const char* otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : value;
+}
+
+// Whether EMULATED_NCCL says so of this rank.
+bool goes_wrong(const std::string& what, int rank) {
+  return variable("EMULATED_NCCL", "") == what + ":" + std::to_string(rank);
+}
+
+void take_trouble(int rank) {
+  FakeNcclTrouble& trouble = fake_nccl_trouble();
+  if (goes_wrong("id-fails", rank)) trouble.id_fails = true;
+  if (goes_wrong("init-fails", rank)) trouble.init_fails = true;
+  if (goes_wrong("never-meets", rank)) trouble.never_meets = true;
+  if (goes_wrong("breaks", rank)) trouble.sums_to_break = 20;
+  if (goes_wrong("notices-the-gone", rank)) trouble.notices_the_gone = true;
+}
 
 class HalfBusy final : public DeviceMonitor {
  public:
@@ -25,11 +52,14 @@ class EmulatedModule final : public CudaModule {
     return {{"CUDA", "emulated", "emulated"}};
   }
   std::vector<CudaDevice> devices() const override {
-    CudaDevice device{
-        .name = "an emulated GPU", .major = 9, .multiprocessors = 1, .bus_id = "emulated:0"};
-    CudaDevice other = device;
-    other.bus_id = "emulated:1";
-    return {device, other};
+    std::vector<CudaDevice> found;
+    for (int i = 0; i < std::stoi(variable("EMULATED_GPUS", "2")); ++i) {
+      found.push_back({.name = "an emulated GPU",
+                       .major = 9,
+                       .multiprocessors = 1,
+                       .bus_id = "emulated:" + std::to_string(i)});
+    }
+    return found;
   }
   std::unique_ptr<Backend> make_backend(const BackendOptions& options) const override {
     return make_cuda_backend(options,
@@ -41,7 +71,11 @@ class EmulatedModule final : public CudaModule {
     return {std::make_move_iterator(sums.begin()), std::make_move_iterator(sums.end())};
   }
   std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const override {
-    return make_nccl_sums(rank, fake_nccl());
+    take_trouble(rank.rank);
+    DeviceRank own = rank;
+    const std::chrono::seconds most(std::stoi(variable("EMULATED_NCCL_PATIENCE", "600")));
+    own.patience = std::min<std::chrono::nanoseconds>(own.patience, most);
+    return make_nccl_sums(own, fake_nccl());
   }
   std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> /*devices*/) const override {
     return std::make_unique<HalfBusy>();

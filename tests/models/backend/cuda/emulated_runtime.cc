@@ -132,8 +132,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   syncopate::cuda::finish_event(event);
   return cudaSuccess;
 }
-cudaError_t cudaEventQuery(cudaEvent_t /*event*/) {
-  return syncopate::cuda::emulated_device_is_stuck() ? cudaErrorNotReady : cudaSuccess;
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  return syncopate::cuda::emulated_device_is_stuck() || !syncopate::cuda::has_passed(event)
+             ? cudaErrorNotReady
+             : cudaSuccess;
 }
 cudaError_t cudaRuntimeGetVersion(int* version) {
   *version = CUDART_VERSION;

@@ -1,9 +1,15 @@
 #include "tests/models/backend/cuda/emulated_stream.h"
 
+#include <pthread.h>
+
 #include <algorithm>
+#include <condition_variable>
 #include <deque>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <random>
+#include <thread>
 #include <utility>
 
 namespace syncopate::cuda {
@@ -17,27 +23,59 @@ struct Item {
   std::uint64_t position = 0;       // of the awaited stream's work, so much must be done
 };
 
+// Of all streams: what they have under way, and how far they are.
+std::mutex& mutex() {
+  static std::mutex of_all;
+  return of_all;
+}
+std::condition_variable_any& changed() {
+  static std::condition_variable_any of_all;
+  return of_all;
+}
+
 struct Stream {
+  // Guarded by mutex().
   std::deque<Item> pending;
   std::uint64_t num_done = 0;
-  int pace = 0;  // 0: never by itself, 1: now and then, 2: whenever it can
+
+  int pace = 0;         // 0: never by itself, 1: now and then, 2: whenever it can
+  std::jthread worker;  // does what is pending where there is no pace; begun with the first of it
 
   std::uint64_t end() const { return num_done + pending.size(); }
   bool can_go_on() const {
     return !pending.empty() && (pending.front().awaited == nullptr ||
                                 pending.front().awaited->num_done >= pending.front().position);
   }
-  void do_one() {
-    const Item item = std::move(pending.front());
+  void do_one(std::unique_lock<std::mutex>& lock) {
+    const std::function<void()> work = std::move(pending.front().work);
+    lock.unlock();
+    if (work) work();
+    lock.lock();
+    // Only now: whoever finds nothing pending does its work at once.
+    const Item done = std::move(pending.front());
     pending.pop_front();
-    if (item.work) item.work();
     ++num_done;
+    changed().notify_all();
   }
-  void finish(std::uint64_t position) {
-    while (num_done < position) {
-      if (pending.front().awaited) pending.front().awaited->finish(pending.front().position);
-      do_one();
+  // With a worker: until it is there. Else the calling thread does all that is needed.
+  void finish(std::uint64_t position, std::unique_lock<std::mutex>& lock) {
+    if (worker.joinable()) {
+      changed().wait(lock, [&] { return num_done >= position; });
     }
+    while (num_done < position) {
+      if (const auto& front = pending.front(); front.awaited != nullptr) {
+        front.awaited->finish(front.position, lock);
+      }
+      do_one(lock);
+    }
+  }
+  void begin_worker() {
+    if (worker.joinable()) return;
+    worker = std::jthread([this](const std::stop_token& stop) {
+      pthread_setname_np(pthread_self(), "emulated-stream");
+      std::unique_lock lock(mutex());
+      while (changed().wait(lock, stop, [this] { return can_go_on(); })) do_one(lock);
+    });
   }
 };
 
@@ -46,6 +84,7 @@ struct Event {
   std::uint64_t position = 0;
 };
 
+// Of the calling thread, where somebody draws how streams go on.
 struct Pace {
   std::mt19937_64 random;
   std::vector<std::shared_ptr<Stream>> streams;
@@ -55,11 +94,11 @@ struct Pace {
     stream->pace = static_cast<int>(random() % 3);
     streams.push_back(stream);
   }
-  void go_on() {
+  void go_on(std::unique_lock<std::mutex>& lock) {
     for (const auto& stream : streams) {
       while (stream->can_go_on() &&
              (stream->pace == 2 || (stream->pace == 1 && random() % 2 == 0))) {
-        stream->do_one();
+        stream->do_one(lock);
       }
     }
   }
@@ -76,11 +115,18 @@ std::shared_ptr<Stream>& stream_of(cudaStream_t handle) {
 
 Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
 
-void add(cudaStream_t handle, Item item) {
-  const std::shared_ptr<Stream>& stream = stream_of(handle);
-  pace()->add(stream);
+// What the stream is given next is not done at once.
+bool is_behind(const Stream& stream) { return pace() != nullptr || !stream.pending.empty(); }
+
+void add(const std::shared_ptr<Stream>& stream, Item item, std::unique_lock<std::mutex>& lock) {
   stream->pending.push_back(std::move(item));
-  pace()->go_on();
+  if (pace() != nullptr) {
+    pace()->add(stream);
+    pace()->go_on(lock);
+  } else {
+    stream->begin_worker();
+    changed().notify_all();
+  }
 }
 
 }  // namespace
@@ -90,14 +136,19 @@ RecordedWork*& recorded_work() noexcept {
   return work;
 }
 
-void do_or_record(cudaStream_t stream, std::function<void()> work) {
-  if (recorded_work() != nullptr) {
-    recorded_work()->push_back(std::move(work));
-  } else if (pace() != nullptr && stream != nullptr) {
-    add(stream, {.work = std::move(work)});
-  } else {
-    work();
+void do_or_record(cudaStream_t handle, std::function<void()> work) {
+  if (recorded_work() != nullptr) return recorded_work()->push_back(std::move(work));
+  if (handle != nullptr) {
+    const std::shared_ptr<Stream>& stream = stream_of(handle);
+    std::unique_lock lock(mutex());
+    if (is_behind(*stream)) return add(stream, {.work = std::move(work)}, lock);
   }
+  work();
+}
+
+void add_slow_work(cudaStream_t stream, std::function<void()> work) {
+  std::unique_lock lock(mutex());
+  add(stream_of(stream), {.work = std::move(work)}, lock);
 }
 
 EmulatedPace::EmulatedPace(std::uint64_t seed) {
@@ -116,34 +167,50 @@ cudaStream_t create_stream() {
 
 void destroy_stream(cudaStream_t stream) {
   finish_stream(stream);
+  stream_of(stream)->worker = {};  // stops and joins it
   delete &stream_of(stream);
 }
 
 cudaEvent_t create_event() { return reinterpret_cast<cudaEvent_t>(new Event); }
 void destroy_event(cudaEvent_t event) { delete &event_of(event); }
 
-void record_event(cudaEvent_t event, cudaStream_t stream) {
-  if (pace() == nullptr || stream == nullptr) return;
-  event_of(event) = {stream_of(stream), stream_of(stream)->end()};
+void record_event(cudaEvent_t event, cudaStream_t handle) {
+  const std::lock_guard lock(mutex());
+  event_of(event) = {};
+  if (handle == nullptr || !is_behind(*stream_of(handle))) return;
+  event_of(event) = {stream_of(handle), stream_of(handle)->end()};
+}
+
+bool has_passed(cudaEvent_t event) {
+  const std::lock_guard lock(mutex());
+  const Event& asked = event_of(event);
+  return asked.stream == nullptr || asked.stream->num_done >= asked.position;
 }
 
 void let_stream_wait(cudaStream_t stream, cudaEvent_t event) {
-  if (pace() == nullptr || event_of(event).stream == nullptr) return;
-  add(stream, {.awaited = event_of(event).stream, .position = event_of(event).position});
+  std::unique_lock lock(mutex());
+  const Event& awaited = event_of(event);
+  if (awaited.stream == nullptr) return;
+  if (pace() == nullptr && awaited.stream->num_done >= awaited.position) return;
+  add(stream_of(stream), {.awaited = awaited.stream, .position = awaited.position}, lock);
 }
 
-void finish_stream(cudaStream_t stream) {
-  if (stream != nullptr) stream_of(stream)->finish(stream_of(stream)->end());
+void finish_stream(cudaStream_t handle) {
+  if (handle == nullptr) return;
+  std::unique_lock lock(mutex());
+  stream_of(handle)->finish(stream_of(handle)->end(), lock);
 }
 
 void finish_event(cudaEvent_t event) {
-  const Event& awaited = event_of(event);
-  if (awaited.stream != nullptr) awaited.stream->finish(awaited.position);
+  std::unique_lock lock(mutex());
+  const Event awaited = event_of(event);
+  if (awaited.stream != nullptr) awaited.stream->finish(awaited.position, lock);
 }
 
 void finish_all_streams() {
   if (pace() == nullptr) return;
-  for (const auto& stream : pace()->streams) stream->finish(stream->end());
+  std::unique_lock lock(mutex());
+  for (const auto& stream : pace()->streams) stream->finish(stream->end(), lock);
 }
 
 }  // namespace syncopate::cuda

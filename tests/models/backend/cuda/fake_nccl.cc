@@ -5,63 +5,62 @@
 #include <memory>
 #include <mutex>
 #include <utility>
-#include <vector>
 
+#include "models/base/errors.h"
 #include "tests/models/backend/cuda/emulated_journal.h"
+#include "tests/models/backend/cuda/emulated_stream.h"
+#include "tests/models/backend/cuda/fake_nccl_board.h"
 
 namespace syncopate::cuda {
 namespace {
 
-// Ranks that met under one id.
-struct Group {
-  std::mutex mutex;
-  int size = 0;
-  int joined = 0;
-  std::vector<float*> slices;  // by rank; null: has not come to the sum under way
-  int arrived = 0;
-  int sums_done = 0;
-};
-
 struct Communicator {
-  std::shared_ptr<Group> group;
-  int rank = 0;
-  int sums_asked = 0;
+  std::shared_ptr<FakeNcclBoard> board;
+  FileDescriptor file;  // rank 0's: by it the others find the board
+  int size = 1;
   int askings = 0;  // since all have met
+  int sums = 0;
   bool leaves = false;
 };
 
 Communicator& in(ncclComm_t handle) { return *reinterpret_cast<Communicator*>(handle); }
 
-std::shared_ptr<Group> group_of(int id, int size) {
+// Boards that this process has made, until rank 0 comes for them; by place.
+std::map<std::string, FileDescriptor>& new_boards() {
+  static std::map<std::string, FileDescriptor> boards;
+  return boards;
+}
+std::mutex& new_boards_mutex() {
   static std::mutex mutex;
-  static std::map<int, std::shared_ptr<Group>> groups;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<Group>& group = groups[id];
-  if (group == nullptr) {
-    group = std::make_shared<Group>();
-    group->size = size;
-    group->slices.resize(static_cast<std::size_t>(size));
-  }
-  return group;
+  return mutex;
 }
 
 ncclResult_t get_unique_id(ncclUniqueId* id) {
-  static std::atomic<int> last{0};
-  const int made = ++last;
-  std::memcpy(id->internal, &made, sizeof made);
+  if (fake_nccl_trouble().id_fails) return ncclSystemError;
+  NewBoard made = make_fake_nccl_board();
+  *id = {};
+  std::strncpy(id->internal, made.place.c_str(), sizeof id->internal - 1);
+  const std::lock_guard lock(new_boards_mutex());
+  new_boards()[made.place] = std::move(made.file);
   return ncclSuccess;
 }
 
 ncclResult_t init_rank(ncclComm_t* made, int size, ncclUniqueId id, int rank,
                        ncclConfig_t* config) {
   if (config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
-  int number = 0;
-  std::memcpy(&number, id.internal, sizeof number);
-  auto* const communicator = new Communicator{.group = group_of(number, size), .rank = rank};
-  const std::lock_guard lock(communicator->group->mutex);
-  ++communicator->group->joined;
+  if (fake_nccl_trouble().init_fails) return ncclSystemError;
   note_call({.what = "init"});
-  *made = reinterpret_cast<ncclComm_t>(communicator);
+  const std::string place(id.internal);
+  auto communicator = std::make_unique<Communicator>();
+  communicator->board = FakeNcclBoard::open(place, rank, size);
+  communicator->size = size;
+  if (communicator->board == nullptr) return ncclSystemError;
+  if (rank == 0) {
+    const std::lock_guard lock(new_boards_mutex());
+    if (auto mine = new_boards().extract(place)) communicator->file = std::move(mine.mapped());
+  }
+  if (!fake_nccl_trouble().never_meets) communicator->board->join();
+  *made = reinterpret_cast<ncclComm_t>(communicator.release());
   return ncclInProgress;
 }
 
@@ -70,33 +69,26 @@ ncclResult_t all_reduce(const void* from, void* to, size_t count, ncclDataType_t
   if (from != to || type != ncclFloat32 || operation != ncclSum) return ncclInvalidArgument;
   note_call({.what = "all-reduce", .stream = stream, .memory = to, .count = count});
   Communicator& mine = in(handle);
-  Group& group = *mine.group;
-  const std::lock_guard lock(group.mutex);
-  ++mine.sums_asked;
-  group.slices[static_cast<std::size_t>(mine.rank)] = static_cast<float*>(to);
-  if (fake_nccl_trouble().sums_never_end) return ncclInProgress;
-  if (++group.arrived < group.size) return ncclInProgress;
-  for (std::size_t i = 0; i < count; ++i) {
-    float sum = 0.0F;
-    for (const float* slice : group.slices) sum += slice[i];
-    for (float* slice : group.slices) slice[i] = sum;
+  ++mine.sums;
+  if (mine.size > 1) {
+    add_slow_work(stream,
+                  [board = mine.board, to, count] { board->sum(static_cast<float*>(to), count); });
   }
-  group.arrived = 0;
-  ++group.sums_done;
-  return ncclSuccess;
+  return ncclInProgress;
 }
 
 ncclResult_t get_async_error(ncclComm_t handle, ncclResult_t* state) {
   Communicator& mine = in(handle);
-  FakeNcclTrouble& trouble = fake_nccl_trouble();
-  const std::lock_guard lock(mine.group->mutex);
-  const bool all_met = mine.group->joined == mine.group->size;
+  const FakeNcclTrouble& trouble = fake_nccl_trouble();
+  const bool all_met = mine.board->all_have_joined();
   const bool meets = !all_met || mine.askings++ < trouble.askings_to_meet;
-  const bool sums = mine.sums_asked > mine.group->sums_done;
   const bool leaves = mine.leaves && trouble.nobody_leaves;
-  *state = trouble.async_error != ncclSuccess ? trouble.async_error.load()
-           : meets || sums || leaves          ? ncclInProgress
-                                              : ncclSuccess;
+  const bool is_broken = trouble.sums_to_break > 0 && mine.sums > trouble.sums_to_break;
+  *state = is_broken                                                    ? ncclInternalError
+           : trouble.async_error != ncclSuccess                         ? trouble.async_error.load()
+           : trouble.notices_the_gone && mine.board->somebody_is_gone() ? ncclRemoteError
+           : meets || leaves || trouble.sums_never_end                  ? ncclInProgress
+                                                                        : ncclSuccess;
   return ncclSuccess;
 }
 
@@ -108,18 +100,23 @@ ncclResult_t finalize(ncclComm_t handle) {
 
 ncclResult_t destroy(ncclComm_t handle) {
   note_call({.what = "destroy"});
+  in(handle).board->leave();
   delete &in(handle);
   return ncclSuccess;
 }
 
 ncclResult_t abort(ncclComm_t handle) {
   note_call({.what = "abort"});
+  in(handle).board->release();
+
   delete &in(handle);
   return ncclSuccess;
 }
 
 const char* error_string(ncclResult_t code) {
-  return code == ncclRemoteError ? "remote process exited" : "another error";
+  if (code == ncclRemoteError) return "remote process exited";
+  if (code == ncclInternalError) return "internal error";
+  return code == ncclSystemError ? "unhandled system error" : "another error";
 }
 const char* last_error(ncclComm_t /*handle*/) { return "the fake was told so"; }
 

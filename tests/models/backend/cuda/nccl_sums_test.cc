@@ -27,11 +27,35 @@ using std::chrono::seconds;
 constexpr std::array kBuckets = {Bucket{64, 192}, Bucket{0, 64}};
 constexpr std::int64_t kElements = 192;
 
+// Rank 0's id, for replicas that are threads.
+class SharedId {
+ public:
+  DeviceCollective::Broadcast as_seen_by(int rank) {
+    return [this, rank](std::span<std::byte> bytes) {
+      const auto shared = std::as_writable_bytes(std::span(&id_, 1));
+      if (rank == 0) {
+        std::ranges::copy(bytes, shared.begin());
+        is_made_.set_value();
+      } else {
+        can_be_read_.wait();
+        std::ranges::copy(shared, bytes.begin());
+      }
+    };
+  }
+
+ private:
+  ncclUniqueId id_{};
+  std::promise<void> is_made_;
+  std::shared_future<void> can_be_read_ = is_made_.get_future().share();
+};
+
 class NcclSums : public testing::Test {
  protected:
   void SetUp() override { take_calls(); }
   void TearDown() override {
     FakeNcclTrouble& trouble = fake_nccl_trouble();
+    trouble.id_fails = false;
+    trouble.init_fails = false;
     trouble.askings_to_meet = 0;
     trouble.async_error = ncclSuccess;
     trouble.sums_never_end = false;
@@ -127,9 +151,7 @@ TEST_F(NcclSums, ReducesEachBucketFromItsFirstToItsLastElement) {
 
 TEST_F(NcclSums, AddsWhatTheReplicasHave) {
   constexpr int kRanks = 3;
-  ncclUniqueId id{};
-  std::promise<void> has_id;
-  const std::shared_future<void> id_is_there = has_id.get_future().share();
+  SharedId id;
   std::vector<std::vector<float>> gradients;
   gradients.reserve(kRanks);
   for (int r = 0; r < kRanks; ++r) gradients.emplace_back(kElements, static_cast<float>(r + 1));
@@ -138,28 +160,39 @@ TEST_F(NcclSums, AddsWhatTheReplicasHave) {
   for (int r = 0; r < kRanks; ++r) {
     replicas.emplace_back([&, r] {
       const auto sums = make(r, kRanks);
-      sums->join([&](std::span<std::byte> bytes) {
-        const auto shared = std::as_writable_bytes(std::span(&id, 1));
-        if (r == 0) {
-          std::ranges::copy(bytes, shared.begin());
-          has_id.set_value();
-        } else {
-          id_is_there.wait();
-          std::ranges::copy(shared, bytes.begin());
-        }
-      });
+      sums->join(id.as_seen_by(r));
       sums->attach(gradients[static_cast<std::size_t>(r)].data(), kBuckets);
       const Stream compute = make_stream();
       for (int step = 0; step < 2; ++step) {
         for (BucketId b = 0; b < 2; ++b) sums->start(b, compute.get());
         sums->finish(compute.get());
       }
+      cudaStreamSynchronize(compute.get());
       sums->leave();
     });
   }
   replicas.clear();
   // 1 + 2 + 3, and three times that.
   for (const auto& found : gradients) EXPECT_EQ(found, std::vector<float>(kElements, 18.0F));
+}
+
+// Its kernel waits for a peer that has met it and does not come to the sum.
+TEST_F(NcclSums, EndAWaitForTheDeviceWithTheVerdictOnAPeer) {
+  SharedId id;
+  const auto lost = make(1, 2);
+  std::jthread meeting([&] { lost->join(id.as_seen_by(1)); });
+  const auto sums = make(0, 2);
+  sums->join(id.as_seen_by(0));
+  meeting.join();
+  sums->attach(gradients_.data(), kBuckets);
+  start_all(*sums);
+  sums->finish(compute_.get());
+  EXPECT_NO_THROW(sums->check());
+  const Deadline deadline = Deadline::after(seconds(30));
+  const std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
+  cudaStreamSynchronize(compute_.get());
+  EXPECT_FALSE(deadline.passed());
+  EXPECT_EQ(reason_of(*sums), "rank 1 (host b) died in step 3");
 }
 
 TEST_F(NcclSums, AsksUntilAllHaveMet) {

@@ -1,0 +1,140 @@
+#include "tests/models/backend/cuda/fake_nccl_board.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <new>
+#include <utility>
+
+#include "models/base/deadline.h"
+#include "models/base/futex.h"
+
+namespace syncopate::cuda {
+namespace {
+
+constexpr const char* kPurpose = "a fake NCCL";
+// A sum is made in pieces, each of which all ranks put down before anybody adds.
+constexpr std::size_t kPieceElements = std::size_t{1} << 16;
+// Nobody who tests waits so long: a job that is forgotten ends.
+constexpr std::chrono::minutes kMostToWait{1};
+constexpr std::chrono::milliseconds kNap{5};
+
+}  // namespace
+
+// Zeroed bytes are the initial values.
+struct FakeNcclBoard::Shared {
+  struct Rank {
+    std::atomic<std::int64_t> process;  // 0: has not joined
+    std::atomic<bool> is_gone;          // in the middle of all
+    std::atomic<bool> has_left;
+    std::atomic<std::uint64_t> pieces;  // put down so far
+  };
+  std::atomic<std::uint32_t> bell;  // rung with every change
+  std::array<Rank, kMostRanks> ranks;
+  // Of pieces with even and with odd numbers: whoever puts down the next but one has seen that all
+  // have put down the next, hence are done with this one.
+  std::array<std::array<std::array<float, kPieceElements>, kMostRanks>, 2> slots;
+
+  void ring() {
+    bell.fetch_add(1);
+    futex_wake_all(bell);
+  }
+};
+
+NewBoard make_fake_nccl_board() {
+  FileDescriptor file = make_shared_memory_file(FakeNcclBoard::size_bytes(), kPurpose);
+  std::string place = "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(file.get());
+  return {std::move(file), std::move(place)};
+}
+
+std::size_t FakeNcclBoard::size_bytes() { return sizeof(Shared); }
+
+std::unique_ptr<FakeNcclBoard> FakeNcclBoard::open(const std::string& place, int rank, int size) {
+  if (size > kMostRanks || rank < 0 || rank >= size) return nullptr;
+  const FileDescriptor file(::open(place.c_str(), O_RDWR | O_CLOEXEC));
+  struct stat found {};
+  // Its number may be another file's by now.
+  if (!file || fstat(file.get(), &found) != 0 || !is_sealed_against_shrinking(file.get()) ||
+      std::cmp_not_equal(found.st_size, sizeof(Shared))) {
+    return nullptr;
+  }
+  return std::unique_ptr<FakeNcclBoard>(
+      new FakeNcclBoard(SharedMapping(file.get(), sizeof(Shared), kPurpose), rank, size));
+}
+
+FakeNcclBoard::FakeNcclBoard(SharedMapping mapping, int rank, int size)
+    : mapping_(std::move(mapping)),
+      shared_(*std::launder(reinterpret_cast<Shared*>(mapping_.data()))),
+      rank_(rank),
+      size_(size) {}
+
+FakeNcclBoard::~FakeNcclBoard() = default;
+
+void FakeNcclBoard::join() {
+  shared_.ranks[static_cast<std::size_t>(rank_)].process = getpid();
+  shared_.ring();
+}
+
+bool FakeNcclBoard::all_have_joined() const {
+  return std::all_of(shared_.ranks.begin(), shared_.ranks.begin() + size_,
+                     [](const Shared::Rank& rank) { return rank.process != 0; });
+}
+
+bool FakeNcclBoard::sum(float* values, std::size_t count) {
+  Shared::Rank& me = shared_.ranks[static_cast<std::size_t>(rank_)];
+  for (std::size_t begin = 0; begin < count; begin += kPieceElements) {
+    const std::size_t length = std::min(kPieceElements, count - begin);
+    const std::uint64_t number = me.pieces + 1;
+    const auto& slots = shared_.slots[number % 2];
+    std::copy_n(values + begin, length,
+                shared_.slots[number % 2][static_cast<std::size_t>(rank_)].begin());
+    me.pieces = number;
+    shared_.ring();
+    const auto all_have_put_it_down = [&] {
+      return std::all_of(shared_.ranks.begin(), shared_.ranks.begin() + size_,
+                         [&](const Shared::Rank& rank) { return rank.pieces >= number; });
+    };
+    if (!wait_until(all_have_put_it_down)) return false;
+    for (std::size_t i = 0; i < length; ++i) {
+      float sum = slots[0][i];
+      for (std::size_t r = 1; r < static_cast<std::size_t>(size_); ++r) sum += slots[r][i];
+      values[begin + i] = sum;
+    }
+  }
+  return true;
+}
+
+bool FakeNcclBoard::wait_until(const std::function<bool()>& is_true) const {
+  const Deadline deadline = Deadline::after(kMostToWait);
+  for (;;) {
+    const std::uint32_t rung = shared_.bell;
+    if (is_true()) return true;
+    if (shared_.ranks[static_cast<std::size_t>(rank_)].is_gone || deadline.passed()) return false;
+    futex_wait(shared_.bell, rung, kNap);
+  }
+}
+
+void FakeNcclBoard::release() {
+  shared_.ranks[static_cast<std::size_t>(rank_)].is_gone = true;
+  shared_.ring();
+}
+
+void FakeNcclBoard::leave() { shared_.ranks[static_cast<std::size_t>(rank_)].has_left = true; }
+
+bool FakeNcclBoard::somebody_is_gone() const {
+  const auto is_gone = [](const Shared::Rank& rank) {
+    const auto process = static_cast<pid_t>(rank.process);
+    if (process == 0 || rank.has_left) return false;
+    return rank.is_gone || (kill(process, 0) != 0 && errno == ESRCH);
+  };
+  return std::any_of(shared_.ranks.begin(), shared_.ranks.begin() + size_, is_gone);
+}
+
+}  // namespace syncopate::cuda
