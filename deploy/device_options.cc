@@ -1,6 +1,7 @@
 #include "deploy/device_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <sstream>
 #include <utility>
@@ -9,6 +10,7 @@
 #include "deploy/flags.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
+#include "strategies/cluster/visible_gpus.h"
 
 namespace syncopate {
 namespace {
@@ -78,11 +80,14 @@ void find_devices(TrainOptions& options) {
   if (devices.front().kind == DeviceKind::kCpu) return;
   const std::vector<CudaDevice> visible = load_cuda_module().devices();
   if (options.takes_own_gpus) {
-    devices.clear();
-    for (const int gpu : options.cluster.gpus) devices.push_back({DeviceKind::kCuda, gpu});
-    for (std::size_t i = 0; options.cluster.gpus.empty() && i < visible.size(); ++i) {
-      devices.push_back({DeviceKind::kCuda, static_cast<int>(i)});
+    const ClusterSpec& task = options.cluster;
+    std::vector<int> own = task.gpus;
+    if (own.empty()) {
+      own = deal_out_gpus(static_cast<int>(visible.size()), task.local_rank,
+                          std::max(task.local_size, task.most_local_tasks));
     }
+    devices.clear();
+    for (const int gpu : own) devices.push_back({DeviceKind::kCuda, gpu});
   }
   for (const Device& device : devices) {
     if (std::cmp_less(device.index, visible.size())) continue;

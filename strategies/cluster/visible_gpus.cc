@@ -6,6 +6,15 @@
 #include "strategies/cluster/source_variables.h"
 
 namespace syncopate {
+namespace {
+
+std::vector<int> from(int first, int count) {
+  std::vector<int> mine(static_cast<std::size_t>(count));
+  std::iota(mine.begin(), mine.end(), first);
+  return mine;
+}
+
+}  // namespace
 
 std::optional<std::vector<std::string>> visible_gpus(const Environment& environment) {
   const std::optional<std::string> text = environment.get("CUDA_VISIBLE_DEVICES");
@@ -27,9 +36,12 @@ std::vector<int> choose_gpus(const Environment& environment, int local_rank, int
   const int each = bound ? visible : visible / most_tasks;
   const int first = bound ? 0 : local_rank * each;
   if (first + each > visible) return {};
-  std::vector<int> mine(static_cast<std::size_t>(each));
-  std::iota(mine.begin(), mine.end(), first);
-  return mine;
+  return from(first, each);
+}
+
+std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks) {
+  const int each = visible / most_tasks;
+  return each == 0 ? std::vector{local_rank % visible} : from(local_rank * each, each);
 }
 
 }  // namespace syncopate

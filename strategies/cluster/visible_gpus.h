@@ -1,5 +1,5 @@
-// Which of the GPUs that a task sees are its own. Only what the environment says: a CUDA_VISIBLE_
-// DEVICES names what the process may open, and CUDA numbers those from 0.
+// Which of the GPUs that a task sees are its own. By what the environment says (a CUDA_VISIBLE_
+// DEVICES names what the process may open, and CUDA numbers those from 0), or by their number.
 #pragma once
 
 #include <optional>
@@ -20,5 +20,9 @@ std::optional<std::vector<std::string>> visible_gpus(const Environment& environm
 // rank, equally many to each of most_tasks tasks that a node has; none when there are fewer GPUs
 // than tasks.
 std::vector<int> choose_gpus(const Environment& environment, int local_rank, int most_tasks);
+
+// The same where the environment gives a task none and CUDA shows so many, one at least: in equal
+// parts; where there are fewer than tasks, one, in turn.
+std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks);
 
 }  // namespace syncopate

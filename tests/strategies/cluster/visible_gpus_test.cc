@@ -32,5 +32,17 @@ TEST(VisibleGpus, AreAllTheTasksOwnWhereTheLauncherBoundThem) {
   }
 }
 
+// As where somebody starts a job on a machine of his own.
+TEST(Gpus, OfWhichNobodySaysWhoseTheyAreAreDealtOutToo) {
+  EXPECT_EQ(deal_out_gpus(4, 1, 2), std::vector({2, 3}));
+  EXPECT_EQ(deal_out_gpus(2, 0, 1), std::vector({0, 1}));
+  EXPECT_EQ(deal_out_gpus(2, 1, 2), std::vector({1}));
+}
+
+TEST(Gpus, OfWhichThereAreFewerThanTasksAreTakenInTurn) {
+  EXPECT_EQ(deal_out_gpus(2, 3, 4), std::vector({1}));
+  EXPECT_EQ(deal_out_gpus(1, 3, 4), std::vector({0}));
+}
+
 }  // namespace
 }  // namespace syncopate
