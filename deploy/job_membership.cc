@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <optional>
 #include <string>
@@ -12,6 +13,7 @@
 #include "models/base/addresses.h"
 #include "models/base/connection.h"
 #include "models/base/deadline.h"
+#include "strategies/cluster/hello.h"
 
 namespace syncopate {
 namespace {
@@ -24,6 +26,22 @@ Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
   const Endpoint here{one_host ? "127.0.0.1" : own_host_name(), listener.port()};
   cluster.rendezvous = parse_endpoint(mpi.broadcast(to_string(here)), "MPI's broadcast");
   return listener;
+}
+
+// It begins with the name of another task, which told us by memory that we share: it speaks for
+// itself.
+bool is_second_hand(const Membership& membership, const std::string& reason) {
+  return std::ranges::any_of(membership.members(), [&](const Member& member) {
+    return member.index != membership.index() &&
+           reason.starts_with(describe(member.index, member.host, member.pid));
+  });
+}
+
+// What this task saw of what all are told: without the advice at its end, where that is in both.
+std::string noticed_here(const std::string& seen, const std::string& verdict) {
+  const std::size_t advice = seen.find("; ");
+  const bool is_said = advice != std::string::npos && verdict.ends_with(seen.substr(advice));
+  return " (noticed here as: " + seen.substr(0, is_said ? advice : std::string::npos) + ")";
 }
 
 }  // namespace
@@ -65,17 +83,20 @@ std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds said,
 void end_job(Membership& membership, const std::exception& error, bool peer_began) {
   constexpr std::chrono::seconds kVerdictMayTake(1);
   constexpr std::chrono::milliseconds kLook(5);
-  const Deadline deadline = Deadline::after(kVerdictMayTake);
+  const std::string seen = error.what();
+  // Who fails waits as long as well: were we the first to speak, we would be named for it.
+  const Deadline deadline =
+      Deadline::after(is_second_hand(membership, seen) ? 2 * kVerdictMayTake : kVerdictMayTake);
   while (peer_began && !membership.failure() && !deadline.passed()) {
     std::this_thread::sleep_for(kLook);
   }
   const std::optional<std::string> verdict = membership.failure();
   if (!verdict || !peer_began) {
-    membership.fail(error.what());
+    membership.fail(seen);
     throw;
   }
-  if (verdict->ends_with(error.what())) throw PeerError(*verdict);
-  throw PeerError(*verdict + " (noticed here as: " + error.what() + ")");
+  if (verdict->ends_with(seen)) throw PeerError(*verdict);
+  throw PeerError(*verdict + noticed_here(seen, *verdict));
 }
 
 }  // namespace syncopate
