@@ -58,7 +58,7 @@ class NcclSums final : public BucketSums {
     ncclUniqueId id{};
     const std::string what = "all " + std::to_string(rank_.size) + " replicas to meet";
     const auto patience = std::min<std::chrono::nanoseconds>(rank_.patience, kMostToMeet);
-    if (rank_.rank == 0) succeed(nccl_.get_unique_id(&id), patience, what);
+    if (rank_.rank == 0) require_begun(nccl_.get_unique_id(&id));
     broadcast(std::as_writable_bytes(std::span(&id, 1)));
     use_device(rank_.device.index);
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
@@ -68,6 +68,7 @@ class NcclSums final : public BucketSums {
       const std::lock_guard lock(calls_);
       code = nccl_.init_rank(&communicator_, rank_.size, id, rank_.rank, &config);
     }
+    require_begun(code);
     succeed(code, patience, what);
   }
 
@@ -146,6 +147,16 @@ class NcclSums final : public BucketSums {
   }
 
  private:
+  // Of a call that comes back before any peer is asked. Throws DeviceError, and PeerError as
+  // check().
+  void require_begun(ncclResult_t code) {
+    check();
+    if (!is_error(code)) return;
+    const std::string reason = describe(code, "began to meet the others");
+    fail(reason);
+    throw DeviceError(reason);
+  }
+
   // Of a call: returns when it has succeeded; asks for it while it is in progress. Throws
   // PeerError.
   void succeed(ncclResult_t code, std::chrono::nanoseconds patience, const std::string& what) {
@@ -157,7 +168,7 @@ class NcclSums final : public BucketSums {
       if (deadline.passed()) fail(describe_late(what, patience));
       std::this_thread::sleep_for(kBetweenAskings);
     }
-    if (is_error(code)) fail(describe(code, what));
+    if (is_error(code)) fail(describe(code, "waited for " + what));
     check();
   }
 
@@ -169,14 +180,14 @@ class NcclSums final : public BucketSums {
     return code == ncclSuccess ? found : code;
   }
 
-  std::string describe(ncclResult_t code, const std::string& what) {
+  std::string describe(ncclResult_t code, const std::string& meanwhile) {
     std::string said = nccl_.error_string(code);
     {
       const std::lock_guard lock(calls_);
       const char* const more = communicator_ == nullptr ? nullptr : nccl_.last_error(communicator_);
       if (more != nullptr && *more != '\0') said += ": " + std::string(more);
     }
-    return "NCCL failed (" + said + ") while " + who() + " waited for " + what + way_out();
+    return "NCCL failed (" + said + ") while " + who() + " " + meanwhile + way_out();
   }
   std::string who() const {
     return "replica " + std::to_string(rank_.rank) + " (" + to_string(rank_.device) + ")";
@@ -224,7 +235,7 @@ class NcclSums final : public BucketSums {
       }
       if (is_given_up()) return abort_communicator();
       const ncclResult_t found = state();
-      if (is_error(found)) fail(describe(found, kSums));
+      if (is_error(found)) fail(describe(found, std::string("waited for ") + kSums));
       if (is_stuck()) fail(describe_late(kSums, rank_.patience));
     }
   }

@@ -202,6 +202,26 @@ TEST_F(NcclSums, AsksUntilAllHaveMet) {
   EXPECT_NO_THROW(sums->check());
 }
 
+// Nobody else can have caused it: the others are told at once.
+TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
+  const auto expect_own_error = [](const std::unique_ptr<BucketSums>& sums) {
+    try {
+      sums->join([](std::span<std::byte>) {});
+      FAIL() << "met somebody";
+    } catch (const DeviceError& error) {
+      const std::string said = error.what();
+      EXPECT_NE(said.find("unhandled system error"), std::string::npos) << said;
+      EXPECT_NE(said.find("replica 0 (cuda:0)"), std::string::npos) << said;
+      EXPECT_NE(said.find("--collective ring"), std::string::npos) << said;
+    }
+  };
+  fake_nccl_trouble().id_fails = true;
+  expect_own_error(make(0, 2));
+  fake_nccl_trouble().id_fails = false;
+  fake_nccl_trouble().init_fails = true;
+  expect_own_error(make(0, 2));
+}
+
 TEST_F(NcclSums, DoNotWaitForEverForAReplicaThatNeverComes) {
   const auto sums = make(0, 2, milliseconds(20));
   try {
