@@ -5,10 +5,10 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/end_to_end/checkpoint_values.h"
+#include "tests/end_to_end/gpu_program.h"
 #include "tests/end_to_end/metrics_lines.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/scratch_dir.h"
@@ -16,21 +16,6 @@
 
 namespace syncopate::test {
 namespace {
-
-constexpr bool kIsEmulated = !std::string_view(SYNCOPATE_EMULATED_MODULE).empty();
-
-// The loader looks there first.
-Arguments program(const Arguments& arguments) {
-  Arguments command;
-  if (kIsEmulated) {
-    command = {"/usr/bin/env", std::string("LD_LIBRARY_PATH=") + SYNCOPATE_EMULATED_MODULE};
-  }
-  return command + syncopate_command(arguments);
-}
-
-ProgramResult run(const Arguments& arguments) {
-  return RunningProgram(program(arguments), std::chrono::seconds(120)).wait();
-}
 
 Arguments what_is_trained(int steps, const std::string& folder) {
   return few_steps(steps) + Arguments{"--model",          "mlp",
@@ -41,16 +26,13 @@ Arguments what_is_trained(int steps, const std::string& folder) {
 class OnAGpu : public testing::Test {
  protected:
   void SetUp() override {
-    const ProgramResult info = run({"info", "--json"});
-    ASSERT_EQ(info.exit_code, 0) << info.err;
-    const auto facts = nlohmann::json::parse(info.out);
-    if (facts.at("devices").size() < 2) GTEST_SKIP() << facts.at("cuda").get<std::string>();
+    if (const std::string why = why_fewer_gpus_than(1); !why.empty()) GTEST_SKIP() << why;
   }
 
   // Trains ten steps of 24 samples, and returns the values they end with.
   std::vector<float> train(const Arguments& where, const Arguments& more = {}) {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
-    const ProgramResult result = run(where + what_is_trained(10, folder) + more);
+    const ProgramResult result = run_on_gpus(where + what_is_trained(10, folder) + more);
     EXPECT_EQ(result.exit_code, 0) << result.err;
     said_ = result.err;
     return newest_checkpoint_values(folder);
@@ -118,9 +100,9 @@ TEST_F(OnAGpu, SumsAndUpdatesThereWithTheBitsOfTheHost) {
 TEST_F(OnAGpu, ReplicasGoOnFromACheckpointAsIfTheyHadNeverStopped) {
   const std::vector<float> uninterrupted = train(kTwoReplicas + kOnCuda);
   const std::string folder = dir_ / "stopped";
-  ASSERT_EQ(run(kTwoReplicas + kOnCuda + what_is_trained(4, folder)).exit_code, 0);
+  ASSERT_EQ(run_on_gpus(kTwoReplicas + kOnCuda + what_is_trained(4, folder)).exit_code, 0);
   const ProgramResult resumed =
-      run(kTwoReplicas + kOnCuda + what_is_trained(10, folder) + Arguments{"--resume"});
+      run_on_gpus(kTwoReplicas + kOnCuda + what_is_trained(10, folder) + Arguments{"--resume"});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
   EXPECT_EQ(uninterrupted, newest_checkpoint_values(folder));
 }
@@ -128,8 +110,7 @@ TEST_F(OnAGpu, ReplicasGoOnFromACheckpointAsIfTheyHadNeverStopped) {
 // Gradients stay on their GPUs: the real NCCL where there are two, one that sums in memory on
 // emulated ones.
 TEST_F(OnAGpu, ReplicasWithAGpuEachTrainAsOneReplicaDoes) {
-  const auto devices = nlohmann::json::parse(run({"info", "--json"}).out).at("devices").size();
-  if (devices < 3) GTEST_SKIP() << "one GPU here, and NCCL wants one for each replica";
+  if (const std::string why = why_fewer_gpus_than(2); !why.empty()) GTEST_SKIP() << why;
   const std::vector<float> one = train(one_device(kOnCuda));
   for (const char* collective : {"nccl", "auto"}) {
     const std::vector<float> several =
@@ -147,9 +128,9 @@ TEST_F(OnAGpu, OneReplicaMeetsItselfOverNccl) {
 
 TEST_F(OnAGpu, NcclIsRefusedWhereReplicasShareAGpu) {
   const ProgramResult result =
-      run(Arguments{"train", "--strategy", "mirrored", "--replicas", "2", "--share-devices",
-                    "--collective", "nccl", "--no-progress"} +
-          kOnCuda);
+      run_on_gpus(Arguments{"train", "--strategy", "mirrored", "--replicas", "2", "--share-devices",
+                            "--collective", "nccl", "--no-progress"} +
+                  kOnCuda);
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("--collective nccl: replicas 0 and 1 share a GPU"), std::string::npos)
       << result.err;
@@ -157,7 +138,7 @@ TEST_F(OnAGpu, NcclIsRefusedWhereReplicasShareAGpu) {
 
 // Two epochs, each with an evaluation: the loss of the last.
 double evaluated(const Arguments& how, const std::string& batch_norm, const std::string& metrics) {
-  const ProgramResult result = run(
+  const ProgramResult result = run_on_gpus(
       how + Arguments{"--devices", "cuda:0", "--deterministic", "--batch-norm", batch_norm,
                       "--model", "resnet20", "--data", "synthetic:3x8x8:4:32", "--batch-size", "8",
                       "--steps", "8", "--threads", "1", "--no-progress", "--metrics", metrics});
@@ -194,37 +175,37 @@ TEST_F(OnAGpu, TasksThatShareOneGpuTrainAsOneReplicaDoes) {
 }
 
 TEST_F(OnAGpu, AsynchronousWorkersTrainEverySample) {
-  const ProgramResult result = run({"launch",
-                                    "--workers",
-                                    "2",
-                                    "--servers",
-                                    "1",
-                                    "--",
-                                    "train",
-                                    "--strategy",
-                                    "parameter-server",
-                                    "--devices",
-                                    "cuda:0",
-                                    "--model",
-                                    "mlp",
-                                    "--data",
-                                    "synthetic:1x12x12:10:480",
-                                    "--batch-size-per-replica",
-                                    "16",
-                                    "--epochs",
-                                    "2",
-                                    "--no-progress",
-                                    "--metrics",
-                                    dir_ / "m.jsonl"});
+  const ProgramResult result = run_on_gpus({"launch",
+                                            "--workers",
+                                            "2",
+                                            "--servers",
+                                            "1",
+                                            "--",
+                                            "train",
+                                            "--strategy",
+                                            "parameter-server",
+                                            "--devices",
+                                            "cuda:0",
+                                            "--model",
+                                            "mlp",
+                                            "--data",
+                                            "synthetic:1x12x12:10:480",
+                                            "--batch-size-per-replica",
+                                            "16",
+                                            "--epochs",
+                                            "2",
+                                            "--no-progress",
+                                            "--metrics",
+                                            dir_ / "m.jsonl"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(summary_of(dir_ / "m.jsonl").at("samples"), 960);
 }
 
 TEST_F(OnAGpu, TrainsConvolutionsInBf16) {
   const ProgramResult result =
-      run({"train", "--devices", "cuda:0", "--precision", "bf16", "--model", "mnist-cnn", "--data",
-           "synthetic:1x12x12:10:320", "--batch-size", "16", "--steps", "20", "--no-progress",
-           "--metrics", dir_ / "m.jsonl"});
+      run_on_gpus({"train", "--devices", "cuda:0", "--precision", "bf16", "--model", "mnist-cnn",
+                   "--data", "synthetic:1x12x12:10:320", "--batch-size", "16", "--steps", "20",
+                   "--no-progress", "--metrics", dir_ / "m.jsonl"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto summary = summary_of(dir_ / "m.jsonl");
   EXPECT_TRUE(std::isfinite(summary.at("train_loss").get<double>()));
@@ -249,9 +230,9 @@ TEST_F(OnAGpu, TrainsInFp16UnderEveryStrategyAsInF32) {
 
 TEST_F(OnAGpu, GoesOnInFp16WithTheBitsOfARunThatWasNotStopped) {
   const auto values_after = [&](int steps, const std::string& folder, const Arguments& more = {}) {
-    const ProgramResult result =
-        run(Arguments{"train", "--precision", "fp16", "--log-every", "1"} + more + kOnCuda +
-            what_is_trained(steps, dir_ / folder) + Arguments{"--metrics", dir_ / "m.jsonl"});
+    const ProgramResult result = run_on_gpus(
+        Arguments{"train", "--precision", "fp16", "--log-every", "1"} + more + kOnCuda +
+        what_is_trained(steps, dir_ / folder) + Arguments{"--metrics", dir_ / "m.jsonl"});
     EXPECT_EQ(result.exit_code, 0) << result.err;
     const auto last = metrics_lines(dir_ / "m.jsonl", "step").back();
     EXPECT_GE(last.at("loss_scale"), 1.0);
@@ -268,11 +249,11 @@ TEST_F(OnAGpu, GoesOnInFp16WithTheBitsOfARunThatWasNotStopped) {
 
 TEST_F(OnAGpu, LearnsDigitsIn16Bits) {
   for (const char* precision : {"bf16", "fp16"}) {
-    const ProgramResult result =
-        run({"train",   "--devices", "cuda:0",        "--precision", precision,
-             "--model", "mlp",       "--data",        "digits",      "--batch-size",
-             "64",      "--steps",   "100",           "--optimizer", "adam",
-             "--seed",  "3",         "--no-progress", "--metrics",   dir_ / "digits.jsonl"});
+    const ProgramResult result = run_on_gpus(
+        {"train",   "--devices", "cuda:0",        "--precision", precision,
+         "--model", "mlp",       "--data",        "digits",      "--batch-size",
+         "64",      "--steps",   "100",           "--optimizer", "adam",
+         "--seed",  "3",         "--no-progress", "--metrics",   dir_ / "digits.jsonl"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
     EXPECT_GE(summary_of(dir_ / "digits.jsonl").at("test_accuracy").get<double>(), 0.8)
         << precision;
@@ -280,15 +261,16 @@ TEST_F(OnAGpu, LearnsDigitsIn16Bits) {
 }
 
 TEST_F(OnAGpu, FindsNothingWrongWithAJobThatSharesIt) {
-  const ProgramResult result = run({"launch", "--workers", "2", "--", "doctor", "--strategy",
-                                    "multi-worker-mirrored", "--devices", "cuda:0", "--model",
-                                    "mlp", "--data", "synthetic:1x12x12:10:480", "--threads", "1"});
+  const ProgramResult result =
+      run_on_gpus({"launch", "--workers", "2", "--", "doctor", "--strategy",
+                   "multi-worker-mirrored", "--devices", "cuda:0", "--model", "mlp", "--data",
+                   "synthetic:1x12x12:10:480", "--threads", "1"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(result.out.find("GPUs"), std::string::npos) << result.out;
 }
 
 TEST_F(OnAGpu, SaysWhichGpusThereAre) {
-  const ProgramResult result = run({"train", "--devices", "cuda:99"});
+  const ProgramResult result = run_on_gpus({"train", "--devices", "cuda:99"});
   EXPECT_EQ(result.exit_code, 2);
   EXPECT_NE(result.err.find("cuda:99: "), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("visible here"), std::string::npos) << result.err;

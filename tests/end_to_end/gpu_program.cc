@@ -1,0 +1,36 @@
+#include "tests/end_to_end/gpu_program.h"
+
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <stdexcept>
+
+namespace syncopate::test {
+
+std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
+                                     const std::vector<std::string>& emulation) {
+  std::vector<std::string> command;
+  if (kIsEmulated) {
+    // The loader looks there first; a list of real GPUs says nothing of these.
+    command = {"/usr/bin/env", "-u", "CUDA_VISIBLE_DEVICES",
+               std::string("LD_LIBRARY_PATH=") + SYNCOPATE_EMULATED_MODULE};
+    command = command + emulation;
+  }
+  return command + syncopate_command(arguments);
+}
+
+ProgramResult run_on_gpus(const std::vector<std::string>& arguments,
+                          const std::vector<std::string>& emulation) {
+  return RunningProgram(gpu_program(arguments, emulation), std::chrono::seconds(120)).wait();
+}
+
+std::string why_fewer_gpus_than(std::size_t wanted) {
+  const ProgramResult info = run_on_gpus({"info", "--json"});
+  if (info.exit_code != 0) {
+    throw std::runtime_error("info ended with " + std::to_string(info.exit_code) + ": " + info.err);
+  }
+  const auto facts = nlohmann::json::parse(info.out);
+  if (facts.at("devices").size() > wanted) return "";  // the CPU is one of them
+  return std::to_string(wanted) + " are wanted; here: " + facts.at("cuda").get<std::string>();
+}
+
+}  // namespace syncopate::test

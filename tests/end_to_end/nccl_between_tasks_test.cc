@@ -1,0 +1,232 @@
+// NCCL between the tasks of a job, from outside: what it sums, and that a task that dies, stops
+// or cannot begin ends all others in time, with a line that names it. Linked for real GPUs and for
+// emulated ones, whose NCCL sums in memory that the tasks share.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <csignal>
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/checkpoint_values.h"
+#include "tests/end_to_end/gpu_program.h"
+#include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/role_processes.h"
+#include "tests/end_to_end/scratch_dir.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Arguments job(int workers, const std::string& collective) {
+  return multi_worker(workers) +
+         Arguments{"--collective", collective,        "--devices",
+                   "cuda",         "--deterministic", "--model",
+                   "mlp",          "--data",          "synthetic:1x12x12:10:480"};
+}
+
+class NcclBetweenTasks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (const std::string why = why_fewer_gpus_than(2); !why.empty()) GTEST_SKIP() << why;
+  }
+
+  // The values that ten steps end with.
+  std::vector<float> train(const Arguments& how, const Arguments& emulation = {}) {
+    const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
+    const ProgramResult result =
+        run_on_gpus(how + few_steps(10) + Arguments{"--checkpoint-dir", folder}, emulation);
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    said_ = result.err;
+    return newest_checkpoint_values(folder);
+  }
+
+  // Each line of metrics is a step.
+  Arguments endless(int workers) const {
+    return job(workers, "nccl") + few_steps(1'000'000) +
+           Arguments{"--log-every", "1", "--eval-every", "0", "--metrics", dir_ / "m.jsonl"};
+  }
+
+  ScratchDir dir_;
+  int runs_ = 0;
+  std::string said_;  // by the last run
+};
+
+// What this worker said of its end; a line each.
+std::vector<std::string> last_words(const ProgramResult& result, int worker) {
+  const std::string prefix = "[worker " + std::to_string(worker) + "] syncopate: ";
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; (at = result.err.find(prefix, at)) != std::string::npos;) {
+    const std::size_t end = result.err.find('\n', at);
+    lines.push_back(result.err.substr(at, end - at));
+    at = end;
+  }
+  return lines;
+}
+
+void expect_one_line(const ProgramResult& result, int worker,
+                     const std::vector<std::string>& words) {
+  const std::vector<std::string> lines = last_words(result, worker);
+  ASSERT_EQ(lines.size(), 1U) << "worker " << worker << ":\n" << result.err;
+  for (const std::string& word : words) {
+    EXPECT_NE(lines.front().find(word), std::string::npos) << word << " in: " << lines.front();
+  }
+}
+
+std::string rank(int worker) { return "rank " + std::to_string(worker) + " (host "; }
+
+// Two have one sum, in whatever order: the bits of the ring, which sums on the host.
+TEST_F(NcclBetweenTasks, SumsToTheBitsOfTheRing) {
+  const std::vector<float> ring = train(job(2, "ring"));
+  ASSERT_FALSE(ring.empty());
+  EXPECT_EQ(train(job(2, "nccl")), ring);
+  EXPECT_EQ(train(job(2, "auto")), ring);
+  EXPECT_EQ(said_.find("summed there"), std::string::npos) << said_;
+}
+
+TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
+  const Arguments four{"EMULATED_GPUS=4"};
+  if (!kIsEmulated) {
+    if (const std::string why = why_fewer_gpus_than(4); !why.empty()) GTEST_SKIP() << why;
+  }
+  const std::vector<float> ring = train(job(2, "ring") + Arguments{"--replicas", "2"}, four);
+  const std::vector<float> nccl = train(job(2, "nccl") + Arguments{"--replicas", "2"}, four);
+  ASSERT_EQ(nccl.size(), ring.size());
+  // NCCL promises no order of additions; the ring's depends on an element's place.
+  EXPECT_LE(relative_distance(nccl, ring), 1e-3);
+}
+
+TEST_F(NcclBetweenTasks, GoesOnAfterADeathFromTheLastCheckpointWithTheSameBits) {
+  const auto run = [&](const std::string& name, int steps) {
+    return job(2, "nccl") + few_steps(steps) +
+           Arguments{"--log-every",        "1", "--metrics",        dir_ / (name + ".jsonl"),
+                     "--checkpoint-every", "1", "--checkpoint-dir", dir_ / name};
+  };
+  RunningProgram killed(gpu_program(run("killed", 1'000'000)));
+  const auto victim = worker_of(killed.pid(), 1);
+  ASSERT_TRUE(victim);
+  ASSERT_TRUE(killed.wait_until_file_has(dir_ / "killed.jsonl", "\"step\":20,"));
+  ASSERT_EQ(kill(*victim, SIGKILL), 0);
+  ASSERT_EQ(killed.wait().exit_code, 1);
+  const int steps = static_cast<int>(metrics_lines(dir_ / "killed.jsonl", "step").size()) + 10;
+  const ProgramResult resumed = run_on_gpus(run("killed", steps) + Arguments{"--resume"});
+  ASSERT_EQ(resumed.exit_code, 0) << resumed.err;
+  EXPECT_NE(resumed.err.find("resumed from"), std::string::npos) << resumed.err;
+  const ProgramResult whole = run_on_gpus(run("whole", steps));
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  EXPECT_EQ(summary_of(dir_ / "killed.jsonl").at("weights_hash"),
+            summary_of(dir_ / "whole.jsonl").at("weights_hash"));
+}
+
+struct Loss {
+  const char* name;
+  int worker;
+  int signal;
+  const char* nccl;  // what it does on another worker
+};
+std::ostream& operator<<(std::ostream& out, const Loss& loss) { return out << loss.name; }
+
+class ATaskLostToNccl : public NcclBetweenTasks, public testing::WithParamInterface<Loss> {};
+
+// Whoever waits does so for a device whose kernel waits for the one that is lost.
+TEST_P(ATaskLostToNccl, EndsAllOthersWithinFiveSeconds) {
+  const Loss& loss = GetParam();
+  const int workers = kIsEmulated ? 3 : 2;
+  RunningProgram launch(gpu_program(endless(workers), {"EMULATED_GPUS=3", loss.nccl}));
+  const auto victim = worker_of(launch.pid(), loss.worker);
+  ASSERT_TRUE(victim);
+  ASSERT_TRUE(launch.wait_until_file_has(dir_ / "m.jsonl", "\"step\":20,"));
+  const auto begun = Clock::now();
+  ASSERT_EQ(kill(*victim, loss.signal), 0);
+  for (int i = 0; i < workers; ++i) {
+    if (i == loss.worker) continue;
+    EXPECT_TRUE(
+        launch.wait_until_err_has("launch: worker " + std::to_string(i) + " exited with 1"));
+  }
+  EXPECT_LE(std::chrono::duration<double>(Clock::now() - begun).count(), 5.0);
+  const ProgramResult result = launch.wait();
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  for (int i = 0; i < workers; ++i) {
+    if (i != loss.worker) expect_one_line(result, i, {rank(loss.worker)});
+  }
+}
+
+constexpr const char* kWaits = "EMULATED_NCCL=waits";
+INSTANTIATE_TEST_SUITE_P(
+    Each, ATaskLostToNccl,
+    testing::Values(Loss{"Killed0", 0, SIGKILL, kWaits}, Loss{"Killed1", 1, SIGKILL, kWaits},
+                    Loss{"KilledAndNcclNotices", 2, SIGKILL, "EMULATED_NCCL=notices-the-gone:0"},
+                    Loss{"Stopped0", 0, SIGSTOP, kWaits}, Loss{"Stopped1", 1, SIGSTOP, kWaits}),
+    [](const auto& which) { return std::string(which.param.name); });
+
+// On an emulated NCCL alone.
+class AnNcclThatFails : public NcclBetweenTasks {
+ protected:
+  void SetUp() override {
+    if (!kIsEmulated) GTEST_SKIP() << "a real NCCL cannot be told to fail";
+  }
+  ProgramResult run_with(const std::string& trouble) const {
+    return run_on_gpus(job(2, "nccl") + few_steps(10),
+                       {"EMULATED_NCCL=" + trouble, "EMULATED_NCCL_PATIENCE=1"});
+  }
+};
+
+TEST_F(AnNcclThatFails, AtTheMeetingIsSaidByAllToBeWhereItIs) {
+  for (const int culprit : {0, 1}) {
+    const ProgramResult result = run_with("init-fails:" + std::to_string(culprit));
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    const std::string why = "NCCL failed (unhandled system error) while replica " +
+                            std::to_string(culprit) + " (cuda:" + std::to_string(culprit) + ")";
+    expect_one_line(result, culprit, {"syncopate: " + why, "--collective ring"});
+    expect_one_line(result, 1 - culprit, {rank(culprit), why, "--collective ring"});
+  }
+}
+
+// The others hear of it at once, by the memory in which the tasks sum on the host.
+TEST_F(AnNcclThatFails, InAStepIsSaidByAllToBeWhereItIs) {
+  for (const int culprit : {0, 1}) {
+    const ProgramResult result =
+        run_on_gpus(endless(2), {"EMULATED_NCCL=breaks:" + std::to_string(culprit)});
+    EXPECT_EQ(result.exit_code, 1) << result.err;
+    const std::string why = "NCCL failed (internal error: the fake was told so) while replica " +
+                            std::to_string(culprit) + " (cuda:" + std::to_string(culprit) + ")";
+    expect_one_line(result, culprit, {"syncopate: " + why, "--collective ring"});
+    expect_one_line(result, 1 - culprit, {"syncopate: " + rank(culprit), why, "--collective ring"});
+  }
+}
+
+TEST_F(AnNcclThatFails, ToMakeAnIdIsRankZeros) {
+  const ProgramResult result = run_with("id-fails:0");
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  const std::string why = "NCCL failed (unhandled system error) while replica 0";
+  expect_one_line(result, 0, {"syncopate: " + why, "--collective ring"});
+  expect_one_line(result, 1, {"syncopate: " + rank(0), why, "--collective ring"});
+}
+
+TEST_F(AnNcclThatFails, ToMeetIsGivenUpByAll) {
+  const ProgramResult result = run_with("never-meets:1");
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+  for (const int worker : {0, 1}) {
+    expect_one_line(result, worker,
+                    {"waited 1 s for all 2 replicas to meet over NCCL", "--collective ring"});
+  }
+}
+
+TEST_F(AnNcclThatFails, ForWantOfItsLibraryIsSaidByEachTask) {
+  // The last one counts: a module that needs a library which is nowhere.
+  const ProgramResult result =
+      run_on_gpus(job(2, "nccl") + few_steps(10),
+                  {std::string("LD_LIBRARY_PATH=") + SYNCOPATE_MODULE_WITHOUT_NCCL});
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  for (const int worker : {0, 1}) {
+    expect_one_line(result, worker,
+                    {"the CUDA module cannot be loaded", "libnccl", "LD_LIBRARY_PATH"});
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test
