@@ -1,25 +1,18 @@
 // --config: a file of flags, which the command line outranks.
 #pragma once
 
-#include <CLI/CLI.hpp>
-#include <vector>
+#include <memory>
+
+namespace CLI {
+class App;
+class Config;
+}  // namespace CLI
 
 namespace syncopate {
 
-// How CLI11 reads the file of `app`, whose command line it has parsed by then. Lines for what the
-// command line excludes are passed over, as are flags that are said to be false. The app must
-// outlive it.
-class ConfigFile final : public CLI::ConfigTOML {
- public:
-  explicit ConfigFile(const CLI::App& app) : app_(app) {}
-
-  // Throws UsageError for a name that is no flag.
-  std::vector<CLI::ConfigItem> from_config(std::istream& input) const override;
-
- private:
-  bool counts(const CLI::ConfigItem& item) const;
-
-  const CLI::App& app_;
-};
+// How CLI11 reads the file of `app`, which must outlive it: once it has parsed the command line.
+// Lines for what the command line excludes are passed over, as are flags that are said to be false.
+// Reading throws UsageError for a name that is no flag, with the one that was meant.
+std::shared_ptr<CLI::Config> make_config_file(const CLI::App& app);
 
 }  // namespace syncopate

@@ -58,7 +58,7 @@ void add_data_flags(CLI::App& app, std::string& model, std::string& data,
 std::optional<std::string> parse_flags(CLI::App& app, std::span<const std::string> arguments,
                                        const Names& not_yet) {
   app.allow_extras();  // so that we can name the flag that was meant
-  app.config_formatter(std::make_shared<ConfigFile>(app));
+  app.config_formatter(make_config_file(app));
   try {
     app.parse(std::vector<std::string>(arguments.rbegin(), arguments.rend()));
   } catch (const CLI::CallForHelp&) {

@@ -209,7 +209,7 @@ TEST_F(OnAGpu, TrainsConvolutionsInBf16) {
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto summary = summary_of(dir_ / "m.jsonl");
   EXPECT_TRUE(std::isfinite(summary.at("train_loss").get<double>()));
-  if (kIsEmulated) {
+  if (is_emulated()) {
     EXPECT_EQ(summary.at("gpu_utilisation"), 0.5);
     EXPECT_NE(result.out.find("GPU             50% busy"), std::string::npos) << result.out;
   }

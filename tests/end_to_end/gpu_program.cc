@@ -3,13 +3,16 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <string_view>
 
 namespace syncopate::test {
+
+bool is_emulated() { return !std::string_view(SYNCOPATE_EMULATED_MODULE).empty(); }
 
 std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
                                      const std::vector<std::string>& emulation) {
   std::vector<std::string> command;
-  if (kIsEmulated) {
+  if (is_emulated()) {
     // The loader looks there first; a list of real GPUs says nothing of these.
     command = {"/usr/bin/env", "-u", "CUDA_VISIBLE_DEVICES",
                std::string("LD_LIBRARY_PATH=") + SYNCOPATE_EMULATED_MODULE};

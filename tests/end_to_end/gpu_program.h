@@ -3,14 +3,13 @@
 #pragma once
 
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "tests/end_to_end/run_program.h"
 
 namespace syncopate::test {
 
-inline constexpr bool kIsEmulated = !std::string_view(SYNCOPATE_EMULATED_MODULE).empty();
+bool is_emulated();
 
 // emulation: variables that the emulated module heeds (emulated_module.cc).
 std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,

@@ -90,7 +90,7 @@ TEST_F(NcclBetweenTasks, SumsToTheBitsOfTheRing) {
 
 TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
   const Arguments four{"EMULATED_GPUS=4"};
-  if (!kIsEmulated) {
+  if (!is_emulated()) {
     if (const std::string why = why_fewer_gpus_than(4); !why.empty()) GTEST_SKIP() << why;
   }
   const std::vector<float> ring = train(job(2, "ring") + Arguments{"--replicas", "2"}, four);
@@ -135,7 +135,7 @@ class ATaskLostToNccl : public NcclBetweenTasks, public testing::WithParamInterf
 // Whoever waits does so for a device whose kernel waits for the one that is lost.
 TEST_P(ATaskLostToNccl, EndsAllOthersWithinFiveSeconds) {
   const Loss& loss = GetParam();
-  const int workers = kIsEmulated ? 3 : 2;
+  const int workers = is_emulated() ? 3 : 2;
   RunningProgram launch(gpu_program(endless(workers), {"EMULATED_GPUS=3", loss.nccl}));
   const auto victim = worker_of(launch.pid(), loss.worker);
   ASSERT_TRUE(victim);
@@ -167,7 +167,7 @@ INSTANTIATE_TEST_SUITE_P(
 class AnNcclThatFails : public NcclBetweenTasks {
  protected:
   void SetUp() override {
-    if (!kIsEmulated) GTEST_SKIP() << "a real NCCL cannot be told to fail";
+    if (!is_emulated()) GTEST_SKIP() << "a real NCCL cannot be told to fail";
   }
   ProgramResult run_with(const std::string& trouble) const {
     return run_on_gpus(job(2, "nccl") + few_steps(10),
