@@ -8,6 +8,7 @@
 #include <iomanip>
 #include <iterator>
 #include <sstream>
+#include <string_view>
 
 #include "models/base/errors.h"
 
@@ -71,12 +72,25 @@ void write_report(const std::filesystem::path& path, const std::string& text) {
   }
 }
 
+std::string shell_word(const std::string& word) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789%+,-./:=@_";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string quoted = "'";
+  for (const char c : word) quoted += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return quoted + "'";
+}
+
 std::string command_line() {
   std::ifstream in("/proc/self/cmdline", std::ios::binary);
   std::string text(std::istreambuf_iterator<char>(in), {});
-  while (!text.empty() && text.back() == '\0') text.pop_back();
-  std::ranges::replace(text, '\0', ' ');
-  return text;
+  std::string command;
+  for (std::size_t begin = 0; begin < text.size();) {  // each word ends with a zero
+    const std::size_t end = std::min(text.find('\0', begin), text.size());
+    command += (command.empty() ? "" : " ") + shell_word(text.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  return command;
 }
 
 }  // namespace syncopate::bench

@@ -15,7 +15,10 @@ std::string number_text(double value);
 // "8.25 [8.10-8.61]": median, lowest, highest; `scale` as from seconds (1e3: ms).
 std::string spread_text(const Spread& spread, double scale = 1.0);
 
-// Of this process, as it was typed but for quotes: reports say what made them.
+// A word as a shell takes it: in quotes where it must be.
+std::string shell_word(const std::string& word);
+
+// Of this process, quoted so that a shell takes it again: reports say what made them.
 std::string command_line();
 
 // Lines of columns, each as wide as its widest cell; the first row is the heading.

@@ -31,6 +31,15 @@ TEST(Table, AlignsItsColumns) {
   EXPECT_EQ(format_table({{"model", "ms"}, {"mlp", "1.00"}}), "model  ms\nmlp    1.00\n");
 }
 
+TEST(ShellWord, IsInQuotesWhereAShellWouldTakeItForSomethingElse) {
+  EXPECT_EQ(shell_word("synthetic:1x8x8:4:256"), "synthetic:1x8x8:4:256");
+  EXPECT_EQ(shell_word("--kill=worker=1,at=1s"), "--kill=worker=1,at=1s");
+  EXPECT_EQ(shell_word("/tmp/a folder"), "'/tmp/a folder'");
+  EXPECT_EQ(shell_word("it's $HOME"), "'it'\\''s $HOME'");
+  EXPECT_EQ(shell_word("~"), "'~'");
+  EXPECT_EQ(shell_word(""), "''");
+}
+
 TEST(ReportFile, ThatCannotBeWrittenIsTheUsersErrorAndLeavesNothing) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("syncopate_report_" + std::to_string(getpid()));
