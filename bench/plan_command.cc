@@ -101,7 +101,13 @@ PlanOptions options_of(const CLI::App& app, const PlanFlags& flags,
   options.link.delay_seconds = parse_seconds(flags.link_delay, "--link-delay");
   options.link.bytes_per_second =
       flags.link_rate == "none" ? 0.0 : parse_rate(flags.link_rate, "--link-rate");
-  for (const std::string& word : flags.slow) options.slow.push_back(parse_slowness(word));
+  const int most = *std::ranges::max_element(options.workers);
+  for (const std::string& word : flags.slow) {
+    options.slow.push_back(parse_slowness(word));
+    if (options.slow.back().worker < most) continue;
+    throw UsageError("--slow " + word + ": no row has such a worker; expected 0 to " +
+                     std::to_string(most - 1) + ", or more --workers");
+  }
   if (options.strategies.empty()) {
     options.strategies.assign(kEveryStrategy.begin(), kEveryStrategy.end());
   }
