@@ -188,6 +188,10 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
     require_used(app_, flag, false, "--preset says it; leave one of them out");
   }
   const auto row = std::ranges::find(presets(), std::string_view(words_->preset), &PresetRow::name);
+  if (!row->data.empty() && app_.count("--data") == 0) {
+    throw UsageError("--preset " + words_->preset + ": its data is missing; give --data " +
+                     std::string(row->data));
+  }
   row->apply(options);
 }
 

@@ -149,18 +149,18 @@ void apply_large_batch(CompareOptions& options) {
 }
 
 constexpr std::array kPresets = {
-    PresetRow{"momentum", "momentum meets staleness: one device and 8 asynchronous workers",
+    PresetRow{"momentum", "momentum meets staleness: one device and 8 asynchronous workers", "",
               apply_momentum},
-    PresetRow{"stragglers", "exponential service times: sync, backup workers, ssp, async",
+    PresetRow{"stragglers", "exponential service times: sync, backup workers, ssp, async", "",
               apply_stragglers},
-    PresetRow{"one-slow", "the same with one worker that is 4x slower", apply_one_slow},
-    PresetRow{"staleness", "how many asynchronous workers a learning rate bears, and remedies",
+    PresetRow{"one-slow", "the same with one worker that is 4x slower", "", apply_one_slow},
+    PresetRow{"staleness", "how many asynchronous workers a learning rate bears, and remedies", "",
               apply_staleness},
     PresetRow{"dc-asgd",
               "resnet20 on CIFAR-10: delay compensation; wants --data cifar10:DIR, a GPU",
-              apply_dc_asgd},
+              "cifar10:DIR", apply_dc_asgd},
     PresetRow{"large-batch", "resnet20 on CIFAR-10: linear rates, warm-up; wants the same",
-              apply_large_batch}};
+              "cifar10:DIR", apply_large_batch}};
 
 }  // namespace
 

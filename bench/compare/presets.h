@@ -13,6 +13,7 @@ namespace syncopate::bench {
 struct PresetRow {
   std::string_view name;
   std::string_view help;
+  std::string_view data;  // that must be named, "cifar10:DIR"; empty: what compare trains on anyway
   // Fills variants, service times and what the experiment fixes.
   void (*apply)(CompareOptions& options);
 };
