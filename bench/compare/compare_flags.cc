@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "bench/compare/presets.h"
+#include "bench/compare/train_flags.h"
 #include "bench/compare/trouble_flags.h"
 #include "deploy/flags.h"
 #include "deploy/options.h"
@@ -135,6 +136,7 @@ void CompareFlags::declare_training() {
 CompareOptions CompareFlags::options(const Environment& environment) const {
   const Words& words = *words_;
   CompareOptions options = words.options;
+  require_flags_that_are_free(options.train_flags);
   require_name("--clock", words.clock, {"real", "virtual"});
   require_name("--budget", words.budget, {"samples", "updates", "seconds"});
   options.clock = words.clock == "virtual" ? Clock::kVirtual : Clock::kReal;

@@ -353,6 +353,8 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--clock", "virtual", "--service-time", "constant:0"}, "all would happen at once"},
       {{"--kill", "worker=1,at=1s", "--kill", "worker=0,at=1s,restart=1s"}, "the same restart="},
       {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
+      {{"--", "--data", "digits"}, "--data stands behind the --"},
+      {{"--", "--steps=5"}, "--budget updates --updates N"},
       {{"--data", "mnist:/nowhere"}, "/nowhere"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, says] : mistakes) {
@@ -361,6 +363,38 @@ TEST(Compare, RefusesMistakesWithOneLine) {
     EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
   }
+}
+
+TEST(Compare, StartsNoExperimentWithoutItsData) {
+  for (const char* preset : {"dc-asgd", "large-batch"}) {
+    const ScratchDir scratch;
+    const ProgramResult result =
+        RunningProgram({SYNCOPATE_BENCH, "compare", "--preset", preset, "--report", scratch / "r"})
+            .wait();
+    EXPECT_EQ(result.exit_code, 2) << result.err;
+    EXPECT_NE(result.err.find("give --data cifar10:DIR"), std::string::npos) << result.err;
+    EXPECT_FALSE(fs::exists(scratch / "r"));
+  }
+}
+
+TEST(Compare, KeepsACommandThatAShellTakesAgain) {
+  const ScratchDir scratch;
+  const fs::path folder = scratch / "a folder";
+  const Words command = compare(
+      folder, kSmall + Words{"--clock", "virtual", "--seeds", "1", "--strategies", "one-device"});
+  ASSERT_EQ(RunningProgram(command).wait().exit_code, 0);
+  EXPECT_NE(read_text(folder / "comparison.json").find("--report '" + folder.string() + "'"),
+            std::string::npos);
+}
+
+TEST(Plan, RefusesASlowWorkerThatNoRowHas) {
+  const ProgramResult result =
+      RunningProgram({SYNCOPATE_BENCH, "plan", "--workers", "2", "--slow", "worker=99,factor=4"})
+          .wait();
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("--slow worker=99,factor=4: no row has such a worker; expected 0 to 1"),
+            std::string::npos)
+      << result.err;
 }
 
 }  // namespace

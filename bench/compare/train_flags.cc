@@ -1,0 +1,74 @@
+#include "bench/compare/train_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+struct OwnedFlag {
+  std::string_view flag;
+  std::string_view instead;
+};
+
+constexpr std::string_view kVariants = "say it in --strategies, as in parameter-server:ssp:2";
+constexpr std::string_view kWorkers = "compare starts the workers: give --workers before the --";
+constexpr std::string_view kEvaluations = "give --evaluations before the --";
+constexpr std::string_view kFolder = "each run keeps its files in the folder of --report";
+
+constexpr std::array kOwned = {
+    OwnedFlag{"--model", "give it before the --"},
+    OwnedFlag{"--data", "give it before the --"},
+    OwnedFlag{"--batch-size-per-replica", "give it before the --"},
+    OwnedFlag{"--batch-size", "give --batch-size-per-replica before the --"},
+    OwnedFlag{"--epochs", "give it before the --"},
+    OwnedFlag{"--steps", "give --budget updates --updates N before the --"},
+    OwnedFlag{"--max-seconds", "give --budget seconds --seconds S before the --"},
+    OwnedFlag{"--seed", "give --seeds before the --: seeds are 1 to that"},
+    OwnedFlag{"--strategy", "name it in --strategies"},
+    OwnedFlag{"--consistency", kVariants},
+    OwnedFlag{"--max-staleness", kVariants},
+    OwnedFlag{"--backup-workers", "say it in --strategies, as in parameter-server:sync+backup:1"},
+    OwnedFlag{"--staleness-rule", "say it in --strategies, as in parameter-server:async+inverse"},
+    OwnedFlag{"--replicas", kWorkers},
+    OwnedFlag{"--rank", kWorkers},
+    OwnedFlag{"--world-size", kWorkers},
+    OwnedFlag{"--rendezvous", kWorkers},
+    OwnedFlag{"--nonce", kWorkers},
+    OwnedFlag{"--role", kWorkers},
+    OwnedFlag{"--servers", "give it before the --"},
+    OwnedFlag{"--service-time", "give it before the --"},
+    OwnedFlag{"--slow", "give it before the --"},
+    OwnedFlag{"--pause", "give it before the --"},
+    OwnedFlag{"--link-delay", "give it before the --"},
+    OwnedFlag{"--link-rate", "give it before the --"},
+    OwnedFlag{"--eval-every", kEvaluations},
+    OwnedFlag{"--eval-every-steps", kEvaluations},
+    OwnedFlag{"--log-every", kEvaluations},
+    OwnedFlag{"--metrics", kFolder},
+    OwnedFlag{"--checkpoint-dir", kFolder},
+    OwnedFlag{"--checkpoint-every", kFolder},
+    OwnedFlag{"--keep-checkpoints", kFolder},
+    OwnedFlag{"--snapshot-every", kFolder},
+    OwnedFlag{"--resume", "a comparison goes on by itself, with the same --report"},
+    OwnedFlag{"--record", "every run would write to it; record one with syncopate launch"},
+    OwnedFlag{"--config", "give its flags themselves"},
+    OwnedFlag{"--help", "see syncopate train --help"},
+    OwnedFlag{"-h", "see syncopate train --help"}};
+
+}  // namespace
+
+void require_flags_that_are_free(const std::vector<std::string>& train_flags) {
+  for (const std::string& word : train_flags) {
+    const std::string flag = word.substr(0, word.find('='));
+    const auto owned = std::ranges::find(kOwned, std::string_view(flag), &OwnedFlag::flag);
+    if (owned == kOwned.end()) continue;
+    throw UsageError(flag + " stands behind the --, but compare gives it to each run; " +
+                     std::string(owned->instead));
+  }
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,47 @@
+// What may stand behind the -- of compare.
+#include "bench/compare/train_flags.h"
+
+#include <gtest/gtest.h>
+
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+using Words = std::vector<std::string>;
+
+std::string refusal_of(const Words& flags) {
+  try {
+    require_flags_that_are_free(flags);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(FlagsOfEveryRun, AreNotThoseThatCompareGivesEachRun) {
+  const std::pair<Words, const char*> cases[] = {
+      {{"--model", "mnist-cnn"}, "--model stands behind the --"},
+      {{"--data=digits"}, "--data stands behind the --"},
+      {{"--optimizer", "sgd", "--steps", "5"}, "--budget updates --updates N"},
+      {{"--seed", "5"}, "--seeds"},
+      {{"--strategy", "mirrored"}, "--strategies"},
+      {{"--eval-every-steps", "3"}, "--evaluations"},
+      {{"--metrics", "f"}, "--report"},
+      {{"--checkpoint-dir", "d"}, "--report"}};
+  for (const auto& [flags, says] : cases) {
+    EXPECT_NE(refusal_of(flags).find(says), std::string::npos) << refusal_of(flags);
+  }
+}
+
+TEST(FlagsOfEveryRun, AreAllOthers) {
+  EXPECT_EQ(refusal_of({"--optimizer", "sgd", "--learning-rate=0.1", "--threads", "2", "--devices",
+                        "cuda", "--share-devices", "--learning-rate-scale", "linear",
+                        "--deterministic", "--init-from", "f", "--transport", "tcp"}),
+            "");
+}
+
+}  // namespace
+}  // namespace syncopate::bench
