@@ -1,9 +1,9 @@
 // run_scaling_grid: measures every combination of a grid and shows the scaling table.
 #include <algorithm>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "bench/compare/report/machine.h"
 #include "bench/report.h"
 #include "bench/scaling.h"
 #include "bench/scaling_page.h"
@@ -16,16 +16,6 @@ namespace syncopate::bench {
 namespace {
 
 namespace fs = std::filesystem;
-
-// Empty where the kernel does not tell, as on some processors.
-std::string processor_name() {
-  std::ifstream file("/proc/cpuinfo");
-  for (std::string line; std::getline(file, line);) {
-    const std::size_t colon = line.find(": ");
-    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
-  }
-  return "";
-}
 
 void make_folder(const fs::path& dir) {
   if (dir.empty()) return;

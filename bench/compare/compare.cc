@@ -8,17 +8,21 @@
 #include <stdexcept>
 #include <thread>
 
+#include "bench/compare/chance.h"
 #include "bench/compare/predicted_communication.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
+#include "bench/compare/report/machine.h"
 #include "bench/compare/report/page.h"
 #include "bench/compare/report/table.h"
+#include "bench/compare/report/text.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/replay.h"
 #include "bench/compare/virtual_run.h"
 #include "deploy/formatted.h"
+#include "deploy/version.h"
 #include "models/base/errors.h"
 #include "worker/metrics.h"
 #include "worker/progress.h"
@@ -56,7 +60,10 @@ class Comparer {
 
   // Whether it came to its end.
   bool run(const std::string& command) {
-    files_.begin(options_, runs_, command);
+    files_.begin(options_, runs_,
+                 {.command = command,
+                  .machine = machine_here(std::string(program_version())),
+                  .chance = chance_of(*data_.test)});
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
     for (const RunSpec& run : runs_) {
       if (!files_.is_done(run)) missing_.push_back(&run);
@@ -170,6 +177,10 @@ class Comparer {
   std::size_t done_ = 0;
 };
 
+void print_paragraph(std::ostream& out, const std::string& text) {
+  for (const std::string& line : wrapped(plain_text(text), kTerminalWidth)) out << line << '\n';
+}
+
 }  // namespace
 
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
@@ -206,7 +217,12 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
 
 void tell(const std::filesystem::path& dir, const Comparison& comparison, std::ostream& out) {
   print_table(out, comparison);
-  out << "\n" << verdict(comparison) << "\n\n";
+  const Verdict said = verdict(comparison);
+  out << '\n';
+  for (const std::string& sentence : said.answer) print_paragraph(out, sentence);
+  if (!said.remarks.empty()) print_paragraph(out << '\n', paragraph_of(said.remarks));
+  out << '\n';
+  keep_verdict(dir, said);
   write_report(dir, comparison);
   out << (dir / "report.html").string() << "\n";
 }

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fstream>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "bench/compare/report/text.h"
+#include "bench/compare/run_plan.h"
 #include "bench/compare/run_result.h"
 #include "models/base/errors.h"
 #include "models/base/replacing_file.h"
@@ -33,8 +35,8 @@ void write_text(const fs::path& file, const std::string& text) {
   out.commit();
 }
 
-std::string dump(const Json& json) {
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+std::string dump(const Json& json, int indent = -1) {
+  return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
 // The first line of a finished run; null where there is no such file, or it says nothing.
@@ -105,6 +107,24 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
+// This machine behind those that runs in the folder were made on; `earlier` names them, or is
+// empty.
+Json machines_of(const Machine& here, const fs::path& earlier) {
+  Json machines = Json::array();
+  const Json found = earlier.empty() ? Json() : Json::parse(text_of(earlier), nullptr, false);
+  if (found.is_object() && found.contains("machines")) machines = found.at("machines");
+  Json now = {{"host", here.host}, {"processor", here.processor}, {"cpus", here.cpus},
+              {"gpus", here.gpus}, {"version", here.version},     {"date", here.date}};
+  const auto without_date = [](Json machine) {
+    machine.erase("date");
+    return machine;
+  };
+  if (machines.empty() || without_date(machines.back()) != without_date(now)) {
+    machines.push_back(now);
+  }
+  return machines;
+}
+
 std::string budget_words(const CompareOptions& options) {
   if (options.budget == Budget::kUpdates) return std::to_string(options.updates) + " updates";
   if (options.budget == Budget::kSeconds) return exact_text(options.seconds) + " s of training";
@@ -139,8 +159,10 @@ fs::path RunFiles::checkpoints(const RunSpec& run) const {
 }
 
 void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& runs,
-                     const std::string& command) const {
+                     const ComparisonFacts& facts) const {
   for (const RunSpec& run : runs) check_conditions(options, run);
+  const bool goes_on =
+      std::ranges::any_of(runs, [&](const RunSpec& run) { return fs::exists(result(run)); });
   Json variants = Json::array();
   for (const Variant& variant : options.variants) {
     Json files = Json::array();
@@ -149,17 +171,29 @@ void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& 
         files.push_back((fs::path("runs") / result(run).filename()).string());
       }
     }
-    variants.push_back({{"label", variant.label}, {"workers", variant.workers}, {"runs", files}});
+    variants.push_back({{"label", variant.label},
+                        {"workers", variant.workers},
+                        {"keeps_step", variant.keeps_step},
+                        {"distributed", variant.has_tasks()},
+                        {"runs", files}});
   }
-  const Json comparison = {{"command", command},
-                           {"model", options.model},
-                           {"data", options.data},
-                           {"target_accuracy", options.target_accuracy},
-                           {"budget", budget_words(options)},
-                           {"clock", name_of(options.clock)},
-                           {"trouble", joined(options.trouble_words)},
-                           {"variants", variants}};
-  write_text(dir_ / "comparison.json", comparison.dump(2) + "\n");
+  const fs::path file = dir_ / "comparison.json";
+  Json comparison = {{"command", facts.command},
+                     {"model", options.model},
+                     {"data", options.data},
+                     {"target_accuracy", options.target_accuracy},
+                     {"budget", budget_words(options)},
+                     {"clock", name_of(options.clock)},
+                     {"trouble", joined(options.trouble_words)},
+                     {"machines", machines_of(facts.machine, goes_on ? file : fs::path())},
+                     {"threads_per_worker", threads_per_worker(options)}};
+  if (facts.chance) {
+    comparison["chance"] = {{"share", facts.chance->share},
+                            {"classes", facts.chance->classes},
+                            {"test_samples", facts.chance->test_samples}};
+  }
+  comparison["variants"] = variants;
+  write_text(file, dump(comparison, 2) + "\n");
 }
 
 void RunFiles::check_conditions(const CompareOptions& options, const RunSpec& run) const {

@@ -9,10 +9,18 @@
 #include <vector>
 
 #include "bench/compare/compare_options.h"
+#include "bench/compare/report/comparison.h"
 #include "bench/compare/variant.h"
 #include "models/base/file_descriptor.h"
 
 namespace syncopate::bench {
+
+// What the report is told beside the options.
+struct ComparisonFacts {
+  std::string command;  // that makes it
+  Machine machine;      // on which it is made
+  std::optional<Chance> chance{};
+};
 
 struct RunEnding {
   std::optional<std::string> failure{};  // why it has failed
@@ -36,7 +44,7 @@ class RunFiles {
   // of this name that were made under other conditions, unless `options.replace`, which removes
   // them.
   void begin(const CompareOptions& options, const std::vector<RunSpec>& runs,
-             const std::string& command) const;
+             const ComparisonFacts& facts) const;
   bool is_done(const RunSpec& run) const;     // it came to a good end
   bool has_failed(const RunSpec& run) const;  // and may be tried again
   // The run has ended: its lines get their place. One that left no summary has failed.

@@ -1,6 +1,7 @@
 #include "bench/compare/run_plan.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "bench/compare/report/text.h"
@@ -129,6 +130,19 @@ std::vector<std::string> notes_of(const CompareOptions& options, const Variant& 
 }
 
 }  // namespace
+
+int threads_per_worker(const CompareOptions& options) {
+  std::string last = "1";
+  const std::string flag = "--threads";
+  const std::vector<std::string>& words = options.train_flags;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    if (words[i].starts_with(flag + "=")) last = words[i].substr(flag.size() + 1);
+    if (words[i] == flag && i + 1 < words.size()) last = words[i + 1];
+  }
+  int threads = 0;
+  std::from_chars(last.data(), last.data() + last.size(), threads);
+  return threads;
+}
 
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples) {

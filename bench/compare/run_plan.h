@@ -13,6 +13,9 @@ namespace syncopate::bench {
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
                         std::int64_t train_samples);
 
+// Compute lanes of every worker: 1, unless the flags for every run say otherwise.
+int threads_per_worker(const CompareOptions& options);
+
 // Seed by seed, every variant once per seed, so that what a comparison that was stopped has done is
 // balanced. train_samples: in the training split. Throws UsageError for two variants of one label.
 std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train_samples);

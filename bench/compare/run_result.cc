@@ -125,7 +125,10 @@ class Reader {
       run_.curve.push_back(curve_point(line));
       note_time(line, run_.curve.back().seconds, curve_began_);
       if (const auto began_at = began_of(line)) {
-        clock_.add_evaluation(*began_at, line.get_optional<double>("seconds").value_or(0.0));
+        const double seconds = line.get_optional<double>("seconds").value_or(0.0);
+        clock_.add_evaluation(*began_at, seconds);
+        run_.curve.back().stood_still_seconds = stood_still_seconds_;
+        if (stands_still_[*began_at]) stood_still_seconds_ += seconds;
       }
     }
     if (event == "worker") run_.times.push_back(worker_times(line));
@@ -161,7 +164,8 @@ class Reader {
     const auto began_at = began_of(line);
     if (!began_at) return;
     clock_.add(*began_at, 0.0);
-    clock_.set_in_step(*began_at, line.get<bool>("in_step"));
+    stands_still_[*began_at] = line.get<bool>("in_step");
+    clock_.set_in_step(*began_at, stands_still_[*began_at]);
   }
 
   void note_time(const Line& line, double seconds, std::vector<std::optional<double>>& began) {
@@ -215,15 +219,17 @@ class Reader {
     run_.workers = line.get<int>("workers");
     run_.predicted_communication_seconds =
         line.get_optional<double>("predicted_communication_seconds");
-    const auto trouble =
+    run_.trouble =
         line.get_optional<std::vector<std::string>>("trouble").value_or(std::vector<std::string>{});
-    has_kills_ = std::ranges::find(trouble, "--kill") != trouble.end();
+    has_kills_ = std::ranges::find(run_.trouble, "--kill") != run_.trouble.end();
   }
 
   RunResult run_;
   bool has_summary_ = false;
   bool has_kills_ = false;
   JobClock clock_;
+  std::map<double, bool> stands_still_;  // by `began_at`: does training, for evaluations
+  double stood_still_seconds_ = 0.0;
   // Of whose process the seconds are; by point, and of the summaries.
   std::vector<std::optional<double>> training_began_;
   std::vector<std::optional<double>> curve_began_;

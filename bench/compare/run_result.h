@@ -17,6 +17,7 @@ struct CurvePoint {
   double seconds = 0.0;      // of the job before it: evaluations in which it stood still excepted
   double loss = 0.0;
   double accuracy = 0.0;
+  double stood_still_seconds = 0.0;  // before it, for other evaluations: not in `seconds`
 };
 
 // A stretch of training, as a step line has it.
@@ -57,6 +58,7 @@ struct RunResult {
   int workers = 1;
   std::optional<std::string> failure;  // a line that says why it has no summary
   std::vector<std::string> notes;      // what a reader of its numbers should know
+  std::vector<std::string> trouble;    // on purpose: flags of compare and their values, in turn
   std::vector<TrainingPoint> training;
   std::vector<CurvePoint> curve;  // ascending
   std::vector<WorkerTimes> times;

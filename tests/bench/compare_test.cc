@@ -35,6 +35,12 @@ Words split(const std::string& text, char separator) {
   return parts;
 }
 
+// What was broken into lines of a terminal.
+std::string in_one_line(std::string text) {
+  std::ranges::replace(text, '\n', ' ');
+  return text;
+}
+
 std::string last_line(const std::string& text) {
   const std::size_t end = text.find_last_not_of('\n');
   if (end == std::string::npos) return "";
@@ -53,6 +59,25 @@ TEST(Compare, TrainsEveryStrategyAndEndsWithTheReport) {
   EXPECT_EQ(last_line(result.out), (scratch / "r" / "report.html").string());
   EXPECT_TRUE(fs::exists(scratch / "r" / "report.html"));
   EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
+  EXPECT_NE(result.out.find("\n\nUse "), std::string::npos) << result.out;
+  EXPECT_NE(in_one_line(result.out).find("2 workers of 1 thread "), std::string::npos)
+      << result.out;
+  const std::string kept = read_text(scratch / "r" / "comparison.json");
+  for (const char* key : {"\"host\"", "\"cpus\"", "\"chance\"", "\"verdict\"", "\"recommended\""}) {
+    EXPECT_NE(kept.find(key), std::string::npos) << kept;
+  }
+}
+
+TEST(Compare, RecommendsNothingThatHasLearntNothing) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
+                                                           "one-device,mirrored", "--",
+                                                           "--learning-rate", "1e-9"}))
+          .wait();
+  ASSERT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("Nothing is recommended: no variant ended above"), std::string::npos)
+      << result.out;
 }
 
 TEST(Compare, GoesOnWhenAStrategyFails) {
@@ -183,7 +208,9 @@ TEST(Compare, TakesAJobThatDidWithoutAKilledWorkerForDone) {
       << result.err;
   EXPECT_NE(result.out.find("the kill of worker 0 at 1000 s never took place"), std::string::npos)
       << result.out;
-  EXPECT_NE(result.out.find("worker 1 killed at 0s"), std::string::npos) << result.out;
+  const std::string said = in_one_line(result.out);
+  EXPECT_NE(said.find("worker 1 killed at 0s"), std::string::npos) << result.out;
+  EXPECT_EQ(said.find("with worker 0 killed at 1000s"), std::string::npos) << result.out;
 }
 
 TEST(Compare, HasOneClockForAWorkerThatComesBack) {
@@ -252,7 +279,8 @@ TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
     EXPECT_NE(log_of(run).find(slowed), std::string::npos) << log_of(run);
   }
   EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
-  EXPECT_NE(result.out.find("links delayed by 2ms and links of 1gbit"), std::string::npos)
+  EXPECT_NE(in_one_line(result.out).find("links delayed by 2ms and links of 1gbit"),
+            std::string::npos)
       << result.out;
   EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
             std::string::npos);

@@ -207,13 +207,13 @@ TEST_F(RunFilesTest, KnowWhatIsDoneWhenTheyAreOpenedAgain) {
   const auto runs = plan_runs(options, 1000);
   {
     const RunFiles files(dir_);
-    files.begin(options, runs, "the command");
+    files.begin(options, runs, {.command = "the command", .machine = {}});
     train(files, runs[0]);
     files.finish(options, runs[0], {});
     files.finish(options, runs[1], {.failure = "worker 1 fell over"});
   }
   const RunFiles files(dir_);
-  files.begin(options, runs, "the command");
+  files.begin(options, runs, {.command = "the command", .machine = {}});
   EXPECT_TRUE(files.is_done(runs[0]));
   EXPECT_FALSE(files.is_done(runs[1])) << "it is tried again";
   EXPECT_TRUE(files.has_failed(runs[1]));
@@ -225,7 +225,7 @@ TEST_F(RunFilesTest, TakeARunWithoutASummaryForAFailure) {
   const CompareOptions options = two_variants();
   const auto runs = plan_runs(options, 1000);
   const RunFiles files(dir_);
-  files.begin(options, runs, "the command");
+  files.begin(options, runs, {.command = "the command", .machine = {}});
   files.finish(options, runs[0], {});
   EXPECT_FALSE(files.is_done(runs[0]));
   EXPECT_EQ(read_run(files.result(runs[0]))->failure, "it ended without a summary");
@@ -242,20 +242,20 @@ TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
     CompareOptions options = two_variants();
     auto runs = plan_runs(options, 1000);
     const RunFiles files(dir_);
-    files.begin(options, runs, "the command");
+    files.begin(options, runs, {.command = "the command", .machine = {}});
     train(files, runs[1]);
     files.finish(options, runs[1], {});
-    EXPECT_NO_THROW(files.begin(options, runs, "the command"));
+    EXPECT_NO_THROW(files.begin(options, runs, {.command = "the command", .machine = {}}));
     change(options);
     runs = plan_runs(options, 1000);
     try {
-      files.begin(options, runs, "another command");
+      files.begin(options, runs, {.command = "another command", .machine = {}});
       ADD_FAILURE() << words << ": was taken for the same";
     } catch (const UsageError& error) {
       EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
     }
     options.replace = true;
-    files.begin(options, runs, "another command");
+    files.begin(options, runs, {.command = "another command", .machine = {}});
     EXPECT_FALSE(files.is_done(runs[1]));
   };
   using Options = CompareOptions&;
@@ -270,6 +270,32 @@ TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
     options.trouble_words = {"--kill", "worker=1,at=1s"};
     options.trouble.kills = {{.worker = 1, .at_seconds = 1.0}};
   });
+}
+
+TEST_F(RunFilesTest, NameEveryMachineThatRunsWereMadeOn) {
+  const CompareOptions options = two_variants();
+  const auto runs = plan_runs(options, 1000);
+  const RunFiles files(dir_);
+  const auto hosts_after = [&](const std::string& host) {
+    files.begin(options, runs,
+                {.command = "the command", .machine = {.host = host, .date = "today"}});
+    std::vector<std::string> hosts;
+    for (const Machine& machine : read_comparison(dir_).machines) hosts.push_back(machine.host);
+    return hosts;
+  };
+  EXPECT_EQ(hosts_after("a"), Words{"a"});
+  EXPECT_EQ(hosts_after("b"), Words{"b"}) << "nothing was made on a";
+  train(files, runs[0]);
+  files.finish(options, runs[0], {});
+  EXPECT_EQ(hosts_after("b"), Words{"b"});
+  EXPECT_EQ(hosts_after("c"), (Words{"b", "c"}));
+}
+
+TEST(Threads, AreOneForEachWorkerUnlessTheFlagsSayOtherwise) {
+  CompareOptions options;
+  EXPECT_EQ(threads_per_worker(options), 1);
+  options.train_flags = {"--threads=2", "--optimizer", "sgd", "--threads", "3"};
+  EXPECT_EQ(threads_per_worker(options), 3);
 }
 
 }  // namespace

@@ -100,10 +100,26 @@ std::vector<double> learning_rates_of(const ComparedVariant& variant) {
   return rates;
 }
 
+// Where nobody says: stale gradients were applied, which those in step never are.
+bool keeps_step(const ComparedVariant& variant) {
+  const auto is_stale = [](const ComparedRun& run) {
+    return run.is_done() && run.result->staleness_max > 0;
+  };
+  return variant.keeps_step.value_or(!std::ranges::any_of(variant.runs, is_stale));
+}
+
+Kind kind_of(const ComparedVariant& variant) {
+  if (variant.workers < 2) return Kind::kOneWorker;
+  return keeps_step(variant) ? Kind::kSynchronous : Kind::kAsynchronous;
+}
+
 VariantSummary summary_of(const ComparedVariant& variant, const std::optional<double>& target) {
   VariantSummary row;
   row.name = variant.label;
+  row.label = variant.label;
   row.workers = variant.workers;
+  row.kind = kind_of(variant);
+  row.is_distributed = variant.is_distributed;
   count_runs(variant, row);
   row.notes = notes_of(variant);
   row.accuracy = over_runs(variant, [](const RunResult& run) { return run.test_accuracy; });
@@ -137,11 +153,23 @@ std::optional<double> geometric_mean(const Sample& sample) {
 
 }  // namespace
 
+double Chance::limit() const noexcept {
+  constexpr double kStandardErrors = 3.0;
+  const auto samples = static_cast<double>(test_samples);
+  return std::min(1.0, share + kStandardErrors * std::sqrt(share * (1.0 - share) / samples));
+}
+
+bool VariantSummary::is_at_chance(const std::optional<Chance>& chance) const noexcept {
+  if (!accuracy) return false;
+  return !std::isfinite(accuracy->mean) || (chance && accuracy->mean <= chance->limit());
+}
+
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
   double before = 0.0;
   for (const CurvePoint& point : run.curve) {
     if (point.accuracy >= target_accuracy) {
-      return TargetPoint{point.seconds, point.samples, point.seconds - before};
+      return TargetPoint{point.seconds, point.samples, point.seconds - before,
+                         point.seconds + point.stood_still_seconds};
     }
     before = point.seconds;
   }

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/report/machine.h"
 #include "bench/compare/run_result.h"
 
 namespace syncopate::bench {
@@ -24,6 +25,19 @@ struct ComparedVariant {
   std::string label;
   int workers = 1;
   std::vector<ComparedRun> runs;  // one per seed
+  // Nothing: comparison.json does not say.
+  std::optional<bool> keeps_step{};      // all workers take part in an update, but for backups
+  std::optional<bool> is_distributed{};  // workers are processes, which may be on several machines
+};
+
+// What guessing gets.
+struct Chance {
+  double share = 0.0;  // of the test samples: those of the most frequent class
+  int classes = 0;
+  std::int64_t test_samples = 0;
+  // The accuracy above which nobody guesses: three standard errors of that many samples more, since
+  // several variants are looked at.
+  double limit() const noexcept;
 };
 
 struct Comparison {
@@ -33,6 +47,9 @@ struct Comparison {
   std::optional<double> target_accuracy;  // a fraction
   bool has_virtual_clock = false;
   std::vector<ComparedVariant> variants;
+  std::vector<Machine> machines{};  // that it ran on, in the order of time; empty: not told
+  int threads_per_worker = 0;       // 0: not told
+  std::optional<Chance> chance{};   // nothing: not told
 };
 
 // A quantity over the runs of a variant. Never empty.
@@ -46,16 +63,23 @@ struct Sample {
 struct TargetPoint {
   double seconds = 0.0;
   std::int64_t samples = 0;
-  double gap_seconds = 0.0;  // since the measurement before: it was reached within
+  double gap_seconds = 0.0;   // since the measurement before: it was reached within
+  double wall_seconds = 0.0;  // since training began, with evaluations in which it stood still
 };
 
 // Nothing: never reached.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
+// How its workers agree: a single one, or one that waits for nobody, has nothing to agree on.
+enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };
+
 // One row. Quantities are over runs that came to a good end; nothing where there is none.
 struct VariantSummary {
   std::string name;  // the label; with its workers where several rows have one label
+  std::string label;
   int workers = 1;
+  Kind kind = Kind::kOneWorker;
+  std::optional<bool> is_distributed;
   int done = 0;
   int failed = 0;
   int pending = 0;
@@ -85,6 +109,8 @@ struct VariantSummary {
                                           : std::nullopt;
   }
   bool is_complete() const noexcept { return done > 0 && failed == 0 && pending == 0; }
+  // Final accuracies are, in the mean, what guessing may get, or no numbers.
+  bool is_at_chance(const std::optional<Chance>& chance) const noexcept;
 };
 
 // One per variant, in order.
@@ -99,7 +125,16 @@ std::optional<double> speed_up(const std::vector<VariantSummary>& rows, std::siz
 // Reads DIR/comparison.json and the runs it names, relative to DIR or to DIR/runs. A missing file
 // is a pending run. Throws FileError naming the file.
 //   {"command":C, "target_accuracy":A, "budget":B, "clock":"real"|"virtual", "trouble":T,
-//    "variants":[{"label":L, "workers":N, "runs":["FILE", ...]}, ...]}
+//    "machines":[{"host":H, "processor":P, "cpus":N, "gpus":[G, ...], "version":V, "date":D}, ...],
+//    "threads_per_worker":N, "chance":{"share":S, "classes":K, "test_samples":N},
+//    "variants":[{"label":L, "workers":N, "keeps_step":B, "distributed":B, "runs":["FILE", ...]},
+//                ...]}
+// What is between budget and variants may be missing, as may keeps_step and distributed.
 Comparison read_comparison(const std::filesystem::path& dir);
+
+struct Verdict;
+// Adds {"recommended":LABEL or null, "verdict":[SENTENCE, ...]} to DIR/comparison.json, in the
+// place of those of before. Throws FileError.
+void keep_verdict(const std::filesystem::path& dir, const Verdict& verdict);
 
 }  // namespace syncopate::bench

@@ -44,6 +44,22 @@ double slack_of(const VariantSummary& row) {
   return sum / static_cast<double>(row.reached_seconds.size());
 }
 
+// Not an interval of confidence: the least and the most that two runs differ by.
+Difference range_of_differences(const std::vector<double>& a, const std::vector<double>& b,
+                                bool is_paired) {
+  Difference range{
+      mean(a) - mean(b),
+      {std::numeric_limits<double>::infinity(), -std::numeric_limits<double>::infinity()}};
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      if (is_paired && i != j) continue;
+      range.interval.low = std::min(range.interval.low, a[i] - b[j]);
+      range.interval.high = std::max(range.interval.high, a[i] - b[j]);
+    }
+  }
+  return range;
+}
+
 }  // namespace
 
 std::optional<TimeRatio> time_ratio(const VariantSummary& a, const VariantSummary& b) {
@@ -51,17 +67,15 @@ std::optional<TimeRatio> time_ratio(const VariantSummary& a, const VariantSummar
   const auto of_a = logarithms(a.reached_seconds);
   const auto of_b = logarithms(b.reached_seconds);
   if (!of_a || !of_b) return std::nullopt;
-  auto apart =
-      a.seeds == b.seeds ? paired_difference(*of_a, *of_b) : welch_difference(*of_a, *of_b);
-  const bool has_spread = apart.has_value();
-  if (!apart) {
-    const double value = mean(*of_a) - mean(*of_b);
-    apart = Difference{value, {value, value}};
+  const auto seeds = static_cast<int>(std::min(of_a->size(), of_b->size()));
+  std::optional<Difference> apart = range_of_differences(*of_a, *of_b, a.seeds == b.seeds);
+  if (seeds >= kEnoughSeeds) {
+    apart = a.seeds == b.seeds ? paired_difference(*of_a, *of_b) : welch_difference(*of_a, *of_b);
   }
   return TimeRatio{.value = std::exp(apart->value),
                    .interval = {std::exp(apart->interval.low - slack_of(a)),
                                 std::exp(apart->interval.high + slack_of(b))},
-                   .has_spread = has_spread};
+                   .seeds = seeds};
 }
 
 bool have_same_weights(const VariantSummary& a, const VariantSummary& b) {
@@ -78,24 +92,32 @@ std::optional<Difference> difference(const VariantSummary& a, const VariantSumma
                                      Quantity quantity) {
   const auto& of_a = a.*quantity;
   const auto& of_b = b.*quantity;
-  return of_a && of_b ? welch_difference(of_a->values, of_b->values) : std::nullopt;
+  const auto has_enough = [](const std::optional<Sample>& sample) {
+    return sample && sample->values.size() >= static_cast<std::size_t>(kEnoughSeeds);
+  };
+  if (!has_enough(of_a) || !has_enough(of_b)) return std::nullopt;
+  return welch_difference(of_a->values, of_b->values);
 }
 
 const VariantSummary* fastest(const Rows& rows) {
   return least(rows, [](const VariantSummary& row) { return mean_of(row.seconds_to_target); });
 }
 
-const VariantSummary* runner_up(const Rows& rows, const VariantSummary& first) {
-  return least(rows, [&](const VariantSummary& row) {
-    const bool is_other = &row != &first && !are_identical(row, first);
-    return is_other ? mean_of(row.seconds_to_target) : std::nullopt;
-  });
-}
-
 const VariantSummary* reference(const Rows& rows) {
   const auto found =
       std::ranges::find_if(rows, [](const VariantSummary& row) { return row.done > 0; });
   return found == rows.end() ? nullptr : &*found;
+}
+
+Rows choices(const Rows& rows, const std::optional<Chance>& chance) {
+  Rows done;
+  Rows complete;
+  for (const VariantSummary& row : rows) {
+    if (row.done == 0 || row.is_at_chance(chance)) continue;
+    done.push_back(row);
+    if (row.is_complete()) complete.push_back(row);
+  }
+  return complete.empty() ? done : complete;
 }
 
 const VariantSummary* most_accurate(const Rows& rows) {

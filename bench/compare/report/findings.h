@@ -15,7 +15,10 @@ using Rows = std::vector<VariantSummary>;
 // A quantity of a row, such as &VariantSummary::accuracy.
 using Quantity = std::optional<Sample> VariantSummary::*;
 
-// `a` minus `b`; nothing unless both have two values of it.
+// Fewer seeds tell too little of spread to be sure of anything.
+inline constexpr int kEnoughSeeds = 3;
+
+// `a` minus `b`; nothing unless both have enough seeds.
 std::optional<Difference> difference(const VariantSummary& a, const VariantSummary& b,
                                      Quantity quantity);
 
@@ -23,11 +26,13 @@ std::optional<Difference> difference(const VariantSummary& a, const VariantSumma
 // the same seeds these are compared pair by pair.
 struct TimeRatio {
   double value = 1.0;
-  // 95 %; widened by what evaluations leave open: each time may be too long by as much as passed
-  // since the evaluation before. Of one seed that alone. high may be infinite.
+  // 95 %; with fewer than kEnoughSeeds the range of what seeds say. Widened by what evaluations
+  // leave open: each time may be too long by as much as passed since the evaluation before. high
+  // may be infinite.
   Interval interval;
-  bool has_spread = false;  // there are several seeds
+  int seeds = 1;  // of the row that has fewer
   bool is_significant() const noexcept { return !interval.contains(1.0); }
+  bool has_enough_seeds() const noexcept { return seeds >= kEnoughSeeds; }
   // False where a run reached the target before its first evaluation.
   bool is_bounded() const noexcept { return interval.low > 0.0 && std::isfinite(interval.high); }
 };
@@ -41,14 +46,14 @@ bool are_identical(const VariantSummary& a, const VariantSummary& b);
 
 // Of those whose every run reached the target, the one with the least mean time, if there is one.
 const VariantSummary* fastest(const Rows& rows);
-// The next one that is not identical to it.
-const VariantSummary* runner_up(const Rows& rows, const VariantSummary& first);
 // What others are held against: the first row that has a result.
 const VariantSummary* reference(const Rows& rows);
+// Of those, the ones that may be recommended: complete, or if none is, done; and no guessing.
+Rows choices(const Rows& rows, const std::optional<Chance>& chance);
 const VariantSummary* most_accurate(const Rows& rows);
 
 // Those whose `quantity` does not differ significantly from that of `first`, which is left out.
-// Rows without spread (one seed) are never among them, since nothing tells.
+// Rows with too few seeds are never among them, since nothing tells.
 std::vector<const VariantSummary*> not_told_from(const Rows& rows, const VariantSummary& first,
                                                  Quantity quantity);
 

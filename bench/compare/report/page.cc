@@ -2,6 +2,7 @@
 
 #include "bench/compare/report/csv.h"
 #include "bench/compare/report/document.h"
+#include "bench/compare/report/machine.h"
 #include "bench/compare/report/plots.h"
 #include "bench/compare/report/table.h"
 #include "bench/compare/report/text.h"
@@ -19,6 +20,16 @@ std::string kept_together(std::string html) {
   return html;
 }
 
+std::string verdict_html(const Verdict& verdict) {
+  std::string html;
+  for (const std::string& sentence : verdict.answer) {
+    html += "<p class=\"verdict\">" + kept_together(html_text(sentence)) + "</p>\n";
+  }
+  if (verdict.remarks.empty()) return html;
+  return html + "<p class=\"remarks\">" + kept_together(html_text(paragraph_of(verdict.remarks))) +
+         "</p>\n";
+}
+
 std::string facts_html(const Comparison& comparison) {
   std::string html = "<dl>\n";
   if (!comparison.budget.empty())
@@ -29,6 +40,10 @@ std::string facts_html(const Comparison& comparison) {
   html += fact_html("Clock", comparison.has_virtual_clock
                                  ? "virtual: seconds are simulated, the same on every machine"
                                  : "real: seconds are those of the machine it ran on");
+  for (const Machine& machine : comparison.machines) {
+    html += fact_html("Machine", html_text(describe(machine)));
+  }
+  if (const auto use = cpu_use(comparison)) html += fact_html("Workers", html_text(use->words));
   html += fact_html("Trouble", comparison.trouble.empty() ? "none" : html_text(comparison.trouble));
   if (!comparison.command.empty()) {
     html += fact_html("Command", "<code>" + html_text(comparison.command) + "</code>");
@@ -64,15 +79,15 @@ std::string table_note(const Comparison& comparison) {
   return note +
          " Intervals in the summary are 95 % each, for one comparison at a time: Welch's of "
          "accuracies; of times those of "
-         "the factor between two variants, seed by seed, widened by the distance of evaluations.";
+         "the factor between two variants, seed by seed, widened by the distance of evaluations. "
+         "With fewer than three seeds their range stands in the place of an interval.";
 }
 
 }  // namespace
 
 std::string html_page(const Comparison& comparison) {
-  std::string html =
-      "<p class=\"verdict\">" + kept_together(html_text(verdict(comparison))) + "</p>\n";
-  html += facts_html(comparison) + "<h2>Results</h2>\n" + results_html(comparison);
+  std::string html = verdict_html(verdict(comparison)) + facts_html(comparison) +
+                     "<h2>Results</h2>\n" + results_html(comparison);
   html += "<p class=\"note\">" + html_text(table_note(comparison)) + "</p>\n";
   const std::string learning =
       curve_plots(comparison) + target_plot(comparison) + throughput_plot(comparison);

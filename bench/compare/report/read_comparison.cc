@@ -17,6 +17,26 @@ std::string words(const json& object, const char* key) {
   return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
+std::optional<bool> flag(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::nullopt : std::optional(found->get<bool>());
+}
+
+Machine read_machine(const json& object) {
+  return {.host = words(object, "host"),
+          .processor = words(object, "processor"),
+          .cpus = object.at("cpus").get<int>(),
+          .gpus = object.value("gpus", std::vector<std::string>{}),
+          .version = words(object, "version"),
+          .date = words(object, "date")};
+}
+
+Chance read_chance(const json& object) {
+  return {.share = object.at("share").get<double>(),
+          .classes = object.at("classes").get<int>(),
+          .test_samples = object.at("test_samples").get<std::int64_t>()};
+}
+
 ComparedRun read_compared_run(const fs::path& dir, const std::string& name) {
   ComparedRun run{.file = name, .result = std::nullopt};
   for (const fs::path& file : {dir / name, dir / "runs" / name}) {
@@ -31,6 +51,8 @@ ComparedVariant read_variant(const fs::path& dir, const json& object) {
   ComparedVariant variant{.label = object.at("label").get<std::string>(),
                           .workers = object.at("workers").get<int>(),
                           .runs = {}};
+  variant.keeps_step = flag(object, "keeps_step");
+  variant.is_distributed = flag(object, "distributed");
   for (const json& name : object.at("runs")) {
     variant.runs.push_back(read_compared_run(dir, name.get<std::string>()));
   }
@@ -52,6 +74,11 @@ Comparison comparison_of(const fs::path& dir, const json& object) {
                     "\"; expected \"real\" or \"virtual\"");
   }
   comparison.has_virtual_clock = clock == "virtual";
+  for (const json& machine : object.value("machines", json::array())) {
+    comparison.machines.push_back(read_machine(machine));
+  }
+  comparison.threads_per_worker = object.value("threads_per_worker", 0);
+  if (object.contains("chance")) comparison.chance = read_chance(object.at("chance"));
   for (const json& variant : object.at("variants")) {
     comparison.variants.push_back(read_variant(dir, variant));
   }

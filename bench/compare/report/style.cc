@@ -14,7 +14,9 @@ body{margin:0;background:var(--paper);color:var(--ink);font:16px/1.5 Charter,"Bi
 main{max-width:1160px;margin:0 auto;padding:1.5rem 1rem 3rem}
 h1{font-size:1.6rem;line-height:1.25;margin:0 0 .75rem;font-weight:600}
 h2{break-after:avoid;font-size:1.15rem;margin:2.2rem 0 .6rem;padding-top:.6rem;border-top:1px solid var(--rule);font-weight:600}
-.verdict{font-size:1.06rem;max-width:48em;margin:0 0 1.25rem;overflow-wrap:anywhere}
+.verdict{font-size:1.06rem;max-width:48em;margin:0 0 .5rem;overflow-wrap:anywhere}
+.verdict:first-of-type{font-weight:600}
+.remarks{max-width:52em;margin:1rem 0 1.25rem;overflow-wrap:anywhere}
 dl{display:grid;grid-template-columns:max-content 1fr;gap:.15rem 1rem;margin:0;font-size:.9rem;max-width:60rem}
 dt{color:var(--soft)}
 dd{margin:0;overflow-wrap:anywhere;min-width:0}

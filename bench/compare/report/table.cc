@@ -3,12 +3,12 @@
 #include <algorithm>
 #include <ostream>
 
+#include "bench/compare/report/machine.h"
 #include "bench/compare/report/text.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr std::size_t kTerminalWidth = 100;
 constexpr std::size_t kNarrowestName = 14;
 constexpr std::size_t kGap = 2;
 
@@ -18,6 +18,13 @@ std::string target_cell(const VariantSummary& row, std::string_view plus_minus) 
   if (row.seconds_to_target) return sample_text(*row.seconds_to_target, plus_minus);
   if (row.reached == 0) return "not reached";
   return std::to_string(row.reached) + " of " + std::to_string(row.ended());
+}
+
+// "4 x 1": processes, and replicas of each; "4" where only their product is told.
+std::string workers_cell(const VariantSummary& row) {
+  const std::string workers = std::to_string(row.workers);
+  if (!row.is_distributed) return workers;
+  return *row.is_distributed ? workers + " x 1" : "1 x " + workers;
 }
 
 // "1,875 x 32": how many, and samples of each.
@@ -41,7 +48,7 @@ std::string optional_cell(const std::optional<double>& value, std::string (*text
 TableRow row_of(const std::vector<VariantSummary>& rows, std::size_t index, bool has_target,
                 std::string_view plus_minus) {
   const VariantSummary& row = rows[index];
-  TableRow line{.name = row.name, .cells = {std::to_string(row.workers)}, .notes = notes_of(row)};
+  TableRow line{.name = row.name, .cells = {workers_cell(row)}, .notes = notes_of(row)};
   line.cells.push_back(updates_cell(row));
   line.cells.push_back(row.accuracy ? sample_text(*row.accuracy, 100.0, 2, plus_minus) : "-");
   if (has_target) line.cells.push_back(target_cell(row, plus_minus));
@@ -54,8 +61,12 @@ TableRow row_of(const std::vector<VariantSummary>& rows, std::size_t index, bool
 std::vector<TableHead> heads_of(const Comparison& comparison,
                                 const std::vector<VariantSummary>& rows) {
   const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  std::vector<TableHead> heads = {
-      {"strategy", ""}, {"workers", ""}, {"updates", "x batch"}, {"accuracy", "final, %"}};
+  const bool has_replicas = std::ranges::any_of(
+      rows, [](const VariantSummary& row) { return row.is_distributed.has_value(); });
+  std::vector<TableHead> heads = {{"strategy", ""},
+                                  {"workers", has_replicas ? "x replicas" : ""},
+                                  {"updates", "x batch"},
+                                  {"accuracy", "final, %"}};
   if (comparison.target_accuracy) {
     heads.push_back({"to " + percent_text(*comparison.target_accuracy),
                      comparison.has_virtual_clock ? "virtual s" : "s"});
@@ -86,34 +97,6 @@ std::size_t name_width(const Table& table, const std::vector<std::size_t>& width
   for (const TableRow& row : table.rows) widest = std::max(widest, width_of(plain_text(row.name)));
   const std::size_t room = kTerminalWidth > others ? kTerminalWidth - others : 0;
   return std::min(widest, std::max(room, kNarrowestName));
-}
-
-// Where to break a text that is wider than `width`: behind the last blank that fits; else behind
-// punctuation; else inside a word.
-std::size_t break_in(std::string_view text, std::size_t width) {
-  std::size_t end = 0;
-  for (std::size_t kept = 0; end < text.size(); ++end) {
-    const bool begins_character = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
-    if (begins_character && ++kept > width) break;
-  }
-  for (const char* marks : {" ", ":,+/", "-"}) {
-    const std::size_t at = text.substr(0, end).find_last_of(marks);
-    if (at != std::string_view::npos && 2 * at > end) return at + 1;
-  }
-  return end;
-}
-
-std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
-  std::vector<std::string> pieces;
-  while (width_of(text) > width) {
-    const std::size_t end = break_in(text, width);
-    const std::string_view piece = text.substr(0, end);
-    pieces.emplace_back(piece.substr(0, piece.find_last_not_of(' ') + 1));
-    text.remove_prefix(end);
-    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  }
-  pieces.emplace_back(text);
-  return pieces;
 }
 
 void print_line(std::ostream& out, const std::string& name, std::size_t width,
@@ -157,6 +140,9 @@ void print_table(std::ostream& out, const Comparison& comparison) {
         out << "  " << line << '\n';
       }
     }
+  }
+  for (const std::string& text : machine_lines(comparison)) {
+    for (const auto& line : wrapped(plain_text(text), kTerminalWidth)) out << line << '\n';
   }
 }
 

@@ -29,7 +29,8 @@ struct Table {
 // Labels and reasons stand in it as they came: whoever shows them makes them harmless.
 Table make_table(const Comparison& comparison, std::string_view plus_minus);
 
-// Aligned columns for a terminal of 100 characters; long labels go on in the next line.
+// Aligned columns for a terminal of 100 characters; long labels go on in the next line. Below them
+// the machine.
 void print_table(std::ostream& out, const Comparison& comparison);
 
 }  // namespace syncopate::bench

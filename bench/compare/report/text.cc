@@ -19,6 +19,21 @@ int decimals_for(double value) {
   return std::min(6, 2 - static_cast<int>(std::floor(std::log10(size))));
 }
 
+// Where to break a text that is wider than `width`: behind the last blank that fits; else behind
+// punctuation; else inside a word.
+std::size_t break_in(std::string_view text, std::size_t width) {
+  std::size_t end = 0;
+  for (std::size_t kept = 0; end < text.size(); ++end) {
+    const bool begins_character = (static_cast<unsigned char>(text[end]) & 0xC0U) != 0x80U;
+    if (begins_character && ++kept > width) break;
+  }
+  for (const char* marks : {" ", ":,+/", "-"}) {
+    const std::size_t at = text.substr(0, end).find_last_of(marks);
+    if (at != std::string_view::npos && 2 * (at + 1) > end) return at + 1;
+  }
+  return end;
+}
+
 }  // namespace
 
 std::string plain_text(std::string_view text) {
@@ -136,6 +151,19 @@ std::string sample_text(const Sample& sample, double scale, int decimals,
   std::string text = decimal_text(scale * sample.mean, decimals);
   if (!sample.deviation) return text;
   return text + std::string(plus_minus) + decimal_text(scale * *sample.deviation, decimals);
+}
+
+std::vector<std::string> wrapped(std::string_view text, std::size_t width) {
+  std::vector<std::string> pieces;
+  while (width_of(text) > width) {
+    const std::size_t end = break_in(text, width);
+    const std::string_view piece = text.substr(0, end);
+    pieces.emplace_back(piece.substr(0, piece.find_last_not_of(' ') + 1));
+    text.remove_prefix(end);
+    text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
+  }
+  pieces.emplace_back(text);
+  return pieces;
 }
 
 }  // namespace syncopate::bench

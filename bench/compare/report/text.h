@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "bench/compare/report/comparison.h"
 
@@ -22,6 +23,10 @@ std::string csv_field(std::string_view text);
 std::size_t width_of(std::string_view text);
 // At most so many characters, an ellipsis in the place of the rest.
 std::string shortened(std::string_view text, std::size_t most);
+
+inline constexpr std::size_t kTerminalWidth = 100;
+// Lines of at most so many characters.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
 
 // "12,345.6": with so many decimals; "-" for what is no number.
 std::string decimal_text(double value, int decimals);

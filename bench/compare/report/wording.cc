@@ -1,5 +1,7 @@
 #include "bench/compare/report/wording.h"
 
+#include <algorithm>
+#include <cmath>
 #include <map>
 #include <optional>
 #include <sstream>
@@ -64,6 +66,32 @@ std::string named(const VariantSummary& row) {
 std::string accuracy_of(const VariantSummary& row) {
   return decimal_text(100.0 * row.accuracy->mean, 2) + " %";
 }
+
+std::string time_of(const VariantSummary& row, const Comparison& comparison) {
+  return short_text(row.seconds_to_target->mean) +
+         (comparison.has_virtual_clock ? " virtual s" : " s");
+}
+
+std::string interval_words(const TimeRatio& ratio) {
+  const Interval& interval = ratio.interval;
+  if (!ratio.is_bounded()) {
+    return ratio.is_significant() ? "at least " + factor_text(interval.low)
+                                  : "evaluations are too far apart to tell";
+  }
+  const std::string range = factor_text(interval.low) + " to " + factor_text(interval.high);
+  if (ratio.has_enough_seeds()) return "95 % interval " + range;
+  return range + (ratio.seeds == 1 ? " with the one seed" : " with the two seeds");
+}
+
+std::string interval_words(const Difference& difference) {
+  const Interval& interval = difference.interval;
+  const double low = std::min(std::abs(interval.low), std::abs(interval.high));
+  const double high = std::max(std::abs(interval.low), std::abs(interval.high));
+  if (low == high) return "with every seed";
+  return "95 % interval " + points_text(low) + " to " + points_text(high);
+}
+
+std::string few_seeds_words(int seeds) { return seeds == 1 ? "One seed is" : "Two seeds are"; }
 
 std::string listed(const std::vector<std::string>& words) {
   std::string text;

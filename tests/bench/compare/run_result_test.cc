@@ -127,6 +127,16 @@ TEST_F(RunFile, OfAJobThatWasKilledCountsTheTimeUntilItWentOn) {
   EXPECT_DOUBLE_EQ(run->samples_per_second, 640 / 11.0);
 }
 
+TEST_F(RunFile, TellsForHowLongTrainingStoodStillBeforeAnEvaluation) {
+  auto run =
+      read(kHead + begin_at(100, true) + eval_at(10, 1.0, 100) + eval_at(20, 2.0, 100) + kSummary);
+  EXPECT_DOUBLE_EQ(run->curve.at(0).stood_still_seconds, 0.0);
+  EXPECT_DOUBLE_EQ(run->curve.at(1).stood_still_seconds, 0.5);
+  run =
+      read(kHead + begin_at(100, false) + eval_at(10, 1.0, 100) + eval_at(20, 2.0, 100) + kSummary);
+  EXPECT_DOUBLE_EQ(run->curve.at(1).stood_still_seconds, 0.0) << "others trained meanwhile";
+}
+
 TEST_F(RunFile, WhoseEvaluationsGoBackInTimeHasFailed) {
   const auto run = read(kHead + eval_at(10, 0.6, 100) + eval_at(20, 0.169, 100) + kSummary);
   ASSERT_TRUE(run->failure.has_value());

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "bench/compare/report/verdict.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
 
@@ -116,6 +117,39 @@ TEST_F(ComparisonFolder, IsReadWithTheRunsThatItNames) {
   EXPECT_TRUE(comparison.variants[0].runs[0].has_failed());
   EXPECT_FALSE(comparison.variants[0].runs[1].result.has_value());  // interrupted
   EXPECT_FALSE(comparison.variants[0].runs[2].result.has_value());  // not begun
+}
+
+TEST_F(ComparisonFolder, SaysWhereItWasMadeAndWhatGuessingGets) {
+  write("comparison.json",
+        R"({"clock":"real","machines":[{"host":"node7","processor":"Xeon","cpus":2,"gpus":["H200"],
+            "version":"0.1.0","date":"2026-11-23 14:05"}],"threads_per_worker":3,
+            "chance":{"share":0.25,"classes":4,"test_samples":256},
+            "variants":[{"label":"a","workers":4,"keeps_step":false,"distributed":true,"runs":[]},
+                        {"label":"b","workers":4,"runs":[]}]})");
+  const Comparison comparison = read_comparison(dir_);
+  ASSERT_EQ(comparison.machines.size(), 1U);
+  EXPECT_EQ(comparison.machines[0].host, "node7");
+  EXPECT_EQ(comparison.machines[0].gpus, std::vector<std::string>{"H200"});
+  EXPECT_EQ(comparison.threads_per_worker, 3);
+  ASSERT_TRUE(comparison.chance.has_value());
+  EXPECT_EQ(comparison.chance->test_samples, 256);
+  const auto rows = summarise(comparison);
+  EXPECT_EQ(rows[0].kind, Kind::kAsynchronous);
+  EXPECT_EQ(rows[0].is_distributed, true);
+  EXPECT_EQ(rows[1].kind, Kind::kSynchronous);
+  EXPECT_FALSE(rows[1].is_distributed.has_value());
+}
+
+TEST_F(ComparisonFolder, KeepsTheVerdictInThePlaceOfTheOneBefore) {
+  write("comparison.json", R"({"clock":"real","variants":[]})");
+  keep_verdict(dir_, {.answer = {"Use a."}, .remarks = {"So."}, .recommended = "a"});
+  keep_verdict(dir_, {.answer = {"Use b."}, .remarks = {"So."}, .recommended = "b"});
+  std::ifstream in(dir_ / "comparison.json");
+  const std::string text{std::istreambuf_iterator<char>(in), {}};
+  EXPECT_NE(text.find("\"recommended\": \"b\""), std::string::npos) << text;
+  EXPECT_NE(text.find("\"Use b.\",\n    \"So.\""), std::string::npos) << text;
+  EXPECT_EQ(text.find("Use a."), std::string::npos) << text;
+  EXPECT_NO_THROW(read_comparison(dir_));
 }
 
 TEST_F(ComparisonFolder, WithoutADescriptionIsAnErrorThatNamesIt) {

@@ -102,6 +102,18 @@ TEST(Page, ShowsLabelsAndReasonsAsTheyAre) {
             std::string::npos);
 }
 
+TEST(Page, BeginsWithTheRecommendationAndNamesTheMachine) {
+  Comparison comparison = with_everything({"mirrored", kEvil});
+  comparison.machines = {{.host = "node<7>", .cpus = 2, .version = "0.1.0", .date = "today"}};
+  comparison.threads_per_worker = 3;
+  const std::string html = html_page(comparison);
+  EXPECT_EQ(flaw_in_xml(html), "");
+  const std::size_t use = html.find("<p class=\"verdict\">Use ");
+  EXPECT_LT(use, html.find("<dl>"));
+  EXPECT_NE(html.find("node&lt;7&gt;: 2 CPUs, no GPU; syncopate 0.1.0, today"), std::string::npos);
+  EXPECT_NE(html.find("2 workers of 3 threads shared 2 CPUs"), std::string::npos);
+}
+
 TEST(Page, DrawsAThinLinePerSeedAndAThickMean) {
   const auto plots =
       all_between(html_page(with_everything({"mirrored", kEvil})), "<svg class=\"plot\"", "</svg>");

@@ -70,5 +70,27 @@ TEST(ComparisonTable, HasNoTimeWithoutATarget) {
   EXPECT_EQ(make_table(comparison, "").rows[0].cells.size(), 6U);
 }
 
+TEST(ComparisonTable, TellsProcessesFromReplicasAndNamesTheMachine) {
+  ComparedVariant mirrored = made_up_variant("mirrored", 4, {40}, {0.97});
+  mirrored.is_distributed = false;
+  ComparedVariant async = made_up_variant("async", 4, {40}, {0.97});
+  async.is_distributed = true;
+  Comparison comparison = made_up_comparison({mirrored, async});
+  comparison.machines = {{.host = "node7",
+                          .processor = "Xeon",
+                          .cpus = 2,
+                          .gpus = {"H200", "H200"},
+                          .version = "0.1.0",
+                          .date = "2026-11-23 14:05"}};
+  comparison.threads_per_worker = 2;
+  const auto lines = printed(comparison);
+  ASSERT_EQ(lines.size(), 6U);
+  EXPECT_NE(lines[1].find("x replicas"), std::string::npos);
+  EXPECT_NE(lines[2].find(" 1 x 4 "), std::string::npos);
+  EXPECT_NE(lines[3].find(" 4 x 1 "), std::string::npos);
+  EXPECT_EQ(lines[4], "node7: 2 CPUs (Xeon), 2 GPUs (H200); syncopate 0.1.0, 2026-11-23 14:05");
+  EXPECT_EQ(lines[5], "4 workers of 2 threads shared 2 CPUs");
+}
+
 }  // namespace
 }  // namespace syncopate::bench

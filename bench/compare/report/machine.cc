@@ -1,0 +1,103 @@
+#include "bench/compare/report/machine.h"
+
+#include <algorithm>
+#include <array>
+#include <ctime>
+#include <fstream>
+#include <map>
+#include <utility>
+
+#include "bench/compare/report/comparison.h"
+#include "bench/compare/report/text.h"
+#include "bench/compare/report/wording.h"
+#include "models/backend/cuda_module.h"
+#include "models/base/addresses.h"
+#include "models/base/affinity.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::vector<std::string> gpus_here() {
+  std::vector<std::string> names;
+  try {
+    for (const CudaDevice& device : load_cuda_module().devices()) names.push_back(device.name);
+  } catch (const UnavailableError&) {  // there is none, or this build has no use for it
+  }
+  return names;
+}
+
+std::string local_time() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  localtime_r(&now, &parts);
+  std::array<char, 32> text{};
+  const std::size_t size = std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M", &parts);
+  return {text.data(), size};
+}
+
+// "4 GPUs (NVIDIA H200)".
+std::string gpu_words(const std::vector<std::string>& gpus) {
+  if (gpus.empty()) return "no GPU";
+  std::map<std::string, int> counts;
+  for (const std::string& gpu : gpus) ++counts[gpu];
+  std::vector<std::string> words;
+  for (const auto& [name, count] : counts) {
+    words.push_back(count_text(count, "GPU") + " (" + name + ")");
+  }
+  return listed(words);
+}
+
+}  // namespace
+
+bool Machine::is_same_as(const Machine& other) const {
+  return host == other.host && processor == other.processor && cpus == other.cpus &&
+         gpus == other.gpus && version == other.version;
+}
+
+Machine machine_here(std::string version) {
+  return {.host = own_host_name(),
+          .processor = processor_name(),
+          .cpus = static_cast<int>(usable_cpus().size()),
+          .gpus = gpus_here(),
+          .version = std::move(version),
+          .date = local_time()};
+}
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const std::size_t colon = line.find(": ");
+    if (line.starts_with("model name") && colon != std::string::npos) return line.substr(colon + 2);
+  }
+  return "";
+}
+
+std::string describe(const Machine& machine) {
+  return machine.host + ": " + count_text(machine.cpus, "CPU") +
+         (machine.processor.empty() ? "" : " (" + machine.processor + ")") + ", " +
+         gpu_words(machine.gpus) + "; syncopate " + machine.version + ", " + machine.date;
+}
+
+std::optional<CpuUse> cpu_use(const Comparison& comparison) {
+  const bool is_told = !comparison.machines.empty() && comparison.threads_per_worker > 0;
+  if (!is_told || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;
+  const int workers = std::ranges::max_element(comparison.variants, {}, [](const auto& variant) {
+                        return variant.workers;
+                      })->workers;
+  const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
+  const bool is_shared = workers * comparison.threads_per_worker > cpus;
+  return CpuUse{count_text(workers, "worker") + " of " +
+                    count_text(comparison.threads_per_worker, "thread") +
+                    (is_shared ? " shared " : " had ") + count_text(cpus, "CPU"),
+                is_shared};
+}
+
+std::vector<std::string> machine_lines(const Comparison& comparison) {
+  std::vector<std::string> lines;
+  for (const Machine& machine : comparison.machines) lines.push_back(describe(machine));
+  if (const auto use = cpu_use(comparison)) lines.push_back(use->words);
+  return lines;
+}
+
+}  // namespace syncopate::bench
