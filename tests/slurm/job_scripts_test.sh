@@ -106,6 +106,13 @@ compare_reports_every_strategy() {
   done
   ! grep -q 'failed with' "syncopate-compare-$job.out" || fail "$(cat "syncopate-compare-$job.out" runs/*/runs/*.log)"
   [[ -s runs/syncopate-compare-$job/report.html ]] || fail "no report.html in $(ls "runs/syncopate-compare-$job")"
+  local described
+  described=$(tr -d ' \n' <"runs/syncopate-compare-$job/comparison.json")
+  for row in '"one-device"[^}]*"distributed":false[^}]*"keeps_step":true' \
+    '"parameter-server:async"[^}]*"distributed":true[^}]*"keeps_step":false' \
+    '"parameter-server:sync"[^}]*"distributed":true[^}]*"keeps_step":true'; do
+    grep -qE "\"label\":$row" <<<"$described" || fail "no $row in $described"
+  done
 }
 
 compare_goes_on_where_it_stopped() {
