@@ -1,11 +1,7 @@
 #include "bench/compare/run_files.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <fstream>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -90,17 +86,6 @@ std::string difference_of(const Json& found, const Json& wanted) {
   return "";
 }
 
-FileDescriptor lock_folder(const fs::path& dir) {
-  const fs::path file = dir / ".lock";
-  FileDescriptor lock(::open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
-  if (!lock) throw FileError(describe_errno("open", file.string(), errno));
-  if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-  if (errno != EWOULDBLOCK) throw FileError(describe_errno("lock", file.string(), errno));
-  throw UsageError("--report " + dir.string() +
-                   ": another comparison is at work in this folder; wait for it, or choose "
-                   "another folder");
-}
-
 std::string joined(const std::vector<std::string>& words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + word;
@@ -141,7 +126,7 @@ RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)) {
     throw FileError("--report " + dir_.string() + ": cannot make the folder: " + error.message() +
                     "; choose another one");
   }
-  lock_ = lock_folder(dir_);
+  lock_.emplace(dir_, FolderLockOptions{.flag = "--report", .user = "comparison"});
 }
 
 fs::path RunFiles::result(const RunSpec& run) const {

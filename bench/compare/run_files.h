@@ -11,7 +11,7 @@
 #include "bench/compare/compare_options.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/variant.h"
-#include "models/base/file_descriptor.h"
+#include "models/base/folder_lock.h"
 
 namespace syncopate::bench {
 
@@ -54,7 +54,7 @@ class RunFiles {
   void check_conditions(const CompareOptions& options, const RunSpec& run) const;
 
   std::filesystem::path dir_;
-  FileDescriptor lock_;
+  std::optional<FolderLock> lock_;
 };
 
 }  // namespace syncopate::bench

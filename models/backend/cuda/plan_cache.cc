@@ -1,16 +1,14 @@
 #include "models/backend/cuda/plan_cache.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-
-#include <cerrno>
 #include <fstream>
 #include <span>
 #include <sstream>
 #include <thread>
+#include <utility>
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 #include "models/base/log.h"
 #include "models/base/replacing_file.h"
 
@@ -22,24 +20,23 @@ constexpr const char* kHeader = "syncopate plans 1";
 constexpr std::chrono::seconds kLockPatience(5);
 constexpr std::chrono::milliseconds kLook(5);
 
-// Held while a file is read and replaced; two threads of a process exclude each other, too. The
-// file beside it stays: whoever removed it could remove one that somebody else has just locked.
+// Held while a file is read and replaced; two threads of a process exclude each other, too.
 FileDescriptor lock_beside(const std::filesystem::path& file) {
   const std::string path = file.string() + ".lock";
-  FileDescriptor lock(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
-  if (!lock) throw FileError(describe_errno("open", path, errno));
   const Deadline deadline = Deadline::after(kLockPatience);
   // There is no lock with a deadline, and somebody who holds it writes a few kilobytes.
-  while (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-    if (errno != EWOULDBLOCK && errno != EINTR)
-      throw FileError(describe_errno("lock", path, errno));
+  for (;;) {
+    FileLock lock = try_lock_file(path);
+    if (lock.outcome == FileLock::Outcome::kHeld) return std::move(lock.file);
+    if (lock.outcome == FileLock::Outcome::kUnsupported) {
+      throw FileError("lock " + path + ": its file system has no locks");
+    }
     if (deadline.passed()) {
       throw FileError("lock " + path + ": another process has held it for " +
                       in_seconds(deadline.patience()));
     }
     std::this_thread::sleep_for(kLook);
   }
-  return lock;
 }
 
 }  // namespace

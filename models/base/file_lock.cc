@@ -1,0 +1,49 @@
+#include "models/base/file_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// What a file system says that has no locks, or a network's whose server gives none.
+bool means_unsupported(int error) {
+  constexpr std::array kSaid = {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL};
+  return std::ranges::find(kSaid, error) != kSaid.end();
+}
+
+// False where another file has come in its place since it was opened, or none.
+bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) {
+  struct stat opened {};
+  struct stat there {};
+  return ::fstat(file.get(), &opened) == 0 && ::stat(path.c_str(), &there) == 0 &&
+         opened.st_dev == there.st_dev && opened.st_ino == there.st_ino;
+}
+
+}  // namespace
+
+FileLock try_lock_file(const std::filesystem::path& path, LockKind kind) {
+  constexpr mode_t kAnyone = 0666;  // less the umask
+  for (;;) {
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kAnyone));
+    if (!file) throw FileError(describe_errno("open", path.string(), errno));
+    const int wanted = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
+    if (::flock(file.get(), wanted | LOCK_NB) == 0) {
+      if (is_in_place(file, path)) return {FileLock::Outcome::kHeld, std::move(file)};
+      continue;
+    }
+    if (errno == EINTR) continue;
+    if (errno == EWOULDBLOCK) return {FileLock::Outcome::kTaken, {}};
+    if (means_unsupported(errno)) return {FileLock::Outcome::kUnsupported, std::move(file)};
+    throw FileError(describe_errno("lock", path.string(), errno));
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,37 @@
+// One run at a time in a folder: a lock on the file .lock in it, which says who holds it. The tasks
+// of one job may hold it together, so that it stays while any of them lives.
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include "models/base/file_descriptor.h"
+
+namespace syncopate {
+
+struct FolderLockOptions {
+  std::string flag;  // that names the folder: "--checkpoint-dir"
+  std::string user;  // of which there is to be one: "run"
+  // One line: what the tasks of the job know in common, and those of no other. "": alone.
+  std::string job{};
+  std::chrono::milliseconds patience{0};                      // with another's end
+  std::function<void(const std::string& line)> on_waiting{};  // once, where there is a wait
+};
+
+class FolderLock {
+ public:
+  // The folder exists. Where its file system has no locks the log warns, and nothing is held.
+  // Throws UsageError naming who holds it; FileError.
+  FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
+
+  // Who holds it now: "process 12 on host n1, since ..."; none: nobody, or nobody can tell.
+  static std::optional<std::string> holder(const std::filesystem::path& folder);
+
+ private:
+  FileDescriptor file_;
+};
+
+}  // namespace syncopate
