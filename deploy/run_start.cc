@@ -6,7 +6,8 @@
 #include <utility>
 #include <vector>
 
-#include "deploy/output_paths.h"
+#include "deploy/run_folder.h"
+#include "deploy/run_sizes.h"
 #include "models/base/errors.h"
 #include "worker/metrics.h"
 
@@ -16,7 +17,7 @@ namespace {
 // Pruning keeps the highest steps, which would be those of an older run in the same folder.
 std::optional<std::filesystem::path> find_checkpoint(const TrainOptions& options) {
   const std::filesystem::path& folder = options.loop.checkpoint_dir;
-  if (folder.empty() || !std::filesystem::is_directory(folder)) return std::nullopt;
+  if (folder.empty()) return std::nullopt;
   const auto newest = newest_checkpoint(folder);
   if (newest && !options.resume) {
     throw UsageError("--checkpoint-dir " + folder.string() + " already holds " +
@@ -72,6 +73,8 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
   Found found;
   std::vector<ps::SampleRange> untrained;
   if (strategy.is_chief()) {
+    const std::filesystem::path& folder = options.loop.checkpoint_dir;
+    if (!folder.empty()) start.folder = take_run_folder(folder, options.cluster);
     const auto newest = find_checkpoint(options);
     if (newest) {
       loaded = blank_like(loaded, true);
@@ -97,7 +100,8 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
       start.note =
           "nothing to resume in " + options.loop.checkpoint_dir.string() + ": starting fresh";
     }
-    if (!options.loop.checkpoint_dir.empty()) make_checkpoint_folder(options.loop.checkpoint_dir);
+  } else if (has_servers(options)) {
+    start.folder = join_run_folder(options.loop.checkpoint_dir, options.cluster);
   }
   // Workers that keep no step append to one file, each from when it speaks for all: what an earlier
   // run left there must be gone before any of them begins.

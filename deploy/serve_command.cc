@@ -4,11 +4,13 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <optional>
 
 #include "deploy/commands.h"
 #include "deploy/formatted.h"
 #include "deploy/job_membership.h"
 #include "deploy/output_paths.h"
+#include "deploy/run_folder.h"
 #include "models/base/addresses.h"
 #include "models/base/affinity.h"
 #include "ps/order_record.h"
@@ -21,6 +23,7 @@ namespace {
 constexpr int kMostUpdateThreads = 4;
 // A worker that ended by failure is back within this, if somebody starts it again.
 constexpr std::chrono::seconds kRestartMayTake(60);
+constexpr std::chrono::milliseconds kLongestWaitForFolder(10000);
 
 // The cluster lists this server's address.
 bool is_listed(const ClusterSpec& cluster) {
@@ -55,7 +58,7 @@ std::chrono::milliseconds milliseconds_of(double seconds) {
   return std::chrono::milliseconds(std::llround(1000.0 * seconds));
 }
 
-int serve(ps::ServerOptions options, StopSignal& signals) {
+int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& signals) {
   bool asked_to_stop = false;
   const auto stop = [&] {
     if (signals.poll()) asked_to_stop = true;
@@ -64,7 +67,12 @@ int serve(ps::ServerOptions options, StopSignal& signals) {
   const auto note = [](const std::string& line) {
     std::cerr << "syncopate: " + line + "\n" << std::flush;
   };
-  if (!options.snapshot_dir.empty()) make_checkpoint_folder(options.snapshot_dir);
+  // Before snapshots of other jobs are removed from it; and while workers still wait for us.
+  std::optional<FolderLock> folder;
+  if (!options.snapshot_dir.empty()) {
+    const auto patience = std::min(kLongestWaitForFolder, options.rendezvous_timeout / 2);
+    folder = take_run_folder(options.snapshot_dir, cluster, patience);
+  }
   if (!options.record.empty()) {
     try_record(ps::order_record_path(options.record.string(), options.index, 1));
   }
@@ -102,7 +110,7 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
        .servers_return = keeps,
        .link = options.link,
        .announces = true},
-      signals);
+      cluster, signals);
 }
 
 int run_train_server(const TrainOptions& options, StopSignal& signals) {
@@ -129,7 +137,7 @@ int run_train_server(const TrainOptions& options, StopSignal& signals) {
                 .uses_segments = options.strategy.transport != Transport::kTcp,
                 .link = options.strategy.link,
                 .late_workers = cluster.late_workers},
-               signals);
+               cluster, signals);
 }
 
 }  // namespace syncopate

@@ -43,8 +43,8 @@ void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
                      const Snapshot& snapshot, const std::string& optimizer,
                      const Progress& progress);
 
-// Removes all but the newest `keep` checkpoints of the folder, and temporary files left by killed
-// runs.
+// Removes all but the newest `keep` checkpoints of the folder, and temporary files that killed
+// processes have left; not those that are being written.
 void prune_checkpoints(const std::filesystem::path& dir, int keep);
 
 // The checkpoint with the highest step, if the folder has one.

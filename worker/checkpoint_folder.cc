@@ -1,9 +1,11 @@
 #include <algorithm>
 #include <charconv>
+#include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 #include "worker/checkpoint.h"
 #include "worker/safetensors.h"
 
@@ -53,6 +55,28 @@ Folder read_folder(const fs::path& dir) {
   return folder;
 }
 
+// Whether nobody writes it any more.
+bool is_left_over(const fs::path& temporary) {
+  constexpr std::chrono::hours kAnyWriteTakesLess(1);
+  try {
+    const FileLock lock = try_lock_file(temporary);
+    if (lock.outcome != FileLock::Outcome::kUnsupported) {
+      return lock.outcome == FileLock::Outcome::kHeld;
+    }
+  } catch (const FileError&) {
+    return false;  // somebody else's, or gone
+  }
+  std::error_code error;
+  const auto written = fs::last_write_time(temporary, error);
+  return !error && fs::file_time_type::clock::now() - written > kAnyWriteTakesLess;
+}
+
+void remove_old(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);  // gone already is as good
+  if (error) throw FileError("remove old checkpoint " + path.string() + ": " + error.message());
+}
+
 }  // namespace
 
 fs::path checkpoint_path(const fs::path& dir, std::int64_t step) {
@@ -70,14 +94,12 @@ std::optional<fs::path> newest_checkpoint(const fs::path& dir) {
 
 void prune_checkpoints(const fs::path& dir, int keep) {
   check(keep >= 1, "the newest checkpoint is kept");
-  Folder folder = read_folder(dir);
+  const Folder folder = read_folder(dir);
   for (std::size_t i = static_cast<std::size_t>(keep); i < folder.checkpoints.size(); ++i) {
-    folder.temporaries.push_back(folder.checkpoints[i].second);
+    remove_old(folder.checkpoints[i].second);
   }
-  for (const fs::path& path : folder.temporaries) {
-    std::error_code error;
-    fs::remove(path, error);  // gone already is as good
-    if (error) throw FileError("remove old checkpoint " + path.string() + ": " + error.message());
+  for (const fs::path& temporary : folder.temporaries) {
+    if (is_left_over(temporary)) remove_old(temporary);
   }
 }
 

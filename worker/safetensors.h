@@ -26,7 +26,8 @@ struct TensorEntry {
 
 using FileMetadata = std::map<std::string, std::string>;
 
-// What temporary files end with, before the writer's process number.
+// What temporary files end with, before the writer's host and process number. As long as one is
+// written it is locked: who finds it unlocked knows that its writer is gone.
 inline constexpr std::string_view kTemporarySuffix = ".tmp-";
 
 // Writes `path` as a whole or not at all. One thread only.
@@ -56,6 +57,7 @@ class SafetensorsWriter {
   std::size_t next_ = 0;
   std::uint32_t checksum_ = 0;
   FileDescriptor file_;
+  FileDescriptor lock_;  // the same file: locked until it is renamed, when file_ is closed already
 };
 
 // Opens and validates a file; nothing of it is believed before it was held against the file's size.

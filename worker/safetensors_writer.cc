@@ -10,7 +10,9 @@
 #include <system_error>
 #include <utility>
 
+#include "models/base/addresses.h"
 #include "models/base/errors.h"
+#include "models/base/file_lock.h"
 #include "worker/safetensors.h"
 
 namespace syncopate {
@@ -45,12 +47,21 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+FileDescriptor open_temporary(const std::filesystem::path& path) {
+  FileLock lock = try_lock_file(path);
+  if (lock.outcome == FileLock::Outcome::kTaken) {
+    throw FileError("write checkpoint " + path.string() + ": another process writes it");
+  }
+  return std::move(lock.file);
+}
+
 }  // namespace
 
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
                                      std::vector<TensorEntry> tensors)
     : path_(std::move(path)),
-      temporary_(path_.string() + std::string(kTemporarySuffix) + std::to_string(::getpid())),
+      temporary_(path_.string() + std::string(kTemporarySuffix) + own_host_name() + "-" +
+                 std::to_string(::getpid())),
       metadata_(std::move(metadata)),
       tensors_(std::move(tensors)) {
   std::uint64_t offset = 0;
@@ -59,10 +70,11 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, FileMetadata me
     offset += static_cast<std::uint64_t>(num_elements(entry.shape)) * sizeof(float);
     entry.end = offset;
   }
-  file_.reset(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
-  if (!file_) fail("write checkpoint", temporary_);
+  lock_ = open_temporary(temporary_);
   // The destructor does not run for a constructor that throws.
   try {
+    file_.reset(::fcntl(lock_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!file_ || ::ftruncate(file_.get(), 0) != 0) fail("write checkpoint", temporary_);
     const std::string text = header();
     checksum_ = extend_checksum(0, std::as_bytes(std::span(text)));
     const std::uint64_t length = text.size();

@@ -20,7 +20,7 @@ class ScratchDir {
   std::filesystem::path path_;
 };
 
-// File names, sorted; none when the folder is not there.
+// File names as ls shows them, without those that begin with a dot; none when the folder is not there.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 }  // namespace syncopate::test

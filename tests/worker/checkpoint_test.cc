@@ -11,6 +11,7 @@
 #include "models/base/errors.h"
 #include "tests/worker/checkpoint_case.h"
 #include "tests/worker/temporary_folder.h"
+#include "worker/safetensors.h"
 
 namespace syncopate {
 namespace {
@@ -220,6 +221,17 @@ TEST_F(CheckpointTest, PruningKeepsTheNewestAndRemovesLeftovers) {
   EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 5)));
   EXPECT_TRUE(std::filesystem::exists(folder_.path() / "metrics.jsonl"));
   EXPECT_EQ(folder_.num_files(), 3U);
+}
+
+TEST_F(CheckpointTest, PruningLeavesWhatIsBeingWritten) {
+  const auto path = checkpoint_path(folder_.path(), 6);
+  const std::vector<float> values{1.0F, 2.0F};
+  SafetensorsWriter writer(path, {}, {{.name = "w", .shape = {2}}});
+  prune_checkpoints(folder_.path(), 1);
+  writer.append(values);
+  writer.commit();
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(folder_.num_files(), 1U);
 }
 
 TEST_F(CheckpointTest, IsReadByPython) {

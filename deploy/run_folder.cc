@@ -1,0 +1,48 @@
+#include "deploy/run_folder.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <string>
+
+#include "deploy/output_paths.h"
+#include "models/base/log.h"
+
+namespace syncopate {
+namespace {
+
+// What the tasks of a job know alike, and those of another one that could run at the same time do
+// not. Not the host where they meet: each may call it by another name.
+std::string job_of(const ClusterSpec& cluster) {
+  if (cluster.num_servers == 0) return "";
+  std::string job = cluster.nonce;
+  std::ranges::replace(job, '\n', ' ');
+  return job + " at port " + std::to_string(cluster.rendezvous ? cluster.rendezvous->port : 0);
+}
+
+FolderLock take(const std::filesystem::path& folder, const ClusterSpec& cluster,
+                std::chrono::milliseconds patience) {
+  return FolderLock(folder,
+                    {.flag = "--checkpoint-dir",
+                     .user = "run",
+                     .job = job_of(cluster),
+                     .patience = patience,
+                     .on_waiting = [](const std::string& line) { log(LogLevel::kWarning, line); }});
+}
+
+}  // namespace
+
+FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
+                           std::chrono::milliseconds patience) {
+  make_checkpoint_folder(folder);
+  return take(folder, cluster, patience);
+}
+
+std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
+                                          const ClusterSpec& cluster) {
+  constexpr std::chrono::seconds kPatience(10);
+  if (folder.empty() || access(folder.c_str(), W_OK | X_OK) != 0) return std::nullopt;
+  return take(folder, cluster, kPatience);
+}
+
+}  // namespace syncopate

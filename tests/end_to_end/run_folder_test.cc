@@ -1,0 +1,103 @@
+// One run at a time in a --checkpoint-dir.
+#include <gtest/gtest.h>
+
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/role_processes.h"
+#include "tests/end_to_end/run_program.h"
+#include "tests/end_to_end/scratch_dir.h"
+
+namespace syncopate::test {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+Arguments endless(const ScratchDir& scratch, const Arguments& more = {}) {
+  return Arguments{"train",
+                   "--model",
+                   "mlp",
+                   "--data",
+                   "synthetic:1x8x8:4:640",
+                   "--threads",
+                   "1",
+                   "--epochs",
+                   "100000",
+                   "--eval-every",
+                   "0",
+                   "--resume",
+                   "--checkpoint-dir",
+                   scratch / "ck",
+                   "--no-progress"} +
+         more;
+}
+
+std::unique_ptr<RunningProgram> start(const Arguments& arguments) {
+  return std::make_unique<RunningProgram>(syncopate_command(arguments));
+}
+
+void expect_refused(RunningProgram& run) {
+  const ProgramResult result = run.wait();
+  EXPECT_EQ(result.exit_code, 2) << result.err;
+  EXPECT_NE(result.err.find("another run is at work in this folder"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("choose another folder"), std::string::npos) << result.err;
+}
+
+TEST(ARun, KeepsItsCheckpointFolderFromOthersHoweverManyTasksTheyHave) {
+  const ScratchDir scratch;
+  const auto first = start(endless(
+      scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
+  ASSERT_TRUE(first->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
+  // Each waits for its end for a while: at the same time.
+  const auto alone = start(endless(scratch));
+  const auto workers = start(Arguments{"launch", "--workers", "2", "--"} +
+                             endless(scratch, {"--strategy", "multi-worker-mirrored"}));
+  const auto served = start(Arguments{"launch", "--workers", "2", "--servers", "2", "--"} +
+                            endless(scratch, {"--strategy", "parameter-server"}));
+  for (const auto* other : {&alone, &workers, &served}) expect_refused(**other);
+  first->send(SIGTERM);
+  const ProgramResult result = first->wait();
+  EXPECT_EQ(result.exit_code, 75) << "it goes on meanwhile: " << result.err;
+}
+
+TEST(ARun, TakesTheFolderOfOneThatIsKilled) {
+  const ScratchDir scratch;
+  const auto first = start(endless(
+      scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
+  ASSERT_TRUE(first->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
+  const auto second = start(endless(scratch, {"--max-seconds", "0.1"}));
+  ASSERT_TRUE(second->wait_until_err_has("waiting up to 10 s"));
+  first->send(SIGKILL);
+  const ProgramResult result = second->wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("resumed from"), std::string::npos) << result.err;
+}
+
+class AJobWithServers : public testing::TestWithParam<const char*> {};
+
+TEST_P(AJobWithServers, KeepsItsFolderWhileATaskIsKilledAndComesBack) {
+  const ScratchDir scratch;
+  const auto job =
+      start(Arguments{"launch", "--workers", "2", "--servers", "1", "--restart", "2", "--"} +
+            endless(scratch, {"--strategy", "parameter-server", "--checkpoint-every", "50",
+                              "--snapshot-every", "0.1", "--log-every", "1", "--metrics",
+                              scratch / "m.jsonl"}));
+  ASSERT_TRUE(job->wait_until_file_has(scratch / "m.jsonl", "\"event\":\"step\"", 20));
+  const auto killed = process_of(job->pid(), {GetParam(), 0});
+  ASSERT_TRUE(killed);
+  ASSERT_EQ(kill(*killed, SIGKILL), 0);
+  const auto second = start(endless(scratch));
+  ASSERT_TRUE(job->wait_until_err_has("restarting it (1 of 2)"));
+  expect_refused(*second);
+  job->send(SIGTERM);
+  const ProgramResult result = job->wait();
+  EXPECT_EQ(result.exit_code, 75) << "it is back: " << result.err;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, AJobWithServers, testing::Values("worker", "server"));
+
+}  // namespace
+}  // namespace syncopate::test
