@@ -1,12 +1,15 @@
 // Until training begins there is nothing to save: a request to stop ends the process at once,
-// wherever it waits, at the rendezvous or for a slow disk. (Signals are blocked from the start, for
+// wherever it waits, at the rendezvous or for a slow disk. A run that would have gone on from a
+// checkpoint has lost nothing, and may do so another time. (Signals are blocked from the start, for
 // the threads that start meanwhile.)
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 #include <thread>
 
+#include "deploy/options.h"
 #include "models/base/file_descriptor.h"
 #include "worker/stop_signal.h"
 
@@ -25,5 +28,12 @@ class EarlyStop {
   FileDescriptor ended_;
   std::jthread thread_;
 };
+
+struct EarlyEnd {
+  std::string line;   // for people
+  int exit_code = 1;  // 75: --resume has a checkpoint to go on from
+};
+// What is to be said of a run that `signal` has ended before it trained, and its exit code.
+EarlyEnd early_end(const TrainOptions& options, std::string_view signal);
 
 }  // namespace syncopate

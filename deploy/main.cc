@@ -9,15 +9,13 @@
 #include <vector>
 
 #include "deploy/commands.h"
+#include "deploy/launch/exit_code.h"
 #include "models/base/errors.h"
 #include "strategies/collective/mpi_session.h"
 #include "worker/stop_signal.h"
 
 namespace syncopate {
 namespace {
-
-constexpr int kExitFailed = 1;
-constexpr int kExitUsage = 2;
 
 struct RunCommand {
   std::unique_ptr<MpiSession>& mpi;

@@ -12,6 +12,7 @@
 #include "deploy/early_stop.h"
 #include "deploy/formatted.h"
 #include "deploy/job_membership.h"
+#include "deploy/launch/exit_code.h"
 #include "deploy/leased_training.h"
 #include "deploy/network_for_data.h"
 #include "deploy/peer_watch.h"
@@ -26,8 +27,6 @@
 
 namespace syncopate {
 namespace {
-
-constexpr int kExitFailed = 1;
 
 int train_in_job(const TrainOptions& options, StopSignal& signals,
                  std::optional<EarlyStop>& early_stop, Membership* membership,
@@ -151,11 +150,10 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   if (given.cluster.role == Role::kServer) return run_train_server(given, signals);
   if (given.cluster.role == Role::kEvaluator) return run_train_evaluator(given, signals, out);
   std::optional<EarlyStop> early_stop;
-  early_stop.emplace(signals, [](std::string_view signal) {
-    std::cerr << "syncopate: stopped by " + std::string(signal) +
-                     " before training began; nothing was saved\n"
-              << std::flush;
-    std::_Exit(kExitFailed);  // whatever the main thread waits for, it need not end
+  early_stop.emplace(signals, [&given](std::string_view signal) {
+    const EarlyEnd end = early_end(given, signal);
+    std::cerr << "syncopate: " + end.line + "\n" << std::flush;
+    std::_Exit(end.exit_code);  // whatever the main thread waits for, it need not end
   });
   TrainOptions options = given;
   find_devices(options);

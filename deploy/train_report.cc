@@ -7,6 +7,7 @@
 #include <ostream>
 
 #include "deploy/formatted.h"
+#include "deploy/launch/exit_code.h"
 #include "deploy/link_options.h"
 #include "deploy/run_sizes.h"
 #include "strategies/input_shard.h"
@@ -14,9 +15,6 @@
 
 namespace syncopate {
 namespace {
-
-constexpr int kExitFailed = 1;
-constexpr int kExitRequeue = 75;  // EX_TEMPFAIL of sysexits.h: try again
 
 std::int64_t peak_memory_bytes() {
   rusage usage{};
@@ -131,11 +129,11 @@ int report_stop(const TrainOutcome& outcome, ProgressDisplay& display) {
   if (outcome.checkpoint) {
     display.note(when + "; saved " + outcome.checkpoint->string() +
                  "; --resume goes on from there");
-    return kExitRequeue;
+    return kExitStopped;
   }
   if (outcome.saved_by_another) {
     display.note(when + "; another worker has saved a checkpoint; --resume goes on from there");
-    return kExitRequeue;
+    return kExitStopped;
   }
   display.note("syncopate: " + when + "; nothing was saved: there is no --checkpoint-dir");
   return kExitFailed;

@@ -1,12 +1,14 @@
 // A request to stop ends in a checkpoint that goes on, and in the exit code that says so.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <csignal>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
 
 #include "tests/end_to_end/metrics_lines.h"
+#include "tests/end_to_end/port.h"
 #include "tests/end_to_end/role_processes.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/scratch_dir.h"
@@ -74,6 +76,40 @@ TEST(StopSignal, WithoutACheckpointFolderSaysThatNothingWasSaved) {
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 1);
   EXPECT_NE(stopped.err.find("nothing was saved"), std::string::npos) << stopped.err;
+}
+
+// Of a task that waits for another, which does not come.
+ProgramResult stopped_before_training(const ScratchDir& scratch, const Arguments& more) {
+  const Port port(false);
+  RunningProgram program(syncopate_command(run(
+      scratch, Arguments{"--data", "synthetic:1x8x8:4:640", "--strategy", "multi-worker-mirrored",
+                         "--world-size", "2", "--rank", "0", "--rendezvous", port.endpoint(),
+                         "--steps", "50", "--checkpoint-dir", scratch / "ck"} +
+                   more)));
+  while (!port.answers() && !program.ends_within(std::chrono::milliseconds(10))) continue;
+  program.send(SIGTERM);
+  return program.wait();
+}
+
+TEST(StopSignal, BeforeTrainingBeganExitsWith75WhereResumeHasACheckpoint) {
+  const ScratchDir scratch;
+  const Arguments small{"--data", "synthetic:1x8x8:4:640", "--steps",
+                        "5",      "--checkpoint-dir",      scratch / "ck"};
+  ASSERT_EQ(run_syncopate(run(scratch, small)).exit_code, 0);
+  const auto before = names_in(scratch / "ck");
+  const ProgramResult stopped = stopped_before_training(scratch, {"--resume"});
+  EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
+  EXPECT_NE(stopped.err.find(before.front()), std::string::npos) << stopped.err;
+  EXPECT_EQ(names_in(scratch / "ck"), before);
+}
+
+TEST(StopSignal, BeforeTrainingBeganIsAFailureWhereNothingIsToGoOnFrom) {
+  const ScratchDir scratch;
+  for (const Arguments& flags : {Arguments{}, Arguments{"--resume"}}) {
+    const ProgramResult stopped = stopped_before_training(scratch, flags);
+    EXPECT_EQ(stopped.exit_code, 1) << stopped.err;
+    EXPECT_NE(stopped.err.find("nothing was saved"), std::string::npos) << stopped.err;
+  }
 }
 
 struct EvaluationCase {
