@@ -4,9 +4,12 @@
 #include <array>
 #include <chrono>
 #include <cstdio>
+#include <filesystem>
 #include <optional>
 #include <ostream>
+#include <set>
 #include <thread>
+#include <utility>
 
 #include "deploy/commands.h"
 #include "deploy/device_options.h"
@@ -14,10 +17,12 @@
 #include "models/base/connection.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "worker/checkpoint.h"
 #include "worker/evaluate.h"
 #include "worker/metrics.h"
 #include "worker/progress.h"
+#include "worker/safetensors.h"
 #include "worker/train_loop.h"
 
 namespace syncopate {
@@ -75,6 +80,43 @@ class JobWatch {
   Deadline next_call_ = Deadline::after({});
 };
 
+// What of a folder is to be measured next.
+class NewestCheckpoint {
+ public:
+  // target: takes the values; it outlives this.
+  NewestCheckpoint(std::filesystem::path folder, const Graph& graph, Snapshot target)
+      : folder_(std::move(folder)), graph_(graph), target_(std::move(target)) {}
+
+  // Loads the newest one that is sound. None: it has been loaded already, or there is none. Throws
+  // what load_checkpoint throws, but for what is damaged, of which the log tells once.
+  std::optional<CheckpointInfo> load_another() {
+    for (const std::filesystem::path& path : checkpoints_in(folder_)) {
+      if (path == loaded_) return std::nullopt;
+      if (damaged_.contains(path)) continue;
+      try {
+        CheckpointInfo info = load_checkpoint(path, graph_, target_, "", false);
+        loaded_ = path;
+        return info;
+      } catch (const DamagedFileError& error) {
+        log(LogLevel::kWarning, error.fault() + "; it is not measured");
+        damaged_.insert(path);
+      } catch (const FileError&) {
+        std::error_code unseen;
+        if (std::filesystem::exists(path, unseen)) throw;
+        return std::nullopt;  // the job has removed it meanwhile, as there are newer ones
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const std::filesystem::path folder_;
+  const Graph& graph_;
+  const Snapshot target_;
+  std::filesystem::path loaded_;
+  std::set<std::filesystem::path> damaged_;
+};
+
 }  // namespace
 
 int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ostream& out) {
@@ -98,19 +140,16 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
   PartialEvaluator evaluator(*backend, graph, arena, state, *data.test,
                              {.threads = options.input.threads});
   const std::int64_t batch = options.strategy.batch_size_per_replica;
-  std::optional<std::filesystem::path> measured;
+  NewestCheckpoint newest(loop.checkpoint_dir, graph, {arena.values(), {}, state.values});
   JobWatch watch(options);
   while (!signals.poll()) {
-    const auto newest = newest_checkpoint(loop.checkpoint_dir);
-    if (!newest || newest == measured) {
+    const auto info = newest.load_another();
+    if (!info) {
       watch.look();
       std::this_thread::sleep_for(kLook);
       continue;
     }
-    const CheckpointInfo info =
-        load_checkpoint(*newest, graph, {arena.values(), {}, state.values}, "", false);
     arena.bump_all_versions();
-    measured = newest;
     std::vector<BatchSums> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
     bool was_stopped = false;
     evaluator.run([&] { return was_stopped = was_stopped || signals.poll().has_value(); }, sums);
@@ -119,10 +158,10 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
     std::array<char, 160> line{};
     std::snprintf(line.data(), line.size(),
                   "step %lld: test accuracy %.2f%%, test loss %.4f (%lld samples)\n",
-                  static_cast<long long>(info.progress.step), 100.0 * test.accuracy, test.loss,
+                  static_cast<long long>(info->progress.step), 100.0 * test.accuracy, test.loss,
                   static_cast<long long>(test.samples));
     out << line.data() << std::flush;
-    if (remaining_steps(loop, info.progress, data.train->size(), batch) <= 0) return 0;
+    if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;
     watch.heard();
   }
   return 0;

@@ -6,51 +6,14 @@
 #include <utility>
 #include <vector>
 
+#include "deploy/first_values.h"
 #include "deploy/run_folder.h"
 #include "deploy/run_sizes.h"
-#include "models/base/errors.h"
+#include "models/base/log.h"
 #include "worker/metrics.h"
 
 namespace syncopate {
 namespace {
-
-// Pruning keeps the highest steps, which would be those of an older run in the same folder.
-std::optional<std::filesystem::path> find_checkpoint(const TrainOptions& options) {
-  const std::filesystem::path& folder = options.loop.checkpoint_dir;
-  if (folder.empty()) return std::nullopt;
-  const auto newest = newest_checkpoint(folder);
-  if (newest && !options.resume) {
-    throw UsageError("--checkpoint-dir " + folder.string() + " already holds " +
-                     newest->filename().string() +
-                     "; add --resume to go on from it, or choose another folder");
-  }
-  return newest;
-}
-
-// Host memory of the snapshot's shapes, so that a damaged file leaves the live weights alone.
-Snapshot blank_like(const Snapshot& live, bool with_slots) {
-  Snapshot blank;
-  blank.values = make_host_tensor(live.values.shape(), DType::kF32);
-  blank.state = make_host_tensor(live.state.shape(), DType::kF32);
-  for (const Snapshot::Slot& slot : live.slots) {
-    blank.slots.push_back(
-        {slot.name, with_slots ? make_host_tensor(slot.values.shape(), DType::kF32) : slot.values});
-  }
-  return blank;
-}
-
-// The position in the checkpoint means nothing in other data or in another order of them.
-void require_same_samples(const CheckpointInfo& info, const std::string& data, std::uint64_t seed) {
-  if (info.progress.data != data) {
-    throw UsageError("--resume: " + info.path.string() + " was trained on " + info.progress.data +
-                     ", this run has " + data +
-                     "; give the same --data, or --init-from to start anew");
-  }
-  if (info.progress.seed == seed) return;
-  throw UsageError("--resume: " + info.path.string() + " was trained with --seed " +
-                   std::to_string(info.progress.seed) + ", this run has --seed " +
-                   std::to_string(seed) + "; give the same");
-}
 
 // What the chief found, as all tasks hear of it.
 struct Found {
@@ -63,45 +26,45 @@ struct Found {
   std::int64_t num_untrained = 0;  // ranges, which follow in a message of their own
 };
 
+// Else they would stay the newest, and push others out when old ones are removed.
+void set_aside_damaged(const FirstValues& values) {
+  for (const auto& [path, fault] : values.damaged) {
+    log(LogLevel::kWarning, fault + "; it is " + set_aside(path).string() +
+                                " now, and training goes on from " + values.resumed->path.string());
+  }
+}
+
 }  // namespace
 
 RunStart start_run(const TrainOptions& options, const Graph& graph, const std::string& data_name,
                    Strategy& strategy) {
-  const std::string& optimizer = options.strategy.optimizer.name;
-  RunStart start{.progress = {.data = data_name, .seed = options.strategy.seed}, .note = ""};
-  Snapshot loaded = strategy.snapshot();
+  RunStart start{.progress = {.data = data_name, .seed = options.strategy.seed}};
+  const std::filesystem::path& folder = options.loop.checkpoint_dir;
+  Snapshot first = strategy.snapshot();
   Found found;
   std::vector<ps::SampleRange> untrained;
   if (strategy.is_chief()) {
-    const std::filesystem::path& folder = options.loop.checkpoint_dir;
     if (!folder.empty()) start.folder = take_run_folder(folder, options.cluster);
-    const auto newest = find_checkpoint(options);
-    if (newest) {
-      loaded = blank_like(loaded, true);
-      const CheckpointInfo info = load_checkpoint(*newest, graph, loaded, optimizer, true);
-      require_same_samples(info, data_name, options.strategy.seed);
-      loaded.loss_scale = info.loss_scale;
+    FirstValues values = find_first_values(options, graph, start.progress, first);
+    set_aside_damaged(values);
+    if (values.resumed) {
+      const Progress& progress = values.resumed->progress;
       found = {1,
                1,
-               info.progress.step,
-               info.progress.samples,
-               info.progress.position.epoch,
-               info.progress.position.offset,
-               static_cast<std::int64_t>(info.progress.position.untrained.size())};
-      untrained = info.progress.position.untrained;
-      start.note =
-          "resumed from " + newest->string() + " at step " + std::to_string(info.progress.step);
-    } else if (!options.init_from.empty()) {
-      loaded = blank_like(loaded, false);
-      load_checkpoint(options.init_from, graph, loaded, optimizer, false);
-      found.loads = 1;
-      start.note = "first values from " + options.init_from.string();
-    } else if (options.resume) {
-      start.note =
-          "nothing to resume in " + options.loop.checkpoint_dir.string() + ": starting fresh";
+               progress.step,
+               progress.samples,
+               progress.position.epoch,
+               progress.position.offset,
+               static_cast<std::int64_t>(progress.position.untrained.size())};
+      untrained = progress.position.untrained;
     }
+    if (values.values) {
+      found.loads = 1;
+      first = *std::move(values.values);
+    }
+    start.notes = std::move(values.notes);
   } else if (has_servers(options)) {
-    start.folder = join_run_folder(options.loop.checkpoint_dir, options.cluster);
+    start.folder = join_run_folder(folder, options.cluster);
   }
   // Workers that keep no step append to one file, each from when it speaks for all: what an earlier
   // run left there must be gone before any of them begins.
@@ -111,7 +74,7 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const std::s
   strategy.broadcast(std::as_writable_bytes(std::span(&found, 1)));
   untrained.resize(static_cast<std::size_t>(found.num_untrained));
   if (!untrained.empty()) strategy.broadcast(std::as_writable_bytes(std::span(untrained)));
-  if (found.loads != 0) strategy.restore(loaded);
+  if (found.loads != 0) strategy.restore(first);
   start.resumed = found.resumed != 0;
   start.progress.step = found.step;
   start.progress.samples = found.samples;

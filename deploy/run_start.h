@@ -1,9 +1,9 @@
-// Where a training run begins: a checkpoint of its folder, another file's weights, or the seed's
-// first values. Only the chief touches files; the others take what it read.
+// Where a training run begins. Only the chief touches files; the others take what it read.
 #pragma once
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "deploy/options.h"
 #include "models/base/folder_lock.h"
@@ -14,15 +14,15 @@ namespace syncopate {
 
 struct RunStart {
   Progress progress;
-  std::string note;            // for people: "resumed from ... at step 40"; may be empty
-  bool resumed = false;        // from a checkpoint of the run's own folder
-  double seconds_spent = 0.0;  // by this process, before servers went back to an earlier step
+  std::vector<std::string> notes{};  // for people: "resumed from ... at step 40"
+  bool resumed = false;              // from a checkpoint of the run's own folder
+  double seconds_spent = 0.0;        // by this process, before servers went back to an earlier step
   std::optional<FolderLock> folder{};  // --checkpoint-dir, no other run's as long as this lives
 };
 
 // Every task calls. Ends with Strategy::begin. Throws UsageError where a fresh run would mix with
 // an older one, another one is at work in its folder, or the checkpoint is of another run; what
-// load_checkpoint throws; PeerError.
+// find_first_values throws; PeerError.
 // data_name: DataSplits::name.
 RunStart start_run(const TrainOptions& options, const Graph& graph, const std::string& data_name,
                    Strategy& strategy);

@@ -83,7 +83,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
                           [&strategy](const std::string& reason) { strategy.abort(reason); });
     }
     start = start_run(run_options, graph, data.name, strategy);
-    if (!start.note.empty()) display->note(start.note);
+    for (const std::string& note : start.notes) display->note(note);
     const StopPoll stop = [&signals] { return signals.poll(); };
     if (strategy.asynchronous_job(0) != nullptr) {
       describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);

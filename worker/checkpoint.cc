@@ -59,7 +59,8 @@ std::vector<TensorEntry> slot_entries(const Graph& graph, const Snapshot& snapsh
 std::string text_of(const SafetensorsReader& file, const fs::path& path, const std::string& key) {
   const auto found = file.metadata().find(key);
   if (found != file.metadata().end()) return found->second;
-  throw FileError("checkpoint " + path.string() + " is damaged: its metadata lack '" + key + "'");
+  throw DamagedFileError("checkpoint " + path.string() + " is damaged: its metadata lack '" + key +
+                         "'");
 }
 
 template <typename Number>
@@ -68,7 +69,8 @@ Number number_of(const SafetensorsReader& file, const fs::path& path, const std:
   Number value = 0;
   const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && last == text.data() + text.size() && value >= 0) return value;
-  throw FileError("checkpoint " + path.string() + " is damaged: its " + key + " is '" + text + "'");
+  throw DamagedFileError("checkpoint " + path.string() + " is damaged: its " + key + " is '" +
+                         text + "'");
 }
 
 // Absent where nothing was passed over.
@@ -76,8 +78,9 @@ std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const f
   const auto found = file.metadata().find("untrained");
   if (found == file.metadata().end()) return {};
   if (auto ranges = parse_sample_ranges(found->second)) return *std::move(ranges);
-  throw FileError("checkpoint " + path.string() + " is damaged: its untrained samples are '" +
-                  found->second.substr(0, 100) + "'; expected [[epoch, begin, end], ...]");
+  throw DamagedFileError("checkpoint " + path.string() +
+                         " is damaged: its untrained samples are '" + found->second.substr(0, 100) +
+                         "'; expected [[epoch, begin, end], ...]");
 }
 
 // Absent where losses were not scaled.
@@ -87,20 +90,28 @@ std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const
                              number_of<std::int32_t>(file, path, "loss_scale_good_steps"),
                              number_of<std::int32_t>(file, path, "skipped_steps")};
   if (state.scale >= 1.0F && std::isfinite(state.scale)) return state;
-  throw FileError("checkpoint " + path.string() + " is damaged: its loss_scale is " +
-                  std::to_string(state.scale));
+  throw DamagedFileError("checkpoint " + path.string() + " is damaged: its loss_scale is " +
+                         std::to_string(state.scale));
 }
 
+// A version that is unknown may be a newer program's, or bytes that are not those written.
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
-    throw FileError("checkpoint " + path.string() +
-                    " has no format version: expected a file that this program wrote");
+    throw DamagedFileError("checkpoint " + path.string() +
+                           " has no format version: expected a file that this program wrote");
   }
   if (version->second == kFormatVersion || version->second == kFormatVersionWithGaps) return;
-  throw FileError("checkpoint " + path.string() + " is of format version " + version->second +
-                  ", this program reads version " + std::string(kFormatVersion) + " and " +
-                  std::string(kFormatVersionWithGaps) + "; use the program that wrote it");
+  const std::string found = "checkpoint " + path.string() + " is of format version " +
+                            version->second + ", this program reads version " +
+                            std::string(kFormatVersion) + " and " +
+                            std::string(kFormatVersionWithGaps);
+  try {
+    file.verify_checksum();
+  } catch (const DamagedFileError& error) {
+    throw DamagedFileError(found + "; and " + error.fault());
+  }
+  throw FileError(found + "; use the program that wrote it");
 }
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }

@@ -50,10 +50,17 @@ void prune_checkpoints(const std::filesystem::path& dir, int keep);
 // The checkpoint with the highest step, if the folder has one.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);
 
+// All of the folder, the one with the highest step first.
+std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir);
+
+// Takes a damaged file out of the folder's checkpoints, of which it would stay the newest: it gets
+// another name, which is returned. Throws FileError.
+std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
+
 // Copies the tensors into `snapshot` (memory order); nothing is copied when it throws.
 // `want_slots` false: values and state only (evaluation, --init-from).
-// Throws FileError for a file that is cut short, damaged or of another format version; UsageError
-// for one of another network or optimizer, naming both and what differs.
+// Throws DamagedFileError for a file that is cut short or damaged; FileError for one of another
+// format version; UsageError for one of another network or optimizer, naming both and what differs.
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);

@@ -86,10 +86,27 @@ fs::path checkpoint_path(const fs::path& dir, std::int64_t step) {
   return dir / (std::string(kPrefix) + digits + std::string(kSuffix));
 }
 
+std::vector<fs::path> checkpoints_in(const fs::path& dir) {
+  std::vector<fs::path> paths;
+  for (auto& [step, path] : read_folder(dir).checkpoints) paths.push_back(std::move(path));
+  return paths;
+}
+
 std::optional<fs::path> newest_checkpoint(const fs::path& dir) {
-  const Folder folder = read_folder(dir);
-  if (folder.checkpoints.empty()) return std::nullopt;
-  return folder.checkpoints.front().second;
+  const std::vector<fs::path> all = checkpoints_in(dir);
+  if (all.empty()) return std::nullopt;
+  return all.front();
+}
+
+fs::path set_aside(const fs::path& checkpoint) {
+  const fs::path other = checkpoint.parent_path() / ("damaged-" + checkpoint.filename().string());
+  std::error_code error;
+  fs::rename(checkpoint, other, error);
+  if (error) {
+    throw FileError("rename " + checkpoint.string() + " to " + other.string() + ": " +
+                    error.message());
+  }
+  return other;
 }
 
 void prune_checkpoints(const fs::path& dir, int keep) {

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 #include "models/tensor/tensor.h"
 
@@ -22,6 +23,17 @@ struct TensorEntry {
   Shape shape;
   std::uint64_t begin = 0;  // bytes, from the end of the header
   std::uint64_t end = 0;
+};
+
+// A file that is not as it was written: cut short, or other bytes. Another one may be sound.
+class DamagedFileError : public FileError {
+ public:
+  explicit DamagedFileError(const std::string& fault)
+      : FileError(fault + "; use an older one"), fault_(fault) {}
+  const std::string& fault() const noexcept { return fault_; }  // without what to try
+
+ private:
+  std::string fault_;
 };
 
 using FileMetadata = std::map<std::string, std::string>;
@@ -63,14 +75,14 @@ class SafetensorsWriter {
 // Opens and validates a file; nothing of it is believed before it was held against the file's size.
 class SafetensorsReader {
  public:
-  // Throws FileError: unreadable, cut short, damaged.
+  // Throws FileError: unreadable; DamagedFileError.
   explicit SafetensorsReader(std::filesystem::path path);
 
   const FileMetadata& metadata() const noexcept { return metadata_; }
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
   const TensorEntry* find(std::string_view name) const noexcept;  // null when absent
 
-  // Reads the whole file once. Throws FileError unless it is as it was written.
+  // Reads the whole file once. Throws DamagedFileError unless it is as it was written; FileError.
   void verify_checksum() const;
   // Fills `values`, as many as the entry has. Throws FileError.
   void read(const TensorEntry& entry, std::span<float> values) const;

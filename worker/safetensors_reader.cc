@@ -29,14 +29,13 @@ constexpr std::string_view kChecksumKey = "\"checksum\":\"";
 constexpr std::size_t kChecksumDigits = 8;
 
 [[noreturn]] void damaged(const std::filesystem::path& path, const std::string& why) {
-  throw FileError("checkpoint " + path.string() + " is damaged: " + why + "; use an older one");
+  throw DamagedFileError("checkpoint " + path.string() + " is damaged: " + why);
 }
 
 [[noreturn]] void cut_short(const std::filesystem::path& path, std::uint64_t expected,
                             std::uint64_t found) {
-  throw FileError("checkpoint " + path.string() + " is cut short: expected at least " +
-                  std::to_string(expected) + " bytes, found " + std::to_string(found) +
-                  "; use an older one");
+  throw DamagedFileError("checkpoint " + path.string() + " is cut short: expected at least " +
+                         std::to_string(expected) + " bytes, found " + std::to_string(found));
 }
 
 // Bytes of a f32 tensor, or more than any file has when the product overflows.

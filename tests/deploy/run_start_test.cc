@@ -4,6 +4,9 @@
 
 #include <cstring>
 #include <deque>
+#include <filesystem>
+#include <fstream>
+#include <string>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -59,12 +62,96 @@ class OneOfSeveralTasks final : public Strategy {
   std::vector<StartPoint> begun_;
 };
 
+Graph tiny_network() {
+  return build_network(
+      "mlp", {.sample_shape = {2, 2, 1}, .classes = 2, .input = {DType::kU8, {0.0F}, {1.0F}}});
+}
+
+// A folder with checkpoints of a run with sgd, and two tasks that resume it.
+class AFolderOfCheckpoints : public testing::Test {
+ protected:
+  std::filesystem::path save(std::int64_t step, const std::string& optimizer = "sgd") {
+    const auto path = checkpoint_path(folder_.path(), step);
+    save_checkpoint(path, graph_, chief_.snapshot(), optimizer,
+                    {.step = step, .samples = 64 * step, .data = "digits", .seed = 1});
+    return path;
+  }
+  TrainOptions options() const {
+    TrainOptions options;
+    options.strategy.optimizer.name = "sgd";
+    options.loop.checkpoint_dir = folder_.path();
+    options.resume = true;
+    return options;
+  }
+  // Of the chief; "" where it starts.
+  std::string error() {
+    try {
+      start_run(options(), graph_, "digits", chief_);
+    } catch (const FileError& error) {
+      return error.what();
+    }
+    return "";
+  }
+  static void cut(const std::filesystem::path& path) {
+    std::filesystem::resize_file(path, std::filesystem::file_size(path) / 2);
+  }
+  static void flip(const std::filesystem::path& path) {
+    std::fstream file(path, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-5, std::ios::end);
+    file.put('\x7b');
+  }
+
+  const TemporaryFolder folder_;
+  const Graph graph_ = tiny_network();
+  Messages messages_;
+  OneOfSeveralTasks chief_{graph_, true, messages_};
+  OneOfSeveralTasks other_{graph_, false, messages_};
+};
+
+TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestSoundOneOnAllTasks) {
+  save(70);
+  flip(save(80));
+  cut(save(90));
+  std::ofstream(checkpoint_path(folder_.path(), 100));
+  testing::internal::CaptureStderr();
+  for (OneOfSeveralTasks* task : {&chief_, &other_}) {
+    EXPECT_EQ(start_run(options(), graph_, "digits", *task).progress.step, 70);
+  }
+  const std::string said = testing::internal::GetCapturedStderr();
+  for (const char* step : {"080", "090", "100"}) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, std::string(step) + ".safetensors is", said);
+  }
+}
+
+TEST_F(AFolderOfCheckpoints, LosesNoSoundOneToTheDamagedWhenItIsPruned) {
+  save(70);
+  cut(save(90));
+  ASSERT_EQ(start_run(options(), graph_, "digits", chief_).progress.step, 70);
+  const auto next = save(75);
+  prune_checkpoints(folder_.path(), 1);
+  EXPECT_EQ(newest_checkpoint(folder_.path()), next);
+}
+
+TEST_F(AFolderOfCheckpoints, NamesTheNewestOnesFaultWhereNoneIsSound) {
+  flip(save(80));
+  cut(save(90));
+  const std::string said = error();
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "090.safetensors is cut short", said);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "so are all older ones (1)", said);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 90))) << "left as it was";
+}
+
+TEST_F(AFolderOfCheckpoints, IsNotResumedFromAnOlderOneWhereTheNewestIsAnotherRuns) {
+  save(70);
+  save(90, "momentum");
+  EXPECT_THROW(start_run(options(), graph_, "digits", chief_), UsageError);
+}
+
 class RunStartTest : public testing::TestWithParam<std::vector<ps::SampleRange>> {};
 
 TEST_P(RunStartTest, TellsEveryTaskWhereTheCheckpointStands) {
   const TemporaryFolder folder;
-  const Graph graph = build_network(
-      "mlp", {.sample_shape = {2, 2, 1}, .classes = 2, .input = {DType::kU8, {0.0F}, {1.0F}}});
+  const Graph graph = tiny_network();
   Messages messages;
   OneOfSeveralTasks chief(graph, true, messages);
   OneOfSeveralTasks other(graph, false, messages);

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -179,6 +180,22 @@ TEST(AnEvaluator, WhoseJobDiesEndsToo) {
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_NE(result.err.find(job.meeting_point()), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("10.5 s"), std::string::npos) << result.err;
+}
+
+TEST(AnEvaluator, PassesOverADamagedCheckpointWithALine) {
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:1600", "--steps",
+                           "5", "--no-progress", "--checkpoint-dir", scratch / "ck"})
+                .exit_code,
+            0);
+  const std::string good = read_text(scratch / ("ck/" + names_in(scratch / "ck").front()));
+  const std::string newer = "checkpoint-000000000009.safetensors";
+  std::ofstream(scratch / ("ck/" + newer), std::ios::binary) << good.substr(0, good.size() / 2);
+  const ListedJob job({"--steps", "5", "--checkpoint-dir", scratch / "ck"});
+  const ProgramResult result = job.start("evaluator", 0)->wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.out.find("step 5: test accuracy"), std::string::npos) << result.out;
+  EXPECT_NE(result.err.find(newer + " is cut short"), std::string::npos) << result.err;
 }
 
 class OneWorkerThatIsAskedToStop : public testing::TestWithParam<const char*> {};
