@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "deploy/data_agreement.h"
+#include "deploy/formatted.h"
+#include "deploy/run_sizes.h"
 #include "models/base/errors.h"
 #include "worker/safetensors.h"
 
@@ -23,16 +26,36 @@ Snapshot blank_like(const Snapshot& live, bool with_slots) {
 }
 
 // The position in the checkpoint means nothing in other data or in another order of them.
-void require_same_samples(const CheckpointInfo& info, const std::string& data, std::uint64_t seed) {
-  if (info.progress.data != data) {
-    throw UsageError("--resume: " + info.path.string() + " was trained on " + info.progress.data +
-                     ", this run has " + data +
+void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
+  const Progress& saved = info.progress;
+  const std::string what = "--resume: " + info.path.string() + " was trained ";
+  if (saved.data != fresh.data) {
+    throw UsageError(what + "on " + saved.data + ", this run has " + fresh.data +
                      "; give the same --data, or --init-from to start anew");
   }
-  if (info.progress.seed == seed) return;
-  throw UsageError("--resume: " + info.path.string() + " was trained with --seed " +
-                   std::to_string(info.progress.seed) + ", this run has --seed " +
-                   std::to_string(seed) + "; give the same");
+  if (saved.seed != fresh.seed) {
+    throw UsageError(what + "with --seed " + std::to_string(saved.seed) + ", this run has --seed " +
+                     std::to_string(fresh.seed) + "; give the same");
+  }
+  if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
+  throw UsageError(what + "on other " + saved.data + " data: " + saved.data_samples +
+                   " (hashes of some), this run has " + fresh.data_samples +
+                   "; give the same --data, or --init-from to start anew");
+}
+
+// May be changed on purpose.
+void note_differences(const CheckpointInfo& info, const Progress& fresh,
+                      std::vector<std::string>& notes) {
+  const Progress& saved = info.progress;
+  if (saved.samples_per_update > 0 && saved.samples_per_update != fresh.samples_per_update) {
+    notes.push_back(formatted("%lld samples per update from here on, %lld until the checkpoint",
+                              static_cast<long long>(fresh.samples_per_update),
+                              static_cast<long long>(saved.samples_per_update)));
+  }
+  if (saved.learning_rate > 0.0 && saved.learning_rate != fresh.learning_rate) {
+    notes.push_back(formatted("--learning-rate %g from here on, %g until the checkpoint",
+                              fresh.learning_rate, saved.learning_rate));
+  }
 }
 
 // The newest one that is sound; none where the folder has no checkpoint.
@@ -47,11 +70,12 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
       found.damaged.emplace_back(path, error.fault());
       continue;
     }
-    require_same_samples(*found.resumed, fresh.data, fresh.seed);
+    require_same_samples(*found.resumed, fresh);
     values.loss_scale = found.resumed->loss_scale;
     found.values = std::move(values);
     found.notes.push_back("resumed from " + path.string() + " at step " +
                           std::to_string(found.resumed->progress.step));
+    note_differences(*found.resumed, fresh, found.notes);
     return;
   }
   if (checkpoints.empty()) return;
@@ -72,6 +96,15 @@ void require_empty_folder(const TrainOptions& options) {
 }
 
 }  // namespace
+
+Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
+                        std::int64_t global_batch) {
+  return {.data = data.name,
+          .seed = options.strategy.seed,
+          .data_samples = describe_samples(data),
+          .samples_per_update = samples_per_update(options, global_batch),
+          .learning_rate = options.schedule.learning_rate};
+}
 
 FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
                               const Progress& fresh, const Snapshot& like) {

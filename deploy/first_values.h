@@ -2,16 +2,24 @@
 // values. Here it is found, read and checked; nothing in the folder is changed.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "deploy/options.h"
 #include "models/graph/graph.h"
 #include "worker/checkpoint.h"
+#include "worker/input/dataset.h"
 
 namespace syncopate {
+
+// Of a run that resumes nothing; what a checkpoint says is held against it. global_batch: of all
+// replicas that keep step, or else of each worker.
+Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
+                        std::int64_t global_batch);
 
 struct FirstValues {
   std::optional<CheckpointInfo> resumed;  // of the run's own folder
@@ -21,7 +29,7 @@ struct FirstValues {
   std::vector<std::string> notes;  // for people: "resumed from ... at step 40"
 };
 
-// fresh: of a run that resumes nothing. like: the shapes of its values and slots. Throws UsageError
+// fresh: fresh_progress(). like: the shapes of its values and slots. Throws UsageError
 // where a fresh run would mix with an older one or a checkpoint is of another run; FileError where
 // none of the folder's checkpoints is sound, naming the newest one's fault; what load_checkpoint
 // throws.

@@ -36,16 +36,16 @@ void set_aside_damaged(const FirstValues& values) {
 
 }  // namespace
 
-RunStart start_run(const TrainOptions& options, const Graph& graph, const std::string& data_name,
+RunStart start_run(const TrainOptions& options, const Graph& graph, const Progress& fresh,
                    Strategy& strategy) {
-  RunStart start{.progress = {.data = data_name, .seed = options.strategy.seed}};
+  RunStart start{.progress = fresh};
   const std::filesystem::path& folder = options.loop.checkpoint_dir;
   Snapshot first = strategy.snapshot();
   Found found;
   std::vector<ps::SampleRange> untrained;
   if (strategy.is_chief()) {
     if (!folder.empty()) start.folder = take_run_folder(folder, options.cluster);
-    FirstValues values = find_first_values(options, graph, start.progress, first);
+    FirstValues values = find_first_values(options, graph, fresh, first);
     set_aside_damaged(values);
     if (values.resumed) {
       const Progress& progress = values.resumed->progress;

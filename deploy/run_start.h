@@ -23,8 +23,8 @@ struct RunStart {
 // Every task calls. Ends with Strategy::begin. Throws UsageError where a fresh run would mix with
 // an older one, another one is at work in its folder, or the checkpoint is of another run; what
 // find_first_values throws; PeerError.
-// data_name: DataSplits::name.
-RunStart start_run(const TrainOptions& options, const Graph& graph, const std::string& data_name,
+// fresh: of a run that resumes nothing.
+RunStart start_run(const TrainOptions& options, const Graph& graph, const Progress& fresh,
                    Strategy& strategy);
 
 }  // namespace syncopate

@@ -10,6 +10,7 @@
 #include "deploy/data_agreement.h"
 #include "deploy/device_options.h"
 #include "deploy/early_stop.h"
+#include "deploy/first_values.h"
 #include "deploy/formatted.h"
 #include "deploy/job_membership.h"
 #include "deploy/launch/exit_code.h"
@@ -82,7 +83,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
       bench.waker.emplace(*watch,
                           [&strategy](const std::string& reason) { strategy.abort(reason); });
     }
-    start = start_run(run_options, graph, data.name, strategy);
+    start =
+        start_run(run_options, graph, fresh_progress(run_options, data, global_batch), strategy);
     for (const std::string& note : start.notes) display->note(note);
     const StopPoll stop = [&signals] { return signals.poll(); };
     if (strategy.asynchronous_job(0) != nullptr) {

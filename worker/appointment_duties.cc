@@ -24,11 +24,10 @@ AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointm
                                                      double seconds, double learning_rate,
                                                      const std::function<bool()>& stop) {
   const JobStatus& status = appointment.status;
-  Done done{.progress = {.step = status.step,
-                         .samples = status.samples,
-                         .position = data_position(appointment.position),
-                         .data = start_.data,
-                         .seed = start_.seed}};
+  Done done{.progress = start_};
+  done.progress.step = status.step;
+  done.progress.samples = status.samples;
+  done.progress.position = data_position(appointment.position);
   if (appointment.writes_checkpoint || appointment.is_final) {
     require_finite(appointment, copy, learning_rate);
   }

@@ -73,6 +73,17 @@ Number number_of(const SafetensorsReader& file, const fs::path& path, const std:
                          text + "'");
 }
 
+// That gives the same number back.
+template <typename Number>
+std::string shortest(Number value) {
+  std::array<char, 32> text{};
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
+}
+
+bool has(const SafetensorsReader& file, const std::string& key) {
+  return file.metadata().contains(key);
+}
+
 // Absent where nothing was passed over.
 std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const fs::path& path) {
   const auto found = file.metadata().find("untrained");
@@ -85,7 +96,7 @@ std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const f
 
 // Absent where losses were not scaled.
 std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const fs::path& path) {
-  if (!file.metadata().contains("loss_scale")) return std::nullopt;
+  if (!has(file, "loss_scale")) return std::nullopt;
   const LossScaleState state{number_of<float>(file, path, "loss_scale"),
                              number_of<std::int32_t>(file, path, "loss_scale_good_steps"),
                              number_of<std::int32_t>(file, path, "skipped_steps")};
@@ -208,14 +219,17 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
                            {"offset", std::to_string(progress.position.offset)},
                            {"data", progress.data},
                            {"seed", std::to_string(progress.seed)}};
+  if (!progress.data_samples.empty()) metadata["data_samples"] = progress.data_samples;
+  if (progress.samples_per_update > 0) {
+    metadata["samples_per_update"] = std::to_string(progress.samples_per_update);
+  }
+  if (progress.learning_rate > 0.0) metadata["learning_rate"] = shortest(progress.learning_rate);
   if (!progress.position.untrained.empty()) {
     metadata["format_version"] = kFormatVersionWithGaps;
     metadata["untrained"] = to_json(progress.position.untrained);
   }
   if (snapshot.loss_scale) {
-    std::array<char, 32> scale{};
-    const auto end = std::to_chars(scale.begin(), scale.end(), snapshot.loss_scale->scale).ptr;
-    metadata["loss_scale"] = std::string(scale.begin(), end);
+    metadata["loss_scale"] = shortest(snapshot.loss_scale->scale);
     metadata["loss_scale_good_steps"] = std::to_string(snapshot.loss_scale->good_steps);
     metadata["skipped_steps"] = std::to_string(snapshot.loss_scale->skipped_steps);
   }
@@ -254,6 +268,13 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   info.progress.position.untrained = untrained_of(file, path);
   info.progress.data = text_of(file, path, "data");
   info.progress.seed = number_of<std::uint64_t>(file, path, "seed");
+  if (has(file, "data_samples")) info.progress.data_samples = text_of(file, path, "data_samples");
+  if (has(file, "samples_per_update")) {
+    info.progress.samples_per_update = number_of<std::int64_t>(file, path, "samples_per_update");
+  }
+  if (has(file, "learning_rate")) {
+    info.progress.learning_rate = number_of<double>(file, path, "learning_rate");
+  }
   info.loss_scale = loss_scale_of(file, path);
 
   const ArenaLayout parameters = graph.parameter_layout();

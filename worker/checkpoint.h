@@ -24,6 +24,10 @@ struct Progress {
   DataPosition position;     // of the next batch
   std::string data;          // what the position counts in: a DataSplits name, "digits"
   std::uint64_t seed = 1;    // all random numbers are functions of (seed, step, epoch, sample)
+  // What older checkpoints do not say.
+  std::string data_samples{};           // sizes, shape, classes and hashes of a few; ""
+  std::int64_t samples_per_update = 0;  // 0
+  double learning_rate = 0.0;           // that was asked for; 0
 };
 
 struct CheckpointInfo {

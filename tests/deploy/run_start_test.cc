@@ -86,7 +86,7 @@ class AFolderOfCheckpoints : public testing::Test {
   // Of the chief; "" where it starts.
   std::string error() {
     try {
-      start_run(options(), graph_, "digits", chief_);
+      start_run(options(), graph_, {.data = "digits"}, chief_);
     } catch (const FileError& error) {
       return error.what();
     }
@@ -115,7 +115,7 @@ TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestSoundOneOnAllTasks) {
   std::ofstream(checkpoint_path(folder_.path(), 100));
   testing::internal::CaptureStderr();
   for (OneOfSeveralTasks* task : {&chief_, &other_}) {
-    EXPECT_EQ(start_run(options(), graph_, "digits", *task).progress.step, 70);
+    EXPECT_EQ(start_run(options(), graph_, {.data = "digits"}, *task).progress.step, 70);
   }
   const std::string said = testing::internal::GetCapturedStderr();
   for (const char* step : {"080", "090", "100"}) {
@@ -126,7 +126,7 @@ TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestSoundOneOnAllTasks) {
 TEST_F(AFolderOfCheckpoints, LosesNoSoundOneToTheDamagedWhenItIsPruned) {
   save(70);
   cut(save(90));
-  ASSERT_EQ(start_run(options(), graph_, "digits", chief_).progress.step, 70);
+  ASSERT_EQ(start_run(options(), graph_, {.data = "digits"}, chief_).progress.step, 70);
   const auto next = save(75);
   prune_checkpoints(folder_.path(), 1);
   EXPECT_EQ(newest_checkpoint(folder_.path()), next);
@@ -144,7 +144,35 @@ TEST_F(AFolderOfCheckpoints, NamesTheNewestOnesFaultWhereNoneIsSound) {
 TEST_F(AFolderOfCheckpoints, IsNotResumedFromAnOlderOneWhereTheNewestIsAnotherRuns) {
   save(70);
   save(90, "momentum");
-  EXPECT_THROW(start_run(options(), graph_, "digits", chief_), UsageError);
+  EXPECT_THROW(start_run(options(), graph_, {.data = "digits"}, chief_), UsageError);
+}
+
+TEST_F(AFolderOfCheckpoints, IsNotResumedWithOtherSamplesOfTheSameName) {
+  Progress saved{.step = 70, .data = "synthetic", .data_samples = "256 + 256 samples"};
+  save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd", saved);
+  Progress fresh{.data = "synthetic", .data_samples = "512 + 512 samples"};
+  try {
+    start_run(options(), graph_, fresh, chief_);
+    ADD_FAILURE() << "it was resumed";
+  } catch (const UsageError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "256 + 256 samples", std::string(error.what()));
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "512 + 512 samples", std::string(error.what()));
+  }
+  saved.data_samples = "";  // as older programs wrote them
+  save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd", saved);
+  EXPECT_EQ(start_run(options(), graph_, fresh, chief_).progress.step, 70);
+}
+
+TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateAndSaysSo) {
+  save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
+                  {.step = 70, .data = "digits", .samples_per_update = 32, .learning_rate = 0.001});
+  const RunStart start =
+      start_run(options(), graph_,
+                {.data = "digits", .samples_per_update = 64, .learning_rate = 0.01}, chief_);
+  ASSERT_EQ(start.notes.size(), 3U);
+  EXPECT_EQ(start.notes[1], "64 samples per update from here on, 32 until the checkpoint");
+  EXPECT_EQ(start.notes[2], "--learning-rate 0.01 from here on, 0.001 until the checkpoint");
+  EXPECT_EQ(start.progress.samples_per_update, 64) << "what the next checkpoint says";
 }
 
 class RunStartTest : public testing::TestWithParam<std::vector<ps::SampleRange>> {};
@@ -164,7 +192,7 @@ TEST_P(RunStartTest, TellsEveryTaskWhereTheCheckpointStands) {
   options.loop.checkpoint_dir = folder.path();
   options.resume = true;
   for (OneOfSeveralTasks* task : {&chief, &other}) {
-    const RunStart start = start_run(options, graph, "digits", *task);
+    const RunStart start = start_run(options, graph, {.data = "digits"}, *task);
     EXPECT_TRUE(start.resumed);
     EXPECT_EQ(start.progress.step, 70);
     EXPECT_EQ(start.progress.samples, 4480);
