@@ -113,7 +113,13 @@ FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
     if (!options.resume) require_empty_folder(options);
     if (options.resume) resume(options, graph, fresh, like, found);
   }
-  if (found.resumed) return found;
+  if (found.resumed) {
+    if (!options.init_from.empty()) {
+      found.notes.push_back("--init-from " + options.init_from.string() +
+                            " is not used: the checkpoint goes before it");
+    }
+    return found;
+  }
   if (!options.init_from.empty()) {
     found.values = blank_like(like, false);
     load_checkpoint(options.init_from, graph, *found.values, options.strategy.optimizer.name,

@@ -175,6 +175,17 @@ TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateAndSaysSo) {
   EXPECT_EQ(start.progress.samples_per_update, 64) << "what the next checkpoint says";
 }
 
+TEST_F(AFolderOfCheckpoints, GoesBeforeInitFromAndSaysSo) {
+  save(70);
+  TrainOptions both = options();
+  both.init_from = "weights.safetensors";
+  const RunStart start = start_run(both, graph_, {.data = "digits"}, chief_);
+  EXPECT_EQ(start.progress.step, 70);
+  ASSERT_EQ(start.notes.size(), 2U);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "--init-from weights.safetensors is not used",
+                      start.notes[1]);
+}
+
 class RunStartTest : public testing::TestWithParam<std::vector<ps::SampleRange>> {};
 
 TEST_P(RunStartTest, TellsEveryTaskWhereTheCheckpointStands) {
