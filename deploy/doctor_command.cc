@@ -32,12 +32,11 @@ ClusterSpec one_world(const ClusterSpec& spec) {
 }
 
 JobUnderTest job_of(const TrainOptions& options) {
-  const int replicas = options.cluster.world_size * options.strategy.replicas;
   return {.strategy = options.strategy.name,
           .collective = options.strategy.collective,
           .devices = options.strategy.devices.front().kind == DeviceKind::kCuda ? "cuda" : "cpu",
           .tasks = options.cluster.world_size + options.cluster.num_servers,
-          .replicas = keeps_step(options.strategy.consistency) ? replicas : 1,
+          .replicas = expected_replicas(options),
           .global_batch = options.global_batch_size,
           .shares_devices = options.shares_devices,
           .checkpoint_dir = options.loop.checkpoint_dir.string(),

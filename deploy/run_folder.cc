@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <string>
 
 #include "deploy/output_paths.h"
 #include "models/base/log.h"
@@ -31,6 +30,10 @@ FolderLock take(const std::filesystem::path& folder, const ClusterSpec& cluster,
 }
 
 }  // namespace
+
+std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder) {
+  return FolderLock::refusal(folder, {.flag = "--checkpoint-dir", .user = "run"});
+}
 
 FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
                            std::chrono::milliseconds patience) {

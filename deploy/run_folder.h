@@ -6,6 +6,7 @@
 #include <chrono>
 #include <filesystem>
 #include <optional>
+#include <string>
 
 #include "models/base/folder_lock.h"
 #include "strategies/cluster/cluster_spec.h"
@@ -17,7 +18,10 @@ namespace syncopate {
 FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
                            std::chrono::milliseconds patience = std::chrono::seconds(10));
 
-// The same for a worker that may have to write there later; none where it cannot.
+// What a run would be refused with now; none: nobody is at work there.
+std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder);
+
+// As take_run_folder for a worker that may have to write there later; none where it cannot.
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster);
 

@@ -21,6 +21,11 @@ int count_replicas(const TrainOptions& options, const Membership* membership) {
   return last.first_replica + last.num_replicas;
 }
 
+int expected_replicas(const TrainOptions& options) {
+  if (!keeps_step(options.strategy.consistency)) return 1;
+  return options.cluster.world_size * options.strategy.replicas;
+}
+
 ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
                             std::int64_t steps_per_epoch) {
   ScheduleOptions schedule = options.schedule;

@@ -15,6 +15,9 @@ bool has_servers(const TrainOptions& options);
 // How many replicas' gradients make one update, over all tasks.
 int count_replicas(const TrainOptions& options, const Membership* membership);
 
+// The same before tasks have met, each with as many replicas as this one.
+int expected_replicas(const TrainOptions& options);
+
 // Of all replicas, in this process or over all tasks, that train without a common step.
 int count_workers(const TrainOptions& options);
 

@@ -68,6 +68,7 @@ class Judge {
     look_at_batch();
     look_at_clocks();
     look_at_data();
+    look_at_refusals();
     look_at_folders();
     look_at_memory();
     look_at_limits();
@@ -228,6 +229,16 @@ class Judge {
     }
     if (first != nullptr && have_all_met())
       add(Kind::kGood, "data", "all workers that read it find the same");
+  }
+
+  // Flags that all were given make all say the same.
+  void look_at_refusals() {
+    std::set<std::string> said;
+    for (const TaskReport& task : tasks_) {
+      for (const std::string& line : task.refusals) {
+        if (said.insert(line).second) add(Kind::kError, "train", place(task) + ": " + line);
+      }
+    }
   }
 
   void look_at_folders() {

@@ -11,6 +11,7 @@
 
 #include "deploy/data_agreement.h"
 #include "deploy/device_options.h"
+#include "deploy/doctor/train_checks.h"
 #include "deploy/formatted.h"
 #include "deploy/library_versions.h"
 #include "deploy/output_paths.h"
@@ -106,8 +107,10 @@ void look_at_devices(const TrainOptions& options, TaskReport& report) {
 
 void look_at_data(const TrainOptions& options, TaskReport& report) {
   try {
-    report.data = describe_samples(open_dataset(
-        options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed}));
+    const DataSplits data =
+        open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
+    report.data = describe_samples(data);
+    report.refusals = refusals_of_train(options, data);
   } catch (const Error& error) {
     report.data_problem = error.what();
   }
@@ -147,6 +150,7 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
       .roce_index = environment.get("NCCL_IB_GID_INDEX").value_or(""),
       .data = {},
       .data_problem = {},
+      .refusals = {},
       .folder_problem = {}};
   for (const LibraryVersion& library : library_versions()) {
     report.libraries[library.name] = library.loaded;

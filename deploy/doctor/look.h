@@ -10,7 +10,8 @@
 
 namespace syncopate {
 
-// Everything but the clock and sees_chiefs_file, which are looked at together. Reads the data;
+// Everything but the clock and sees_chiefs_file, which are looked at together. Reads the data and
+// what the run would begin with;
 // nothing is thrown: what cannot be found out stays empty, and what cannot be read is a problem.
 TaskReport look_at_task(const TrainOptions& options, const Environment& environment);
 

@@ -24,16 +24,17 @@ struct TaskReport {
   int gpus_seen = 0;              // its own, and those of others that are not hidden from it
   double clock_seconds = 0.0;     // system clock, read when all had met
   std::int64_t shm_free_bytes = 0;
-  std::int64_t open_files = 0;       // limit
-  std::vector<std::string> proxies;  // names of variables
-  std::vector<std::string> roce;     // "mlx5_0 port 1 gid 3: RoCE v2"
-  std::string roce_index;            // NCCL_IB_GID_INDEX
-  std::string device_problem;        // "": its replicas' devices are there
-  std::string data;                  // sizes and a few samples, as text
-  std::string data_problem;          // "": it can be read
-  std::string folder_problem;        // "": files can be made there
-  bool made_folder = false;          // the checkpoint folder was not there
-  bool sees_chiefs_file = true;      // in the checkpoint folder
+  std::int64_t open_files = 0;        // limit
+  std::vector<std::string> proxies;   // names of variables
+  std::vector<std::string> roce;      // "mlx5_0 port 1 gid 3: RoCE v2"
+  std::string roce_index;             // NCCL_IB_GID_INDEX
+  std::string device_problem;         // "": its replicas' devices are there
+  std::string data;                   // sizes and a few samples, as text
+  std::string data_problem;           // "": it can be read
+  std::vector<std::string> refusals;  // what train would say, and end
+  std::string folder_problem;         // "": files can be made there
+  bool made_folder = false;           // the checkpoint folder was not there
+  bool sees_chiefs_file = true;       // in the checkpoint folder
 };
 
 // As JSON text. Decoding throws PeerError for what is none.

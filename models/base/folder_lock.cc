@@ -107,6 +107,19 @@ std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLock
   return std::move(lock.file);
 }
 
+std::string taken_words(const fs::path& folder, const FolderLockOptions& options) {
+  return options.flag + " " + folder.string() + ": another " + options.user +
+         " is at work in this folder (" + read_holder(file_in(folder)).words + ")";
+}
+
+std::string refusal_of(const fs::path& folder, const FolderLockOptions& options) {
+  const std::string host = read_holder(file_in(folder)).host;
+  const bool is_elsewhere = !host.empty() && host != own_host_name();
+  return taken_words(folder, options) + "; wait for its end, or choose another folder" +
+         (is_elsewhere ? "; if that host is down for certain, remove " + file_in(folder).string()
+                       : std::string());
+}
+
 }  // namespace
 
 FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options) {
@@ -118,30 +131,23 @@ FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options)
       file_ = *std::move(file);
       return;
     }
-    const Holder holder = read_holder(path);
-    const std::string taken = options.flag + " " + folder.string() + ": another " + options.user +
-                              " is at work in this folder (" + holder.words + ")";
-    if (deadline.passed()) {
-      const bool is_elsewhere = !holder.host.empty() && holder.host != own_host_name();
-      throw UsageError(taken + "; wait for its end, or choose another folder" +
-                       (is_elsewhere ? "; if that host is down for certain, remove " + path.string()
-                                     : std::string()));
-    }
+    if (deadline.passed()) throw UsageError(refusal_of(folder, options));
     if (!has_said && unremarkable.passed() && options.on_waiting) {
-      options.on_waiting(taken + "; waiting up to " + in_seconds(deadline.patience()) +
-                         " for its end");
+      options.on_waiting(taken_words(folder, options) + "; waiting up to " +
+                         in_seconds(deadline.patience()) + " for its end");
       has_said = true;
     }
     std::this_thread::sleep_for(kLook);
   }
 }
 
-std::optional<std::string> FolderLock::holder(const fs::path& folder) {
+std::optional<std::string> FolderLock::refusal(const fs::path& folder,
+                                               const FolderLockOptions& options) {
   const fs::path path = file_in(folder);
   std::error_code error;
   if (!fs::exists(path, error) || ::access(path.c_str(), W_OK) != 0) return std::nullopt;
   if (try_lock_file(path).outcome != FileLock::Outcome::kTaken) return std::nullopt;
-  return read_holder(path).words;
+  return refusal_of(folder, options);
 }
 
 }  // namespace syncopate

@@ -27,8 +27,10 @@ class FolderLock {
   // Throws UsageError naming who holds it; FileError.
   FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
 
-  // Who holds it now: "process 12 on host n1, since ..."; none: nobody, or nobody can tell.
-  static std::optional<std::string> holder(const std::filesystem::path& folder);
+  // What the constructor would throw now, the tasks of a job apart; none: nobody holds it, or
+  // nobody can tell.
+  static std::optional<std::string> refusal(const std::filesystem::path& folder,
+                                            const FolderLockOptions& options);
 
  private:
   FileDescriptor file_;

@@ -67,6 +67,39 @@ TEST(Doctor, FindsDataThatOneTaskCannotRead) {
   EXPECT_EQ(second->wait().exit_code, 1);
 }
 
+// Whatever train refuses at once, in train's words.
+TEST(Doctor, FindsWhatTrainWouldRefuse) {
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate(Arguments{"train", "--steps", "2", "--no-progress", "--checkpoint-dir",
+                                    scratch / "ck"} +
+                          kSmall)
+                .exit_code,
+            0);
+  const Arguments in_folder = kSmall + Arguments{"--checkpoint-dir", scratch / "ck"};
+  const std::vector<Arguments> refused = {
+      {"--model", "mnist-cnn", "--data", "synthetic:1x1x1:4:10"},
+      {"--batch-size", "1000", "--data", "synthetic:1x28x28:4:10"},
+      in_folder,
+      in_folder + Arguments{"--resume", "--seed", "2"},
+      in_folder + Arguments{"--resume", "--optimizer", "sgd"},
+      kSmall + Arguments{"--metrics", scratch / "absent/m.jsonl"},
+      kSmall + Arguments{"--metrics", scratch / "."},
+      kSmall + Arguments{"--init-from", scratch / "absent"}};
+  for (const Arguments& flags : refused) {
+    const ProgramResult train = run_syncopate(Arguments{"train", "--no-progress"} + flags);
+    const ProgramResult doctor = run_syncopate(Arguments{"doctor"} + flags);
+    EXPECT_NE(train.exit_code, 0) << train.out;
+    EXPECT_EQ(doctor.exit_code, 1) << doctor.out;
+    // Behind "syncopate: ".
+    const std::string line = train.err.substr(11, train.err.find('\n') - 11);
+    EXPECT_TRUE(has(doctor.out, line)) << "'" << line << "' is not in: " << doctor.out;
+  }
+  const ProgramResult good = run_syncopate(Arguments{"doctor"} + in_folder +
+                                           Arguments{"--resume", "--metrics", scratch / "m.jsonl"});
+  EXPECT_EQ(good.exit_code, 0) << good.out;
+  EXPECT_FALSE(std::filesystem::exists(scratch / "m.jsonl"));
+}
+
 TEST(Doctor, SaysWhoCannotBeReached) {
   const Port nobody(false);
   const ProgramResult result = run_syncopate(

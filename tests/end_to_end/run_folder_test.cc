@@ -57,6 +57,12 @@ TEST(ARun, KeepsItsCheckpointFolderFromOthersHoweverManyTasksTheyHave) {
                              endless(scratch, {"--strategy", "multi-worker-mirrored"}));
   const auto served = start(Arguments{"launch", "--workers", "2", "--servers", "2", "--"} +
                             endless(scratch, {"--strategy", "parameter-server"}));
+  Arguments flags = endless(scratch);
+  flags.front() = "doctor";
+  const ProgramResult doctor = run_syncopate(flags);
+  EXPECT_EQ(doctor.exit_code, 1);
+  EXPECT_NE(doctor.out.find("another run is at work in this folder"), std::string::npos)
+      << doctor.out;
   for (const auto* other : {&alone, &workers, &served}) expect_refused(**other);
   first->send(SIGTERM);
   const ProgramResult result = first->wait();

@@ -152,6 +152,13 @@ TEST_F(ADoctor, ComparesClocks) {
   EXPECT_NE(line.find("worker 2 (host b) is 83.0 s ahead"), std::string::npos) << line;
 }
 
+TEST_F(ADoctor, SaysOnceWhatAllTasksWouldBeRefusedWith) {
+  for (TaskReport& task : tasks_) task.refusals = {"--model m does not fit --data d"};
+  tasks_[0].refusals.emplace_back("--checkpoint-dir D already holds one");
+  const auto found = judge(job_, tasks_);
+  EXPECT_EQ(std::ranges::count(found, "train", &Finding::what), 2);
+}
+
 TEST_F(ADoctor, SeesAFolderThatIsNotShared) {
   tasks_[3].sees_chiefs_file = false;
   EXPECT_NE(finds(Kind::kError, "checkpoints").find("worker 3"), std::string::npos);

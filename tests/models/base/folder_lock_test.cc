@@ -56,10 +56,10 @@ TEST_F(FolderLockTest, RefusesASecondRunAndNamesTheFirst) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "process " + std::to_string(::getpid()), said);
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "choose another folder", said);
     EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "remove", said) << "that host is this one";
-    EXPECT_TRUE(FolderLock::holder(folder_).has_value());
+    EXPECT_EQ(FolderLock::refusal(folder_, by()), said);
   }
   EXPECT_EQ(refusal(), "");
-  EXPECT_EQ(FolderLock::holder(folder_), std::nullopt);
+  EXPECT_EQ(FolderLock::refusal(folder_, by()), std::nullopt);
 }
 
 TEST_F(FolderLockTest, SaysWhatToDoWhereTheHoldersHostIsDown) {
