@@ -1,6 +1,8 @@
 #include "strategies/synchronous.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <exception>
 #include <string>
 #include <utility>
@@ -248,9 +250,16 @@ void Synchronous::restore(const Snapshot& saved) {
 }
 
 void Synchronous::restore_loss_scale(Replica& replica, const Snapshot& saved) {
-  std::optional<LossScaleState> state = saved.loss_scale;  // the chief's counts
-  replica.collective->broadcast(std::as_writable_bytes(std::span(&state, 1)), 0);
-  if (state) replica.backend->set_loss_scale(*replica.arena, *state);
+  // The chief's counts.
+  const LossScaleState own = saved.loss_scale.value_or(LossScaleState{});
+  std::array<double, 4> told{saved.loss_scale ? 1.0 : 0.0, static_cast<double>(own.scale),
+                             static_cast<double>(own.good_steps),
+                             static_cast<double>(own.skipped_steps)};
+  replica.collective->broadcast(std::as_writable_bytes(std::span(told)), 0);
+  if (told[0] == 0.0) return;
+  replica.backend->set_loss_scale(*replica.arena, {.scale = static_cast<float>(told[1]),
+                                                   .good_steps = std::llround(told[2]),
+                                                   .skipped_steps = std::llround(told[3])});
 }
 
 void Synchronous::abort(std::string_view reason) noexcept {

@@ -175,6 +175,7 @@ class ReplicaLoop {
                                      .skipped_steps = skipped_steps()});
   }
 
+  // Of a worker that writes its last line: it may wait for the device.
   std::optional<std::int64_t> skipped_steps() const {
     const auto scale = replica_.backend->loss_scale(*replica_.arena);
     return scale ? std::optional(scale->skipped_steps) : std::nullopt;

@@ -1,7 +1,6 @@
 #include "worker/checkpoint.h"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
@@ -9,6 +8,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/number_text.h"
 #include "worker/safetensors.h"
 #include "worker/sample_ranges_json.h"
 
@@ -73,13 +73,6 @@ Number number_of(const SafetensorsReader& file, const fs::path& path, const std:
                          text + "'");
 }
 
-// That gives the same number back.
-template <typename Number>
-std::string shortest(Number value) {
-  std::array<char, 32> text{};
-  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), value).ptr};
-}
-
 bool has(const SafetensorsReader& file, const std::string& key) {
   return file.metadata().contains(key);
 }
@@ -102,7 +95,7 @@ std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const
                              number_of<std::int32_t>(file, path, "skipped_steps")};
   if (state.scale >= 1.0F && std::isfinite(state.scale)) return state;
   throw DamagedFileError("checkpoint " + path.string() + " is damaged: its loss_scale is " +
-                         std::to_string(state.scale));
+                         short_text(state.scale));
 }
 
 // A version that is unknown may be a newer program's, or bytes that are not those written.
@@ -223,13 +216,13 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
   if (progress.samples_per_update > 0) {
     metadata["samples_per_update"] = std::to_string(progress.samples_per_update);
   }
-  if (progress.learning_rate > 0.0) metadata["learning_rate"] = shortest(progress.learning_rate);
+  if (progress.learning_rate > 0.0) metadata["learning_rate"] = short_text(progress.learning_rate);
   if (!progress.position.untrained.empty()) {
     metadata["format_version"] = kFormatVersionWithGaps;
     metadata["untrained"] = to_json(progress.position.untrained);
   }
   if (snapshot.loss_scale) {
-    metadata["loss_scale"] = shortest(snapshot.loss_scale->scale);
+    metadata["loss_scale"] = short_text(snapshot.loss_scale->scale);
     metadata["loss_scale_good_steps"] = std::to_string(snapshot.loss_scale->good_steps);
     metadata["skipped_steps"] = std::to_string(snapshot.loss_scale->skipped_steps);
   }

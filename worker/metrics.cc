@@ -22,6 +22,7 @@ using Json = nlohmann::ordered_json;
 
 class NoMetrics final : public MetricsWriter {
  public:
+  bool is_read() const noexcept override { return false; }
   void write(const BeginMetrics& /*metrics*/) override {}
   void write(const StepMetrics& /*metrics*/) override {}
   void write(const EvalMetrics& /*metrics*/) override {}

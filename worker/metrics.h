@@ -113,6 +113,8 @@ struct Summary {
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;
+  // False: nobody reads what is written, and it need not be measured.
+  virtual bool is_read() const noexcept { return true; }
   virtual void write(const BeginMetrics& metrics) = 0;
   virtual void write(const StepMetrics& metrics) = 0;
   virtual void write(const EvalMetrics& metrics) = 0;

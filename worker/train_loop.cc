@@ -181,6 +181,7 @@ class TrainLoop {
 
   // These two: of this task's first replica.
   std::optional<LossScaleState> loss_scale() const {
+    if (!run_.metrics.is_read()) return std::nullopt;  // it makes the host wait for the device
     const Replica& replica = run_.strategy.replicas().front();
     return replica.backend->loss_scale(*replica.arena);
   }

@@ -7,8 +7,9 @@
 
 namespace syncopate {
 
-// The shortest text that reads back as this number.
-inline std::string short_text(double number) {
+// The shortest text that reads back as this number: a float or a double.
+template <typename Number>
+std::string short_text(Number number) {
   std::array<char, 32> text{};
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }

@@ -46,6 +46,8 @@ class Interpreter {
   std::size_t number() const { return static_cast<std::size_t>(node_ - graph_.nodes.data()); }
 
   Map with_bias(Map product, const Values& bias) {
+    if (bias.empty()) return product;
+    if (rounding_) rounding_(static_cast<int>(number()), product.values);
     for (std::size_t i = 0; i < product.values.size(); ++i) {
       product.values[i] += bias[i % bias.size()];
     }
@@ -57,10 +59,8 @@ class Interpreter {
     return input(raw, op);
   }
   Map forward(const Conv2dOp& op) {
-    Map product = conv2d(x(), op, parameter(0), {}, node_->shape);
-    if (!op.bias) return product;
-    if (rounding_) rounding_(static_cast<int>(number()), product.values);
-    return with_bias(std::move(product), parameter(1));
+    return with_bias(conv2d(x(), op, parameter(0), {}, node_->shape),
+                     op.bias ? parameter(1) : Values{});
   }
   Map forward(const BatchNormOp& op) {
     Values& running_mean = result_.state[at(node_->state.at(0))];

@@ -33,8 +33,8 @@ struct Result {
   std::vector<Values> state;      // after the step; unchanged in Mode::kEvaluate and for no samples
 };
 
-// Changes what node `node` passes on, as a device does that stores it in fewer bits; of a conv2d
-// first what it is without its bias.
+// Changes what node `node` passes on, as a device does that stores it in fewer bits; of a product
+// (conv2d, dense) first what it is without its bias.
 using Rounding = std::function<void(int node, Values& values)>;
 
 Result run(const Graph& graph, const Variables& variables, const Samples& samples,

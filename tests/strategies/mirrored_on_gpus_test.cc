@@ -25,8 +25,9 @@ struct Case {
 
 class ReplicasOnGpus : public testing::TestWithParam<Case> {
  protected:
-  std::unique_ptr<Strategy> make() const {
+  std::unique_ptr<Strategy> make(Precision precision = Precision::kF32) const {
     StrategyOptions options;
+    options.precision = precision;
     options.name = "mirrored";
     options.batch_size_per_replica = kBatch;
     options.bucket_bytes = 256;
@@ -62,6 +63,26 @@ TEST_P(ReplicasOnGpus, SumThereAndReportOnTheHost) {
   }
   for (const StepReport& report : reports) EXPECT_EQ(report.scores.num_samples, 2 * kBatch);
   EXPECT_NO_THROW(strategy->agree());  // both hold the same bits
+}
+
+TEST_P(ReplicasOnGpus, AllGoOnWithTheLossScaleOfACheckpoint) {
+  const LossScaleState scale{.scale = 4096.0F, .good_steps = 7, .skipped_steps = 3};
+  const auto strategy = make(Precision::kF16);
+  Snapshot saved = strategy->snapshot();
+  EXPECT_EQ(saved.loss_scale, (LossScaleState{.scale = 65536.0F}));
+  saved.loss_scale = scale;
+  strategy->restore(saved);
+  for (const Replica& replica : strategy->replicas()) {
+    EXPECT_EQ(replica.backend->loss_scale(*replica.arena), scale);
+  }
+  // One of a run in another precision says nothing of it, and is told nothing.
+  saved.loss_scale = std::nullopt;
+  strategy->restore(saved);
+  EXPECT_EQ(strategy->snapshot().loss_scale, scale);
+  const auto in_f32 = make();
+  EXPECT_EQ(in_f32->snapshot().loss_scale, std::nullopt);
+  saved.loss_scale = scale;
+  EXPECT_NO_THROW(in_f32->restore(saved));
 }
 
 TEST_P(ReplicasOnGpus, AreWokenWhenOneOfThemFails) {

@@ -6,15 +6,10 @@
 #include "models/base/log.h"
 
 namespace syncopate::cuda {
-namespace {
-
-constexpr int kRunsAsTheyCome = 2;
-
-}  // namespace
 
 void CapturedWork::run(cudaStream_t stream, const std::function<void()>& work) {
   if (graph_) return check_cuda(cudaGraphLaunch(graph_.get(), stream));
-  if (runs_ < kRunsAsTheyCome || is_uncapturable_) {
+  if (runs_ < runs_as_they_come_ || is_uncapturable_) {
     ++runs_;
     return work();
   }
@@ -46,7 +41,7 @@ bool CapturedWork::capture(cudaStream_t stream, const std::function<void()>& wor
   } else {
     cudaGetLastError();  // it would be reported by the next call
     log(LogLevel::kWarning,
-        "a step is started kernel by kernel: its work could not be captured as a CUDA graph (" +
+        "work is started kernel by kernel: it could not be captured as a CUDA graph (" +
             (why.empty() ? std::string(cudaGetErrorString(ended)) : why) + ")");
   }
   if (graph != nullptr) cudaGraphDestroy(graph);

@@ -14,6 +14,9 @@ namespace syncopate::cuda {
 // One thread only.
 class CapturedWork {
  public:
+  // Of the first runs, so many are started as they come.
+  explicit CapturedWork(int runs_as_they_come = 2) : runs_as_they_come_(runs_as_they_come) {}
+
   // Starts what `work` starts on `stream`: the first times as it comes, since libraries load
   // kernels then, which no capture allows; then as one. `work` starts the same, with the same
   // addresses, every time, and neither waits nor allocates. Throws DeviceError.
@@ -33,6 +36,7 @@ class CapturedWork {
   bool capture(cudaStream_t stream, const std::function<void()>& work);
 
   UniqueHandle<GraphTraits> graph_;
+  int runs_as_they_come_;
   int runs_ = 0;
   bool is_uncapturable_ = false;
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "models/backend/cuda/group.h"
-#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 namespace {
@@ -56,8 +55,8 @@ class ConvGroup final : public PlainGroup {
         op_(std::get<Conv2dOp>(context.node(group.main).operation)),
         shape_(shape_of(context, group)) {
     if (context.n == 0) return;
-    if (sums_output(context, group)) forward_ = plan_with_sums();
-    leaves_sums_ = forward_ != nullptr;
+    if (sums_output(context, group)) forward_ = plan(ConvPass::kForwardWithSums);
+    leaves_sums_ = forward_ != nullptr;  // else the batch norm sums by itself
     if (!leaves_sums_) forward_ = plan(ConvPass::kForward);
     if (!context.trains()) return;
     weight_gradient_ = plan(ConvPass::kWeightGradient);
@@ -145,14 +144,6 @@ class ConvGroup final : public PlainGroup {
 
   std::unique_ptr<Convolution> plan(ConvPass pass) const {
     return context().operations->convolution(pass, shape_, limits_of(context()));
-  }
-  // Null where the library has none: the batch norm then sums by itself.
-  std::unique_ptr<Convolution> plan_with_sums() const {
-    try {
-      return plan(ConvPass::kForwardWithSums);
-    } catch (const UnavailableError&) {
-      return nullptr;
-    }
   }
   static std::size_t workspace_of(const std::unique_ptr<Convolution>& convolution) {
     return convolution == nullptr ? 0 : convolution->workspace_bytes();

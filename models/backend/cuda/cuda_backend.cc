@@ -62,7 +62,10 @@ class CudaBackend final : public Backend {
     const auto variables = variables_of(arena);
     if (variables == nullptr) return std::nullopt;
     use_device(options_.device.index);
-    return variables->loss_scale_state(handles_.compute.get());
+    const auto state = variables->loss_scale_state(handles_.compute.get());
+    if (BucketSums* const sums = sums_of(arena))
+      sums->check();  // an aborted sum ends no wait badly
+    return state;
   }
   void set_loss_scale(const ParameterArena& arena, const LossScaleState& state) override {
     const auto variables = variables_of(arena);

@@ -22,15 +22,17 @@ class DenseGroup final : public PlainGroup {
                      .transpose_b = true,
                      .type = type,
                      .result_type = type,
-                     .epilogue = group.relu ? Epilogue::kBiasRelu : Epilogue::kBias});
+                     .epilogue = group.relu ? Epilogue::kNone : Epilogue::kBias});
     if (!context.trains()) return;
-    weight_gradient_ = plan({.m = out_,
-                             .n = in_,
-                             .k = n,
-                             .transpose_a = true,
-                             .type = type,
-                             .result_type = Precision::kF32,
-                             .epilogue = Epilogue::kRowSums});
+    weight_gradient_ =
+        plan({.m = out_,
+              .n = in_,
+              .k = n,
+              .transpose_a = true,
+              .type = type,
+              .result_type = Precision::kF32,
+              // In which order the library sums them it does not say.
+              .epilogue = context.deterministic ? Epilogue::kNone : Epilogue::kRowSums});
     if (!has_input_gradient) return;
     input_gradient_ = plan({.m = n, .n = in_, .k = out_, .type = type, .result_type = type});
   }
@@ -53,9 +55,12 @@ class DenseGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    // Of the products' type, as the library wants it.
-    void* const bias = const_cast<void*>(variables().weight(main().parameters[1]));
-    forward_.product->run(m.inputs[0], weight(), m.output, bias, m.forward_scratch);
+    // The bias is of the products' type, as the library wants it.
+    forward_.product->run({.a = m.inputs[0],
+                           .b = weight(),
+                           .c = m.output,
+                           .bias = variables().weight(main().parameters[1]),
+                           .workspace = m.forward_scratch});
     if (forward_.has_epilogue) return;
     add_bias(static_cast<T*>(m.output), variables().value(main().parameters[1]), context().n,
              static_cast<int>(out_), group().relu, stream());
@@ -72,11 +77,15 @@ class DenseGroup final : public PlainGroup {
     if (!weight_gradient_.has_epilogue) {
       bias_gradient(dy, db, context().n, static_cast<int>(out_), m.backward_scratch, stream());
     }
-    weight_gradient_.product->run(dy, m.inputs[0], variables().gradient(main().parameters[0]), db,
-                                  m.backward_scratch);
+    weight_gradient_.product->run({.a = dy,
+                                   .b = m.inputs[0],
+                                   .c = variables().gradient(main().parameters[0]),
+                                   .row_sums = db,
+                                   .workspace = m.backward_scratch});
     // None is planned where samples were only flattened on their way, by a group of its own.
     if (!wants_input_gradient() || input_gradient_.product == nullptr) return;
-    input_gradient_.product->run(dy, weight(), m.input_gradients[0], nullptr, m.backward_scratch);
+    input_gradient_.product->run(
+        {.a = dy, .b = weight(), .c = m.input_gradients[0], .workspace = m.backward_scratch});
   }
 
  private:

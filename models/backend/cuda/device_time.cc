@@ -1,5 +1,6 @@
 #include "models/backend/cuda/device_time.h"
 
+#include "models/backend/cuda/captured_work.h"
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/errors.h"
 
@@ -14,14 +15,18 @@ StreamEvent make_timed_event() {
 
 }  // namespace
 
-std::chrono::nanoseconds time_on_device(cudaStream_t stream, int warm_ups, int repeats,
+std::chrono::nanoseconds time_on_device(cudaStream_t stream, int repeats,
                                         const std::function<void()>& work) {
   const StreamEvent begun = make_timed_event();
   const StreamEvent ended = make_timed_event();
-  for (int i = 0; i < warm_ups; ++i) work();
-  check_cuda(cudaEventRecord(begun.get(), stream));
-  for (int i = 0; i < repeats; ++i) work();
-  check_cuda(cudaEventRecord(ended.get(), stream));
+  CapturedWork all(/*runs_as_they_come=*/1);
+  for (int run = 0; run < 2; ++run) {
+    check_cuda(cudaEventRecord(begun.get(), stream));
+    all.run(stream, [&] {
+      for (int i = 0; i < repeats; ++i) work();
+    });
+    check_cuda(cudaEventRecord(ended.get(), stream));
+  }
   check_cuda(cudaEventSynchronize(ended.get()));
   float milliseconds = 0.0F;  // of all repeats
   check_cuda(cudaEventElapsedTime(&milliseconds, begun.get(), ended.get()));

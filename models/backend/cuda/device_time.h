@@ -1,5 +1,5 @@
 // How long work takes on the device that is here, by its own clock: for what is measured on purpose
-// (ceilings.h, cudnn/convolution_engines.h), never in a step.
+// (ceilings.h, plan_choice.h), never in a step.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,9 +9,10 @@
 
 namespace syncopate::cuda {
 
-// The mean of `repeats` runs (>= 1) of what `work` starts on `stream`, after `warm_ups` that load
-// what it needs. Waits for all of them. Throws DeviceError, also what `work` throws.
-std::chrono::nanoseconds time_on_device(cudaStream_t stream, int warm_ups, int repeats,
+// The mean of `repeats` runs (>= 1) of what `work` starts on `stream`, one behind the other and
+// started as one, as in a captured step; after as many that load what it needs. Waits for all of
+// them. Throws DeviceError, also what `work` throws.
+std::chrono::nanoseconds time_on_device(cudaStream_t stream, int repeats,
                                         const std::function<void()>& work);
 
 }  // namespace syncopate::cuda

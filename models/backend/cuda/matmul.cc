@@ -26,6 +26,8 @@ struct PreferenceTraits {
   static void close(Type preference) noexcept { cublasLtMatmulPreferenceDestroy(preference); }
 };
 
+// Bytes. Parameters and their copies lie on multiples of 128 at least, but it would take 256.
+constexpr std::uint32_t kOperandAlignment = 16;
 constexpr std::int64_t kMostWorkspace = std::int64_t{32} << 20;  // bytes
 
 cudaDataType_t type_of(Precision precision) {
@@ -45,8 +47,6 @@ cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::kBias:
       return CUBLASLT_EPILOGUE_BIAS;
-    case Epilogue::kBiasRelu:
-      return CUBLASLT_EPILOGUE_RELU_BIAS;
     case Epilogue::kRowSums:
       return CUBLASLT_EPILOGUE_BGRADB;
     case Epilogue::kNone:
@@ -85,22 +85,28 @@ class Matmul final : public Product {
     set(CUBLASLT_MATMUL_DESC_EPILOGUE, epilogue_of(shape.epilogue));
     if (shape.epilogue != Epilogue::kNone) {
       has_vector_ = true;
-      // Where it will be is not known yet, but that it is somewhere, aligned, is: what is asked for
-      // an algorithm may look.
-      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<void*>(kAlignmentBytes));
+      set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(shape.result_type));
+      // Where it will be is not known yet, but how it is aligned is: what is asked for an algorithm
+      // may look.
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(kOperandAlignment));
     }
     choose_algorithm(shape, limits);
   }
 
   std::size_t workspace_bytes() const noexcept override { return workspace_bytes_; }
 
-  void run(const void* a, const void* b, void* c, void* vector, void* workspace) override {
+  void run(const ProductArrays& arrays) override {
     const float one = 1.0F;
     const float zero = 0.0F;
-    if (has_vector_) set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
-    check_cublas(cublasLtMatmul(handle_, operation_.get(), &one, b, first_.get(), a, second_.get(),
-                                &zero, c, result_.get(), c, result_.get(), &algorithm_, workspace,
-                                workspace_bytes_, stream_));
+    if (has_vector_) {
+      // One name for both: it writes row sums where it else reads a bias.
+      const void* const vector = arrays.bias != nullptr ? arrays.bias : arrays.row_sums;
+      set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
+    }
+    check_cublas(cublasLtMatmul(handle_, operation_.get(), &one, arrays.b, first_.get(), arrays.a,
+                                second_.get(), &zero, arrays.c, result_.get(), arrays.c,
+                                result_.get(), &algorithm_, arrays.workspace, workspace_bytes_,
+                                stream_));
   }
 
  private:
@@ -121,8 +127,7 @@ class Matmul final : public Product {
         static_cast<std::uint64_t>(std::min(limits.most_workspace_bytes, kMostWorkspace));
     check_cublas(cublasLtMatmulPreferenceSetAttribute(
         made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &most, sizeof most));
-    // Parameters and their copies lie on multiples of 128 bytes at least, and it is told 256.
-    const std::uint32_t alignment = 16;
+    const std::uint32_t alignment = kOperandAlignment;
     for (const auto operand :
          {CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES,
           CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES, CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES}) {

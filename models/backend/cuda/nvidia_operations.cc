@@ -43,9 +43,9 @@ class CudnnConvolution final : public Convolution {
 
 constexpr int kMostCandidates = 8;
 
-// Of our kernel that reads a convolution's output for a batch norm; none where there is no memory
-// to try it.
-std::optional<std::chrono::nanoseconds> time_of_sums(const ConvShape& shape, cudaStream_t stream) {
+// Of our kernels that read a convolution's output for a batch norm, or its sums; none where there
+// is no memory to try them.
+std::optional<SumsOrApart::KernelTimes> time_kernels(const ConvShape& shape, cudaStream_t stream) {
   const BatchNormShape norm{.rows = shape.n * shape.out_height() * shape.out_width(),
                             .channels = static_cast<int>(shape.out_channels)};
   const auto channels = static_cast<std::size_t>(norm.channels);
@@ -54,17 +54,22 @@ std::optional<std::chrono::nanoseconds> time_of_sums(const ConvShape& shape, cud
   try {
     const auto output = make_device_buffer(
         static_cast<std::size_t>(norm.rows) * channels * element_bytes(shape.type), device);
-    const auto shift = make_device_buffer(channels * sizeof(float), device);
+    const auto per_channel = make_device_buffer(channels * sizeof(float), device);
+    auto* const floats = reinterpret_cast<float*>(per_channel->data());
     const auto sums = make_device_buffer((2 * channels + 1) * sizeof(double), device);
     const auto scratch =
         make_device_buffer(static_cast<std::size_t>(batch_norm_scratch(norm)), device);
-    return with_type(shape.type, [&]<typename T>() {
-      return time_on_device(stream, 1, kTimedRuns, [&] {
-        batch_norm_sums(norm, reinterpret_cast<const T*>(output->data()),
-                        reinterpret_cast<const float*>(shift->data()),
-                        reinterpret_cast<double*>(sums->data()), scratch->data(), stream);
+    auto* const doubles = reinterpret_cast<double*>(sums->data());
+    const auto summing = with_type(shape.type, [&]<typename T>() {
+      return time_on_device(stream, kTimedRuns, [&] {
+        batch_norm_sums(norm, reinterpret_cast<const T*>(output->data()), floats, doubles,
+                        scratch->data(), stream);
       });
     });
+    const auto shifting = time_on_device(stream, kTimedRuns, [&] {
+      batch_norm_shift_sums(norm, floats, floats, floats, doubles, stream);
+    });
+    return SumsOrApart::KernelTimes{summing, shifting};
   } catch (const DeviceError&) {
     cudaGetLastError();  // else the next call would be taken for the one that failed
     return std::nullopt;
@@ -102,9 +107,8 @@ class NvidiaOperations final : public Operations {
     PlanCache* const cache = plans_ && !limits.deterministic ? &*plans_ : nullptr;
     ConvolutionEngines engines = engines_of(pass, shape, limits, cache);
     const std::string engine = choose(engines, pass, shape, limits, cache);
-    if (engine == SumsOrApart::kApart) {
-      throw UnavailableError("for " + to_string(shape) + " a convolution that sums is slower");
-    }
+    const bool sums = pass == ConvPass::kForwardWithSums;
+    if (engine == SumsOrApart::kApart || (sums && engine.empty())) return nullptr;
     if (engine.empty()) {
       throw UnavailableError("cuDNN has no engine for the " + std::string(name(pass)) + " of " +
                              to_string(shape) +
@@ -132,7 +136,7 @@ class NvidiaOperations final : public Operations {
     }
     ConvolutionEngines plain = engines_of(ConvPass::kForward, shape, limits, cache);
     SumsOrApart both(engines, plain, cache, key_of(ConvPass::kForward, shape, limits),
-                     [&] { return time_of_sums(shape, stream_); });
+                     [&] { return time_kernels(shape, stream_); });
     return choose_engine(both, cache, key);
   }
 

@@ -22,8 +22,6 @@ std::string_view name(Epilogue epilogue) noexcept {
       return "none";
     case Epilogue::kBias:
       return "bias";
-    case Epilogue::kBiasRelu:
-      return "bias and ReLU";
     case Epilogue::kRowSums:
       return "row sums";
   }

@@ -60,10 +60,10 @@ struct ConvArrays {
   void* workspace = nullptr;
 };
 
-// What a product does besides, with a vector of c's type: adds a bias [n] to every row (and cuts
-// off what is negative) before it is rounded, or writes the sums [m] of op(a)'s rows: where a is
-// the gradient of an output, [k, m] and transposed, that of its bias.
-enum class Epilogue : std::uint8_t { kNone, kBias, kBiasRelu, kRowSums };
+// What a product does besides: adds a bias to every row before it is rounded, or writes the sums of
+// op(a)'s rows: where a is the gradient of an output, [k, m] and transposed, that of its bias. No
+// ReLU: cuBLASLt's makes a NaN 0, behind which a network trains on without a word.
+enum class Epilogue : std::uint8_t { kNone, kBias, kRowSums };
 std::string_view name(Epilogue epilogue) noexcept;
 
 // c [m, n] = op(a) op(b), row by row; op transposes where asked for: a is then [k, m], b [n, k].
@@ -85,12 +85,21 @@ class Convolution {
   virtual std::size_t workspace_bytes() const noexcept = 0;
   virtual void run(const ConvArrays& arrays) = 0;
 };
+// Where a product finds its matrices, and the vector of its epilogue, of c's type; null: it has
+// none.
+struct ProductArrays {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* c = nullptr;
+  const void* bias = nullptr;  // [n]
+  void* row_sums = nullptr;    // [m]
+  void* workspace = nullptr;
+};
 class Product {
  public:
   virtual ~Product() = default;
   virtual std::size_t workspace_bytes() const noexcept = 0;
-  // vector: what the epilogue reads or writes; null without one.
-  virtual void run(const void* a, const void* b, void* c, void* vector, void* workspace) = 0;
+  virtual void run(const ProductArrays& arrays) = 0;
 };
 
 // Plans for one stream. One thread only; outlives what it planned.
@@ -98,8 +107,8 @@ class Operations {
  public:
   virtual ~Operations() = default;
   virtual std::string description() const = 0;  // "cuDNN 9.19.0"
-  // Both throw UnavailableError where no library has it: not every product has every epilogue, nor
-  // every forward convolution its sums.
+  // Both throw UnavailableError where no library has it; not every product has every epilogue. Null
+  // for a forward convolution whose sums are not to be had, or faster by a kernel of their own.
   virtual std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                                    const PlanLimits& limits) = 0;
   virtual std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) = 0;

@@ -17,21 +17,31 @@ class SumsOrApart final : public EngineSource {
  public:
   static constexpr const char* kApart = "apart";
 
-  // plain: the same convolution's engines that do not sum, kept under plain_key. time_kernel: of
-  // summing its output; none where that cannot be tried. All outlive this.
+  // How long our kernels take; none where that cannot be tried.
+  struct KernelTimes {
+    std::chrono::nanoseconds summing;   // the output
+    std::chrono::nanoseconds shifting;  // sums that a convolution has left
+  };
+  using TimeKernels = std::function<std::optional<KernelTimes>()>;
+
+  // plain: the same convolution's engines that do not sum, kept under plain_key. All outlive this.
   SumsOrApart(EngineSource& with_sums, EngineSource& plain, PlanCache* cache, std::string plain_key,
-              std::function<std::optional<std::chrono::nanoseconds>()> time_kernel);
+              TimeKernels time_kernels);
 
   std::vector<std::string> candidates() override;
   bool prepare(const std::string& engine) override;
   std::optional<std::chrono::nanoseconds> time(const std::string& engine) override;
 
  private:
+  const std::optional<KernelTimes>& kernels();
+
   EngineSource& with_sums_;
   EngineSource& plain_;
   PlanCache* const cache_;
   const std::string plain_key_;
-  const std::function<std::optional<std::chrono::nanoseconds>()> time_kernel_;
+  const TimeKernels time_kernels_;
+  bool has_timed_kernels_ = false;
+  std::optional<KernelTimes> kernels_;
 };
 
 }  // namespace syncopate::cuda

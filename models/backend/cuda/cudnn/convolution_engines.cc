@@ -10,8 +10,6 @@
 #include "models/base/errors.h"
 
 namespace syncopate::cuda {
-namespace {}  // namespace
-
 ConvolutionEngines::ConvolutionEngines(ConvPass pass, const ConvShape& shape,
                                        const PlanLimits& limits, cudnnHandle_t handle,
                                        cudaStream_t stream, int most)
@@ -59,7 +57,7 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
                                    .squares = reinterpret_cast<float*>(squares_->data()),
                                    .workspace = workspace->data()});
     };
-    return time_on_device(stream_, 1, kTimedRuns, run);
+    return time_on_device(stream_, kTimedRuns, run);
   } catch (const DeviceError&) {
     // No memory to try it, or the engine refuses: another one may do. What is wrong with the device
     // itself is reported by the next call; what is not, would be taken for that call's.

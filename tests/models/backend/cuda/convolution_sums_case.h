@@ -36,7 +36,7 @@ class NotingOperations final : public Operations {
     const bool with_sums = pass == ConvPass::kForwardWithSums;
     if (with_sums) ++requests_.asked;
     auto planned = emulated_->convolution(pass, shape, limits);
-    if (with_sums) ++requests_.granted;
+    if (with_sums && planned != nullptr) ++requests_.granted;
     return planned;
   }
   std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) override {

@@ -134,8 +134,8 @@ class LoopProduct final : public Product {
   LoopProduct(const ProductShape& shape, cudaStream_t stream) : shape_(shape), stream_(stream) {}
   std::size_t workspace_bytes() const noexcept override { return kWorkspaceBytes; }
 
-  void run(const void* a, const void* b, void* c, void* vector, void* workspace) override {
-    do_or_record(stream_, [=, this] { compute(a, b, c, vector, workspace); });
+  void run(const ProductArrays& arrays) override {
+    do_or_record(stream_, [=, this] { compute(arrays); });
   }
 
  private:
@@ -151,19 +151,21 @@ class LoopProduct final : public Product {
   }
   static Result rounded(double value) { return Result(static_cast<float>(value)); }
 
-  void compute(const void* a, const void* b, void* c, void* vector, void* workspace) const {
-    use_workspace(workspace);
-    const bool cuts_off = shape_.epilogue == Epilogue::kBiasRelu;
-    const bool adds = cuts_off || shape_.epilogue == Epilogue::kBias;
+  void compute(const ProductArrays& arrays) const {
+    use_workspace(arrays.workspace);
+    const bool adds = shape_.epilogue == Epilogue::kBias;
+    auto* const row_sums =
+        static_cast<Result*>(shape_.epilogue == Epilogue::kRowSums ? arrays.row_sums : nullptr);
     for (std::int64_t i = 0; i < shape_.m; ++i) {
       double row_sum = 0.0;
-      for (std::int64_t l = 0; l < shape_.k; ++l) row_sum += first(a, i, l);
-      if (shape_.epilogue == Epilogue::kRowSums) static_cast<Result*>(vector)[i] = rounded(row_sum);
+      for (std::int64_t l = 0; l < shape_.k; ++l) row_sum += first(arrays.a, i, l);
+      if (row_sums != nullptr) row_sums[i] = rounded(row_sum);
       for (std::int64_t j = 0; j < shape_.n; ++j) {
-        double sum = adds ? element<Result>(vector, j) : 0.0;
-        for (std::int64_t l = 0; l < shape_.k; ++l) sum += first(a, i, l) * second(b, l, j);
-        if (cuts_off && sum < 0.0) sum = 0.0;
-        static_cast<Result*>(c)[i * shape_.n + j] = rounded(sum);
+        double sum = adds ? element<Result>(arrays.bias, j) : 0.0;
+        for (std::int64_t l = 0; l < shape_.k; ++l) {
+          sum += first(arrays.a, i, l) * second(arrays.b, l, j);
+        }
+        static_cast<Result*>(arrays.c)[i * shape_.n + j] = rounded(sum);
       }
     }
   }
@@ -178,9 +180,7 @@ class LoopOperations final : public Operations {
   std::string description() const override { return "loops"; }
   std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                            const PlanLimits& /*limits*/) override {
-    if (pass == ConvPass::kForwardWithSums && !can_sum(shape)) {
-      throw UnavailableError("loops do not sum the output of " + to_string(shape));
-    }
+    if (pass == ConvPass::kForwardWithSums && !can_sum(shape)) return nullptr;
     return with_type(shape.type, [&]<typename T>() -> std::unique_ptr<Convolution> {
       return std::make_unique<LoopConvolution<T>>(pass, shape, sums_, stream_);
     });

@@ -118,8 +118,9 @@ class SumsOfAConvolution : public AnEngine {
     with_sums_.times = {{"s1", nanoseconds(30)}, {"s2", nanoseconds(20)}};
     plain_.times = {{"p1", nanoseconds(9)}, {"p2", nanoseconds(5)}};
   }
-  std::string chosen(std::optional<nanoseconds> kernel) {
-    SumsOrApart both(with_sums_, plain_, &cache_, "plain", [=] { return kernel; });
+  using Times = SumsOrApart::KernelTimes;
+  std::string chosen(std::optional<Times> kernels) {
+    SumsOrApart both(with_sums_, plain_, &cache_, "plain", [=] { return kernels; });
     return choose_engine(both, &cache_, "with sums");
   }
 
@@ -129,14 +130,18 @@ class SumsOfAConvolution : public AnEngine {
 };
 
 TEST_F(SumsOfAConvolution, AreLeftByItWhereThatIsFasterThanReadingItsOutputForThem) {
-  EXPECT_EQ(chosen(nanoseconds(16)), "s2");
+  EXPECT_EQ(chosen(Times{.summing = nanoseconds(17), .shifting = nanoseconds(1)}), "s2");
   EXPECT_EQ(cache_.find("plain"), "p2") << "which the layers without a batch norm use";
 }
 
 TEST_F(SumsOfAConvolution, AreAKernelsWhereThatIsFasterAndThenAskNobodyAgain) {
-  EXPECT_EQ(chosen(nanoseconds(14)), SumsOrApart::kApart);
+  // 20 + 2 against 5 + 16.
+  EXPECT_EQ(chosen(Times{.summing = nanoseconds(16), .shifting = nanoseconds(2)}),
+            SumsOrApart::kApart);
   with_sums_.asked = plain_.asked = with_sums_.timed = plain_.timed = 0;
-  EXPECT_EQ(chosen(nanoseconds(16)), SumsOrApart::kApart) << "as it is kept";
+  EXPECT_EQ(chosen(Times{.summing = nanoseconds(50), .shifting = nanoseconds(0)}),
+            SumsOrApart::kApart)
+      << "as it is kept";
   EXPECT_EQ(with_sums_.asked + plain_.asked + with_sums_.timed + plain_.timed, 0);
 }
 
@@ -146,7 +151,9 @@ TEST_F(SumsOfAConvolution, AreLeftByItWhereTheOtherWayCannotBeTimed) {
 
 TEST_F(SumsOfAConvolution, AreNobodysWhereNoEngineHasThem) {
   FakeEngines none({});
-  SumsOrApart both(none, plain_, &cache_, "plain", [] { return nanoseconds(1); });
+  SumsOrApart both(none, plain_, &cache_, "plain", [] {
+    return Times{nanoseconds(1), nanoseconds(1)};
+  });
   EXPECT_EQ(choose_engine(both, &cache_, "with sums"), "");
 }
 
