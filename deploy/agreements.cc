@@ -65,6 +65,7 @@ std::vector<Agreement> agreements_of(const TrainOptions& options) {
       {"--max-seconds", exact(loop.max_seconds)},
       {"--eval-every", std::to_string(loop.eval_every_epochs)},
       {"--eval-every-steps", std::to_string(loop.eval_every_steps)},
+      {"--eval-when", loop.eval_when == EvalWhen::kEnd ? "end" : "due"},
       {"--checkpoint-dir", loop.checkpoint_dir.empty() ? "absent" : "given"},
       {"--checkpoint-every", std::to_string(loop.checkpoint_every_steps)},
       {"--resume", options.resume ? "on" : "off"},

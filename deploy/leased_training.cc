@@ -9,6 +9,23 @@
 #include "deploy/run_sizes.h"
 
 namespace syncopate {
+namespace {
+
+// What is to be evaluated later; made once, whatever becomes of the attempts to train.
+void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start, Workbench& bench) {
+  if (loop.eval_when == EvalWhen::kDue || !bench.kept_copies.empty()) return;
+  const bool is_of_run = !loop.checkpoint_dir.empty();
+  const KeptCopiesOptions options{.folder = is_of_run ? loop.checkpoint_dir : loop.temporary_dir,
+                                  .is_of_run = is_of_run};
+  while (bench.kept_copies.size() < bench.strategy->replicas().size()) {
+    bench.kept_copies.push_back(std::make_unique<KeptCopies>(options));
+  }
+  if (bench.strategy->is_chief() && start.progress.step == 0) {
+    bench.kept_copies.front()->forget_earlier_run();
+  }
+}
+
+}  // namespace
 
 void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
                   StrategyOptions& strategy) {
@@ -61,6 +78,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
   std::vector<std::unique_ptr<MetricsWriter>> metrics;
   std::vector<std::unique_ptr<ProgressDisplay>> displays;
   std::vector<AsynchronousWorker> workers;
+  make_kept_copies(options.loop, start, bench);
   for (const Replica& replica : strategy.replicas()) {
     AsynchronousJob& job = *strategy.asynchronous_job(replica.index);
     bench.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
@@ -72,7 +90,9 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                         }}));
     metrics.push_back(make_late_metrics_writer(options.metrics));
     displays.push_back(make_progress_display(options.show_progress));
-    workers.push_back({*bench.leased_inputs.back(), *metrics.back(), *displays.back()});
+    const auto index = static_cast<std::size_t>(replica.index);
+    KeptCopies* const kept = bench.kept_copies.empty() ? nullptr : bench.kept_copies[index].get();
+    workers.push_back({*bench.leased_inputs.back(), *metrics.back(), *displays.back(), kept});
   }
   const TrainOutcome outcome =
       train_asynchronously({.graph = *bench.graph,

@@ -33,6 +33,7 @@ struct Workbench {
   std::unique_ptr<BatchSource> input;
   bool begins_again = false;  // at an earlier step: the readers' end is not this task's
   std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // by replica of this task
+  std::vector<std::unique_ptr<KeptCopies>> kept_copies;  // ditto; none where nothing is put off
 };
 
 // What whoever hands out batches must know of this run.

@@ -33,6 +33,7 @@ struct TrainFlags {
   std::int64_t steps = 0;
   std::int64_t bucket_mib = 8;
   std::string augment = "none";
+  std::string eval_when = "due";
   std::string schedule = "constant";
   std::string milestones;
   bool no_progress = false;
@@ -88,6 +89,12 @@ void add_run_flags(CLI::App& app, TrainFlags& flags) {
       ->group(group);
   app.add_option("--eval-every-steps", options.loop.eval_every_steps,
                  "updates between evaluations; 0: --eval-every decides")
+      ->capture_default_str()
+      ->group(group);
+  app.add_option("--eval-when", flags.eval_when,
+                 "due | end: at once, or copies are kept and evaluated when training has ended, so "
+                 "that no worker stops training for it; matters where workers keep no step. Copies "
+                 "lie in --checkpoint-dir, or without it in $TMPDIR")
       ->capture_default_str()
       ->group(group);
   app.add_option("--augment", flags.augment, "none | crop-flip (pad 4, crop, mirror)")
@@ -238,6 +245,10 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   }
   require_at_least("--eval-every", options.loop.eval_every_epochs, 0);
   require_at_least("--eval-every-steps", options.loop.eval_every_steps, 0);
+  require_name("--eval-when", flags.eval_when, {"due", "end"});
+  options.loop.eval_when = flags.eval_when == "end" ? EvalWhen::kEnd : EvalWhen::kDue;
+  const std::optional<std::string> temporary = environment.get("TMPDIR");
+  if (temporary && !temporary->empty()) options.loop.temporary_dir = *temporary;
   require_at_least("--log-every", options.loop.log_every_steps, 1);
   check_cluster(app, flags.cluster, environment, options);
   check_consistency(app, flags.consistency, options);

@@ -20,8 +20,9 @@ AppointmentDuties::AppointmentDuties(const AsynchronousRun& run, const TrainLoop
       evaluator_(*replica.backend, run.graph, run.test, run.evaluation) {}
 
 AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointment,
-                                                     const Snapshot& copy, double epochs,
-                                                     double seconds, double learning_rate,
+                                                     const Snapshot& copy,
+                                                     const EvalMetrics& moment,
+                                                     double learning_rate,
                                                      const std::function<bool()>& stop) {
   const JobStatus& status = appointment.status;
   Done done{.progress = start_};
@@ -39,18 +40,44 @@ AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointm
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
     done.checkpoint = path;
   }
-  if (appointment.evaluates) done.test = evaluator_.run(copy, stop);
-  if (done.test) {
-    report({.step = status.step,
-            .epoch = epochs,
-            .test_loss = done.test->loss,
-            .test_accuracy = done.test->accuracy,
-            .samples = done.test->samples,
-            .seconds = done.test->seconds,
-            .trained_samples = status.samples,
-            .trained_seconds = seconds});
+  if (!appointment.evaluates) return done;
+  if (worker_.kept != nullptr && !appointment.is_final) {
+    worker_.kept->keep(moment, copy);
+    return done;
   }
+  if (worker_.kept != nullptr) {
+    worker_.kept->take_over();
+    evaluate_kept(stop);
+  }
+  done.test = evaluate(moment, copy, stop);
   return done;
+}
+
+void AppointmentDuties::end(bool is_stopped, const std::function<bool()>& stop) {
+  if (worker_.kept == nullptr || worker_.kept->size() == 0) return;
+  if (!is_stopped) evaluate_kept(stop);
+  if (worker_.kept->size() > 0) worker_.display.note(worker_.kept->describe_rest());
+}
+
+void AppointmentDuties::evaluate_kept(const std::function<bool()>& stop) {
+  worker_.kept->evaluate([&](const EvalMetrics& moment, const Snapshot& copy) {
+    return evaluate(moment, copy, stop).has_value();
+  });
+}
+
+std::optional<Evaluation> AppointmentDuties::evaluate(const EvalMetrics& moment,
+                                                      const Snapshot& copy,
+                                                      const std::function<bool()>& stop) {
+  const std::optional<Evaluation> test = evaluator_.run(copy, stop);
+  if (!test) return std::nullopt;
+  EvalMetrics line = moment;
+  line.test_loss = test->loss;
+  line.test_accuracy = test->accuracy;
+  line.samples = test->samples;
+  line.seconds = test->seconds;
+  worker_.metrics.write(line);
+  worker_.display.note(describe(line));
+  return test;
 }
 
 void AppointmentDuties::require_finite(const Appointment& appointment, const Snapshot& copy,
@@ -60,11 +87,6 @@ void AppointmentDuties::require_finite(const Appointment& appointment, const Sna
                  {.step = appointment.status.step,
                   .learning_rate = learning_rate,
                   .last_checkpoint = last_checkpoint(options_)});
-}
-
-void AppointmentDuties::report(const EvalMetrics& metrics) {
-  worker_.metrics.write(metrics);
-  worker_.display.note(describe(metrics));
 }
 
 std::optional<std::filesystem::path> last_checkpoint(const TrainLoopOptions& options) {

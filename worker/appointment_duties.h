@@ -22,16 +22,22 @@ class AppointmentDuties {
     std::optional<std::filesystem::path> checkpoint;
     std::optional<Evaluation> test;  // none when `stop` said true
   };
-  // The copy of the variables that the appointment is about. epochs: passes over the data, seconds:
-  // of training until then, learning_rate: the last one; for what is said. Throws DivergenceError
-  // before anything is written that could not be gone on from; FileError.
-  Done carry_out(const Appointment& appointment, const Snapshot& copy, double epochs,
-                 double seconds, double learning_rate, const std::function<bool()>& stop);
+  // The copy of the variables that the appointment is about. moment: what is known of it before it
+  // is evaluated; learning_rate: the last one, for what is said. Throws DivergenceError before
+  // anything is written that could not be gone on from; FileError.
+  Done carry_out(const Appointment& appointment, const Snapshot& copy, const EvalMetrics& moment,
+                 double learning_rate, const std::function<bool()>& stop);
+  // Training has ended without this worker's having been appointed to the last copy: evaluates
+  // those that it has kept, unless the job was stopped. Throws FileError.
+  void end(bool is_stopped, const std::function<bool()>& stop);
 
  private:
   void require_finite(const Appointment& appointment, const Snapshot& copy,
                       double learning_rate) const;
-  void report(const EvalMetrics& metrics);
+  // Nothing when `stop` said true.
+  std::optional<Evaluation> evaluate(const EvalMetrics& moment, const Snapshot& copy,
+                                     const std::function<bool()>& stop);
+  void evaluate_kept(const std::function<bool()>& stop);
 
   const AsynchronousRun& run_;
   const TrainLoopOptions& options_;

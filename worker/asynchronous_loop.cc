@@ -4,6 +4,7 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
+#include <functional>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -82,12 +83,25 @@ class ReplicaLoop {
     write_times();
     pass_on_stop();
     while (const auto appointment = job_.wait_appointment()) carry_out(*appointment);
+    duties_.end(is_stopped() || outcome_.stopped_by, asked_to_stop());
     if (!is_last_) finish(job_.status());
     return std::move(outcome_);
   }
   bool is_last() const noexcept { return is_last_; }
 
  private:
+  // Asked while an evaluation goes on.
+  std::function<bool()> asked_to_stop() {
+    return [this] {
+      if (replica_.index == 0) stop_.listen();
+      return stop_.kind().has_value();
+    };
+  }
+  // The job was, before all was trained.
+  bool is_stopped() const {
+    const std::optional<std::size_t> kind = stop_.kind() ? stop_.kind() : job_.status().stopped_by;
+    return kind && kind != kTimeIsUp;
+  }
   void pass_on_stop() {
     if (replica_.index == 0) stop_.listen();
     if (passed_on_ || !stop_.kind()) return;
@@ -138,18 +152,19 @@ class ReplicaLoop {
     log_.speak_before_beginning(appointment.status);
     // Time in which nobody trains any more.
     if (appointment.is_final) log_.end(appointment.status, own());
-    const double seconds = log_.seconds();
+    const EvalMetrics moment{.step = appointment.status.step,
+                             .epoch = log_.epochs(appointment.status),
+                             .trained_samples = appointment.status.samples,
+                             .trained_seconds = log_.seconds(),
+                             .began_at = log_.began_at()};
     Snapshot copy;
     try {
       copy = job_.read_cut(appointment, appointment.writes_checkpoint);
     } catch (const ps::CutWithdrawn&) {
       return;  // another appointment comes
     }
-    const AppointmentDuties::Done done = duties_.carry_out(
-        appointment, copy, log_.epochs(appointment.status), seconds, learning_rate_, [&] {
-          if (replica_.index == 0) stop_.listen();
-          return stop_.kind().has_value();
-        });
+    const AppointmentDuties::Done done =
+        duties_.carry_out(appointment, copy, moment, learning_rate_, asked_to_stop());
     pass_on_stop();
     if (appointment.is_final) finish(appointment, copy, done);
     job_.done(appointment);

@@ -1,8 +1,8 @@
 // A training run whose replicas keep step with nobody: each trains the batches that it is given,
 // and whoever is appointed evaluates a copy of the variables or writes it to a checkpoint while the
-// others go on. Called by `syncopate train` under a strategy that has an AsynchronousJob; its
-// counterpart for replicas in step is train_loop.h. Which batches, and in which order updates are
-// applied, depends on timing.
+// others go on, or keeps the copy and evaluates it when training has ended. Called by `syncopate
+// train` under a strategy that has an AsynchronousJob; its counterpart for replicas in step is
+// train_loop.h. Which batches, and in which order updates are applied, depends on timing.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +14,7 @@
 #include "strategies/strategy.h"
 #include "worker/evaluate.h"
 #include "worker/input/leased_batch_source.h"
+#include "worker/kept_copies.h"
 #include "worker/metrics.h"
 #include "worker/progress.h"
 #include "worker/train_loop.h"
@@ -25,6 +26,7 @@ struct AsynchronousWorker {
   LeasedBatchSource& input;  // of its job's leases
   MetricsWriter& metrics;    // make_late_metrics_writer: workers take turns
   ProgressDisplay& display;
+  KeptCopies* kept = nullptr;  // null: it evaluates when that is due
 };
 
 // What the loop works with. Everything outlives it. Strategy::begin() has been called.

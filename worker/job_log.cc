@@ -40,10 +40,9 @@ void JobLog::speak_before_beginning(const JobStatus& status) {
 }
 
 void JobLog::write_begin(const JobStatus& status) {
-  metrics_.write(BeginMetrics{.step = status.step,
-                              .samples = status.samples,
-                              .in_step = false,
-                              .began_at = wall_clock_seconds()});
+  began_at_ = wall_clock_seconds();
+  metrics_.write(BeginMetrics{
+      .step = status.step, .samples = status.samples, .in_step = false, .began_at = *began_at_});
 }
 
 void JobLog::step(const JobStatus& status, bool speaks, double learning_rate, const OwnTimes& own) {

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <optional>
 
 #include "strategies/asynchronous_job.h"
 #include "worker/metrics.h"
@@ -50,6 +51,8 @@ class JobLog {
   // Since begin(), until end().
   double seconds() const;
   double samples_per_second(const JobStatus& status) const;
+  // As its lines say it; none before there is one.
+  std::optional<double> began_at() const noexcept { return began_at_; }
 
  private:
   using Clock = std::chrono::steady_clock;
@@ -63,6 +66,7 @@ class JobLog {
   ProgressDisplay& display_;
   const JobLogOptions options_;
   bool begun_ = false;
+  std::optional<double> began_at_;  // by the wall clock
   Clock::time_point begun_at_;
   Clock::time_point ended_at_;  // zero while it goes on
   JobStatus at_begin_;

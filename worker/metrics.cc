@@ -91,15 +91,17 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const EvalMetrics& metrics) override {
-    write_line({{"event", "eval"},
-                {"step", metrics.step},
-                {"epoch", metrics.epoch},
-                {"test_loss", metrics.test_loss},
-                {"test_accuracy", metrics.test_accuracy},
-                {"samples", metrics.samples},
-                {"seconds", metrics.seconds},
-                {"trained_samples", metrics.trained_samples},
-                {"trained_seconds", metrics.trained_seconds}});
+    Json line = {{"event", "eval"},
+                 {"step", metrics.step},
+                 {"epoch", metrics.epoch},
+                 {"test_loss", metrics.test_loss},
+                 {"test_accuracy", metrics.test_accuracy},
+                 {"samples", metrics.samples},
+                 {"seconds", metrics.seconds},
+                 {"trained_samples", metrics.trained_samples},
+                 {"trained_seconds", metrics.trained_seconds}};
+    if (metrics.began_at) line["began_at"] = *metrics.began_at;
+    write_line(std::move(line));
   }
 
   void write(const WorkerMetrics& metrics) override {
@@ -152,7 +154,7 @@ class JsonLines final : public MetricsWriter {
   // JSON has no NaN: the library writes null.
   void write_line(Json json) {
     if (!file_) open_file();
-    if (began_at_) json["began_at"] = *began_at_;
+    if (began_at_ && !json.contains("began_at")) json["began_at"] = *began_at_;
     append(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
   }
 

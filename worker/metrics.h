@@ -60,6 +60,8 @@ struct EvalMetrics {
   // training stands still for them.
   std::int64_t trained_samples = 0;
   double trained_seconds = 0.0;
+  // When the process began to train whose seconds those are; none: the one that writes.
+  std::optional<double> began_at = {};
 };
 
 // Where the time of one worker went, over all its steps. Where nobody can tell waiting for other

@@ -23,12 +23,22 @@
 
 namespace syncopate {
 
+// Where replicas keep step, all of them evaluate and training's clock stands still: then there is
+// no difference.
+enum class EvalWhen : std::uint8_t {
+  kDue,  // at once, by one worker that does not train meanwhile
+  kEnd,  // of copies that were kept, when training has ended
+};
+
 struct TrainLoopOptions {
   std::int64_t total_epochs = 3;
   std::optional<std::int64_t> total_steps;  // given: decides instead of total_epochs
   double max_seconds = 0.0;                 // of training, after which it is complete; 0: no limit
   std::int64_t eval_every_epochs = 1;       // 0: at the end only
   std::int64_t eval_every_steps = 0;        // 0: eval_every_epochs decides
+  EvalWhen eval_when = EvalWhen::kDue;
+  // For copies that are to be evaluated, where there is no checkpoint_dir.
+  std::filesystem::path temporary_dir = "/tmp";
   std::int64_t log_every_steps = 50;
   std::filesystem::path checkpoint_dir;     // empty: no checkpoints
   std::int64_t checkpoint_every_steps = 0;  // 0: at the end of each epoch

@@ -119,6 +119,8 @@ std::vector<std::string> flags_of(const CompareOptions& options, const Variant& 
   const std::int64_t every = std::max<std::int64_t>(1, updates / options.evaluations);
   add({"--eval-every-steps", std::to_string(every), "--log-every", std::to_string(every), "--seed",
        std::to_string(seed)});
+  // Else a worker that evaluates would be missing from the training of some variants alone.
+  if (options.clock == Clock::kReal) add({"--eval-when", "end"});
   return flags;
 }
 

@@ -47,6 +47,7 @@ constexpr std::array kOwned = {
     OwnedFlag{"--link-rate", "give it before the --"},
     OwnedFlag{"--eval-every", kEvaluations},
     OwnedFlag{"--eval-every-steps", kEvaluations},
+    OwnedFlag{"--eval-when", "it evaluates when training has ended, so that none trains less"},
     OwnedFlag{"--log-every", kEvaluations},
     OwnedFlag{"--metrics", kFolder},
     OwnedFlag{"--checkpoint-dir", kFolder},

@@ -76,6 +76,18 @@ TEST(APlan, TrainsForAsLongAsSaid) {
   }
 }
 
+// Who evaluated while others trained would be missing from the training of some variants alone.
+TEST(APlan, EvaluatesWhenTrainingHasEndedWhereEvaluationsTakeTime) {
+  CompareOptions options = two_variants();
+  for (const RunSpec& run : plan_runs(options, 1000)) {
+    EXPECT_EQ(value_of(run.flags, "--eval-when"), "end") << run.variant.label;
+  }
+  options.clock = Clock::kVirtual;
+  for (const RunSpec& run : plan_runs(options, 1000)) {
+    EXPECT_EQ(std::ranges::count(run.flags, "--eval-when"), 0);
+  }
+}
+
 TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
   CompareOptions options = two_variants();
   options.variants.front() = parse_variant("one-device", 4, 2);

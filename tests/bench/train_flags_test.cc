@@ -29,6 +29,7 @@ TEST(FlagsOfEveryRun, AreNotThoseThatCompareGivesEachRun) {
       {{"--seed", "5"}, "--seeds"},
       {{"--strategy", "mirrored"}, "--strategies"},
       {{"--eval-every-steps", "3"}, "--evaluations"},
+      {{"--eval-when", "due"}, "when training has ended"},
       {{"--metrics", "f"}, "--report"},
       {{"--checkpoint-dir", "d"}, "--report"}};
   for (const auto& [flags, says] : cases) {

@@ -65,7 +65,7 @@ TrainOutcome AsynchronousCase::train_apart(ScriptedStrategy& strategy,
   std::vector<AsynchronousWorker> workers;
   for (ScriptedJob* job : jobs) {
     inputs.push_back(make_input(*job));
-    workers.push_back({*inputs.back(), metrics, display});
+    workers.push_back({*inputs.back(), metrics, display, kept});
   }
   return train_asynchronously({.graph = graph,
                                .strategy = strategy,

@@ -52,6 +52,15 @@ TEST_F(MetricsTest, LinesCanBeReadWhileTheRunGoesOn) {
   EXPECT_EQ(lines()[1]["test_accuracy"], 0.75);
 }
 
+TEST_F(MetricsTest, AnEvaluationThatWasPutOffSaysWhoseSecondsItHas) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(BeginMetrics{.began_at = 20.5});
+  metrics->write(EvalMetrics{.step = 1});
+  metrics->write(EvalMetrics{.step = 2, .began_at = 10.25});
+  EXPECT_EQ(lines()[1]["began_at"], 20.5);
+  EXPECT_EQ(lines()[2]["began_at"], 10.25);
+}
+
 TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
   make_metrics_writer(path_, false)->write(Summary{.strategy = "one-device", .steps = 3});
   const std::vector<std::string> found = keys(lines().at(0));
