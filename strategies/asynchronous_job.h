@@ -67,6 +67,9 @@ class AsynchronousJob {
   // are the caller's own. Throws PeerError, ps::CutWithdrawn.
   virtual Snapshot read_cut(const Appointment& appointment, bool with_slots) = 0;
   virtual void done(const Appointment& appointment) = 0;
+  // Between steps, when time has passed since the last one: the next step computes with values as
+  // of now instead of those that came with the answers to its last pushes.
+  virtual void refresh() = 0;
   // This task was asked to stop: the job hands out nothing more, makes a last cut, and ends.
   virtual void request_stop(std::size_t kind) = 0;
 };

@@ -185,7 +185,7 @@ void AsynchronousCentralStorage::build(Replica& replica, const StrategyOptions& 
   replica.model = replica.backend->compile(
       graph, *replica.arena, *replica.state,
       {.mode = Mode::kTrain, .batch_size = options.batch_size_per_replica});
-  workers_.push_back(std::make_unique<LocalWorker>(job_, replica.index));
+  workers_.push_back(std::make_unique<LocalWorker>(job_, replica));
   replica.variables =
       std::make_unique<CentralCopyStore>(replica, job_, *workers_.back(), options.lanes);
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <string>
 
 #include "models/base/errors.h"
@@ -22,6 +23,18 @@ Snapshot LocalWorker::read_cut(const Appointment& appointment, bool with_slots) 
     snapshot.slots.push_back({std::string(names[s]), copy->state.slots[s]});
   }
   return snapshot;
+}
+
+void LocalWorker::refresh() {
+  const std::span<float> values = replica_.arena->values().f32();
+  const std::span<const Bucket> buckets = replica_.arena->buckets();
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    const auto bucket = static_cast<BucketId>(b);
+    job_.wait_values(worker_, bucket);  // of its last push: they go to the same memory
+    job_.read(worker_, bucket,
+              values.subspan(static_cast<std::size_t>(buckets[b].begin),
+                             static_cast<std::size_t>(buckets[b].end - buckets[b].begin)));
+  }
 }
 
 }  // namespace syncopate

@@ -11,8 +11,9 @@ namespace syncopate {
 
 class LocalWorker final : public AsynchronousJob {
  public:
-  // The job outlives it.
-  LocalWorker(LocalJob& job, int worker) : job_(job), worker_(worker) {}
+  // Job and replica outlive it.
+  LocalWorker(LocalJob& job, Replica& replica)
+      : job_(job), replica_(replica), worker_(replica.index) {}
 
   const ps::SampleRange& batch() const noexcept { return batch_; }  // of the step under way
 
@@ -25,10 +26,12 @@ class LocalWorker final : public AsynchronousJob {
   std::optional<Appointment> wait_appointment() override { return job_.wait_appointment(worker_); }
   Snapshot read_cut(const Appointment& appointment, bool with_slots) override;
   void done(const Appointment& appointment) override { job_.done(worker_, appointment.cut); }
+  void refresh() override;
   void request_stop(std::size_t kind) override { job_.request_stop(worker_, kind); }
 
  private:
   LocalJob& job_;
+  Replica& replica_;
   const int worker_;
   ps::SampleRange batch_;
 };

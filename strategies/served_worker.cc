@@ -131,6 +131,10 @@ class ServedJob final : public AsynchronousJob {
   }
 
   void done(const Appointment& appointment) override { client_.done(appointment.cut); }
+  void refresh() override {
+    client_.flush();  // what is still on its way would not be asked for again
+    client_.pull();
+  }
   void request_stop(std::size_t kind) override { client_.request_stop(static_cast<int>(kind)); }
 
  private:

@@ -78,7 +78,10 @@ class ReplicaLoop {
       pass_on_stop();
       note_time();
       train(*range);
-      if (const auto appointment = job_.appointment()) carry_out(*appointment);
+      if (const auto appointment = job_.appointment()) {
+        carry_out(*appointment);
+        job_.refresh();  // others have trained meanwhile
+      }
     }
     write_times();
     pass_on_stop();

@@ -32,13 +32,36 @@ TEST(FourAsynchronousWorkers, PushGradientsThatAreThreeUpdatesOldOnAverage) {
   const std::int64_t buckets = pushes(one_step);
   EXPECT_GT(buckets, 1);
   const auto summary = runs.summary_of(parameter_servers({.workers = 4, .servers = 2}),
-                                       kSmall + Arguments{"--steps", "1600"});
+                                       kSmall + Arguments{"--steps", "1600", "--eval-every", "0"});
   // Between a worker's pull and its push each of the others pushes once on average, however fast
-  // it is; only at the beginning and at the end some have nothing under way.
+  // it is; only at the beginning and at the end some have nothing under way. (Who evaluates in
+  // between pulls once more.)
   EXPECT_NEAR(summary.at("staleness_mean").get<double>(), 3.0, 0.05);
   EXPECT_EQ(summary.at("staleness").size(), 4U);
   EXPECT_EQ(pushes(summary), 1600 * buckets) << "each gradient of each step, once";
   EXPECT_EQ(summary.at("replicas"), 4);
+}
+
+// Others train while it evaluates: what came with the answer to its last push is old by then.
+TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
+  TrainingRuns runs;
+  runs.train(
+      parameter_servers({.workers = 3, .servers = 1}),
+      kSmall + Arguments{"--steps", "120", "--eval-every-steps", "30", "--record", runs / "order"});
+  int evaluations = 0;
+  std::map<int, const ps::OrderEntry*> pulled;
+  const auto record = ps::read_order_record(runs / "order.shard0");
+  for (const ps::OrderEntry& entry : record.entries) {
+    if (entry.bucket != 0) continue;
+    if (entry.kind == ps::OrderEntry::Kind::kAnswered && entry.sequence == 0) {
+      pulled[entry.worker] = &entry;
+    }
+    if (entry.kind != ps::OrderEntry::Kind::kApplied || !pulled.contains(entry.worker)) continue;
+    EXPECT_EQ(entry.version_read, pulled[entry.worker]->version_after) << entry.sequence;
+    evaluations += entry.sequence > 1 ? 1 : 0;  // all begin with a pull
+    pulled.erase(entry.worker);
+  }
+  EXPECT_GE(evaluations, 1) << "nobody pulled after an evaluation";
 }
 
 class StaleSynchronousWorkers : public testing::TestWithParam<int> {};

@@ -246,6 +246,31 @@ TEST_F(AsynchronousCentralStorage, LetsNobodyGetFurtherAheadThanSspAllows) {
   train(*strategy);
 }
 
+TEST_F(AsynchronousCentralStorage, GivesAReplicaTheValuesOfNowWhenItAsksAgain) {
+  const auto strategy = make(2, {.consistency = ps::Consistency::kAsync});
+  strategy->begin({});
+  const auto train_one = [&](int index) {
+    AsynchronousJob& job = *strategy->asynchronous_job(index);
+    const auto lease = job.next_lease();
+    ASSERT_TRUE(lease);
+    job.begin_step(*lease);
+    step(strategy->replicas()[static_cast<std::size_t>(index)], *lease, 1);
+  };
+  train_one(0);
+  for (int i = 0; i < 5; ++i) train_one(1);
+
+  const Replica& replica = strategy->replicas()[0];
+  const auto has_the_newest = [&] {
+    for (std::size_t b = 0; b < replica.arena->buckets().size(); ++b) {
+      replica.variables->wait_values(static_cast<BucketId>(b));
+    }
+    return std::ranges::equal(replica.arena->values().f32(), strategy->snapshot().values.f32());
+  };
+  EXPECT_FALSE(has_the_newest()) << "the others' updates came after the answers to its push";
+  strategy->asynchronous_job(0)->refresh();
+  EXPECT_TRUE(has_the_newest());
+}
+
 TEST_F(AsynchronousCentralStorage, AveragesRunningStatisticsBySamples) {
   const auto strategy = make(2, {.consistency = ps::Consistency::kSsp});
   strategy->begin({});

@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Each, OneWorkerAlone,
                                   std::get<1>(parameters.param);
                          });
 
-TEST_F(AsynchronousLoop, CarriesOutAppointmentsBetweenStepsAndAfterTheLast) {
+// Others train while it evaluates: what it had asked for before is old when it goes on.
+TEST_F(AsynchronousLoop, CarriesOutAppointmentsAndGoesOnWithNewValues) {
   train(
       [](ScriptedJob& job) {
         job.appointment_after_step[2] = {.cut = 3, .evaluates = true};
@@ -79,8 +80,8 @@ TEST_F(AsynchronousLoop, CarriesOutAppointmentsBetweenStepsAndAfterTheLast) {
       },
       batches_in_order(AsynchronousCase::kSamples, AsynchronousCase::kBatch, 1));
   EXPECT_EQ(job_->events,
-            strings({"step 0:0", "step 0:16", "cut 3", "done 3", "step 0:32", "step 0:48",
-                     "step 0:64", "cut 4", "done 4", "cut 7", "done 7"}));
+            strings({"step 0:0", "step 0:16", "cut 3", "done 3", "refresh", "step 0:32",
+                     "step 0:48", "step 0:64", "cut 4", "done 4", "cut 7", "done 7"}));
   ASSERT_EQ(run_.metrics.evaluations.size(), 3U);
   EXPECT_EQ(run_.metrics.evaluations[0].step, 2);
   EXPECT_DOUBLE_EQ(run_.metrics.evaluations[0].epoch, 0.4);

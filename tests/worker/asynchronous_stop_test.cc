@@ -62,7 +62,8 @@ TEST_F(AsynchronousStop, EndsAnEvaluation) {
   };
   const TrainOutcome outcome = train(
       [](ScriptedJob& job) { job.appointment_after_step[2] = {.cut = 1, .evaluates = true}; });
-  EXPECT_EQ(job_->events, strings({"step 0:0", "step 0:16", "cut 1", "stop 0", "done 1"}));
+  EXPECT_EQ(job_->events,
+            strings({"step 0:0", "step 0:16", "cut 1", "stop 0", "done 1", "refresh"}));
   EXPECT_TRUE(run_.metrics.evaluations.empty());
   EXPECT_EQ(outcome.stopped_by, "SIGINT");
 }

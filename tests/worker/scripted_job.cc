@@ -109,6 +109,11 @@ void ScriptedJob::done(const Appointment& appointment) {
   events.push_back("done " + std::to_string(appointment.cut));
 }
 
+void ScriptedJob::refresh() {
+  check(!open_cut_, "values are asked for when the appointment is done");
+  events.push_back("refresh");
+}
+
 void ScriptedJob::request_stop(std::size_t kind) {
   events.push_back("stop " + std::to_string(kind));
   {

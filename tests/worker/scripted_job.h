@@ -34,7 +34,7 @@ class ScriptedJob final : public AsynchronousJob {
   std::function<void()> before_lease = [] {};  // on the reader's thread
   std::function<void()> when_asked_to_stop = [] {};
 
-  // What happened, in order: "step 16", "cut 1 with slots", "done 1", "stop 1".
+  // What happened, in order: "step 16", "cut 1 with slots", "done 1", "refresh", "stop 1".
   std::vector<std::string> events;
   std::vector<ps::SampleRange> trained;
 
@@ -46,6 +46,7 @@ class ScriptedJob final : public AsynchronousJob {
   std::optional<Appointment> wait_appointment() override;
   Snapshot read_cut(const Appointment& appointment, bool with_slots) override;
   void done(const Appointment& appointment) override;
+  void refresh() override;
   void request_stop(std::size_t kind) override;
 
   void count(const Scores& scores);  // a step's update is applied
