@@ -20,8 +20,8 @@ class Absence {
 
   void begin();  // unless it has begun
   void end() noexcept { until_.reset(); }
-  // We did not run for a while: a wait that has begun begins anew.
-  void forgive();
+  // We did not run for so long: a wait that has begun begins anew.
+  void forgive(std::chrono::nanoseconds slept);
 
   // Why `server` is not waited for any longer, once that is so; asked now and then.
   std::optional<std::string> verdict(const std::string& server, bool has_checkpoints);
@@ -34,6 +34,9 @@ class Absence {
   std::function<bool()> asked_to_stop_;
   std::optional<Deadline> until_;  // set while the server is away
   bool is_cut_short_ = false;
+  std::chrono::nanoseconds slept_{0};
+  std::optional<Deadline> awake_;    // whatever is gone before this passes, went while we slept
+  bool has_gone_meanwhile_ = false;  // and would have given us up
 };
 
 }  // namespace syncopate::ps

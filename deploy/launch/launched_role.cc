@@ -48,6 +48,11 @@ void LaunchedRole::start() {
   start_process();
 }
 
+void LaunchedRole::wake() {
+  was_woken_ = true;
+  process_->send(SIGCONT);
+}
+
 void LaunchedRole::let_go() noexcept {
   start_time_.reset();
   command_.inherited.reset();

@@ -53,6 +53,9 @@ class LaunchedRole {
   // It will not be started again, or not at all: closes here what the next incarnation would
   // inherit.
   void let_go() noexcept;
+  // It was stopped and is told to go on, so that it can end.
+  void wake();
+  bool was_woken() const noexcept { return was_woken_; }
   // How it ended is nobody's trouble.
   void excuse() noexcept { exit_code_ = 0; }
 
@@ -69,6 +72,7 @@ class LaunchedRole {
   std::optional<Deadline> start_time_;
   int exit_code_ = 0;
   int signal_ = 0;
+  bool was_woken_ = false;
 };
 
 }  // namespace syncopate

@@ -174,6 +174,11 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
     role.excuse();
     return role.let_go();
   }
+  if (slept_through_the_end(role)) {
+    say_("launch: " + role.name() + " was stopped when the job was completed without it\n");
+    role.excuse();
+    return role.let_go();
+  }
   if (outlived_the_job(role)) {
     say_("launch: " + role.name() + " did not hear that the job was over\n");
     role.excuse();
@@ -212,6 +217,11 @@ bool RoleGroup::came_too_late(const LaunchedRole& role) const noexcept {
   const bool was_ended = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
   return role.comes_late() && was_ended && !asked_to_stop_ && !stopped_by_failure_ &&
          have_servers_ended_well(roles_);
+}
+
+bool RoleGroup::slept_through_the_end(const LaunchedRole& role) const noexcept {
+  return role.is_worker() && role.was_woken() && !asked_to_stop_ && !stopped_by_failure_ &&
+         have_servers_ended_well(roles_) && has_a_worker_ended_well(roles_);
 }
 
 // Server 0 was lost when the last worker had nothing more to say to it: started again it meets
@@ -253,10 +263,10 @@ void RoleGroup::begin_ending(std::string because, milliseconds patience) {
 }
 
 void RoleGroup::wake_stopped() {
-  for (const LaunchedRole& role : roles_) {
+  for (LaunchedRole& role : roles_) {
     if (!role.is_running() || !role.process().is_stopped()) continue;
     say_("launch: " + role.name() + " is stopped: SIGCONT, so that it can end\n");
-    role.process().send(SIGCONT);
+    role.wake();
   }
 }
 

@@ -53,6 +53,8 @@ class RoleGroup {
   void judge(LaunchedRole& role, const std::string& what);
   // It came when there was nothing left to do.
   bool came_too_late(const LaunchedRole& role) const noexcept;
+  // It was stopped when the others completed the job.
+  bool slept_through_the_end(const LaunchedRole& role) const noexcept;
   bool outlived_the_job(const LaunchedRole& role) const noexcept;
   void start_those_due();
   // Forgets starts that nobody waits for any more, and ends servers that serve nobody.

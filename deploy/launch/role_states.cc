@@ -28,6 +28,12 @@ bool have_workers_ended_well(const std::vector<LaunchedRole>& roles) {
   return has_workers;
 }
 
+bool has_a_worker_ended_well(const std::vector<LaunchedRole>& roles) {
+  return std::any_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
+    return role.is_worker() && role.has_come() && role.has_ended() && role.exit_code() == kExitDone;
+  });
+}
+
 bool are_servers_gone(const std::vector<LaunchedRole>& roles) {
   bool has_servers = false;
   for (const LaunchedRole& role : roles) {

@@ -14,6 +14,7 @@ bool ended_as_asked(const LaunchedRole& role);
 bool have_workers_left(const std::vector<LaunchedRole>& roles);  // false too where there are none
 // There are workers, and each has ended well: what was to be trained is trained.
 bool have_workers_ended_well(const std::vector<LaunchedRole>& roles);
+bool has_a_worker_ended_well(const std::vector<LaunchedRole>& roles);
 // There are servers, all have ended, and none of them is started again.
 bool are_servers_gone(const std::vector<LaunchedRole>& roles);
 // ... and each of them well: the job is over.

@@ -196,8 +196,8 @@ void Client::State::serve(const std::stop_token& stop) {
     wait_for_events();
     const auto now = Deadline::Clock::now();
     if (now - last_round > kAbsence) {
-      control.forgive();
-      for (const auto& link : links) link->forgive();
+      control.forgive(now - last_round);
+      for (const auto& link : links) link->forgive(now - last_round);
     }
     last_round = now;
     take_requests();

@@ -199,9 +199,9 @@ void ControlLink::tick(std::int64_t step, std::uint64_t sequence) {
   socket_->send(envelope("", make_message(std::move(heartbeat))));
 }
 
-void ControlLink::forgive() {
+void ControlLink::forgive(std::chrono::nanoseconds slept) {
   silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-  absence_.forgive();
+  absence_.forgive(slept);
 }
 
 void ControlLink::append_descriptors(std::vector<int>& descriptors) const {

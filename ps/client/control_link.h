@@ -33,8 +33,8 @@ class ControlLink {
   // Receives and sends what can be.
   News run();
   void tick(std::int64_t step, std::uint64_t sequence);
-  // We did not run for a while: what was not heard meanwhile is nobody's fault.
-  void forgive();
+  // We did not run for so long: what was not heard meanwhile is nobody's fault.
+  void forgive(std::chrono::nanoseconds slept);
   void append_descriptors(std::vector<int>& descriptors) const;
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }

@@ -376,8 +376,8 @@ void ShardLink::tick() {
   }
 }
 
-void ShardLink::forgive() {
-  absence_.forgive();
+void ShardLink::forgive(std::chrono::nanoseconds slept) {
+  absence_.forgive(slept);
   if (answers_until_) answers_until_ = Deadline::after(answer_patience_);
 }
 

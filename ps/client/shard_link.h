@@ -38,7 +38,7 @@ class ShardLink {
   // What has waited too long: probes, and at last the failure of the job.
   void tick();
   // We did not run for a while: what was not heard meanwhile is nobody's fault.
-  void forgive();
+  void forgive(std::chrono::nanoseconds slept);
   void append_descriptors(std::vector<int>& descriptors) const;
 
  private:

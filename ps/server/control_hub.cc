@@ -113,6 +113,14 @@ void ControlHub::say_farewell() {
   if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
   settle();
   for (const auto& [party, link] : links_) last_words_.emplace(link.peer, last_word());
+  if (!coordinator_.failure()) {
+    wire::RefusedT over;
+    over.line = "this worker was stopped or cut off, and the job was completed without it";
+    over.is_over = true;
+    for (const std::string& peer : silent_workers_) {
+      last_words_.emplace(peer, wire::make_message(wire::RefusedT(over)));
+    }
+  }
   const Deadline farewell = Deadline::after(kFarewell);
   Deadline next_word = Deadline::after(kNextWord);
   while (!farewell.passed() && !last_words_.empty()) {
@@ -310,6 +318,7 @@ void ControlHub::watch_links() {
                                  std::to_string(step));
   }
   for (const auto& [party, reason] : lost) {
+    if (party.role == Party::Role::kWorker) silent_workers_.insert(links_.at(party).peer);
     parties_.erase(links_.at(party).peer);
     links_.erase(party);
     coordinator_.lose(party, reason);

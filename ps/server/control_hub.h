@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -68,6 +69,8 @@ class ControlHub {
   bool is_restarted_ = false;  // the job began before this process
   std::map<Party, Link> links_;
   std::map<std::string, Party> parties_;  // by routing id
+  // Workers that fell silent, by routing id: stopped ones read what is said when they go on.
+  std::set<std::string> silent_workers_;
   // By routing id, of those who have to hear that the job is over.
   std::map<std::string, wire::MessageT> last_words_;
   Deadline meet_by_;

@@ -93,7 +93,7 @@ void HubLink::serve() {
     // We did not run for a while: what was not heard meanwhile is nobody's fault.
     if (now - last_round > kAbsence && is_welcome_) {
       silent_until_ = Deadline::after(longest_absence());
-      absence_.forgive();
+      absence_.forgive(now - last_round);
     }
     last_round = now;
     round();

@@ -275,6 +275,31 @@ TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
       << result.err;
 }
 
+// Nobody told it that the job was over, and nobody waits for it.
+TEST(Launch, ForgivesAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
+  LaunchCase job;
+  job.rules.workers = {.on_failure = FailureRule::kContinue};
+  job.rules.patience = std::chrono::seconds(60);
+  const std::string until_it_is_stopped =
+      "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done";
+  const auto with_server = [&](const std::string& server) {
+    return job.run_plan([&](int) {
+      std::vector<RoleCommand> commands;
+      commands.push_back(job.role(Role::kServer, 0, until_it_is_stopped + "; " + server));
+      commands.push_back(job.role(Role::kWorker, 0, "true"));
+      commands.push_back(job.role(Role::kWorker, 1,
+                                  "echo $$ >$FOLDER/pid; kill -STOP $$; rm $FOLDER/pid; exit 1"));
+      return commands;
+    });
+  };
+  const Launched result = with_server("true");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(
+      contains(result.err, "launch: worker 1 was stopped when the job was completed without it\n"))
+      << result.err;
+  EXPECT_EQ(with_server("exit 1").exit_code, 1) << "the job was not completed";
+}
+
 TEST(Launch, TellsALateRoleThatFailsFromOneThatIsNotNeeded) {
   const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
                                                 .worker = "true",

@@ -223,6 +223,25 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   EXPECT_EQ(summary_of(metrics).at("staleness").size(), 4U);
 }
 
+TEST(AWorkerThatIsStopped, WhenTheOthersCompleteTheJobIsNoFailureOfIt) {
+  const ScratchDir scratch;
+  const auto metrics = scratch / "m.jsonl";
+  RunningProgram job(
+      syncopate_command(launch(3, 2, 0) + Arguments{"--steps", "400", "--service-time",
+                                                    "constant:5", "--metrics", metrics}));
+  ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 20));
+  const auto victim = worker_of(job.pid(), 1);
+  ASSERT_TRUE(victim);
+  ASSERT_EQ(kill(*victim, SIGSTOP), 0);
+  const ProgramResult result = job.wait();
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("worker 1 is stopped: SIGCONT, so that it can end"), std::string::npos)
+      << result.err;
+  EXPECT_NE(result.err.find("completed"), std::string::npos) << result.err;
+  EXPECT_EQ(result.err.find("--resume"), std::string::npos) << "there is nothing left to train";
+  EXPECT_EQ(summary_of(metrics).at("steps"), 400);
+}
+
 class AnyWorkerThatIsStopped
     : public testing::TestWithParam<std::tuple<std::vector<std::string>, int>> {};
 
