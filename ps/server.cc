@@ -43,6 +43,7 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
   DataService data({.index = options.index,
                     .workers = options.workers,
                     .nonce = options.nonce,
+                    .host = options.host,
                     .port = options.data_port,
                     .threads = options.threads,
                     .credit_bytes = options.credit_bytes,

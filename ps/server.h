@@ -21,7 +21,8 @@ struct ServerOptions {
   int index = 0;
   int workers = 1;
   int servers = 1;
-  // Where server 0 listens for control, and the others call. Any host of it: "0.0.0.0".
+  // Where server 0 listens for control, and the others call. Any host of it: "0.0.0.0". Loopback
+  // alone where it names that, else every interface; so too for `host`.
   Endpoint rendezvous;
   FileDescriptor listening;  // server 0: a socket that listens there already; none: it opens one
   std::string host = "127.0.0.1";  // under which workers reach this server's data socket

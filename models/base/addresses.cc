@@ -9,6 +9,7 @@
 #include <climits>
 
 #include "models/base/errors.h"
+#include "models/base/socket.h"
 
 namespace syncopate {
 namespace {
@@ -21,6 +22,17 @@ std::string own_host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+Endpoint listening_endpoint(const std::string& host, std::uint16_t port) {
+  if (is_loopback(host)) return {host, port};
+  if (host != "localhost") return {"", port};
+  const Addresses found = look_up({host, port}, AI_PASSIVE);
+  // The family that ZeroMQ calls first.
+  for (const addrinfo* address = found.list.get(); address; address = address->ai_next) {
+    if (address->ai_family == AF_INET) return {"127.0.0.1", port};
+  }
+  return {host, port};
 }
 
 Addresses look_up(const Endpoint& endpoint, int flags) {

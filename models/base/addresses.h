@@ -24,6 +24,11 @@ struct Addresses {
 // This machine's own name for itself, as gethostname(2) has it.
 std::string own_host_name();
 
+// Where to listen for those who call this machine `host`, at a port: at loopback alone where that
+// is what they call, else at every interface. A name may well mean an address that others do not
+// use.
+Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
+
 // `flags` as for getaddrinfo(3). Throws UsageError for a name that nobody knows.
 Addresses look_up(const Endpoint& endpoint, int flags);
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/resume_advice.h"
@@ -28,7 +29,8 @@ constexpr milliseconds kNextWord(50);
 
 std::unique_ptr<wire::Socket> open_socket(wire::Context& context, ServerOptions& options) {
   if (options.listening) return wire::Socket::listen(context, std::move(options.listening));
-  return wire::Socket::listen(context, Endpoint{"", options.rendezvous.port});
+  const Endpoint& named = options.rendezvous;
+  return wire::Socket::listen(context, listening_endpoint(named.host, named.port));
 }
 
 CoordinatorOptions coordinator_options(const ServerOptions& options) {

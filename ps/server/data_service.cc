@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "models/base/addresses.h"
+
 namespace syncopate::ps {
 namespace {
 
@@ -17,10 +19,10 @@ constexpr milliseconds kTick(100);
 
 DataService::DataService(const DataServiceOptions& options) : options_(options) {
   if (options.link.is_plain()) {
-    socket_ = wire::Socket::listen(context_, Endpoint{"", options.port});
+    socket_ = wire::Socket::listen(context_, listening_endpoint(options.host, options.port));
     port_ = socket_->port();
   } else {
-    Listener known(Endpoint{"", options.port});
+    Listener known(listening_endpoint(options.host, options.port));
     socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0});
     forwarder_ = std::make_unique<LinkForwarder>(std::move(known), socket_->port(), options.link);
     port_ = forwarder_->port();

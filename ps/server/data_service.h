@@ -34,6 +34,7 @@ struct DataServiceOptions {
   int index = 0;
   int workers = 1;
   std::string nonce;
+  std::string host;  // under which workers call it
   std::uint16_t port = 0;
   int threads = 1;
   std::int64_t credit_bytes = std::int64_t{8} << 20;

@@ -28,5 +28,19 @@ TEST(AHost, ThatNobodyKnowsIsNamedWhenPatienceIsOver) {
   }
 }
 
+TEST(WhoListens, IsThereForThisMachineAloneWhereLoopbackIsCalled) {
+  EXPECT_EQ(listening_endpoint("127.0.0.1", 4000), (Endpoint{"127.0.0.1", 4000}));
+  EXPECT_EQ(listening_endpoint("127.3.2.1", 4000), (Endpoint{"127.3.2.1", 4000}));
+  EXPECT_EQ(listening_endpoint("::1", 4000), (Endpoint{"::1", 4000}));
+  EXPECT_EQ(listening_endpoint("localhost", 4000), (Endpoint{"127.0.0.1", 4000}));
+}
+
+// What it means here need not be what the others look up.
+TEST(WhoListens, IsThereForAllWhereItsHostHasAName) {
+  for (const std::string& host : {own_host_name(), std::string("0.0.0.0"), std::string("n1")}) {
+    EXPECT_EQ(listening_endpoint(host, 4000), (Endpoint{"", 4000})) << host;
+  }
+}
+
 }  // namespace
 }  // namespace syncopate
