@@ -108,7 +108,6 @@ ncclResult_t destroy(ncclComm_t handle) {
 ncclResult_t abort(ncclComm_t handle) {
   note_call({.what = "abort"});
   in(handle).board->release();
-
   delete &in(handle);
   return ncclSuccess;
 }

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -51,7 +50,6 @@ class FakeNcclBoard {
 
   FakeNcclBoard(SharedMapping mapping, int rank, int size);
   bool wait_until(const std::function<bool()>& is_true) const;
-  float* slot(std::uint64_t round, int rank) const;
 
   const SharedMapping mapping_;
   Shared& shared_;
