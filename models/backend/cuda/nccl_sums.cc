@@ -68,7 +68,8 @@ class NcclSums final : public BucketSums {
       const std::lock_guard lock(calls_);
       code = nccl_.init_rank(&communicator_, rank_.size, id, rank_.rank, &config);
     }
-    require_begun(code);
+    // It has begun to look for the others, and comes back with what became of that so far.
+    if (!may_be_a_peers(code)) require_begun(code);
     succeed(code, patience, what);
   }
 
@@ -147,8 +148,13 @@ class NcclSums final : public BucketSums {
   }
 
  private:
-  // Of a call that comes back before any peer is asked. Throws DeviceError, and PeerError as
-  // check().
+  // A peer that is gone, or rank 0, which the others call, when it is.
+  bool may_be_a_peers(ncclResult_t code) const {
+    return code == ncclRemoteError || (code == ncclSystemError && rank_.rank != 0);
+  }
+
+  // Of a call that failed by itself, if it did: no peer has a part in that. Throws DeviceError, and
+  // PeerError as check().
   void require_begun(ncclResult_t code) {
     check();
     if (!is_error(code)) return;

@@ -33,7 +33,7 @@ bool goes_wrong(const std::string& what, int rank) {
 void take_trouble(int rank) {
   FakeNcclTrouble& trouble = fake_nccl_trouble();
   if (goes_wrong("id-fails", rank)) trouble.id_fails = true;
-  if (goes_wrong("init-fails", rank)) trouble.init_fails = true;
+  if (goes_wrong("init-fails", rank)) trouble.init_error = ncclSystemError;
   if (goes_wrong("never-meets", rank)) trouble.never_meets = true;
   if (goes_wrong("breaks", rank)) trouble.sums_to_break = 20;
   if (goes_wrong("notices-the-gone", rank)) trouble.notices_the_gone = true;

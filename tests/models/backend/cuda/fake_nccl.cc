@@ -48,7 +48,7 @@ ncclResult_t get_unique_id(ncclUniqueId* id) {
 ncclResult_t init_rank(ncclComm_t* made, int size, ncclUniqueId id, int rank,
                        ncclConfig_t* config) {
   if (config->blocking != 0 || rank < 0 || rank >= size) return ncclInvalidArgument;
-  if (fake_nccl_trouble().init_fails) return ncclSystemError;
+  if (const ncclResult_t error = fake_nccl_trouble().init_error; error != ncclSuccess) return error;
   note_call({.what = "init"});
   const std::string place(id.internal);
   auto communicator = std::make_unique<Communicator>();

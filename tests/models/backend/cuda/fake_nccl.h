@@ -14,8 +14,8 @@ const NcclTable& fake_nccl();
 
 // What goes wrong, in every communicator of this process; a test sets it back.
 struct FakeNcclTrouble {
-  std::atomic<bool> id_fails{false};     // get_unique_id() fails
-  std::atomic<bool> init_fails{false};   // init_rank() fails
+  std::atomic<bool> id_fails{false};                  // get_unique_id() fails
+  std::atomic<ncclResult_t> init_error{ncclSuccess};  // what init_rank() comes back with
   std::atomic<bool> never_meets{false};  // init_rank() stays in progress, here and hence everywhere
   std::atomic<int> askings_to_meet{0};   // that say "in progress", after all have come
   std::atomic<ncclResult_t> async_error{ncclSuccess};  // what whoever asks is told

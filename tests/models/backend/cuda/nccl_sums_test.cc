@@ -10,6 +10,7 @@
 #include <future>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "models/backend/cuda/device.h"
@@ -55,7 +56,7 @@ class NcclSums : public testing::Test {
   void TearDown() override {
     FakeNcclTrouble& trouble = fake_nccl_trouble();
     trouble.id_fails = false;
-    trouble.init_fails = false;
+    trouble.init_error = ncclSuccess;
     trouble.askings_to_meet = 0;
     trouble.async_error = ncclSuccess;
     trouble.sums_never_end = false;
@@ -218,8 +219,32 @@ TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
   fake_nccl_trouble().id_fails = true;
   expect_own_error(make(0, 2));
   fake_nccl_trouble().id_fails = false;
-  fake_nccl_trouble().init_fails = true;
+  fake_nccl_trouble().init_error = ncclSystemError;
   expect_own_error(make(0, 2));
+}
+
+// The call has begun to look for the others by then: one that died meanwhile is for the verdict.
+TEST_F(NcclSums, TakeForAPeersWhatAPeerMayHaveCausedWhileTheyMeet) {
+  const auto error_of = [](int rank, ncclResult_t code) -> std::string {
+    fake_nccl_trouble().init_error = code;
+    const auto sums = make(rank, 2);
+    try {
+      sums->join([](std::span<std::byte>) {});
+    } catch (const PeerError& error) {
+      return std::string("a peer's: ") + error.what();
+    } catch (const DeviceError&) {
+      return "its own";
+    }
+    return "none";
+  };
+  EXPECT_EQ(error_of(0, ncclSystemError), "its own") << "it calls nobody";
+  EXPECT_EQ(error_of(1, ncclUnhandledCudaError), "its own");
+  for (const auto& [rank, code] :
+       {std::pair{0, ncclRemoteError}, {1, ncclRemoteError}, {1, ncclSystemError}}) {
+    const std::string said = error_of(rank, code);
+    EXPECT_TRUE(said.starts_with("a peer's: ")) << rank << ": " << said;
+    EXPECT_NE(said.find("waited for all 2 replicas to meet"), std::string::npos) << said;
+  }
 }
 
 TEST_F(NcclSums, DoNotWaitForEverForAReplicaThatNeverComes) {
