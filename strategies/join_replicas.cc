@@ -1,11 +1,11 @@
 #include "strategies/join_replicas.h"
 
-#include <fstream>
 #include <optional>
 #include <sstream>
 #include <utility>
 
 #include "models/backend/cuda_module.h"
+#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "strategies/synchronous.h"
@@ -37,20 +37,13 @@ bool is_one_task(std::span<const ReplicaPlace> replicas) {
   return replicas.front().task == replicas.back().task;
 }
 
-// Containers have host names of their own, and share a kernel and its GPUs.
-std::string this_machine() {
-  std::string id;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
-  return id;
-}
-
 // Every task calls: places of all replicas, by rank.
 std::vector<ReplicaPlace> find_places(const StrategyOptions& options) {
   std::vector<CudaDevice> visible;
   if (options.devices.front().kind == DeviceKind::kCuda) visible = load_cuda_module().devices();
   Membership* const membership = options.membership;
   const bool alone = membership == nullptr || membership->members().size() == 1;
-  std::string machine = this_machine();
+  std::string machine = own_boot_id();
   if (machine.empty() && !alone) {
     machine = membership->members()[static_cast<std::size_t>(membership->index())].host;
   }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <climits>
+#include <fstream>
 
 #include "models/base/errors.h"
 #include "models/base/socket.h"
@@ -22,6 +23,12 @@ std::string own_host_name() {
   std::array<char, HOST_NAME_MAX + 1> name{};
   gethostname(name.data(), name.size() - 1);
   return name.data();
+}
+
+std::string own_boot_id() {
+  std::string id;
+  std::ifstream("/proc/sys/kernel/random/boot_id") >> id;
+  return id;
 }
 
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port) {

@@ -24,6 +24,10 @@ struct Addresses {
 // This machine's own name for itself, as gethostname(2) has it.
 std::string own_host_name();
 
+// The same for all that run under one kernel, also in containers with host names of their own. "":
+// not known.
+std::string own_boot_id();
+
 // Where to listen for those who call this machine `host`, at a port: at loopback alone where that
 // is what they call, else at every interface. A name may well mean an address that others do not
 // use.

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <random>
 
@@ -155,17 +154,16 @@ std::int64_t decode_number(const Frame& frame) noexcept {
 }
 
 Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options) {
-  Hello hello{.nonce = spec.nonce,
-              .index = spec.index,
-              .world_size = spec.world_size,
-              .num_replicas = options.num_replicas,
-              .host = own_host_name(),
-              .pid = getpid(),
-              .peer_timeout = options.peer_timeout,
-              .place = {spec.node, spec.local_rank},
-              .agreements = options.agreements};
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> hello.boot_id;
-  return hello;
+  return {.nonce = spec.nonce,
+          .index = spec.index,
+          .world_size = spec.world_size,
+          .num_replicas = options.num_replicas,
+          .host = own_host_name(),
+          .boot_id = own_boot_id(),
+          .pid = getpid(),
+          .peer_timeout = options.peer_timeout,
+          .place = {spec.node, spec.local_rank},
+          .agreements = options.agreements};
 }
 
 std::string describe(int index, const std::string& host, std::int64_t pid) {
