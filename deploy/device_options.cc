@@ -9,7 +9,9 @@
 
 #include "deploy/flags.h"
 #include "models/backend/cuda_module.h"
+#include "models/base/addresses.h"
 #include "models/base/errors.h"
+#include "models/base/log.h"
 #include "strategies/cluster/visible_gpus.h"
 
 namespace syncopate {
@@ -38,6 +40,44 @@ Precision parse_precision(const std::string& text) {
   }
   throw UsageError("--precision " + text + ": no such precision" +
                    suggest(text, {"f32", "bf16", "fp16"}));
+}
+
+int tasks_of_host(const ClusterSpec& task) {
+  return std::max(task.local_size, task.most_local_tasks);
+}
+
+std::vector<Device> as_devices(const std::vector<int>& gpus) {
+  std::vector<Device> devices;
+  devices.reserve(gpus.size());
+  for (const int gpu : gpus) devices.push_back({DeviceKind::kCuda, gpu});
+  return devices;
+}
+
+// "cuda:0, cuda:1"
+std::string list_of(const std::vector<Device>& devices) {
+  std::string text;
+  for (const Device& device : devices) text += (text.empty() ? "" : ", ") + to_string(device);
+  return text;
+}
+
+std::string count_of_gpus(std::size_t count) {
+  return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+}
+
+// Of every task, by index: first its machine, then a line for each GPU.
+std::vector<SeenGpus> exchange_seen(const std::vector<std::string>& bus_ids,
+                                    Membership& membership) {
+  std::string mine = own_boot_id();
+  if (mine.empty()) mine = own_host_name();
+  for (const std::string& id : bus_ids) mine += '\n' + id;
+  std::vector<SeenGpus> all;
+  for (const std::string& said : membership.exchange(mine)) {
+    SeenGpus& seen = all.emplace_back();
+    std::istringstream lines(said);
+    std::getline(lines, seen.machine);
+    for (std::string id; std::getline(lines, id);) seen.bus_ids.push_back(id);
+  }
+  return all;
 }
 
 }  // namespace
@@ -81,13 +121,9 @@ void find_devices(TrainOptions& options) {
   const std::vector<CudaDevice> visible = load_cuda_module().devices();
   if (options.takes_own_gpus) {
     const ClusterSpec& task = options.cluster;
-    std::vector<int> own = task.gpus;
-    if (own.empty()) {
-      own = deal_out_gpus(static_cast<int>(visible.size()), task.local_rank,
-                          std::max(task.local_size, task.most_local_tasks));
-    }
-    devices.clear();
-    for (const int gpu : own) devices.push_back({DeviceKind::kCuda, gpu});
+    devices = as_devices(task.gpus.empty() ? deal_out_gpus(static_cast<int>(visible.size()),
+                                                           task.local_rank, tasks_of_host(task))
+                                           : task.gpus);
   }
   for (const Device& device : devices) {
     if (std::cmp_less(device.index, visible.size())) continue;
@@ -95,6 +131,30 @@ void find_devices(TrainOptions& options) {
         "--devices " + to_string(device) + ": " + std::to_string(visible.size()) +
         (visible.size() == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
   }
+}
+
+void deal_out_devices(TrainOptions& options, Membership* membership) {
+  std::vector<Device>& devices = options.strategy.devices;
+  std::vector<std::string> seen;
+  if (options.takes_own_gpus) {
+    for (const CudaDevice& device : load_cuda_module().devices()) seen.push_back(device.bus_id);
+  }
+  if (membership == nullptr) {
+    if (devices.size() < seen.size() && tasks_of_host(options.cluster) > 1) {
+      log(LogLevel::kInfo, "the " + count_of_gpus(seen.size()) +
+                               " seen here are taken for those of " +
+                               std::to_string(tasks_of_host(options.cluster)) +
+                               " tasks of this host: this one has " + list_of(devices));
+    }
+    return;
+  }
+  const std::vector<SeenGpus> all = exchange_seen(seen, *membership);
+  if (seen.empty()) return;
+  const GpuShare share = share_of_gpus(all, static_cast<std::size_t>(membership->index()));
+  devices = as_devices(share.gpus);
+  if (share.tasks == 1) return;
+  log(LogLevel::kInfo, std::to_string(share.tasks) + " tasks share " + count_of_gpus(seen.size()) +
+                           " of this host: this one has " + list_of(devices));
 }
 
 std::unique_ptr<DeviceMonitor> monitor_devices(const TrainOptions& options) {

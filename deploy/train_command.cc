@@ -30,8 +30,7 @@ namespace syncopate {
 namespace {
 
 int train_in_job(const TrainOptions& options, StopSignal& signals,
-                 std::optional<EarlyStop>& early_stop, Membership* membership,
-                 const DeviceMonitor* monitor, std::ostream& out) {
+                 std::optional<EarlyStop>& early_stop, Membership* membership, std::ostream& out) {
   const bool is_chief = options.cluster.is_chief();
   const auto display =
       is_chief ? make_progress_display(options.show_progress) : make_silent_display();
@@ -47,8 +46,11 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   RunStart start;
   TrainOutcome outcome;
   TrainOptions run_options = options;
+  std::unique_ptr<DeviceMonitor> monitor;
   std::int64_t global_batch = 0;
   tell_others(membership, bench.strategy, [&] {
+    deal_out_devices(run_options, membership);
+    monitor = monitor_devices(run_options);
     bench.data =
         open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
     const DataSplits& data = bench.data;
@@ -159,11 +161,10 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   });
   TrainOptions options = given;
   find_devices(options);
-  const auto monitor = monitor_devices(options);
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {
-    return train_in_job(options, signals, early_stop, membership.get(), monitor.get(), out);
+    return train_in_job(options, signals, early_stop, membership.get(), out);
   } catch (const ps::JobOver& over) {
     std::cerr << "syncopate: " + std::string(over.what()) + ": nothing was left to train\n"
               << std::flush;

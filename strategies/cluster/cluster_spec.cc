@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <utility>
 
 #include "models/base/errors.h"
 #include "strategies/cluster/resolvers.h"
@@ -66,15 +67,19 @@ void judge_loser(ClusterSpec& winner, const ClusterSpec& loser, Notes& notes) {
   notes.push_back(std::move(note));
 }
 
+// By the environment. Where tasks meet, they compare what they see, and that counts.
 void find_gpus(const Environment& environment, ClusterSpec& spec, Notes& notes) {
   const int tasks = std::max(spec.local_size, spec.most_local_tasks);
-  spec.gpus = choose_gpus(environment, spec.local_rank, tasks);
+  const bool is_bound_to_all = spec.source == "Slurm" && sees_part_of_node(environment);
+  spec.gpus = is_bound_to_all ? choose_gpus(environment, 0, 1)
+                              : choose_gpus(environment, spec.local_rank, tasks);
   const auto visible = visible_gpus(environment);
-  if (spec.gpus.empty() && visible && !visible->empty()) {
-    notes.push_back("CUDA_VISIBLE_DEVICES shows " + std::to_string(visible->size()) +
-                    " GPUs to each of " + std::to_string(tasks) +
-                    " tasks of a node: none is this task's");
-  }
+  const std::size_t count = visible ? visible->size() : 0;
+  if (is_bound_to_all || count < 2 || std::cmp_greater_equal(count, tasks)) return;
+  if (spec.gpus.size() == count) return;
+  notes.push_back("CUDA_VISIBLE_DEVICES shows " + std::to_string(count) + " GPUs to each of " +
+                  std::to_string(tasks) + " tasks of a node: if all see the same ones, they are " +
+                  "taken in turn, cuda:" + std::to_string(spec.gpus.front()) + " by this one");
 }
 
 }  // namespace

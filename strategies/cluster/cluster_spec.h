@@ -36,7 +36,8 @@ struct ClusterSpec {
   // itself when they meet.
   std::vector<Place> worker_places;
   std::vector<Place> server_places;
-  std::vector<int> gpus;  // this task's, as indices into what it sees
+  // This task's, as indices into what it sees, where the environment lists that.
+  std::vector<int> gpus;
   // Where all meet: rank 0, or with servers the control socket of server 0. None: world_size is 1,
   // or MPI tells.
   std::optional<Endpoint> rendezvous;

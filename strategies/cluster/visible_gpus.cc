@@ -1,5 +1,7 @@
 #include "strategies/cluster/visible_gpus.h"
 
+#include <algorithm>
+#include <charconv>
 #include <numeric>
 #include <sstream>
 
@@ -33,15 +35,42 @@ std::vector<int> choose_gpus(const Environment& environment, int local_rank, int
   const std::string per_task = filled(environment, "SLURM_GPUS_PER_TASK").value_or("");
   const bool bound =
       visible == 1 || per_task.substr(per_task.rfind(':') + 1) == std::to_string(visible);
-  const int each = bound ? visible : visible / most_tasks;
-  const int first = bound ? 0 : local_rank * each;
-  if (first + each > visible) return {};
-  return from(first, each);
+  if (bound || visible == 0) return from(0, visible);
+  return deal_out_gpus(visible, local_rank, most_tasks);
+}
+
+bool sees_part_of_node(const Environment& environment) {
+  const auto visible = visible_gpus(environment);
+  if (!visible || visible->empty()) return false;
+  const std::string text = filled(environment, "SLURM_GPUS_ON_NODE").value_or("");
+  std::size_t on_node = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), on_node);
+  return error == std::errc() && end == text.data() + text.size() && on_node > visible->size();
 }
 
 std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks) {
   const int each = visible / most_tasks;
-  return each == 0 ? std::vector{local_rank % visible} : from(local_rank * each, each);
+  if (each == 0) return {local_rank % visible};
+  return from(local_rank % most_tasks * each, each);
+}
+
+GpuShare share_of_gpus(std::span<const SeenGpus> tasks, std::size_t mine) {
+  const std::vector<std::string>& seen = tasks[mine].bus_ids;
+  const SeenGpus* first = nullptr;  // its order counts for all
+  int place = 0;
+  GpuShare share{.tasks = 0};
+  for (std::size_t task = 0; task < tasks.size(); ++task) {
+    if (tasks[task].machine != tasks[mine].machine) continue;
+    if (!std::ranges::is_permutation(tasks[task].bus_ids, seen)) continue;
+    if (first == nullptr) first = &tasks[task];
+    if (task == mine) place = share.tasks;
+    ++share.tasks;
+  }
+  for (const int gpu : deal_out_gpus(static_cast<int>(seen.size()), place, share.tasks)) {
+    const auto found = std::ranges::find(seen, first->bus_ids[static_cast<std::size_t>(gpu)]);
+    share.gpus.push_back(static_cast<int>(found - seen.begin()));
+  }
+  return share;
 }
 
 }  // namespace syncopate

@@ -87,8 +87,19 @@ TEST(Slurm, GivesAsManyGpusToATaskOnANodeWithFewerTasks) {  // R3, R4: c8 has on
 TEST(Slurm, NotesGpusThatDoNotGoRound) {
   const ClusterSpec spec =
       resolve(step("n1", "4", 4, 3, "n1", 3) + Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}});
-  EXPECT_TRUE(spec.gpus.empty());
+  EXPECT_EQ(spec.gpus, std::vector({1}));
   EXPECT_TRUE(contains(notes_of(spec), "shows 2 GPUs to each of 4 tasks of a node"));
+  EXPECT_TRUE(contains(notes_of(spec), "cuda:1 by this one"));
+}
+
+// srun --gpu-bind=per_task:2, --tres-per-task=gres/gpu:2
+TEST(Slurm, LeavesATaskAllItSeesOfANodeWithMoreGpus) {
+  const Variables bound{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_ON_NODE", "8"}};
+  const ClusterSpec spec = resolve(step("n1", "4", 4, 3, "n1", 3) + bound);
+  EXPECT_EQ(spec.gpus, std::vector({0, 1}));
+  EXPECT_FALSE(contains(notes_of(spec), "GPUs to each"));
+  const Variables shared{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_ON_NODE", "2"}};
+  EXPECT_EQ(resolve(step("n1", "2", 2, 1, "n1", 1) + shared).gpus, std::vector({1}));
 }
 
 TEST(Slurm, MeetsAtAPortOfTheStepAndKnowsARequeuedJobByItsNonce) {

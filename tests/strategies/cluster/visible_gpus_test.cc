@@ -20,7 +20,8 @@ TEST(VisibleGpus, AreUnknownWhereNobodySaysAndNoneWhereTheListIsEmpty) {
 TEST(VisibleGpus, AreDealtOutInEqualParts) {
   EXPECT_EQ(choose_gpus(seeing("0,1,2,3"), 1, 2), std::vector({2, 3}));
   EXPECT_EQ(choose_gpus(seeing("0,1,2"), 1, 2), std::vector({1}));
-  EXPECT_EQ(choose_gpus(seeing("0,1"), 0, 4), std::vector<int>{});
+  EXPECT_EQ(choose_gpus(seeing("0,1"), 3, 4), std::vector({1})) << "in turn";
+  EXPECT_EQ(choose_gpus(seeing(""), 0, 1), std::vector<int>{});
 }
 
 TEST(VisibleGpus, AreAllTheTasksOwnWhereTheLauncherBoundThem) {
@@ -42,6 +43,45 @@ TEST(Gpus, OfWhichNobodySaysWhoseTheyAreAreDealtOutToo) {
 TEST(Gpus, OfWhichThereAreFewerThanTasksAreTakenInTurn) {
   EXPECT_EQ(deal_out_gpus(2, 3, 4), std::vector({1}));
   EXPECT_EQ(deal_out_gpus(1, 3, 4), std::vector({0}));
+}
+
+// Two GPUs of eight: CUDA numbers them from 0 in every task.
+const SeenGpus kFirstTwo{"m", {"1b", "1c"}};
+const SeenGpus kOtherTwo{"m", {"43", "44"}};
+
+TEST(GpusOfAJob, AreSharedByTasksThatSeeTheSameOnes) {
+  const SeenGpus four{"m", {"1b", "1c", "43", "44"}};
+  const SeenGpus elsewhere{"n", four.bus_ids};
+  const std::vector tasks{elsewhere, four, elsewhere, four};
+  EXPECT_EQ(share_of_gpus(tasks, 1).gpus, std::vector({0, 1}));
+  EXPECT_EQ(share_of_gpus(tasks, 3).gpus, std::vector({2, 3}));
+  EXPECT_EQ(share_of_gpus(tasks, 3).tasks, 2);
+}
+
+TEST(GpusOfAJob, AreATasksOwnWhereNoOtherSeesThem) {
+  const std::vector tasks{kFirstTwo, kOtherTwo, SeenGpus{"n", kFirstTwo.bus_ids}};
+  for (std::size_t task = 0; task < tasks.size(); ++task) {
+    EXPECT_EQ(share_of_gpus(tasks, task).gpus, std::vector({0, 1})) << task;
+    EXPECT_EQ(share_of_gpus(tasks, task).tasks, 1) << task;
+  }
+}
+
+TEST(GpusOfAJob, AreTakenInTurnByMoreTasksThanSeeThem) {
+  const std::vector tasks{kFirstTwo, kFirstTwo, kOtherTwo, kFirstTwo};
+  EXPECT_EQ(share_of_gpus(tasks, 0).gpus, std::vector({0}));
+  EXPECT_EQ(share_of_gpus(tasks, 1).gpus, std::vector({1}));
+  EXPECT_EQ(share_of_gpus(tasks, 3).gpus, std::vector({0}));
+}
+
+TEST(GpusOfAJob, AreNotGivenTwiceToTasksThatNumberThemDifferently) {
+  const std::vector tasks{kFirstTwo, SeenGpus{"m", {"1c", "1b"}}};
+  EXPECT_EQ(share_of_gpus(tasks, 0).gpus, std::vector({0})) << "1b";
+  EXPECT_EQ(share_of_gpus(tasks, 1).gpus, std::vector({0})) << "1c";
+}
+
+TEST(GpusOfAJob, AreNotSharedWithTasksThatWantNoneOrWereToldWhich) {
+  const std::vector tasks{SeenGpus{"m", {}}, kFirstTwo};
+  EXPECT_EQ(share_of_gpus(tasks, 1).gpus, std::vector({0, 1}));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 // strategy where no GPU is. Tests put it in front of the real one, and say by the environment what
 // it is to be like:
 //   EMULATED_GPUS=4                how many devices there are, else 2
+//   EMULATED_GPUS_FROM=2           where in the machine the first of them is, else 0
 //   EMULATED_NCCL_PATIENCE=2       seconds, where the strategy would wait for longer
 //   EMULATED_NCCL=init-fails:1     what goes wrong in the process of that rank; or never-meets:1,
 //                                  id-fails:0, breaks:1 (in some step), notices-the-gone:0
@@ -53,11 +54,12 @@ class EmulatedModule final : public CudaModule {
   }
   std::vector<CudaDevice> devices() const override {
     std::vector<CudaDevice> found;
+    const int first = std::stoi(variable("EMULATED_GPUS_FROM", "0"));
     for (int i = 0; i < std::stoi(variable("EMULATED_GPUS", "2")); ++i) {
       found.push_back({.name = "an emulated GPU",
                        .major = 9,
                        .multiprocessors = 1,
-                       .bus_id = "emulated:" + std::to_string(i)});
+                       .bus_id = "emulated:" + std::to_string(first + i)});
     }
     return found;
   }

@@ -1,0 +1,98 @@
+// Which GPUs the tasks of a job train on, as train and doctor see it. On emulated GPUs: a real
+// machine's cannot be told to be others.
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "tests/end_to_end/gpu_program.h"
+#include "tests/end_to_end/port.h"
+#include "tests/end_to_end/training_runs.h"
+
+namespace syncopate::test {
+namespace {
+
+const Arguments kNetwork{"--devices", "cuda", "--model", "mlp", "--data", "synthetic:1x8x8:4:640",
+                         "--threads", "1"};
+const Arguments kTogether{"--strategy", "multi-worker-mirrored"};
+
+bool has(const std::string& text, const std::string& words) {
+  return text.find(words) != std::string::npos;
+}
+
+class GpusOfTasks : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!is_emulated()) GTEST_SKIP() << "a real machine has the GPUs that it has";
+  }
+
+  // Two tasks of a host, as torchrun would tell them, with two replicas each.
+  static std::vector<ProgramResult> train_two(const std::vector<Arguments>& emulation) {
+    const Port port(false);
+    const std::string number = port.endpoint().substr(port.endpoint().rfind(':') + 1);
+    std::vector<std::unique_ptr<RunningProgram>> tasks;
+    for (int rank = 0; rank < 2; ++rank) {
+      const Arguments place{"RANK=" + std::to_string(rank),
+                            "LOCAL_RANK=" + std::to_string(rank),
+                            "WORLD_SIZE=2",
+                            "LOCAL_WORLD_SIZE=2",
+                            "MASTER_ADDR=127.0.0.1",
+                            "MASTER_PORT=" + number};
+      tasks.push_back(std::make_unique<RunningProgram>(
+          gpu_program(Arguments{"train", "--replicas", "2", "--batch-size", "16"} + few_steps(2) +
+                          kTogether + kNetwork,
+                      place + emulation[static_cast<std::size_t>(rank)])));
+    }
+    std::vector<ProgramResult> results;
+    for (const auto& task : tasks) results.push_back(task->wait());
+    for (const ProgramResult& result : results) EXPECT_EQ(result.exit_code, 0) << result.err;
+    return results;
+  }
+
+  static ProgramResult ask_doctor(int workers, const Arguments& flags,
+                                  const Arguments& emulation = {}) {
+    return run_on_gpus(Arguments{"launch", "--workers", std::to_string(workers), "--", "doctor"} +
+                           kTogether + kNetwork + flags,
+                       emulation);
+  }
+};
+
+TEST_F(GpusOfTasks, AreAllThatATaskSeesWhereTheOthersSeeOthers) {
+  const std::vector<ProgramResult> results =
+      train_two({{"EMULATED_GPUS=2"}, {"EMULATED_GPUS=2", "EMULATED_GPUS_FROM=2"}});
+  for (const ProgramResult& result : results) {
+    EXPECT_FALSE(has(result.err, "summed there")) << "a GPU for each replica: " << result.err;
+    EXPECT_FALSE(has(result.err, "tasks share")) << result.err;
+  }
+}
+
+TEST_F(GpusOfTasks, AreSharedWhereAllSeeTheSameAndEachSaysWhichItHas) {
+  const Arguments four{"EMULATED_GPUS=4"};
+  const std::vector<ProgramResult> results = train_two({four, four});
+  EXPECT_FALSE(has(results[0].err, "summed there")) << results[0].err;
+  EXPECT_TRUE(has(results[0].err, "2 tasks share 4 GPUs of this host: this one has cuda:0, cuda:1"))
+      << results[0].err;
+  EXPECT_TRUE(has(results[1].err, "2 tasks share 4 GPUs of this host: this one has cuda:2, cuda:3"))
+      << results[1].err;
+}
+
+TEST_F(GpusOfTasks, AreNothingToADoctorWhereEachTaskHasItsOwn) {
+  for (const Arguments& visible : {Arguments{}, Arguments{"CUDA_VISIBLE_DEVICES=0,1"}}) {
+    const ProgramResult result = ask_doctor(2, {}, visible);
+    EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
+  }
+}
+
+TEST_F(GpusOfTasks, AreADoctorsErrorWhereTwoTrainOnOneUnlessTheyMeanTo) {
+  for (const Arguments& visible : {Arguments{}, Arguments{"CUDA_VISIBLE_DEVICES=0,1"}}) {
+    const ProgramResult result = ask_doctor(3, {}, visible);
+    EXPECT_EQ(result.exit_code, 1) << result.out << result.err;
+    EXPECT_TRUE(has(result.out, "and worker 2 have the same GPU emulated:0")) << result.out;
+    const ProgramResult meant = ask_doctor(3, {"--share-devices"}, visible);
+    EXPECT_EQ(meant.exit_code, 0) << meant.out << meant.err;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::test
