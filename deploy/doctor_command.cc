@@ -81,8 +81,8 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
     return 0;
   }
   const JobUnderTest job = job_of(options);
-  const TaskReport mine = look_at_task(options, asked.environment);
-  std::vector<TaskReport> reports{mine};
+  TaskReport mine = look_at_task(options, asked.environment);
+  std::vector<TaskReport> reports;
   prepare_rendezvous(options.cluster);
   const ClusterSpec world = one_world(with_rendezvous(options, mpi));
   if (world.world_size > 1) {
@@ -91,12 +91,19 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
       membership = join_cluster(world, {.rendezvous_timeout = options.rendezvous_timeout,
                                         .peer_timeout = options.peer_timeout});
     } catch (const Error&) {
+      look_at_devices(options, nullptr, mine);
+      reports.push_back(mine);
       out << describe(judge(job, reports)) << std::flush;  // of what can be seen alone
       leave_no_folder(options, reports);
       throw;
     }
+    // Where there are servers training has no such meeting.
+    look_at_devices(options, has_servers(options) ? nullptr : membership.get(), mine);
     reports = exchange_reports(options, *membership, mine);
     membership->leave();
+  } else {
+    look_at_devices(options, nullptr, mine);
+    reports.push_back(mine);
   }
   leave_no_folder(options, reports);
   if (world.index != 0) return has_errors(judge(job, reports)) ? 1 : 0;

@@ -41,13 +41,6 @@ std::map<std::string, std::vector<const TaskReport*>> by_machine(
   return machines;
 }
 
-// Whether a GPU's name is that of the machine: a UUID, or a number of a list in which the task also
-// sees GPUs of others. Where each sees its own only, each counts them from 0.
-bool means_same_to_all(const std::string& gpu, const TaskReport& task) {
-  return gpu.starts_with("GPU-") || gpu.starts_with("MIG-") ||
-         task.gpus_seen > static_cast<int>(task.gpus.size());
-}
-
 // The first task whose value is not the first one's; null: all agree.
 const TaskReport* first_that_differs(const std::vector<TaskReport>& tasks,
                                      const std::function<std::string(const TaskReport&)>& value) {
@@ -165,19 +158,12 @@ class Judge {
     for (const auto& [machine, tasks] : by_machine(tasks_)) {
       std::map<std::string, const TaskReport*> owners;
       for (const TaskReport* task : tasks) {
-        if (!task->computes || !task->has_gpu_list) continue;
-        if (task->gpus.empty()) {
-          add(Kind::kError, "GPUs",
-              place(*task) + " sees no GPU of its own among " + count(tasks.size(), "task") +
-                  " of its host: ask for one per task (--gpus-per-task=1)");
-        }
         for (const std::string& gpu : task->gpus) {
-          if (!means_same_to_all(gpu, *task)) continue;
           const auto [owner, is_first] = owners.emplace(gpu, task);
-          if (is_first || job_.shares_devices) continue;
+          if (is_first || owner->second == task || job_.shares_devices) continue;
           add(Kind::kError, "GPUs",
               place(*owner->second) + " and " + task->name + " have the same GPU " + gpu +
-                  ": let the launcher give each its own, or say --share-devices");
+                  ": ask for one per task (--gpus-per-task=1), or say --share-devices");
         }
       }
     }

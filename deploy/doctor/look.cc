@@ -8,6 +8,7 @@
 #include <fstream>
 #include <iterator>
 #include <thread>
+#include <utility>
 
 #include "deploy/data_agreement.h"
 #include "deploy/device_options.h"
@@ -17,13 +18,13 @@
 #include "deploy/output_paths.h"
 #include "deploy/run_sizes.h"
 #include "deploy/version.h"
+#include "models/backend/cuda_module.h"
 #include "models/base/addresses.h"
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/base/random.h"
-#include "strategies/cluster/visible_gpus.h"
 
 namespace syncopate {
 namespace {
@@ -85,26 +86,6 @@ std::int64_t open_file_limit() {
                                          : static_cast<std::int64_t>(limit.rlim_cur);
 }
 
-// As the launcher names them, where it does.
-std::vector<std::string> gpus_of(const ClusterSpec& cluster, const Environment& environment) {
-  const auto visible = visible_gpus(environment);
-  std::vector<std::string> own;
-  for (const int gpu : cluster.gpus) {
-    const auto index = static_cast<std::size_t>(gpu);
-    own.push_back(visible && index < visible->size() ? (*visible)[index] : std::to_string(gpu));
-  }
-  return own;
-}
-
-void look_at_devices(const TrainOptions& options, TaskReport& report) {
-  try {
-    TrainOptions found = options;
-    find_devices(found);
-  } catch (const Error& error) {
-    report.device_problem = error.what();
-  }
-}
-
 void look_at_data(const TrainOptions& options, TaskReport& report) {
   try {
     const DataSplits data =
@@ -128,11 +109,10 @@ double system_clock_seconds() {
 
 TaskReport look_at_task(const TrainOptions& options, const Environment& environment) {
   const bool computes = options.cluster.role == Role::kWorker;
-  const auto visible = visible_gpus(environment);
   TaskReport report{
       .name = task_name(options.cluster),
       .host = own_host_name(),
-      .boot_id = first_line_of("/proc/sys/kernel/random/boot_id"),
+      .boot_id = own_boot_id(),
       .program = hash_of_program(),
       .version = std::string(program_version()),
       .libraries = {},
@@ -140,9 +120,7 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
       .cpus = usable_cpus(),
       .threads = std::max(1, options.strategy.lanes) * (computes ? options.strategy.replicas : 1),
       .computes = computes,
-      .has_gpu_list = visible.has_value(),
-      .gpus = gpus_of(options.cluster, environment),
-      .gpus_seen = visible ? static_cast<int>(visible->size()) : 0,
+      .gpus = {},
       .shm_free_bytes = free_shared_memory(),
       .open_files = open_file_limit(),
       .proxies = proxies(environment),
@@ -155,10 +133,7 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
   for (const LibraryVersion& library : library_versions()) {
     report.libraries[library.name] = library.loaded;
   }
-  if (computes) {
-    look_at_devices(options, report);
-    look_at_data(options, report);
-  }
+  if (computes) look_at_data(options, report);
   if (!options.loop.checkpoint_dir.empty()) {
     std::error_code unseen;
     report.made_folder = !fs::exists(options.loop.checkpoint_dir, unseen);
@@ -169,6 +144,23 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
     }
   }
   return report;
+}
+
+void look_at_devices(TrainOptions options, Membership* membership, TaskReport& report) {
+  if (options.cluster.role != Role::kWorker) return;
+  const std::vector<Device>& devices = options.strategy.devices;
+  try {
+    find_devices(options);
+  } catch (const Error& error) {
+    report.device_problem = error.what();
+    options.takes_own_gpus = false;  // it still answers the others
+  }
+  deal_out_devices(options, membership);
+  if (!report.device_problem.empty() || devices.front().kind == DeviceKind::kCpu) return;
+  const std::vector<CudaDevice> visible = load_cuda_module().devices();
+  for (std::size_t i = 0; std::cmp_less(i, options.strategy.replicas) && i < devices.size(); ++i) {
+    report.gpus.push_back(visible.at(static_cast<std::size_t>(devices[i].index)).bus_id);
+  }
 }
 
 FolderToken::FolderToken(const fs::path& folder, const std::string& name) {

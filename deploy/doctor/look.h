@@ -7,13 +7,18 @@
 #include "deploy/doctor/task_report.h"
 #include "deploy/options.h"
 #include "models/base/environment.h"
+#include "strategies/cluster/membership.h"
 
 namespace syncopate {
 
-// Everything but the clock and sees_chiefs_file, which are looked at together. Reads the data and
-// what the run would begin with;
-// nothing is thrown: what cannot be found out stays empty, and what cannot be read is a problem.
+// Everything but devices, the clock and sees_chiefs_file, which are looked at together. Reads the
+// data and what the run would begin with; nothing is thrown: what cannot be found out stays empty,
+// and what cannot be read is a problem.
 TaskReport look_at_task(const TrainOptions& options, const Environment& environment);
+
+// On which devices this task's replicas would compute, found and dealt out as train does it: with a
+// membership every task calls. Throws PeerError.
+void look_at_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
 // "worker 1"
 std::string task_name(const ClusterSpec& spec);

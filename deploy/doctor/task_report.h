@@ -19,9 +19,7 @@ struct TaskReport {
   std::vector<int> cpus;          // that it may use
   int threads = 1;                // that it would compute with
   bool computes = true;           // a server does not
-  bool has_gpu_list = false;      // CUDA_VISIBLE_DEVICES is set; else nobody says what there is
-  std::vector<std::string> gpus;  // its own, as the launcher names them
-  int gpus_seen = 0;              // its own, and those of others that are not hidden from it
+  std::vector<std::string> gpus;  // on which it would train, by bus address
   double clock_seconds = 0.0;     // system clock, read when all had met
   std::int64_t shm_free_bytes = 0;
   std::int64_t open_files = 0;        // limit

@@ -260,11 +260,11 @@ TEST_F(OnAGpu, LearnsDigitsIn16Bits) {
   }
 }
 
-TEST_F(OnAGpu, FindsNothingWrongWithAJobThatSharesIt) {
+TEST_F(OnAGpu, FindsNothingWrongWithAJobThatMeansToShareIt) {
   const ProgramResult result =
       run_on_gpus({"launch", "--workers", "2", "--", "doctor", "--strategy",
                    "multi-worker-mirrored", "--devices", "cuda:0", "--model", "mlp", "--data",
-                   "synthetic:1x12x12:10:480", "--threads", "1"});
+                   "synthetic:1x12x12:10:480", "--threads", "1", "--share-devices"});
   EXPECT_EQ(result.exit_code, 0) << result.out << result.err;
   EXPECT_EQ(result.out.find("GPUs"), std::string::npos) << result.out;
 }
