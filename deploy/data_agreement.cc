@@ -37,6 +37,13 @@ std::string describe_samples(const DataSplits& data) {
   return text;
 }
 
+std::string describe_training_samples(const DataSplits& data) {
+  return std::to_string(data.train->size()) + " samples of " +
+         to_string(data.train->sample_shape()) + " in " +
+         std::to_string(data.train->num_classes()) + " classes, " +
+         std::to_string(hash_samples(*data.train));
+}
+
 void require_same_data(const DataSplits& data, Membership& membership) {
   const std::vector<std::string> all = membership.exchange(describe_samples(data));
   for (std::size_t task = 1; task < all.size(); ++task) {

@@ -11,6 +11,10 @@ namespace syncopate {
 // Sizes, shapes, classes and hashes of a few samples, as text. Throws what the datasets throw.
 std::string describe_samples(const DataSplits& data);
 
+// The same of what is trained on alone: where in it a run stands means nothing in other samples,
+// while a test split may be corrected or enlarged.
+std::string describe_training_samples(const DataSplits& data);
+
 // Every task calls: sizes, shapes, classes and a few samples. Throws UsageError naming a task that
 // differs from rank 0; what the datasets throw; PeerError.
 void require_same_data(const DataSplits& data, Membership& membership);

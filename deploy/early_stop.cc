@@ -6,14 +6,40 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <filesystem>
+#include <future>
+#include <memory>
 #include <optional>
+#include <thread>
 
 #include "deploy/launch/exit_code.h"
 #include "models/base/errors.h"
 #include "worker/checkpoint.h"
 
 namespace syncopate {
+namespace {
+
+// None where the folder cannot be read, or does not answer: the process is to end wherever it
+// waits, for a slow disk too.
+std::optional<std::filesystem::path> newest_in_time(const std::filesystem::path& folder) {
+  constexpr std::chrono::seconds kPatience(2);
+  using Newest = std::optional<std::filesystem::path>;
+  const auto answer = std::make_shared<std::promise<Newest>>();
+  std::future<Newest> newest = answer->get_future();
+  std::thread([answer, folder] {
+    try {
+      answer->set_value(newest_checkpoint(folder));
+    } catch (const FileError&) {
+      answer->set_value(std::nullopt);
+    }
+  }).detach();  // it may never end, and the process does
+  if (newest.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
+  return newest.get();
+}
+
+}  // namespace
+
 EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process)
     : ended_(eventfd(0, EFD_CLOEXEC)) {
   if (!ended_) throw FileError(describe_errno("create", "an eventfd", errno));
@@ -35,10 +61,7 @@ EarlyStop::~EarlyStop() { eventfd_write(ended_.get(), 1); }
 EarlyEnd early_end(const TrainOptions& options, std::string_view signal) {
   const std::string when = "stopped by " + std::string(signal) + " before training began; ";
   std::optional<std::filesystem::path> newest;
-  try {
-    if (options.resume) newest = newest_checkpoint(options.loop.checkpoint_dir);
-  } catch (const FileError&) {  // a folder that cannot be read has nothing to go on from
-  }
+  if (options.resume) newest = newest_in_time(options.loop.checkpoint_dir);
   if (!newest) return {when + "nothing was saved", kExitFailed};
   return {when + newest->string() + " is as it was; --resume goes on from there", kExitStopped};
 }

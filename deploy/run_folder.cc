@@ -10,13 +10,21 @@
 namespace syncopate {
 namespace {
 
+// NFS gives a host that went down 90 s by default before others may have its locks.
+constexpr std::chrono::seconds kLease(120);
+
 // What the tasks of a job know alike, and those of another one that could run at the same time do
 // not. Not the host where they meet: each may call it by another name.
 std::string job_of(const ClusterSpec& cluster) {
   if (cluster.num_servers == 0) return "";
   std::string job = cluster.nonce;
   std::ranges::replace(job, '\n', ' ');
-  return job + " at port " + std::to_string(cluster.rendezvous ? cluster.rendezvous->port : 0);
+  job += " at port " + std::to_string(cluster.rendezvous ? cluster.rendezvous->port : 0);
+  // Listed, they are the same for all tasks; without a nonce nothing else is the job's own.
+  if (cluster.nonce.empty()) {
+    for (const Endpoint& server : cluster.servers) job += ", " + to_string(server);
+  }
+  return job;
 }
 
 FolderLock take(const std::filesystem::path& folder, const ClusterSpec& cluster,
@@ -26,6 +34,7 @@ FolderLock take(const std::filesystem::path& folder, const ClusterSpec& cluster,
                      .user = "run",
                      .job = job_of(cluster),
                      .patience = patience,
+                     .patience_with_another_host = kLease,
                      .on_waiting = [](const std::string& line) { log(LogLevel::kWarning, line); }});
 }
 

@@ -21,6 +21,7 @@ std::string counted(int count, const std::string& noun) {
 // seen later.
 std::string listening_line(const ServerOptions& options, bool goes_on) {
   std::string line = "listening at " + to_string(options.rendezvous);
+  if (!listening_endpoint(options.rendezvous.host, 0).host.empty()) line += " (this host alone)";
   if (goes_on) return line;
   line += ", waits for " + counted(options.workers, "worker");
   if (options.servers > 1) line += " and " + counted(options.servers - 1, "more server");

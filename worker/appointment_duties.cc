@@ -1,5 +1,9 @@
 #include "worker/appointment_duties.h"
 
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
 #include "worker/divergence.h"
 
 namespace syncopate {
@@ -41,16 +45,27 @@ AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointm
     done.checkpoint = path;
   }
   if (!appointment.evaluates) return done;
-  if (worker_.kept != nullptr && !appointment.is_final) {
-    worker_.kept->keep(moment, copy);
-    return done;
-  }
-  if (worker_.kept != nullptr) {
+  if (worker_.kept != nullptr && !appointment.is_final && keeps(moment, copy)) return done;
+  if (worker_.kept != nullptr && appointment.is_final) {
     worker_.kept->take_over();
     evaluate_kept(stop);
   }
   done.test = evaluate(moment, copy, stop);
   return done;
+}
+
+bool AppointmentDuties::keeps(const EvalMetrics& moment, const Snapshot& copy) {
+  try {
+    worker_.kept->keep(moment, copy);
+    return true;
+  } catch (const FileError& error) {
+    // No reason to end a training: it is evaluated now, as without --eval-when end.
+    if (!std::exchange(has_warned_, true)) {
+      log(LogLevel::kWarning,
+          std::string(error.what()) + "; such evaluations are not put off, but made at once");
+    }
+    return false;
+  }
 }
 
 void AppointmentDuties::end(bool is_stopped, const std::function<bool()>& stop) {

@@ -37,6 +37,8 @@ class AppointmentDuties {
   // Nothing when `stop` said true.
   std::optional<Evaluation> evaluate(const EvalMetrics& moment, const Snapshot& copy,
                                      const std::function<bool()>& stop);
+  // False where there is no room for it.
+  bool keeps(const EvalMetrics& moment, const Snapshot& copy);
   void evaluate_kept(const std::function<bool()>& stop);
 
   const AsynchronousRun& run_;
@@ -44,6 +46,7 @@ class AppointmentDuties {
   const Progress& start_;
   const AsynchronousWorker& worker_;
   SnapshotEvaluator evaluator_;
+  bool has_warned_ = false;
 };
 
 // The newest in the folder, whichever worker wrote it, for what is said of a divergence.

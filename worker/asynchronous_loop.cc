@@ -80,14 +80,17 @@ class ReplicaLoop {
       train(*range);
       if (const auto appointment = job_.appointment()) {
         carry_out(*appointment);
-        job_.refresh();  // others have trained meanwhile
+        // Others have trained meanwhile; after the last one nobody does, and servers end.
+        if (!appointment->is_final) job_.refresh();
       }
     }
     write_times();
     pass_on_stop();
     while (const auto appointment = job_.wait_appointment()) carry_out(*appointment);
-    duties_.end(is_stopped() || outcome_.stopped_by, asked_to_stop());
-    if (!is_last_) finish(job_.status());
+    // Asked to stop from here on, it is too late to make a difference: the job is over.
+    const std::optional<std::size_t> kind = stop_kind();
+    duties_.end((kind && kind != kTimeIsUp) || outcome_.stopped_by, asked_to_stop());
+    if (!is_last_) finish(job_.status(), kind);
     return std::move(outcome_);
   }
   bool is_last() const noexcept { return is_last_; }
@@ -100,10 +103,9 @@ class ReplicaLoop {
       return stop_.kind().has_value();
     };
   }
-  // The job was, before all was trained.
-  bool is_stopped() const {
-    const std::optional<std::size_t> kind = stop_.kind() ? stop_.kind() : job_.status().stopped_by;
-    return kind && kind != kTimeIsUp;
+  // Who was not asked itself ends as those that were.
+  std::optional<std::size_t> stop_kind() const {
+    return stop_.kind() ? stop_.kind() : job_.status().stopped_by;
   }
   void pass_on_stop() {
     if (replica_.index == 0) stop_.listen();
@@ -201,7 +203,7 @@ class ReplicaLoop {
 
   void finish(const Appointment& last, const Snapshot& copy, const AppointmentDuties::Done& done) {
     is_last_ = true;
-    finish(last.status);
+    finish(last.status, stop_.kind() ? stop_.kind() : last.status.stopped_by);
     outcome_.progress = done.progress;
     outcome_.checkpoint = done.checkpoint;
     outcome_.test = done.test;
@@ -215,8 +217,8 @@ class ReplicaLoop {
     }
   }
 
-  // As far as any worker knows.
-  void finish(const JobStatus& status) {
+  // As far as any worker knows. kind: of the request to stop that ended the job.
+  void finish(const JobStatus& status, std::optional<std::size_t> kind) {
     outcome_.progress.step = status.step;
     outcome_.progress.samples = status.samples;
     outcome_.seconds = log_.seconds();
@@ -228,8 +230,6 @@ class ReplicaLoop {
     outcome_.communication_exposed_fraction = Tally::ratio(
         times.communication.exposed_seconds - own_at_begin_.communication.exposed_seconds,
         outcome_.seconds);
-    // Who was not asked itself ends as those that were.
-    const std::optional<std::size_t> kind = stop_.kind() ? stop_.kind() : status.stopped_by;
     if (!kind || kind == kTimeIsUp) return;
     outcome_.stopped_by = stop_name(*kind);
     // The job is over only when its last cut is where it was to go.

@@ -30,10 +30,13 @@ bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) 
 }  // namespace
 
 FileLock try_lock_file(const std::filesystem::path& path, LockKind kind) {
-  constexpr mode_t kAnyone = 0666;  // less the umask
+  constexpr mode_t kAnyone = 0666;
   for (;;) {
     FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kAnyone));
     if (!file) throw FileError(describe_errno("open", path.string(), errno));
+    // Whatever the umask: who may replace what is in the folder must be able to lock it. Of another
+    // user's file it is refused, and not needed.
+    static_cast<void>(::fchmod(file.get(), kAnyone));
     const int wanted = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
     if (::flock(file.get(), wanted | LOCK_NB) == 0) {
       if (is_in_place(file, path)) return {FileLock::Outcome::kHeld, std::move(file)};

@@ -4,6 +4,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <ctime>
@@ -112,29 +113,38 @@ std::string taken_words(const fs::path& folder, const FolderLockOptions& options
          " is at work in this folder (" + read_holder(file_in(folder)).words + ")";
 }
 
-std::string refusal_of(const fs::path& folder, const FolderLockOptions& options) {
+bool is_elsewhere(const fs::path& folder) {
   const std::string host = read_holder(file_in(folder)).host;
-  const bool is_elsewhere = !host.empty() && host != own_host_name();
+  return !host.empty() && host != own_host_name();
+}
+
+std::string refusal_of(const fs::path& folder, const FolderLockOptions& options) {
   return taken_words(folder, options) + "; wait for its end, or choose another folder" +
-         (is_elsewhere ? "; if that host is down for certain, remove " + file_in(folder).string()
-                       : std::string());
+         (is_elsewhere(folder)
+              ? "; if that host is down for certain, remove " + file_in(folder).string()
+              : std::string());
 }
 
 }  // namespace
 
 FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options) {
   const fs::path path = file_in(folder);
-  const Deadline deadline = Deadline::after(options.patience);
+  const auto begun = std::chrono::steady_clock::now();
   const Deadline unremarkable = Deadline::after(kUnremarkable);
   for (bool has_said = false;;) {
     if (auto file = try_to_hold(path, options)) {
       file_ = *std::move(file);
       return;
     }
-    if (deadline.passed()) throw UsageError(refusal_of(folder, options));
+    const auto patience = is_elsewhere(folder)
+                              ? std::max(options.patience, options.patience_with_another_host)
+                              : options.patience;
+    if (std::chrono::steady_clock::now() - begun >= patience) {
+      throw UsageError(refusal_of(folder, options));
+    }
     if (!has_said && unremarkable.passed() && options.on_waiting) {
-      options.on_waiting(taken_words(folder, options) + "; waiting up to " +
-                         in_seconds(deadline.patience()) + " for its end");
+      options.on_waiting(taken_words(folder, options) + "; waiting up to " + in_seconds(patience) +
+                         " for its end");
       has_said = true;
     }
     std::this_thread::sleep_for(kLook);

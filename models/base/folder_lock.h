@@ -17,7 +17,10 @@ struct FolderLockOptions {
   std::string user;  // of which there is to be one: "run"
   // One line: what the tasks of the job know in common, and those of no other. "": alone.
   std::string job{};
-  std::chrono::milliseconds patience{0};                      // with another's end
+  std::chrono::milliseconds patience{0};  // with another's end
+  // With one on another host, if longer: a host that went down holds what a network's file system
+  // has not taken back from it yet.
+  std::chrono::milliseconds patience_with_another_host{0};
   std::function<void(const std::string& line)> on_waiting{};  // once, where there is a wait
 };
 

@@ -11,6 +11,7 @@
 #include "ps/resume_advice.h"
 #include "ps/server/start_count.h"
 #include "ps/server/stop_patience.h"
+#include "ps/stop_request.h"
 
 namespace syncopate::ps {
 namespace {
@@ -115,7 +116,9 @@ void ControlHub::say_farewell() {
   if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
   settle();
   for (const auto& [party, link] : links_) last_words_.emplace(link.peer, last_word());
-  if (!coordinator_.failure()) {
+  const int stopped_by = coordinator_.status().stopped_by;
+  const bool is_complete = !coordinator_.failure() && (stopped_by < 0 || stopped_by == kTimeIsUp);
+  if (is_complete) {
     wire::RefusedT over;
     over.line = "this worker was stopped or cut off, and the job was completed without it";
     over.is_over = true;

@@ -55,7 +55,7 @@ TEST(AServerThatStarts, SaysWhereItListensAndForWhomItWaits) {
   const std::vector<std::string> notes = notes_of(std::move(options));
   ASSERT_FALSE(notes.empty());
   EXPECT_EQ(notes[0], "listening at " + to_string(here) +
-                          ", waits for 2 workers and 1 more server, up to 120 s");
+                          " (this host alone), waits for 2 workers and 1 more server, up to 120 s");
 }
 
 TEST(AServerThatStarts, SaysWhereItCallsServer0) {

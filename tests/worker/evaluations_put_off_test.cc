@@ -53,6 +53,18 @@ TEST_F(EvaluationsPutOff, AreNotMadeBeforeTrainingHasEnded) {
   EXPECT_EQ(run_.metrics.evaluations.size(), 3U);
 }
 
+TEST_F(EvaluationsPutOff, AreMadeAtOnceWhereTheyCannotBeKept) {
+  std::filesystem::remove_all(folder_.path());
+  std::vector<std::size_t> made;  // before each batch was given out
+  const TrainOutcome outcome = train([&](ScriptedJob& job) {
+    evaluate_twice(job);
+    job.before_lease = [&] { made.push_back(run_.metrics.evaluations.size()); };
+  });
+  EXPECT_EQ(run_.metrics.evaluations.size(), 3U);
+  EXPECT_GE(made.back(), 1U) << "while training went on";
+  EXPECT_TRUE(outcome.test);
+}
+
 TEST_F(EvaluationsPutOff, AreMadeByWhoKeptThemWhenAnotherEndsTheJob) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     evaluate_twice(job);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -68,6 +69,29 @@ TEST_F(FolderLockTest, SaysWhatToDoWhereTheHoldersHostIsDown) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "remove " + (folder_ / ".lock").string(), refusal());
   std::filesystem::remove(folder_ / ".lock");
   EXPECT_EQ(refusal(), "") << "and that helps";
+}
+
+// It may be down, and its lock on a network's file system not taken back yet.
+TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
+  FolderLockOptions patient = by();
+  patient.patience_with_another_host = std::chrono::seconds(30);
+  std::optional<FolderLock> first(std::in_place, folder_, by());
+  patient.on_waiting = [&](const std::string& line) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "waiting up to 30 s", line);
+    first.reset();
+  };
+  EXPECT_THROW(FolderLock(folder_, patient), UsageError) << "of this host it is known at once";
+  std::ofstream(folder_ / ".lock") << "process 7 on host elsewhere, since then\nelsewhere\n\n";
+  EXPECT_NO_THROW(FolderLock(folder_, patient));
+  EXPECT_FALSE(first);
+}
+
+TEST_F(FolderLockTest, CanBeTakenByAnybodyWhateverTheUmask) {
+  const mode_t before = ::umask(077);
+  { const FolderLock first(folder_, by()); }
+  ::umask(before);
+  const auto rights = std::filesystem::status(folder_ / ".lock").permissions();
+  EXPECT_EQ(rights, static_cast<std::filesystem::perms>(0666));
 }
 
 TEST_F(FolderLockTest, IsGoneWithAProcessThatWasKilled) {
