@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -145,8 +146,11 @@ TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
   RunningProgram& chief = *tasks[2];
   // Metrics grow all the time; without a snapshot nobody could go on.
   ASSERT_TRUE(chief.wait_until((scratch / "m.jsonl").parent_path(), [&] {
-    return std::ranges::any_of(names_in(scratch / "ck"), [](const std::string& name) {
-      return name.starts_with("shard-1-") && name.ends_with(".snapshot");
+    const std::vector<std::string> names = names_in(scratch / "ck");
+    return std::ranges::all_of(std::array{"shard-0-", "shard-1-"}, [&](const char* shard) {
+      return std::ranges::any_of(names, [&](const std::string& name) {
+        return name.starts_with(shard) && name.ends_with(".snapshot");
+      });
     });
   }));
   std::unique_ptr<RunningProgram>& killed = tasks[static_cast<std::size_t>(GetParam())];
