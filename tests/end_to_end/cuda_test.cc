@@ -175,28 +175,20 @@ TEST_F(OnAGpu, TasksThatShareOneGpuTrainAsOneReplicaDoes) {
 }
 
 TEST_F(OnAGpu, AsynchronousWorkersTrainEverySample) {
-  const ProgramResult result = run_on_gpus({"launch",
-                                            "--workers",
-                                            "2",
-                                            "--servers",
-                                            "1",
-                                            "--",
-                                            "train",
-                                            "--strategy",
-                                            "parameter-server",
-                                            "--devices",
-                                            "cuda:0",
-                                            "--model",
-                                            "mlp",
-                                            "--data",
-                                            "synthetic:1x12x12:10:480",
-                                            "--batch-size-per-replica",
-                                            "16",
-                                            "--epochs",
-                                            "2",
-                                            "--no-progress",
-                                            "--metrics",
-                                            dir_ / "m.jsonl"});
+  const Arguments what{"--devices",
+                       "cuda:0",
+                       "--model",
+                       "mlp",
+                       "--data",
+                       "synthetic:1x12x12:10:480",
+                       "--batch-size-per-replica",
+                       "16",
+                       "--epochs",
+                       "2",
+                       "--no-progress",
+                       "--metrics",
+                       dir_ / "m.jsonl"};
+  const ProgramResult result = run_on_gpus(parameter_servers({.workers = 2, .servers = 1}, what));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(summary_of(dir_ / "m.jsonl").at("samples"), 960);
 }

@@ -79,28 +79,11 @@ class ServersUnderLaunch : public testing::TestWithParam<Arguments> {};
 TEST_P(ServersUnderLaunch, ListenAtLoopbackAlone) {
   const TrainingRuns runs;
   const auto metrics = runs / "m.jsonl";
-  RunningProgram job(syncopate_command(Arguments{"launch",
-                                                 "--workers",
-                                                 "1",
-                                                 "--servers",
-                                                 "2",
-                                                 "--",
-                                                 "train",
-                                                 "--strategy",
-                                                 "parameter-server",
-                                                 "--model",
-                                                 "mlp",
-                                                 "--data",
-                                                 "synthetic:1x8x8:4:800",
-                                                 "--threads",
-                                                 "1",
-                                                 "--epochs",
-                                                 "1000000",
-                                                 "--log-every",
-                                                 "1",
-                                                 "--metrics",
-                                                 metrics} +
-                                       GetParam()));
+  const Arguments what{"--model",     "mlp", "--data",    "synthetic:1x8x8:4:800",
+                       "--threads",   "1",   "--epochs",  "1000000",
+                       "--log-every", "1",   "--metrics", metrics};
+  RunningProgram job(
+      syncopate_command(parameter_servers({.workers = 1, .servers = 2}, what) + GetParam()));
   ASSERT_TRUE(job.wait_until_file_has(metrics, "\"event\":\"step\""));
   for (const int index : {0, 1}) {
     const auto server = process_of(job.pid(), {"server", index});
