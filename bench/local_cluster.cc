@@ -1,6 +1,6 @@
 #include "bench/local_cluster.h"
 
-#include "models/base/connection.h"
+#include "ps/net/connection.h"
 
 namespace syncopate::bench {
 

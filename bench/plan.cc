@@ -13,7 +13,7 @@
 #include "bench/report.h"
 #include "deploy/network_for_data.h"
 #include "models/base/errors.h"
-#include "ps/placement.h"
+#include "ps/shard/placement.h"
 #include "strategies/parameter_server_options.h"
 
 namespace syncopate::bench {

@@ -5,7 +5,7 @@
 
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
-#include "ps/server.h"
+#include "ps/server/server.h"
 
 namespace syncopate::bench {
 namespace {

@@ -12,11 +12,11 @@
 #include <vector>
 
 #include "bench/ps_peers/exchange.h"
-#include "models/base/endpoint.h"
 #include "models/base/file_descriptor.h"
-#include "ps/client.h"
-#include "ps/placement.h"
-#include "ps/segment.h"
+#include "ps/client/client.h"
+#include "ps/net/endpoint.h"
+#include "ps/net/segment.h"
+#include "ps/shard/placement.h"
 
 namespace syncopate::bench {
 

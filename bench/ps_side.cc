@@ -12,8 +12,8 @@
 #include <sstream>
 
 #include "bench/rank_group.h"
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 
 namespace syncopate::bench {
 namespace {

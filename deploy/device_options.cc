@@ -9,9 +9,9 @@
 
 #include "deploy/flags.h"
 #include "models/backend/cuda_module.h"
-#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/net/addresses.h"
 #include "strategies/cluster/visible_gpus.h"
 
 namespace syncopate {

@@ -10,9 +10,9 @@
 
 #include "deploy/agreements.h"
 #include "deploy/run_sizes.h"
-#include "models/base/addresses.h"
-#include "models/base/connection.h"
 #include "models/base/deadline.h"
+#include "ps/net/addresses.h"
+#include "ps/net/connection.h"
 #include "strategies/cluster/hello.h"
 
 namespace syncopate {

@@ -8,7 +8,7 @@
 #include "deploy/launch/local_roles.h"
 #include "deploy/launch/mpirun.h"
 #include "deploy/output_paths.h"
-#include "ps/order_record.h"
+#include "ps/server/order_record.h"
 
 namespace syncopate {
 namespace {

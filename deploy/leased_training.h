@@ -13,7 +13,7 @@
 #include "deploy/options.h"
 #include "deploy/peer_watch.h"
 #include "deploy/run_start.h"
-#include "ps/roll_back.h"
+#include "ps/client/roll_back.h"
 #include "strategies/strategy.h"
 #include "worker/asynchronous_loop.h"
 #include "worker/input/leased_batch_source.h"

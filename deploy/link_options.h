@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "models/base/link.h"
+#include "ps/net/link.h"
 #include "strategies/strategy.h"
 
 namespace CLI {

@@ -11,10 +11,10 @@
 #include "deploy/job_membership.h"
 #include "deploy/output_paths.h"
 #include "deploy/run_folder.h"
-#include "models/base/addresses.h"
 #include "models/base/affinity.h"
-#include "ps/order_record.h"
-#include "ps/server.h"
+#include "ps/net/addresses.h"
+#include "ps/server/order_record.h"
+#include "ps/server/server.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 
 namespace syncopate {

@@ -21,7 +21,7 @@
 #include "deploy/run_start.h"
 #include "deploy/train_report.h"
 #include "models/base/log.h"
-#include "ps/job_over.h"
+#include "ps/client/job_over.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/stop_signal.h"
 #include "worker/train_loop.h"

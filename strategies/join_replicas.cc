@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "models/backend/cuda_module.h"
-#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/net/addresses.h"
 #include "strategies/synchronous.h"
 
 namespace syncopate {

@@ -19,7 +19,7 @@
 #include <vector>
 
 #include "models/tensor/parameter_arena.h"
-#include "ps/coordinator.h"
+#include "ps/coordinator/coordinator.h"
 #include "strategies/job_messages.h"
 #include "strategies/local_server.h"
 

@@ -9,9 +9,9 @@
 #include <span>
 #include <vector>
 
-#include "ps/running_statistics.h"
 #include "ps/server/served_variables.h"
-#include "ps/shard.h"
+#include "ps/shard/running_statistics.h"
+#include "ps/shard/shard.h"
 #include "ps/wire/message.h"
 
 namespace syncopate {

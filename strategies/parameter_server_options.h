@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "ps/consistency.h"
-#include "ps/gradient_codec.h"
-#include "ps/placement.h"
+#include "ps/shard/consistency.h"
+#include "ps/shard/gradient_codec.h"
+#include "ps/shard/placement.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/membership.h"
 

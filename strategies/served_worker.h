@@ -4,7 +4,7 @@
 
 #include <memory>
 
-#include "ps/client.h"
+#include "ps/client/client.h"
 #include "strategies/asynchronous_job.h"
 #include "strategies/strategy.h"
 

@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/input_shard.h"
@@ -89,7 +89,7 @@ class Strategy {
   // Throws ShapeError, and then has changed nothing.
   virtual void restore(const Snapshot& saved) = 0;
   // Every task calls when the variables hold what training starts from; and again after
-  // ps::RolledBack (ps/roll_back.h), which any call may throw where variables are on servers, when
+  // ps::RolledBack (ps/client/roll_back.h), which any call may throw where variables are on servers, when
   // nothing of before is in use any more.
   virtual void begin(const StartPoint& /*start*/) {}
   // Of a local replica, where replicas do not keep step: it trains what it is given

@@ -7,7 +7,7 @@
 
 #include "models/backend/model.h"
 #include "models/optim/optimizer.h"
-#include "ps/stop_request.h"
+#include "ps/coordinator/stop_request.h"
 #include "strategies/collective/collective.h"
 
 namespace syncopate {

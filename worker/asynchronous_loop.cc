@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "ps/roll_back.h"
+#include "ps/client/roll_back.h"
 #include "worker/appointment_duties.h"
 #include "worker/divergence.h"
 #include "worker/job_log.h"

@@ -10,9 +10,9 @@
 #include <system_error>
 #include <utility>
 
-#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/file_lock.h"
+#include "ps/net/addresses.h"
 #include "worker/safetensors.h"
 
 namespace syncopate {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 
 namespace syncopate {
 

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "deploy/launch/join.h"
-#include "models/base/link.h"
+#include "ps/net/link.h"
 #include "worker/service_time.h"
 
 namespace syncopate::bench {

@@ -11,7 +11,7 @@
 #include "bench/ps_peers/ends.h"
 #include "models/base/errors.h"
 #include "models/tensor/buffer.h"
-#include "ps/segment.h"
+#include "ps/net/segment.h"
 
 namespace syncopate::bench {
 namespace {

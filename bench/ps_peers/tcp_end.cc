@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "bench/ps_peers/ends.h"
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 
 namespace syncopate::bench {
 namespace {

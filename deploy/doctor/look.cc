@@ -19,12 +19,12 @@
 #include "deploy/run_sizes.h"
 #include "deploy/version.h"
 #include "models/backend/cuda_module.h"
-#include "models/base/addresses.h"
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/base/random.h"
+#include "ps/net/addresses.h"
 
 namespace syncopate {
 namespace {

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <cstdint>
 
-#include "ps/consistency.h"
+#include "ps/shard/consistency.h"
 
 namespace syncopate {
 

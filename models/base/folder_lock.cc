@@ -11,11 +11,11 @@
 #include <thread>
 #include <utility>
 
-#include "models/base/addresses.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/file_lock.h"
 #include "models/base/log.h"
+#include "ps/net/addresses.h"
 
 namespace syncopate {
 namespace {

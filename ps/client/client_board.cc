@@ -1,7 +1,7 @@
 #include "ps/client/client_board.h"
 
 #include "models/base/errors.h"
-#include "ps/job_over.h"
+#include "ps/client/job_over.h"
 
 namespace syncopate::ps {
 

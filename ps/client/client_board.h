@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/client.h"
+#include "ps/client/client.h"
 
 namespace syncopate::ps {
 

@@ -13,11 +13,11 @@
 #include <utility>
 #include <vector>
 
-#include "models/base/wake_event.h"
-#include "ps/client.h"
+#include "ps/client/client.h"
 #include "ps/client/client_board.h"
 #include "ps/client/control_link.h"
 #include "ps/client/shard_link.h"
+#include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
 

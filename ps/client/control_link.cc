@@ -4,9 +4,9 @@
 
 #include <utility>
 
-#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/net/addresses.h"
 
 namespace syncopate::ps {
 namespace {

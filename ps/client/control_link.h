@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "ps/absence.h"
 #include "ps/client/client_board.h"
+#include "ps/coordinator/absence.h"
 #include "ps/wire/socket.h"
 
 namespace syncopate::ps {

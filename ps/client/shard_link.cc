@@ -4,9 +4,9 @@
 #include <cstring>
 #include <utility>
 
-#include "models/base/endpoint.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
 namespace {

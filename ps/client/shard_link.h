@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "ps/absence.h"
 #include "ps/client/client_board.h"
 #include "ps/client/request_queue.h"
+#include "ps/coordinator/absence.h"
 #include "ps/wire/socket.h"
 
 namespace syncopate::ps {

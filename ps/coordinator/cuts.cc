@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ps/stop_request.h"
+#include "ps/coordinator/stop_request.h"
 
 namespace syncopate::ps {
 

@@ -10,7 +10,7 @@
 #include "ps/coordinator/job.h"
 #include "ps/coordinator/lease_queue.h"
 #include "ps/coordinator/saved_job.h"
-#include "ps/staleness.h"
+#include "ps/shard/staleness.h"
 
 namespace syncopate::ps {
 

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/base/log.h"
-#include "ps/consistency.h"
+#include "ps/shard/consistency.h"
 
 namespace syncopate::ps {
 namespace {

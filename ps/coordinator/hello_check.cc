@@ -3,7 +3,7 @@
 #include <string>
 
 #include "ps/coordinator/declaration.h"
-#include "ps/resume_advice.h"
+#include "ps/coordinator/resume_advice.h"
 
 namespace syncopate::ps {
 namespace {

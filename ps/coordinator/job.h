@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ps/coordinator.h"
+#include "ps/coordinator/coordinator.h"
 
 namespace syncopate::ps {
 

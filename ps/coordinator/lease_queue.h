@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "ps/coordinator/job.h"
+#include "ps/coordinator/ledger.h"
 #include "ps/coordinator/saved_job.h"
-#include "ps/ledger.h"
 
 namespace syncopate::ps {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::ps {

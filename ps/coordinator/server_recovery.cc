@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string>
 
-#include "ps/resume_advice.h"
+#include "ps/coordinator/resume_advice.h"
 
 namespace syncopate::ps {
 

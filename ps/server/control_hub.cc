@@ -5,13 +5,13 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/base/addresses.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/resume_advice.h"
+#include "ps/coordinator/resume_advice.h"
+#include "ps/coordinator/stop_request.h"
+#include "ps/net/addresses.h"
 #include "ps/server/start_count.h"
 #include "ps/server/stop_patience.h"
-#include "ps/stop_request.h"
 
 namespace syncopate::ps {
 namespace {

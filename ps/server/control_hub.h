@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "ps/coordinator.h"
-#include "ps/server.h"
+#include "ps/coordinator/coordinator.h"
 #include "ps/server/data_service.h"
+#include "ps/server/server.h"
 #include "ps/server/server_duties.h"
 #include "ps/wire/socket.h"
 

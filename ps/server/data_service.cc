@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "models/base/addresses.h"
+#include "ps/net/addresses.h"
 
 namespace syncopate::ps {
 namespace {

@@ -18,14 +18,14 @@
 #include <unordered_map>
 #include <vector>
 
-#include "models/base/link_forwarder.h"
-#include "models/base/wake_event.h"
-#include "ps/running_statistics.h"
-#include "ps/segment.h"
+#include "ps/net/link_forwarder.h"
+#include "ps/net/segment.h"
+#include "ps/net/wake_event.h"
 #include "ps/server/buffer_pool.h"
 #include "ps/server/served_variables.h"
 #include "ps/server/service_record.h"
 #include "ps/server/update_threads.h"
+#include "ps/shard/running_statistics.h"
 #include "ps/wire/socket.h"
 
 namespace syncopate::ps {

@@ -5,9 +5,9 @@
 
 #include <utility>
 
-#include "models/base/addresses.h"
 #include "models/base/errors.h"
-#include "ps/resume_advice.h"
+#include "ps/coordinator/resume_advice.h"
+#include "ps/net/addresses.h"
 #include "ps/server/stop_patience.h"
 
 namespace syncopate::ps {

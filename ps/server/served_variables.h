@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "ps/shard.h"
+#include "ps/shard/shard.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::ps {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
-#include "ps/server.h"
 #include "ps/server/data_service.h"
+#include "ps/server/server.h"
 #include "ps/server/snapshot_writer.h"
 #include "ps/wire/message.h"
 

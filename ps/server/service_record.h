@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <optional>
 
-#include "ps/order_record.h"
+#include "ps/server/order_record.h"
 #include "ps/server/served_variables.h"
 
 namespace syncopate::ps {

@@ -12,7 +12,7 @@
 #include <thread>
 #include <vector>
 
-#include "models/base/wake_event.h"
+#include "ps/net/wake_event.h"
 #include "ps/server/served_variables.h"
 
 namespace syncopate::ps {

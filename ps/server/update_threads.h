@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "ps/shard.h"
+#include "ps/shard/shard.h"
 
 namespace syncopate::ps {
 

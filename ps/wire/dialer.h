@@ -5,7 +5,7 @@
 #include <optional>
 
 #include "models/base/deadline.h"
-#include "models/base/endpoint.h"
+#include "ps/net/endpoint.h"
 #include "ps/wire/context.h"
 #include "ps/wire/link_monitor.h"
 

@@ -9,7 +9,7 @@
 #include <cstring>
 #include <string_view>
 
-#include "models/base/socket.h"
+#include "ps/net/socket.h"
 #include "ps/wire/frame_content.h"
 
 namespace syncopate::ps::wire {
@@ -44,7 +44,7 @@ std::optional<Event> receive_event(void* socket) {
   return event;
 }
 
-// As models/base/socket.h has it for sockets of our own. This one is ZeroMQ's, and may be closed
+// As ps/net/socket.h has it for sockets of our own. This one is ZeroMQ's, and may be closed
 // and another one by now: nothing is done to it that could do harm.
 void prefer_reno_on_this_machine(int descriptor) noexcept {
   const std::string remote = remote_address(descriptor);

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 #include "ps/wire/alarm.h"
 #include "ps/wire/dialer.h"
 #include "ps/wire/frame_content.h"

@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
-#include "models/base/endpoint.h"
 #include "models/base/file_descriptor.h"
+#include "ps/net/endpoint.h"
 #include "ps/wire/context.h"
 #include "ps/wire/frame.h"
 
@@ -27,7 +27,7 @@ enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
 class Socket {
  public:
   // Listens; ROUTER with ROUTER_MANDATORY and ROUTER_HANDOVER. `at` as for a Listener
-  // (models/base/connection.h): port 0 lets the system choose. Throws UsageError when the port is
+  // (ps/net/connection.h): port 0 lets the system choose. Throws UsageError when the port is
   // taken, naming it.
   static std::unique_ptr<Socket> listen(Context& context, const Endpoint& at,
                                         const SocketLimits& limits = {});

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "models/base/connection.h"
+#include "ps/net/connection.h"
 
 namespace syncopate {
 

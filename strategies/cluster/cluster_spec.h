@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
-#include "models/base/endpoint.h"
 #include "models/base/environment.h"
+#include "ps/net/endpoint.h"
 #include "strategies/cluster/task_placement.h"
 
 namespace syncopate {

@@ -7,8 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "models/base/addresses.h"
 #include "models/base/errors.h"
+#include "ps/net/addresses.h"
 
 namespace syncopate {
 namespace {

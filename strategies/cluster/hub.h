@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/base/frame.h"
+#include "ps/net/frame.h"
 
 namespace syncopate {
 

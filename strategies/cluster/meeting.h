@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "models/base/connection.h"
-#include "models/base/endpoint.h"
+#include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 #include "strategies/cluster/hello.h"
 
 namespace syncopate {

@@ -6,8 +6,8 @@
 #include <atomic>
 #include <thread>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 #include "strategies/cluster/meeting.h"
 #include "strategies/cluster/watcher.h"
 

@@ -3,10 +3,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "models/base/addresses.h"
-#include "models/base/connection.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/net/addresses.h"
+#include "ps/net/connection.h"
 
 namespace syncopate {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "models/base/link.h"
+#include "ps/net/link.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collective.h"
 

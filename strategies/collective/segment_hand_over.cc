@@ -8,9 +8,9 @@
 #include <utility>
 #include <vector>
 
-#include "models/base/connection.h"
-#include "models/base/descriptor_passing.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
+#include "ps/net/descriptor_passing.h"
 #include "strategies/cluster/callers.h"
 #include "strategies/cluster/hello.h"
 

@@ -13,8 +13,8 @@
 #include <system_error>
 #include <utility>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 #include "strategies/cluster/callers.h"
 #include "strategies/cluster/hello.h"
 

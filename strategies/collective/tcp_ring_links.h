@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/base/file_descriptor.h"
-#include "models/base/link_forwarder.h"
+#include "ps/net/link_forwarder.h"
 #include "strategies/collective/collectives.h"
 
 namespace syncopate {

@@ -9,7 +9,7 @@ namespace {
 TEST(IncludeFloors, PointDown) {
   EXPECT_TRUE(may_include("bench/main.cc", "deploy/options.h"));
   EXPECT_TRUE(may_include("worker/train_step.cc", "strategies/strategy.h"));
-  EXPECT_TRUE(may_include("strategies/parameter_server.cc", "ps/client.h"));
+  EXPECT_TRUE(may_include("strategies/parameter_server.cc", "ps/client/client.h"));
   EXPECT_TRUE(may_include("tests/worker/metrics_test.cc", "worker/metrics.h"));
   EXPECT_TRUE(may_include("models/backend/backend.h", "models/graph/graph.h"));
   EXPECT_TRUE(may_include("models/backend/cpu/conv.cc", "models/backend/model.h"));
@@ -18,7 +18,7 @@ TEST(IncludeFloors, PointDown) {
 TEST(IncludeFloors, NeverPointUp) {
   EXPECT_FALSE(may_include("models/base/log.cc", "models/tensor/tensor.h"));
   EXPECT_FALSE(may_include("models/graph/graph.h", "strategies/strategy.h"));
-  EXPECT_FALSE(may_include("ps/shard.cc", "strategies/strategy.h"));
+  EXPECT_FALSE(may_include("ps/shard/shard.cc", "strategies/strategy.h"));
   EXPECT_FALSE(may_include("strategies/strategy.h", "worker/train_step.h"));
   EXPECT_FALSE(may_include("worker/train_loop.cc", "deploy/options.h"));
   EXPECT_FALSE(may_include("deploy/main.cc", "bench/measure.h"));

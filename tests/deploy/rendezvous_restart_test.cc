@@ -8,8 +8,8 @@
 #include <cerrno>
 
 #include "deploy/launch/local_roles.h"
-#include "models/base/endpoint.h"
 #include "models/base/file_descriptor.h"
+#include "ps/net/endpoint.h"
 #include "tests/deploy/launch_case.h"
 
 namespace syncopate::test {

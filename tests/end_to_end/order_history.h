@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/tensor/parameter_arena.h"
-#include "ps/order_record.h"
+#include "ps/server/order_record.h"
 
 namespace syncopate::test {
 

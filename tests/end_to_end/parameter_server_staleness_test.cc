@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/order_record.h"
+#include "ps/server/order_record.h"
 #include "tests/end_to_end/training_runs.h"
 
 namespace syncopate::test {

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/untrained_samples.h"
 

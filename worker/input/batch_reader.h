@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/backend/model.h"
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "worker/input/batch_plan.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"

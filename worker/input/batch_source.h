@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "models/backend/model.h"
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "strategies/input_shard.h"
 #include "worker/input/dataset.h"
 

@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "worker/input/batch_reader.h"
 #include "worker/input/batch_ring.h"
 #include "worker/input/batch_source.h"

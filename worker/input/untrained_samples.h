@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 
 namespace syncopate {
 

@@ -11,9 +11,9 @@
 #include "bench/compare/report/text.h"
 #include "bench/compare/report/wording.h"
 #include "models/backend/cuda_module.h"
-#include "models/base/addresses.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
+#include "ps/net/addresses.h"
 
 namespace syncopate::bench {
 namespace {

@@ -9,7 +9,7 @@
 #include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual/step_times.h"
 #include "models/base/errors.h"
-#include "ps/shard.h"
+#include "ps/shard/shard.h"
 #include "strategies/input_shard.h"
 #include "worker/divergence.h"
 #include "worker/input/batch_reader.h"

@@ -7,7 +7,7 @@
 
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/job_lines.h"
-#include "ps/shard.h"
+#include "ps/shard/shard.h"
 #include "strategies/asynchronous_job.h"
 #include "worker/evaluate.h"
 

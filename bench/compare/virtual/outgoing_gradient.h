@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "models/tensor/tensor.h"
-#include "ps/gradient_codec.h"
-#include "ps/placement.h"
+#include "ps/shard/gradient_codec.h"
+#include "ps/shard/placement.h"
 
 namespace syncopate::bench {
 

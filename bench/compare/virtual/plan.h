@@ -8,7 +8,7 @@
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/train.h"
 #include "models/optim/schedule.h"
-#include "ps/placement.h"
+#include "ps/shard/placement.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
 #include "worker/train_loop.h"

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "ps/consistency.h"
+#include "ps/shard/consistency.h"
 
 namespace syncopate::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "ps/order_record.h"
-#include "ps/placement.h"
+#include "ps/server/order_record.h"
+#include "ps/shard/placement.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::bench {

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "bench/compare/trouble.h"
-#include "ps/consistency.h"
+#include "ps/shard/consistency.h"
 
 namespace syncopate::bench {
 

@@ -9,7 +9,7 @@
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/job_lines.h"
 #include "bench/compare/virtual/timing.h"
-#include "ps/staleness.h"
+#include "ps/shard/staleness.h"
 
 namespace syncopate::bench {
 

@@ -6,7 +6,7 @@
 #include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/service_times.h"
 #include "models/base/errors.h"
-#include "ps/bucket_rule.h"
+#include "ps/shard/bucket_rule.h"
 
 namespace syncopate::bench {
 namespace {
@@ -34,7 +34,7 @@ struct Push {
   std::uint64_t sequence = 0;
 };
 
-// One server's bucket, as ps/shared_bucket.h has it, without the values.
+// One server's bucket, as ps/shard/shared_bucket.h has it, without the values.
 class TimedBucket {
  public:
   TimedBucket(const ps::ConsistencyOptions& consistency, int workers)

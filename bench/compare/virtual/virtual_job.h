@@ -23,9 +23,9 @@
 #include "bench/compare/virtual/service_times.h"
 #include "bench/compare/virtual/virtual_worker.h"
 #include "models/base/errors.h"
-#include "ps/ledger.h"
-#include "ps/running_statistics.h"
-#include "ps/shard.h"
+#include "ps/coordinator/ledger.h"
+#include "ps/shard/running_statistics.h"
+#include "ps/shard/shard.h"
 #include "worker/input/batch_reader.h"
 
 namespace syncopate::bench {

@@ -7,7 +7,7 @@
 
 #include "bench/compare/virtual/job_lines.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 
 namespace syncopate::bench {
 

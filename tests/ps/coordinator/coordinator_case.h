@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/coordinator.h"
+#include "ps/coordinator/coordinator.h"
 
 namespace syncopate::ps {
 

@@ -1,4 +1,4 @@
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 
 #include <gtest/gtest.h>
 

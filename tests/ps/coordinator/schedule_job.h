@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "models/base/random.h"
-#include "ps/coordinator.h"
+#include "ps/coordinator/coordinator.h"
 #include "tests/ps/coordinator/schedule_server.h"
 #include "tests/ps/coordinator/schedule_worker.h"
 

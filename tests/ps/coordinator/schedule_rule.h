@@ -7,9 +7,9 @@
 #include <map>
 #include <vector>
 
-#include "ps/consistency.h"
-#include "ps/ledger.h"
-#include "ps/shard_requests.h"
+#include "ps/coordinator/ledger.h"
+#include "ps/shard/consistency.h"
+#include "ps/shard/shard_requests.h"
 
 namespace syncopate::ps {
 

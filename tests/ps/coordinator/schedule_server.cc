@@ -4,7 +4,7 @@
 #include <string>
 #include <utility>
 
-#include "ps/coordinator.h"
+#include "ps/coordinator/coordinator.h"
 
 namespace syncopate::ps {
 

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "ps/wire/message.h"
 #include "tests/ps/coordinator/schedule_rule.h"
 

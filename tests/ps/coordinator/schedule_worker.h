@@ -9,7 +9,7 @@
 #include <set>
 #include <vector>
 
-#include "ps/ledger.h"
+#include "ps/coordinator/ledger.h"
 #include "ps/wire/message.h"
 #include "tests/ps/coordinator/schedule_server.h"
 

@@ -10,7 +10,7 @@
 
 #include "ps/server/data_service.h"
 #include "ps/wire/socket.h"
-#include "tests/ps/served_job.h"
+#include "tests/ps/server/served_job.h"
 #include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::testing {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <bit>
 
-#include "ps/segment.h"
+#include "ps/net/segment.h"
 #include "tests/ps/server/data_service_case.h"
 
 namespace syncopate::ps::testing {

@@ -10,7 +10,7 @@
 #include <string>
 
 #include "models/base/deadline.h"
-#include "tests/ps/served_job.h"
+#include "tests/ps/server/served_job.h"
 
 namespace syncopate::ps::testing {
 namespace {

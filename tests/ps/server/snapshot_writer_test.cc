@@ -11,7 +11,7 @@
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "ps/server/block_checksum.h"
-#include "tests/ps/served_job.h"
+#include "tests/ps/server/served_job.h"
 
 namespace syncopate::ps::testing {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "ps/server/served_variables.h"
-#include "tests/ps/served_job.h"
+#include "tests/ps/server/served_job.h"
 
 namespace syncopate::ps::testing {
 namespace {

@@ -7,9 +7,9 @@
 #include <optional>
 #include <thread>
 
-#include "models/base/addresses.h"
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/addresses.h"
+#include "ps/net/connection.h"
 #include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::wire {

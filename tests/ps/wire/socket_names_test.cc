@@ -7,8 +7,8 @@
 #include <string>
 #include <string_view>
 
-#include "models/base/connection.h"
-#include "models/base/socket.h"
+#include "ps/net/connection.h"
+#include "ps/net/socket.h"
 #include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::wire {

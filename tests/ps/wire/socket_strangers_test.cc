@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "models/base/connection.h"
+#include "ps/net/connection.h"
 #include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::wire {

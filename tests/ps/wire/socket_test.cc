@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <atomic>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 #include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::wire {

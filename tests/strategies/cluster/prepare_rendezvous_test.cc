@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 
 namespace syncopate {
 namespace {

@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 #include "strategies/cluster/membership.h"
 
 namespace syncopate {

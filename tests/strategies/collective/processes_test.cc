@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "models/base/connection.h"
+#include "ps/net/connection.h"
 #include "tests/end_to_end/run_program.h"
 
 namespace syncopate {

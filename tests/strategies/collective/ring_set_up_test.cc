@@ -5,8 +5,8 @@
 #include <thread>
 #include <vector>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 #include "strategies/collective/tcp_ring_links.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
 #include "tests/strategies/collective/fake_membership.h"

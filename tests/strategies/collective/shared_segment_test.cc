@@ -16,8 +16,8 @@
 #include <thread>
 #include <vector>
 
-#include "models/base/connection.h"
 #include "models/base/errors.h"
+#include "ps/net/connection.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
 
 namespace syncopate {

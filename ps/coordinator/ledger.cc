@@ -1,0 +1,197 @@
+#include "ps/coordinator/ledger.h"
+
+#include <algorithm>
+#include <string>
+#include <tuple>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate::ps {
+namespace {
+
+std::int64_t size_of(const SampleRange& range) { return range.end - range.begin; }
+
+std::int64_t pieces_of(const LedgerOptions& options, const SampleRange& range) {
+  return (size_of(range) + options.batch_size - 1) / options.batch_size;
+}
+
+std::int64_t pieces_passed_over(const LedgerOptions& options) {
+  std::int64_t pieces = 0;
+  for (const SampleRange& range : options.start.untrained) pieces += pieces_of(options, range);
+  return pieces;
+}
+
+void check_options(const LedgerOptions& options) {
+  if (options.batch_size < 1 || options.batch_size > options.dataset_size) {
+    throw UsageError("a batch of " + std::to_string(options.batch_size) +
+                     " samples does not fit a dataset of " + std::to_string(options.dataset_size) +
+                     "; expected 1 to " + std::to_string(options.dataset_size) +
+                     "; use another batch size");
+  }
+  const LedgerPosition& start = options.start;
+  const auto wrong = [&](const std::string& what) {
+    throw UsageError("the data position (epoch " + std::to_string(start.epoch) + ", sample " +
+                     std::to_string(start.offset) + what + ") does not fit a dataset of " +
+                     std::to_string(options.dataset_size) +
+                     " samples; was the run started on other data?");
+  };
+  if (start.epoch < 0 || start.offset < 0 || start.offset > options.dataset_size) wrong("");
+  for (const SampleRange& range : start.untrained) {
+    if (range.epoch < 0 || range.begin < 0 || range.begin >= range.end ||
+        range.end > options.dataset_size) {
+      wrong(", untrained " + std::to_string(range.begin) + " to " + std::to_string(range.end) +
+            " of epoch " + std::to_string(range.epoch));
+    }
+  }
+}
+
+// Where no batch fits any more, the next epoch begins.
+void skip_remainder(const LedgerOptions& options, LedgerPosition& next) {
+  if (next.offset + options.batch_size <= options.dataset_size) return;
+  ++next.epoch;
+  next.offset = 0;
+}
+
+// Whole batches that were handed out last and not trained are as good as not handed out: a position
+// without gaps, where there are none, is one that every other strategy can start from.
+void fold(const LedgerOptions& options, LedgerPosition& position) {
+  std::vector<SampleRange>& untrained = position.untrained;
+  while (!untrained.empty() && size_of(untrained.back()) == options.batch_size) {
+    const SampleRange& last = untrained.back();
+    const bool is_before_it = last.epoch == position.epoch && last.end == position.offset;
+    const bool ends_epoch_before = last.epoch + 1 == position.epoch && position.offset == 0 &&
+                                   last.end + options.batch_size > options.dataset_size;
+    if (!is_before_it && !ends_epoch_before) return;
+    position.epoch = last.epoch;
+    position.offset = last.begin;
+    untrained.pop_back();
+  }
+}
+
+}  // namespace
+
+std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epochs) {
+  const LedgerPosition& start = options.start;
+  const std::int64_t passed_over = pieces_passed_over(options);
+  if (start.epoch >= total_epochs) return passed_over;
+  return passed_over + (options.dataset_size - start.offset) / options.batch_size +
+         (total_epochs - start.epoch - 1) * (options.dataset_size / options.batch_size);
+}
+
+std::int64_t batches_before(const LedgerOptions& options) {
+  const LedgerPosition& start = options.start;
+  return start.epoch * (options.dataset_size / options.batch_size) +
+         start.offset / options.batch_size - pieces_passed_over(options);
+}
+
+Ledger::Ledger(LedgerOptions options)
+    : options_(std::move(options)), next_{options_.start.epoch, options_.start.offset, {}} {
+  check_options(options_);
+  for (const SampleRange& range : options_.start.untrained) {
+    for (std::int64_t begin = range.begin; begin < range.end; begin += options_.batch_size) {
+      const std::int64_t end = std::min(begin + options_.batch_size, range.end);
+      passed_over_.push_back({range.epoch, begin, end});
+    }
+  }
+  skip_remainder(options_, next_);
+}
+
+std::optional<SampleRange> Ledger::grant(WorkerId worker) {
+  if (all_handed_out()) return std::nullopt;
+  SampleRange batch;
+  if (!given_back_.empty()) {
+    batch = given_back_.front();
+    given_back_.pop_front();
+  } else {
+    ++handed_out_;
+    if (!passed_over_.empty()) {
+      batch = passed_over_.front();
+      passed_over_.pop_front();
+    } else {
+      batch = {next_.epoch, next_.offset, next_.offset + options_.batch_size};
+      next_.offset = batch.end;
+      skip_remainder(options_, next_);
+    }
+  }
+  held_[worker].push_back(batch);
+  return batch;
+}
+
+bool Ledger::trained(WorkerId worker, std::uint64_t sequence, const SampleRange& batch) {
+  const auto holder = held_.find(worker);
+  const auto held = holder == held_.end()
+                        ? std::vector<SampleRange>::iterator()
+                        : std::find(holder->second.begin(), holder->second.end(), batch);
+  if (holder != held_.end() && held != holder->second.end()) {
+    holder->second.erase(held);
+    if (holder->second.empty()) held_.erase(holder);
+  } else {
+    const auto waiting = std::find(given_back_.begin(), given_back_.end(), batch);
+    if (waiting == given_back_.end()) return false;
+    given_back_.erase(waiting);
+  }
+  ++batches_trained_;
+  samples_trained_ += size_of(batch);
+  remembered_.push_back({worker, sequence, batch});
+  return true;
+}
+
+void Ledger::keep(WorkerId worker, std::span<const SampleRange> batches) {
+  const auto holder = held_.find(worker);
+  if (holder == held_.end()) return;
+  std::vector<SampleRange>& held = holder->second;
+  const auto lost = std::stable_partition(held.begin(), held.end(), [&](const SampleRange& batch) {
+    return std::ranges::find(batches, batch) != batches.end();
+  });
+  given_back_.insert(given_back_.begin(), lost, held.end());
+  held.erase(lost, held.end());
+  if (held.empty()) held_.erase(holder);
+}
+
+void Ledger::give_back(WorkerId worker, const SampleRange& batch) {
+  const auto holder = held_.find(worker);
+  if (holder == held_.end()) return;
+  const auto held = std::find(holder->second.begin(), holder->second.end(), batch);
+  if (held == holder->second.end()) return;
+  given_back_.push_back(batch);
+  holder->second.erase(held);
+  if (holder->second.empty()) held_.erase(holder);
+}
+
+bool Ledger::holds_any(WorkerId worker) const { return held_.contains(worker); }
+
+bool Ledger::all_handed_out() const noexcept {
+  return given_back_.empty() && handed_out_ == options_.total_batches;
+}
+
+Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& cut) const {
+  AsOf as_of{next_, batches_trained_, samples_trained_};
+  std::vector<SampleRange>& untrained = as_of.position.untrained;
+  untrained.assign(passed_over_.begin(), passed_over_.end());
+  untrained.insert(untrained.end(), given_back_.begin(), given_back_.end());
+  for (const auto& [worker, batches] : held_) {
+    untrained.insert(untrained.end(), batches.begin(), batches.end());
+  }
+  for (const Trained& push : remembered_) {
+    const auto entry = cut.find(push.worker);
+    if (entry == cut.end() || push.sequence <= entry->second) continue;
+    untrained.push_back(push.batch);
+    --as_of.batches_trained;
+    as_of.samples_trained -= size_of(push.batch);
+  }
+  std::sort(untrained.begin(), untrained.end(), [](const SampleRange& a, const SampleRange& b) {
+    return std::tie(a.epoch, a.begin) < std::tie(b.epoch, b.begin);
+  });
+  fold(options_, as_of.position);
+  return as_of;
+}
+
+void Ledger::forget(const std::map<WorkerId, std::uint64_t>& cut) {
+  std::erase_if(remembered_, [&](const Trained& push) {
+    const auto entry = cut.find(push.worker);
+    return entry != cut.end() && push.sequence <= entry->second;
+  });
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,259 @@
+#include "ps/server/order_record.h"
+
+#include <fcntl.h>
+
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iterator>
+#include <span>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "models/base/random.h"
+
+namespace syncopate::ps {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "files are written as memory is");
+
+constexpr std::array<char, 8> kMagic = {'S', 'Y', 'N', 'C', 'O', 'R', 'D', '\n'};
+constexpr std::uint32_t kFormat = 1;
+constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
+
+// At the beginning of the file. Behind it the buckets, begin and end i64 each, and the declaration.
+struct HeaderBytes {
+  std::array<char, 8> magic = kMagic;
+  std::uint32_t format = kFormat;
+  std::uint32_t incarnation = 0;
+  std::int32_t shard = 0;
+  std::int32_t servers = 0;
+  std::uint64_t fingerprint = 0;
+  std::uint64_t num_buckets = 0;
+  std::uint64_t declaration_bytes = 0;
+  std::uint32_t checksum_behind = 0;  // of buckets and declaration
+  std::uint32_t checksum = 0;         // of everything before it here
+};
+static_assert(sizeof(HeaderBytes) == 56);
+
+struct EntryBytes {
+  std::uint16_t kind = 0;
+  std::uint16_t lanes = 0;
+  std::int32_t worker = 0;
+  std::uint32_t incarnation = 0;
+  std::int32_t bucket = 0;
+  std::uint64_t sequence = 0;
+  std::uint64_t version_read = 0;
+  std::uint64_t version_after = 0;
+  std::uint64_t staleness = 0;
+  std::int64_t epoch = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  float learning_rate = 0.0F;
+  std::uint32_t checksum = 0;  // of everything before it
+};
+static_assert(sizeof(EntryBytes) == 80);
+
+std::uint32_t checksum_of(std::span<const std::byte> bytes) {
+  const std::uint64_t hash = hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()});
+  return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
+}
+
+// Of a struct that ends with its own checksum.
+template <typename Bytes>
+std::uint32_t checksum_within(const Bytes& bytes) {
+  return checksum_of(
+      std::as_bytes(std::span(&bytes, 1)).first(sizeof(Bytes) - sizeof(std::uint32_t)));
+}
+
+void append_to(std::vector<std::byte>& buffer, std::span<const std::byte> bytes) {
+  buffer.insert(buffer.end(), bytes.begin(), bytes.end());
+}
+
+std::vector<std::byte> header_bytes(const OrderHeader& header) {
+  std::vector<std::byte> behind;
+  append_to(behind, std::as_bytes(std::span(header.buckets)));
+  append_to(behind, std::as_bytes(std::span(header.declaration)));
+  HeaderBytes bytes{.incarnation = header.incarnation,
+                    .shard = header.shard,
+                    .servers = header.servers,
+                    .fingerprint = header.fingerprint,
+                    .num_buckets = header.buckets.size(),
+                    .declaration_bytes = header.declaration.size(),
+                    .checksum_behind = checksum_of(behind)};
+  bytes.checksum = checksum_within(bytes);
+  std::vector<std::byte> whole;
+  append_to(whole, std::as_bytes(std::span(&bytes, 1)));
+  append_to(whole, behind);
+  return whole;
+}
+
+EntryBytes entry_bytes(const OrderEntry& entry) {
+  EntryBytes bytes{.kind = static_cast<std::uint16_t>(entry.kind),
+                   .lanes = static_cast<std::uint16_t>(entry.lanes),
+                   .worker = entry.worker,
+                   .incarnation = entry.incarnation,
+                   .bucket = entry.bucket,
+                   .sequence = entry.sequence,
+                   .version_read = entry.version_read,
+                   .version_after = entry.version_after,
+                   .staleness = entry.staleness,
+                   .epoch = entry.batch.epoch,
+                   .begin = entry.batch.begin,
+                   .end = entry.batch.end,
+                   .learning_rate = entry.learning_rate};
+  bytes.checksum = checksum_within(bytes);
+  return bytes;
+}
+
+OrderEntry entry_of(const EntryBytes& bytes) {
+  return {.kind = static_cast<OrderEntry::Kind>(bytes.kind),
+          .worker = bytes.worker,
+          .incarnation = bytes.incarnation,
+          .bucket = bytes.bucket,
+          .sequence = bytes.sequence,
+          .version_read = bytes.version_read,
+          .version_after = bytes.version_after,
+          .staleness = bytes.staleness,
+          .learning_rate = bytes.learning_rate,
+          .lanes = bytes.lanes,
+          .batch = {bytes.epoch, bytes.begin, bytes.end}};
+}
+
+bool is_sound(const EntryBytes& bytes, std::size_t num_buckets) {
+  return bytes.checksum == checksum_within(bytes) &&
+         bytes.kind >= static_cast<std::uint16_t>(OrderEntry::Kind::kWritten) &&
+         bytes.kind <= static_cast<std::uint16_t>(OrderEntry::Kind::kAnswered) &&
+         bytes.bucket >= 0 && std::cmp_less(bytes.bucket, num_buckets);
+}
+
+// Takes bytes off the front of a file that has been read.
+class Cursor {
+ public:
+  Cursor(const std::string& path, std::span<const std::byte> bytes) : path_(path), left_(bytes) {}
+
+  std::size_t left() const noexcept { return left_.size(); }
+
+  std::span<const std::byte> take(std::uint64_t count) {
+    if (count > left_.size()) damaged("ends within its header; the run may have ended at once");
+    const std::span<const std::byte> taken = left_.first(count);
+    left_ = left_.subspan(count);
+    return taken;
+  }
+  template <typename Bytes>
+  Bytes take_struct() {
+    Bytes bytes;
+    std::memcpy(&bytes, take(sizeof bytes).data(), sizeof bytes);
+    return bytes;
+  }
+
+  [[noreturn]] void damaged(const std::string& what) const {
+    throw FileError("order record " + path_ + ": " + what);
+  }
+
+ private:
+  const std::string& path_;
+  std::span<const std::byte> left_;
+};
+
+OrderHeader take_header(Cursor& cursor) {
+  const auto bytes = cursor.take_struct<HeaderBytes>();
+  if (bytes.magic != kMagic) cursor.damaged("is none; expected a file that --record wrote");
+  if (bytes.format != kFormat) {
+    cursor.damaged("has format " + std::to_string(bytes.format) + ", expected " +
+                   std::to_string(kFormat) + "; read it with the program that wrote it");
+  }
+  if (bytes.checksum != checksum_within(bytes)) cursor.damaged("its header was changed");
+  // Its checksum is right, so these numbers are what somebody wrote: no overflow to look for.
+  const std::span<const std::byte> behind =
+      cursor.take(bytes.num_buckets * sizeof(Bucket) + bytes.declaration_bytes);
+  if (bytes.checksum_behind != checksum_of(behind)) cursor.damaged("its header was changed");
+  OrderHeader header{.shard = bytes.shard,
+                     .servers = bytes.servers,
+                     .incarnation = bytes.incarnation,
+                     .fingerprint = bytes.fingerprint};
+  header.buckets.resize(bytes.num_buckets);
+  const std::size_t bucket_bytes = header.buckets.size() * sizeof(Bucket);
+  std::memcpy(header.buckets.data(), behind.data(), bucket_bytes);
+  header.declaration.assign(reinterpret_cast<const char*>(behind.data()) + bucket_bytes,
+                            bytes.declaration_bytes);
+  return header;
+}
+
+std::vector<std::byte> read_whole(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw FileError(describe_errno("open order record", path, errno));
+  std::string text(std::istreambuf_iterator<char>(file), {});
+  if (file.bad()) throw FileError(describe_errno("read order record", path, errno));
+  const std::span<const std::byte> bytes = std::as_bytes(std::span(text));
+  return {bytes.begin(), bytes.end()};
+}
+
+}  // namespace
+
+std::string order_record_path(const std::string& file, int shard, std::uint32_t incarnation) {
+  const std::string path = file + ".shard" + std::to_string(shard);
+  return incarnation <= 1 ? path : path + "." + std::to_string(incarnation);
+}
+
+OrderRecordWriter::OrderRecordWriter(std::string path, const OrderHeader& header)
+    : path_(std::move(path)) {
+  constexpr mode_t kAnyone = 0666;
+  constexpr int kFlags = O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC;
+  file_ = FileDescriptor(::open(path_.c_str(), kFlags, kAnyone));
+  if (!file_) throw FileError(describe_errno("open order record", path_, errno));
+  buffer_ = header_bytes(header);
+  flush();
+}
+
+OrderRecordWriter::~OrderRecordWriter() {
+  try {
+    flush();
+  } catch (const std::exception& error) {
+    log(LogLevel::kWarning, error.what());
+  }
+}
+
+void OrderRecordWriter::append(const OrderEntry& entry) {
+  if (!file_) return;
+  const EntryBytes bytes = entry_bytes(entry);
+  append_to(buffer_, std::as_bytes(std::span(&bytes, 1)));
+  if (buffer_.size() >= kBufferBytes) flush();
+}
+
+void OrderRecordWriter::flush() {
+  if (!file_) return;
+  for (std::span<const std::byte> left = buffer_; !left.empty();) {
+    const ssize_t written = ::write(file_.get(), left.data(), left.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) {
+      const int error = errno;
+      file_.reset();
+      buffer_.clear();
+      throw FileError(describe_errno("write order record", path_, error));
+    }
+    left = left.subspan(static_cast<std::size_t>(written));
+  }
+  buffer_.clear();
+}
+
+OrderRecord read_order_record(const std::string& path) {
+  const std::vector<std::byte> bytes = read_whole(path);
+  Cursor cursor(path, bytes);
+  OrderRecord record{.header = take_header(cursor)};
+  record.entries.reserve(cursor.left() / sizeof(EntryBytes));
+  while (cursor.left() >= sizeof(EntryBytes)) {
+    const auto entry = cursor.take_struct<EntryBytes>();
+    if (!is_sound(entry, record.header.buckets.size())) {
+      cursor.damaged("entry " + std::to_string(record.entries.size()) + " was changed");
+    }
+    record.entries.push_back(entry_of(entry));
+  }
+  record.is_cut_short = cursor.left() > 0;
+  return record;
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,283 @@
+#include "ps/shard/bucket_rule.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "models/base/errors.h"
+
+namespace syncopate::ps {
+namespace {
+
+// Few, and kept in order: no node is allocated for each.
+class WorkerSet {
+ public:
+  void insert(WorkerId worker) {
+    const auto at = std::ranges::lower_bound(workers_, worker);
+    if (at == workers_.end() || *at != worker) workers_.insert(at, worker);
+  }
+  bool contains(WorkerId worker) const { return std::ranges::binary_search(workers_, worker); }
+
+ private:
+  std::vector<WorkerId> workers_;
+};
+
+}  // namespace
+
+void check_consistency(const ConsistencyOptions& options) {
+  const bool is_sync = options.consistency == Consistency::kSync;
+  if (options.max_staleness < 0) {
+    throw UsageError("consistency: a bound of " + std::to_string(options.max_staleness) +
+                     " steps, expected 0 or more");
+  }
+  if (options.backup_workers < 0) {
+    throw UsageError("consistency: " + std::to_string(options.backup_workers) +
+                     " backup workers, expected 0 or more");
+  }
+  if (options.backup_workers > 0 && !is_sync) {
+    throw UsageError(
+        "consistency: " + std::to_string(options.backup_workers) +
+        " backup workers where no worker waits for all others; expected none, or sync");
+  }
+  if (options.staleness_rule != StalenessRule::kNone && is_sync) {
+    throw UsageError(
+        "consistency: a staleness rule under sync, where no gradient is stale; leave it out, or "
+        "choose ssp or async");
+  }
+  if (!(options.compensation >= 0.0F) || !std::isfinite(options.compensation)) {
+    throw UsageError("consistency: a delay compensation of " +
+                     std::to_string(options.compensation) + ", expected 0 or more");
+  }
+  if (!(options.mean_square_decay >= 0.0F && options.mean_square_decay < 1.0F)) {
+    throw UsageError("consistency: a mean square's decay of " +
+                     std::to_string(options.mean_square_decay) + ", expected one in [0, 1)");
+  }
+}
+
+BucketRule::BucketRule(const ConsistencyOptions& options) { set_options(options); }
+
+void BucketRule::set_options(const ConsistencyOptions& options) {
+  check_consistency(options);
+  options_ = options;
+}
+
+BucketRule::Member* BucketRule::find(WorkerId worker) noexcept {
+  const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
+  return at == members_.end() || at->worker != worker ? nullptr : &*at;
+}
+
+const BucketRule::Member* BucketRule::find(WorkerId worker) const noexcept {
+  const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
+  return at == members_.end() || at->worker != worker ? nullptr : &*at;
+}
+
+void BucketRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
+                      std::int64_t offset) {
+  Member* member = find(worker);
+  if (member == nullptr) {
+    const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
+    member = &*members_.emplace(at);
+  } else if (incarnation < member->incarnation ||
+             (incarnation == member->incarnation && member->is_active)) {
+    return;
+  } else if (incarnation == member->incarnation) {
+    if (member->is_of_restore) {
+      // It may have gone on while the shard went back: what it has behind it will not come again.
+      member->accepted = std::max(member->accepted, sequence);
+      member->begun = std::max(member->begun, sequence);
+      member->is_of_restore = false;
+    }
+    member->is_active = true;
+    member->offset = offset;
+    member->rests = false;
+    return;
+  }
+  *member = {.worker = worker,
+             .incarnation = incarnation,
+             .is_active = true,
+             .accepted = sequence,
+             .begun = sequence,
+             .offset = offset};
+}
+
+BucketRule::Standing BucketRule::standing(WorkerId worker, std::uint32_t incarnation,
+                                          std::uint64_t sequence) const noexcept {
+  Standing standing{.sequence = sequence};
+  for (const Member& member : members_) {
+    if (member.worker == worker) {
+      if (member.incarnation == incarnation) {
+        standing.sequence = member.is_of_restore ? std::max(member.begun, sequence) : member.begun;
+      }
+    } else if (member.is_awaited()) {
+      standing.slowest = std::min(standing.slowest.value_or(member.clock()), member.clock());
+    }
+  }
+  return standing;
+}
+
+void BucketRule::leave(WorkerId worker, std::uint32_t incarnation) {
+  Member* member = find(worker);
+  if (member != nullptr && member->incarnation == incarnation) member->is_active = false;
+}
+
+void BucketRule::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
+  Member* member = find(worker);
+  if (member == nullptr || member->incarnation != incarnation || !member->is_active) return;
+  if (member->accepted > sequence) return;  // it has gone on meanwhile
+  member->rests = true;
+  member->rests_after = sequence;
+}
+
+bool BucketRule::ends_rest(const PushId& id) const noexcept {
+  const Member* member = find(id.worker);
+  return member != nullptr && member->incarnation == id.incarnation && member->rests &&
+         id.sequence > member->rests_after;
+}
+
+void BucketRule::wake(WorkerId worker, std::optional<std::int64_t> slowest) noexcept {
+  Member* member = find(worker);
+  if (member == nullptr || !member->rests) return;
+  member->rests = false;
+  if (!slowest) return;
+  const auto after = static_cast<std::int64_t>(member->rests_after);
+  member->offset = std::max(member->offset, *slowest - after);
+}
+
+bool BucketRule::takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept {
+  const Member* member = find(worker);
+  return member != nullptr && member->is_active && member->incarnation == incarnation;
+}
+
+bool BucketRule::accept(const PushId& id) {
+  Member* member = find(id.worker);
+  check(member != nullptr, "pushes are accepted of workers that take part");
+  if (id.sequence <= member->accepted) return false;
+  member->accepted = id.sequence;
+  return true;
+}
+
+std::uint64_t BucketRule::accepted(WorkerId worker) const noexcept {
+  const Member* member = find(worker);
+  return member == nullptr ? 0 : member->accepted;
+}
+
+void BucketRule::advance(const PushId& id) noexcept {
+  Member* member = find(id.worker);
+  if (member == nullptr || member->incarnation != id.incarnation) return;
+  member->begun = std::max(member->begun, id.sequence);
+}
+
+bool BucketRule::may_read(WorkerId worker, std::uint64_t sequence) const noexcept {
+  const Member* reader = find(worker);
+  if (reader == nullptr || reader->begun < sequence) return false;
+  if (options_.consistency != Consistency::kSsp) return true;
+  return std::ranges::all_of(members_, [&](const Member& other) {
+    return !other.is_awaited() || other.clock() >= reader->clock() - options_.max_staleness;
+  });
+}
+
+bool BucketRule::may_begin(const PushId& id) const noexcept {
+  if (!is_limited_) return true;
+  const Member* member = find(id.worker);
+  return member != nullptr && id.sequence <= member->limit;
+}
+
+bool BucketRule::is_late(const PushRequest& push, std::uint64_t version) const noexcept {
+  return options_.consistency == Consistency::kSync && push.version != version;
+}
+
+std::size_t BucketRule::awaited(std::span<const PushRequest> waiting) const {
+  // Whom a cut keeps from pushing cannot be waited for: the cut waits for this update.
+  WorkerSet able_here;
+  if (is_limited_) {
+    for (const PushRequest& push : waiting) {
+      if (may_begin(push.id)) able_here.insert(push.id.worker);
+    }
+  }
+  std::size_t active = 0;
+  std::size_t able = 0;
+  for (const Member& member : members_) {
+    if (!member.is_awaited()) continue;
+    ++active;
+    if (!is_limited_ || member.accepted < member.limit || able_here.contains(member.worker)) ++able;
+  }
+  if (active == 0) return 0;
+  const auto backups = static_cast<std::size_t>(options_.backup_workers);
+  return std::min(active > backups ? active - backups : 1, able);
+}
+
+void BucketRule::choose(std::span<const PushRequest> waiting, std::uint64_t version,
+                        std::vector<std::size_t>& chosen) const {
+  if (options_.consistency != Consistency::kSync) {
+    const auto first =
+        std::ranges::find_if(waiting, [&](const PushRequest& push) { return may_begin(push.id); });
+    if (first != waiting.end()) {
+      chosen.push_back(static_cast<std::size_t>(first - waiting.begin()));
+    }
+    return;
+  }
+  const std::size_t awaited = this->awaited(waiting);
+  // At every arrival but a step's last one.
+  if (waiting.size() < awaited) return;
+  WorkerSet taken;
+  std::size_t here = 0;
+  for (std::size_t i = 0; i < waiting.size(); ++i) {
+    const PushRequest& push = waiting[i];
+    if (push.version != version || !may_begin(push.id)) continue;
+    // Its second of one version: late once the first is applied.
+    if (taken.contains(push.id.worker)) continue;
+    if (takes_part(push.id.worker, push.id.incarnation)) {
+      if (options_.backup_workers > 0 && here == awaited) continue;
+      ++here;
+    }
+    taken.insert(push.id.worker);
+    chosen.push_back(i);
+  }
+  if (here < awaited) chosen.clear();
+}
+
+void BucketRule::hold() noexcept {
+  is_limited_ = true;
+  for (Member& member : members_) member.limit = 0;
+}
+
+void BucketRule::limit(std::span<const CutEntry> entries) noexcept {
+  hold();
+  for (const CutEntry& entry : entries) {
+    Member* member = find(entry.worker);
+    if (member != nullptr && member->incarnation == entry.incarnation) {
+      member->limit = entry.sequence;
+    }
+  }
+}
+
+bool BucketRule::has_reached_limits() const noexcept {
+  return std::ranges::all_of(members_, [](const Member& member) {
+    // Sequences ascend: after a later one, what is missing will not come.
+    return !member.is_active || member.begun >= member.limit || member.accepted > member.limit;
+  });
+}
+
+std::vector<CutEntry> BucketRule::clocks() const {
+  std::vector<CutEntry> clocks;
+  clocks.reserve(members_.size());
+  for (const Member& member : members_) {
+    clocks.push_back({member.worker, member.incarnation, member.begun});
+  }
+  return clocks;
+}
+
+void BucketRule::restore(std::span<const CutEntry> clocks) {
+  members_.clear();
+  is_limited_ = false;
+  for (const CutEntry& entry : clocks) {
+    members_.push_back({.worker = entry.worker,
+                        .incarnation = entry.incarnation,
+                        .accepted = entry.sequence,
+                        .begun = entry.sequence,
+                        .is_of_restore = true});
+  }
+  std::ranges::stable_sort(members_, {}, &Member::worker);
+}
+
+}  // namespace syncopate::ps

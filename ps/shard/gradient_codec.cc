@@ -1,0 +1,253 @@
+#include "ps/shard/gradient_codec.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <string>
+
+#include "models/base/denormals.h"
+#include "models/base/errors.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::size_t kIndexBytes = sizeof(std::uint32_t);
+constexpr std::size_t kValueBytes = sizeof(float);
+constexpr std::int64_t kMostIndices = std::int64_t{1} << 32U;
+// Without the sign. As an integer it orders numbers by magnitude, NaN above all.
+constexpr std::uint32_t kMagnitude = 0x7fffffffU;
+
+// Payloads arrive at any address.
+template <typename T>
+T load(const std::byte* from) noexcept {
+  T value;
+  std::memcpy(&value, from, sizeof value);
+  return value;
+}
+
+std::uint16_t to_bf16(float value) noexcept {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  // A NaN whose mantissa is in the lower half would round to infinity.
+  if ((bits & kMagnitude) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
+  return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
+}
+
+float from_bf16(std::uint16_t word) noexcept {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(word) << 16U);
+}
+
+std::uint32_t magnitude(float value) noexcept {
+  return std::bit_cast<std::uint32_t>(value) & kMagnitude;
+}
+
+// What is left of an infinity or a NaN would spoil every later step, also when the optimizer skips
+// this one.
+float finite_or_zero(float value) noexcept { return std::isfinite(value) ? value : 0.0F; }
+
+std::int64_t largest_count(double fraction, std::int64_t num_elements) {
+  const auto wanted = std::llround(fraction * static_cast<double>(num_elements));
+  return std::clamp<std::int64_t>(wanted, 1, num_elements);
+}
+
+bool has_ascending_indices(const std::byte* indices, std::size_t count,
+                           std::int64_t num_elements) noexcept {
+  std::int64_t last = -1;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::int64_t index = load<std::uint32_t>(indices + i * kIndexBytes);
+    if (index <= last) return false;
+    last = index;
+  }
+  return last < num_elements;
+}
+
+// The place of the first index that is not below `wanted`, among `count`.
+std::size_t find_index(const std::byte* indices, std::size_t count, std::int64_t wanted) noexcept {
+  std::size_t first = 0;
+  while (count > 0) {
+    const std::size_t half = count / 2;
+    if (load<std::uint32_t>(indices + (first + half) * kIndexBytes) < wanted) {
+      first += half + 1;
+      count -= half + 1;
+    } else {
+      count = half;
+    }
+  }
+  return first;
+}
+
+void decode_largest(std::span<const std::byte> bytes, std::int64_t begin,
+                    std::span<float> scratch) noexcept {
+  std::ranges::fill(scratch, 0.0F);
+  const std::size_t count = bytes.size() / (kIndexBytes + kValueBytes);
+  const std::byte* const indices = bytes.data();
+  const std::byte* const values = bytes.data() + count * kIndexBytes;
+  const auto end = begin + static_cast<std::int64_t>(scratch.size());
+  for (std::size_t i = find_index(indices, count, begin); i < count; ++i) {
+    const std::int64_t index = load<std::uint32_t>(indices + i * kIndexBytes);
+    if (index >= end) break;
+    scratch[static_cast<std::size_t>(index - begin)] = load<float>(values + i * kValueBytes);
+  }
+}
+
+// The k largest: all above `threshold`, and the first `at_threshold` of those equal to it.
+struct Cutoff {
+  std::uint32_t threshold = 0;
+  std::int64_t at_threshold = 0;
+};
+
+// Counts by the upper bits first: what is left to sort is the few that share them with the k-th.
+Cutoff find_cutoff(std::span<const float> values, std::int64_t k,
+                   std::vector<std::uint32_t>& scratch) {
+  constexpr unsigned kLowerBits = 20;
+  std::array<std::int64_t, std::size_t{1} << (31 - kLowerBits)> counts{};
+  for (const float value : values) ++counts[magnitude(value) >> kLowerBits];
+  std::size_t upper = counts.size() - 1;
+  std::int64_t rank = k;  // of the k-th, from 1, among those of the same upper bits
+  for (; counts[upper] < rank; --upper) rank -= counts[upper];
+  scratch.clear();
+  for (const float value : values) {
+    if (magnitude(value) >> kLowerBits == upper) scratch.push_back(magnitude(value));
+  }
+  const auto kth = scratch.begin() + (rank - 1);
+  std::nth_element(scratch.begin(), kth, scratch.end(), std::greater<>());
+  return {*kth, rank - std::count_if(scratch.begin(), kth, [&](auto m) { return m > *kth; })};
+}
+
+}  // namespace
+
+CompressionOptions parse_compression(std::string_view text, std::string_view what) {
+  constexpr std::string_view kLargest = "topk:";
+  if (text == "none") return {.codec = Codec::kF32};
+  if (text == "bf16") return {.codec = Codec::kBf16};
+  if (text.starts_with(kLargest)) {
+    const std::string_view number = text.substr(kLargest.size());
+    double fraction = 0.0;
+    const auto [rest, error] =
+        std::from_chars(number.data(), number.data() + number.size(), fraction);
+    if (error == std::errc() && rest == number.data() + number.size() && fraction > 0.0 &&
+        fraction <= 1.0) {
+      return {.codec = Codec::kTopK, .fraction = fraction};
+    }
+    throw UsageError(std::string(what) + " " + std::string(text) + ": \"" + std::string(number) +
+                     "\" is no fraction of a gradient's elements; expected a number above 0 and "
+                     "at most 1, such as topk:0.01");
+  }
+  throw UsageError(std::string(what) + " " + std::string(text) +
+                   ": no such compression; expected none, bf16 or topk:FRACTION, such as "
+                   "topk:0.01");
+}
+
+bool is_well_formed(const EncodedGradient& gradient) noexcept {
+  if (gradient.num_elements < 0) return false;
+  const auto elements = static_cast<std::size_t>(gradient.num_elements);
+  const std::size_t size = gradient.bytes.size();
+  switch (gradient.codec) {
+    case Codec::kF32:
+      return size % kValueBytes == 0 && size / kValueBytes == elements;
+    case Codec::kBf16:
+      return size % sizeof(std::uint16_t) == 0 && size / sizeof(std::uint16_t) == elements;
+    case Codec::kTopK: {
+      const std::size_t count = size / (kIndexBytes + kValueBytes);
+      return size % (kIndexBytes + kValueBytes) == 0 && count >= 1 && count <= elements &&
+             has_ascending_indices(gradient.bytes.data(), count, gradient.num_elements);
+    }
+  }
+  return false;  // a codec's number from outside
+}
+
+std::span<const float> decode_chunk(const EncodedGradient& gradient, std::int64_t begin,
+                                    std::span<float> scratch) noexcept {
+  const auto first = static_cast<std::size_t>(begin);
+  switch (gradient.codec) {
+    case Codec::kF32: {
+      const std::byte* const from = gradient.bytes.data() + first * kValueBytes;
+      if (std::bit_cast<std::uintptr_t>(from) % alignof(float) == 0) {
+        return {reinterpret_cast<const float*>(from), scratch.size()};
+      }
+      std::ranges::copy(gradient.bytes.subspan(first * kValueBytes, scratch.size_bytes()),
+                        std::as_writable_bytes(scratch).begin());
+      break;
+    }
+    case Codec::kBf16: {
+      const std::byte* const from = gradient.bytes.data() + first * sizeof(std::uint16_t);
+      for (std::size_t i = 0; i < scratch.size(); ++i) {
+        scratch[i] = from_bf16(load<std::uint16_t>(from + i * sizeof(std::uint16_t)));
+      }
+      break;
+    }
+    case Codec::kTopK:
+      decode_largest(gradient.bytes, begin, scratch);
+      break;
+  }
+  return scratch;
+}
+
+GradientEncoder::GradientEncoder(CompressionOptions options, std::int64_t num_elements)
+    : options_(options), num_elements_(num_elements) {
+  check(num_elements >= 1, "a bucket has elements");
+  if (options_.codec == Codec::kF32) return;
+  left_out_.resize(static_cast<std::size_t>(num_elements));
+  if (options_.codec == Codec::kBf16) {
+    bytes_.resize(static_cast<std::size_t>(num_elements) * sizeof(std::uint16_t));
+    return;
+  }
+  check(num_elements <= kMostIndices, "indices of a bucket's elements are 32 bits wide");
+  bytes_.resize(static_cast<std::size_t>(largest_count(options_.fraction, num_elements)) *
+                (kIndexBytes + kValueBytes));
+}
+
+EncodedGradient GradientEncoder::encode(std::span<const float> gradient) {
+  if (gradient.size() != static_cast<std::size_t>(num_elements_)) {
+    throw ShapeError("encoder: a gradient of " + std::to_string(gradient.size()) +
+                     " elements, expected " + std::to_string(num_elements_));
+  }
+  const FlushDenormals flush;  // what is left out gets very small
+  switch (options_.codec) {
+    case Codec::kF32:
+      return {Codec::kF32, num_elements_, std::as_bytes(gradient)};
+    case Codec::kBf16:
+      encode_bf16(gradient);
+      break;
+    case Codec::kTopK:
+      encode_largest(gradient);
+      break;
+  }
+  return {options_.codec, num_elements_, bytes_};
+}
+
+void GradientEncoder::encode_bf16(std::span<const float> gradient) {
+  for (std::size_t i = 0; i < gradient.size(); ++i) {
+    const float wanted = gradient[i] + left_out_[i];
+    const std::uint16_t sent = to_bf16(wanted);
+    std::memcpy(bytes_.data() + i * sizeof sent, &sent, sizeof sent);
+    left_out_[i] = finite_or_zero(wanted - from_bf16(sent));
+  }
+}
+
+void GradientEncoder::encode_largest(std::span<const float> gradient) {
+  for (std::size_t i = 0; i < gradient.size(); ++i) left_out_[i] += gradient[i];
+  const std::size_t k = bytes_.size() / (kIndexBytes + kValueBytes);
+  const Cutoff cutoff = find_cutoff(left_out_, static_cast<std::int64_t>(k), ties_);
+  std::int64_t equals_left = cutoff.at_threshold;
+  std::byte* index_to = bytes_.data();
+  std::byte* value_to = bytes_.data() + k * kIndexBytes;
+  for (std::size_t i = 0; i < left_out_.size(); ++i) {
+    const std::uint32_t m = magnitude(left_out_[i]);
+    if (m < cutoff.threshold || (m == cutoff.threshold && equals_left-- <= 0)) {
+      left_out_[i] = finite_or_zero(left_out_[i]);
+      continue;
+    }
+    const auto index = static_cast<std::uint32_t>(i);
+    std::memcpy(index_to, &index, sizeof index);
+    std::memcpy(value_to, &left_out_[i], sizeof(float));
+    index_to += kIndexBytes;
+    value_to += kValueBytes;
+    left_out_[i] = 0.0F;
+  }
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,248 @@
+#include "ps/shard/placement.h"
+
+#include <algorithm>
+#include <charconv>
+#include <numeric>
+#include <optional>
+#include <string>
+
+#include "models/base/errors.h"
+#include "ps/wire/message.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::int64_t kElementBytes = sizeof(float);
+// Below it a message's costs are those of sending anything at all.
+constexpr std::int64_t kWorthAMessage = std::int64_t{64} << 10;
+// So many messages per shard, so that they leave while backward runs and balance one another.
+constexpr std::int64_t kMessagesPerShard = 4;
+// Parts are joined into stretches: small ones make these even.
+constexpr std::int64_t kPartsPerStretch = 8;
+// Largest shard / mean that needs no smaller stretches, and how often they are halved to get there.
+constexpr double kBalanced = 1.05;
+constexpr int kHalvings = 3;
+
+std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
+
+std::int64_t size_bytes(Bucket range) { return (range.end - range.begin) * kElementBytes; }
+
+std::int64_t stretch_bytes(const ArenaLayout& layout, const PlacementOptions& options,
+                           std::int64_t messages) {
+  const std::int64_t share = layout.total() * kElementBytes / messages;
+  return std::min(options.message_bytes, std::max(share, kWorthAMessage));
+}
+
+std::int64_t parts_of(const PlacementOptions& options, std::int64_t rows, std::int64_t row_bytes,
+                      std::int64_t target) {
+  if (options.partition.kind != PartitionRule::Kind::kAuto) {
+    // TensorFlow's documentation advises as many parts as there are servers for MinSizePartitioner.
+    const bool is_min_size = options.partition.kind == PartitionRule::Kind::kMinSize;
+    return count_parts(options.partition, rows, row_bytes, is_min_size ? options.servers : 0);
+  }
+  const bool must_balance = options.servers > 1;
+  // A variable of less than two messages is better sent whole: the cut would gain nothing.
+  const std::int64_t limit = must_balance ? target : 2 * options.message_bytes;
+  if (rows * row_bytes <= limit) return 1;
+  const std::int64_t most = must_balance ? target / kPartsPerStretch : options.message_bytes;
+  return count_parts({PartitionRule::Kind::kAuto, std::max<std::int64_t>(1, most)}, rows, row_bytes,
+                     0);
+}
+
+// In backward order. A variable's padding belongs to its last part.
+std::vector<Bucket> cut_into_parts(const ArenaLayout& layout, const PlacementOptions& options,
+                                   std::int64_t target) {
+  std::vector<Bucket> parts;
+  std::int64_t end = layout.total();
+  for (std::size_t i = layout.entries().size(); i-- > 0;) {
+    const Shape& shape = layout.entries()[i].shape;
+    const std::int64_t rows = shape.empty() ? 1 : shape.front();
+    if (layout.size(i) == 0) continue;
+    const std::int64_t row_elements = layout.size(i) / rows;
+    const std::int64_t count = parts_of(options, rows, row_elements * kElementBytes, target);
+    for (std::int64_t part = count; part-- > 0;) {
+      const std::int64_t begin = layout.offset(i) + first_row(rows, count, part) * row_elements;
+      parts.push_back({begin, end});
+      end = begin;
+    }
+  }
+  return parts;
+}
+
+// Stretches of about `target` bytes each and as many for every server, so that they balance one
+// another: each ends at the part's border that is nearest to a multiple of their size. A part that
+// is larger than a stretch is alone.
+std::vector<Bucket> join_evenly(const std::vector<Bucket>& parts, const PlacementOptions& options,
+                                std::int64_t target) {
+  const std::int64_t total = size_bytes({0, parts.empty() ? 0 : parts.front().end});
+  const std::int64_t per_server = ceil_div(total, options.servers * target);
+  const std::int64_t even =
+      std::max<std::int64_t>(1, ceil_div(total, options.servers * per_server));
+  std::vector<Bucket> stretches;
+  std::int64_t wanted_end = 0;  // in bytes from the last element of the arena
+  for (const Bucket part : parts) {
+    const std::int64_t before = total - size_bytes({0, part.end});
+    const std::int64_t after = before + size_bytes(part);
+    const bool nearer = after - wanted_end <= wanted_end - before;
+    if (!stretches.empty() && nearer &&
+        size_bytes({part.begin, stretches.back().end}) <= options.message_bytes) {
+      stretches.back().begin = part.begin;
+      continue;
+    }
+    stretches.push_back(part);
+    // At least half a stretch away: what follows a large part is not cut short by it.
+    wanted_end = ceil_div(before + even / 2, even) * even;
+  }
+  return stretches;
+}
+
+// The largest first, each to the shard that has least. Source: longest processing time first,
+// Graham 1969, "Bounds on multiprocessing timing anomalies", section 5.
+std::vector<int> assign(const std::vector<Bucket>& stretches, int servers) {
+  std::vector<std::size_t> order(stretches.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, std::ranges::greater(),
+                           [&](std::size_t s) { return size_bytes(stretches[s]); });
+  std::vector<std::int64_t> load(static_cast<std::size_t>(servers));
+  std::vector<int> owner(stretches.size());
+  for (const std::size_t s : order) {
+    const auto least = std::ranges::min_element(load);  // the first of equals
+    *least += size_bytes(stretches[s]);
+    owner[s] = static_cast<int>(least - load.begin());
+  }
+  return owner;
+}
+
+Placement join_on_same_shard(const Placement& placement, std::int64_t most_bytes) {
+  Placement joined;
+  for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
+    const Bucket bucket = placement.buckets[b];
+    if (!joined.buckets.empty() && joined.owner.back() == placement.owner[b] &&
+        size_bytes({bucket.begin, joined.buckets.back().end}) <= most_bytes) {
+      joined.buckets.back().begin = bucket.begin;
+    } else {
+      joined.buckets.push_back(bucket);
+      joined.owner.push_back(placement.owner[b]);
+    }
+  }
+  return joined;
+}
+
+[[noreturn]] void throw_too_few_parts(const PlacementOptions& options, std::size_t parts) {
+  throw UsageError(std::to_string(options.servers) +
+                   " parameter servers, but the network's variables make " + std::to_string(parts) +
+                   (parts == 1 ? " part" : " parts") +
+                   "; start at most as many servers, or cut the variables into more parts with "
+                   "--partition fixed:" +
+                   std::to_string(options.servers));
+}
+
+// A longer frame would close the connection, again and again.
+void check_frames(const ArenaLayout& layout, const Placement& placement) {
+  constexpr auto kMost = static_cast<std::int64_t>(wire::kLongestFrame);
+  for (const Bucket bucket : placement.buckets) {
+    if (size_bytes(bucket) <= kMost) continue;
+    std::size_t variable = 0;
+    while (layout.offset(variable) + layout.size(variable) <= bucket.begin) ++variable;
+    throw UsageError("a part of variable " + layout.entries()[variable].name + " has " +
+                     std::to_string(size_bytes(bucket)) +
+                     " bytes; parameter servers take at most " + std::to_string(kMost) +
+                     " in one message: cut it into smaller parts with --partition auto or "
+                     "max-size:" +
+                     std::to_string(kMost / 16) + ", unless a single row of it is larger");
+  }
+}
+
+}  // namespace
+
+PartitionRule parse_partition(std::string_view text, std::string_view what) {
+  using Kind = PartitionRule::Kind;
+  if (text == "auto") return {};
+  const std::size_t colon = text.find(':');
+  const std::string_view word = text.substr(0, colon);
+  std::optional<Kind> kind;
+  if (word == "fixed") kind = Kind::kFixed;
+  if (word == "min-size") kind = Kind::kMinSize;
+  if (word == "max-size") kind = Kind::kMaxSize;
+  if (!kind) {
+    throw UsageError(std::string(what) + " " + std::string(text) +
+                     ": no such rule; expected auto, fixed:PARTS, min-size:BYTES or "
+                     "max-size:BYTES");
+  }
+  const std::string_view number = colon == std::string_view::npos ? "" : text.substr(colon + 1);
+  std::int64_t value = 0;
+  const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), value);
+  if (error != std::errc() || rest != number.data() + number.size() || value < 1) {
+    throw UsageError(std::string(what) + " " + std::string(text) + ": \"" + std::string(number) +
+                     "\" is no whole number from 1; expected one, such as " + std::string(word) +
+                     (kind == Kind::kFixed ? ":4" : ":262144"));
+  }
+  return {*kind, value};
+}
+
+std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int64_t row_bytes,
+                         std::int64_t most_parts) {
+  check(rows >= 1 && row_bytes >= 1 && rule.value >= 1, "a variable and its parts have elements");
+  std::int64_t wanted = 1;
+  switch (rule.kind) {
+    case PartitionRule::Kind::kFixed:
+      wanted = rule.value;
+      break;
+    case PartitionRule::Kind::kMinSize:
+      // Rounded up, as TensorFlow does: a part may be smaller than `value` after all.
+      wanted = ceil_div(rows * row_bytes, rule.value);
+      break;
+    case PartitionRule::Kind::kAuto:
+    case PartitionRule::Kind::kMaxSize:
+      wanted = ceil_div(rows, std::max<std::int64_t>(1, rule.value / row_bytes));
+      break;
+  }
+  const std::int64_t most = most_parts > 0 ? std::min(rows, most_parts) : rows;
+  return std::clamp<std::int64_t>(wanted, 1, most);
+}
+
+std::int64_t first_row(std::int64_t rows, std::int64_t parts, std::int64_t part) {
+  return part * (rows / parts) + std::min(part, rows % parts);
+}
+
+Placement place_variables(const ArenaLayout& layout, const PlacementOptions& options) {
+  check(options.servers >= 1 && options.message_bytes >= 1, "servers and messages have a size");
+  const auto servers = static_cast<std::size_t>(options.servers);
+  std::int64_t target = stretch_bytes(layout, options, kMessagesPerShard * options.servers);
+  Placement best;
+  std::size_t most_parts = 0;
+  for (int halvings = 0; halvings <= kHalvings + 1; ++halvings, target = (target + 1) / 2) {
+    const std::vector<Bucket> parts = cut_into_parts(layout, options, target);
+    most_parts = parts.size();
+    // Last of all, every part is alone.
+    if (halvings > kHalvings && !best.buckets.empty()) break;
+    std::vector<Bucket> stretches =
+        halvings <= kHalvings ? join_evenly(parts, options, target) : parts;
+    if (stretches.size() < servers) continue;
+    std::vector<int> owner = assign(stretches, options.servers);
+    Placement found{std::move(stretches), std::move(owner)};
+    if (best.buckets.empty() ||
+        imbalance(found, options.servers) < imbalance(best, options.servers)) {
+      best = std::move(found);
+    }
+    if (imbalance(best, options.servers) <= kBalanced) break;
+  }
+  if (best.buckets.empty()) throw_too_few_parts(options, most_parts);
+  // No more than what would be a message for one shard: else the last part of a large message holds
+  // up its first.
+  Placement joined = join_on_same_shard(best, stretch_bytes(layout, options, kMessagesPerShard));
+  check_frames(layout, joined);
+  return joined;
+}
+
+double imbalance(const Placement& placement, int servers) {
+  std::vector<std::int64_t> load(static_cast<std::size_t>(servers));
+  for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
+    load.at(static_cast<std::size_t>(placement.owner[b])) += size_bytes(placement.buckets[b]);
+  }
+  const std::int64_t total = std::accumulate(load.begin(), load.end(), std::int64_t{0});
+  if (total == 0) return 1.0;
+  return static_cast<double>(std::ranges::max(load)) * servers / static_cast<double>(total);
+}
+
+}  // namespace syncopate::ps

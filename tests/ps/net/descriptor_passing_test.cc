@@ -1,0 +1,151 @@
+// A descriptor in the hands of another process: here both ends are this one.
+#include "ps/net/descriptor_passing.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "ps/net/connection.h"
+
+namespace syncopate {
+namespace {
+
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
+using std::chrono::seconds;
+
+// Both ends of a connection by name.
+struct Ends {
+  FileDescriptor caller;
+  FileDescriptor called;
+};
+
+Ends connect_by_name() {
+  const std::string name = random_socket_name();
+  Listener listener(listen_at_name(name));
+  Ends ends;
+  ends.caller = call_name(name);
+  std::optional<Connection> accepted = listener.accept(Deadline::after(seconds(5)));
+  if (accepted) ends.called = accepted->release();
+  return ends;
+}
+
+ino_t inode_of(int descriptor) {
+  struct stat status {};
+  return fstat(descriptor, &status) == 0 ? status.st_ino : 0;
+}
+
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
+TEST(ADescriptor, IsTheSameFileAtTheOtherEnd) {
+  const Ends ends = connect_by_name();
+  ASSERT_TRUE(ends.caller && ends.called);
+  std::array<int, 2> pipe_ends{};
+  ASSERT_EQ(pipe2(pipe_ends.data(), O_CLOEXEC), 0);
+  const FileDescriptor read_end(pipe_ends[0]);
+  const FileDescriptor write_end(pipe_ends[1]);
+  send_descriptor(ends.called.get(), read_end.get());
+  const FileDescriptor received = receive_descriptor(ends.caller.get(), "the owner");
+  ASSERT_TRUE(received);
+  EXPECT_NE(received.get(), read_end.get());
+  EXPECT_EQ(inode_of(received.get()), inode_of(read_end.get()));
+  EXPECT_EQ(fcntl(received.get(), F_GETFD), FD_CLOEXEC);
+}
+
+TEST(ADescriptor, IsNothingWhenItWasRefused) {
+  const Ends ends = connect_by_name();
+  refuse_descriptor(ends.called.get());
+  EXPECT_FALSE(receive_descriptor(ends.caller.get(), "the owner"));
+}
+
+TEST(ADescriptor, OfAnOwnerThatHasClosedIsAnErrorThatNamesIt) {
+  Ends ends = connect_by_name();
+  ends.called.reset();
+  try {
+    (void)receive_descriptor(ends.caller.get(), "the owner");
+    FAIL() << "received a descriptor from nobody";
+  } catch (const PeerError& error) {
+    EXPECT_STREQ(error.what(), "the owner closed the connection before it handed it over");
+  }
+}
+
+// Whoever sends two has one of them closed by the kernel, not left open here.
+TEST(ADescriptor, ComesAlone) {
+  const Ends ends = connect_by_name();
+  std::array<int, 2> both = {ends.called.get(), ends.called.get()};
+  char byte = 0;
+  iovec bytes{.iov_base = &byte, .iov_len = 1};
+  alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof both)> control{};
+  msghdr message{};
+  message.msg_iov = &bytes;
+  message.msg_iovlen = 1;
+  message.msg_control = control.data();
+  message.msg_controllen = control.size();
+  cmsghdr* header = CMSG_FIRSTHDR(&message);
+  header->cmsg_level = SOL_SOCKET;
+  header->cmsg_type = SCM_RIGHTS;
+  header->cmsg_len = CMSG_LEN(sizeof both);
+  std::memcpy(CMSG_DATA(header), both.data(), sizeof both);
+  ASSERT_EQ(sendmsg(ends.called.get(), &message, 0), 1);
+  const auto before = open_descriptors();
+  const FileDescriptor received = receive_descriptor(ends.caller.get(), "the owner");
+  EXPECT_TRUE(received);
+  EXPECT_EQ(open_descriptors(), before + 1);
+}
+
+TEST(ADescriptor, ThatTheLimitOnOpenFilesKeepsOutIsAnErrorThatSaysSo) {
+  if (kSanitized) {
+    GTEST_SKIP() << "UndefinedBehaviorSanitizer takes a type for wrong when it cannot open a file";
+  }
+  const Ends ends = connect_by_name();
+  send_descriptor(ends.called.get(), ends.called.get());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_NOFILE, &before), 0);
+  const FileDescriptor highest(dup(ends.called.get()));
+  rlimit none = before;
+  none.rlim_cur = static_cast<rlim_t>(highest.get());
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &none), 0);
+  std::string error_text;
+  try {
+    (void)receive_descriptor(ends.caller.get(), "the owner");
+  } catch (const FileError& error) {
+    error_text = error.what();
+  }
+  ASSERT_EQ(setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_NE(error_text.find("ulimit -n"), std::string::npos) << error_text;
+}
+
+TEST(AName, IsNotReachedWhenNobodyListens) { EXPECT_FALSE(call_name(random_socket_name())); }
+
+TEST(AName, IsNobodyElses) { EXPECT_NE(random_socket_name(), random_socket_name()); }
+
+TEST(AName, IsFreeAgainWhenItsOwnerHasEnded) {
+  const std::string name = random_socket_name();
+  FileDescriptor listening = listen_at_name(name);
+  EXPECT_THROW((void)listen_at_name(name), FileError);
+  listening.reset();
+  EXPECT_FALSE(call_name(name));
+  EXPECT_TRUE(listen_at_name(name));
+}
+
+}  // namespace
+}  // namespace syncopate

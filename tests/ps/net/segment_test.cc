@@ -1,0 +1,230 @@
+// Memory that a worker shares with shards: who is given it, and what a shard refuses to map.
+#include "ps/net/segment.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/base/shared_memory_file.h"
+#include "ps/net/connection.h"
+#include "ps/net/descriptor_passing.h"
+#include "ps/net/segment_desk.h"
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::hours;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr std::int64_t kElements = 1000;
+
+std::optional<MappedSegment> map(const SegmentOwner& owner, const std::string& nonce = "a job",
+                                 std::int64_t elements = kElements) {
+  return map_segment(owner.name(), nonce, elements, Deadline::after(seconds(20)));
+}
+
+// What mapping throws, "" for nothing.
+template <typename ErrorT>
+std::string error_of(const std::function<void()>& mapping) {
+  try {
+    mapping();
+  } catch (const ErrorT& error) {
+    return error.what();
+  }
+  return "";
+}
+
+// Answers the first who asks with this file, whatever was asked.
+class FakeOwner {
+ public:
+  explicit FakeOwner(FileDescriptor file)
+      : file_(std::move(file)), listener_(listen_at_name(name_)), thread_([this] {
+          const Deadline deadline = Deadline::after(seconds(20));
+          auto shard = listener_.accept(deadline);
+          (void)shard->receive(deadline);
+          send_descriptor(shard->descriptor(), file_.get());
+        }) {}
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_ = random_socket_name();
+  FileDescriptor file_;
+  Listener listener_;
+  std::jthread thread_;
+};
+
+std::optional<MappedSegment> map(const FakeOwner& owner) {
+  return map_segment(owner.name(), "a job", kElements, Deadline::after(seconds(20)));
+}
+
+TEST(Segment, IsOneMemoryForAWorkerAndTwoShards) {
+  const SegmentOwner owner(kElements, "a job");
+  const auto one = map(owner);
+  const auto other = map(owner);
+  ASSERT_TRUE(one && other);
+  EXPECT_EQ(owner.values().shape(), Shape{kElements});
+  EXPECT_EQ(one->gradients.shape(), Shape{kElements});
+  EXPECT_NE(one->values.f32().data(), other->values.f32().data());
+  owner.gradients().f32()[kElements - 1] = 3.0F;
+  EXPECT_EQ(one->gradients.f32()[kElements - 1], 3.0F);
+  EXPECT_EQ(other->gradients.f32()[kElements - 1], 3.0F);
+  one->values.f32()[0] = 5.0F;
+  EXPECT_EQ(owner.values().f32()[0], 5.0F);
+  EXPECT_EQ(other->values.f32()[0], 5.0F);
+}
+
+TEST(Segment, BeginsWithZerosOnBoundariesOfParameters) {
+  const SegmentOwner owner(kElements, "a job");
+  for (const Tensor& block : {owner.values(), owner.gradients()}) {
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.f32().data()) % kAlignmentBytes, 0U);
+    for (const float element : block.f32()) ASSERT_EQ(element, 0.0F);
+  }
+}
+
+TEST(Segment, IsMappedByManyShardsAtOnce) {
+  const SegmentOwner owner(kElements, "a job");
+  std::array<bool, 8> mapped{};
+  {
+    std::vector<std::jthread> shards;
+    shards.reserve(mapped.size());
+    for (bool& one : mapped) shards.emplace_back([&] { one = map(owner).has_value(); });
+  }
+  for (const bool one : mapped) EXPECT_TRUE(one);
+}
+
+TEST(Segment, IsRefusedToAnotherJob) {
+  const SegmentOwner owner(kElements, "a job");
+  for (const std::string nonce : {"another", "", "a job that has a longer nonce"}) {
+    const std::string error = error_of<UsageError>([&] { (void)map(owner, nonce); });
+    EXPECT_NE(error.find("it does not know this one's nonce"), std::string::npos) << error;
+  }
+  EXPECT_TRUE(map(owner));
+}
+
+TEST(Segment, IsRefusedByAShardWhoseNetworkHasAnotherSize) {
+  const SegmentOwner owner(kElements, "a job");
+  const std::string few = error_of<UsageError>([&] { (void)map(owner, "a job", kElements - 1); });
+  EXPECT_NE(few.find(" has 1000 values, expected 999; start all tasks"), std::string::npos) << few;
+  const std::string many =
+      error_of<UsageError>([&] { (void)map(owner, "a job", std::int64_t{1} << 20); });
+  EXPECT_NE(many.find(" has 2097152 bytes, expected 10485760 for 1048576 values"),
+            std::string::npos)
+      << many;
+}
+
+// Whoever maps it would die of SIGBUS when it is cut off.
+TEST(Segment, IsRefusedByAShardWhenItCanBeMadeSmaller) {
+  constexpr std::size_t kBytes = std::size_t{2} << 20;
+  FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  ASSERT_EQ(ftruncate(file.get(), kBytes), 0);
+  ASSERT_EQ(fcntl(file.get(), F_ADD_SEALS, F_SEAL_GROW), 0);
+  const FakeOwner owner(std::move(file));
+  const std::string error = error_of<FileError>([&] { (void)map(owner); });
+  EXPECT_NE(error.find("can be made smaller"), std::string::npos) << error;
+}
+
+TEST(Segment, IsRefusedByAShardWhenItDoesNotCarryTheNonce) {
+  const FakeOwner owner(make_shared_memory_file(std::size_t{2} << 20, "a test"));
+  const std::string error = error_of<FileError>([&] { (void)map(owner); });
+  EXPECT_NE(error.find("does not carry this job's nonce"), std::string::npos) << error;
+}
+
+TEST(Segment, IsNothingWhereNobodyHasTheName) {
+  EXPECT_FALSE(map_segment(random_socket_name(), "a job", kElements, Deadline::after(seconds(20))));
+}
+
+TEST(Segment, StaysMappedWhenItsOwnerHasGone) {
+  auto owner = std::make_unique<SegmentOwner>(kElements, "a job");
+  owner->values().f32()[1] = 2.0F;
+  const auto segment = map(*owner);
+  const std::string name = owner->name();
+  owner.reset();
+  ASSERT_TRUE(segment);
+  EXPECT_EQ(segment->values.f32()[1], 2.0F);
+  segment->gradients.f32()[1] = 4.0F;
+  EXPECT_FALSE(map_segment(name, "a job", kElements, Deadline::after(seconds(20))));
+}
+
+TEST(Segment, IsNotHeldUpByStrangersWhoSayNothing) {
+  const SegmentOwner owner(kElements, "a job", hours(1));
+  std::vector<FileDescriptor> silent;
+  for (int i = 0; i < 20; ++i) silent.push_back(call_name(owner.name()));
+  EXPECT_TRUE(map(owner));
+}
+
+TEST(Segment, HearsNoLongerThanItsPatienceWhoSaysNothing) {
+  const SegmentOwner owner(kElements, "a job", milliseconds(1));
+  const FileDescriptor silent = call_name(owner.name());
+  ASSERT_TRUE(wait_ready(silent.get(), POLLIN, Deadline::after(seconds(20))));
+  EXPECT_THROW((void)receive_descriptor(silent.get(), "the owner"), PeerError);
+}
+
+TEST(Segment, IsGivenToNobodyWhoSaysSomethingElse) {
+  const SegmentOwner owner(kElements, "a job");
+  Connection stranger(call_name(owner.name()), "the owner");
+  stranger.send({0x1234, "a job"}, Deadline::after(seconds(20)));
+  ASSERT_TRUE(wait_ready(stranger.descriptor(), POLLIN, Deadline::after(seconds(20))));
+  EXPECT_FALSE(receive_descriptor(stranger.descriptor(), "the owner"));
+}
+
+// Threads of Linux have credentials of their own, below what the C library shows.
+bool become_another_user() {
+  constexpr int kNobody = 65534;
+  return syscall(SYS_setresuid, -1, kNobody, -1) == 0;
+}
+
+FileDescriptor call_whoever_listens(const std::string& name) {
+  FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  name.copy(address.sun_path + 1, sizeof(address.sun_path) - 1);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + name.size());
+  const auto* generic = reinterpret_cast<const sockaddr*>(&address);
+  if (connect(socket.get(), generic, length) != 0) socket.reset();
+  return socket;
+}
+
+TEST(Segment, IsGivenToNobodyOfAnotherUser) {
+  const SegmentOwner owner(kElements, "a job");
+  bool is_another = false;
+  bool is_mapped = true;
+  bool is_given = true;
+  std::jthread([&] {
+    is_another = become_another_user();
+    if (!is_another) return;
+    is_mapped = map(owner).has_value();
+    Connection stranger(call_whoever_listens(owner.name()), "the owner");
+    try {
+      stranger.send({kSegmentRequest, "a job"}, Deadline::after(seconds(20)));
+      (void)wait_ready(stranger.descriptor(), POLLIN, Deadline::after(seconds(20)));
+      is_given = static_cast<bool>(receive_descriptor(stranger.descriptor(), "the owner"));
+    } catch (const PeerError&) {
+      is_given = false;
+    }
+  }).join();
+  if (!is_another) GTEST_SKIP() << "only root can be somebody else";
+  EXPECT_FALSE(is_mapped);
+  EXPECT_FALSE(is_given);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

@@ -1,0 +1,76 @@
+// Servers of a job on threads of this process, and what a worker says to them: the real sockets,
+// without processes.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "ps/client/client.h"
+#include "ps/server/server.h"
+
+namespace syncopate::ps::testing {
+
+struct JobShape {
+  int workers = 1;
+  int servers = 1;
+  int consistency = 2;  // as Consistency counts
+  int max_staleness = 0;
+  int backup_workers = 0;
+  std::string optimizer = "sgd";
+  std::vector<std::int64_t> bucket_sizes = {8};  // dealt to the servers in turn
+  std::int64_t state_elements = 0;
+  std::int64_t dataset_size = 1000;
+  std::int64_t batch_size = 1;
+  std::int64_t total_steps = 1000;
+  std::string nonce = "nonce";
+  std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
+};
+
+wire::DeclarationT declaration_of(const JobShape& shape);
+std::int64_t total_elements(const JobShape& shape);
+
+class ServedJob {
+ public:
+  explicit ServedJob(const JobShape& shape);
+  ~ServedJob();  // ends them; what one threw is in `failures`
+
+  const Endpoint& rendezvous() const noexcept { return rendezvous_; }
+  // Returns when all have ended; what each threw, or "".
+  std::vector<std::string> wait();
+
+ private:
+  void serve(ServerOptions options);
+
+  Endpoint rendezvous_;
+  std::atomic<bool> stop_{false};
+  std::vector<std::string> failures_;
+  std::vector<std::jthread> threads_;
+};
+
+// A worker with memory of its own.
+class TestWorker {
+ public:
+  TestWorker(const JobShape& shape, const ServedJob& job, int index,
+             const CompressionOptions& compression = {});
+
+  // Everybody meets, the first one writes `first` everywhere; returns when training has begun and
+  // the values are there.
+  void begin(float first = 0.0F);
+  // One step in which every gradient is `gradient`, at learning rate 1; waits for the values.
+  void step(float gradient, const SampleRange& batch = {});
+  float value(int bucket) const;
+
+  std::vector<float> values;
+  std::vector<float> gradients;
+  std::unique_ptr<Client> client;
+
+ private:
+  const JobShape shape_;
+};
+
+}  // namespace syncopate::ps::testing

@@ -1,0 +1,145 @@
+// Clients and servers over real sockets, in one process.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <thread>
+
+#include "models/base/errors.h"
+#include "tests/ps/server/served_job.h"
+#include "tests/ps/wire/socket_case.h"
+
+namespace syncopate::ps::testing {
+namespace {
+
+// Runs `work` for every worker on a thread of its own; they meet in their constructors.
+void for_each_worker(const JobShape& shape, const ServedJob& job,
+                     const std::function<void(int, TestWorker&)>& work) {
+  std::vector<std::jthread> threads;
+  std::vector<std::string> failures(static_cast<std::size_t>(shape.workers));
+  for (int index = 0; index < shape.workers; ++index) {
+    threads.emplace_back([&, index] {
+      try {
+        TestWorker worker(shape, job, index);
+        worker.begin();
+        work(index, worker);
+      } catch (const std::exception& error) {
+        failures[static_cast<std::size_t>(index)] = error.what();
+      }
+    });
+  }
+  threads.clear();
+  for (const std::string& failure : failures) EXPECT_EQ(failure, "");
+}
+
+// Trains what it is given until nothing is left, and leaves; returns its steps.
+int train(TestWorker& worker) {
+  int steps = 0;
+  while (const auto batch = worker.client->next_lease()) {
+    worker.step(1.0F, *batch);
+    ++steps;
+  }
+  while (const auto appointment = worker.client->wait_appointment()) {
+    worker.client->done(appointment->cut);
+  }
+  worker.client->leave();
+  return steps;
+}
+
+TEST(AServedJob, AppliesAPushAndAnswersWithTheNewValues) {
+  const JobShape shape{.total_steps = 3};
+  ServedJob job(shape);
+  for_each_worker(shape, job, [&](int, TestWorker& worker) {
+    EXPECT_EQ(worker.value(0), 0.0F);
+    EXPECT_EQ(train(worker), 3);
+    EXPECT_EQ(worker.value(0), -3.0F);
+  });
+  EXPECT_EQ(job.wait(), std::vector<std::string>{""});
+}
+
+TEST(AServedJob, AppliesEveryPushOfSeveralWorkersOnSeveralServersOnce) {
+  const JobShape shape{
+      .workers = 3, .servers = 2, .bucket_sizes = {5, 70000, 300, 40000}, .total_steps = 60};
+  ServedJob job(shape);
+  std::atomic<int> steps{0};
+  std::atomic<int> levels{0};
+  for_each_worker(shape, job, [&](int, TestWorker& worker) {
+    steps += train(worker);
+    worker.client->flush();
+    for (int b = 0; b < 4; ++b) levels += worker.value(b) >= -60.0F ? 1 : 0;
+  });
+  EXPECT_EQ(steps, 60);
+  EXPECT_EQ(levels, 12);
+  EXPECT_EQ(job.wait(), (std::vector<std::string>{"", ""}));
+}
+
+TEST(AServedJob, UnderSyncUpdatesOncePerStepOfAllWorkers) {
+  const JobShape shape{.workers = 2, .servers = 2, .consistency = 0, .bucket_sizes = {7, 50000}};
+  ServedJob job(shape);
+  for_each_worker(shape, job, [&](int index, TestWorker& worker) {
+    for (int i = 1; i <= 5; ++i) {
+      worker.step(index == 0 ? 1.0F : 2.0F);
+      EXPECT_EQ(worker.value(0), -3.0F * static_cast<float>(i));
+      EXPECT_EQ(worker.value(1), -3.0F * static_cast<float>(i));
+    }
+    worker.client->leave();
+  });
+  EXPECT_EQ(job.wait(), (std::vector<std::string>{"", ""}));
+}
+
+TEST(AServedJob, GoesOnWithoutAWorkerThatWasLetInAndIsNeverReady) {
+  const JobShape shape{.workers = 2, .total_steps = 3, .join_timeout = std::chrono::seconds(2)};
+  ServedJob job(shape);
+  std::optional<TestWorker> idle;
+  std::jthread meets([&] { idle.emplace(shape, job, 1); });
+  TestWorker worker(shape, job, 0);
+  worker.begin();
+  EXPECT_EQ(train(worker), 3);
+  EXPECT_EQ(job.wait(), std::vector<std::string>{""});
+}
+
+TEST(AServedJob, TakesNobodyElseForItsServer0) {
+  const JobShape shape;
+  const ServedJob job(shape);
+  wire::Context context;
+  const auto socket = wire::Socket::connect(context, job.rendezvous(), "");
+  wire::await_link(*socket, wire::LinkEvent::kConnected);
+  wire::HelloT hello;
+  hello.nonce = shape.nonce;
+  hello.role = 1;
+  hello.world_size = hello.num_servers = 1;
+  hello.server = std::make_unique<wire::ServerAddressT>();
+  socket->send(wire::envelope("", wire::make_message(std::move(hello))));
+  const wire::Envelope answer = wire::await_message(*socket, {});
+  const auto header = wire::decode(answer.frames.at(0).bytes());
+  ASSERT_TRUE(header && header->body.AsRefused() != nullptr);
+  EXPECT_EQ(header->body.AsRefused()->line.find("server 0 is this process"), 0U);
+}
+
+// Server 0 is gone right after its verdict: what a worker has not read by then would be lost, which
+// happens in some of several jobs only.
+TEST(AServedJob, TellsEverybodyWhyItFailsBeforeItsServersAreGone) {
+  for (int round = 0; round < 12; ++round) {
+    const JobShape shape{.workers = 4, .consistency = 0};
+    ServedJob job(shape);
+    std::vector<std::string> heard(4);
+    for_each_worker(shape, job, [&](int index, TestWorker& worker) {
+      if (index == 0) {
+        worker.step(1.0F);
+        return worker.client->fail("the disk is full");
+      }
+      try {
+        // The word may come before the first step's end, or without worker 0 a later step may still
+        // come to its end before the word.
+        for (int more = 0; more < 10000; ++more) worker.step(1.0F);
+      } catch (const PeerError& error) {
+        heard[static_cast<std::size_t>(index)] = error.what();
+      }
+    });
+    for (std::size_t index = 1; index < 4; ++index) {
+      EXPECT_NE(heard[index].find("failed: the disk is full"), std::string::npos) << heard[index];
+    }
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::ps::testing

@@ -1,0 +1,85 @@
+// What a server or a worker says before anybody has met.
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "ps/client/client.h"
+#include "ps/net/connection.h"
+#include "ps/server/server.h"
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+ServerOptions options_of(int index, const Endpoint& rendezvous, milliseconds timeout) {
+  return {.index = index,
+          .workers = 2,
+          .servers = 2,
+          .rendezvous = rendezvous,
+          .listening = {},
+          .snapshot_dir = {},
+          .record = {},
+          .rendezvous_timeout = timeout,
+          .announces = true};
+}
+
+// What it notes until it ends; somebody wants it to end at once.
+std::vector<std::string> notes_of(ServerOptions options) {
+  std::vector<std::string> notes;
+  EXPECT_THROW(run_server(
+                   std::move(options), [] { return true; },
+                   [&](const std::string& line) { notes.push_back(line); }),
+               PeerError);
+  return notes;
+}
+
+void expect_unknown_host(const std::function<void()>& call) {
+  try {
+    call();
+    FAIL() << "somebody knows the host";
+  } catch (const UsageError& error) {
+    const std::string line = error.what();
+    EXPECT_NE(line.find("nobody knows the host 'no..host'"), std::string::npos) << line;
+  }
+}
+
+TEST(AServerThatStarts, SaysWhereItListensAndForWhomItWaits) {
+  Listener listener(Endpoint{"127.0.0.1", 0});
+  const Endpoint here{"127.0.0.1", listener.port()};
+  ServerOptions options = options_of(0, here, std::chrono::seconds(120));
+  options.listening = listener.release();
+  const std::vector<std::string> notes = notes_of(std::move(options));
+  ASSERT_FALSE(notes.empty());
+  EXPECT_EQ(notes[0], "listening at " + to_string(here) +
+                          " (this host alone), waits for 2 workers and 1 more server, up to 120 s");
+}
+
+TEST(AServerThatStarts, SaysWhereItCallsServer0) {
+  const std::vector<std::string> notes =
+      notes_of(options_of(1, {"127.0.0.1", 4000}, std::chrono::seconds(60)));
+  ASSERT_FALSE(notes.empty());
+  EXPECT_EQ(notes[0], "calls server 0 at 127.0.0.1:4000, up to 60 s");
+}
+
+TEST(AServerThatStarts, NamesAHostThatNobodyKnows) {
+  expect_unknown_host([] {
+    run_server(
+        options_of(1, {"no..host", 4000}, milliseconds(50)), [] { return false; },
+        [](const std::string&) {});
+  });
+}
+
+TEST(AWorkerThatStarts, NamesAHostThatNobodyKnows) {
+  expect_unknown_host([] {
+    const ClientOptions options{.rendezvous = {"no..host", 4000},
+                                .rendezvous_timeout = milliseconds(50)};
+    const Client client(options);
+  });
+}
+
+}  // namespace
+}  // namespace syncopate::ps

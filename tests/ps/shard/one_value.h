@@ -1,0 +1,48 @@
+// A shard of one value under plain SGD with learning rate 1, so that it is minus the sum of what
+// was applied; and what it tells, as text.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <string>
+#include <vector>
+
+#include "ps/shard/shard.h"
+
+namespace syncopate::ps {
+
+class OneValue {
+ public:
+  // Workers 0, 1, ... have joined, as incarnation 1.
+  OneValue(const ConsistencyOptions& consistency, int workers, float value = 0.0F);
+
+  struct Push {
+    float gradient = 1.0F;
+    float learning_rate = 1.0F;
+    std::uint32_t incarnation = 1;
+    bool wants_values = true;
+  };
+  // Each does the work that becomes due.
+  void push(WorkerId worker, std::uint64_t sequence, std::uint64_t version, const Push& push);
+  void push(WorkerId worker, std::uint64_t sequence, std::uint64_t version) {
+    push(worker, sequence, version, Push{});
+  }
+  void read(WorkerId worker, std::uint32_t incarnation = 1);
+  void work();
+
+  Shard& shard() { return shard_; }
+  float value() const { return shard_.view(0).values[0]; }
+  std::uint64_t version() const { return shard_.view(0).version; }
+  // What has happened since the last call, "applied 0:3 v7 s2, answered 0:3 v7 =-6":
+  // worker:sequence (a read's is 0), version, staleness unless 0, the value that it was answered
+  // with.
+  std::string log();
+
+ private:
+  Shard shard_;
+  std::deque<float> gradients_;
+  std::deque<std::vector<float>> answers_;  // by token
+  std::string log_;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,30 @@
+// Random schedules against the model: the rules' promises, exactly once, cuts, nobody forgotten.
+#include <gtest/gtest.h>
+
+#include "tests/ps/shard/shard_schedule.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::uint64_t kSchedules = 100'000;
+
+TEST(AShardUnderRandomSchedules, DoesAsTheModelSays) {
+  ShardSchedule::Tally tally;
+  for (std::uint64_t number = 0; number < kSchedules; ++number) {
+    ShardSchedule schedule(number);
+    const std::string failure = schedule.run();
+    ASSERT_EQ(failure, "") << "schedule " << number << ": " << schedule.describe();
+    tally.updates += schedule.tally().updates;
+    tally.late += schedule.tally().late;
+    tally.answers_that_waited += schedule.tally().answers_that_waited;
+    tally.cuts += schedule.tally().cuts;
+  }
+  // They reach what they are for.
+  EXPECT_GT(tally.updates, 500'000);
+  EXPECT_GT(tally.late, 50'000);
+  EXPECT_GT(tally.answers_that_waited, 100'000);
+  EXPECT_GT(tally.cuts, 100'000);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

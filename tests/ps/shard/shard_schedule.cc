@@ -1,0 +1,221 @@
+#include "tests/ps/shard/shard_schedule.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/optim/optimizer.h"
+#include "tests/ps/shard/shard_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr int kActs = 80;
+
+}  // namespace
+
+ShardSchedule::ShardSchedule(std::uint64_t number) : random_(5, number) {
+  workers_ = 2 + below(3);
+  buckets_ = 1 + below(3);
+  options_.consistency = static_cast<Consistency>(below(3));
+  if (options_.consistency == Consistency::kSync) options_.backup_workers = below(workers_);
+  if (options_.consistency == Consistency::kSsp) options_.max_staleness = below(4);
+  const std::int64_t total = std::int64_t{buckets_} * workers_;
+  std::vector<Bucket> buckets;
+  for (int b = 0; b < buckets_; ++b) {
+    buckets.push_back({std::int64_t{b} * workers_, std::int64_t{b + 1} * workers_});
+    models_.emplace_back(options_, workers_);
+  }
+  shard_.emplace(ArenaLayout({{.name = "values", .shape = {total}}}), buckets, make_optimizer({}),
+                 options_, make_host_tensor({total}, DType::kF32));
+  pieces_.resize(static_cast<std::size_t>(buckets_));
+  heard_.resize(static_cast<std::size_t>(buckets_));
+  clients_.resize(static_cast<std::size_t>(workers_));
+  for (int worker = 0; worker < workers_; ++worker) join(worker, true);
+}
+
+std::string ShardSchedule::describe() const {
+  return "rule " + std::to_string(static_cast<int>(options_.consistency)) + ", bound " +
+         std::to_string(options_.max_staleness) + ", backups " +
+         std::to_string(options_.backup_workers) + ", workers " + std::to_string(workers_) +
+         ", buckets " + std::to_string(buckets_);
+}
+
+int ShardSchedule::below(int bound) {
+  return static_cast<int>(random_.below(drawn_++, static_cast<std::uint32_t>(bound)));
+}
+
+void ShardSchedule::expect(const std::string& wrong) {
+  if (failure_.empty()) failure_ = wrong;
+}
+
+std::string ShardSchedule::run() {
+  for (int i = 0; i < kActs && failure_.empty(); ++i) act();
+  if (failure_.empty()) finish();
+  return failure_;
+}
+
+void ShardSchedule::act() {
+  const int worker = below(workers_);
+  const Client& client = clients_[static_cast<std::size_t>(worker)];
+  const int bucket = below(buckets_);
+  const int draw = below(100);
+  if (draw < 45) {
+    if (can_push(client)) push(worker);
+  } else if (draw < 50) {
+    push_again(worker);
+  } else if (draw < 53) {
+    if (client.is_active) read(worker, bucket);
+  } else if (draw < 55) {
+    if (client.is_active && client.pushed == 0 && !is_plain_sync()) rest(worker);
+  } else if (draw < 70) {
+    claim(bucket);
+  } else if (draw < 85) {
+    update_one(bucket);
+  } else if (draw < 93) {
+    drain(bucket);
+  } else if (draw < 97) {
+    // Without backups a lost worker is the end of a synchronous job.
+    if (is_plain_sync()) return;
+    if (draw >= 95) {
+      join(worker, client.is_active || one_in(2));
+    } else if (client.is_active) {
+      leave(worker);
+    }
+  } else if (cut_ == Cut::kNone) {
+    freeze();
+  } else if (cut_ == Cut::kFrozen) {
+    cut();
+  } else if (one_in(4)) {
+    shard_->thaw();
+    cut_ = Cut::kNone;
+  }
+}
+
+bool ShardSchedule::can_push(const Client& client) const {
+  return client.is_active && (client.pushed > 0 || client.answers == 0);
+}
+
+void ShardSchedule::push(int worker) {
+  Client& client = clients_[static_cast<std::size_t>(worker)];
+  if (client.pushed == 0) {
+    for (int b = buckets_ - 1; b > 0; --b) {
+      std::swap(client.order[static_cast<std::size_t>(b)],
+                client.order[static_cast<std::size_t>(below(b + 1))]);
+    }
+  }
+  const int bucket = client.order[static_cast<std::size_t>(client.pushed)];
+  const bool reads_itself = one_in(5);
+  ModelBucket& model = models_[static_cast<std::size_t>(bucket)];
+  if (model.worker(worker).rests) wake_model(worker);
+  const std::size_t token = requests_.size();
+  ModelRequest& request = requests_.emplace_back();
+  request = {.is_push = true,
+             .worker = worker,
+             .incarnation = client.incarnation,
+             .bucket = bucket,
+             .sequence = client.step,
+             .version = client.versions[static_cast<std::size_t>(bucket)],
+             .wants_values = !reads_itself,
+             .after = client.step,
+             .gradient = std::vector<float>(static_cast<std::size_t>(workers_)),
+             .values = std::vector<float>(static_cast<std::size_t>(reads_itself ? 0 : workers_))};
+  request.gradient[static_cast<std::size_t>(worker)] = static_cast<float>(1 + below(999));
+  model.worker(worker).accepted = client.step;
+  if (!shard_->push({.id = {worker, client.incarnation, client.step},
+                     .bucket = bucket,
+                     .version = request.version,
+                     .learning_rate = 1.0F,
+                     .gradient = as_f32(request.gradient),
+                     .values = request.values,
+                     .token = token})) {
+    expect("a push was refused");
+  }
+  client.answers += reads_itself ? 0 : 1;
+  if (++client.pushed == buckets_) {
+    client.pushed = 0;
+    ++client.step;
+  }
+  if (reads_itself) read(worker, bucket);
+}
+
+void ShardSchedule::push_again(int worker) {
+  // Late from the wire, of whichever incarnation.
+  std::vector<std::size_t> sent;
+  for (std::size_t i = 0; i < requests_.size(); ++i) {
+    if (requests_[i].is_push && requests_[i].worker == worker) sent.push_back(i);
+  }
+  if (sent.empty()) return;
+  const std::size_t back = static_cast<std::size_t>(below(4));
+  const std::size_t original = sent[sent.size() - 1 - std::min(back, sent.size() - 1)];
+  const Client& client = clients_[static_cast<std::size_t>(worker)];
+  const bool is_known = client.is_active && client.incarnation == requests_[original].incarnation;
+  const std::size_t token = requests_.size();
+  ModelRequest& request = requests_.emplace_back(requests_[original]);
+  request.is_duplicate = true;
+  request.is_consumed = false;
+  request.is_closed = !is_known;
+  request.wants_values = one_in(2);
+  request.values.assign(static_cast<std::size_t>(request.wants_values ? workers_ : 0), 0.0F);
+  if (shard_->push({.id = {worker, request.incarnation, request.sequence},
+                    .bucket = request.bucket,
+                    .version = request.version,
+                    .learning_rate = 1.0F,
+                    .gradient = as_f32(request.gradient),
+                    .values = request.values,
+                    .token = token}) != is_known) {
+    expect("a push that was sent again was not judged by its incarnation");
+  }
+}
+
+void ShardSchedule::read(int worker, int bucket) {
+  Client& client = clients_[static_cast<std::size_t>(worker)];
+  const std::size_t token = requests_.size();
+  ModelRequest& request = requests_.emplace_back();
+  request = {.worker = worker,
+             .incarnation = client.incarnation,
+             .bucket = bucket,
+             .wants_values = true,
+             .after = models_[static_cast<std::size_t>(bucket)].worker(worker).accepted,
+             .gradient = {},
+             .values = std::vector<float>(static_cast<std::size_t>(workers_))};
+  if (!shard_->read({worker, client.incarnation, bucket, request.values, token})) {
+    expect("a read was refused");
+  }
+  ++client.answers;
+}
+
+bool ShardSchedule::claim(int bucket) {
+  const auto piece = shard_->claim(bucket, 1 + below(workers_));
+  if (piece) pieces_[static_cast<std::size_t>(bucket)].push_back(*piece);
+  return piece.has_value();
+}
+
+void ShardSchedule::update_one(int bucket) {
+  std::vector<Piece>& pieces = pieces_[static_cast<std::size_t>(bucket)];
+  if (pieces.empty()) return;
+  const auto at = pieces.begin() + below(static_cast<int>(pieces.size()));
+  const Piece piece = *at;
+  pieces.erase(at);
+  std::vector<ShardEvent> events;
+  shard_->update(piece, events);
+  hear(bucket, events);
+}
+
+void ShardSchedule::end_task(int bucket) {
+  while (!pieces_[static_cast<std::size_t>(bucket)].empty() && claim(bucket)) {
+  }
+  while (!pieces_[static_cast<std::size_t>(bucket)].empty()) update_one(bucket);
+}
+
+void ShardSchedule::drain(int bucket) {
+  do {
+    while (!pieces_[static_cast<std::size_t>(bucket)].empty()) update_one(bucket);
+  } while (failure_.empty() && claim(bucket));
+  if (failure_.empty()) check_idle(bucket);
+}
+
+void ShardSchedule::drain() {
+  for (int b = 0; b < buckets_; ++b) drain(b);
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,131 @@
+// ShardSchedule: workers that come, rest and go, and cuts.
+#include <algorithm>
+
+#include "tests/ps/shard/shard_schedule.h"
+
+namespace syncopate::ps {
+
+void ShardSchedule::join(int worker, bool as_new) {
+  Client& client = clients_[static_cast<std::size_t>(worker)];
+  // So that the model can tell what had begun.
+  drain();
+  if (client.incarnation == 0 || as_new) {
+    const auto sequence = static_cast<std::uint64_t>(10 * below(3));
+    client = {
+        .incarnation = client.incarnation + 1, .step = sequence + 1, .order = {}, .versions = {}};
+    for (int b = 0; b < buckets_; ++b) client.order.push_back(b);
+  } else {
+    // It goes on where it was. What it pushed before it left may still wait.
+    client.answers = static_cast<int>(std::ranges::count_if(requests_, [&](const auto& request) {
+      return request.worker == worker && request.incarnation == client.incarnation &&
+             !request.is_closed && !request.is_duplicate && request.wants_values;
+    }));
+  }
+  client.is_active = true;
+  client.versions.assign(static_cast<std::size_t>(buckets_), 1);
+  for (int b = 0; b < buckets_; ++b) {
+    if (one_in(2)) (void)claim(b);
+  }
+  shard_->join(worker, client.incarnation, client.step - 1);
+  // What had begun counts.
+  for (int b = 0; b < buckets_; ++b) end_task(b);
+  join_model(worker);
+  for (int b = 0; b < buckets_; ++b) read(worker, b);
+}
+
+// Level with the slowest of the others on any bucket.
+void ShardSchedule::join_model(int worker) {
+  const Client& client = clients_[static_cast<std::size_t>(worker)];
+  const std::optional<std::int64_t> slowest = slowest_but(worker);
+  std::optional<std::uint64_t> own;
+  for (ModelBucket& model : models_) {
+    ModelBucket::Worker& joiner = model.worker(worker);
+    if (joiner.incarnation != client.incarnation) {
+      joiner = {
+          .incarnation = client.incarnation, .accepted = client.step - 1, .done = client.step - 1};
+    }
+    own = std::min(own.value_or(joiner.done), joiner.done);
+  }
+  for (ModelBucket& model : models_) {
+    model.worker(worker).is_active = true;
+    model.worker(worker).rests = false;
+    model.worker(worker).offset = slowest ? *slowest - static_cast<std::int64_t>(*own) : 0;
+  }
+}
+
+std::optional<std::int64_t> ShardSchedule::slowest_but(int worker) {
+  std::optional<std::int64_t> slowest;
+  for (ModelBucket& model : models_) {
+    for (int other = 0; other < workers_; ++other) {
+      if (other == worker || !model.worker(other).is_awaited()) continue;
+      const std::int64_t clock = model.worker(other).clock();
+      slowest = std::min(slowest.value_or(clock), clock);
+    }
+  }
+  return slowest;
+}
+
+void ShardSchedule::rest(int worker) {
+  const Client& client = clients_[static_cast<std::size_t>(worker)];
+  for (ModelBucket& model : models_) {
+    model.worker(worker).rests = true;
+    model.worker(worker).rests_after = client.step - 1;
+  }
+  shard_->rest(worker, client.incarnation, client.step - 1);
+}
+
+void ShardSchedule::wake_model(int worker) {
+  drain();
+  const std::optional<std::int64_t> slowest = slowest_but(worker);
+  for (ModelBucket& model : models_) {
+    ModelBucket::Worker& waking = model.worker(worker);
+    waking.rests = false;
+    if (slowest) {
+      waking.offset =
+          std::max(waking.offset, *slowest - static_cast<std::int64_t>(waking.rests_after));
+    }
+  }
+}
+
+void ShardSchedule::leave(int worker) {
+  drain();
+  Client& client = clients_[static_cast<std::size_t>(worker)];
+  for (int b = 0; b < buckets_; ++b) {
+    if (one_in(2)) (void)claim(b);
+    models_[static_cast<std::size_t>(b)].worker(worker).is_active = false;
+  }
+  shard_->leave(worker, client.incarnation);
+  client.is_active = false;
+}
+
+void ShardSchedule::freeze() {
+  drain();
+  for (int i = 0; i < 4; ++i) (void)claim(below(buckets_));
+  entries_.clear();
+  for (const CutEntry& entry : shard_->freeze(++cuts_begun_)) entries_[entry.worker] = entry;
+  cut_ = Cut::kFrozen;
+}
+
+// Other shards may have begun more: of a step that its worker is in, or has all values for.
+void ShardSchedule::cut() {
+  const bool all = one_in(2);  // who has to keep step
+  for (auto& [worker, entry] : entries_) {
+    const Client& client = clients_[static_cast<std::size_t>(worker)];
+    if (!client.is_active || client.incarnation != entry.incarnation) continue;
+    if (is_plain_sync()) {
+      entry.sequence += all ? 1 : 0;
+    } else if (one_in(2) && can_push(client)) {
+      entry.sequence = std::max(entry.sequence, client.step);
+    }
+  }
+  std::vector<CutEntry> entries;
+  for (const auto& [worker, entry] : entries_) entries.push_back(entry);
+  // Nobody keeps a copy that was given up: only the shard may still write to it.
+  copy_ = std::make_shared<ShardState>();
+  copy_->values = make_host_tensor({std::int64_t{buckets_} * workers_}, DType::kF32);
+  cut_ = Cut::kCutting;
+  uncut_ = buckets_;
+  shard_->cut(cuts_begun_, entries, copy_);
+}
+
+}  // namespace syncopate::ps
