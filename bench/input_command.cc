@@ -6,7 +6,7 @@
 
 #include "bench/commands.h"
 #include "bench/input.h"
-#include "deploy/options.h"
+#include "deploy/cli/options.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate::bench {

@@ -11,10 +11,10 @@
 #include "bench/plan_target.h"
 #include "bench/plan_verdict.h"
 #include "bench/report.h"
-#include "deploy/network_for_data.h"
 #include "models/base/errors.h"
 #include "ps/shard/placement.h"
 #include "strategies/parameter_server_options.h"
+#include "worker/run/network_for_data.h"
 
 namespace syncopate::bench {
 namespace {

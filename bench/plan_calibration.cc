@@ -7,7 +7,7 @@
 #include "models/base/errors.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
-#include "worker/train_step.h"
+#include "worker/train/train_step.h"
 
 namespace syncopate::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "bench/commands.h"
 #include "bench/plan.h"
-#include "deploy/options.h"
+#include "deploy/cli/options.h"
 #include "models/base/errors.h"
 #include "models/base/measures.h"
 

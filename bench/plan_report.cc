@@ -4,7 +4,7 @@
 #include <ostream>
 
 #include "bench/report.h"
-#include "deploy/formatted.h"
+#include "models/base/formatted.h"
 
 namespace syncopate::bench {
 namespace {

@@ -4,7 +4,7 @@
 
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual_run.h"
-#include "worker/metrics.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 namespace {

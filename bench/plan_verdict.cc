@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "bench/report.h"
-#include "deploy/formatted.h"
+#include "models/base/formatted.h"
 
 namespace syncopate::bench {
 namespace {

@@ -7,8 +7,8 @@
 
 #include "bench/commands.h"
 #include "bench/step.h"
-#include "deploy/device_options.h"
-#include "deploy/options.h"
+#include "deploy/cli/device_options.h"
+#include "deploy/cli/options.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {

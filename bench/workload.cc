@@ -8,7 +8,7 @@
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/zoo/zoo.h"
-#include "worker/train_step.h"
+#include "worker/train/train_step.h"
 
 namespace syncopate::bench {
 namespace {

@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "deploy/commands.h"
-#include "deploy/launch/exit_code.h"
+#include "deploy/commands/commands.h"
 #include "models/base/errors.h"
 #include "strategies/collective/mpi_session.h"
-#include "worker/stop_signal.h"
+#include "worker/run/exit_code.h"
+#include "worker/train/stop_signal.h"
 
 namespace syncopate {
 namespace {

@@ -93,7 +93,7 @@ class Strategy {
   // nothing of before is in use any more.
   virtual void begin(const StartPoint& /*start*/) {}
   // Of a local replica, where replicas do not keep step: it trains what it is given
-  // (worker/asynchronous_loop.h), and of "every task calls" only broadcast(), restore() and begin()
+  // (worker/train/asynchronous_loop.h), and of "every task calls" only broadcast(), restore() and begin()
   // are of use. Null where they keep step.
   virtual AsynchronousJob* asynchronous_job(int /*replica*/) { return nullptr; }
   // Where the strategy itself keeps the job's tasks together: all is done here; and we end because

@@ -21,11 +21,11 @@
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/replay.h"
 #include "bench/compare/virtual_run.h"
-#include "deploy/formatted.h"
-#include "deploy/version.h"
 #include "models/base/errors.h"
-#include "worker/metrics.h"
-#include "worker/progress.h"
+#include "models/base/formatted.h"
+#include "worker/run/version.h"
+#include "worker/train/metrics.h"
+#include "worker/train/progress.h"
 
 namespace syncopate::bench {
 namespace {

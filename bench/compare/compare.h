@@ -7,7 +7,7 @@
 
 #include "bench/compare/compare_options.h"
 #include "bench/compare/report/comparison.h"
-#include "worker/stop_signal.h"
+#include "worker/train/stop_signal.h"
 
 namespace syncopate::bench {
 

@@ -8,8 +8,8 @@
 #include "bench/compare/presets.h"
 #include "bench/compare/train_flags.h"
 #include "bench/compare/trouble_flags.h"
-#include "deploy/flags.h"
-#include "deploy/options.h"
+#include "deploy/cli/flags.h"
+#include "deploy/cli/options.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {

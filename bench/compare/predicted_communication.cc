@@ -9,9 +9,9 @@
 #include "bench/compare/virtual/plan.h"
 #include "bench/compare/virtual/step_times.h"
 #include "bench/compare/virtual_run.h"
-#include "deploy/network_for_data.h"
-#include "deploy/train_options.h"
+#include "deploy/cli/train_options.h"
 #include "models/base/errors.h"
+#include "worker/run/network_for_data.h"
 
 namespace syncopate::bench {
 namespace {

@@ -12,12 +12,12 @@
 
 #include "bench/compare/kill_schedule.h"
 #include "bench/compare/run_log.h"
-#include "deploy/formatted.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
-#include "worker/metrics.h"
+#include "models/base/formatted.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 namespace {

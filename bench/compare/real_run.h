@@ -9,8 +9,8 @@
 
 #include "bench/compare/trouble.h"
 #include "bench/compare/variant.h"
-#include "worker/progress.h"
-#include "worker/stop_signal.h"
+#include "worker/train/progress.h"
+#include "worker/train/stop_signal.h"
 
 namespace syncopate::bench {
 

@@ -11,7 +11,7 @@
 #include "bench/compare/compare_options.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/variant.h"
-#include "models/base/folder_lock.h"
+#include "worker/checkpoint/folder_lock.h"
 
 namespace syncopate::bench {
 

@@ -1,4 +1,4 @@
-// What came of one run, read from the JSON lines it wrote (worker/metrics.h): all that tables,
+// What came of one run, read from the JSON lines it wrote (worker/train/metrics.h): all that tables,
 // verdict and report are made of. A real run and one under the virtual clock write the same lines.
 #pragma once
 

@@ -3,9 +3,9 @@
 #include <cstdlib>
 #include <utility>
 
-#include "deploy/formatted.h"
 #include "models/base/errors.h"
 #include "models/base/fields.h"
+#include "models/base/formatted.h"
 #include "models/base/measures.h"
 
 namespace syncopate::bench {

@@ -8,7 +8,7 @@
 
 #include "deploy/launch/join.h"
 #include "ps/net/link.h"
-#include "worker/service_time.h"
+#include "worker/train/service_time.h"
 
 namespace syncopate::bench {
 

@@ -3,7 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "deploy/link_options.h"
+#include "deploy/cli/link_options.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {

@@ -4,10 +4,10 @@
 #include <variant>
 
 #include "bench/compare/virtual/train.h"
-#include "deploy/network_for_data.h"
-#include "deploy/train_options.h"
+#include "deploy/cli/train_options.h"
 #include "models/base/environment.h"
 #include "models/base/errors.h"
+#include "worker/run/network_for_data.h"
 
 namespace syncopate::bench {
 namespace {

@@ -4,9 +4,9 @@
 #include <functional>
 
 #include "bench/compare/variant.h"
-#include "deploy/options.h"
+#include "deploy/cli/options.h"
 #include "worker/input/dataset.h"
-#include "worker/metrics.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "deploy/formatted.h"
+#include "models/base/formatted.h"
 
 namespace syncopate {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <utility>
 
-#include "deploy/formatted.h"
+#include "models/base/formatted.h"
 
 namespace syncopate {
 namespace {

@@ -10,21 +10,21 @@
 #include <thread>
 #include <utility>
 
-#include "deploy/data_agreement.h"
-#include "deploy/device_options.h"
+#include "deploy/cli/device_options.h"
+#include "deploy/doctor/library_versions.h"
 #include "deploy/doctor/train_checks.h"
-#include "deploy/formatted.h"
-#include "deploy/library_versions.h"
-#include "deploy/output_paths.h"
-#include "deploy/run_sizes.h"
-#include "deploy/version.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
+#include "models/base/formatted.h"
 #include "models/base/isa.h"
 #include "models/base/random.h"
 #include "ps/net/addresses.h"
+#include "worker/run/data_agreement.h"
+#include "worker/run/output_paths.h"
+#include "worker/run/run_sizes.h"
+#include "worker/run/version.h"
 
 namespace syncopate {
 namespace {

@@ -4,8 +4,8 @@
 #include <filesystem>
 #include <string>
 
+#include "deploy/cli/options.h"
 #include "deploy/doctor/task_report.h"
-#include "deploy/options.h"
 #include "models/base/environment.h"
 #include "strategies/cluster/membership.h"
 

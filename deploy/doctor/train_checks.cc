@@ -3,13 +3,13 @@
 #include <filesystem>
 #include <optional>
 
-#include "deploy/first_values.h"
-#include "deploy/network_for_data.h"
-#include "deploy/run_folder.h"
-#include "deploy/run_sizes.h"
 #include "models/base/errors.h"
 #include "strategies/optimizer_slots.h"
-#include "worker/metrics.h"
+#include "worker/run/first_values.h"
+#include "worker/run/network_for_data.h"
+#include "worker/run/run_folder.h"
+#include "worker/run/run_sizes.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/options.h"
+#include "deploy/cli/options.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {

@@ -4,9 +4,9 @@
 #include <charconv>
 #include <system_error>
 
-#include "deploy/formatted.h"
 #include "models/base/errors.h"
 #include "models/base/fields.h"
+#include "models/base/formatted.h"
 #include "models/base/measures.h"
 
 namespace syncopate {

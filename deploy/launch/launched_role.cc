@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "deploy/launch/exit_code.h"
+#include "worker/run/exit_code.h"
 
 namespace syncopate {
 

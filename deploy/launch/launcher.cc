@@ -2,8 +2,8 @@
 
 #include <poll.h>
 
-#include "deploy/launch/exit_code.h"
 #include "models/base/deadline.h"
+#include "worker/run/exit_code.h"
 
 namespace syncopate {
 namespace {

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <cstring>
 
-#include "deploy/launch/exit_code.h"
 #include "deploy/launch/role_states.h"
 #include "models/base/errors.h"
+#include "worker/run/exit_code.h"
 
 namespace syncopate {
 namespace {

@@ -14,7 +14,7 @@
 #include "deploy/launch/role_output.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
-#include "worker/stop_signal.h"
+#include "worker/train/stop_signal.h"
 
 namespace syncopate {
 

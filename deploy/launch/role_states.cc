@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <csignal>
 
-#include "deploy/launch/exit_code.h"
+#include "worker/run/exit_code.h"
 
 namespace syncopate {
 

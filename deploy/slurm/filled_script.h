@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "deploy/options.h"
+#include "deploy/cli/options.h"
 
 namespace syncopate {
 

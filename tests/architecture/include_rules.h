@@ -8,7 +8,7 @@
 
 namespace syncopate::architecture {
 
-// One broken rule, ready to print: "models/base/log.cc:3: includes worker/metrics.h, which is above
+// One broken rule, ready to print: "models/base/log.cc:3: includes worker/train/metrics.h, which is above
 // it".
 using Violations = std::vector<std::string>;
 

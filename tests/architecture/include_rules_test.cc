@@ -7,10 +7,10 @@ namespace syncopate::architecture {
 namespace {
 
 TEST(IncludeFloors, PointDown) {
-  EXPECT_TRUE(may_include("bench/main.cc", "deploy/options.h"));
-  EXPECT_TRUE(may_include("worker/train_step.cc", "strategies/strategy.h"));
+  EXPECT_TRUE(may_include("bench/main.cc", "deploy/cli/options.h"));
+  EXPECT_TRUE(may_include("worker/train/train_step.cc", "strategies/strategy.h"));
   EXPECT_TRUE(may_include("strategies/parameter_server.cc", "ps/client/client.h"));
-  EXPECT_TRUE(may_include("tests/worker/metrics_test.cc", "worker/metrics.h"));
+  EXPECT_TRUE(may_include("tests/worker/train/metrics_test.cc", "worker/train/metrics.h"));
   EXPECT_TRUE(may_include("models/backend/backend.h", "models/graph/graph.h"));
   EXPECT_TRUE(may_include("models/backend/cpu/conv.cc", "models/backend/model.h"));
 }
@@ -19,8 +19,8 @@ TEST(IncludeFloors, NeverPointUp) {
   EXPECT_FALSE(may_include("models/base/log.cc", "models/tensor/tensor.h"));
   EXPECT_FALSE(may_include("models/graph/graph.h", "strategies/strategy.h"));
   EXPECT_FALSE(may_include("ps/shard/shard.cc", "strategies/strategy.h"));
-  EXPECT_FALSE(may_include("strategies/strategy.h", "worker/train_step.h"));
-  EXPECT_FALSE(may_include("worker/train_loop.cc", "deploy/options.h"));
+  EXPECT_FALSE(may_include("strategies/strategy.h", "worker/train/train_step.h"));
+  EXPECT_FALSE(may_include("worker/train/train_loop.cc", "deploy/cli/options.h"));
   EXPECT_FALSE(may_include("deploy/main.cc", "bench/measure.h"));
   EXPECT_FALSE(may_include("bench/main.cc", "tests/reference/interpreter.h"));
 }
@@ -41,31 +41,31 @@ TEST(SourceRules, AcceptAnOrdinaryHeader) {
 
 TEST(SourceRules, NameTheFileAndLineOfAnIncludeThatPointsUp) {
   const Violations found =
-      check_source("models/base/log.cc", "#include <string>\n#include \"worker/metrics.h\"\n");
+      check_source("models/base/log.cc", "#include <string>\n#include \"worker/train/metrics.h\"\n");
   ASSERT_EQ(found.size(), 1U);
   EXPECT_EQ(
       found[0],
-      "models/base/log.cc:2: includes \"worker/metrics.h\", which is not below it: an include only "
+      "models/base/log.cc:2: includes \"worker/train/metrics.h\", which is not below it: an include only "
       "points down");
 }
 
 TEST(SourceRules, SeeAnIncludeWithSpacesInIt) {
   EXPECT_EQ(
-      check_source("models/base/log.cc", "  #  include   \"worker/metrics.h\"  // why\n").size(),
+      check_source("models/base/log.cc", "  #  include   \"worker/train/metrics.h\"  // why\n").size(),
       1U);
 }
 
 TEST(SourceRules, WantIncludesFromTheRoot) {
-  EXPECT_EQ(check_source("worker/train_step.cc", "#include \"train_step.h\"\n").size(), 1U);
-  EXPECT_EQ(check_source("worker/train_step.cc", "#include \"../models/base/log.h\"\n").size(), 1U);
+  EXPECT_EQ(check_source("worker/train/train_step.cc", "#include \"train_step.h\"\n").size(), 1U);
+  EXPECT_EQ(check_source("worker/train/train_step.cc", "#include \"../models/base/log.h\"\n").size(), 1U);
 }
 
 TEST(SourceRules, KeepSlowLibrariesOutOfHeaders) {
   for (const char* library :
        {"CLI/CLI.hpp", "spdlog/spdlog.h", "fmt/format.h", "nlohmann/json.hpp"}) {
     const std::string line = std::string("#include <") + library + ">\n";
-    EXPECT_EQ(check_source("deploy/options.h", "#pragma once\n" + line).size(), 1U) << library;
-    EXPECT_EQ(check_source("deploy/options.cc", line), Violations{}) << library;
+    EXPECT_EQ(check_source("deploy/cli/options.h", "#pragma once\n" + line).size(), 1U) << library;
+    EXPECT_EQ(check_source("deploy/cli/options.cc", line), Violations{}) << library;
   }
 }
 
@@ -86,8 +86,8 @@ TEST(SourceRules, RefuseConditionalCompilationOnALibrary) {
 
 TEST(SourceRules, HoldHeadersToMoreThanSources) {
   const std::string text = "using namespace std;\n#define MAX(a, b) 1\n";
-  EXPECT_EQ(check_source("worker/progress.h", text).size(), 3U);  // and no #pragma once
-  EXPECT_EQ(check_source("worker/progress.cc", text), Violations{});
+  EXPECT_EQ(check_source("worker/train/progress.h", text).size(), 3U);  // and no #pragma once
+  EXPECT_EQ(check_source("worker/train/progress.cc", text), Violations{});
   EXPECT_EQ(check_source("models/base/mutex.h", "#pragma once\n#define GUARDED_BY(x)\n"),
             Violations{});
 }

@@ -11,7 +11,7 @@
 #include "bench/compare/real_run.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_result.h"
-#include "deploy/train_options.h"
+#include "deploy/cli/train_options.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {

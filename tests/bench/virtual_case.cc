@@ -1,7 +1,7 @@
 #include "tests/bench/virtual_case.h"
 
-#include "deploy/network_for_data.h"
-#include "deploy/run_sizes.h"
+#include "worker/run/network_for_data.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {
 

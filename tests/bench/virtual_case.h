@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "bench/compare/virtual/train.h"
-#include "worker/train_loop.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
 

@@ -9,8 +9,8 @@
 #include "models/backend/backend.h"
 #include "models/graph/graph.h"
 #include "strategies/strategy.h"
-#include "worker/evaluate.h"
 #include "worker/input/dataset.h"
+#include "worker/train/evaluate.h"
 
 namespace syncopate::bench {
 

@@ -11,9 +11,9 @@
 #include "models/base/errors.h"
 #include "ps/shard/shard.h"
 #include "strategies/input_shard.h"
-#include "worker/divergence.h"
+#include "worker/checkpoint/weights_hash.h"
 #include "worker/input/batch_reader.h"
-#include "worker/weights_hash.h"
+#include "worker/train/divergence.h"
 
 namespace syncopate::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "worker/tally.h"
+#include "worker/train/tally.h"
 
 namespace syncopate::bench {
 namespace {

@@ -9,8 +9,8 @@
 
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/plan.h"
-#include "worker/evaluate.h"
-#include "worker/metrics.h"
+#include "worker/train/evaluate.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 

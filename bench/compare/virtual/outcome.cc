@@ -1,6 +1,6 @@
 #include "bench/compare/virtual/outcome.h"
 
-#include "worker/divergence.h"
+#include "worker/train/divergence.h"
 
 namespace syncopate::bench {
 

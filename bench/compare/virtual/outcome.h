@@ -9,7 +9,7 @@
 #include "bench/compare/virtual/job_lines.h"
 #include "ps/shard/shard.h"
 #include "strategies/asynchronous_job.h"
-#include "worker/evaluate.h"
+#include "worker/train/evaluate.h"
 
 namespace syncopate::bench {
 

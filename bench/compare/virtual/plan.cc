@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <string>
 
-#include "deploy/run_sizes.h"
 #include "models/base/errors.h"
+#include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {
 namespace {

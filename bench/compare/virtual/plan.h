@@ -11,7 +11,7 @@
 #include "ps/shard/placement.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
-#include "worker/train_loop.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
 

@@ -9,12 +9,12 @@
 #include "bench/compare/virtual/device.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual/recorded_job.h"
-#include "deploy/data_agreement.h"
-#include "deploy/network_for_data.h"
 #include "models/base/errors.h"
 #include "ps/server/served_variables.h"
+#include "worker/checkpoint/weights_hash.h"
 #include "worker/input/batch_reader.h"
-#include "worker/weights_hash.h"
+#include "worker/run/data_agreement.h"
+#include "worker/run/network_for_data.h"
 
 namespace syncopate::bench {
 namespace {

@@ -1,4 +1,4 @@
-// How long workers compute under the virtual clock: draws of worker/service_time.h, and pauses in
+// How long workers compute under the virtual clock: draws of worker/train/service_time.h, and pauses in
 // virtual time.
 #pragma once
 
@@ -7,7 +7,7 @@
 
 #include "bench/compare/trouble.h"
 #include "bench/compare/virtual/event_queue.h"
-#include "worker/service_time.h"
+#include "worker/train/service_time.h"
 
 namespace syncopate::bench {
 

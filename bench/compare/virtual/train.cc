@@ -5,8 +5,8 @@
 #include "bench/compare/virtual/outcome.h"
 #include "bench/compare/virtual/plan.h"
 #include "bench/compare/virtual/virtual_job.h"
-#include "worker/staleness_text.h"
-#include "worker/tally.h"
+#include "worker/train/staleness_text.h"
+#include "worker/train/tally.h"
 
 namespace syncopate::bench {
 namespace {

@@ -12,10 +12,10 @@
 #include <functional>
 
 #include "bench/compare/trouble.h"
-#include "deploy/options.h"
+#include "deploy/cli/options.h"
 #include "models/graph/graph.h"
 #include "worker/input/dataset.h"
-#include "worker/metrics.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 

@@ -4,7 +4,7 @@
 #include <cmath>
 #include <utility>
 
-#include "worker/weights_hash.h"
+#include "worker/checkpoint/weights_hash.h"
 
 namespace syncopate::bench {
 namespace {

@@ -2,7 +2,7 @@
 #include <cmath>
 
 #include "bench/compare/virtual/virtual_job.h"
-#include "worker/divergence.h"
+#include "worker/train/divergence.h"
 
 namespace syncopate::bench {
 

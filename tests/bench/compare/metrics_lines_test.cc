@@ -6,7 +6,7 @@
 #include <fstream>
 
 #include "bench/compare/run_result.h"
-#include "worker/metrics.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 namespace {

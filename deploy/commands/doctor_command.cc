@@ -1,0 +1,115 @@
+// `syncopate doctor`: the tasks of a job meet, say what they see, and the first one says what is
+// wrong, before anything is trained.
+#include <algorithm>
+#include <filesystem>
+#include <ostream>
+
+#include "deploy/commands/commands.h"
+#include "deploy/doctor/judge.h"
+#include "deploy/doctor/look.h"
+#include "models/base/errors.h"
+#include "models/base/formatted.h"
+#include "models/base/random.h"
+#include "strategies/cluster/prepare_rendezvous.h"
+#include "worker/run/job_membership.h"
+#include "worker/run/run_sizes.h"
+
+namespace syncopate {
+namespace {
+
+// Servers and workers alike are tasks of one world, met where training would meet.
+ClusterSpec one_world(const ClusterSpec& spec) {
+  ClusterSpec world = spec;
+  world.role = Role::kWorker;
+  world.index = spec.role == Role::kServer ? spec.index : spec.num_servers + spec.index;
+  world.world_size = spec.num_servers + spec.world_size;
+  world.num_servers = 0;
+  world.worker_places = spec.server_places;
+  world.worker_places.insert(world.worker_places.end(), spec.worker_places.begin(),
+                             spec.worker_places.end());
+  world.server_places.clear();
+  return world;
+}
+
+JobUnderTest job_of(const TrainOptions& options) {
+  return {.strategy = options.strategy.name,
+          .collective = options.strategy.collective,
+          .devices = options.strategy.devices.front().kind == DeviceKind::kCuda ? "cuda" : "cpu",
+          .tasks = options.cluster.world_size + options.cluster.num_servers,
+          .replicas = expected_replicas(options),
+          .global_batch = options.global_batch_size,
+          .shares_devices = options.shares_devices,
+          .checkpoint_dir = options.loop.checkpoint_dir.string(),
+          .notes = options.cluster.notes};
+}
+
+std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
+                                         TaskReport mine) {
+  // A nonce may be any text; a file's name may not.
+  const std::string token =
+      formatted(".doctor-%016llx", static_cast<unsigned long long>(hash_name(membership.nonce())));
+  const bool is_chief = membership.index() == 0;
+  const FolderToken chiefs(is_chief ? options.loop.checkpoint_dir : "", token);
+  if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {
+    mine.folder_problem = "cannot write to " + options.loop.checkpoint_dir.string();
+  }
+  membership.exchange("");  // the token is there, and all are awake
+  mine.clock_seconds = system_clock_seconds();
+  if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {
+    mine.sees_chiefs_file = sees_token(options.loop.checkpoint_dir, token);
+  }
+  std::vector<TaskReport> reports;
+  for (const std::string& text : membership.exchange(encode(mine))) {
+    reports.push_back(decode_task_report(text));
+  }
+  return reports;
+}
+
+// One that was made for the look; where it is not empty any more, it is somebody else's.
+void leave_no_folder(const TrainOptions& options, const std::vector<TaskReport>& reports) {
+  if (std::ranges::none_of(reports, &TaskReport::made_folder)) return;
+  std::error_code error;
+  std::filesystem::remove(options.loop.checkpoint_dir, error);
+}
+
+}  // namespace
+
+int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
+  TrainOptions options = asked.train;
+  if (options.cluster.role == Role::kEvaluator) {
+    out << "an evaluator reads checkpoints and meets nobody; ask the other tasks" << std::endl;
+    return 0;
+  }
+  const JobUnderTest job = job_of(options);
+  TaskReport mine = look_at_task(options, asked.environment);
+  std::vector<TaskReport> reports;
+  prepare_rendezvous(options.cluster);
+  const ClusterSpec world = one_world(with_rendezvous(options, mpi));
+  if (world.world_size > 1) {
+    std::unique_ptr<Membership> membership;
+    try {
+      membership = join_cluster(world, {.rendezvous_timeout = options.rendezvous_timeout,
+                                        .peer_timeout = options.peer_timeout});
+    } catch (const Error&) {
+      look_at_devices(options, nullptr, mine);
+      reports.push_back(mine);
+      out << describe(judge(job, reports)) << std::flush;  // of what can be seen alone
+      leave_no_folder(options, reports);
+      throw;
+    }
+    // Where there are servers training has no such meeting.
+    look_at_devices(options, has_servers(options) ? nullptr : membership.get(), mine);
+    reports = exchange_reports(options, *membership, mine);
+    membership->leave();
+  } else {
+    look_at_devices(options, nullptr, mine);
+    reports.push_back(mine);
+  }
+  leave_no_folder(options, reports);
+  if (world.index != 0) return has_errors(judge(job, reports)) ? 1 : 0;
+  const std::vector<Finding> findings = judge(job, reports);
+  out << describe(findings) << std::flush;
+  return has_errors(findings) ? 1 : 0;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,170 @@
+// An evaluator beside a job, as TensorFlow's task type of that name: it takes no part in training,
+// but measures each checkpoint that appears in --checkpoint-dir, until the run's last.
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <optional>
+#include <ostream>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "deploy/cli/device_options.h"
+#include "deploy/commands/commands.h"
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "ps/net/connection.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/safetensors.h"
+#include "worker/run/network_for_data.h"
+#include "worker/train/evaluate.h"
+#include "worker/train/metrics.h"
+#include "worker/train/progress.h"
+#include "worker/train/train_loop.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::chrono::milliseconds kLook(200);
+
+// Whether anybody is left who may write another checkpoint: as long as a job with servers lives, or
+// is about to be started again, somebody listens where its tasks meet. Of a job without servers
+// nobody does once all have met, so there it knows nothing.
+class JobWatch {
+ public:
+  explicit JobWatch(const TrainOptions& options)
+      : server_(options.cluster.num_servers > 0 ? options.cluster.rendezvous : std::nullopt),
+        patience_(options.peer_timeout.count() > 0 ? options.peer_timeout : kPeerTimeout) {
+    patience_ += kLonger;
+    silence_ = Deadline::after(std::max(options.rendezvous_timeout, patience_));
+  }
+
+  // There is a new checkpoint: the job has been alive.
+  void heard() { silence_ = Deadline::after(patience_); }
+
+  // Calls, if the last time is some while ago. Throws PeerError when nobody has answered for too
+  // long.
+  void look() {
+    if (!server_ || !next_call_.passed()) return;
+    try {
+      connect_to(*server_, "server 0 at " + to_string(*server_), Deadline::after(kCall));
+      heard();
+    } catch (const PeerError&) {
+      require_patience();
+    } catch (const UsageError&) {  // a name that is not known yet, or no longer
+      require_patience();
+    }
+    next_call_ = Deadline::after(kCall);
+  }
+
+ private:
+  void require_patience() const {
+    if (!silence_.passed()) return;
+    throw PeerError("nobody has listened at server 0's " + to_string(*server_) + " for " +
+                    in_seconds(silence_.patience()) +
+                    ", and no checkpoint was the run's last: the job has ended early; start the "
+                    "evaluator again with it, or measure a checkpoint with syncopate evaluate");
+  }
+
+  static constexpr std::chrono::milliseconds kPeerTimeout{5000};
+  // Than a task's death takes to end all: a job that is started again meets anew.
+  static constexpr std::chrono::milliseconds kLonger{10000};
+  static constexpr std::chrono::milliseconds kCall{1000};
+
+  const std::optional<Endpoint> server_;
+  std::chrono::milliseconds patience_;
+  Deadline silence_ = Deadline::after({});
+  Deadline next_call_ = Deadline::after({});
+};
+
+// What of a folder is to be measured next.
+class NewestCheckpoint {
+ public:
+  // target: takes the values; it outlives this.
+  NewestCheckpoint(std::filesystem::path folder, const Graph& graph, Snapshot target)
+      : folder_(std::move(folder)), graph_(graph), target_(std::move(target)) {}
+
+  // Loads the newest one that is sound. None: it has been loaded already, or there is none. Throws
+  // what load_checkpoint throws, but for what is damaged, of which the log tells once.
+  std::optional<CheckpointInfo> load_another() {
+    for (const std::filesystem::path& path : checkpoints_in(folder_)) {
+      if (path == loaded_) return std::nullopt;
+      if (damaged_.contains(path)) continue;
+      try {
+        CheckpointInfo info = load_checkpoint(path, graph_, target_, "", false);
+        loaded_ = path;
+        return info;
+      } catch (const DamagedFileError& error) {
+        log(LogLevel::kWarning, error.fault() + "; it is not measured");
+        damaged_.insert(path);
+      } catch (const FileError&) {
+        std::error_code unseen;
+        if (std::filesystem::exists(path, unseen)) throw;
+        return std::nullopt;  // the job has removed it meanwhile, as there are newer ones
+      }
+    }
+    return std::nullopt;
+  }
+
+ private:
+  const std::filesystem::path folder_;
+  const Graph& graph_;
+  const Snapshot target_;
+  std::filesystem::path loaded_;
+  std::set<std::filesystem::path> damaged_;
+};
+
+}  // namespace
+
+int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ostream& out) {
+  TrainOptions options = given;
+  find_devices(options);
+  const TrainLoopOptions& loop = options.loop;
+  if (loop.checkpoint_dir.empty()) {
+    throw UsageError(
+        "an evaluator reads checkpoints, and this job writes none; give all tasks the same "
+        "--checkpoint-dir");
+  }
+  const DataSplits data =
+      open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
+  const Graph graph = network_for_data(options.model, options.data, data);
+  const ArenaLayout layout = graph.parameter_layout();
+  ParameterArena arena(layout, plan_buckets(layout, options.strategy.bucket_bytes));
+  StateBlock state(graph.state_layout());
+  BackendOptions on = backend_options(options.strategy, 0);
+  on.lanes = std::max(1, on.lanes);
+  const auto backend = make_backend(on);
+  PartialEvaluator evaluator(*backend, graph, arena, state, *data.test,
+                             {.threads = options.input.threads});
+  const std::int64_t batch = options.strategy.batch_size_per_replica;
+  NewestCheckpoint newest(loop.checkpoint_dir, graph, {arena.values(), {}, state.values});
+  JobWatch watch(options);
+  while (!signals.poll()) {
+    const auto info = newest.load_another();
+    if (!info) {
+      watch.look();
+      std::this_thread::sleep_for(kLook);
+      continue;
+    }
+    arena.bump_all_versions();
+    std::vector<BatchSums> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
+    bool was_stopped = false;
+    evaluator.run([&] { return was_stopped = was_stopped || signals.poll().has_value(); }, sums);
+    if (was_stopped) return 0;
+    const Evaluation test = add_up(sums, data.test->size());
+    std::array<char, 160> line{};
+    std::snprintf(line.data(), line.size(),
+                  "step %lld: test accuracy %.2f%%, test loss %.4f (%lld samples)\n",
+                  static_cast<long long>(info->progress.step), 100.0 * test.accuracy, test.loss,
+                  static_cast<long long>(test.samples));
+    out << line.data() << std::flush;
+    if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;
+    watch.heard();
+  }
+  return 0;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,135 @@
+// `syncopate info`: what is built in, from the tables themselves, and what was found at run time.
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <thread>
+
+#include "deploy/commands/commands.h"
+#include "deploy/doctor/library_versions.h"
+#include "models/backend/cuda_module.h"
+#include "models/base/errors.h"
+#include "models/base/isa.h"
+#include "models/zoo/zoo.h"
+#include "strategies/cluster/cluster_spec.h"
+#include "strategies/collective/collectives.h"
+#include "worker/run/version.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+template <typename Row>
+Json rows_as_json(std::span<const Row> rows) {
+  Json list = Json::array();
+  for (const Row& row : rows) list.push_back({{"name", row.name}, {"help", row.help}});
+  return list;
+}
+
+void print_rows(std::string_view title, const Json& rows, std::ostream& out) {
+  out << title << '\n';
+  for (const Json& row : rows) {
+    std::string name = row.at("name");
+    name.resize(std::max<std::size_t>(name.size() + 1, 18), ' ');
+    out << "  " << name << row.at("help").get<std::string>() << '\n';
+  }
+}
+
+Json devices() {
+  Json list = Json::array({"cpu"});
+  try {
+    const auto found = load_cuda_module().devices();
+    for (std::size_t i = 0; i < found.size(); ++i) list.push_back("cuda:" + std::to_string(i));
+  } catch (const UnavailableError&) {
+    return list;  // cuda_state() says why
+  }
+  return list;
+}
+
+// What the CUDA module sees, or why it does not help here.
+std::string cuda_state() {
+  std::string text;
+  try {
+    for (const CudaDevice& device : load_cuda_module().devices()) {
+      text += (text.empty() ? "" : "; ") + device.name + ", " +
+              std::to_string(device.memory_bytes >> 30) + " GiB, sm_" +
+              std::to_string(device.major) + std::to_string(device.minor);
+    }
+  } catch (const UnavailableError& error) {
+    return error.what();
+  }
+  return text;
+}
+
+// A collective that a machine may lack says so.
+Json collectives_here() {
+  Json list = rows_as_json(collectives());
+  for (Json& row : list) {
+    if (row.at("name") != "nccl") continue;
+    std::string state;
+    try {
+      (void)load_cuda_module().devices();
+    } catch (const UnavailableError& error) {
+      state = std::string("; not here: ") + error.what();
+    }
+    row["help"] = row.at("help").get<std::string>() + state;
+  }
+  return list;
+}
+
+Json facts() {
+  Json datasets_list = Json::array();
+  for (const DatasetRow& row : datasets()) {
+    datasets_list.push_back({{"name", row.pattern}, {"help", row.help}});
+  }
+  Json libraries = Json::array();
+  for (const LibraryVersion& library : library_versions()) {
+    libraries.push_back(
+        {{"name", library.name}, {"built", library.built}, {"loaded", library.loaded}});
+  }
+  return {{"version", program_version()},
+          {"compiler", compiler_version()},
+          {"isa", name(detect_isa())},
+          {"cpus", std::thread::hardware_concurrency()},
+          {"devices", devices()},
+          {"cuda", cuda_state()},
+          {"strategies", rows_as_json(strategies())},
+          {"collectives", collectives_here()},
+          {"resolvers", rows_as_json(resolvers())},
+          {"networks", rows_as_json(networks())},
+          {"datasets", datasets_list},
+          {"optimizers", rows_as_json(optimizers())},
+          {"libraries", libraries}};
+}
+
+}  // namespace
+
+int run_info(const InfoOptions& options, std::ostream& out) {
+  const Json json = facts();
+  if (options.json) {
+    out << json.dump(2) << std::endl;
+    return 0;
+  }
+  out << "syncopate " << program_version() << ", built with " << compiler_version() << '\n'
+      << "instruction set   " << name(detect_isa()) << ", " << json.at("cpus") << " CPUs\n"
+      << "devices          ";
+  for (const Json& device : json.at("devices")) out << ' ' << device.get<std::string>();
+  out << "\ncuda              " << json.at("cuda").get<std::string>() << '\n';
+  print_rows("strategies", json.at("strategies"), out);
+  print_rows("collectives", json.at("collectives"), out);
+  print_rows("clusters are read from", json.at("resolvers"), out);
+  print_rows("networks", json.at("networks"), out);
+  print_rows("datasets", json.at("datasets"), out);
+  print_rows("optimizers", json.at("optimizers"), out);
+  out << "libraries\n";
+  for (const LibraryVersion& library : library_versions()) {
+    std::string padded = library.name;
+    padded.resize(18, ' ');
+    out << "  " << padded << library.loaded
+        << (library.loaded == library.built ? "" : " (built against " + library.built + ")")
+        << '\n';
+  }
+  out << std::flush;
+  return 0;
+}
+
+}  // namespace syncopate

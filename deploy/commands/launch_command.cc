@@ -1,0 +1,67 @@
+// `syncopate launch`: the roles of a job as processes on this machine.
+#include <algorithm>
+#include <filesystem>
+#include <iostream>
+
+#include "deploy/commands/commands.h"
+#include "deploy/launch/launcher.h"
+#include "deploy/launch/local_roles.h"
+#include "deploy/launch/mpirun.h"
+#include "ps/server/order_record.h"
+#include "worker/run/output_paths.h"
+
+namespace syncopate {
+namespace {
+
+// This very program: a path, since mpirun starts it too.
+std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
+
+// When all start again they go on where they had got to. A role that is started again alone is told
+// nothing: it joins a job that lives.
+std::vector<std::string> role_arguments(const LaunchOptions& options, int restarts) {
+  std::vector<std::string> arguments = options.role_arguments;
+  const bool resumes = std::find(arguments.begin(), arguments.end(), "--resume") != arguments.end();
+  if (restarts > 0 && !resumes) arguments.emplace_back("--resume");
+  arguments.insert(arguments.begin(), own_program());
+  return arguments;
+}
+
+bool may_restart_alone(const LaunchRules& rules) {
+  return rules.most_restarts > 0 && (rules.workers.restarts_alone || rules.servers.restarts_alone);
+}
+
+std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) {
+  std::vector<std::string> arguments = role_arguments(options, restarts);
+  if (!options.with_mpirun) {
+    return make_local_roles({.arguments = std::move(arguments),
+                             .workers = options.workers,
+                             .servers = options.servers,
+                             .environment = options.environment,
+                             .restarts = may_restart_alone(options.rules),
+                             .bind_workers = options.bind_workers,
+                             .joins = options.joins});
+  }
+  std::vector<RoleCommand> commands;
+  commands.push_back(make_mpirun({.arguments = std::move(arguments),
+                                  .workers = options.workers,
+                                  .environment = options.environment,
+                                  .exported = options.added_variables}));
+  return commands;
+}
+
+}  // namespace
+
+int run_launch(const LaunchOptions& options, std::ostream& out) {
+  // Said once, and before anything starts. doctor has a finding of its own for it.
+  const bool trains = options.role_arguments.front() == "train";
+  if (trains && !options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
+  if (trains && !options.record.empty()) {
+    try_record(ps::order_record_path(options.record.string(), 0, 1));
+  }
+  const auto plan = [&](int restarts) { return plan_roles(options, restarts); };
+  return launch(plan, options.rules,
+                {.out = [&](std::string_view lines) { out << lines << std::flush; },
+                 .err = [](std::string_view lines) { std::cerr << lines << std::flush; }});
+}
+
+}  // namespace syncopate

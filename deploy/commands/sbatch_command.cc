@@ -1,0 +1,84 @@
+// `syncopate sbatch`: a training job for Slurm, submitted or printed.
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <filesystem>
+#include <ostream>
+
+#include "deploy/commands/commands.h"
+#include "deploy/slurm/filled_script.h"
+#include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
+
+namespace syncopate {
+namespace {
+
+// The text as a file to be read from its beginning.
+FileDescriptor file_with(const std::string& text) {
+  FileDescriptor file(memfd_create("job script", MFD_CLOEXEC));
+  if (!file) throw FileError(describe_errno("make", "a file in memory", errno));
+  for (std::size_t done = 0; done < text.size();) {
+    const ssize_t count = ::write(file.get(), text.data() + done, text.size() - done);
+    if (count < 0 && errno != EINTR) {
+      throw FileError(describe_errno("write", "the job script", errno));
+    }
+    if (count > 0) done += static_cast<std::size_t>(count);
+  }
+  lseek(file.get(), 0, SEEK_SET);
+  return file;
+}
+
+// sbatch reads the script from its standard input; what it says is for our user as it is.
+int submit(const std::string& script) {
+  const FileDescriptor file = file_with(script);
+  std::string name = "sbatch";
+  std::array<char*, 2> arguments = {name.data(), nullptr};
+  posix_spawn_file_actions_t files;
+  posix_spawn_file_actions_init(&files);
+  posix_spawn_file_actions_adddup2(&files, file.get(), STDIN_FILENO);
+  pid_t process = -1;
+  const int failed =
+      posix_spawnp(&process, name.c_str(), &files, nullptr, arguments.data(), environ);
+  posix_spawn_file_actions_destroy(&files);
+  if (failed == ENOENT) {
+    throw UnavailableError(
+        "sbatch: not found in PATH; submit from a login node of a Slurm cluster, or look at the "
+        "script with --print");
+  }
+  if (failed != 0) throw FileError(describe_errno("start", "sbatch", failed));
+  int status = 0;
+  while (waitpid(process, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+// It stands beside this program, or in the next folder of the build; empty: it does not.
+std::string bench_program_of(const std::filesystem::path& own) {
+  const std::filesystem::path here = own.parent_path();
+  for (const std::filesystem::path& folder : {here, here.parent_path() / "bench"}) {
+    if (exists(folder / "syncopate-bench")) return (folder / "syncopate-bench").string();
+  }
+  return "";
+}
+
+}  // namespace
+
+int run_sbatch(const SbatchOptions& options, std::ostream& out) {
+  SbatchOptions filled = options;
+  // Inside an image they are found by their names.
+  if (filled.program.empty() && filled.container.empty()) {
+    const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
+    filled.program = own.string();
+    filled.bench_program = bench_program_of(own);
+  }
+  const std::string script = filled_script(filled);
+  if (!options.print) return submit(script);
+  out << script << std::flush;
+  return 0;
+}
+
+}  // namespace syncopate

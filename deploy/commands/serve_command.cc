@@ -1,0 +1,143 @@
+// `syncopate serve`, and `syncopate train` where the cluster gives the task the role of a server.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <iostream>
+#include <optional>
+
+#include "deploy/commands/commands.h"
+#include "models/base/affinity.h"
+#include "models/base/formatted.h"
+#include "ps/net/addresses.h"
+#include "ps/server/order_record.h"
+#include "ps/server/server.h"
+#include "strategies/cluster/prepare_rendezvous.h"
+#include "worker/run/job_membership.h"
+#include "worker/run/output_paths.h"
+#include "worker/run/run_folder.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostUpdateThreads = 4;
+// A worker that ended by failure is back within this, if somebody starts it again.
+constexpr std::chrono::seconds kRestartMayTake(60);
+constexpr std::chrono::milliseconds kLongestWaitForFolder(10000);
+
+// The cluster lists this server's address.
+bool is_listed(const ClusterSpec& cluster) {
+  return static_cast<std::size_t>(cluster.index) < cluster.servers.size();
+}
+
+// Where workers reach this server. Started by hand it has its host's name.
+std::string host_for_workers(const ClusterSpec& cluster) {
+  if (is_listed(cluster)) return cluster.servers[static_cast<std::size_t>(cluster.index)].host;
+  const std::string& there = cluster.rendezvous->host;
+  if (there == "localhost" || there.starts_with("127.")) return there;
+  if (cluster.source != "flags") return own_host_towards(cluster);
+  return own_host_name();
+}
+
+// Server 0's listed port is where all meet; its data has one of its own.
+std::uint16_t listed_port(const ClusterSpec& cluster) {
+  if (!is_listed(cluster) || cluster.index == 0) return 0;
+  return cluster.servers[static_cast<std::size_t>(cluster.index)].port;
+}
+
+FileDescriptor listening_socket(const ClusterSpec& cluster) {
+  if (!cluster.is_met() || cluster.rendezvous_descriptor < 0) return {};
+  return FileDescriptor(cluster.rendezvous_descriptor);
+}
+
+int default_update_threads() {
+  return std::clamp(static_cast<int>(usable_cpus().size()), 1, kMostUpdateThreads);
+}
+
+std::chrono::milliseconds milliseconds_of(double seconds) {
+  return std::chrono::milliseconds(std::llround(1000.0 * seconds));
+}
+
+int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& signals) {
+  bool asked_to_stop = false;
+  const auto stop = [&] {
+    if (signals.poll()) asked_to_stop = true;
+    return asked_to_stop;
+  };
+  const auto note = [](const std::string& line) {
+    std::cerr << "syncopate: " + line + "\n" << std::flush;
+  };
+  // Before snapshots of other jobs are removed from it; and while workers still wait for us.
+  std::optional<FolderLock> folder;
+  if (!options.snapshot_dir.empty()) {
+    const auto patience = std::min(kLongestWaitForFolder, options.rendezvous_timeout / 2);
+    folder = take_run_folder(options.snapshot_dir, cluster, patience);
+  }
+  if (!options.record.empty()) {
+    try_record(ps::order_record_path(options.record.string(), options.index, 1));
+  }
+  const ps::ServerSummary summary = ps::run_server(std::move(options), stop, note);
+  note(formatted("served %lld pushes; staleness: mean %.2f, max %llu",
+                 static_cast<long long>(summary.pushes), summary.staleness_mean,
+                 static_cast<unsigned long long>(summary.staleness_max)));
+  return 0;
+}
+
+}  // namespace
+
+int run_serve(const ServeOptions& options, StopSignal& signals) {
+  ClusterSpec cluster = options.cluster;
+  prepare_rendezvous(cluster);
+  const bool keeps = !options.snapshot_dir.empty();
+  const std::chrono::milliseconds peer_timeout =
+      served_peer_timeout(milliseconds_of(options.peer_timeout), cluster);
+  return serve(
+      {.index = cluster.index,
+       .workers = cluster.world_size,
+       .servers = cluster.num_servers,
+       .rendezvous = *cluster.rendezvous,
+       .listening = listening_socket(cluster),
+       .host = options.host.empty() ? host_for_workers(cluster) : options.host,
+       .data_port = static_cast<std::uint16_t>(options.port),
+       .nonce = cluster.nonce,
+       .threads = options.threads > 0 ? options.threads : default_update_threads(),
+       .snapshot_dir = options.snapshot_dir,
+       .snapshot_interval = milliseconds_of(options.snapshot_every),
+       .record = options.record,
+       .rendezvous_timeout = milliseconds_of(options.rendezvous_timeout),
+       .peer_timeout = peer_timeout,
+       .worker_patience = keeps ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
+       .servers_return = keeps,
+       .link = options.link,
+       .announces = true},
+      cluster, signals);
+}
+
+int run_train_server(const TrainOptions& options, StopSignal& signals) {
+  ClusterSpec cluster = options.cluster;
+  prepare_rendezvous(cluster);
+  const std::chrono::milliseconds peer_timeout = served_peer_timeout(options.peer_timeout, cluster);
+  return serve({.index = cluster.index,
+                .workers = cluster.world_size,
+                .servers = cluster.num_servers,
+                .rendezvous = *cluster.rendezvous,
+                .listening = listening_socket(cluster),
+                .host = host_for_workers(cluster),
+                .data_port = listed_port(cluster),
+                .nonce = cluster.nonce,
+                .threads = default_update_threads(),
+                .snapshot_dir = options.loop.checkpoint_dir,
+                .snapshot_interval = options.snapshot_interval,
+                .record = options.record,
+                .rendezvous_timeout = options.rendezvous_timeout,
+                .peer_timeout = peer_timeout,
+                .worker_patience =
+                    cluster.restarts ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
+                .servers_return = cluster.restarts && !options.loop.checkpoint_dir.empty(),
+                .uses_segments = options.strategy.transport != Transport::kTcp,
+                .link = options.strategy.link,
+                .late_workers = cluster.late_workers},
+               cluster, signals);
+}
+
+}  // namespace syncopate

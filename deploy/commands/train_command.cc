@@ -1,0 +1,175 @@
+// `syncopate train`: meets the other tasks, opens what the flags name, in the order in which
+// mistakes are cheapest, trains, reports. Only the chief writes and speaks of results.
+#include <cstdlib>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <ostream>
+
+#include "deploy/cli/device_options.h"
+#include "deploy/commands/commands.h"
+#include "models/base/formatted.h"
+#include "models/base/log.h"
+#include "ps/client/job_over.h"
+#include "strategies/cluster/prepare_rendezvous.h"
+#include "worker/run/data_agreement.h"
+#include "worker/run/early_stop.h"
+#include "worker/run/exit_code.h"
+#include "worker/run/first_values.h"
+#include "worker/run/job_membership.h"
+#include "worker/run/leased_training.h"
+#include "worker/run/network_for_data.h"
+#include "worker/run/peer_watch.h"
+#include "worker/run/run_sizes.h"
+#include "worker/run/run_start.h"
+#include "worker/run/train_report.h"
+#include "worker/train/stop_signal.h"
+#include "worker/train/train_loop.h"
+
+namespace syncopate {
+namespace {
+
+int train_in_job(const TrainOptions& options, StopSignal& signals,
+                 std::optional<EarlyStop>& early_stop, Membership* membership, std::ostream& out) {
+  const bool is_chief = options.cluster.is_chief();
+  const auto display =
+      is_chief ? make_progress_display(options.show_progress) : make_silent_display();
+  std::optional<PeerWatch> watch;
+  if (membership != nullptr) {
+    watch.emplace(*membership, membership->peer_timeout() / 5, [](const std::string& reason) {
+      std::cerr << "syncopate: " + reason + "\n" << std::flush;
+      std::_Exit(kExitFailed);  // the training thread is busy elsewhere: nothing can be unwound
+    });
+    display->note(formatted("%zu tasks have met", membership->members().size()));
+  }
+  Workbench bench;
+  RunStart start;
+  TrainOutcome outcome;
+  TrainOptions run_options = options;
+  std::unique_ptr<DeviceMonitor> monitor;
+  std::int64_t global_batch = 0;
+  tell_others(membership, bench.strategy, [&] {
+    deal_out_devices(run_options, membership);
+    monitor = monitor_devices(run_options);
+    bench.data =
+        open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
+    const DataSplits& data = bench.data;
+    if (membership != nullptr) require_same_data(data, *membership);
+    run_options.strategy.membership = membership;
+    run_options.strategy.lanes = choose_lanes(options, membership);
+    const int replicas = count_replicas(options, membership);
+    global_batch = choose_batch(options, replicas, data.train->size(), run_options.strategy);
+    if (is_chief && options.input.augment == Augment::kCropFlip && !data.suits_crop_flip) {
+      log(LogLevel::kWarning,
+          "--augment crop-flip mirrors images, and a mirrored one may be of another class in " +
+              options.data);
+    }
+    const Graph& graph = bench.graph.emplace(network_for_data(options.model, options.data, data));
+    const ScheduleOptions schedule_options =
+        schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
+    const Schedule schedule(schedule_options);
+
+    if (has_servers(options) || !keeps_step(options.strategy.consistency)) {
+      // Of a step, as the coordinator counts them: everybody's, or each worker's own.
+      const bool in_step = keeps_step(options.strategy.consistency);
+      describe_job(options, data,
+                   in_step ? global_batch : run_options.strategy.batch_size_per_replica,
+                   run_options.strategy);
+      run_options.strategy.parameter_server.asked_to_stop = [&signals] {
+        return signals.was_asked();
+      };
+    }
+    bench.strategy = make_strategy(run_options.strategy, graph);
+    Strategy& strategy = *bench.strategy;
+    if (watch) {
+      bench.waker.emplace(*watch,
+                          [&strategy](const std::string& reason) { strategy.abort(reason); });
+    }
+    start =
+        start_run(run_options, graph, fresh_progress(run_options, data, global_batch), strategy);
+    for (const std::string& note : start.notes) display->note(note);
+    const StopPoll stop = [&signals] { return signals.poll(); };
+    if (strategy.asynchronous_job(0) != nullptr) {
+      describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
+      early_stop.reset();
+      train_over_roll_backs(bench, start, *display, [&] {
+        outcome = train_leased(run_options, schedule, bench, start, stop);
+        strategy.leave();
+      });
+      return;
+    }
+    bench.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
+    describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
+
+    bench.evaluator = std::make_unique<Evaluator>(
+        strategy, graph, *data.test, EvaluationOptions{.threads = options.input.threads});
+    InputOptions input_options = options.input;
+    input_options.batch_size = global_batch;
+    input_options.seed = options.strategy.seed;
+    input_options.shard = strategy.input_shard();
+
+    early_stop.reset();
+    train_over_roll_backs(bench, start, *display, [&] {
+      bench.input = make_batch_source(*data.train, input_options, start.progress.position);
+      outcome = train({.graph = graph,
+                       .strategy = strategy,
+                       .input = *bench.input,
+                       .dataset_size = data.train->size(),
+                       .global_batch = global_batch,
+                       .schedule = schedule,
+                       .optimizer = options.strategy.optimizer.name,
+                       .evaluator = *bench.evaluator,
+                       .metrics = *bench.metrics,
+                       .display = *display,
+                       .stop = stop,
+                       .membership = membership},
+                      loop_options(options, start), start.progress);
+      if (membership != nullptr) membership->leave();
+      strategy.leave();
+    });
+  });
+  if (outcome.stopped_by) return report_stop(outcome, *display);
+  if (outcome.progress.step == start.progress.step) {
+    display->note("nothing left to train: " + std::to_string(start.progress.step) +
+                  " steps are done");
+  }
+  // Without a step that all take together, whoever was appointed last reports for all.
+  const bool reports =
+      keeps_step(options.strategy.consistency) ? is_chief : outcome.test.has_value();
+  if (!reports) return 0;
+  Summary summary = summary_of(options, global_batch, *bench.strategy, outcome);
+  if (monitor != nullptr) summary.gpu = monitor->load();
+  bench.metrics->write(summary);
+  print_result(options, summary, outcome, out);
+  return 0;
+}
+
+}  // namespace
+
+bool wants_mpi(const TrainOptions& options) {
+  return options.strategy.collective == "mpi" || meets_through_mpi(options);
+}
+
+int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, std::ostream& out) {
+  if (given.cluster.role == Role::kServer) return run_train_server(given, signals);
+  if (given.cluster.role == Role::kEvaluator) return run_train_evaluator(given, signals, out);
+  std::optional<EarlyStop> early_stop;
+  early_stop.emplace(signals, [&given](std::string_view signal) {
+    const EarlyEnd end = early_end(given, signal);
+    std::cerr << "syncopate: " + end.line + "\n" << std::flush;
+    std::_Exit(end.exit_code);  // whatever the main thread waits for, it need not end
+  });
+  TrainOptions options = given;
+  find_devices(options);
+  prepare_rendezvous(options.cluster);
+  const auto membership = meet(options, mpi);
+  try {
+    return train_in_job(options, signals, early_stop, membership.get(), out);
+  } catch (const ps::JobOver& over) {
+    std::cerr << "syncopate: " + std::string(over.what()) + ": nothing was left to train\n"
+              << std::flush;
+    return 0;
+  }
+}
+
+}  // namespace syncopate

@@ -1,0 +1,210 @@
+// What commands make of a cluster that the environment describes: strategies that fit it or not,
+// servers that are started as such.
+#include "deploy/cli/cluster_options.h"
+
+#include <gtest/gtest.h>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using Variables = Environment::Variables;
+
+Variables operator+(Variables left, const Variables& right) {
+  for (const auto& [name, value] : right) left[name] = value;
+  return left;
+}
+
+CommandOptions parse(std::vector<std::string> arguments, const Variables& variables) {
+  return parse_command_line(arguments, Environment(variables));
+}
+
+std::string complaint(const std::vector<std::string>& arguments, const Variables& variables) {
+  try {
+    parse(arguments, variables);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+bool contains(const std::string& text, const std::string& part) {
+  return text.find(part) != std::string::npos;
+}
+
+const Variables kBatchScript = {
+    {"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}};
+// Task 2 of 3: component 0 is n5, component 1 n1 with two tasks.
+const Variables kStep = {{"SLURM_JOB_ID", "7"},
+                         {"SLURM_STEP_ID", "0"},
+                         {"SLURM_PROCID", "2"},
+                         {"SLURM_LOCALID", "1"},
+                         {"SLURMD_NODENAME", "n1"},
+                         {"SLURM_STEP_NUM_TASKS", "3"},
+                         {"SLURM_STEP_NODELIST", "n[1,5]"},
+                         {"SLURM_STEP_TASKS_PER_NODE", "2,1"}};
+const Variables kComponents = {{"SLURM_HET_SIZE", "2"},
+                               {"SLURM_JOB_NODELIST_HET_GROUP_0", "n5"},
+                               {"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}};
+
+TEST(InsideAJobButNotInAStep, StrategiesOfSeveralTasksAreRefused) {
+  for (const char* strategy : {"multi-worker-mirrored", "parameter-server"}) {
+    const std::string line = complaint({"train", "--strategy", strategy}, kBatchScript);
+    EXPECT_TRUE(contains(line, "inside a job but not in a step")) << line;
+    EXPECT_TRUE(contains(line, "start it with srun")) << line;
+  }
+}
+
+TEST(InsideAJobButNotInAStep, StrategiesOfOneTaskRun) {
+  for (const char* strategy : {"one-device", "mirrored", "central-storage"}) {
+    EXPECT_EQ(complaint({"train", "--strategy", strategy}, kBatchScript), "");
+  }
+}
+
+TEST(InAStepOfSeveralTasks, StrategiesOfOneTaskAreRefused) {
+  const std::string line = complaint({"train", "--strategy", "mirrored"}, kStep);
+  EXPECT_TRUE(contains(line, "--strategy mirrored is one task, but Slurm made this task 2 of 3"))
+      << line;
+}
+
+TEST(InAStepOfSeveralTasks, TheStrategyDecidesWhetherAComponentServes) {
+  const auto cluster = [](const char* strategy) {
+    return std::get<TrainOptions>(parse({"train", "--strategy", strategy}, kStep + kComponents))
+        .cluster;
+  };
+  EXPECT_EQ(cluster("multi-worker-mirrored").world_size, 3);
+  EXPECT_EQ(cluster("multi-worker-mirrored").index, 2);
+  EXPECT_EQ(cluster("parameter-server").num_servers, 1);
+  EXPECT_EQ(cluster("parameter-server").world_size, 2);
+  EXPECT_EQ(cluster("parameter-server").index, 1);
+}
+
+TEST(InAStepOfSeveralTasks, AParameterServerJobWantsServers) {
+  const std::string line = complaint({"train", "--strategy", "parameter-server"}, kStep);
+  EXPECT_TRUE(contains(line, "no servers")) << line;
+  EXPECT_TRUE(contains(line, "say --servers M under srun")) << line;
+  EXPECT_EQ(complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, kStep), "");
+}
+
+TEST(InAStepOfSeveralTasks, AJobWithServersMustKnowWhereTheyMeet) {
+  const Variables spread = kStep + Variables{{"SLURM_DISTRIBUTION", "arbitrary"}};
+  const std::string line =
+      complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, spread);
+  EXPECT_TRUE(contains(line, "Slurm does not say where server 0 runs")) << line;
+  EXPECT_EQ(
+      complaint({"train", "--strategy", "parameter-server", "--servers", "1", "--rendezvous", "n5"},
+                spread),
+      "");
+}
+
+// As torch.distributed.launch adds it for its scripts.
+TEST(ALocalRankOnTheCommandLine, IsTakenAndIgnored) {
+  const std::vector<std::vector<std::string>> spellings = {{"cluster", "--local-rank=1"},
+                                                           {"cluster", "--local_rank", "1"},
+                                                           {"--local-rank=1", "cluster"},
+                                                           {"--local_rank=1", "cluster"}};
+  for (const std::vector<std::string>& arguments : spellings) {
+    const ClusterSpec cluster = std::get<ClusterOptions>(parse(arguments, {})).cluster;
+    EXPECT_EQ(cluster.source, "none");
+    EXPECT_EQ(cluster.local_rank, 0);
+  }
+  EXPECT_EQ(complaint({"train", "--local-rank", "0"}, {}), "");
+  const std::string help = std::get<TextOptions>(parse({"train", "--help"}, {})).text;
+  EXPECT_FALSE(contains(help, "local-rank")) << "nobody needs to know";
+}
+
+TEST(Serve, TakesItsNumbersFromTheStep) {
+  const Variables first =
+      kStep + kComponents +
+      Variables{{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURMD_NODENAME", "n5"}};
+  const ClusterSpec cluster = std::get<ServeOptions>(parse({"serve"}, first)).cluster;
+  EXPECT_EQ(cluster.role, Role::kServer);
+  EXPECT_EQ(cluster.index, 0);
+  EXPECT_EQ(cluster.num_servers, 1);
+  EXPECT_EQ(cluster.world_size, 2);
+  EXPECT_EQ(cluster.rendezvous->host, "n5");
+  EXPECT_TRUE(contains(complaint({"serve", "--index", "1"}, first), "--index 1: Slurm says 0"));
+  EXPECT_TRUE(contains(complaint({"serve", "--workers", "5"}, first),
+                       "1 servers and 5 workers make 6 tasks"));
+}
+
+TEST(Serve, MayBeTheSecondComponentWhenItsWorkersSaySo) {
+  const ClusterSpec server = std::get<ServeOptions>(parse({"serve"}, kStep + kComponents)).cluster;
+  EXPECT_EQ(server.index, 1);
+  EXPECT_EQ(server.num_servers, 2);
+  const Variables first =
+      kStep + kComponents +
+      Variables{{"SLURM_PROCID", "0"}, {"SLURM_LOCALID", "0"}, {"SLURMD_NODENAME", "n5"}};
+  const ClusterSpec worker =
+      std::get<TrainOptions>(
+          parse({"train", "--strategy", "parameter-server", "--role", "worker"}, first))
+          .cluster;
+  EXPECT_EQ(worker.role, Role::kWorker);
+  EXPECT_EQ(worker.num_servers, 2);
+  EXPECT_EQ(worker.rendezvous, server.rendezvous);
+}
+
+TEST(Serve, ByHandOutranksTheStepItRunsIn) {
+  const ClusterSpec cluster =
+      std::get<ServeOptions>(
+          parse({"serve", "--workers", "4", "--rendezvous", "h:5"}, kStep + kComponents))
+          .cluster;
+  EXPECT_EQ(cluster.source, "flags");
+  EXPECT_EQ(cluster.world_size, 4);
+  EXPECT_EQ(cluster.num_servers, 1);
+  EXPECT_EQ(cluster.index, 0);
+}
+
+const Variables kLaunched = {{"SYNCOPATE_ROLE", "worker"},
+                             {"SYNCOPATE_INDEX", "1"},
+                             {"SYNCOPATE_WORKERS", "2"},
+                             {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:5"}};
+
+std::chrono::milliseconds time_to_meet(std::vector<std::string> flags, const Variables& variables) {
+  flags.insert(flags.begin(), "train");
+  return std::get<TrainOptions>(parse(std::move(flags), variables)).rendezvous_timeout;
+}
+
+TEST(TimeToMeet, IsLongerOnGpusWhichTakeSecondsToStart) {
+  using std::chrono::seconds;
+  const Variables with_servers = kLaunched + Variables{{"SYNCOPATE_SERVERS", "1"}};
+  const std::string mirrored = "--strategy=multi-worker-mirrored";
+  const std::string served = "--strategy=parameter-server";
+  EXPECT_EQ(time_to_meet({mirrored}, kLaunched), seconds(5));
+  EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda"}, kLaunched), seconds(60));
+  EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda:0"}, kLaunched), seconds(60));
+  EXPECT_EQ(time_to_meet({mirrored, "--devices", "cuda"}, kStep), seconds(120));
+  EXPECT_EQ(time_to_meet({served}, with_servers), seconds(60));
+  EXPECT_EQ(time_to_meet({served, "--devices", "cuda"}, with_servers), seconds(300));
+  EXPECT_EQ(time_to_meet(
+                {served, "--devices", "cuda"},
+                with_servers + Variables{{"SYNCOPATE_ROLE", "server"}, {"SYNCOPATE_INDEX", "0"}}),
+            seconds(300))
+      << "a server waits as long as its workers take";
+}
+
+TEST(TimeToMeet, IsWhatTheUserSaysEvenOnGpus) {
+  EXPECT_EQ(time_to_meet({"--strategy=multi-worker-mirrored", "--devices", "cuda",
+                          "--rendezvous-timeout", "7"},
+                         kLaunched),
+            std::chrono::seconds(7));
+}
+
+TEST(Serve, OutsideOfAnyClusterAsksForWhatIsMissing) {
+  EXPECT_TRUE(contains(complaint({"serve"}, {}), "--workers N and --rendezvous HOST:PORT"));
+}
+
+TEST(ClusterCommand, CanWriteTfConfig) {
+  const auto options = std::get<ClusterOptions>(
+      parse({"cluster", "--as", "tf-config", "--port-base", "8888"}, kStep));
+  EXPECT_TRUE(options.as_tf_config);
+  EXPECT_EQ(options.port_base, 8888);
+  EXPECT_TRUE(contains(complaint({"cluster", "--port-base", "8888"}, kStep), "--as tf-config"));
+  EXPECT_TRUE(contains(complaint({"cluster", "--as", "yaml"}, kStep), "--as yaml"));
+  EXPECT_TRUE(contains(complaint({"cluster", "--as", "tf-config", "--port-base", "70000"}, kStep),
+                       "--port-base 70000: expected a whole number from 1 to 65535"));
+}
+
+}  // namespace
+}  // namespace syncopate

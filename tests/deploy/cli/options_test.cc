@@ -1,0 +1,323 @@
+#include "deploy/cli/flags.h"
+#include "deploy/cli/options.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+CommandOptions parse(std::vector<std::string> arguments, const Environment& environment = {}) {
+  return parse_command_line(arguments, environment);
+}
+
+TrainOptions parse_train(std::vector<std::string> flags) {
+  flags.insert(flags.begin(), "train");
+  return std::get<TrainOptions>(parse(flags));
+}
+
+// What the error says, or "" when there is none.
+std::string complaint(std::vector<std::string> flags) {
+  try {
+    parse_train(std::move(flags));
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(TrainFlags, AloneTrainMnistCnnOnDigitsWithAdam) {
+  const TrainOptions options = parse_train({});
+  EXPECT_EQ(options.model, "mnist-cnn");
+  EXPECT_EQ(options.data, "digits");
+  EXPECT_EQ(options.strategy.name, "one-device");
+  EXPECT_EQ(options.strategy.optimizer.name, "adam");
+  EXPECT_DOUBLE_EQ(options.schedule.learning_rate, 0.001);
+  EXPECT_EQ(options.strategy.batch_size_per_replica, 64);
+  EXPECT_EQ(options.loop.total_epochs, 3);
+  EXPECT_TRUE(options.loop.checkpoint_dir.empty());
+  EXPECT_TRUE(options.show_progress);
+}
+
+TEST(TrainFlags, SetWhatTheyName) {
+  const TrainOptions options = parse_train({"--model",
+                                            "resnet20",
+                                            "--data",
+                                            "cifar10:/c",
+                                            "--batch-size",
+                                            "128",
+                                            "--epochs",
+                                            "7",
+                                            "--optimizer",
+                                            "momentum",
+                                            "--nesterov",
+                                            "--momentum",
+                                            "0.8",
+                                            "--learning-rate",
+                                            "0.1",
+                                            "--weight-decay",
+                                            "0.0001",
+                                            "--lr-schedule",
+                                            "step",
+                                            "--lr-milestones",
+                                            "3,5.5",
+                                            "--lr-factor",
+                                            "0.2",
+                                            "--warmup-epochs",
+                                            "0.5",
+                                            "--augment",
+                                            "crop-flip",
+                                            "--bucket-mb",
+                                            "4",
+                                            "--seed",
+                                            "9",
+                                            "--threads",
+                                            "3",
+                                            "--input-threads",
+                                            "2",
+                                            "--no-progress",
+                                            "--checkpoint-dir",
+                                            "ck",
+                                            "--checkpoint-every",
+                                            "10",
+                                            "--keep-checkpoints",
+                                            "2",
+                                            "--resume",
+                                            "--metrics",
+                                            "m.jsonl"});
+  EXPECT_EQ(options.model, "resnet20");
+  EXPECT_EQ(options.data, "cifar10:/c");
+  EXPECT_EQ(options.global_batch_size, 128);
+  EXPECT_EQ(options.loop.total_epochs, 7);
+  EXPECT_EQ(options.strategy.optimizer.name, "momentum");
+  EXPECT_TRUE(options.strategy.optimizer.nesterov);
+  EXPECT_FLOAT_EQ(options.strategy.optimizer.momentum, 0.8F);
+  EXPECT_FLOAT_EQ(options.strategy.optimizer.weight_decay, 0.0001F);
+  EXPECT_DOUBLE_EQ(options.schedule.learning_rate, 0.1);
+  EXPECT_EQ(options.schedule.kind, ScheduleKind::kStep);
+  EXPECT_EQ(options.schedule.milestones, (std::vector<double>{3.0, 5.5}));
+  EXPECT_DOUBLE_EQ(options.schedule.factor, 0.2);
+  EXPECT_DOUBLE_EQ(options.schedule.warmup_epochs, 0.5);
+  EXPECT_EQ(options.input.augment, Augment::kCropFlip);
+  EXPECT_EQ(options.strategy.bucket_bytes, 4 << 20);
+  EXPECT_EQ(options.strategy.seed, 9U);
+  EXPECT_EQ(options.strategy.lanes, 3);
+  EXPECT_EQ(options.input.threads, 2);
+  EXPECT_FALSE(options.show_progress);
+  EXPECT_EQ(options.loop.checkpoint_dir, "ck");
+  EXPECT_EQ(options.loop.checkpoint_every_steps, 10);
+  EXPECT_EQ(options.loop.keep_checkpoints, 2);
+  EXPECT_TRUE(options.resume);
+  EXPECT_EQ(options.metrics, "m.jsonl");
+}
+
+TEST(TrainFlags, GivenTwiceTheLastOneCounts) {
+  EXPECT_EQ(parse_train({"--epochs", "2", "--epochs", "9"}).loop.total_epochs, 9);
+}
+
+// The limit is a replica's, not the machine's: replicas that share 32 CPUs in one process have as
+// many lanes as in processes that are bound to 16 each.
+TEST(DefaultLanes, AreTheCpusSharedOutUpToWhatABatchFeeds) {
+  EXPECT_EQ(lanes_of(2, 1), 2);
+  EXPECT_EQ(lanes_of(32, 1), 8);
+  EXPECT_EQ(lanes_of(32, 2), lanes_of(16, 1));
+  EXPECT_EQ(lanes_of(2, 4), 1);
+}
+
+TEST(TrainFlags, StepsReplaceEpochs) {
+  EXPECT_EQ(parse_train({"--steps", "12"}).loop.total_steps, 12);
+}
+
+TEST(TrainFlags, LearningRateDefaultsToWhatTheOptimizerIsUsedWith) {
+  EXPECT_DOUBLE_EQ(parse_train({"--optimizer", "adamw"}).schedule.learning_rate, 0.001);
+  EXPECT_DOUBLE_EQ(parse_train({"--optimizer", "sgd"}).schedule.learning_rate, 0.01);
+}
+
+TEST(TrainFlags, ComeFromAFileToo) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("syncopate-options-" + std::to_string(getpid()) + ".ini");
+  std::ofstream(file) << "model = mlp\nepochs = 5\nresume = true\ncheckpoint-dir = ck\n";
+  const TrainOptions options = parse_train({"--config", file.string(), "--epochs", "6"});
+  std::ofstream(file) << "modle = mlp\n";
+  const std::string unknown = complaint({"--config", file.string()});
+  std::filesystem::remove(file);
+  EXPECT_EQ(options.model, "mlp");
+  EXPECT_EQ(options.loop.total_epochs, 6) << "a flag outranks the file";
+  EXPECT_TRUE(options.resume);
+  EXPECT_NE(unknown.find("modle"), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("--config: "), std::string::npos) << unknown;
+  EXPECT_NE(unknown.find("did you mean '--model'"), std::string::npos) << unknown;
+}
+
+TEST(TrainFlags, OfTheCommandLineOutrankWhatTheyExcludeInAFile) {
+  const auto file = std::filesystem::temp_directory_path() /
+                    ("syncopate-excluded-" + std::to_string(getpid()) + ".ini");
+  std::ofstream(file) << "epochs = 5\nbatch-size = 96\nresume = false\nmodel = mlp\n";
+  const std::vector<std::string> read_it{"--config", file.string()};
+  const auto with = [&](std::vector<std::string> flags) {
+    flags.insert(flags.begin(), read_it.begin(), read_it.end());
+    return parse_train(flags);
+  };
+  EXPECT_EQ(with({"--steps", "3"}).loop.total_steps, 3);
+  EXPECT_EQ(with({"--batch-size-per-replica", "32"}).strategy.batch_size_per_replica, 32);
+  EXPECT_EQ(with({}).loop.total_epochs, 5);
+  EXPECT_FALSE(with({}).resume);
+  // Two lines of the file are nobody's choice.
+  std::ofstream(file) << "epochs = 5\nsteps = 3\n";
+  EXPECT_NE(complaint(read_it).find("excludes"), std::string::npos) << complaint(read_it);
+  std::ofstream(file) << "[train]\nepochs = 5\n";
+  EXPECT_NE(complaint(read_it).find("no sections"), std::string::npos) << complaint(read_it);
+  std::filesystem::remove(file);
+}
+
+struct BadFlags {
+  std::vector<std::string> flags;
+  std::string says;
+};
+
+class BadTrainFlags : public testing::TestWithParam<BadFlags> {};
+
+TEST_P(BadTrainFlags, AreRefusedWithOneLineThatSaysWhy) {
+  const std::string line = complaint(GetParam().flags);
+  EXPECT_NE(line.find(GetParam().says), std::string::npos) << "'" << line << "'";
+  EXPECT_EQ(line.find('\n'), std::string::npos) << line;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    EachKind, BadTrainFlags,
+    testing::Values(
+        BadFlags{{"--modle", "mlp"}, "unknown flag --modle; did you mean '--model'"},
+        BadFlags{{"mlp"}, "unexpected argument mlp"}, BadFlags{{"--epochs"}, "--epochs"},
+        BadFlags{{"--model", "mnist_cnn"},
+                 "did you mean 'mnist-cnn'? Choose one of mnist-cnn, mlp"},
+        BadFlags{{"--strategy", "mirored"}, "--strategy mirored: no such name"},
+        BadFlags{{"--strategy", "parameter-server"},
+                 "no servers; start the job with syncopate launch --servers M"},
+        BadFlags{{"--strategy", "central-storage", "--consistency", "lazy"}, "--consistency lazy"},
+        BadFlags{
+            {"--strategy", "central-storage", "--consistency", "async", "--max-staleness", "2"},
+            "it belongs to --consistency ssp"},
+        BadFlags{
+            {"--strategy", "central-storage", "--consistency", "async", "--backup-workers", "1"},
+            "it belongs to --consistency sync"},
+        BadFlags{{"--strategy", "central-storage", "--staleness-rule", "dc"},
+                 "under --consistency sync no gradient is stale"},
+        BadFlags{{"--service-time", "20"}, "expected constant:MS, exponential:MS or"},
+        BadFlags{{"--slow", "worker=1,factor=2"}, "it multiplies --service-time"},
+        BadFlags{{"--pause", "worker=1,at=1,for=1"}, "of 1 worker the last is 0"},
+        BadFlags{{"--pause", "worker=1"}, "such as worker=1,at=20s,for=5s"},
+        BadFlags{{"--eval-every-steps", "-1"}, "--eval-every-steps"},
+        BadFlags{{"--tensorboard", "here"}, "--tensorboard: not in this version"},
+        BadFlags{{"--model", "vgg16"}, "vgg16: not in this version; choose one of: mnist-cnn"},
+        BadFlags{{"--consistency", "ssp"}, "it belongs to --strategy parameter-server"},
+        BadFlags{{"--collective", "rings"}, "did you mean 'ring'?"},
+        BadFlags{{"--transport", "udp"}, "--transport udp"},
+        BadFlags{{"--batch-norm", "global"}, "--batch-norm global"},
+        BadFlags{{"--rank=1"}, "--world-size"},
+        BadFlags{{"--rendezvous-timeout", "0"}, "--rendezvous-timeout 0"},
+        BadFlags{{"--peer-timeout", "nan"}, "--peer-timeout"},
+        BadFlags{{"--strategy", "mirrored", "--rank", "0", "--world-size", "2", "--rendezvous",
+                  "127.0.0.1:4000"},
+                 "choose --strategy multi-worker-mirrored"},
+        BadFlags{{"--learning-rate-scale", "cubic"}, "--learning-rate-scale cubic"},
+        BadFlags{{"--learning-rate-scale", "inverse"},
+                 "--learning-rate-scale inverse: no such rule"},
+        BadFlags{{"--learning-rate-scale", "linear", "--batch-size", "64"},
+                 "--reference-batch-size"},
+        BadFlags{{"--reference-batch-size", "64"}, "--learning-rate-scale"},
+        BadFlags{{"--epochs", "9223372036854775807"}, "expected a whole number from 1 to"},
+        BadFlags{{"--steps", "9223372036854775807"}, "expected a whole number from 1 to"},
+        BadFlags{{"--checkpoint-dir", ""}, "--checkpoint-dir is empty"},
+        BadFlags{{"--metrics", ""}, "--metrics is empty"},
+        BadFlags{{"--optimizer", "lion"}, "choose one of sgd"},
+        BadFlags{{"--batch-size-per-replica", "0"}, "--batch-size-per-replica 0: expected"},
+        BadFlags{{"--batch-size", "-8"}, "--batch-size -8: expected"},
+        BadFlags{{"--batch-size", "8", "--batch-size-per-replica", "8"}, "excludes"},
+        BadFlags{{"--batch-size", "8x"}, "--batch-size"},
+        BadFlags{{"--epochs", "-1"}, "--epochs -1: expected"},
+        BadFlags{{"--epochs", "2", "--steps", "2"}, "excludes"},
+        BadFlags{{"--steps", "0"}, "--steps 0"},
+        BadFlags{{"--learning-rate", "nan"}, "--learning-rate nan: expected"},
+        BadFlags{{"--learning-rate", "0"}, "--learning-rate 0: expected"},
+        BadFlags{{"--learning-rate", "-0.1"}, "--learning-rate -0.1: expected"},
+        BadFlags{{"--learning-rate", "inf"}, "--learning-rate inf: expected"},
+        BadFlags{{"--threads", "0"}, "--threads 0: expected"},
+        BadFlags{{"--input-threads", "0"}, "--input-threads 0: expected"},
+        BadFlags{{"--prefetch", "0"}, "--prefetch 0: expected"},
+        BadFlags{{"--bucket-mb", "0"}, "--bucket-mb 0: expected"},
+        BadFlags{{"--seed", "-1"}, "--seed"},
+        BadFlags{{"--seed", "18446744073709551616"}, "2^64 - 1"},
+        BadFlags{{"--lr-schedule", "linear"}, "cosine"},
+        BadFlags{{"--lr-schedule", "step"}, "--lr-milestones"},
+        BadFlags{{"--lr-schedule", "step", "--lr-milestones", "1,x"}, "--lr-milestones 1,x"},
+        BadFlags{{"--lr-milestones", "1"}, "--lr-schedule step"},
+        BadFlags{{"--warmup-epochs", "-1"}, "--warmup-epochs -1"},
+        BadFlags{{"--beta1", "1.5"}, "--beta1 1.5: expected"},
+        BadFlags{{"--epsilon", "0"}, "--epsilon 0: expected"},
+        BadFlags{{"--momentum", "0.5"}, "--optimizer momentum"},
+        BadFlags{{"--devices", "cuda:x"}, "no such device"},
+        BadFlags{{"--devices", "cuda:0,cpu"}, "no such device"},
+        BadFlags{{"--devices", "tpu"}, "Choose one of cpu, cuda"},
+        BadFlags{{"--devices", "gpu"}, "did you mean 'cuda'"},
+        BadFlags{{"--replicas", "2"}, "one-device has one replica"},
+        BadFlags{{"--replicas", "0"}, "--replicas 0: expected"},
+        BadFlags{{"--precision", "bf16"}, "choose f32"},
+        BadFlags{{"--precision", "f8"}, "no such precision"},
+        BadFlags{{"--augment", "rotate"}, "crop-flip"}, BadFlags{{"--resume"}, "--checkpoint-dir"},
+        BadFlags{{"--checkpoint-dir", "d", "--checkpoint-every", "0"},
+                 "--checkpoint-every 0: expected"},
+        BadFlags{{"--checkpoint-dir", "d", "--keep-checkpoints", "0"},
+                 "--keep-checkpoints 0: expected"},
+        BadFlags{{"--config", "/nonexistent.ini"}, "/nonexistent.ini"}));
+
+TEST(Replicas, AreCountedAgainstCpusOnlyWhereTheyComputeOnThem) {
+  const std::vector<std::string> many = {"--strategy", "mirrored", "--replicas", "1024"};
+  EXPECT_NE(complaint(many).find("of the CPUs"), std::string::npos);
+  std::vector<std::string> on_gpus = many;
+  on_gpus.insert(on_gpus.end(), {"--devices", "cuda"});
+  EXPECT_EQ(complaint(on_gpus), "");
+}
+
+TEST(CommandLine, NamesTheCommandsWhenOneIsUnknown) {
+  try {
+    parse({"trian"});
+    FAIL();
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("did you mean 'train'"), std::string::npos)
+        << error.what();
+  }
+  EXPECT_THROW(parse({}), UsageError);
+}
+
+TEST(CommandLine, HelpOfTrainShowsEveryTableAndDefault) {
+  const std::string help = std::get<TextOptions>(parse({"train", "--help"})).text;
+  for (const char* expected : {"--learning-rate", "one-device", "resnet56", "adamw", "mnist:DIR",
+                               "synthetic:CxHxW:CLASSES", "--no-progress", "INT=64", "75"}) {
+    EXPECT_NE(help.find(expected), std::string::npos) << expected << " is not in\n" << help;
+  }
+}
+
+TEST(CommandLine, EvaluateNeedsACheckpoint) {
+  EXPECT_THROW(parse({"evaluate"}), UsageError);
+  const auto options =
+      std::get<EvaluateOptions>(parse({"evaluate", "--checkpoint", "c", "--json"}));
+  EXPECT_EQ(options.checkpoint, "c");
+  EXPECT_TRUE(options.json);
+}
+
+TEST(CacheFolder, FollowsTheEnvironmentInThisOrder) {
+  using Variables = std::map<std::string, std::string, std::less<>>;
+  Variables variables{{"SYNCOPATE_CACHE_DIR", "/a"}, {"XDG_CACHE_HOME", "/b"}, {"HOME", "/c"}};
+  EXPECT_EQ(default_cache_dir(Environment(variables)), "/a");
+  variables["SYNCOPATE_CACHE_DIR"] = "";
+  EXPECT_EQ(default_cache_dir(Environment(variables)), "/b/syncopate");
+  variables.erase("XDG_CACHE_HOME");
+  EXPECT_EQ(default_cache_dir(Environment(variables)), "/c/.cache/syncopate");
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,300 @@
+// Roles that are started again while the others go on, and what a job with servers ends by.
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+
+#include "deploy/launch/local_roles.h"
+#include "tests/deploy/launch/launch_case.h"
+
+namespace syncopate::test {
+namespace {
+
+// Only the first incarnation of the only role that says so goes through with it.
+std::string at_first(const std::string& command) {
+  return "if mkdir $FOLDER/first 2>/dev/null; then " + command + "; fi; ";
+}
+
+constexpr std::chrono::seconds kForever{60};
+
+// The rules of a job whose workers wait for nobody.
+class AsynchronousLaunch : public testing::Test {
+ protected:
+  AsynchronousLaunch() {
+    job_.rules.workers = {.on_failure = FailureRule::kContinue, .restarts_alone = true};
+    job_.rules.servers = {.restarts_alone = true};
+    job_.rules.most_restarts = 2;
+  }
+
+  // Runs `act` once, when launch says this.
+  void when_said(const std::string& text, const std::function<void()>& act) {
+    job_.on_err = [=, done = false](const std::string& lines) mutable {
+      if (done || !contains(lines, text)) return;
+      done = true;
+      act();
+    };
+  }
+  // Lets a role go on that waits for somebody to open this named pipe of the folder.
+  void open_pipe(const std::string& name) const {
+    const std::ofstream opened(job_.folder() / name);
+  }
+
+  LaunchCase job_;
+};
+
+TEST_F(AsynchronousLaunch, StartsAWorkerAgainWhileTheOthersGoOn) {
+  const Launched result =
+      job_.run_job({at_first("kill -KILL $$") + "echo again; : >$FOLDER/meeting",
+                    "echo started; : <$FOLDER/meeting"},
+                   {});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err,
+            "launch: worker 0 was ended by signal 9 (SIGKILL); restarting it (1 of 2)\n");
+  EXPECT_TRUE(contains(result.out, "[worker 0] again\n")) << result.out;
+  EXPECT_EQ(count_lines(result.out), 2) << result.out;
+}
+
+TEST_F(AsynchronousLaunch, StartsItAsTheSameOne) {
+  int plans = 0;
+  const Launched result = job_.run_plan([&](int) {
+    ++plans;
+    const std::string script = "echo $SYNCOPATE_ROLE $SYNCOPATE_INDEX $SYNCOPATE_NONCE $*; ";
+    return make_local_roles({.arguments = {"/bin/sh", "-c", script + at_first("exit 1"), "sh", "a"},
+                             .environment = job_.environment()});
+  });
+  EXPECT_EQ(plans, 1);
+  ASSERT_EQ(count_lines(result.out), 2) << result.out;
+  const std::string line = result.out.substr(0, result.out.find('\n') + 1);
+  EXPECT_EQ(result.out, line + line);
+  EXPECT_TRUE(contains(line, "[worker 0] worker 0 ")) << line;
+}
+
+TEST_F(AsynchronousLaunch, GoesOnWithoutAWorkerThatHasUsedUpItsRestarts) {
+  when_said("launch: worker 0 exited with 1 and has no restart left\n",
+            [&] { open_pipe("meeting"); });
+  const Launched result =
+      job_.run_job({"echo started; exit 1", ": <$FOLDER/meeting; echo went on"}, {});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.out, "[worker 1] went on\n")) << result.out;
+  EXPECT_EQ(count_lines(result.out), 4) << result.out;
+  EXPECT_TRUE(contains(result.err, "restarting it (2 of 2)\n")) << result.err;
+}
+
+TEST_F(AsynchronousLaunch, EndsTheServersWhenNoWorkerIsLeft) {
+  const Launched result = job_.run_job({"exit 1"}, {"echo started; " + wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(
+      contains(result.err, "SIGTERM to server 0: it still ran 1 s after the last worker had ended"))
+      << result.err;
+  EXPECT_EQ(result.out, "[server 0] started\n") << "nor is anything started again then";
+}
+
+TEST_F(AsynchronousLaunch, LetsServersEndByThemselvesAfterTheLastWorker) {
+  job_.rules.patience = kForever;
+  const Launched result = job_.run_job({"exec 3>$FOLDER/meeting"}, {"cat <$FOLDER/meeting"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+// Killed when the last worker had ended: what comes back has no job to serve.
+TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEndedWell) {
+  job_.rules.grace = kForever;
+  const std::string asked = "trap 'exit 1' TERM; echo started; " + wait_for_a_signal();
+  const Launched result = job_.run_job({"true"}, {asked});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: server 0 did not hear that the job was over\n"))
+      << result.err;
+  EXPECT_EQ(job_.run_job({"exit 1"}, {asked}).exit_code, 1);
+}
+
+TEST_F(AsynchronousLaunch, ForgivesAServerThatTheRequestToStopEndsWhenAllWorkersHaveEndedWell) {
+  job_.rules.grace = kForever;
+  const Launched result = job_.run_job({"true"}, {wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+}
+
+TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
+  job_.rules.grace = kForever;
+  for (const std::string end : {"kill -SEGV $$", "kill -ABRT $$", "exit 3"}) {
+    // The worker ends when the server has its trap.
+    const Launched result = job_.run_job(
+        {": <$FOLDER/meeting"},
+        {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()});
+    EXPECT_EQ(result.exit_code, 1) << end;
+    EXPECT_TRUE(contains(result.err, "SIGTERM to server 0")) << result.err;
+    EXPECT_FALSE(contains(result.err, "did not hear")) << result.err;
+  }
+}
+
+TEST_F(AsynchronousLaunch, ForgivesAServerThatWasKilledWhenAllWorkersWereAboutToEndWell) {
+  job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
+  ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
+  when_said("restarting it", [&] { open_pipe("go"); });
+  const Launched result = job_.run_job({": <$FOLDER/go"}, {"kill -KILL $$"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: server 0 is not restarted: the job is ending\n"))
+      << result.err;
+}
+
+TEST_F(AsynchronousLaunch, CountsAServerThatFailsByItself) {
+  job_.rules.most_restarts = 0;
+  const Launched result = job_.run_job({"true"}, {"exit 1"});
+  EXPECT_EQ(result.exit_code, 1) << result.err;
+}
+
+TEST_F(AsynchronousLaunch, StartsAServerAgainWhileTheWorkersGoOn) {
+  const Launched result = job_.run_job({"echo started; : <$FOLDER/meeting"},
+                                       {at_first("kill -KILL $$") + ": >$FOLDER/meeting"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "[worker 0] started\n");
+  EXPECT_EQ(result.err,
+            "launch: server 0 was ended by signal 9 (SIGKILL); restarting it (1 of 2)\n");
+}
+
+TEST_F(AsynchronousLaunch, EndsWithAServerThatHasUsedUpItsRestarts) {
+  const Launched result =
+      job_.run_job({"echo started; " + wait_for_a_signal()}, {"echo started; exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(
+      contains(result.err, "SIGTERM to worker 0: it still ran 1 s after another had failed"))
+      << result.err;
+  EXPECT_EQ(count_lines(result.out), 4) << result.out;
+}
+
+TEST_F(AsynchronousLaunch, EndsWithAServerThatCannotComeBack) {
+  job_.rules.servers.restarts_alone = false;
+  job_.rules.restarts_together = false;
+  const Launched result =
+      job_.run_job({"echo started; " + wait_for_a_signal()}, {"echo started; exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "SIGTERM to worker 0")) << result.err;
+  EXPECT_EQ(count_lines(result.out), 2) << result.out;
+}
+
+TEST_F(AsynchronousLaunch, CountsTheExitCodeOfTheLastIncarnation) {
+  EXPECT_EQ(job_.run_job({at_first("exit 1") + "exit 75"}, {}).exit_code, 75);
+}
+
+TEST_F(AsynchronousLaunch, DoesNotRepeatWrongUsageOrAStopOnRequest) {
+  for (const int code : {2, 75}) {
+    const Launched result = job_.run_job({"echo started; exit " + std::to_string(code)}, {});
+    EXPECT_EQ(result.exit_code, code);
+    EXPECT_EQ(count_lines(result.out), 1) << result.out;
+  }
+}
+
+TEST_F(AsynchronousLaunch, StartsNobodyAgainWhoEndsAfterTheSignalToStop) {
+  const Launched result = job_.run_job(
+      {"echo started; trap 'exit 1' TERM; kill -TERM $PPID; " + wait_for_a_signal()}, {});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.out), 1) << result.out;
+  EXPECT_EQ(result.err, "launch: worker 0 exited with 1\n");
+}
+
+TEST_F(AsynchronousLaunch, EndsWithAWorkerThatIsStoppedAndCannotHearTheSignal) {
+  job_.rules.patience = kForever;
+  const Launched result = job_.run_job(
+      {"trap '' INT; echo $$ >$FOLDER/pid; kill -STOP $$; echo continued"},
+      {"trap 'exit 75' INT; "
+       "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done; "
+       "kill -INT $PPID; " +
+       wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_EQ(result.out, "[worker 0] continued\n") << result.err;
+}
+
+TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
+  job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
+  job_.rules.patience = kForever;
+  when_said("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
+  // It fails when the other has its trap.
+  const Launched result =
+      job_.run_job({"echo started; : <$FOLDER/meeting; exit 1",
+                    "trap 'exit 75' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()},
+                   {});
+  EXPECT_EQ(result.exit_code, 1) << "as it last ended";
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 75\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: worker 0 is not restarted: the job is ending\n"))
+      << result.err;
+  EXPECT_EQ(count_lines(result.out), 1) << result.out;
+}
+
+TEST(ALaunchThatPausesBeforeARestartOfAll, HearsASignalMeanwhile) {
+  LaunchCase job;
+  job.rules.most_restarts = 1;
+  job.rules.pause_before_all = kForever;
+  job.on_err = [](const std::string& lines) {
+    if (contains(lines, "launch: restart 1 of 1")) kill(getpid(), SIGTERM);
+  };
+  const Launched result = job.run({"echo started; exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.out), 1) << result.out;
+}
+
+TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
+  job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
+  job_.rules.patience = kForever;
+  ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
+  when_said("worker 0 exited with 1; restarting it", [&] { open_pipe("go"); });
+  // The server ends after the second worker.
+  const Launched result = job_.run_job(
+      {"echo started; exit 1", "exec 3>$FOLDER/meeting; : <$FOLDER/go"}, {"cat <$FOLDER/meeting"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.out), 1) << result.out;
+  EXPECT_FALSE(contains(result.err, "launch: restart ")) << result.err;
+}
+
+TEST_F(AsynchronousLaunch, WaitsNoLongerThanTheLongestBackOff) {
+  job_.rules.most_restarts = 40;  // 2^39 ms would be 17 years
+  const Launched result = job_.run_job({"exit 1"}, {});
+  EXPECT_TRUE(contains(result.err, "restarting it (40 of 40)")) << result.err;
+}
+
+TEST_F(AsynchronousLaunch, GoesOnWithoutAWorkerThatCannotBeStartedAgain) {
+  const std::filesystem::path program = job_.folder() / "program";
+  std::ofstream(program) << "#!/bin/sh\nrm $0\nexit 1\n";
+  std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  when_said("and has no restart left\n", [&] { open_pipe("meeting"); });
+  const Launched result = job_.run_plan([&](int) {
+    std::vector<RoleCommand> commands;
+    commands.push_back(job_.role(Role::kWorker, 0, ""));
+    commands.back().arguments = {program.string()};
+    commands.push_back(job_.role(Role::kWorker, 1, ": <$FOLDER/meeting; echo went on"));
+    return commands;
+  });
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "[worker 1] went on\n");
+  EXPECT_TRUE(contains(result.err, program.string() + ": No such file")) << result.err;
+}
+
+// The rules of a job in step whose servers keep files.
+TEST(SynchronousLaunch, EndsWithAWorkerAndStartsAllAgain) {
+  LaunchCase job;
+  job.rules.servers.restarts_alone = true;
+  job.rules.most_restarts = 1;
+  const Launched result =
+      job.run_job({"echo started; " + at_first("exit 1") + ": >$FOLDER/meeting"},
+                  {"echo started; : <$FOLDER/meeting"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(count_lines(result.out), 4) << result.out;
+  EXPECT_TRUE(contains(result.err, "launch: restart 1 of 1\n")) << result.err;
+}
+
+TEST(SynchronousLaunch, StartsNoRoleMoreOftenThanAllowedAloneOrWithTheOthers) {
+  LaunchCase job;
+  job.rules.servers.restarts_alone = true;
+  job.rules.most_restarts = 1;
+  // The server fails once, then the worker does.
+  const Launched result = job.run_job(
+      {"echo started; : <$FOLDER/meeting; exit 1"},
+      {"echo started; " + at_first("exit 1") + ": >$FOLDER/meeting; " + wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.out), 3) << result.out;
+  EXPECT_FALSE(contains(result.err, "launch: restart ")) << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,313 @@
+// Processes that are started together, watched, asked to stop and started again.
+#include "deploy/launch/launcher.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "models/base/errors.h"
+#include "tests/deploy/launch/launch_case.h"
+#include "worker/run/exit_code.h"
+
+namespace syncopate::test {
+namespace {
+
+TEST(Launch, PutsTheRoleInFrontOfEveryLineAndKeepsTheStreamsApart) {
+  const Launched result = LaunchCase().run({"echo result; echo note >&2; printf 'no end'"});
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "[role 0] result\n[role 0] no end\n");
+  EXPECT_EQ(result.err, "[role 0] note\n") << "a good end is not worth a line";
+}
+
+TEST(Launch, NeverMixesTheLinesOfTwoRoles) {
+  const std::string script = "i=0; while [ $i -lt 500 ]; do printf one; echo two; i=$((i+1)); done";
+  const Launched result = LaunchCase().run({script, script});
+  EXPECT_EQ(count_lines(result.out), 1000);
+  std::istringstream lines(result.out);
+  for (std::string line; std::getline(lines, line);) {
+    EXPECT_TRUE(line == "[role 0] onetwo" || line == "[role 1] onetwo") << line;
+  }
+}
+
+TEST(Launch, TakesMoreOutputThanAPipeHolds) {
+  const Launched result = LaunchCase().run({"head -c 3000000 /dev/zero | tr '\\0' '\\n'"});
+  EXPECT_EQ(count_lines(result.out), 3'000'000);
+}
+
+TEST(Launch, GivesRolesAnEmptyStandardInput) {
+  const LaunchCase job;
+  std::ofstream(job.folder() / "typed") << "typed\n";
+  const FileDescriptor ours(dup(STDIN_FILENO));
+  const FileDescriptor typed(open((job.folder() / "typed").c_str(), O_RDONLY));
+  dup2(typed.get(), STDIN_FILENO);
+  const Launched result = job.run({"cat; echo end"});
+  dup2(ours.get(), STDIN_FILENO);
+  EXPECT_EQ(result.out, "[role 0] end\n");
+}
+
+TEST(Launch, DoesNotWaitForADescendantThatKeepsTheOutputOpen) {
+  // Its shell ends and leaves somebody who waits to be met, here, when launch has returned.
+  const LaunchCase job;
+  const Launched result =
+      job.run({"{ timeout 20 sh -c ': <$FOLDER/meeting'; echo too late; } & echo started"});
+  const std::ofstream met(job.folder() / "meeting");
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.out, "[role 0] started\n");
+}
+
+TEST(Launch, EndsWithTheWorstExitCode) {
+  EXPECT_EQ(worse_exit_code(0, 75), 75);
+  EXPECT_EQ(worse_exit_code(75, 1), 1);
+  EXPECT_EQ(worse_exit_code(1, 2), 2);
+  EXPECT_EQ(worse_exit_code(2, 75), 2);
+  EXPECT_EQ(worse_exit_code(0, 139), 1) << "what is not ours is a failure";
+  EXPECT_EQ(worse_exit_code(0, 0), 0);
+  EXPECT_EQ(LaunchCase().run({"exit 75", "exit 0"}).exit_code, 75);
+  EXPECT_EQ(LaunchCase().run({"exit 1", "exit 2", "exit 75"}).exit_code, 2);
+}
+
+TEST(Launch, LetsTheLineOnAWrongCommandLineBeTheLast) {
+  LaunchCase job;
+  const std::string said = "launch: worker 0 exited with 2\n";
+  const Launched result = job.run_job({"echo 'syncopate: --batch-size is wrong' >&2; exit 2"},
+                                      {"trap 'echo noise >&2' TERM; " + wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_TRUE(contains(result.err, "--batch-size is wrong")) << result.err;
+  EXPECT_TRUE(result.err.ends_with(said)) << result.err;
+  EXPECT_EQ(count_lines(result.err), 2) << result.err;
+}
+
+TEST(Launch, SaysHowARoleEnded) {
+  EXPECT_EQ(LaunchCase().run({"exit 3"}).err, "launch: role 0 exited with 3\n");
+  const Launched killed = LaunchCase().run({"kill -KILL $$"});
+  EXPECT_EQ(killed.err, "launch: role 0 was ended by signal 9 (SIGKILL)\n");
+  EXPECT_EQ(killed.exit_code, 1);
+}
+
+TEST(Launch, SaysWhichProgramCannotBeStarted) {
+  const LaunchCase job;
+  try {
+    job.run_plan([&](int) {
+      std::vector<RoleCommand> commands;
+      commands.push_back({.name = "role 0", .arguments = {"/nonexistent/program"}});
+      return commands;
+    });
+    FAIL();
+  } catch (const FileError& error) {
+    EXPECT_TRUE(contains(error.what(), "/nonexistent/program: No such file")) << error.what();
+  }
+}
+
+TEST(LaunchAfterAFailure, EndsTheOthersWithSigterm) {
+  const Launched result = LaunchCase().run({wait_for_a_signal(), "exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "launch: role 1 exited with 1\n")) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: SIGTERM to role 0: it still ran 1 s after"))
+      << result.err;
+  EXPECT_TRUE(contains(result.err, "role 0 was ended by signal 15 (SIGTERM)")) << result.err;
+}
+
+TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
+  LaunchCase job;
+  job.rules.patience = std::chrono::seconds(60);
+  // The second one ends because it sees that the first has: nobody sends it a signal.
+  const Launched result =
+      job.run({"exec 3>$FOLDER/meeting; exit 1", "cat <$FOLDER/meeting; exit 1"});
+  EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
+  EXPECT_EQ(count_lines(result.err), 2) << result.err;
+}
+
+TEST(LaunchAfterAFailure, AsksAtOnceThoseWhoDoNotMissTheOneThatFailed) {
+  LaunchCase job;
+  job.rules.workers.others_notice = false;
+  job.rules.patience = std::chrono::seconds(60);
+  job.rules.grace = std::chrono::seconds(60);
+  const Launched result =
+      job.run({"exec 3>$FOLDER/meeting; exit 1",
+               "trap 'exit 75' TERM; cat <$FOLDER/meeting; " + wait_for_a_signal()});
+  EXPECT_TRUE(contains(result.err, "SIGTERM to role 1: another had failed\n")) << result.err;
+}
+
+TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
+  LaunchCase job;
+  job.rules.patience = std::chrono::seconds(60);
+  const Launched result =
+      job.run({"echo $$ >$FOLDER/pid; kill -STOP $$; echo continued",
+               "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done;"
+               " exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "[role 0] continued\n");
+  EXPECT_TRUE(contains(result.err, "role 0 is stopped: SIGCONT")) << result.err;
+}
+
+TEST(LaunchAfterAFailure, LetsTheOthersGoOnWhenToldSo) {
+  LaunchCase job;
+  job.rules = {.workers = {.on_failure = FailureRule::kContinue},
+               .patience = std::chrono::milliseconds(0),
+               .grace = std::chrono::milliseconds(0)};
+  // A pipe's end tells the first one that the second is gone; it goes on after that.
+  const Launched result =
+      job.run({"cat <$FOLDER/meeting; echo went on", "exec 3>$FOLDER/meeting; exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(result.out, "[role 0] went on\n");
+}
+
+class LaunchSignals : public testing::TestWithParam<const char*> {};
+
+TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
+  const std::string signal = GetParam();
+  LaunchCase job;
+  job.rules.patience = std::chrono::seconds(60);
+  const std::string trap = "trap 'echo told; exit 75' " + signal + "; ";
+  // The second one asks when both have their traps.
+  const Launched result =
+      job.run({trap + ": >$FOLDER/meeting; " + wait_for_a_signal(),
+               trap + ": <$FOLDER/meeting; kill -" + signal + " $PPID; " + wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+  EXPECT_TRUE(contains(result.out, "[role 0] told\n")) << result.out;
+  EXPECT_TRUE(contains(result.out, "[role 1] told\n")) << result.out;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals, testing::Values("INT", "TERM", "USR1"));
+
+TEST(LaunchSignal, KillsTheThirdTime) {
+  // Sends the next one when the last has come back, so that none is lost.
+  const Launched result =
+      LaunchCase().run({"trap 'kill -TERM $PPID' TERM; kill -TERM $PPID; " + wait_for_a_signal()});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "SIGKILL to role 0: the same signal came three times"))
+      << result.err;
+}
+
+TEST(LaunchSignal, IsTranslatedForARoleThatUnderstandsAnother) {
+  const LaunchCase job;
+  const Launched result = job.run_plan([&](int) {
+    std::vector<RoleCommand> commands;
+    commands.push_back(
+        {.name = "role 0",
+         .arguments = {"/bin/sh", "-c",
+                       "trap 'exit 75' USR1; kill -TERM $PPID; " + wait_for_a_signal()},
+         .environment = job.environment(),
+         .stop_signal = SIGUSR1});
+    return commands;
+  });
+  EXPECT_EQ(result.exit_code, 75) << result.err;
+}
+
+TEST(LaunchRestart, StartsAllAgainAfterAFailureAndCountsTheLastTime) {
+  LaunchCase job;
+  job.rules.most_restarts = 5;
+  // Fails until its file has three lines.
+  const Launched result =
+      job.run({"echo >>$FOLDER/n; [ $(wc -l <$FOLDER/n) -ge 3 ]", "echo started"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(count_lines(result.out), 3) << result.out;
+  EXPECT_TRUE(contains(result.err, "launch: restart 2 of 5\n")) << result.err;
+}
+
+TEST(LaunchRestart, GivesUpInTheEnd) {
+  LaunchCase job;
+  job.rules.most_restarts = 2;
+  const Launched result = job.run({"echo started; exit 1"});
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_EQ(count_lines(result.out), 3) << result.out;
+}
+
+TEST(LaunchRestart, LeavesWrongUsageAndStopsOnRequestAlone) {
+  LaunchCase job;
+  job.rules.most_restarts = 2;
+  for (const char* script : {"echo started; exit 2", "echo started; exit 75", "echo started",
+                             "echo started; trap 'exit 1' TERM; kill -TERM $PPID; wait; exit 1"}) {
+    EXPECT_EQ(count_lines(job.run({script}).out), 1) << script;
+  }
+}
+
+struct Scripts {
+  std::string server;
+  std::string worker;
+  std::string late_worker;
+};
+
+Launched run_with_late_worker(const Scripts& scripts, std::chrono::milliseconds after) {
+  const LaunchCase job;
+  return job.run_plan([&](int) {
+    std::vector<RoleCommand> commands;
+    commands.push_back(job.role(Role::kServer, 0, scripts.server));
+    commands.push_back(job.role(Role::kWorker, 0, scripts.worker));
+    commands.push_back(job.role(Role::kWorker, 1, scripts.late_worker));
+    commands.back().start_after = after;
+    return commands;
+  });
+}
+
+TEST(Launch, StartsALateRoleAfterTheOthers) {
+  // The server waits at the named pipe for the late worker.
+  const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
+                                                .worker = "echo early >&2",
+                                                .late_worker = "echo met >$FOLDER/meeting"},
+                                               std::chrono::milliseconds(100));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "[server 0] met\n");
+  EXPECT_EQ(result.err, "[worker 0] early\n");
+}
+
+TEST(Launch, DoesNotStartALateRoleWhenTheJobIsOver) {
+  const Launched result =
+      run_with_late_worker({.server = "true", .worker = "true", .late_worker = "echo here; exit 1"},
+                           std::chrono::hours(1));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_EQ(result.out, "");
+  EXPECT_EQ(result.err, "launch: worker 1 is not started: the job is ending\n");
+}
+
+// It has come when the server is about to end, and nobody lets it in any more.
+TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
+  const Launched result = run_with_late_worker(
+      {.server = "cat $FOLDER/meeting",
+       .worker = "true",
+       .late_worker = "echo here >$FOLDER/meeting; trap 'exit 1' TERM; " + wait_for_a_signal()},
+      std::chrono::milliseconds(1));
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 came too late: the job was over\n"))
+      << result.err;
+}
+
+// Nobody told it that the job was over, and nobody waits for it.
+TEST(Launch, ForgivesAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
+  LaunchCase job;
+  job.rules.workers = {.on_failure = FailureRule::kContinue};
+  job.rules.patience = std::chrono::seconds(60);
+  const std::string until_it_is_stopped =
+      "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done";
+  const auto with_server = [&](const std::string& server) {
+    return job.run_plan([&](int) {
+      std::vector<RoleCommand> commands;
+      commands.push_back(job.role(Role::kServer, 0, until_it_is_stopped + "; " + server));
+      commands.push_back(job.role(Role::kWorker, 0, "true"));
+      commands.push_back(job.role(Role::kWorker, 1,
+                                  "echo $$ >$FOLDER/pid; kill -STOP $$; rm $FOLDER/pid; exit 1"));
+      return commands;
+    });
+  };
+  const Launched result = with_server("true");
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_TRUE(
+      contains(result.err, "launch: worker 1 was stopped when the job was completed without it\n"))
+      << result.err;
+  EXPECT_EQ(with_server("exit 1").exit_code, 1) << "the job was not completed";
+}
+
+TEST(Launch, TellsALateRoleThatFailsFromOneThatIsNotNeeded) {
+  const Launched result = run_with_late_worker({.server = "cat $FOLDER/meeting",
+                                                .worker = "true",
+                                                .late_worker = "exec 4>$FOLDER/meeting; exit 1"},
+                                               std::chrono::milliseconds(1));
+  EXPECT_EQ(result.exit_code, 1);
+  EXPECT_TRUE(contains(result.err, "launch: worker 1 exited with 1\n")) << result.err;
+}
+
+}  // namespace
+}  // namespace syncopate::test

@@ -1,0 +1,195 @@
+// `syncopate sbatch`: which script it takes, what it fills in, what it refuses.
+#include <gtest/gtest.h>
+
+#include "deploy/cli/options.h"
+#include "deploy/slurm/filled_script.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using Arguments = std::vector<std::string>;
+
+SbatchOptions parse_sbatch(Arguments arguments) {
+  arguments.insert(arguments.begin(), "sbatch");
+  return std::get<SbatchOptions>(parse_command_line(arguments, {}));
+}
+
+std::string script_of(const Arguments& arguments) { return filled_script(parse_sbatch(arguments)); }
+
+std::string complaint(const Arguments& arguments) {
+  try {
+    parse_sbatch(arguments);
+  } catch (const Error& error) {
+    return error.what();
+  }
+  return "";
+}
+
+void expect_line(const std::string& script, const std::string& line) {
+  EXPECT_NE(script.find("\n" + line + "\n"), std::string::npos) << line << "\nin\n" << script;
+}
+
+TEST(SbatchCommand, TakesTheScriptThatTheStrategyNeeds) {
+  EXPECT_EQ(parse_sbatch({"--strategy", "one-device"}).script, "one_node");
+  EXPECT_EQ(parse_sbatch({"--strategy", "mirrored", "--", "--replicas", "4"}).script, "one_node");
+  EXPECT_EQ(parse_sbatch({"--strategy", "multi-worker-mirrored"}).script, "multi_node");
+  EXPECT_EQ(parse_sbatch({"--strategy", "parameter-server"}).script, "parameter_server_het");
+  EXPECT_EQ(parse_sbatch({"--script", "compare"}).script, "compare");
+}
+
+TEST(SbatchCommand, FillsInTheSizeTheProgramAndTheFlagsOfTrain) {
+  const std::string script = script_of({"--strategy",
+                                        "multi-worker-mirrored",
+                                        "--nodes",
+                                        "4",
+                                        "--tasks-per-node",
+                                        "2",
+                                        "--cpus-per-task",
+                                        "16",
+                                        "--time",
+                                        "1-12:00:00",
+                                        "--partition",
+                                        "gpu",
+                                        "--account",
+                                        "lab",
+                                        "--job-name",
+                                        "mine",
+                                        "--program",
+                                        "/opt/my programs/syncopate",
+                                        "--",
+                                        "--data",
+                                        "mnist:/data/mnist",
+                                        "--epochs",
+                                        "3"});
+  for (const char* line :
+       {"#SBATCH --nodes=4", "#SBATCH --ntasks-per-node=2", "#SBATCH --cpus-per-task=16",
+        "#SBATCH --time=1-12:00:00", "#SBATCH --partition=gpu", "#SBATCH --account=lab",
+        "#SBATCH --job-name=mine", "PROGRAM='/opt/my programs/syncopate'", "DATA=mnist:/data/mnist",
+        "USE_CONTAINER=false",
+        "TRAIN=(--strategy multi-worker-mirrored --data mnist:/data/mnist --epochs 3)"}) {
+    expect_line(script, line);
+  }
+}
+
+TEST(SbatchCommand, LeavesOutWhatWasNotSaid) {
+  const std::string script = script_of({"--strategy", "multi-worker-mirrored"});
+  expect_line(script, "##SBATCH --partition=PARTITION");
+  expect_line(script, "#SBATCH --time=00:30:00");
+  expect_line(script, "PROGRAM=syncopate");
+}
+
+TEST(SbatchCommand, GivesServersAComponentOfTheirOwn) {
+  const std::string script =
+      script_of({"--strategy", "parameter-server", "--nodes", "8", "--servers", "4",
+                 "--server-nodes", "2", "--partition", "gpu", "--server-partition", "cpu"});
+  const std::size_t border = script.find("#SBATCH hetjob");
+  ASSERT_NE(border, std::string::npos);
+  const std::string servers = script.substr(0, border);
+  const std::string workers = script.substr(border);
+  expect_line(servers, "#SBATCH --nodes=2");
+  expect_line(servers, "#SBATCH --ntasks-per-node=2");
+  expect_line(servers, "#SBATCH --partition=cpu");
+  expect_line(workers, "#SBATCH --nodes=8");
+  expect_line(workers, "#SBATCH --ntasks-per-node=1");
+  expect_line(workers, "#SBATCH --partition=gpu");
+}
+
+TEST(SbatchCommand, StartsWithMpirunWhatSumsOverMpi) {
+  expect_line(script_of({"--strategy", "multi-worker-mirrored", "--", "--collective", "mpi"}),
+              "LAUNCHER=mpirun");
+}
+
+TEST(SbatchCommand, TurnsTheContainerOn) {
+  const std::string script = script_of({"--strategy", "one-device", "--container", "images/a.sif"});
+  expect_line(script, "USE_CONTAINER=true");
+  expect_line(script, "CONTAINER=images/a.sif");
+  expect_line(script_of({"--strategy", "one-device", "--container", "a.sif", "--container-flags",
+                         "--nv --bind /scratch"}),
+              "CONTAINER_FLAGS=(--nv --bind /scratch)");
+}
+
+TEST(SbatchCommand, FillsInAComparisonAndABuild) {
+  const std::string compare = script_of(
+      {"--script", "compare", "--nodes", "5", "--servers", "2", "--", "--model", "resnet20"});
+  expect_line(compare, "#SBATCH --nodes=5");
+  expect_line(compare, "SERVERS=2");
+  expect_line(compare,
+              "TRAIN=(--model mnist-cnn --batch-size-per-replica 32 --threads 1 --eval-every-steps "
+              "100 --log-every 100 --model resnet20)");
+  expect_line(script_of({"--script", "build", "--cpus-per-task", "32"}),
+              "#SBATCH --cpus-per-task=32");
+}
+
+TEST(SbatchCommand, SaysInOneLineWhatItWillNotSubmit) {
+  EXPECT_EQ(complaint({}), "train under which strategy? Give --strategy, or --script");
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--script", "one_node"}),
+            "--script and --strategy: leave one of them out");
+  EXPECT_EQ(complaint({"--strategy", "mirrored"}),
+            "--strategy mirrored: how many replicas? Give --replicas behind two dashes, such as -- "
+            "--replicas 2");
+  EXPECT_EQ(complaint({"--strategy", "one-device", "--nodes", "2"}),
+            "--strategy one-device is one process, but --nodes and --tasks-per-node ask for 2; "
+            "choose --strategy multi-worker-mirrored or parameter-server");
+  EXPECT_EQ(complaint({"--strategy", "parameter-server", "--servers", "3", "--server-nodes", "2"}),
+            "--servers 3 on --server-nodes 2: every node gets as many; choose a multiple");
+  EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--servers", "3"}),
+            "--servers has no effect here: it belongs to --strategy parameter-server");
+  EXPECT_EQ(complaint({"--script", "compare", "--servers", "3"}),
+            "--servers 3 of 3 tasks: nobody is left to train; give more --nodes or "
+            "--tasks-per-node");
+  EXPECT_EQ(complaint({"--strategy", "one-device", "--container-flags", "--nv"}),
+            "--container-flags has no effect here: it belongs to --container");
+  EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--partition", "a b"}),
+            "--partition 'a b': expected one word as sbatch takes it");
+}
+
+TEST(SbatchCommand, RefusesWhatTrainWouldRefuseOnceTheJobHasStarted) {
+  EXPECT_TRUE(complaint({"--strategy", "multi-worker-mirrored", "--", "--model", "resnet21"})
+                  .starts_with("--model resnet21: no such name; did you mean 'resnet20'?"));
+  EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--", "--rank", "0", "--world-size",
+                       "2", "--rendezvous", "a:1"}),
+            "--rank, --world-size and --rendezvous: Slurm tells each task who it is; leave them "
+            "out");
+  EXPECT_EQ(complaint({"--strategy", "one-device", "--", "--strategy", "mirrored"}),
+            "--strategy mirrored behind the two dashes: give it in front of them, it decides what "
+            "is started");
+}
+
+TEST(SbatchCommand, AsksForTheCpusThatReplicasAndThreadsWant) {
+  const auto cpus = [](const Arguments& train_flags) {
+    Arguments arguments = {"--strategy", "mirrored", "--"};
+    arguments.insert(arguments.end(), train_flags.begin(), train_flags.end());
+    const std::string script = script_of(arguments);
+    const std::string beginning = "\n#SBATCH --cpus-per-task=";
+    const std::size_t number = script.find(beginning) + beginning.size();
+    return script.substr(number, script.find('\n', number) - number);
+  };
+  EXPECT_EQ(cpus({"--replicas", "4"}), "4");
+  EXPECT_EQ(cpus({"--replicas", "2", "--threads", "8"}), "16");
+  EXPECT_EQ(cpus({"--replicas", "1"}), "2") << "the script's";
+  EXPECT_EQ(cpus({"--replicas", "4", "--share-devices"}), "2");
+}
+
+TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessThatIsMeant) {
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
+            "--cpus-per-task 2 for --replicas 4: replicas that share a CPU wait for each other; "
+            "give one to each, or --share-devices behind the two dashes if that is meant");
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
+                       "--devices", "cuda"}),
+            "")
+      << "on GPUs CPUs only feed them";
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "4", "--", "--replicas", "4"}),
+            "");
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
+                       "--share-devices"}),
+            "");
+}
+
+// The login node's CPUs say nothing about those of the job.
+TEST(SbatchCommand, DoesNotCountTheCpusOfThisMachine) {
+  EXPECT_EQ(complaint({"--strategy", "mirrored", "--", "--replicas", "1000"}), "");
+}
+
+}  // namespace
+}  // namespace syncopate

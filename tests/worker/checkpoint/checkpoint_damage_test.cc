@@ -1,0 +1,158 @@
+// No file, however broken, may crash the program, fill memory or leave values half loaded.
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <limits>
+#include <set>
+
+#include "models/base/random.h"
+#include "tests/worker/checkpoint/checkpoint_case.h"
+#include "tests/worker/temporary_folder.h"
+
+namespace syncopate {
+namespace {
+
+class DamagedCheckpoint : public testing::Test {
+ protected:
+  void SetUp() override {
+    const Snapshot saved = counting_snapshot(graph_, adam_slots(), 1.0F);
+    save_checkpoint(path_, graph_, saved, "adam", some_progress());
+    good_ = read_file(path_);
+    saved_values_ = tensor_values(graph_, saved);
+    std::uint64_t length = 0;
+    std::memcpy(&length, good_.data(), sizeof length);
+    data_begin_ = sizeof length + length;
+  }
+
+  // The error of a file with these bytes; "" when it loads.
+  std::string error_of(const std::string& bytes) {
+    write_file(path_, bytes);
+    return load_error(path_, graph_, target_);
+  }
+
+  // A file with this header and `data` zero bytes.
+  static std::string file_of(const std::string& header, std::size_t data) {
+    const std::uint64_t length = header.size();
+    std::string bytes(sizeof length, '\0');
+    std::memcpy(bytes.data(), &length, sizeof length);
+    return bytes + header + std::string(data, '\0');
+  }
+
+  std::string replaced(const std::string& what, const std::string& with) const {
+    std::string bytes = good_;
+    return bytes.replace(bytes.find(what), what.size(), with);
+  }
+
+  TemporaryFolder folder_;
+  Graph graph_ = checkpoint_graph();
+  Snapshot target_ = counting_snapshot(graph_, adam_slots(), -50'000.0F);
+  std::vector<float> untouched_ = tensor_values(graph_, target_);
+  std::filesystem::path path_ = checkpoint_path(folder_.path(), 1);
+  std::string good_;
+  std::vector<float> saved_values_;
+  std::size_t data_begin_ = 0;
+};
+
+TEST_F(DamagedCheckpoint, SaysThatItIsCutShortWhereverItEnds) {
+  std::set<std::size_t> sizes = {0, 1, 7, 8, 9, data_begin_ - 1, data_begin_, data_begin_ + 1};
+  for (std::size_t size = 0; size < good_.size(); size += 61) sizes.insert(size);
+  // The borders of the tensors, which lie behind one another.
+  for (std::size_t elements : {54, 57, 60, 300, 305, 308, 311, 365}) {
+    const std::size_t border = data_begin_ + elements * sizeof(float);
+    sizes.insert({border - 1, border, border + 1});
+  }
+  sizes.insert(good_.size() - 1);
+  for (const std::size_t size : sizes) {
+    ASSERT_PRED_FORMAT2(testing::IsSubstring, "cut short", error_of(good_.substr(0, size)))
+        << size << " of " << good_.size() << " bytes";
+  }
+  EXPECT_EQ(tensor_values(graph_, target_), untouched_);
+}
+
+TEST_F(DamagedCheckpoint, IsNotOneWithALossScaleThatNobodyCanDivideBy) {
+  Snapshot scaled = counting_snapshot(graph_, adam_slots(), 1.0F);
+  for (const float scale : {0.0F, 0.5F, std::numeric_limits<float>::infinity()}) {
+    scaled.loss_scale = LossScaleState{.scale = scale};
+    save_checkpoint(path_, graph_, scaled, "adam", some_progress());
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "is damaged: its loss_scale is",
+                        load_error(path_, graph_, target_));
+  }
+  EXPECT_EQ(tensor_values(graph_, target_), untouched_);
+}
+
+TEST_F(DamagedCheckpoint, IsFoundOutByAnyFlippedBit) {
+  const RandomStream random(1, 0);
+  for (std::uint64_t trial = 0; trial < 800; ++trial) {
+    // Every other flip hits the header, where it can do most harm.
+    const std::size_t end = trial % 2 == 0 ? data_begin_ : good_.size();
+    const std::size_t at = random.below(2 * trial, static_cast<std::uint32_t>(end));
+    std::string bytes = good_;
+    bytes[at] = static_cast<char>(bytes[at] ^ (1 << random.below(2 * trial + 1, 8)));
+    const std::string error = error_of(bytes);
+    if (error.empty()) {
+      // Only the checksum's own hexadecimal digits have two spellings.
+      ASSERT_EQ(tensor_values(graph_, target_), saved_values_) << "byte " << at;
+      ASSERT_LT(at, data_begin_);
+    }
+  }
+}
+
+TEST_F(DamagedCheckpoint, IsFoundOutBySwappedBytes) {
+  std::string bytes = good_;
+  std::swap(bytes[data_begin_ + 2], bytes[data_begin_ + 6]);
+  ASSERT_NE(bytes, good_) << "swap two bytes that differ";
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "checksum", error_of(bytes));
+}
+
+TEST_F(DamagedCheckpoint, SaysSoWhenBytesFollow) {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "1 bytes follow", error_of(good_ + "x"));
+}
+
+TEST_F(DamagedCheckpoint, OfAnotherFormatVersionNamesBoth) {
+  const std::string error =
+      error_of(replaced(R"("format_version":"1")", R"("format_version":"9")"));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "format version 9", error);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "reads version 1", error);
+}
+
+TEST_F(DamagedCheckpoint, NeedsMetadataOfOurs) {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "no format version", error_of(file_of("{}", 0)));
+}
+
+TEST_F(DamagedCheckpoint, IsNotBelievedAboutItsSizes) {
+  const auto entry = [](const std::string& rest) {
+    return file_of(R"({"w":{"dtype":"F32",)" + rest + "}}", 16);
+  };
+  const std::vector<std::string> broken = {
+      std::string(8, '\xff') + "{}",                   // a header of 2^64 - 1 bytes
+      file_of("[]", 0),                                // no object
+      file_of("{", 0),                                 // no JSON
+      file_of(std::string(1 << 20, '['), 0),           // deep
+      file_of(R"({"w":4})", 0),                        // no entry
+      file_of(R"({"__metadata__":{"step":4}})", 0),    // no string
+      entry(R"("shape":[4])"),                         // no offsets
+      entry(R"("shape":[4],"data_offsets":[0])"),      // one offset
+      entry(R"("shape":[4],"data_offsets":[16,0])"),   // backwards
+      entry(R"("shape":[4],"data_offsets":[-16,0])"),  // negative
+      entry(R"("shape":[-4],"data_offsets":[0,16])"),  // negative
+      entry(R"("shape":[3],"data_offsets":[0,16])"),   // another size
+      // A gap, in a file of the right length.
+      file_of(R"({"w":{"dtype":"F32","shape":[4],"data_offsets":[4,20]}})", 20),
+      entry(R"("shape":[8],"data_offsets":[0,32])"),                     // beyond the end
+      entry(R"("shape":[4611686018427387905],"data_offsets":[0,4])"),    // overflows to 4
+      entry(R"("shape":[4294967296,4294967296],"data_offsets":[0,0])"),  // overflows to 0
+      entry(R"("shape":[18446744073709551615],"data_offsets":[0,16])"),  // beyond a signed number
+      entry(R"("shape":[1e300],"data_offsets":[0,16])"),                 // no integer
+      entry(R"("shape":"4","data_offsets":[0,16])"),                     // no list
+      file_of(R"({"w":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})", 16),
+  };
+  for (const std::string& bytes : broken) {
+    const std::string error = error_of(bytes);
+    EXPECT_TRUE(error.find("damaged") != std::string::npos ||
+                error.find("cut short") != std::string::npos)
+        << bytes.substr(0, 80) << ": " << error;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,257 @@
+#include "worker/checkpoint/checkpoint.h"
+
+#include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <csignal>
+#include <cstdlib>
+#include <fstream>
+
+#include "models/base/errors.h"
+#include "tests/worker/checkpoint/checkpoint_case.h"
+#include "tests/worker/temporary_folder.h"
+#include "worker/checkpoint/safetensors.h"
+
+namespace syncopate {
+namespace {
+
+class CheckpointTest : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  Graph graph_ = checkpoint_graph();
+  Snapshot saved_ = counting_snapshot(graph_, adam_slots(), 1.0F);
+  Snapshot target_ = counting_snapshot(graph_, adam_slots(), -50'000.0F);
+  std::filesystem::path path_ = checkpoint_path(folder_.path(), 1234);
+
+  void save() { save_checkpoint(path_, graph_, saved_, "adam", some_progress()); }
+};
+
+TEST_F(CheckpointTest, ComesBackBitForBit) {
+  save();
+  const CheckpointInfo info = load_checkpoint(path_, graph_, target_, "adam", true);
+  EXPECT_EQ(tensor_values(graph_, target_), tensor_values(graph_, saved_));
+  EXPECT_EQ(info.path, path_);
+  EXPECT_EQ(info.model, "small");
+  EXPECT_EQ(info.optimizer, "adam");
+  EXPECT_EQ(info.progress.step, 1234);
+  EXPECT_EQ(info.progress.samples, 78'976);
+  EXPECT_EQ(info.progress.position, (DataPosition{1, 18'976}));
+  EXPECT_EQ(info.progress.data, "digits");
+  EXPECT_EQ(info.progress.seed, 42U);
+}
+
+TEST_F(CheckpointTest, KeepsTheLargestSeed) {
+  Progress progress = some_progress();
+  progress.seed = ~std::uint64_t{0};
+  save_checkpoint(path_, graph_, saved_, "adam", progress);
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.seed, progress.seed);
+}
+
+TEST_F(CheckpointTest, KeepsByWhatLossesWereScaledIfTheyWere) {
+  saved_.loss_scale = LossScaleState{.scale = 98304.0F, .good_steps = 1234, .skipped_steps = 3};
+  save();
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).loss_scale, saved_.loss_scale);
+  saved_.loss_scale = {};
+  save();
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).loss_scale, std::nullopt);
+}
+
+TEST_F(CheckpointTest, KeepsWhatOfTheDataWasPassedOver) {
+  Progress progress = some_progress();
+  progress.position.untrained = {{0, 59'904, 60'000}, {1, 64, 128}, {1, 18'880, 18'944}};
+  save_checkpoint(path_, graph_, saved_, "adam", progress);
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.position,
+            progress.position);
+  // A program that knows of no gaps must not take the file for one without.
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"2")", read_file(path_));
+}
+
+TEST_F(CheckpointTest, IsAsItWasBeforeGapsWhereNothingWasPassedOver) {
+  save();
+  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "untrained", read_file(path_));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"1")", read_file(path_));
+}
+
+TEST_F(CheckpointTest, LeavesTheArenasPaddingAlone) {
+  save();
+  const auto padding = static_cast<std::size_t>(graph_.parameter_layout().size(0));
+  const float before = target_.values.f32()[padding];
+  load_checkpoint(path_, graph_, target_, "adam", true);
+  EXPECT_EQ(target_.values.f32()[padding], before);
+}
+
+TEST_F(CheckpointTest, GivesValuesToAnyOptimizerWhenSlotsAreNotWanted) {
+  save();
+  const Snapshot without_slots = counting_snapshot(graph_, {}, -1.0F);
+  load_checkpoint(path_, graph_, without_slots, "sgd", false);
+  EXPECT_EQ(without_slots.values.f32()[0], 1.0F);
+  EXPECT_EQ(without_slots.state.f32()[0], 1001.0F);
+}
+
+TEST_F(CheckpointTest, CreatesItsFolderAndLeavesNoTemporaryFile) {
+  path_ = checkpoint_path(folder_.path() / "run" / "checkpoints", 1);
+  save();
+  EXPECT_TRUE(std::filesystem::exists(path_));
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(path_.parent_path()), {}), 1);
+}
+
+TEST_F(CheckpointTest, ReplacesAnOlderOneOfTheSameStep) {
+  write_file(path_, "not a checkpoint");
+  save();
+  EXPECT_EQ(load_error(path_, graph_, target_), "");
+}
+
+TEST_F(CheckpointTest, OfAnotherNetworkNamesBothAndTheFirstDifference) {
+  save();
+  const Graph wider = checkpoint_graph("wide", 7);
+  const Snapshot target = counting_snapshot(wider, adam_slots(), 0.0F);
+  EXPECT_THROW(load_checkpoint(path_, wider, target, "adam", true), UsageError);
+  const std::string message = load_error(path_, wider, target);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "network small", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "network wide", message);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "fc.weight is [5, 48] in the file, expected [7, 48]",
+                      message);
+  EXPECT_EQ(target.values.f32()[0], 0.0F);  // untouched
+}
+
+TEST_F(CheckpointTest, OfALargerNetworkNamesWhatIsTooMuch) {
+  save();
+  GraphBuilder build("small");
+  const NodeId x = build.conv2d(build.input({4, 4, 2}, {}), "conv", 3, {.pad = 1});
+  const Graph smaller = build.finish(build.dense(build.flatten(x), "fc", 5));
+  const Snapshot target = counting_snapshot(smaller, adam_slots(), 0.0F);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "bn.weight is in the file only",
+                      load_error(path_, smaller, target));
+}
+
+TEST_F(CheckpointTest, OfAnotherOptimizerNamesBoth) {
+  save();
+  const Snapshot target = counting_snapshot(graph_, {"momentum"}, 0.0F);
+  EXPECT_THROW(load_checkpoint(path_, graph_, target, "momentum", true), UsageError);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "optimizer adam, this run has optimizer momentum",
+                      load_error(path_, graph_, target, "momentum"));
+}
+
+TEST_F(CheckpointTest, ThatDoesNotExistIsAnErrorNamingIt) {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, path_.string() + ": No such file",
+                      load_error(path_, graph_, target_));
+}
+
+TEST_F(CheckpointTest, MustBeAFile) { EXPECT_NE(load_error(folder_.path(), graph_, target_), ""); }
+
+TEST_F(CheckpointTest, FolderThatIsAFileIsRefusedAndKept) {
+  const auto file = folder_.path() / "file";
+  write_file(file, "precious");
+  EXPECT_THROW(save_checkpoint(checkpoint_path(file, 1), graph_, saved_, "adam", some_progress()),
+               FileError);
+  EXPECT_EQ(read_file(file), "precious");
+}
+
+TEST_F(CheckpointTest, FolderWithoutWritePermissionIsRefused) {
+  if (::geteuid() == 0) GTEST_SKIP() << "permissions do not bind root";
+  std::filesystem::permissions(
+      folder_.path(), std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
+  EXPECT_THROW(save(), FileError);
+  std::filesystem::permissions(folder_.path(), std::filesystem::perms::owner_all);
+  EXPECT_EQ(folder_.num_files(), 0U);
+}
+
+// Files of this process end at a size, as if the disk were full there.
+class FullDisk {
+ public:
+  explicit FullDisk(rlim_t bytes) : signal_(std::signal(SIGXFSZ, SIG_IGN)) {
+    ::getrlimit(RLIMIT_FSIZE, &before_);
+    const rlimit limited = {bytes, before_.rlim_max};
+    ::setrlimit(RLIMIT_FSIZE, &limited);
+  }
+  FullDisk(const FullDisk&) = delete;
+  FullDisk& operator=(const FullDisk&) = delete;
+  ~FullDisk() {
+    ::setrlimit(RLIMIT_FSIZE, &before_);
+    std::signal(SIGXFSZ, signal_);
+  }
+
+ private:
+  void (*signal_)(int);
+  rlimit before_{};
+};
+
+TEST_F(CheckpointTest, OnAFullDiskFailsAndTheLastGoodOneSurvives) {
+  save();
+  const std::string good = read_file(path_);
+  const auto next = checkpoint_path(folder_.path(), 1235);
+  for (const std::size_t room :
+       {std::size_t{0}, std::size_t{100}, good.size() / 2, good.size() - 1}) {
+    bool failed = false;
+    {
+      const FullDisk full(room);
+      try {
+        save_checkpoint(next, graph_, saved_, "adam", some_progress());
+      } catch (const FileError&) {
+        failed = true;
+      }
+    }
+    EXPECT_TRUE(failed) << room << " bytes of room";
+    EXPECT_EQ(folder_.num_files(), 1U) << room << " bytes of room";
+  }
+  EXPECT_EQ(read_file(path_), good);
+}
+
+TEST_F(CheckpointTest, NewestIsTheOneOfTheHighestStep) {
+  EXPECT_EQ(newest_checkpoint(folder_.path()), std::nullopt);
+  EXPECT_EQ(newest_checkpoint(folder_.path() / "absent"), std::nullopt);
+  for (const std::int64_t step : {9L, 1'000'000'000'000L, 10L}) {
+    write_file(checkpoint_path(folder_.path(), step), "");
+  }
+  write_file(folder_.path() / "checkpoint-9x.safetensors", "");
+  write_file(folder_.path() / "checkpoint-.safetensors", "");
+  write_file(checkpoint_path(folder_.path(), 2'000'000'000'000).string() + ".tmp-77", "");
+  EXPECT_EQ(newest_checkpoint(folder_.path()), checkpoint_path(folder_.path(), 1'000'000'000'000));
+}
+
+TEST_F(CheckpointTest, PruningKeepsTheNewestAndRemovesLeftovers) {
+  for (std::int64_t step = 1; step <= 5; ++step) {
+    write_file(checkpoint_path(folder_.path(), step), "");
+  }
+  write_file(checkpoint_path(folder_.path(), 6).string() + ".tmp-77", "");
+  write_file(folder_.path() / "metrics.jsonl", "");
+  prune_checkpoints(folder_.path(), 2);
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 4)));
+  EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 5)));
+  EXPECT_TRUE(std::filesystem::exists(folder_.path() / "metrics.jsonl"));
+  EXPECT_EQ(folder_.num_files(), 3U);
+}
+
+TEST_F(CheckpointTest, PruningLeavesWhatIsBeingWritten) {
+  const auto path = checkpoint_path(folder_.path(), 6);
+  const std::vector<float> values{1.0F, 2.0F};
+  SafetensorsWriter writer(path, {}, {{.name = "w", .shape = {2}}});
+  prune_checkpoints(folder_.path(), 1);
+  writer.append(values);
+  writer.commit();
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(folder_.num_files(), 1U);
+}
+
+TEST_F(CheckpointTest, IsReadByPython) {
+  if (std::system("python3 -c pass >/dev/null 2>&1") != 0) GTEST_SKIP() << "there is no python3";
+  save();
+  std::ofstream expected(folder_.path() / "expected.txt");
+  // What PyTorch's state_dict has: channels first, and slots beside the parameters.
+  expected
+      << "conv.weight [3, 2, 3, 3]\nbn.weight [3]\nbn.bias [3]\nfc.weight [5, 48]\nfc.bias [5]\n"
+      << "bn.running_mean [3]\nbn.running_var [3]\n";
+  for (const std::string& slot : adam_slots()) {
+    expected << "optimizer." << slot << ".conv.weight [3, 2, 3, 3]\noptimizer." << slot
+             << ".bn.weight [3]\noptimizer." << slot << ".bn.bias [3]\noptimizer." << slot
+             << ".fc.weight [5, 48]\noptimizer." << slot << ".fc.bias [5]\n";
+  }
+  expected.close();
+  const std::string command = "python3 '" SYNCOPATE_READ_CHECKPOINT "' '" + path_.string() + "' '" +
+                              (folder_.path() / "expected.txt").string() + "'";
+  EXPECT_EQ(std::system(command.c_str()), 0);
+}
+
+}  // namespace
+}  // namespace syncopate

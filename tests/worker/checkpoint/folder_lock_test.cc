@@ -1,0 +1,169 @@
+#include "worker/checkpoint/folder_lock.h"
+
+#include <gtest/gtest.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+class FolderLockTest : public testing::Test {
+ protected:
+  FolderLockTest() {
+    std::string name = (std::filesystem::temp_directory_path() / "syncopate-XXXXXX").string();
+    folder_ = ::mkdtemp(name.data());
+  }
+  ~FolderLockTest() override { std::filesystem::remove_all(folder_); }
+
+  static FolderLockOptions by(const std::string& job = "") {
+    return {.flag = "--checkpoint-dir", .user = "run", .job = job};
+  }
+  // "" where the lock was free.
+  std::string refusal(const std::string& job = "") const {
+    try {
+      const FolderLock lock(folder_, by(job));
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(FolderLockTest, RefusesASecondRunAndNamesTheFirst) {
+  {
+    const FolderLock first(folder_, by());
+    const std::string said = refusal();
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "--checkpoint-dir " + folder_.string(), said);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "process " + std::to_string(::getpid()), said);
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "choose another folder", said);
+    EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "remove", said) << "that host is this one";
+    EXPECT_EQ(FolderLock::refusal(folder_, by()), said);
+  }
+  EXPECT_EQ(refusal(), "");
+  EXPECT_EQ(FolderLock::refusal(folder_, by()), std::nullopt);
+}
+
+TEST_F(FolderLockTest, SaysWhatToDoWhereTheHoldersHostIsDown) {
+  const FolderLock first(folder_, by());
+  std::ofstream(folder_ / ".lock") << "process 7 on host elsewhere, since then\nelsewhere\n\n";
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "remove " + (folder_ / ".lock").string(), refusal());
+  std::filesystem::remove(folder_ / ".lock");
+  EXPECT_EQ(refusal(), "") << "and that helps";
+}
+
+// It may be down, and its lock on a network's file system not taken back yet.
+TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
+  FolderLockOptions patient = by();
+  patient.patience_with_another_host = std::chrono::seconds(30);
+  std::optional<FolderLock> first(std::in_place, folder_, by());
+  patient.on_waiting = [&](const std::string& line) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "waiting up to 30 s", line);
+    first.reset();
+  };
+  EXPECT_THROW(FolderLock(folder_, patient), UsageError) << "of this host it is known at once";
+  std::ofstream(folder_ / ".lock") << "process 7 on host elsewhere, since then\nelsewhere\n\n";
+  EXPECT_NO_THROW(FolderLock(folder_, patient));
+  EXPECT_FALSE(first);
+}
+
+TEST_F(FolderLockTest, CanBeTakenByAnybodyWhateverTheUmask) {
+  const mode_t before = ::umask(077);
+  { const FolderLock first(folder_, by()); }
+  ::umask(before);
+  const auto rights = std::filesystem::status(folder_ / ".lock").permissions();
+  EXPECT_EQ(rights, static_cast<std::filesystem::perms>(0666));
+}
+
+TEST_F(FolderLockTest, IsGoneWithAProcessThatWasKilled) {
+  std::array<int, 2> ready{};
+  ASSERT_EQ(::pipe(ready.data()), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const FolderLock lock(folder_, by());
+    if (::write(ready[1], "x", 1) == 1) ::pause();
+    ::_exit(1);
+  }
+  ::close(ready[1]);
+  char byte = 0;
+  ASSERT_EQ(::read(ready[0], &byte, 1), 1);
+  ::close(ready[0]);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "process " + std::to_string(child), refusal());
+  ASSERT_EQ(::kill(child, SIGKILL), 0);
+  ASSERT_EQ(::waitpid(child, nullptr, 0), child);
+  EXPECT_EQ(refusal(), "");
+}
+
+TEST_F(FolderLockTest, WaitsForARunThatIsEnding) {
+  std::optional<FolderLock> first(std::in_place, folder_, by());
+  FolderLockOptions options = by();
+  options.patience = std::chrono::seconds(30);
+  std::vector<std::string> lines;
+  options.on_waiting = [&](const std::string& line) {
+    lines.push_back(line);
+    first.reset();
+  };
+  const FolderLock second(folder_, options);
+  ASSERT_EQ(lines.size(), 1U);
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "waiting up to 30 s", lines.front());
+}
+
+TEST_F(FolderLockTest, IsHeldByTheTasksOfOneJobTogether) {
+  std::optional<FolderLock> first(std::in_place, folder_, by("job 1"));
+  const FolderLock second(folder_, by("job 1"));
+  EXPECT_NE(refusal("job 2"), "");
+  EXPECT_NE(refusal(), "") << "of no job";
+  first.reset();
+  EXPECT_NE(refusal("job 2"), "") << "a task of the first job lives";
+  const FolderLock back(folder_, by("job 1"));
+}
+
+TEST_F(FolderLockTest, GoesToAnotherJobWhenTheLastTaskHasEnded) {
+  { const FolderLock first(folder_, by("job 1")); }
+  const FolderLock other(folder_, by("job 2"));
+  EXPECT_NE(refusal("job 1"), "");
+}
+
+// A child in which flock(2) fails as on a file system without locks.
+[[noreturn]] void lock_without_locks(const std::filesystem::path& folder) {
+  constexpr auto kNumber = static_cast<std::uint32_t>(offsetof(seccomp_data, nr));
+  std::array<sock_filter, 4> filter{
+      sock_filter BPF_STMT(BPF_LD | BPF_W | BPF_ABS, kNumber),
+      sock_filter BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_flock, 0, 1),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOLCK),
+      sock_filter BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog program{filter.size(), filter.data()};
+  if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+    ::_exit(1);
+  }
+  const FolderLock lock(folder, {.flag = "--checkpoint-dir", .user = "run"});
+  ::_exit(0);
+}
+
+TEST_F(FolderLockTest, GoesOnWithAWarningWhereTheFileSystemHasNoLocks) {
+  if (::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0) GTEST_SKIP() << "this kernel filters no calls";
+  EXPECT_EXIT(lock_without_locks(folder_), testing::ExitedWithCode(0), "has no locks");
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,96 @@
+// How a task's part of a job ends with what it threw: who is named for it.
+#include "worker/run/job_membership.h"
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kWhatFailed = "replica 0 waited 9 s for all to meet; try something else";
+constexpr const char* kRankZeroFailed =
+    "rank 0 (host a, pid 10) failed: replica 0 waited 9 s for all to meet; try something else";
+
+// Two tasks, of which this is the second.
+class TwoTasks final : public Membership {
+ public:
+  // The verdict, and from when on it is known.
+  TwoTasks(std::string verdict, milliseconds after)
+      : verdict_(std::move(verdict)), is_known_(Deadline::after(after)) {}
+  const std::string& told() const { return told_; }
+
+  int index() const noexcept override { return 1; }
+  const std::vector<Member>& members() const noexcept override { return members_; }
+  const std::string& nonce() const noexcept override { return nonce_; }
+  milliseconds peer_timeout() const noexcept override { return milliseconds(5000); }
+  std::vector<std::string> exchange(const std::string& mine) override { return {mine}; }
+  std::optional<std::string> failure() const override {
+    if (verdict_.empty() || !is_known_.passed()) return std::nullopt;
+    return verdict_;
+  }
+  void on_failure(std::function<void(const std::string&)> /*callback*/) override {}
+  void report_step(std::int64_t /*step*/) noexcept override {}
+  void leave() override {}
+  void fail(std::string_view reason) noexcept override { told_ = reason; }
+
+ private:
+  std::vector<Member> members_{{.index = 0, .host = "a", .pid = 10},
+                               {.index = 1, .host = "b", .pid = 11}};
+  std::string nonce_;
+  std::string verdict_;
+  Deadline is_known_;
+  std::string told_;
+};
+
+// What this task ends with.
+std::string ends_with(Membership& membership, const std::string& seen) {
+  try {
+    try {
+      throw PeerError(seen);
+    } catch (const PeerError& error) {
+      end_job(membership, error, /*peer_began=*/true);
+    }
+  } catch (const PeerError& error) {
+    return error.what();
+  }
+}
+
+TEST(ATaskThatFails, TellsTheOthersWhyWhereNobodyElseDid) {
+  TwoTasks tasks("", milliseconds(0));
+  EXPECT_EQ(ends_with(tasks, kWhatFailed), kWhatFailed);
+  EXPECT_EQ(tasks.told(), kWhatFailed);
+}
+
+TEST(ATaskThatFails, LeavesTheWordToTheVerdictOnAPeer) {
+  TwoTasks tasks("rank 0 (host a, pid 10) was lost: it has been silent for 3.5 s", milliseconds(0));
+  EXPECT_EQ(ends_with(tasks, "NCCL failed; try something else"),
+            "rank 0 (host a, pid 10) was lost: it has been silent for 3.5 s (noticed here as: NCCL "
+            "failed; try something else)");
+  EXPECT_EQ(tasks.told(), "");
+}
+
+// The one that failed waits for a verdict as well, for a second: who only heard of it by memory
+// that both share would be named if it spoke before.
+TEST(ATaskThatHeardOfAnothersFailure, LetsItSpeakFirst) {
+  TwoTasks tasks(kRankZeroFailed, milliseconds(1300));
+  EXPECT_EQ(ends_with(tasks, kRankZeroFailed), kRankZeroFailed);
+  EXPECT_EQ(tasks.told(), "");
+}
+
+TEST(WhatATaskNoticed, RepeatsNoAdviceThatTheVerdictGives) {
+  TwoTasks tasks(kRankZeroFailed, milliseconds(0));
+  EXPECT_EQ(
+      ends_with(tasks, "replica 1 waited 9 s for all to meet; try something else"),
+      std::string(kRankZeroFailed) + " (noticed here as: replica 1 waited 9 s for all to meet)");
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,237 @@
+// The loop of replicas that keep step with nobody, alone with a scripted job.
+#include "worker/train/asynchronous_loop.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "models/base/errors.h"
+#include "tests/worker/temporary_folder.h"
+#include "tests/worker/train/asynchronous_case.h"
+
+namespace syncopate {
+namespace {
+
+class AsynchronousLoop : public testing::Test, protected ScriptedRun {};
+
+TEST_F(AsynchronousLoop, TrainsTheBatchesThatItIsGiven) {
+  const std::vector<ps::SampleRange> leases = {{0, 48, 64}, {0, 0, 16}, {0, 80, 84}, {1, 16, 32}};
+  const TrainOutcome outcome =
+      train([](ScriptedJob& job) { job.appointments_at_end = {kLast}; }, leases);
+  EXPECT_EQ(job_->trained, leases);
+  EXPECT_EQ(outcome.progress.step, 4);
+  EXPECT_EQ(outcome.progress.samples, 16 + 16 + 4 + 16);
+  EXPECT_EQ(outcome.progress.position, (DataPosition{1, 32, {}}));
+  EXPECT_EQ(run_.display.finished, 1);
+}
+
+class OneWorkerAlone : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
+
+TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheLoopInStep) {
+  const auto& [model, optimizer] = GetParam();
+  AsynchronousCase run(model, optimizer,
+                       {.kind = ScheduleKind::kCosine, .learning_rate = 0.02, .total_epochs = 2.0});
+  const auto in_step = run.make_one_device();
+  const TrainOutcome expected = run.train_in_step(*in_step, run.start);
+  const std::vector<EvalMetrics> expected_evaluations = std::exchange(run.metrics.evaluations, {});
+  const std::vector<StepMetrics> expected_steps = std::exchange(run.metrics.steps, {});
+
+  const auto apart = run.make_scripted();
+  ScriptedJob job(*apart, two_epochs());
+  job.appointment_after_step[5] = {.cut = 1, .evaluates = true};
+  job.appointments_at_end = {kLast};
+  const TrainOutcome found = run.train_apart(*apart, job);
+
+  EXPECT_EQ(found.weights_hash, expected.weights_hash);
+  EXPECT_EQ(found.test->loss, expected.test->loss);
+  EXPECT_EQ(found.test->accuracy, expected.test->accuracy);
+  EXPECT_EQ(found.progress.step, expected.progress.step);
+  EXPECT_EQ(found.progress.samples, expected.progress.samples);
+  // 1e-12: differences of sums instead of sums.
+  EXPECT_NEAR(found.train_loss, expected.train_loss, 1e-12);
+  ASSERT_EQ(run.metrics.evaluations.size(), expected_evaluations.size());
+  EXPECT_EQ(run.metrics.evaluations[0].test_loss, expected_evaluations[0].test_loss);
+  EXPECT_EQ(run.metrics.evaluations[0].epoch, expected_evaluations[0].epoch);
+  ASSERT_EQ(run.metrics.steps.size(), expected_steps.size());
+  for (std::size_t i = 0; i < expected_steps.size(); ++i) {
+    EXPECT_EQ(run.metrics.steps[i].step, expected_steps[i].step);
+    EXPECT_EQ(run.metrics.steps[i].learning_rate, expected_steps[i].learning_rate);
+    EXPECT_EQ(run.metrics.steps[i].accuracy, expected_steps[i].accuracy);
+    EXPECT_NEAR(run.metrics.steps[i].epoch, expected_steps[i].epoch, 1e-12);
+    EXPECT_NEAR(run.metrics.steps[i].loss, expected_steps[i].loss, 1e-12);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, OneWorkerAlone,
+                         testing::Values(std::tuple("mlp", "adam"), std::tuple("mlp", "momentum"),
+                                         std::tuple("resnet20", "sgd")),
+                         [](const auto& parameters) {
+                           return std::get<0>(parameters.param) + "_" +
+                                  std::get<1>(parameters.param);
+                         });
+
+// Others train while it evaluates: what it had asked for before is old when it goes on.
+TEST_F(AsynchronousLoop, CarriesOutAppointmentsAndGoesOnWithNewValues) {
+  train(
+      [](ScriptedJob& job) {
+        job.appointment_after_step[2] = {.cut = 3, .evaluates = true};
+        job.appointments_at_end = {{.cut = 4, .evaluates = true}, kLast};
+      },
+      batches_in_order(AsynchronousCase::kSamples, AsynchronousCase::kBatch, 1));
+  EXPECT_EQ(job_->events,
+            strings({"step 0:0", "step 0:16", "cut 3", "done 3", "refresh", "step 0:32",
+                     "step 0:48", "step 0:64", "cut 4", "done 4", "cut 7", "done 7"}));
+  ASSERT_EQ(run_.metrics.evaluations.size(), 3U);
+  EXPECT_EQ(run_.metrics.evaluations[0].step, 2);
+  EXPECT_DOUBLE_EQ(run_.metrics.evaluations[0].epoch, 0.4);
+  EXPECT_EQ(run_.metrics.evaluations[2].step, 5);
+  EXPECT_EQ(run_.display.notes.size(), 3U);
+}
+
+TEST_F(AsynchronousLoop, EvaluatesTheCopyAndLeavesTheReplicaAlone) {
+  const auto first = run_.make_one_device();
+  const double expected = run_.evaluate(*first).loss;
+  const TrainOutcome undisturbed =
+      train([](ScriptedJob& job) { job.appointments_at_end = {kLast}; });
+  run_.metrics.evaluations.clear();
+
+  const TrainOutcome outcome = train([&](ScriptedJob& job) {
+    job.copy = deep_copy(first->snapshot());
+    job.appointment_after_step[3] = {.cut = 1, .evaluates = true};
+    job.appointment_after_step[6] = {.cut = 2, .evaluates = true};
+  });
+  ASSERT_EQ(run_.metrics.evaluations.size(), 2U);
+  EXPECT_EQ(run_.metrics.evaluations[0].test_loss, expected);
+  EXPECT_EQ(run_.metrics.evaluations[1].test_loss, expected);
+  job_->copy.reset();
+  EXPECT_NE(undisturbed.test->loss, expected);
+  EXPECT_EQ(run_.evaluate(strategy_->inner()).loss, undisturbed.test->loss);
+  EXPECT_FALSE(outcome.test) << "it was not appointed to the end";
+}
+
+TEST_F(AsynchronousLoop, WritesACheckpointThatTheLoopInStepGoesOnFrom) {
+  const TemporaryFolder folder;
+  const auto uninterrupted = run_.make_one_device();
+  const TrainOutcome expected = run_.train_in_step(*uninterrupted, run_.start);
+
+  run_.options.checkpoint_dir = folder.path();
+  train([](ScriptedJob& job) {
+    job.appointment_after_step[7] = {.cut = 1, .writes_checkpoint = true};
+  });
+  EXPECT_NE(std::find(job_->events.begin(), job_->events.end(), "cut 1 with slots"),
+            job_->events.end());
+  const auto resumed = run_.make_one_device();
+  const auto path = newest_checkpoint(folder.path());
+  ASSERT_EQ(path, checkpoint_path(folder.path(), 7));
+  const Snapshot target = deep_copy(resumed->snapshot());
+  const CheckpointInfo info = load_checkpoint(*path, run_.graph, target, run_.optimizer, true);
+  EXPECT_EQ(info.progress.samples, 7 * AsynchronousCase::kBatch);
+  EXPECT_EQ(info.progress.position, (DataPosition{1, 32, {}}));
+  EXPECT_EQ(info.progress.data, "synthetic");
+  EXPECT_EQ(info.progress.seed, 5U);
+  resumed->restore(target);
+  const TrainOutcome found = run_.train_in_step(*resumed, info.progress);
+  EXPECT_EQ(found.weights_hash, expected.weights_hash);
+  EXPECT_EQ(found.test->loss, expected.test->loss);
+}
+
+TEST_F(AsynchronousLoop, KeepsTheNewestCheckpointsOnly) {
+  const TemporaryFolder folder;
+  run_.options.checkpoint_dir = folder.path();
+  run_.options.keep_checkpoints = 2;
+  const TrainOutcome outcome = train([](ScriptedJob& job) {
+    for (const std::int64_t step : {2, 4, 6}) {
+      job.appointment_after_step[step] = {.cut = static_cast<std::uint64_t>(step),
+                                          .writes_checkpoint = true};
+    }
+    job.appointments_at_end = {
+        {.cut = 7, .evaluates = true, .writes_checkpoint = true, .is_final = true}};
+  });
+  EXPECT_EQ(folder.num_files(), 2U);
+  EXPECT_EQ(outcome.checkpoint, checkpoint_path(folder.path(), 10));
+  EXPECT_FALSE(outcome.stopped_by);
+}
+
+TEST(DivergingAsynchronousLoop, NamesStepRateAndCheckpoint) {
+  const TemporaryFolder folder;
+  AsynchronousCase run("mlp", "sgd", {.learning_rate = 1e30});
+  run.options.checkpoint_dir = folder.path();
+  const auto strategy = run.make_scripted();
+  ScriptedJob job(*strategy, two_epochs());
+  try {
+    run.train_apart(*strategy, job);
+    FAIL() << "it went on";
+  } catch (const DivergenceError& error) {
+    const std::string text = error.what();
+    EXPECT_NE(text.find("the loss is"), std::string::npos) << text;
+    EXPECT_NE(text.find("with learning rate 1e+30; no checkpoint was written"), std::string::npos)
+        << text;
+    EXPECT_NE(text.find("at step " + std::to_string(job.trained.size())), std::string::npos)
+        << text;
+  }
+  EXPECT_EQ(run.display.finished, 1);
+}
+
+TEST_F(AsynchronousLoop, WritesNoCheckpointOfValuesThatAreNotFinite) {
+  const TemporaryFolder folder;
+  run_.options.checkpoint_dir = folder.path();
+  try {
+    train([&](ScriptedJob& job) {
+      job.copy = deep_copy(strategy_->snapshot());
+      job.copy->slots.back().values.f32().back() = std::numeric_limits<float>::infinity();
+      job.appointment_after_step[4] = {.cut = 1, .writes_checkpoint = true};
+    });
+    FAIL() << "it went on";
+  } catch (const DivergenceError& error) {
+    EXPECT_NE(std::string(error.what()).find("slots are no longer finite at step 4"),
+              std::string::npos)
+        << error.what();
+  }
+  EXPECT_EQ(folder.num_files(), 0U);
+}
+
+TEST_F(AsynchronousLoop, CountsTheStepsOfAllWorkersInLinesAndProgress) {
+  run_.options.log_every_steps = 5;
+  train([](ScriptedJob& job) {
+    job.steps_of_others = 2;  // 3, 6, 9, ... 30
+    job.appointments_at_end = {kLast};
+  });
+  std::vector<std::int64_t> steps;
+  for (const StepMetrics& line : run_.metrics.steps) steps.push_back(line.step);
+  EXPECT_EQ(steps, (std::vector<std::int64_t>{6, 12, 15, 21, 27, 30}));
+  EXPECT_EQ(run_.metrics.steps[1].samples, 12 * AsynchronousCase::kBatch);
+  EXPECT_EQ(run_.display.states.size(), 10U);
+  EXPECT_EQ(run_.display.states.back().step, 30);
+}
+
+TEST_F(AsynchronousLoop, IsSilentWhileAnotherWorkerSpeaks) {
+  train([](ScriptedJob& job) { job.says_that_it_speaks = false; });
+  EXPECT_TRUE(run_.metrics.steps.empty());
+  EXPECT_TRUE(run_.display.states.empty());
+  EXPECT_TRUE(run_.display.notes.empty());
+}
+
+TEST_F(AsynchronousLoop, HandsTheStalenessOfTheLastCutOn) {
+  const TrainOutcome outcome = train([](ScriptedJob& job) {
+    Appointment last = kLast;
+    last.staleness = {{0, ps::StalenessHistogram::of({1, 2}, 2.0, 1)}};
+    job.appointments_at_end = {last};
+  });
+  ASSERT_EQ(outcome.staleness.size(), 1U);
+  EXPECT_EQ(outcome.staleness[0].histogram.count(), 3);
+}
+
+TEST_F(AsynchronousLoop, ThatFindsNothingToTrainEvaluates) {
+  const TrainOutcome outcome =
+      train([](ScriptedJob& job) { job.appointments_at_end = {kLast}; }, {});
+  const auto first = run_.make_one_device();
+  EXPECT_EQ(outcome.test->loss, run_.evaluate(*first).loss);
+  EXPECT_EQ(outcome.seconds, 0.0);
+  EXPECT_TRUE(std::isnan(outcome.train_loss));
+  EXPECT_TRUE(run_.metrics.steps.empty());
+  EXPECT_EQ(run_.metrics.begins.size(), 1U) << "its lines must say when they were written";
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,75 @@
+// Several replicas of one task that keep step with nobody, not even with one another.
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <future>
+
+#include "tests/worker/train/asynchronous_case.h"
+
+namespace syncopate {
+namespace {
+
+// Trains nothing: what the replicas of a task have in common is not the point here.
+class IdleVariables final : public VariableStore {
+ public:
+  void pull(const UpdateStep& /*update*/) override {}
+  void wait_values(BucketId /*bucket*/) override {}
+  void report(const StepReport& mine) override { mine_ = mine; }
+  void push(BucketId /*bucket*/, const Event& /*ready*/) override {}
+  StepReport commit() override { return mine_; }
+  CommunicationTimes times() const override { return {}; }
+
+ private:
+  StepReport mine_;
+};
+
+class TwoReplicas : public testing::Test {
+ protected:
+  TwoReplicas() { first_.copy = second_.copy = before_; }
+
+  // `before`: its snapshot, for which it needs the variables that are taken from it here.
+  static std::unique_ptr<Strategy> make_two(const Graph& graph, std::optional<Snapshot>& before) {
+    StrategyOptions options;
+    options.name = "mirrored";
+    options.replicas = 2;
+    options.batch_size_per_replica = AsynchronousCase::kBatch;
+    auto two = make_strategy(options, graph);
+    before = deep_copy(two->snapshot());
+    for (Replica& replica : two->replicas()) replica.variables = std::make_unique<IdleVariables>();
+    return two;
+  }
+
+  AsynchronousCase run_;
+  std::optional<Snapshot> before_;
+  ScriptedStrategy strategy_{make_two(run_.graph, before_)};
+  ScriptedJob first_{strategy_, {{0, 0, 16}}, 0};
+  ScriptedJob second_{strategy_, {{0, 16, 32}, {0, 32, 48}}, 1};
+};
+
+TEST_F(TwoReplicas, TrainWhatEachIsGivenAndTheOneAppointedLastReports) {
+  first_.says_that_it_speaks = false;
+  second_.appointments_at_end = {kLast};
+  const TrainOutcome outcome = run_.train_apart(strategy_, {&first_, &second_});
+  EXPECT_EQ(first_.events, strings({"step 0:0"}));
+  EXPECT_EQ(second_.events, strings({"step 0:16", "step 0:32", "cut 7", "done 7"}));
+  EXPECT_TRUE(outcome.test);
+  EXPECT_EQ(outcome.progress.step, 2) << "as the second one's job counts";
+}
+
+TEST_F(TwoReplicas, HearOfARequestToStopThroughTheFirst) {
+  run_.stop = [] { return "SIGUSR1"; };
+  first_.says_that_it_speaks = false;
+  std::promise<void> asked;
+  first_.when_asked_to_stop = [&] { asked.set_value(); };
+  const std::shared_future<void> heard = asked.get_future().share();
+  second_.before_lease = [heard] {
+    EXPECT_EQ(heard.wait_for(std::chrono::seconds(5)), std::future_status::ready);
+  };
+  const TrainOutcome outcome = run_.train_apart(strategy_, {&first_, &second_});
+  EXPECT_EQ(first_.events, strings({"stop 2", "step 0:0"}));
+  EXPECT_EQ(second_.events, strings({"stop 2", "step 0:16"}));
+  EXPECT_EQ(outcome.stopped_by, "SIGUSR1");
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,109 @@
+// The loop of replicas that keep step with nobody, where copies are evaluated when training has
+// ended.
+#include <gtest/gtest.h>
+
+#include "tests/worker/temporary_folder.h"
+#include "tests/worker/train/asynchronous_case.h"
+#include "worker/train/kept_copies.h"
+
+namespace syncopate {
+namespace {
+
+class EvaluationsPutOff : public testing::Test, protected ScriptedRun {
+ protected:
+  void SetUp() override { run_.kept = &kept_; }
+  static void evaluate_twice(ScriptedJob& job) {
+    job.appointment_after_step[2] = {.cut = 3, .evaluates = true};
+    job.appointment_after_step[4] = {.cut = 4, .evaluates = true};
+    job.appointments_at_end = {kLast};
+  }
+
+  TemporaryFolder folder_;
+  KeptCopies kept_{{.folder = folder_.path(), .is_of_run = true}};
+};
+
+TEST_F(EvaluationsPutOff, HaveTheResultsAndFiguresOfThoseThatWereNot) {
+  run_.kept = nullptr;
+  const TrainOutcome expected = train(evaluate_twice);
+  const std::vector<EvalMetrics> lines = std::exchange(run_.metrics.evaluations, {});
+
+  run_.kept = &kept_;
+  const TrainOutcome found = train(evaluate_twice);
+  ASSERT_EQ(run_.metrics.evaluations.size(), 3U);
+  for (std::size_t i = 0; i < lines.size(); ++i) {
+    EXPECT_EQ(run_.metrics.evaluations[i].step, lines[i].step);
+    EXPECT_EQ(run_.metrics.evaluations[i].epoch, lines[i].epoch);
+    EXPECT_EQ(run_.metrics.evaluations[i].test_loss, lines[i].test_loss);
+    EXPECT_EQ(run_.metrics.evaluations[i].trained_samples, lines[i].trained_samples);
+    EXPECT_EQ(run_.metrics.evaluations[i].began_at, run_.metrics.begins.back().began_at);
+  }
+  EXPECT_LT(run_.metrics.evaluations[0].trained_seconds,
+            run_.metrics.evaluations[1].trained_seconds);
+  EXPECT_EQ(found.test->loss, expected.test->loss);
+  EXPECT_EQ(folder_.num_files(), 0U);
+}
+
+TEST_F(EvaluationsPutOff, AreNotMadeBeforeTrainingHasEnded) {
+  std::vector<std::size_t> made;  // before each batch was given out
+  train([&](ScriptedJob& job) {
+    evaluate_twice(job);
+    job.before_lease = [&] { made.push_back(run_.metrics.evaluations.size()); };
+  });
+  EXPECT_EQ(made, std::vector<std::size_t>(made.size(), 0U));
+  EXPECT_EQ(run_.metrics.evaluations.size(), 3U);
+}
+
+TEST_F(EvaluationsPutOff, AreMadeAtOnceWhereTheyCannotBeKept) {
+  std::filesystem::remove_all(folder_.path());
+  std::vector<std::size_t> made;  // before each batch was given out
+  const TrainOutcome outcome = train([&](ScriptedJob& job) {
+    evaluate_twice(job);
+    job.before_lease = [&] { made.push_back(run_.metrics.evaluations.size()); };
+  });
+  EXPECT_EQ(run_.metrics.evaluations.size(), 3U);
+  EXPECT_GE(made.back(), 1U) << "while training went on";
+  EXPECT_TRUE(outcome.test);
+}
+
+TEST_F(EvaluationsPutOff, AreMadeByWhoKeptThemWhenAnotherEndsTheJob) {
+  const TrainOutcome outcome = train([](ScriptedJob& job) {
+    evaluate_twice(job);
+    job.appointments_at_end.clear();
+  });
+  ASSERT_EQ(run_.metrics.evaluations.size(), 2U);
+  EXPECT_EQ(run_.metrics.evaluations[0].step, 2);
+  EXPECT_FALSE(outcome.test);
+}
+
+TEST_F(EvaluationsPutOff, OfAKilledWorkerAreMadeByTheOneThatEndsTheJob) {
+  {
+    KeptCopies killed({.folder = folder_.path(), .is_of_run = true});
+    killed.keep({.step = 1, .began_at = 5.0}, run_.make_one_device()->snapshot());
+  }
+  train(evaluate_twice);
+  ASSERT_EQ(run_.metrics.evaluations.size(), 4U);
+  EXPECT_EQ(run_.metrics.evaluations[0].step, 1);
+  EXPECT_EQ(run_.metrics.evaluations[0].began_at, 5.0);
+}
+
+TEST_F(EvaluationsPutOff, WaitForAResumeWhenTheJobIsStopped) {
+  run_.options.checkpoint_dir = folder_.path();
+  run_.stop = [&]() -> std::optional<std::string_view> {
+    if (job_->trained.size() < 3) return std::nullopt;
+    return "SIGTERM";
+  };
+  const TrainOutcome outcome = train([](ScriptedJob& job) {
+    evaluate_twice(job);
+    job.appointment_when_stopped = Appointment{
+        .cut = 9, .writes_checkpoint = true, .is_final = true, .stopped_by = std::size_t{1}};
+  });
+  EXPECT_EQ(outcome.stopped_by, "SIGTERM");
+  EXPECT_TRUE(run_.metrics.evaluations.empty());
+  ASSERT_FALSE(run_.display.notes.empty());
+  EXPECT_NE(run_.display.notes.back().find("--resume makes them at its end"), std::string::npos)
+      << run_.display.notes.back();
+  EXPECT_GE(kept_.size(), 1);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,222 @@
+#include "worker/train/metrics.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <fstream>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/worker/temporary_folder.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+class MetricsTest : public testing::Test {
+ protected:
+  TemporaryFolder folder_;
+  std::filesystem::path path_ = folder_.path() / "metrics.jsonl";
+
+  std::vector<Json> lines() const {
+    std::vector<Json> parsed;
+    std::ifstream file(path_);
+    for (std::string line; std::getline(file, line);) {
+      parsed.push_back(Json::parse(line, nullptr, false));
+    }
+    return parsed;
+  }
+};
+
+std::vector<std::string> keys(const Json& json) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : json.items()) names.push_back(name);
+  return names;
+}
+
+TEST_F(MetricsTest, LinesCanBeReadWhileTheRunGoesOn) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(StepMetrics{.step = 100, .epoch = 0.5, .loss = 0.25, .samples = 6400});
+  ASSERT_EQ(lines().size(), 1U);
+  metrics->write(EvalMetrics{.step = 200, .test_loss = 0.5, .test_accuracy = 0.75});
+  ASSERT_EQ(lines().size(), 2U);
+  EXPECT_EQ(lines()[0]["event"], "step");
+  EXPECT_EQ(lines()[0]["step"], 100);
+  EXPECT_EQ(lines()[0]["loss"], 0.25);
+  EXPECT_EQ(lines()[0]["samples"], 6400);
+  EXPECT_EQ(lines()[1]["event"], "eval");
+  EXPECT_EQ(lines()[1]["test_accuracy"], 0.75);
+}
+
+TEST_F(MetricsTest, AnEvaluationThatWasPutOffSaysWhoseSecondsItHas) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(BeginMetrics{.began_at = 20.5});
+  metrics->write(EvalMetrics{.step = 1});
+  metrics->write(EvalMetrics{.step = 2, .began_at = 10.25});
+  EXPECT_EQ(lines()[1]["began_at"], 20.5);
+  EXPECT_EQ(lines()[2]["began_at"], 10.25);
+}
+
+TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
+  make_metrics_writer(path_, false)->write(Summary{.strategy = "one-device", .steps = 3});
+  const std::vector<std::string> found = keys(lines().at(0));
+  const std::vector<std::string> promised = {"event",
+                                             "strategy",
+                                             "model",
+                                             "replicas",
+                                             "global_batch",
+                                             "steps",
+                                             "samples",
+                                             "seconds",
+                                             "samples_per_second",
+                                             "train_loss",
+                                             "test_accuracy",
+                                             "test_loss",
+                                             "staleness_mean",
+                                             "staleness_max",
+                                             "input_wait_fraction",
+                                             "communication_exposed_fraction",
+                                             "peak_memory_bytes"};
+  ASSERT_GE(found.size(), promised.size());
+  EXPECT_EQ(std::vector<std::string>(found.begin(), found.begin() + 17), promised);
+  EXPECT_EQ(lines()[0]["strategy"], "one-device");
+}
+
+TEST_F(MetricsTest, SayByWhatLossesAreScaledWhereTheyAre) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(StepMetrics{.step = 1});
+  metrics->write(StepMetrics{.step = 2, .loss_scale = LossScaleState{32768.0F, 7, 1}});
+  metrics->write(WorkerMetrics{.worker = 1, .skipped_steps = 4});
+  EXPECT_FALSE(lines().at(0).contains("loss_scale"));
+  EXPECT_EQ(lines().at(1).at("loss_scale"), 32768.0);
+  EXPECT_EQ(lines().at(1).at("skipped_steps"), 1);
+  EXPECT_EQ(lines().at(2).at("skipped_steps"), 4);
+}
+
+TEST_F(MetricsTest, SayOfWhichProcessesTheirSecondsAre) {
+  const auto metrics = make_metrics_writer(path_, false);
+  metrics->write(BeginMetrics{.step = 3, .samples = 96, .in_step = false, .began_at = 1000.25});
+  metrics->write(EvalMetrics{.step = 4});
+  metrics->write(Summary{.steps = 4});
+  ASSERT_EQ(lines().size(), 3U);
+  EXPECT_EQ(lines()[0]["event"], "begin");
+  EXPECT_EQ(lines()[0]["in_step"], false);
+  for (const Json& line : lines()) EXPECT_EQ(line["began_at"], 1000.25) << line;
+}
+
+TEST_F(MetricsTest, WriteNullForWhatIsNotANumber) {
+  make_metrics_writer(path_, false)
+      ->write(StepMetrics{.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()});
+  EXPECT_TRUE(lines().at(0)["loss"].is_null());
+}
+
+TEST_F(MetricsTest, OfAResumedRunFollowTheOldOnes) {
+  make_metrics_writer(path_, false)->write(StepMetrics{.step = 1});
+  make_metrics_writer(path_, true)->write(StepMetrics{.step = 2});
+  ASSERT_EQ(lines().size(), 2U);
+  EXPECT_EQ(lines()[1]["step"], 2);
+}
+
+TEST_F(MetricsTest, OfAFreshRunReplaceTheOldOnes) {
+  make_metrics_writer(path_, false)->write(StepMetrics{.step = 1});
+  make_metrics_writer(path_, false)->write(StepMetrics{.step = 2});
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_EQ(lines()[0]["step"], 2);
+}
+
+TEST_F(MetricsTest, SurviveALineThatAKilledRunLeftBroken) {
+  std::ofstream(path_) << R"({"event":"st)";
+  make_metrics_writer(path_, true)->write(StepMetrics{.step = 2});
+  ASSERT_EQ(lines().size(), 2U);
+  EXPECT_EQ(lines()[1]["step"], 2);
+}
+
+TEST_F(MetricsTest, SummaryTellsTheStalenessOfEachWorker) {
+  make_metrics_writer(path_, false)
+      ->write(Summary{.staleness_mean = 1.25,
+                      .staleness_max = 3,
+                      .staleness = {{0, ps::StalenessHistogram::of({1, 2}, 2.0, 1)},
+                                    {2, ps::StalenessHistogram::of({0, 0, 0, 1}, 3.0, 3)}}});
+  const Json line = lines().at(0);
+  EXPECT_EQ(line["staleness_mean"], 1.25);
+  EXPECT_EQ(line["staleness_max"], 3);
+  EXPECT_EQ(line["staleness"].dump(),
+            R"([{"worker":0,"mean":0.6666666666666666,"max":1,"counts":[1,2]},)"
+            R"({"worker":2,"mean":3.0,"max":3,"counts":[0,0,0,1]}])");
+}
+
+TEST_F(MetricsTest, OfReplicasInStepHaveNoStaleness) {
+  make_metrics_writer(path_, false)->write(Summary{});
+  EXPECT_EQ(lines().at(0)["staleness"].dump(), "[]");
+  EXPECT_EQ(lines().at(0)["staleness_max"], 0);
+}
+
+TEST_F(MetricsTest, OfAWorkerThatNeverSpeaksLeaveTheFileAlone) {
+  const auto metrics = make_late_metrics_writer(path_);
+  EXPECT_FALSE(std::filesystem::exists(path_));
+  metrics->write(StepMetrics{.step = 1});
+  EXPECT_EQ(lines().size(), 1U);
+}
+
+TEST_F(MetricsTest, OfWorkersThatTakeTurnsFollowOneAnother) {
+  const auto first = make_late_metrics_writer(path_);
+  const auto second = make_late_metrics_writer(path_);
+  first->write(StepMetrics{.step = 1, .staleness_mean = 0.5, .staleness_max = 2});
+  second->write(StepMetrics{.step = 2});
+  first->write(EvalMetrics{.step = 3});
+  ASSERT_EQ(lines().size(), 3U);
+  EXPECT_EQ(lines()[0]["staleness_mean"], 0.5);
+  EXPECT_EQ(lines()[0]["staleness_max"], 2);
+  EXPECT_EQ(lines()[1]["step"], 2);
+  EXPECT_EQ(lines()[2]["event"], "eval");
+}
+
+TEST_F(MetricsTest, OfAWorkerThatComesWhileAnotherWritesDoNotBreakItsLine) {
+  const auto first = make_metrics_writer(path_, false);
+  const std::vector<std::int64_t> counts(5000, 1234567);  // ten pages of the file
+  const Summary summary{.staleness = {{0, ps::StalenessHistogram::of(counts, 0.0, 4999)}}};
+  constexpr std::size_t kSummaries = 200;
+  std::size_t late = 0;
+  std::atomic<bool> is_done{false};
+  std::thread writer([&] {
+    for (std::size_t i = 0; i < kSummaries; ++i) first->write(summary);
+    is_done = true;
+  });
+  for (; !is_done; ++late) make_late_metrics_writer(path_)->write(StepMetrics{.step = 1});
+  writer.join();
+  EXPECT_EQ(lines().size(), kSummaries + late) << "lines() fails on an empty one";
+}
+
+TEST_F(MetricsTest, OfALongSummaryAreOneLine) {
+  const std::vector<std::int64_t> counts(10000, 1234567);  // beyond any stream's buffer
+  make_metrics_writer(path_, false)
+      ->write(Summary{.staleness = {{0, ps::StalenessHistogram::of(counts, 0.0, 9999)}}});
+  ASSERT_EQ(lines().size(), 1U);
+  EXPECT_EQ(lines()[0]["staleness"][0]["counts"].size(), counts.size());
+}
+
+TEST_F(MetricsTest, GoNowhereWithoutAPath) {
+  EXPECT_NO_THROW(make_metrics_writer("", false)->write(Summary{}));
+}
+
+TEST_F(MetricsTest, NameTheFileThatCannotBeOpened) {
+  try {
+    make_metrics_writer(folder_.path() / "absent" / "metrics.jsonl", false);
+    FAIL() << "nothing was thrown";
+  } catch (const FileError& error) {
+    EXPECT_PRED_FORMAT2(testing::IsSubstring, "absent/metrics.jsonl", std::string(error.what()));
+  }
+}
+
+TEST_F(MetricsTest, OnAFullDiskAreAnError) {
+  if (!std::filesystem::exists("/dev/full")) GTEST_SKIP() << "there is no /dev/full";
+  const auto metrics = make_metrics_writer("/dev/full", false);
+  EXPECT_THROW(metrics->write(StepMetrics{}), FileError);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,145 @@
+#include "tests/worker/train/scripted_job.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+// A replica's own variables, and word of each update to the job.
+class CountedVariables final : public VariableStore {
+ public:
+  CountedVariables(std::unique_ptr<VariableStore> inner, ScriptedJob& job)
+      : inner_(std::move(inner)), job_(job) {}
+
+  void pull(const UpdateStep& update) override { inner_->pull(update); }
+  void wait_values(BucketId bucket) override { inner_->wait_values(bucket); }
+  void report(const StepReport& mine) override { inner_->report(mine); }
+  void push(BucketId bucket, const Event& ready) override { inner_->push(bucket, ready); }
+  StepReport commit() override {
+    const StepReport report = inner_->commit();
+    job_.count(report.scores);
+    return report;
+  }
+  CommunicationTimes times() const override { return inner_->times(); }
+
+ private:
+  std::unique_ptr<VariableStore> inner_;
+  ScriptedJob& job_;
+};
+
+Tensor deep_copy(const Tensor& tensor) {
+  Tensor copy = make_host_tensor(tensor.shape(), tensor.dtype());
+  std::ranges::copy(tensor.bytes(), copy.bytes().begin());
+  return copy;
+}
+
+}  // namespace
+
+ScriptedJob::ScriptedJob(Strategy& strategy, std::vector<ps::SampleRange> leases, int replica)
+    : strategy_(strategy), leases_(leases.begin(), leases.end()) {
+  status_.live_workers = 1;
+  auto& variables = strategy.replicas()[static_cast<std::size_t>(replica)].variables;
+  variables = std::make_unique<CountedVariables>(std::move(variables), *this);
+}
+
+std::optional<ps::SampleRange> ScriptedJob::next_lease() {
+  before_lease();
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || leases_.empty()) return std::nullopt;
+  const ps::SampleRange next = leases_.front();
+  leases_.pop_front();
+  return next;
+}
+
+void ScriptedJob::begin_step(const ps::SampleRange& batch) {
+  check(!open_cut_, "a step begins when the appointment is done");
+  events.push_back("step " + std::to_string(batch.epoch) + ":" + std::to_string(batch.begin));
+  trained.push_back(batch);
+}
+
+void ScriptedJob::count(const Scores& scores) {
+  const std::int64_t steps = 1 + steps_of_others;
+  status_.step += steps;
+  status_.samples += steps * scores.num_samples;
+  status_.loss += static_cast<double>(steps) * scores.loss;
+  status_.correct += steps * scores.num_correct;
+  position_.epoch = trained.back().epoch;
+  position_.offset = trained.back().end;
+}
+
+std::optional<Appointment> ScriptedJob::appointment() {
+  const auto due = appointment_after_step.find(status_.step);
+  if (due == appointment_after_step.end()) return std::nullopt;
+  return as_of_now(due->second);
+}
+
+std::optional<Appointment> ScriptedJob::wait_appointment() {
+  if (stopping_) {
+    appointments_at_end.clear();
+    const auto last = std::exchange(appointment_when_stopped, std::nullopt);
+    if (!last) return std::nullopt;
+    return as_of_now(*last);
+  }
+  if (appointments_at_end.empty()) return std::nullopt;
+  const Appointment next = as_of_now(appointments_at_end.front());
+  appointments_at_end.pop_front();
+  return next;
+}
+
+Appointment ScriptedJob::as_of_now(Appointment appointment) const {
+  appointment.status = status_;
+  appointment.position = position_;
+  return appointment;
+}
+
+Snapshot ScriptedJob::read_cut(const Appointment& appointment, bool with_slots) {
+  events.push_back("cut " + std::to_string(appointment.cut) + (with_slots ? " with slots" : ""));
+  open_cut_ = appointment.cut;
+  Snapshot given = deep_copy(copy ? *copy : strategy_.snapshot());
+  if (!with_slots) given.slots.clear();
+  return given;
+}
+
+void ScriptedJob::done(const Appointment& appointment) {
+  check(open_cut_ == appointment.cut, "what is done is what was read");
+  open_cut_.reset();
+  events.push_back("done " + std::to_string(appointment.cut));
+}
+
+void ScriptedJob::refresh() {
+  check(!open_cut_, "values are asked for when the appointment is done");
+  events.push_back("refresh");
+}
+
+void ScriptedJob::request_stop(std::size_t kind) {
+  events.push_back("stop " + std::to_string(kind));
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  when_asked_to_stop();
+}
+
+Snapshot deep_copy(const Snapshot& snapshot) {
+  Snapshot copy{deep_copy(snapshot.values), {}, deep_copy(snapshot.state)};
+  for (const Snapshot::Slot& slot : snapshot.slots) {
+    copy.slots.push_back({slot.name, deep_copy(slot.values)});
+  }
+  return copy;
+}
+
+std::vector<ps::SampleRange> batches_in_order(std::int64_t dataset_size, std::int64_t batch_size,
+                                              std::int64_t epochs) {
+  std::vector<ps::SampleRange> batches;
+  for (std::int64_t epoch = 0; epoch < epochs; ++epoch) {
+    for (std::int64_t begin = 0; begin + batch_size <= dataset_size; begin += batch_size) {
+      batches.push_back({epoch, begin, begin + batch_size});
+    }
+  }
+  return batches;
+}
+
+}  // namespace syncopate

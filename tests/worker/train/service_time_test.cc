@@ -1,0 +1,87 @@
+#include "worker/train/service_time.h"
+
+#include <gtest/gtest.h>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+using std::chrono::milliseconds;
+
+TEST(ServiceTime, IsTheSameForEveryStepWhenConstant) {
+  const ServiceTimeOptions options = parse_service_time("constant:20", "--service-time");
+  EXPECT_EQ(service_time(options, 0, 1), milliseconds(20));
+  EXPECT_EQ(service_time(options, 0, 77), milliseconds(20));
+}
+
+TEST(ServiceTime, IsAFunctionOfSeedWorkerAndStep) {
+  const ServiceTimeOptions options = parse_service_time("exponential:5", "--service-time");
+  const auto drawn = service_time(options, 0, 3);
+  EXPECT_EQ(service_time(options, 0, 3), drawn);
+  EXPECT_NE(service_time(options, 0, 4), drawn);
+  EXPECT_NE(service_time(options, 1, 3), drawn);
+}
+
+TEST(ServiceTime, HasTheMeanThatWasAskedFor) {
+  for (const char* text : {"exponential:5", "lognormal:5", "lognormal:5:0.9"}) {
+    const ServiceTimeOptions options = parse_service_time(text, "--service-time");
+    std::chrono::nanoseconds sum(0);
+    constexpr int kDraws = 20000;
+    for (int step = 0; step < kDraws; ++step) sum += service_time(options, 0, step);
+    // Five standard errors of the mean, the widest of these distributions having a standard
+    // deviation of 5.6 ms: 5 ms * 5.6 / sqrt(20000).
+    const double mean = std::chrono::duration<double, std::milli>(sum).count() / kDraws;
+    EXPECT_NEAR(mean, 5.0, 0.2) << text;
+  }
+}
+
+TEST(ServiceTime, OfASlowWorkerIsSoManyTimesAsLong) {
+  ServiceTimeOptions options = parse_service_time("exponential:5", "--service-time");
+  const auto drawn = service_time(options, 3, 8);
+  options.slow.push_back(parse_slowness("worker=3,factor=4"));
+  EXPECT_NEAR(static_cast<double>(service_time(options, 3, 8).count()),
+              4.0 * static_cast<double>(drawn.count()), 2.0);
+  EXPECT_EQ(service_time(options, 2, 8),
+            service_time(parse_service_time("exponential:5", ""), 2, 8));
+}
+
+TEST(ServiceTime, IsTroubleThatFlagsSpellOut) {
+  const Pause pause = parse_pause("worker=1,at=20s,for=0.5");
+  EXPECT_EQ(pause.worker, 1);
+  EXPECT_EQ(pause.at_seconds, 20.0);
+  EXPECT_EQ(pause.for_seconds, 0.5);
+  for (const char* text :
+       {"", "worker=1", "worker=1,factor=x", "worker=1.5,factor=2", "worker=1,factor=2,factor=3",
+        "worker=-1,factor=2", "1,2", "worker=1,at=2,for=3", "worker=1,factor=0"}) {
+    EXPECT_THROW(parse_slowness(text), UsageError) << text;
+  }
+  for (const char* text : {"", "worker=1,at=20s", "worker=1,at=20ms,for=5s", "at=1,for=2"}) {
+    EXPECT_THROW(parse_pause(text), UsageError) << text;
+  }
+}
+
+TEST(StepDelays, PauseOnlyTheirOwnWorkerAndOnlyOnce) {
+  ServiceTimeOptions options;
+  options.pauses.push_back({.worker = 1, .at_seconds = 0.0, .for_seconds = 0.05});
+  const auto time = [](StepDelays& delays) {
+    const auto begun = std::chrono::steady_clock::now();
+    delays.spend(1);
+    return std::chrono::steady_clock::now() - begun;
+  };
+  StepDelays other(options, 0);
+  EXPECT_LT(time(other), milliseconds(50));
+  StepDelays paused(options, 1);
+  EXPECT_GE(time(paused), milliseconds(50));
+  EXPECT_LT(time(paused), milliseconds(50)) << "again";
+}
+
+TEST(ServiceTime, RefusesWhatIsNone) {
+  for (const char* text : {"", "20", "constant", "constant:", "constant:x", "constant:-1",
+                           "constant:1e9", "uniform:3", "exponential:nan"}) {
+    EXPECT_THROW(parse_service_time(text, "--service-time"), UsageError) << text;
+  }
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,36 @@
+#include "worker/train/staleness_text.h"
+
+#include <gtest/gtest.h>
+
+#include <vector>
+
+namespace syncopate {
+namespace {
+
+// Pushes of staleness 1, 1, 2 and of 2, 5.
+const std::vector<WorkerStaleness> kWorkers = {
+    {0, ps::StalenessHistogram::of({0, 2, 1}, 4.0, 2)},
+    {1, ps::StalenessHistogram::of({0, 0, 1, 0, 0, 1}, 7.0, 5)}};
+
+TEST(Staleness, OfAllWorkersIsTheMeanOverAllPushes) {
+  const ps::StalenessHistogram all = merge_staleness(kWorkers);
+  EXPECT_EQ(all.count(), 5);
+  EXPECT_EQ(all.max(), 5U);
+  EXPECT_DOUBLE_EQ(all.mean(), 11.0 / 5.0);
+  EXPECT_EQ(all.counts(), (std::vector<std::int64_t>{0, 2, 2, 0, 0, 1}));
+}
+
+TEST(Staleness, IsOneLineForPeople) {
+  EXPECT_EQ(describe_staleness(kWorkers), "mean 2.20, max 5 over 5 pushes; by worker 1.33 3.50");
+}
+
+TEST(Staleness, OfOneWorkerIsNotSaidTwice) {
+  EXPECT_EQ(describe_staleness(std::span(kWorkers).first(1)), "mean 1.33, max 2 over 3 pushes");
+}
+
+TEST(Staleness, OfNobodyIsZero) {
+  EXPECT_EQ(describe_staleness({}), "mean 0.00, max 0 over 0 pushes");
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,251 @@
+// The invariants that let a difference be laid at a strategy's door: the same network, first bits
+// and samples under every strategy of one process. Those of several processes are held against
+// these by tests/end_to_end/strategies_test.cc.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/zoo/zoo.h"
+#include "worker/input/batch_source.h"
+#include "worker/input/dataset.h"
+#include "worker/train/train_step.h"
+
+namespace syncopate {
+namespace {
+
+struct Training {
+  std::string strategy = "one-device";
+  int replicas = 1;
+  std::string model = "mlp";
+  std::string optimizer = "sgd";
+  float learning_rate = 1.0F;
+  std::int64_t global_batch = 24;
+  std::int64_t bucket_bytes = std::int64_t{8} << 20;
+  bool drop_remainder = true;
+  BatchNormStatistics batch_norm = BatchNormStatistics::kSync;
+  int lanes = 1;
+};
+
+struct Outcome {
+  std::vector<float> first;   // values before training
+  std::vector<float> values;  // and after it, of every replica alike
+  std::vector<float> state;
+  std::vector<StepReport> reports;
+};
+
+std::vector<float> copy_of(const Tensor& tensor) {
+  return {tensor.f32().begin(), tensor.f32().end()};
+}
+
+Graph network_of(const std::string& model, const DataSplits& data) {
+  return build_network(model, {.sample_shape = data.train->sample_shape(),
+                               .classes = data.train->num_classes(),
+                               .input = {DType::kU8, data.mean, data.stddev}});
+}
+
+Outcome train(const Training& run, int steps) {
+  const bool is_resnet = run.model == "resnet20";
+  const DataSplits data = open_dataset(is_resnet ? "synthetic:3x32x32:10" : "synthetic:1x28x28:10",
+                                       {.cache_dir = {}, .seed = 3});
+  const Graph graph = network_of(run.model, data);
+  StrategyOptions options;
+  options.name = run.strategy;
+  options.seed = 5;
+  options.replicas = run.replicas;
+  options.lanes = run.lanes;
+  options.bucket_bytes = run.bucket_bytes;
+  options.batch_norm = run.batch_norm;
+  options.batch_size_per_replica = share_of_replica(run.global_batch, 0, run.replicas).end;
+  options.optimizer.name = run.optimizer;
+  const auto strategy = make_strategy(options, graph);
+  const auto input = make_batch_source(*data.train, {.batch_size = run.global_batch,
+                                                     .seed = 5,
+                                                     .drop_remainder = run.drop_remainder,
+                                                     .shard = strategy->input_shard()});
+  Outcome outcome;
+  outcome.first = copy_of(strategy->snapshot().values);
+  for (int step = 1; step <= steps; ++step) {
+    outcome.reports.push_back(
+        train_step(*strategy, *input, {.learning_rate = run.learning_rate, .step = step}));
+  }
+  strategy->agree();
+  outcome.values = copy_of(strategy->snapshot().values);
+  outcome.state = copy_of(strategy->snapshot().state);
+  for (const Replica& replica : strategy->replicas()) {
+    EXPECT_EQ(copy_of(replica.arena->values()), outcome.values)
+        << "replica " << replica.index << " holds other bits";
+  }
+  return outcome;
+}
+
+// Relative L2 distance of what training changed.
+double distance(const Outcome& a, const Outcome& b) {
+  double difference = 0.0;
+  double length = 0.0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    const double change = static_cast<double>(b.values[i]) - static_cast<double>(b.first[i]);
+    const double other = static_cast<double>(a.values[i]) - static_cast<double>(a.first[i]);
+    difference += (change - other) * (change - other);
+    length += change * change;
+  }
+  return std::sqrt(difference / length);
+}
+
+double weight_distance(const Outcome& a, const Outcome& b) {
+  double difference = 0.0;
+  double length = 0.0;
+  for (std::size_t i = 0; i < a.values.size(); ++i) {
+    const auto x = static_cast<double>(a.values[i]);
+    const auto y = static_cast<double>(b.values[i]);
+    difference += (x - y) * (x - y);
+    length += y * y;
+  }
+  return std::sqrt(difference / length);
+}
+
+class SynchronousStrategies : public testing::TestWithParam<std::tuple<std::string, std::string>> {
+ protected:
+  Training run(int replicas) const {
+    Training run;
+    run.strategy = std::get<0>(GetParam());
+    run.model = std::get<1>(GetParam());
+    run.replicas = replicas;
+    return run;
+  }
+  Training one_device() const {
+    Training run;
+    run.model = std::get<1>(GetParam());
+    return run;
+  }
+};
+
+TEST_P(SynchronousStrategies, WithOneReplicaAreOneDeviceBitForBit) {
+  for (const char* optimizer : {"sgd", "adam"}) {
+    Training alone = one_device();
+    Training other = run(1);
+    alone.learning_rate = other.learning_rate = 0.01F;
+    alone.optimizer = other.optimizer = optimizer;
+    other.bucket_bytes = 4096;
+    const Outcome expected = train(alone, 3);
+    const Outcome found = train(other, 3);
+    EXPECT_EQ(found.values, expected.values);
+    EXPECT_EQ(found.state, expected.state);
+    EXPECT_EQ(found.reports.back().scores.loss, expected.reports.back().scores.loss);
+  }
+}
+
+TEST_P(SynchronousStrategies, GiveTheGradientOfTheWholeBatch) {
+  const Outcome expected = train(one_device(), 1);
+  for (const int replicas : {2, 3, 4}) {
+    const Outcome found = train(run(replicas), 1);
+    EXPECT_EQ(found.first, expected.first) << "first values are nobody's rank's";
+    // 1e-5: f32 sums in another order, and the rounding of one update.
+    EXPECT_LE(distance(found, expected), 1e-5) << replicas << " replicas";
+    const Scores& scores = found.reports.back().scores;
+    EXPECT_EQ(scores.num_samples, 24);
+    EXPECT_EQ(scores.num_correct, expected.reports.back().scores.num_correct);
+    EXPECT_NEAR(scores.loss, expected.reports.back().scores.loss, 1e-5);
+  }
+}
+
+TEST_P(SynchronousStrategies, StayTogetherOverTenSteps) {
+  Training alone = one_device();
+  alone.learning_rate = 0.01F;
+  alone.optimizer = "momentum";
+  const Outcome expected = train(alone, 10);
+  for (const int replicas : {2, 3, 4}) {
+    Training other = run(replicas);
+    other.learning_rate = alone.learning_rate;
+    other.optimizer = alone.optimizer;
+    EXPECT_LE(weight_distance(train(other, 10), expected), 1e-3) << replicas << " replicas";
+  }
+}
+
+// The last step of an epoch has 8 samples for 3 or 4 replicas after whole batches of 24; and a
+// batch of 2 leaves replicas without any.
+TEST_P(SynchronousStrategies, CountShortAndEmptyShares) {
+  Training alone = one_device();
+  alone.global_batch = 2;
+  const Outcome expected = train(alone, 1);
+  for (const int replicas : {3, 4}) {
+    Training other = run(replicas);
+    other.global_batch = 2;
+    EXPECT_LE(distance(train(other, 1), expected), 1e-5) << replicas << " replicas";
+  }
+}
+
+std::string suite_name(const testing::TestParamInfo<SynchronousStrategies::ParamType>& parameters) {
+  std::string name = std::get<0>(parameters.param) + "_" + std::get<1>(parameters.param);
+  std::replace(name.begin(), name.end(), '-', '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, SynchronousStrategies,
+                         testing::Combine(testing::Values("mirrored", "multi-worker-mirrored",
+                                                          "central-storage"),
+                                          testing::Values("mlp", "mnist-cnn", "resnet20")),
+                         suite_name);
+
+class ReplicaCount : public testing::TestWithParam<int> {};
+
+// One order of additions: nobody sees how the gradient was cut, or who added it.
+TEST_P(ReplicaCount, GivesTheSameBitsWhateverTheBucketsAndTheStrategy) {
+  Training whole{.strategy = "mirrored", .replicas = GetParam(), .model = "mnist-cnn"};
+  whole.learning_rate = 0.1F;
+  const Outcome expected = train(whole, 3);
+  Training cut = whole;
+  cut.bucket_bytes = 4096;
+  EXPECT_EQ(train(cut, 3).values, expected.values) << "small buckets";
+  Training central = whole;
+  central.strategy = "central-storage";
+  EXPECT_EQ(train(central, 3).values, expected.values) << "central storage";
+  central.bucket_bytes = 4096;
+  EXPECT_EQ(train(central, 3).values, expected.values) << "central storage, small buckets";
+}
+
+INSTANTIATE_TEST_SUITE_P(Each, ReplicaCount, testing::Values(2, 3, 4));
+
+TEST(RunningStatistics, AreAveragedByTheSamplesThatReplicasHaveSeen) {
+  Training run{.strategy = "mirrored", .replicas = 3, .model = "resnet20"};
+  run.batch_norm = BatchNormStatistics::kLocal;
+  run.global_batch = 8;  // 3, 3 and 2
+  run.learning_rate = 0.0F;
+
+  // What each replica's share alone would have left: batches of one replica, of the same samples.
+  const DataSplits data = open_dataset("synthetic:3x32x32:10", {.cache_dir = {}, .seed = 3});
+  const Graph graph = network_of("resnet20", data);
+  std::vector<double> expected;
+  for (int r = 0; r < 3; ++r) {
+    StrategyOptions options;
+    options.seed = 5;
+    options.batch_size_per_replica = 8;
+    const auto alone = make_strategy(options, graph);
+    const auto input =
+        make_batch_source(*data.train, {.batch_size = 8, .seed = 5, .shard = {r, 1, 3}});
+    train_step(*alone, *input, {.learning_rate = 0.0F, .step = 1});
+    const std::vector<float> state = copy_of(alone->snapshot().state);
+    expected.resize(state.size());
+    for (std::size_t i = 0; i < state.size(); ++i) {
+      expected[i] += static_cast<double>(state[i]) * (r < 2 ? 3.0 : 2.0) / 8.0;
+    }
+  }
+  const std::vector<float> found = train(run, 1).state;
+  ASSERT_EQ(found.size(), expected.size());
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    // 1e-6: one rounding to f32.
+    ASSERT_NEAR(found[i], expected[i], 1e-6 * (1.0 + std::abs(expected[i]))) << i;
+  }
+}
+
+TEST(Strategies, OfSeveralTasksAreNotAskedForInOne) {
+  Training run{.strategy = "one-device", .replicas = 2};
+  EXPECT_THROW(train(run, 1), UsageError);
+}
+
+}  // namespace
+}  // namespace syncopate

@@ -1,0 +1,123 @@
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <system_error>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/file_lock.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/checkpoint/safetensors.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "checkpoint-";
+constexpr std::string_view kSuffix = ".safetensors";
+
+// The step of "checkpoint-000000001234.safetensors"; none for any other name.
+std::optional<std::int64_t> step_of(const std::string& file_name) {
+  std::string_view text = file_name;
+  if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) return std::nullopt;
+  if (text.size() <= kPrefix.size() + kSuffix.size()) return std::nullopt;
+  text.remove_prefix(kPrefix.size());
+  text.remove_suffix(kSuffix.size());
+  std::int64_t step = 0;
+  const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), step);
+  if (error != std::errc{} || last != text.data() + text.size() || step < 0) return std::nullopt;
+  return step;
+}
+
+struct Folder {
+  std::vector<std::pair<std::int64_t, fs::path>> checkpoints;  // newest first
+  std::vector<fs::path> temporaries;
+};
+
+// A folder that does not exist is an empty one.
+Folder read_folder(const fs::path& dir) {
+  Folder folder;
+  std::error_code error;
+  fs::directory_iterator file(dir, error);
+  for (; !error && file != fs::directory_iterator(); file.increment(error)) {
+    const std::string name = file->path().filename().string();
+    if (const auto step = step_of(name)) folder.checkpoints.emplace_back(*step, file->path());
+    const std::size_t suffix = name.rfind(kTemporarySuffix);
+    if (suffix != std::string::npos && step_of(name.substr(0, suffix))) {
+      folder.temporaries.push_back(file->path());
+    }
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    throw FileError("read checkpoint folder " + dir.string() + ": " + error.message());
+  }
+  std::sort(folder.checkpoints.rbegin(), folder.checkpoints.rend());
+  return folder;
+}
+
+// Whether nobody writes it any more.
+bool is_left_over(const fs::path& temporary) {
+  constexpr std::chrono::hours kAnyWriteTakesLess(1);
+  try {
+    const FileLock lock = try_lock_file(temporary);
+    if (lock.outcome != FileLock::Outcome::kUnsupported) {
+      return lock.outcome == FileLock::Outcome::kHeld;
+    }
+  } catch (const FileError&) {
+    return false;  // somebody else's, or gone
+  }
+  std::error_code error;
+  const auto written = fs::last_write_time(temporary, error);
+  return !error && fs::file_time_type::clock::now() - written > kAnyWriteTakesLess;
+}
+
+void remove_old(const fs::path& path) {
+  std::error_code error;
+  fs::remove(path, error);  // gone already is as good
+  if (error) throw FileError("remove old checkpoint " + path.string() + ": " + error.message());
+}
+
+}  // namespace
+
+fs::path checkpoint_path(const fs::path& dir, std::int64_t step) {
+  std::string digits = std::to_string(step);
+  constexpr std::size_t kDigits = 12;  // so that names sort as steps do
+  if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
+  return dir / (std::string(kPrefix) + digits + std::string(kSuffix));
+}
+
+std::vector<fs::path> checkpoints_in(const fs::path& dir) {
+  std::vector<fs::path> paths;
+  for (auto& [step, path] : read_folder(dir).checkpoints) paths.push_back(std::move(path));
+  return paths;
+}
+
+std::optional<fs::path> newest_checkpoint(const fs::path& dir) {
+  const std::vector<fs::path> all = checkpoints_in(dir);
+  if (all.empty()) return std::nullopt;
+  return all.front();
+}
+
+fs::path set_aside(const fs::path& checkpoint) {
+  const fs::path other = checkpoint.parent_path() / ("damaged-" + checkpoint.filename().string());
+  std::error_code error;
+  fs::rename(checkpoint, other, error);
+  if (error) {
+    throw FileError("rename " + checkpoint.string() + " to " + other.string() + ": " +
+                    error.message());
+  }
+  return other;
+}
+
+void prune_checkpoints(const fs::path& dir, int keep) {
+  check(keep >= 1, "the newest checkpoint is kept");
+  const Folder folder = read_folder(dir);
+  for (std::size_t i = static_cast<std::size_t>(keep); i < folder.checkpoints.size(); ++i) {
+    remove_old(folder.checkpoints[i].second);
+  }
+  for (const fs::path& temporary : folder.temporaries) {
+    if (is_left_over(temporary)) remove_old(temporary);
+  }
+}
+
+}  // namespace syncopate

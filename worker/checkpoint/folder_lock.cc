@@ -1,0 +1,163 @@
+#include "worker/checkpoint/folder_lock.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <ctime>
+#include <thread>
+#include <utility>
+
+#include "models/base/deadline.h"
+#include "models/base/errors.h"
+#include "models/base/file_lock.h"
+#include "models/base/log.h"
+#include "ps/net/addresses.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::chrono::milliseconds kLook(50);
+// Tasks of one job that come at once pass each other in less.
+constexpr std::chrono::milliseconds kUnremarkable(300);
+
+// What the file says: a line each.
+struct Holder {
+  std::string words;
+  std::string host;
+  std::string job;
+};
+
+fs::path file_in(const fs::path& folder) { return folder / ".lock"; }
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  gmtime_r(&now, &utc);
+  std::array<char, 32> text{};
+  std::strftime(text.data(), text.size(), "%Y-%m-%d %H:%M:%S UTC", &utc);
+  return text.data();
+}
+
+std::string own_words(const std::string& job) {
+  const std::string process = "process " + std::to_string(::getpid());
+  return (job.empty() ? process : "the job of " + process) + " on host " + own_host_name() +
+         ", since " + now_text();
+}
+
+std::string take_line(std::string& text) {
+  const std::size_t end = text.find('\n');
+  if (end == std::string::npos) return "";
+  std::string line = text.substr(0, end);
+  text.erase(0, end + 1);
+  return line;
+}
+
+Holder read_holder(const FileDescriptor& file) {
+  std::array<char, 4096> bytes{};
+  const ssize_t size = ::pread(file.get(), bytes.data(), bytes.size(), 0);
+  std::string text(bytes.data(), static_cast<std::size_t>(size > 0 ? size : 0));
+  Holder holder{take_line(text), take_line(text), take_line(text)};
+  if (holder.words.empty()) holder.words = "a process that does not say which";
+  return holder;
+}
+
+// Without the lock: of whoever holds it.
+Holder read_holder(const fs::path& path) {
+  return read_holder(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
+}
+
+void write_holder(const FileDescriptor& file, const fs::path& path, const std::string& job) {
+  const std::string text = own_words(job) + "\n" + own_host_name() + "\n" + job + "\n";
+  const auto size = static_cast<ssize_t>(text.size());
+  // Synced: on a network's file system others would read what was there before.
+  if (::pwrite(file.get(), text.data(), text.size(), 0) == size &&
+      ::ftruncate(file.get(), size) == 0 && (::fsync(file.get()) == 0 || errno == EINVAL)) {
+    return;
+  }
+  throw FileError(describe_errno("write", path.string(), errno));
+}
+
+// One attempt. None: another has it.
+std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLockOptions& options) {
+  FileLock lock = try_lock_file(path);
+  if (lock.outcome == FileLock::Outcome::kUnsupported) {
+    log(LogLevel::kWarning, options.flag + " " + path.parent_path().string() +
+                                ": its file system has no locks, so a second " + options.user +
+                                " in it would not be noticed");
+    return FileDescriptor();
+  }
+  if (lock.outcome == FileLock::Outcome::kHeld) {
+    write_holder(lock.file, path, options.job);
+    if (options.job.empty()) return std::move(lock.file);
+    // Between the one lock and the other somebody may come: then the file is his.
+    const bool is_shared = ::flock(lock.file.get(), LOCK_SH | LOCK_NB) == 0;
+    if (is_shared && read_holder(lock.file).job == options.job) return std::move(lock.file);
+    return std::nullopt;
+  }
+  if (options.job.empty()) return std::nullopt;
+  lock = try_lock_file(path, LockKind::kShared);
+  const bool is_ours =
+      lock.outcome == FileLock::Outcome::kHeld && read_holder(lock.file).job == options.job;
+  if (!is_ours) return std::nullopt;
+  return std::move(lock.file);
+}
+
+std::string taken_words(const fs::path& folder, const FolderLockOptions& options) {
+  return options.flag + " " + folder.string() + ": another " + options.user +
+         " is at work in this folder (" + read_holder(file_in(folder)).words + ")";
+}
+
+bool is_elsewhere(const fs::path& folder) {
+  const std::string host = read_holder(file_in(folder)).host;
+  return !host.empty() && host != own_host_name();
+}
+
+std::string refusal_of(const fs::path& folder, const FolderLockOptions& options) {
+  return taken_words(folder, options) + "; wait for its end, or choose another folder" +
+         (is_elsewhere(folder)
+              ? "; if that host is down for certain, remove " + file_in(folder).string()
+              : std::string());
+}
+
+}  // namespace
+
+FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options) {
+  const fs::path path = file_in(folder);
+  const auto begun = std::chrono::steady_clock::now();
+  const Deadline unremarkable = Deadline::after(kUnremarkable);
+  for (bool has_said = false;;) {
+    if (auto file = try_to_hold(path, options)) {
+      file_ = *std::move(file);
+      return;
+    }
+    const auto patience = is_elsewhere(folder)
+                              ? std::max(options.patience, options.patience_with_another_host)
+                              : options.patience;
+    if (std::chrono::steady_clock::now() - begun >= patience) {
+      throw UsageError(refusal_of(folder, options));
+    }
+    if (!has_said && unremarkable.passed() && options.on_waiting) {
+      options.on_waiting(taken_words(folder, options) + "; waiting up to " + in_seconds(patience) +
+                         " for its end");
+      has_said = true;
+    }
+    std::this_thread::sleep_for(kLook);
+  }
+}
+
+std::optional<std::string> FolderLock::refusal(const fs::path& folder,
+                                               const FolderLockOptions& options) {
+  const fs::path path = file_in(folder);
+  std::error_code error;
+  if (!fs::exists(path, error) || ::access(path.c_str(), W_OK) != 0) return std::nullopt;
+  if (try_lock_file(path).outcome != FileLock::Outcome::kTaken) return std::nullopt;
+  return refusal_of(folder, options);
+}
+
+}  // namespace syncopate

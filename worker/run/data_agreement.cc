@@ -1,0 +1,56 @@
+#include "worker/run/data_agreement.h"
+
+#include <string>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "models/base/random.h"
+
+namespace syncopate {
+namespace {
+
+// First, last and between: 17 samples.
+std::uint64_t hash_samples(const Dataset& dataset) {
+  constexpr std::int64_t kSpread = 16;
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(num_elements(dataset.sample_shape())));
+  std::string all;
+  for (std::int64_t i = 0; i <= kSpread; ++i) {
+    const std::int32_t label = dataset.read((dataset.size() - 1) * i / kSpread, pixels);
+    all += std::to_string(label) + ":" +
+           std::to_string(hash_name({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
+  }
+  return hash_name(all);
+}
+
+}  // namespace
+
+std::string describe_samples(const DataSplits& data) {
+  std::string text;
+  for (const Dataset* split : {data.train.get(), data.test.get()}) {
+    text += (text.empty() ? "" : " + ") + std::to_string(split->size());
+  }
+  text += " samples of " + to_string(data.train->sample_shape()) + " in " +
+          std::to_string(data.train->num_classes()) + " classes";
+  for (const Dataset* split : {data.train.get(), data.test.get()}) {
+    text += ", " + std::to_string(hash_samples(*split));
+  }
+  return text;
+}
+
+std::string describe_training_samples(const DataSplits& data) {
+  return std::to_string(data.train->size()) + " samples of " +
+         to_string(data.train->sample_shape()) + " in " +
+         std::to_string(data.train->num_classes()) + " classes, " +
+         std::to_string(hash_samples(*data.train));
+}
+
+void require_same_data(const DataSplits& data, Membership& membership) {
+  const std::vector<std::string> all = membership.exchange(describe_samples(data));
+  for (std::size_t task = 1; task < all.size(); ++task) {
+    if (all[task] == all[0]) continue;
+    throw UsageError("--data: rank " + std::to_string(task) + " found " + all[task] +
+                     " (hashes of some), rank 0 " + all[0] + "; give every task the same data");
+  }
+}
+
+}  // namespace syncopate

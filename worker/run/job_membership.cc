@@ -1,0 +1,102 @@
+#include "worker/run/job_membership.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <optional>
+#include <string>
+#include <thread>
+
+#include "models/base/deadline.h"
+#include "ps/net/addresses.h"
+#include "ps/net/connection.h"
+#include "strategies/cluster/hello.h"
+#include "worker/run/agreements.h"
+#include "worker/run/run_sizes.h"
+
+namespace syncopate {
+namespace {
+
+// mpirun says who takes part, but not where they meet: rank 0 chooses and MPI tells the others.
+// Returns what rank 0 listens on.
+Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
+  const bool one_host = cluster.local_size == cluster.world_size;
+  Listener listener(Endpoint{one_host ? "127.0.0.1" : "", 0});
+  const Endpoint here{one_host ? "127.0.0.1" : own_host_name(), listener.port()};
+  cluster.rendezvous = parse_endpoint(mpi.broadcast(to_string(here)), "MPI's broadcast");
+  return listener;
+}
+
+// It begins with the name of another task, which told us by memory that we share: it speaks for
+// itself.
+bool is_second_hand(const Membership& membership, const std::string& reason) {
+  return std::ranges::any_of(membership.members(), [&](const Member& member) {
+    return member.index != membership.index() &&
+           reason.starts_with(describe(member.index, member.host, member.pid));
+  });
+}
+
+// What this task saw of what all are told: without the advice at its end, where that is in both.
+std::string noticed_here(const std::string& seen, const std::string& verdict) {
+  const std::size_t advice = seen.find("; ");
+  const bool is_said = advice != std::string::npos && verdict.ends_with(seen.substr(advice));
+  return " (noticed here as: " + seen.substr(0, is_said ? advice : std::string::npos) + ")";
+}
+
+}  // namespace
+
+bool meets_through_mpi(const TrainOptions& options) {
+  return options.cluster.world_size > 1 && !options.cluster.rendezvous &&
+         options.cluster.source == "Open MPI";
+}
+
+ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi) {
+  ClusterSpec cluster = options.cluster;
+  if (meets_through_mpi(options)) {
+    Listener listener = choose_rendezvous(*mpi, cluster);
+    if (cluster.is_chief()) cluster.rendezvous_descriptor = listener.release().release();
+  }
+  return cluster;
+}
+
+std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
+  if (options.cluster.world_size == 1 || has_servers(options)) return nullptr;
+  const ClusterSpec cluster = with_rendezvous(options, mpi);
+  return join_cluster(cluster, {.num_replicas = options.strategy.replicas,
+                                .agreements = agreements_of(options),
+                                .rendezvous_timeout = options.rendezvous_timeout,
+                                .peer_timeout = options.peer_timeout});
+}
+
+std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds said,
+                                              const ClusterSpec& cluster) {
+  constexpr std::chrono::seconds kOnOneMachine(5);
+  constexpr std::chrono::seconds kElsewhere(15);
+  if (said.count() > 0) return said;
+  const std::string host = cluster.rendezvous ? cluster.rendezvous->host : "";
+  const bool is_one_machine =
+      cluster.source == "launch" || host == "127.0.0.1" || host == "::1" || host == "localhost";
+  return is_one_machine ? kOnOneMachine : kElsewhere;
+}
+
+void end_job(Membership& membership, const std::exception& error, bool peer_began) {
+  constexpr std::chrono::seconds kVerdictMayTake(1);
+  constexpr std::chrono::milliseconds kLook(5);
+  const std::string seen = error.what();
+  // Who fails waits as long as well: were we the first to speak, we would be named for it.
+  const Deadline deadline =
+      Deadline::after(is_second_hand(membership, seen) ? 2 * kVerdictMayTake : kVerdictMayTake);
+  while (peer_began && !membership.failure() && !deadline.passed()) {
+    std::this_thread::sleep_for(kLook);
+  }
+  const std::optional<std::string> verdict = membership.failure();
+  if (!verdict || !peer_began) {
+    membership.fail(seen);
+    throw;
+  }
+  if (verdict->ends_with(seen)) throw PeerError(*verdict);
+  throw PeerError(*verdict + noticed_here(seen, *verdict));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,113 @@
+#include "worker/run/leased_training.h"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "worker/run/agreements.h"
+#include "worker/run/job_membership.h"
+#include "worker/run/run_sizes.h"
+
+namespace syncopate {
+namespace {
+
+// What is to be evaluated later; made once, whatever becomes of the attempts to train.
+void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start, Workbench& bench) {
+  if (loop.eval_when == EvalWhen::kDue || !bench.kept_copies.empty()) return;
+  const bool is_of_run = !loop.checkpoint_dir.empty();
+  const KeptCopiesOptions options{.folder = is_of_run ? loop.checkpoint_dir : loop.temporary_dir,
+                                  .is_of_run = is_of_run};
+  while (bench.kept_copies.size() < bench.strategy->replicas().size()) {
+    bench.kept_copies.push_back(std::make_unique<KeptCopies>(options));
+  }
+  if (bench.strategy->is_chief() && start.progress.step == 0) {
+    bench.kept_copies.front()->forget_earlier_run();
+  }
+}
+
+}  // namespace
+
+void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
+                  StrategyOptions& strategy) {
+  ParameterServerOptions& servers = strategy.parameter_server;
+  servers.cluster = options.cluster;
+  servers.agreements = agreements_of(options);
+  servers.agreements.insert(servers.agreements.end(), options.served_as.begin(),
+                            options.served_as.end());
+  servers.agreements.push_back({"--data", describe_samples(data)});
+  const TrainLoopOptions& loop = options.loop;
+  servers.plan = {.network = options.model,
+                  .dataset_size = data.train->size(),
+                  .batch_size = batch_size,
+                  .total_epochs = loop.total_epochs,
+                  .total_steps = loop.total_steps,
+                  .eval_every_epochs = loop.eval_every_epochs,
+                  .eval_every_steps = loop.eval_every_steps,
+                  .checkpoint_every_steps = loop.checkpoint_every_steps,
+                  .writes_checkpoints = !loop.checkpoint_dir.empty()};
+  servers.rendezvous_timeout = options.rendezvous_timeout;
+  servers.peer_timeout = served_peer_timeout(options.peer_timeout, options.cluster);
+  servers.insists_on_peer_timeout = options.peer_timeout.count() > 0;
+  constexpr std::chrono::seconds kRestartMayTake(60);
+  // They come back with their snapshots, or not at all; server 0's verdict on another says more
+  // than ours, and should come first.
+  const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
+  servers.server_patience =
+      servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
+}
+
+TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start) {
+  constexpr double kNothingLeft = 1e-9;  // 0 would be no limit
+  TrainLoopOptions loop = options.loop;
+  if (loop.max_seconds > 0.0) {
+    loop.max_seconds = std::max(kNothingLeft, loop.max_seconds - start.seconds_spent);
+  }
+  return loop;
+}
+
+TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
+                          const RunStart& start, const StopPoll& stop) {
+  Strategy& strategy = *bench.strategy;
+  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  LeasedInputOptions input{.input = options.input};
+  input.input.batch_size = options.strategy.batch_size_per_replica;
+  input.input.seed = options.strategy.seed;
+  if (consistency.consistency == ps::Consistency::kSync) {
+    input.loss_divisor_factor = count_workers(options) - consistency.backup_workers;
+  }
+  std::vector<std::unique_ptr<MetricsWriter>> metrics;
+  std::vector<std::unique_ptr<ProgressDisplay>> displays;
+  std::vector<AsynchronousWorker> workers;
+  make_kept_copies(options.loop, start, bench);
+  for (const Replica& replica : strategy.replicas()) {
+    AsynchronousJob& job = *strategy.asynchronous_job(replica.index);
+    bench.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
+        *bench.data.train, input,
+        LeaseOffice{.next_lease = [&job] { return job.next_lease(); },
+                    .stop =
+                        [&bench, &strategy] {
+                          if (!bench.begins_again) strategy.abort("this task has ended");
+                        }}));
+    metrics.push_back(make_late_metrics_writer(options.metrics));
+    displays.push_back(make_progress_display(options.show_progress));
+    const auto index = static_cast<std::size_t>(replica.index);
+    KeptCopies* const kept = bench.kept_copies.empty() ? nullptr : bench.kept_copies[index].get();
+    workers.push_back({*bench.leased_inputs.back(), *metrics.back(), *displays.back(), kept});
+  }
+  const TrainOutcome outcome =
+      train_asynchronously({.graph = *bench.graph,
+                            .strategy = strategy,
+                            .workers = std::move(workers),
+                            .dataset_size = bench.data.train->size(),
+                            .batch_size = input.input.batch_size,
+                            .test = *bench.data.test,
+                            .evaluation = {.threads = options.input.threads},
+                            .schedule = schedule,
+                            .optimizer = options.strategy.optimizer.name,
+                            .stop = stop},
+                           loop_options(options, start), start.progress);
+  bench.metrics = std::move(metrics.front());
+  return outcome;
+}
+
+}  // namespace syncopate

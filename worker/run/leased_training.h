@@ -1,0 +1,81 @@
+// Training in a job that hands out batches: what the job must know of the run, the workers of this
+// task, and what happens when servers have gone back to a snapshot.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "worker/run/train_options.h"
+#include "ps/client/roll_back.h"
+#include "strategies/strategy.h"
+#include "worker/input/leased_batch_source.h"
+#include "worker/run/data_agreement.h"
+#include "worker/run/peer_watch.h"
+#include "worker/run/run_start.h"
+#include "worker/train/asynchronous_loop.h"
+#include "worker/train/train_loop.h"
+
+namespace syncopate {
+
+// What a run works with, in the order in which it is made. It outlives the telling of a failure:
+// taking down readers of a slow disk may wait for them.
+struct Workbench {
+  DataSplits data;
+  std::optional<Graph> graph;
+  std::unique_ptr<Strategy> strategy;
+  std::optional<PeerWatch::Waker> waker;
+  std::unique_ptr<MetricsWriter> metrics;
+  std::unique_ptr<Evaluator> evaluator;
+  std::unique_ptr<BatchSource> input;
+  bool begins_again = false;  // at an earlier step: the readers' end is not this task's
+  std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // by replica of this task
+  std::vector<std::unique_ptr<KeptCopies>> kept_copies;  // ditto; none where nothing is put off
+};
+
+// What whoever hands out batches must know of this run.
+void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
+                  StrategyOptions& strategy);
+
+// --max-seconds counts what was trained before the servers went back, too.
+TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
+
+// Trains what the job gives this task.
+TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
+                          const RunStart& start, const StopPoll& stop);
+
+// Calls `work`, which trains from `start` on, and again from an earlier step each time when the
+// servers have gone back to one.
+template <typename Work>
+void train_over_roll_backs(Workbench& bench, RunStart& start, ProgressDisplay& display,
+                           const Work& work) {
+  for (std::optional<ps::StartInfo> earlier;;) {
+    const auto begun = std::chrono::steady_clock::now();
+    try {
+      if (earlier) {
+        bench.begins_again = true;
+        bench.leased_inputs.clear();
+        bench.begins_again = false;
+        bench.input.reset();
+        Progress& progress = start.progress;
+        progress.step = earlier->step;
+        progress.samples = earlier->samples;
+        progress.position = {earlier->epoch, earlier->offset, earlier->untrained};
+        bench.strategy->begin({.step = earlier->step,
+                               .samples = earlier->samples,
+                               .position = {earlier->epoch, earlier->offset, earlier->untrained}});
+      }
+      return work();
+    } catch (const ps::RolledBack& back) {
+      display.note(std::string(back.what()) + "; training goes on from there");
+      earlier = back.start();
+      start.seconds_spent +=
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+    }
+  }
+}
+
+}  // namespace syncopate

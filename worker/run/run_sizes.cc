@@ -1,0 +1,105 @@
+#include "worker/run/run_sizes.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+
+#include "models/base/affinity.h"
+#include "models/base/errors.h"
+#include "strategies/input_shard.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostDefaultLanes = 8;
+
+}  // namespace
+
+bool has_servers(const TrainOptions& options) {
+  return options.strategy.name == "parameter-server";
+}
+
+int count_replicas(const TrainOptions& options, const Membership* membership) {
+  if (!keeps_step(options.strategy.consistency)) return 1;
+  if (has_servers(options)) return options.cluster.world_size;
+  if (membership == nullptr) return options.strategy.replicas;
+  const Member& last = membership->members().back();
+  return last.first_replica + last.num_replicas;
+}
+
+int expected_replicas(const TrainOptions& options) {
+  if (!keeps_step(options.strategy.consistency)) return 1;
+  return options.cluster.world_size * options.strategy.replicas;
+}
+
+ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
+                            std::int64_t steps_per_epoch) {
+  ScheduleOptions schedule = options.schedule;
+  const TrainLoopOptions& loop = options.loop;
+  schedule.total_epochs = loop.total_steps ? static_cast<double>(*loop.total_steps) /
+                                                 static_cast<double>(steps_per_epoch)
+                                           : static_cast<double>(loop.total_epochs);
+  if (options.learning_rate_scale == LearningRateScale::kNone) return schedule;
+  if (options.learning_rate_scale == LearningRateScale::kInverseWorkers) {
+    schedule.learning_rate /= options.cluster.world_size * options.strategy.replicas;
+    return schedule;
+  }
+  const double reference = options.reference_batch_size > 0
+                               ? static_cast<double>(options.reference_batch_size)
+                               : static_cast<double>(global_batch) / static_cast<double>(replicas);
+  const double ratio = static_cast<double>(global_batch) / reference;
+  const double scale =
+      options.learning_rate_scale == LearningRateScale::kLinear ? ratio : std::sqrt(ratio);
+  // Warm-up climbs from the rate of the reference batch. Source: Goyal et al. 2017, section 2.2.
+  if (scale > 1.0) schedule.warmup_start = schedule.learning_rate;
+  schedule.learning_rate *= scale;
+  return schedule;
+}
+
+int count_workers(const TrainOptions& options) {
+  return has_servers(options) ? options.cluster.world_size : options.strategy.replicas;
+}
+
+std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch) {
+  const ps::ConsistencyOptions& consistency = options.strategy.consistency;
+  const bool is_summed = consistency.consistency == ps::Consistency::kSync;
+  if (!is_summed || keeps_step(consistency)) return batch;
+  return batch * (count_workers(options) - consistency.backup_workers);
+}
+
+std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
+                          StrategyOptions& strategy) {
+  const std::int64_t global_batch = options.global_batch_size > 0
+                                        ? options.global_batch_size
+                                        : strategy.batch_size_per_replica * replicas;
+  check(global_batch >= 1 && replicas >= 1, "a step has samples, and replicas to train them");
+  strategy.batch_size_per_replica = share_of_replica(global_batch, 0, replicas).end;
+  if (global_batch > dataset_size) {
+    throw UsageError("batch of " + std::to_string(global_batch) + ": --data " + options.data +
+                     " has only " + std::to_string(dataset_size) +
+                     " samples to train on; choose a smaller batch");
+  }
+  return global_batch;
+}
+
+int choose_lanes(const TrainOptions& options, const Membership* membership) {
+  if (options.strategy.lanes > 0) return options.strategy.lanes;
+  int sharing = options.strategy.replicas;
+  if (has_servers(options) && !options.has_own_cpus) sharing *= options.cluster.local_size;
+  if (membership != nullptr && !options.has_own_cpus) {
+    const std::vector<Member>& members = membership->members();
+    const Member& me = members[static_cast<std::size_t>(membership->index())];
+    for (const Member& member : members) {
+      if (member.index != me.index && member.host == me.host) sharing += member.num_replicas;
+    }
+  }
+  return default_lanes(sharing);
+}
+
+int lanes_of(int cpus, int sharing) noexcept {
+  return std::clamp(cpus / sharing, 1, kMostDefaultLanes);
+}
+
+int default_lanes(int sharing) { return lanes_of(static_cast<int>(usable_cpus().size()), sharing); }
+
+}  // namespace syncopate

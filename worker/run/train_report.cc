@@ -1,0 +1,152 @@
+#include "worker/run/train_report.h"
+
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <ostream>
+
+#include "models/base/formatted.h"
+#include "strategies/input_shard.h"
+#include "worker/run/exit_code.h"
+#include "worker/run/run_sizes.h"
+#include "worker/train/staleness_text.h"
+
+namespace syncopate {
+namespace {
+
+std::int64_t peak_memory_bytes() {
+  rusage usage{};
+  getrusage(RUSAGE_SELF, &usage);
+  return std::int64_t{usage.ru_maxrss} * 1024;  // Linux counts in KiB
+}
+
+// That took part, in step or not.
+int participants(const TrainOptions& options, const Strategy& strategy) {
+  return std::max(strategy.replicas_in_sync(),
+                  options.cluster.world_size * options.strategy.replicas);
+}
+
+// "links slowed on purpose: 1 ms one way, 125 MB/s each way".
+std::string describe_link(const Link& link) {
+  std::string text = "links slowed on purpose:";
+  if (link.delay_seconds > 0.0) text += formatted(" %g ms one way", 1e3 * link.delay_seconds);
+  if (link.bytes_per_second > 0.0) {
+    text += link.delay_seconds > 0.0 ? "," : "";
+    text += formatted(" %g MB/s each way", link.bytes_per_second / 1e6);
+  }
+  return text;
+}
+
+}  // namespace
+
+void describe_run(const TrainOptions& options, const Graph& graph, const DataSplits& data,
+                  Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
+                  ProgressDisplay& display) {
+  const std::int64_t samples = data.train->size();
+  const std::int64_t per_update = samples_per_update(options, global_batch);
+  display.note(formatted("%s, %lld parameters, on %s: %lld samples, %lld steps per epoch; %s",
+                         options.model.c_str(), static_cast<long long>(graph.num_parameters()),
+                         options.data.c_str(), static_cast<long long>(samples),
+                         static_cast<long long>(samples / per_update),
+                         strategy.replicas().front().backend->description().c_str()));
+  const int replicas = strategy.replicas_in_sync();
+  if (replicas > 1 || options.strategy.name == "multi-worker-mirrored") {
+    const int tasks = options.cluster.world_size;
+    display.note(
+        formatted("%s: %d replica%s in %d task%s, %lld samples per step, %lld per replica",
+                  options.strategy.name.c_str(), replicas, replicas == 1 ? "" : "s", tasks,
+                  tasks == 1 ? "" : "s", static_cast<long long>(global_batch),
+                  static_cast<long long>(share_of_replica(global_batch, 0, replicas).end)));
+  }
+  if (!keeps_step(options.strategy.consistency)) {
+    const int workers = count_workers(options);
+    const int backups = options.strategy.consistency.backup_workers;
+    const std::string waits = backups > 0 ? formatted("the slowest %d not waited for", backups)
+                                          : std::string("without a common step");
+    display.note(formatted("%s: %d worker%s, %s, %lld samples per step",
+                           options.strategy.name.c_str(), workers, workers == 1 ? "" : "s",
+                           waits.c_str(), static_cast<long long>(per_update)));
+  }
+  if (!options.strategy.link.is_plain()) display.note(describe_link(options.strategy.link));
+  if (options.learning_rate_scale != LearningRateScale::kNone) {
+    display.note(formatted("learning rate %g, scaled to %g", options.schedule.learning_rate,
+                           schedule.learning_rate));
+  }
+  for (const std::string& note : options.cluster.notes) display.note(note);
+}
+
+Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
+                   const TrainOutcome& outcome) {
+  const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
+  return {.strategy = options.strategy.name,
+          .model = options.model,
+          .data = options.data,
+          .device = strategy.replicas().front().backend->description(),
+          .replicas = participants(options, strategy),
+          .global_batch = samples_per_update(options, global_batch),
+          .steps = outcome.progress.step,
+          .samples = outcome.progress.samples,
+          .seconds = outcome.seconds,
+          .samples_per_second = outcome.samples_per_second,
+          .train_loss = outcome.train_loss,
+          .test_accuracy = outcome.test->accuracy,
+          .test_loss = outcome.test->loss,
+          .staleness_mean = staleness.mean(),
+          .staleness_max = static_cast<std::int64_t>(staleness.max()),
+          .input_wait_fraction = outcome.input_wait_fraction,
+          .communication_exposed_fraction = outcome.communication_exposed_fraction,
+          .peak_memory_bytes = peak_memory_bytes(),
+          .weights_hash = outcome.weights_hash,
+          .staleness = outcome.staleness};
+}
+
+void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
+                  std::ostream& out) {
+  out << formatted("test accuracy   %.2f%%\n", 100.0 * summary.test_accuracy)
+      << formatted("test loss       %.4f\n", summary.test_loss);
+  if (summary.seconds > 0.0) {
+    out << formatted("training        %.1f s, %.0f samples/s, %.2f%% of it waiting for input\n",
+                     summary.seconds, summary.samples_per_second,
+                     100.0 * summary.input_wait_fraction);
+    if (summary.replicas > 1) {
+      out << formatted(
+          "communication   %.2f%% of the training spent on it or waiting for other replicas\n",
+          100.0 * summary.communication_exposed_fraction);
+    }
+  }
+  if (summary.gpu) {
+    out << formatted(
+        "GPU             %.0f%% busy, %.1f GiB used, %.0f W\n", 100.0 * summary.gpu->utilisation,
+        static_cast<double>(summary.gpu->memory_bytes) / double{1 << 30}, summary.gpu->watts);
+  }
+  if (!summary.staleness.empty()) {
+    out << "staleness       " << describe_staleness(summary.staleness) << '\n';
+  }
+  out << "steps           " << summary.steps << '\n'
+      << "weights hash    " << summary.weights_hash << '\n'
+      << "checkpoint      "
+      << (outcome.checkpoint ? outcome.checkpoint->string()
+                             : std::string("none: --checkpoint-dir DIR keeps one"))
+      << '\n';
+  if (!options.metrics.empty()) out << "metrics         " << options.metrics.string() << '\n';
+  out << std::flush;
+}
+
+int report_stop(const TrainOutcome& outcome, ProgressDisplay& display) {
+  const std::string when =
+      "stopped by " + *outcome.stopped_by + " after step " + std::to_string(outcome.progress.step);
+  if (outcome.checkpoint) {
+    display.note(when + "; saved " + outcome.checkpoint->string() +
+                 "; --resume goes on from there");
+    return kExitStopped;
+  }
+  if (outcome.saved_by_another) {
+    display.note(when + "; another worker has saved a checkpoint; --resume goes on from there");
+    return kExitStopped;
+  }
+  display.note("syncopate: " + when + "; nothing was saved: there is no --checkpoint-dir");
+  return kExitFailed;
+}
+
+}  // namespace syncopate

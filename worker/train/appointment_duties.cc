@@ -1,0 +1,112 @@
+#include "worker/train/appointment_duties.h"
+
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "worker/train/divergence.h"
+
+namespace syncopate {
+namespace {
+
+DataPosition data_position(const ps::LedgerPosition& position) {
+  return {.epoch = position.epoch, .offset = position.offset, .untrained = position.untrained};
+}
+
+}  // namespace
+
+AppointmentDuties::AppointmentDuties(const AsynchronousRun& run, const TrainLoopOptions& options,
+                                     const Progress& start, Replica& replica)
+    : run_(run),
+      options_(options),
+      start_(start),
+      worker_(run.workers.at(static_cast<std::size_t>(replica.index))),
+      evaluator_(*replica.backend, run.graph, run.test, run.evaluation) {}
+
+AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointment,
+                                                     const Snapshot& copy,
+                                                     const EvalMetrics& moment,
+                                                     double learning_rate,
+                                                     const std::function<bool()>& stop) {
+  const JobStatus& status = appointment.status;
+  Done done{.progress = start_};
+  done.progress.step = status.step;
+  done.progress.samples = status.samples;
+  done.progress.position = data_position(appointment.position);
+  if (appointment.writes_checkpoint || appointment.is_final) {
+    require_finite(appointment, copy, learning_rate);
+  }
+  if (appointment.writes_checkpoint) {
+    // Skipped, it would be taken for written.
+    check(!options_.checkpoint_dir.empty(), "who writes a checkpoint has a folder for it");
+    const auto path = checkpoint_path(options_.checkpoint_dir, status.step);
+    save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);
+    prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
+    done.checkpoint = path;
+  }
+  if (!appointment.evaluates) return done;
+  if (worker_.kept != nullptr && !appointment.is_final && keeps(moment, copy)) return done;
+  if (worker_.kept != nullptr && appointment.is_final) {
+    worker_.kept->take_over();
+    evaluate_kept(stop);
+  }
+  done.test = evaluate(moment, copy, stop);
+  return done;
+}
+
+bool AppointmentDuties::keeps(const EvalMetrics& moment, const Snapshot& copy) {
+  try {
+    worker_.kept->keep(moment, copy);
+    return true;
+  } catch (const FileError& error) {
+    // No reason to end a training: it is evaluated now, as without --eval-when end.
+    if (!std::exchange(has_warned_, true)) {
+      log(LogLevel::kWarning,
+          std::string(error.what()) + "; such evaluations are not put off, but made at once");
+    }
+    return false;
+  }
+}
+
+void AppointmentDuties::end(bool is_stopped, const std::function<bool()>& stop) {
+  if (worker_.kept == nullptr || worker_.kept->size() == 0) return;
+  if (!is_stopped) evaluate_kept(stop);
+  if (worker_.kept->size() > 0) worker_.display.note(worker_.kept->describe_rest());
+}
+
+void AppointmentDuties::evaluate_kept(const std::function<bool()>& stop) {
+  worker_.kept->evaluate([&](const EvalMetrics& moment, const Snapshot& copy) {
+    return evaluate(moment, copy, stop).has_value();
+  });
+}
+
+std::optional<Evaluation> AppointmentDuties::evaluate(const EvalMetrics& moment,
+                                                      const Snapshot& copy,
+                                                      const std::function<bool()>& stop) {
+  const std::optional<Evaluation> test = evaluator_.run(copy, stop);
+  if (!test) return std::nullopt;
+  EvalMetrics line = moment;
+  line.test_loss = test->loss;
+  line.test_accuracy = test->accuracy;
+  line.samples = test->samples;
+  line.seconds = test->seconds;
+  worker_.metrics.write(line);
+  worker_.display.note(describe(line));
+  return test;
+}
+
+void AppointmentDuties::require_finite(const Appointment& appointment, const Snapshot& copy,
+                                       double learning_rate) const {
+  if (all_finite(copy)) return;
+  throw diverged("the weights or the optimizer's slots are no longer finite",
+                 {.step = appointment.status.step,
+                  .learning_rate = learning_rate,
+                  .last_checkpoint = last_checkpoint(options_)});
+}
+
+std::optional<std::filesystem::path> last_checkpoint(const TrainLoopOptions& options) {
+  if (options.checkpoint_dir.empty()) return std::nullopt;
+  return newest_checkpoint(options.checkpoint_dir);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,205 @@
+#include "worker/train/copies_file.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <string_view>
+#include <system_error>
+#include <utility>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kPrefix = "to-evaluate-";
+constexpr std::string_view kSuffix = ".copies";
+
+enum class Mark : std::uint64_t { kToEvaluate = 0x7c0b1e5aca11ab1eU, kDone = 0x7c0b1e5ad09eab1eU };
+
+// Before the values and the state of each copy, as this machine has it in memory: the file is read
+// by the same program on the same kind of machine, or not at all.
+struct RecordHead {
+  Mark mark = Mark::kToEvaluate;
+  std::int64_t step = 0;
+  std::int64_t trained_samples = 0;
+  double epoch = 0.0;
+  double trained_seconds = 0.0;
+  double began_at = 0.0;
+  std::uint64_t values = 0;  // f32 elements
+  std::uint64_t state = 0;
+};
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  ::gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
+// False: somebody else has it. A file system without locks cannot tell.
+bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
+
+std::uint64_t bytes_in(const RecordHead& head) {
+  return sizeof(RecordHead) + (head.values + head.state) * sizeof(float);
+}
+
+bool read_all(int file, std::span<std::byte> bytes, std::uint64_t offset) {
+  while (!bytes.empty()) {
+    const ssize_t count = ::pread(file, bytes.data(), bytes.size(), static_cast<off_t>(offset));
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) return false;
+    bytes = bytes.subspan(static_cast<std::size_t>(count));
+    offset += static_cast<std::uint64_t>(count);
+  }
+  return true;
+}
+
+[[noreturn]] void cannot(const char* action, const fs::path& folder, bool has_name) {
+  throw FileError(describe_errno(action, folder.string(), errno) +
+                  (has_name ? "; make room" : "; set TMPDIR to a folder with room") +
+                  ", or give --eval-when due");
+}
+
+}  // namespace
+
+CopiesFile::CopiesFile(FileDescriptor file, fs::path path, fs::path folder)
+    : file_(std::move(file)), path_(std::move(path)), folder_(std::move(folder)) {}
+
+CopiesFile CopiesFile::create(const fs::path& folder) {
+  // Numbered, for replicas of one process, and where a killed one had this process' number.
+  const std::string stem =
+      std::string(kPrefix) + host_name() + "-" + std::to_string(::getpid()) + "-";
+  for (int number = 0;; ++number) {
+    const fs::path path = folder / (stem + std::to_string(number) + std::string(kSuffix));
+    FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
+    if (!file && errno == EEXIST) continue;
+    if (!file) cannot("create a file for copies of the variables in", folder, true);
+    lock(file.get());
+    return {std::move(file), path, folder};
+  }
+}
+
+CopiesFile CopiesFile::create_nameless(const fs::path& folder) {
+  std::string name = (folder / "syncopate-XXXXXX").string();
+  FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
+  if (!file) cannot("create a file for copies of the variables in", folder, false);
+  ::unlink(name.c_str());
+  return {std::move(file), {}, folder};
+}
+
+std::optional<CopiesFile> CopiesFile::take_over(const fs::path& path) {
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file || !lock(file.get())) return std::nullopt;
+  struct stat status {};
+  if (::fstat(file.get(), &status) != 0 || status.st_nlink == 0) return std::nullopt;
+  CopiesFile taken(std::move(file), path, path.parent_path());
+  taken.read_entries();
+  return taken;
+}
+
+std::vector<fs::path> CopiesFile::in_folder(const fs::path& folder) {
+  std::vector<fs::path> paths;
+  std::error_code error;
+  fs::directory_iterator file(folder, error);
+  for (; !error && file != fs::directory_iterator(); file.increment(error)) {
+    const std::string name = file->path().filename().string();
+    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) paths.push_back(file->path());
+  }
+  std::ranges::sort(paths);
+  return paths;
+}
+
+void CopiesFile::read_entries() {
+  struct stat status {};
+  if (::fstat(file_.get(), &status) != 0) fail("read a copy of the variables in");
+  const auto size = static_cast<std::uint64_t>(status.st_size);
+  RecordHead head;
+  while (read_all(file_.get(), std::as_writable_bytes(std::span(&head, 1)), size_)) {
+    const bool is_known = head.mark == Mark::kToEvaluate || head.mark == Mark::kDone;
+    const std::uint64_t most = size / sizeof(float);  // of either, so that their sum is one
+    if (!is_known || head.values > most || head.state > most) break;
+    if (bytes_in(head) > size - size_) break;
+    if (head.mark == Mark::kToEvaluate) {
+      entries_.push_back({.moment = {.step = head.step,
+                                     .epoch = head.epoch,
+                                     .trained_samples = head.trained_samples,
+                                     .trained_seconds = head.trained_seconds,
+                                     .began_at = head.began_at},
+                          .offset = size_,
+                          .values = head.values,
+                          .state = head.state});
+    }
+    size_ += bytes_in(head);
+  }
+}
+
+void CopiesFile::append(const EvalMetrics& moment, const Snapshot& copy) {
+  const RecordHead head{.step = moment.step,
+                        .trained_samples = moment.trained_samples,
+                        .epoch = moment.epoch,
+                        .trained_seconds = moment.trained_seconds,
+                        .began_at = moment.began_at.value_or(0.0),
+                        .values = copy.values.f32().size(),
+                        .state = copy.state.f32().size()};
+  try {
+    write(std::as_bytes(std::span(&head, 1)));
+    write(copy.values.bytes());
+    write(copy.state.bytes());
+  } catch (const FileError&) {
+    // What was kept before stays of use to whoever takes the file over.
+    [[maybe_unused]] const int failed = ::ftruncate(file_.get(), static_cast<off_t>(size_));
+    throw;
+  }
+  entries_.push_back(
+      {.moment = moment, .offset = size_, .values = head.values, .state = head.state});
+  size_ += bytes_in(head);
+}
+
+void CopiesFile::write(std::span<const std::byte> bytes) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) fail("keep a copy of the variables in");
+    bytes = bytes.subspan(static_cast<std::size_t>(written));
+  }
+}
+
+Snapshot CopiesFile::read(const Entry& entry) const {
+  Snapshot copy{make_host_tensor({static_cast<std::int64_t>(entry.values)}, DType::kF32),
+                {},
+                make_host_tensor({static_cast<std::int64_t>(entry.state)}, DType::kF32)};
+  errno = EIO;
+  const std::uint64_t begin = entry.offset + sizeof(RecordHead);
+  if (!read_all(file_.get(), copy.values.bytes(), begin) ||
+      !read_all(file_.get(), copy.state.bytes(), begin + entry.values * sizeof(float))) {
+    fail("read a copy of the variables in");
+  }
+  return copy;
+}
+
+void CopiesFile::done(const Entry& entry) {
+  const Mark mark = Mark::kDone;
+  // Not written it would be evaluated once more, by another process: no harm worth failing for.
+  [[maybe_unused]] const ssize_t written =
+      ::pwrite(file_.get(), &mark, sizeof(mark),
+               static_cast<off_t>(entry.offset + offsetof(RecordHead, mark)));
+  std::erase_if(entries_, [at = entry.offset](const Entry& each) { return each.offset == at; });
+  if (entries_.empty()) remove();
+}
+
+void CopiesFile::remove() noexcept {
+  entries_.clear();
+  if (!path_.empty()) ::unlink(path_.c_str());
+}
+
+void CopiesFile::fail(const char* action) const { cannot(action, folder_, !path_.empty()); }
+
+}  // namespace syncopate

@@ -1,0 +1,115 @@
+#include "worker/train/evaluate.h"
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, ParameterArena& arena,
+                                   StateBlock& state, const Dataset& dataset,
+                                   const EvaluationOptions& options, int part, int parts) {
+  const std::int64_t batch_size = std::min(options.batch_size, dataset.size());
+  batches_of_all_ = (dataset.size() + batch_size - 1) / batch_size;
+  first_batch_ = batches_of_all_ * part / parts;
+  end_batch_ = batches_of_all_ * (part + 1) / parts;
+  if (first_batch_ == end_batch_) return;  // more replicas than batches
+  samples_ = std::make_unique<DatasetRange>(dataset, first_batch_ * batch_size,
+                                            std::min(end_batch_ * batch_size, dataset.size()));
+  batches_ = make_batch_source(*samples_, {.batch_size = std::min(batch_size, samples_->size()),
+                                           .shuffle = false,
+                                           .drop_remainder = false,
+                                           .threads = options.threads});
+  model_ =
+      backend.compile(graph, arena, state, {.mode = Mode::kEvaluate, .batch_size = batch_size});
+}
+
+void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSums> sums) {
+  // One that was cut short stands in the middle of the samples.
+  if (batches_ != nullptr && batches_->position().offset != 0) {
+    throw InternalError("an evaluation begins with its first batch");
+  }
+  for (std::int64_t b = first_batch_; b < end_batch_ && !stop(); ++b) {
+    const Batch& batch = batches_->next();
+    const Scores scores = model_->forward(batch, [](BucketId) {});
+    // Each is divided by its own count: back to sums before they are added.
+    sums[static_cast<std::size_t>(b)] = {scores.loss * static_cast<double>(batch.loss_divisor),
+                                         static_cast<double>(scores.num_correct),
+                                         static_cast<double>(scores.num_samples)};
+  }
+}
+
+Evaluation add_up(std::span<const BatchSums> sums, std::int64_t dataset_size) {
+  Evaluation total;
+  double num_correct = 0.0;
+  double num_samples = 0.0;
+  for (const BatchSums& batch : sums) {
+    total.loss += batch.loss;
+    num_correct += batch.num_correct;
+    num_samples += batch.num_samples;
+  }
+  check(num_samples == static_cast<double>(dataset_size),
+        "an evaluation counts every sample exactly once");
+  total.samples = dataset_size;
+  total.loss /= num_samples;
+  total.accuracy = num_correct / num_samples;
+  return total;
+}
+
+Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
+                     const EvaluationOptions& options)
+    : strategy_(strategy), dataset_size_(dataset.size()) {
+  const InputShard shard = strategy.input_shard();
+  for (Replica& replica : strategy.replicas()) {
+    parts_.push_back(std::make_unique<PartialEvaluator>(*replica.backend, graph, *replica.arena,
+                                                        *replica.state, dataset, options,
+                                                        shard.first + replica.index, shard.total));
+  }
+}
+
+std::optional<Evaluation> Evaluator::run(const StopPoll& stop) {
+  const auto begun = std::chrono::steady_clock::now();
+  strategy_.agree();
+  const auto num_batches = static_cast<std::size_t>(parts_.front()->batches_of_all());
+  std::vector<BatchSums> sums(num_batches);
+  std::atomic<bool> stopping = false;
+  std::optional<std::string_view> reason;
+  strategy_.for_each_replica([&](Replica& replica) {
+    parts_[static_cast<std::size_t>(replica.index)]->run(
+        [&] {
+          if (replica.index == 0 && !reason) reason = stop();
+          if (replica.index == 0 && reason) stopping = true;
+          return stopping.load();
+        },
+        sums);
+  });
+
+  // What every task says: whether it was stopped, and its batches' sums, zero for those of others.
+  constexpr std::size_t kPerBatch = 3;
+  std::vector<double> mine{stopping ? 1.0 : 0.0};
+  for (const BatchSums& batch : sums) {
+    mine.insert(mine.end(), {batch.loss, batch.num_correct, batch.num_samples});
+  }
+  const std::vector<double> all = strategy_.gather(mine);
+  std::fill(sums.begin(), sums.end(), BatchSums{});
+  for (std::size_t task = 0; task < all.size() / mine.size(); ++task) {
+    const double* said = all.data() + task * mine.size();
+    if (said[0] != 0.0) {
+      stopped_by_ = reason.value_or("a request to another task");
+      return std::nullopt;
+    }
+    for (std::size_t b = 0; b < num_batches; ++b) {
+      const double* batch = said + 1 + kPerBatch * b;
+      sums[b].loss += batch[0];
+      sums[b].num_correct += batch[1];
+      sums[b].num_samples += batch[2];
+    }
+  }
+  Evaluation total = add_up(sums, dataset_size_);
+  total.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  return total;
+}
+
+}  // namespace syncopate

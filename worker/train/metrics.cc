@@ -1,0 +1,226 @@
+#include "worker/train/metrics.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
+
+namespace syncopate {
+namespace {
+
+// Keys come out in the order they are written here.
+using Json = nlohmann::ordered_json;
+
+class NoMetrics final : public MetricsWriter {
+ public:
+  bool is_read() const noexcept override { return false; }
+  void write(const BeginMetrics& /*metrics*/) override {}
+  void write(const StepMetrics& /*metrics*/) override {}
+  void write(const EvalMetrics& /*metrics*/) override {}
+  void write(const WorkerMetrics& /*metrics*/) override {}
+  void write(const Summary& /*summary*/) override {}
+};
+
+Json staleness_of(const std::vector<WorkerStaleness>& workers) {
+  Json all = Json::array();
+  for (const WorkerStaleness& worker : workers) {
+    all.push_back({{"worker", worker.worker},
+                   {"mean", worker.histogram.mean()},
+                   {"max", worker.histogram.max()},
+                   {"counts", worker.histogram.counts()}});
+  }
+  return all;
+}
+
+template <typename T>
+Json or_null(const std::optional<T>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
+class JsonLines final : public MetricsWriter {
+ public:
+  JsonLines(std::filesystem::path path, bool append) : path_(std::move(path)), append_(append) {}
+
+  void open_file() {
+    constexpr mode_t kAnyone = 0666;  // less the umask
+    // Reads too when it appends: the end of what is there.
+    const int flags = O_CREAT | O_APPEND | O_CLOEXEC | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
+    file_ = FileDescriptor(::open(path_.c_str(), flags, kAnyone));
+    if (!file_) fail("open metrics file");
+    if (append_) end_broken_line();
+  }
+
+  void write(const BeginMetrics& metrics) override {
+    began_at_ = metrics.began_at;
+    write_line({{"event", "begin"},
+                {"step", metrics.step},
+                {"samples", metrics.samples},
+                {"in_step", metrics.in_step}});
+  }
+
+  void write(const StepMetrics& metrics) override {
+    Json line = {{"event", "step"},
+                 {"step", metrics.step},
+                 {"epoch", metrics.epoch},
+                 {"loss", metrics.loss},
+                 {"accuracy", metrics.accuracy},
+                 {"learning_rate", metrics.learning_rate},
+                 {"samples", metrics.samples},
+                 {"seconds", metrics.seconds},
+                 {"samples_per_second", metrics.samples_per_second},
+                 {"input_wait_fraction", metrics.input_wait_fraction},
+                 {"compute_seconds", metrics.compute_seconds},
+                 {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                 {"communication_hidden_seconds", metrics.communication_hidden_seconds},
+                 {"staleness_mean", metrics.staleness_mean},
+                 {"staleness_max", metrics.staleness_max}};
+    if (metrics.loss_scale) {
+      line["loss_scale"] = metrics.loss_scale->scale;
+      line["skipped_steps"] = metrics.loss_scale->skipped_steps;
+    }
+    write_line(std::move(line));
+  }
+
+  void write(const EvalMetrics& metrics) override {
+    Json line = {{"event", "eval"},
+                 {"step", metrics.step},
+                 {"epoch", metrics.epoch},
+                 {"test_loss", metrics.test_loss},
+                 {"test_accuracy", metrics.test_accuracy},
+                 {"samples", metrics.samples},
+                 {"seconds", metrics.seconds},
+                 {"trained_samples", metrics.trained_samples},
+                 {"trained_seconds", metrics.trained_seconds}};
+    if (metrics.began_at) line["began_at"] = *metrics.began_at;
+    write_line(std::move(line));
+  }
+
+  void write(const WorkerMetrics& metrics) override {
+    Json line = {{"event", "worker"},
+                 {"worker", metrics.worker},
+                 {"steps", metrics.steps},
+                 {"samples", metrics.samples},
+                 {"seconds", metrics.seconds},
+                 {"compute_seconds", metrics.compute_seconds},
+                 {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                 {"peers_wait_seconds", or_null(metrics.peers_wait_seconds)},
+                 {"input_wait_seconds", metrics.input_wait_seconds},
+                 {"bytes_sent", or_null(metrics.bytes_sent)},
+                 {"bytes_received", or_null(metrics.bytes_received)}};
+    if (metrics.skipped_steps) line["skipped_steps"] = *metrics.skipped_steps;
+    write_line(std::move(line));
+  }
+
+  void write(const Summary& summary) override {
+    Json line = {{"event", "summary"},
+                 {"strategy", summary.strategy},
+                 {"model", summary.model},
+                 {"replicas", summary.replicas},
+                 {"global_batch", summary.global_batch},
+                 {"steps", summary.steps},
+                 {"samples", summary.samples},
+                 {"seconds", summary.seconds},
+                 {"samples_per_second", summary.samples_per_second},
+                 {"train_loss", summary.train_loss},
+                 {"test_accuracy", summary.test_accuracy},
+                 {"test_loss", summary.test_loss},
+                 {"staleness_mean", summary.staleness_mean},
+                 {"staleness_max", summary.staleness_max},
+                 {"input_wait_fraction", summary.input_wait_fraction},
+                 {"communication_exposed_fraction", summary.communication_exposed_fraction},
+                 {"peak_memory_bytes", summary.peak_memory_bytes},
+                 {"data", summary.data},
+                 {"device", summary.device},
+                 {"weights_hash", summary.weights_hash},
+                 {"staleness", staleness_of(summary.staleness)}};
+    if (summary.gpu) {
+      line["gpu_utilisation"] = summary.gpu->utilisation;
+      line["gpu_memory_bytes"] = summary.gpu->memory_bytes;
+      line["gpu_watts"] = summary.gpu->watts;
+    }
+    write_line(std::move(line));
+  }
+
+ private:
+  // JSON has no NaN: the library writes null.
+  void write_line(Json json) {
+    if (!file_) open_file();
+    if (began_at_ && !json.contains("began_at")) json["began_at"] = *began_at_;
+    append(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+  }
+
+  // A run that was killed inside a line must not spoil the next one. Another worker's line may be
+  // on its way into the file, page by page: it is given a moment.
+  void end_broken_line() {
+    constexpr std::chrono::milliseconds kMoment(1);
+    for (int looks = 0; looks < 20; ++looks) {
+      if (ends_with_a_line()) return;
+      std::this_thread::sleep_for(kMoment);
+    }
+    append("\n");
+  }
+
+  bool ends_with_a_line() const {
+    char last = '\n';
+    if (::lseek(file_.get(), -1, SEEK_END) < 0) return true;  // empty
+    return ::read(file_.get(), &last, 1) != 1 || last == '\n';
+  }
+
+  // Unbuffered: who watches the file sees whole lines, and a killed run leaves them.
+  void append(std::string_view text) {
+    while (!text.empty()) {
+      const ssize_t written = ::write(file_.get(), text.data(), text.size());
+      if (written < 0 && errno == EINTR) continue;
+      if (written < 0) fail("write metrics file");
+      text.remove_prefix(static_cast<std::size_t>(written));
+    }
+  }
+
+  [[noreturn]] void fail(std::string_view action) const {
+    throw FileError(describe_errno(action, path_.string(), errno));
+  }
+
+  std::filesystem::path path_;
+  bool append_;
+  FileDescriptor file_;
+  std::optional<double> began_at_;
+};
+
+}  // namespace
+
+double wall_clock_seconds() {
+  return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append) {
+  if (path.empty()) return std::make_unique<NoMetrics>();
+  auto lines = std::make_unique<JsonLines>(path, append);
+  lines->open_file();
+  return lines;
+}
+
+std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path) {
+  if (path.empty()) return std::make_unique<NoMetrics>();
+  return std::make_unique<JsonLines>(path, true);
+}
+
+std::string describe(const EvalMetrics& metrics) {
+  std::array<char, 160> line{};
+  std::snprintf(
+      line.data(), line.size(),
+      "step %lld, epoch %.2f: test accuracy %.2f%%, test loss %.4f (%lld samples, %.1f s)",
+      static_cast<long long>(metrics.step), metrics.epoch, 100.0 * metrics.test_accuracy,
+      metrics.test_loss, static_cast<long long>(metrics.samples), metrics.seconds);
+  return line.data();
+}
+
+}  // namespace syncopate

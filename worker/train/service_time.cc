@@ -1,0 +1,144 @@
+#include "worker/train/service_time.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstdlib>
+#include <numbers>
+#include <string>
+#include <thread>
+
+#include "models/base/errors.h"
+#include "models/base/fields.h"
+#include "models/base/random.h"
+
+namespace syncopate {
+namespace {
+
+constexpr double kLongestMilliseconds = 60'000.0;
+constexpr double kWidestSigma = 3.0;
+constexpr double kLeastFactor = 0.001;  // a step that takes no time has no speed
+constexpr double kLargestFactor = 1000.0;
+constexpr double kLongestSeconds = 1e6;
+constexpr int kMostWorkers = 1 << 16;
+
+// A number from 0 to `most`, with nothing behind it but `unit`, which may be left out.
+std::optional<double> number_in(std::string_view text, double most, std::string_view unit = "") {
+  if (!unit.empty() && text.ends_with(unit)) text.remove_suffix(unit.size());
+  const std::string number(text);
+  char* end = nullptr;
+  const double value = std::strtod(number.c_str(), &end);
+  if (number.empty() || *end != '\0' || !(value >= 0.0 && value <= most)) return std::nullopt;
+  return value;
+}
+
+std::optional<int> worker_in(const std::string& text) {
+  const auto number = number_in(text, kMostWorkers);
+  if (!number || *number != std::floor(*number)) return std::nullopt;
+  return static_cast<int>(*number);
+}
+
+}  // namespace
+
+ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what) {
+  const auto refuse = [&] {
+    return UsageError(std::string(what) + " " + std::string(text) +
+                      ": expected constant:MS, exponential:MS or lognormal:MS[:SIGMA], "
+                      "milliseconds up to 60000, such as exponential:5");
+  };
+  const std::size_t colon = text.find(':');
+  if (colon == std::string_view::npos) throw refuse();
+  const std::string_view kind = text.substr(0, colon);
+  std::string_view mean = text.substr(colon + 1);
+  ServiceTimeOptions options;
+  if (kind == "constant") options.kind = ServiceTimeKind::kConstant;
+  if (kind == "exponential") options.kind = ServiceTimeKind::kExponential;
+  if (kind == "lognormal") {
+    options.kind = ServiceTimeKind::kLognormal;
+    const std::size_t second = mean.find(':');
+    if (second != std::string_view::npos) {
+      const auto sigma = number_in(mean.substr(second + 1), kWidestSigma);
+      if (!sigma) throw refuse();
+      options.sigma = *sigma;
+      mean = mean.substr(0, second);
+    }
+  }
+  const auto milliseconds = number_in(mean, kLongestMilliseconds);
+  if (options.kind == ServiceTimeKind::kNone || !milliseconds) throw refuse();
+  options.mean_milliseconds = *milliseconds;
+  return options;
+}
+
+Slowness parse_slowness(std::string_view text) {
+  const auto fields = parse_fields(text);
+  if (fields && fields->size() == 2 && fields->contains("worker") && fields->contains("factor")) {
+    const auto worker = worker_in(fields->at("worker"));
+    const auto factor = number_in(fields->at("factor"), kLargestFactor);
+    if (worker && factor && *factor >= kLeastFactor) return {*worker, *factor};
+  }
+  throw UsageError("--slow " + std::string(text) + ": expected worker=W,factor=F, F from 0.001 " +
+                   "to 1000, such as worker=3,factor=4");
+}
+
+Pause parse_pause(std::string_view text) {
+  const auto fields = parse_fields(text);
+  if (fields && fields->size() == 3 && fields->contains("worker") && fields->contains("at") &&
+      fields->contains("for")) {
+    const auto worker = worker_in(fields->at("worker"));
+    const auto at = number_in(fields->at("at"), kLongestSeconds, "s");
+    const auto length = number_in(fields->at("for"), kLongestSeconds, "s");
+    if (worker && at && length) return {*worker, *at, *length};
+  }
+  throw UsageError("--pause " + std::string(text) + ": expected worker=W,at=SECONDS,for=SECONDS, " +
+                   "such as worker=1,at=20s,for=5s");
+}
+
+std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int worker,
+                                      std::int64_t step) {
+  if (options.kind == ServiceTimeKind::kNone) return std::chrono::nanoseconds(0);
+  double milliseconds = options.mean_milliseconds;
+  for (const Slowness& slow : options.slow) {
+    if (slow.worker == worker) milliseconds *= slow.factor;
+  }
+  const RandomStream draws(options.seed,
+                           hash_name("service time of worker " + std::to_string(worker)));
+  const auto index = static_cast<std::uint64_t>(step);
+  if (options.kind == ServiceTimeKind::kExponential) {
+    milliseconds *= -std::log1p(-static_cast<double>(draws.uniform(index)));
+  }
+  if (options.kind == ServiceTimeKind::kLognormal) {
+    // Box and Muller's normal deviate; the mean of exp(sigma z) is exp(sigma^2 / 2).
+    const double radius =
+        std::sqrt(-2.0 * std::log1p(-static_cast<double>(draws.uniform(2 * index))));
+    const double angle = 2.0 * std::numbers::pi * static_cast<double>(draws.uniform(2 * index + 1));
+    milliseconds *=
+        std::exp(options.sigma * radius * std::cos(angle) - options.sigma * options.sigma / 2.0);
+  }
+  return std::chrono::nanoseconds(std::llround(milliseconds * 1e6));
+}
+
+StepDelays::StepDelays(const ServiceTimeOptions& options, int worker)
+    : options_(options), worker_(worker) {
+  for (const Pause& pause : options.pauses) {
+    if (pause.worker == worker) pauses_.push_back(pause);
+  }
+}
+
+void StepDelays::spend(std::int64_t step) {
+  if (!begun_) begun_ = std::chrono::steady_clock::now();
+  const std::chrono::nanoseconds delay = service_time(options_, worker_, step) + due_pauses();
+  if (delay.count() > 0) std::this_thread::sleep_for(delay);
+}
+
+std::chrono::nanoseconds StepDelays::due_pauses() {
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - *begun_).count();
+  double sum = 0.0;
+  std::erase_if(pauses_, [&](const Pause& pause) {
+    if (pause.at_seconds > seconds) return false;
+    sum += pause.for_seconds;
+    return true;
+  });
+  return std::chrono::nanoseconds(std::llround(sum * 1e9));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,73 @@
+#include "worker/train/stop_signal.h"
+
+#include <poll.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+struct NamedSignal {
+  int number;
+  std::string_view name;
+};
+constexpr std::array kStopSignals = {NamedSignal{SIGINT, "SIGINT"}, NamedSignal{SIGTERM, "SIGTERM"},
+                                     NamedSignal{SIGUSR1, "SIGUSR1"}};
+
+bool is_ignored(int number) {
+  struct sigaction current {};
+  return sigaction(number, nullptr, &current) == 0 && current.sa_handler == SIG_IGN;
+}
+
+}  // namespace
+
+StopSignal::StopSignal() {
+  sigset_t stops;
+  sigemptyset(&stops);
+  for (const NamedSignal& signal : kStopSignals) {
+    // A blocked signal is queued even where it is ignored: `script &` ignores SIGINT for its jobs.
+    if (!is_ignored(signal.number)) sigaddset(&stops, signal.number);
+  }
+  descriptor_.reset(signalfd(-1, &stops, SFD_NONBLOCK | SFD_CLOEXEC));
+  if (!descriptor_) throw FileError(describe_errno("create", "a signalfd", errno));
+  const int refused = pthread_sigmask(SIG_BLOCK, &stops, &previous_mask_);
+  if (refused != 0)
+    throw FileError(describe_errno("block", "SIGINT, SIGTERM and SIGUSR1", refused));
+}
+
+StopSignal::~StopSignal() {
+  // One that is still queued would end the process as soon as it is unblocked, and with it the exit
+  // code that says that a checkpoint was written: whoever asks twice, as batch systems do, asked.
+  while (poll()) {
+  }
+  pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);
+}
+
+std::optional<std::string_view> StopSignal::poll() {
+  const std::optional<int> number = poll_number();
+  if (!number) return std::nullopt;
+  for (const NamedSignal& signal : kStopSignals) {
+    if (signal.number == *number) return signal.name;
+  }
+  return "a signal";
+}
+
+std::optional<int> StopSignal::poll_number() {
+  signalfd_siginfo arrived{};
+  if (read(descriptor_.get(), &arrived, sizeof arrived) != sizeof arrived) return std::nullopt;
+  was_polled_.store(true, std::memory_order_relaxed);
+  return static_cast<int>(arrived.ssi_signo);
+}
+
+bool StopSignal::was_asked() const noexcept {
+  if (was_polled_.load(std::memory_order_relaxed)) return true;
+  pollfd source{descriptor_.get(), POLLIN, 0};
+  return ::poll(&source, 1, 0) == 1;
+}
+
+}  // namespace syncopate

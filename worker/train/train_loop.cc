@@ -1,0 +1,315 @@
+#include "worker/train/train_loop.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "worker/checkpoint/weights_hash.h"
+#include "worker/input/batch_plan.h"
+#include "worker/train/divergence.h"
+#include "worker/train/stop_kinds.h"
+#include "worker/train/tally.h"
+#include "worker/train/train_step.h"
+#include "worker/train/worker_lines.h"
+
+namespace syncopate {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+double seconds_since(Clock::time_point begun) {
+  return std::chrono::duration<double>(Clock::now() - begun).count();
+}
+
+// The batches that follow a position. batch(0) gives the same place under one name: an epoch that
+// has no whole batch left is the start of the next.
+BatchPlan plan_from(const DataPosition& position, std::int64_t dataset_size,
+                    std::int64_t global_batch) {
+  return {dataset_size, {.batch_size = global_batch}, position};
+}
+
+class TrainLoop {
+ public:
+  TrainLoop(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start)
+      : run_(run), options_(options), progress_(start), worker_lines_(run.strategy) {
+    if (!options_.checkpoint_dir.empty() && progress_.step > 0) saved_step_ = progress_.step;
+    const InputShard shard = run_.strategy.input_shard();
+    for (const Replica& replica : run_.strategy.replicas()) {
+      delays_.emplace_back(options_.service_time, shard.first + replica.index);
+    }
+  }
+
+  TrainOutcome run() {
+    total_steps_ = progress_.step + remaining_steps();
+    communication_before_line_ = communication();
+    if (!finished()) {
+      run_.metrics.write(BeginMetrics{
+          .step = progress_.step, .samples = progress_.samples, .began_at = wall_clock_seconds()});
+    }
+    while (!finished()) {
+      const std::int64_t epoch_before = position().epoch;
+      train_one();
+      const bool epoch_ended = position().epoch != epoch_before;
+      if (progress_.step % options_.log_every_steps == 0 || finished()) write_step_line();
+      const auto signal = asked_to_stop();
+      if (signal || finished() || checkpoint_due(epoch_ended)) save();
+      if (signal) return stopped(*signal);
+      if (!finished() && evaluation_due(epoch_ended) && !evaluate()) {
+        save();
+        return stopped(run_.evaluator.stopped_by());
+      }
+    }
+    require_finite();
+    if (!evaluate()) return stopped(run_.evaluator.stopped_by());
+    if (all_.steps > 0) {
+      worker_lines_.write({.steps = all_.steps,
+                           .samples = all_.samples,
+                           .seconds = all_.seconds,
+                           .input_wait_seconds = run_.input.counters().wait_seconds},
+                          run_.metrics);
+    }
+    return outcome();
+  }
+
+ private:
+  DataPosition position() const {
+    return plan_from(progress_.position, run_.dataset_size, run_.global_batch).batch(0).position;
+  }
+  double epochs() const {
+    return epochs_at(progress_.position, run_.dataset_size, run_.global_batch);
+  }
+  bool finished() const { return remaining_steps() <= 0 || stops_of_all_[kTimeIsUp] > 0; }
+  std::int64_t remaining_steps() const {
+    return syncopate::remaining_steps(options_, progress_, run_.dataset_size, run_.global_batch);
+  }
+  bool checkpoint_due(bool epoch_ended) const {
+    if (options_.checkpoint_every_steps == 0) return epoch_ended;
+    return progress_.step % options_.checkpoint_every_steps == 0;
+  }
+  bool evaluation_due(bool epoch_ended) const {
+    if (options_.eval_every_steps > 0) return progress_.step % options_.eval_every_steps == 0;
+    return epoch_ended && options_.eval_every_epochs > 0 &&
+           position().epoch % options_.eval_every_epochs == 0;
+  }
+
+  void train_one() {
+    const DataPosition now = position();
+    if (now.offset == 0 && now.untrained.empty()) epoch_ = {};
+    learning_rate_ = run_.schedule.learning_rate(epochs());
+    if (const auto signal = run_.stop()) note_stop(*signal);
+    if (is_time_up()) stops_[kTimeIsUp] = 1;
+    const auto begun = Clock::now();
+    const StepReport report = train_step(
+        run_.strategy, run_.input,
+        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1}, stops_,
+        delays_);
+    const double seconds = seconds_since(begun);
+    const Scores& scores = report.scores;
+    ++progress_.step;
+    stops_of_all_ = report.stops;
+    if (run_.membership != nullptr) run_.membership->report_step(progress_.step);
+    if (!std::isfinite(scores.loss)) {
+      throw diverged_here(describe_divergence(scores.loss));
+    }
+    progress_.samples += scores.num_samples;
+    progress_.position = run_.input.position();
+    for (Tally* tally : {&all_, &epoch_, &line_}) tally->add(scores, seconds);
+    show(scores.loss);
+  }
+
+  // Of this task; all end with the step in which one says so.
+  bool is_time_up() const {
+    return options_.max_seconds > 0.0 && all_.seconds >= options_.max_seconds;
+  }
+
+  void note_stop(std::string_view signal) { stops_[stop_kind(signal)] = 1; }
+
+  // A signal that reached some task, as all tasks learned of it with the last step's gradients.
+  std::optional<std::string_view> asked_to_stop() const {
+    for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
+      if (kind != kTimeIsUp && stops_of_all_[kind] > 0) return stop_name(kind);
+    }
+    return std::nullopt;
+  }
+
+  void show(double loss) {
+    shown_loss_ = shown_steps_++ == 0 ? loss : 0.95 * shown_loss_ + 0.05 * loss;
+    const double seconds_per_step = all_.seconds / static_cast<double>(all_.steps);
+    const std::int64_t per_epoch = run_.dataset_size / run_.global_batch;
+    run_.display.update({.epoch = (progress_.step - 1) / per_epoch + 1,
+                         .total_epochs = (total_steps_ + per_epoch - 1) / per_epoch,
+                         .step = progress_.step,
+                         .total_steps = total_steps_,
+                         .loss = shown_loss_,
+                         .accuracy = line_.accuracy(),
+                         .samples_per_second = all_.samples_per_second(),
+                         .remaining_seconds = remaining_seconds(seconds_per_step)});
+  }
+
+  double remaining_seconds(double seconds_per_step) const {
+    const double to_the_end = seconds_per_step * static_cast<double>(total_steps_ - progress_.step);
+    if (options_.max_seconds <= 0.0) return to_the_end;
+    return std::min(to_the_end, std::max(0.0, options_.max_seconds - all_.seconds));
+  }
+
+  void write_step_line() {
+    const double waited = run_.input.counters().wait_seconds;
+    const CommunicationTimes times = communication();
+    const double steps = static_cast<double>(std::max<std::int64_t>(line_.steps, 1));
+    const double exposed = times.exposed_seconds - communication_before_line_.exposed_seconds;
+    const double under_way = times.under_way_seconds - communication_before_line_.under_way_seconds;
+    const double input_wait = waited - waited_before_line_;
+    run_.metrics.write(
+        StepMetrics{.step = progress_.step,
+                    .epoch = epochs(),
+                    .loss = line_.mean_loss(),
+                    .accuracy = line_.accuracy(),
+                    .learning_rate = learning_rate_,
+                    .samples = progress_.samples,
+                    .seconds = all_.seconds,
+                    .samples_per_second = line_.samples_per_second(),
+                    .input_wait_fraction = Tally::ratio(input_wait, line_.seconds),
+                    .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
+                    .communication_exposed_seconds = exposed / steps,
+                    .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps,
+                    .loss_scale = loss_scale()});
+    waited_before_line_ = waited;
+    communication_before_line_ = times;
+    line_ = {};
+  }
+
+  // These two: of this task's first replica.
+  std::optional<LossScaleState> loss_scale() const {
+    if (!run_.metrics.is_read()) return std::nullopt;  // it makes the host wait for the device
+    const Replica& replica = run_.strategy.replicas().front();
+    return replica.backend->loss_scale(*replica.arena);
+  }
+  CommunicationTimes communication() const {
+    return run_.strategy.replicas().front().variables->times();
+  }
+
+  // False when it was cut short by a request to stop.
+  bool evaluate() {
+    test_ = run_.evaluator.run(run_.stop);
+    if (!test_) return false;
+    const EvalMetrics line{.step = progress_.step,
+                           .epoch = epochs(),
+                           .test_loss = test_->loss,
+                           .test_accuracy = test_->accuracy,
+                           .samples = test_->samples,
+                           .seconds = test_->seconds,
+                           .trained_samples = progress_.samples,
+                           .trained_seconds = all_.seconds};
+    run_.metrics.write(line);
+    run_.display.note(describe(line));
+    return true;
+  }
+
+  void save() {
+    if (options_.checkpoint_dir.empty() || saved_step_ == progress_.step) return;
+    run_.strategy.agree();
+    require_finite();  // a loss is finite one step longer than the weights it will ruin
+    saved_step_ = progress_.step;
+    if (!run_.strategy.is_chief()) return;
+    const auto path = checkpoint_path(options_.checkpoint_dir, progress_.step);
+    save_checkpoint(path, run_.graph, run_.strategy.snapshot(), run_.optimizer, progress_);
+    prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
+  }
+
+  void require_finite() const {
+    if (!all_finite(run_.strategy.snapshot())) {
+      throw diverged_here("the weights or the optimizer's slots are no longer finite");
+    }
+  }
+
+  DivergenceError diverged_here(const std::string& what) const {
+    DivergencePlace place{.step = progress_.step, .learning_rate = learning_rate_};
+    if (saved_step_ > 0) {
+      place.last_checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
+    }
+    return diverged(what, place);
+  }
+
+  TrainOutcome stopped(std::string_view signal) {
+    // Nobody says "saved" before the chief's file stands: it comes here only then.
+    constexpr double kDone = 1.0;
+    run_.strategy.gather({&kDone, 1});
+    TrainOutcome result = outcome();
+    result.stopped_by = std::string(signal);
+    result.test.reset();
+    return result;
+  }
+
+  TrainOutcome outcome() {
+    TrainOutcome result;
+    result.progress = progress_;
+    if (saved_step_ > 0 && saved_step_ == progress_.step) {
+      result.checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
+    }
+    result.test = test_;
+    result.seconds = all_.seconds;
+    result.samples_per_second = all_.samples_per_second();
+    result.train_loss = epoch_.mean_loss();
+    result.input_wait_fraction = Tally::ratio(run_.input.counters().wait_seconds, all_.seconds);
+    result.communication_exposed_fraction =
+        Tally::ratio(worker_lines_.exposed_seconds(), all_.seconds);
+    result.weights_hash = weights_hash(run_.strategy.snapshot().values);
+    return result;
+  }
+
+  const TrainingRun& run_;
+  const TrainLoopOptions& options_;
+  Progress progress_;
+  std::int64_t total_steps_ = 0;
+  std::int64_t saved_step_ = 0;  // 0: none
+  double learning_rate_ = 0.0;
+  Tally all_;    // this process
+  Tally epoch_;  // since the epoch began
+  Tally line_;   // since the last line of metrics
+  double waited_before_line_ = 0.0;
+  const WorkerLines worker_lines_;
+  CommunicationTimes communication_before_line_;
+  std::array<int, kStopKinds> stops_{};         // that reached this task
+  std::array<int, kStopKinds> stops_of_all_{};  // that reached any, at the last step
+  std::vector<StepDelays> delays_;              // by replica
+  double shown_loss_ = 0.0;                     // smoothed, for people
+  std::int64_t shown_steps_ = 0;
+  std::optional<Evaluation> test_;
+};
+
+}  // namespace
+
+double epochs_at(const DataPosition& position, std::int64_t dataset_size,
+                 std::int64_t global_batch) {
+  const BatchPlan plan = plan_from(position, dataset_size, global_batch);
+  const DataPosition now = plan.batch(0).position;
+  // Of earlier epochs only what still makes whole batches will be trained.
+  std::int64_t passed_over = plan.batches_before(now.epoch) * global_batch;
+  for (const ps::SampleRange& range : now.untrained) {
+    if (range.epoch == now.epoch) passed_over += range.end - range.begin;
+  }
+  const std::int64_t trained_per_epoch = dataset_size / global_batch * global_batch;
+  return static_cast<double>(now.epoch) +
+         static_cast<double>(now.offset - passed_over) / static_cast<double>(trained_per_epoch);
+}
+
+std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& progress,
+                             std::int64_t dataset_size, std::int64_t global_batch) {
+  if (options.total_steps) return *options.total_steps - progress.step;
+  return plan_from(progress.position, dataset_size, global_batch)
+      .batches_before(options.total_epochs);
+}
+
+TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start) {
+  try {
+    TrainOutcome outcome = TrainLoop(run, options, start).run();
+    run.display.finish();
+    return outcome;
+  } catch (...) {
+    run.display.finish();  // the error gets a line of its own
+    throw;
+  }
+}
+
+}  // namespace syncopate

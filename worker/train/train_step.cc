@@ -1,0 +1,52 @@
+#include "worker/train/train_step.h"
+
+namespace syncopate {
+namespace {
+
+// The replica's share of the task's batch.
+Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& shard) {
+  const auto samples = batch.loss_divisor;  // of the whole step
+  const SampleRange share = share_of_replica(samples, shard.first + replica.index, shard.total);
+  const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
+  return {batch.x.rows(share.begin - first, share.end - first),
+          batch.label.rows(share.begin - first, share.end - first), batch.loss_divisor};
+}
+
+}  // namespace
+
+StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
+                        const std::array<int, kStopKinds>& stops) {
+  VariableStore& variables = *replica.variables;
+  variables.pull(step);
+  replica.model->start_forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
+  replica.samples_in_statistics += batch.size();
+  // Asked for as late as may be: a device should find its backward waiting when its forward ends.
+  bool has_reported = false;
+  replica.model->backward([&](BucketId bucket, const Event& ready) {
+    if (!has_reported) {
+      has_reported = true;
+      // A task asks once, through its first replica.
+      variables.report(
+          {replica.model->scores(), replica.index == 0 ? stops : std::array<int, kStopKinds>{}});
+    }
+    variables.push(bucket, ready);
+  });
+  return variables.commit();
+}
+
+StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
+                      const std::array<int, kStopKinds>& stops, std::span<StepDelays> delays) {
+  const Batch& batch = input.next();
+  const InputShard shard = strategy.input_shard();
+  StepReport total;
+  strategy.for_each_replica([&](Replica& replica) {
+    if (!delays.empty()) delays[static_cast<std::size_t>(replica.index)].spend(step.step);
+    const StepReport report =
+        shard.count == 1 ? replica_step(replica, batch, step, stops)
+                         : replica_step(replica, take_slice(batch, replica, shard), step, stops);
+    if (replica.index == 0) total = report;
+  });
+  return total;
+}
+
+}  // namespace syncopate
