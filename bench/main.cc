@@ -5,10 +5,10 @@
 #include <exception>
 #include <iostream>
 
-#include "bench/commands.h"
-#include "bench/ps_peers/command.h"
-#include "bench/ps_peers/ps_peers.h"
-#include "bench/ps_side.h"
+#include "bench/harness/commands.h"
+#include "bench/ps/peers/command.h"
+#include "bench/ps/peers/ps_peers.h"
+#include "bench/ps/ps_side.h"
 #include "models/base/errors.h"
 
 namespace {

@@ -1,6 +1,7 @@
 // What a replica that keeps step with nobody is told, and what it may ask: which samples are its
 // own, how far the job is, and whether it has been appointed to evaluate or write a checkpoint.
-// Behind it stands a coordinator (ps/coordinator/coordinator.h), in this process or at parameter server 0.
+// Behind it stands a coordinator (ps/coordinator/coordinator.h), in this process or at parameter
+// server 0.
 #pragma once
 
 #include <cstdint>

@@ -14,11 +14,11 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/central_storage.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "models/base/futex.h"
 #include "ps/shard/shard.h"
+#include "strategies/central_storage.h"
 #include "strategies/collective/stopwatch.h"
 #include "strategies/peers_wait.h"
 #include "strategies/step_trailer.h"

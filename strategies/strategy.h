@@ -89,12 +89,12 @@ class Strategy {
   // Throws ShapeError, and then has changed nothing.
   virtual void restore(const Snapshot& saved) = 0;
   // Every task calls when the variables hold what training starts from; and again after
-  // ps::RolledBack (ps/client/roll_back.h), which any call may throw where variables are on servers, when
-  // nothing of before is in use any more.
+  // ps::RolledBack (ps/client/roll_back.h), which any call may throw where variables are on
+  // servers, when nothing of before is in use any more.
   virtual void begin(const StartPoint& /*start*/) {}
   // Of a local replica, where replicas do not keep step: it trains what it is given
-  // (worker/train/asynchronous_loop.h), and of "every task calls" only broadcast(), restore() and begin()
-  // are of use. Null where they keep step.
+  // (worker/train/asynchronous_loop.h), and of "every task calls" only broadcast(), restore() and
+  // begin() are of use. Null where they keep step.
   virtual AsynchronousJob* asynchronous_job(int /*replica*/) { return nullptr; }
   // Where the strategy itself keeps the job's tasks together: all is done here; and we end because
   // of `reason`, which the others hear.

@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/trouble.h"
 #include "bench/compare/variant.h"
+#include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {
 

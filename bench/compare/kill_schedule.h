@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "bench/compare/trouble.h"
+#include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {
 

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/trouble.h"
+#include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {
 

@@ -19,7 +19,7 @@
 #include <memory>
 #include <string>
 
-#include "bench/all_reduce_side.h"
+#include "bench/all_reduce/all_reduce_side.h"
 #include "models/base/errors.h"
 #include "models/tensor/tensor.h"
 

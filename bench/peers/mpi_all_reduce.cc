@@ -11,7 +11,7 @@
 #include <iostream>
 #include <string>
 
-#include "bench/all_reduce_side.h"
+#include "bench/all_reduce/all_reduce_side.h"
 #include "models/base/errors.h"
 #include "models/tensor/tensor.h"
 

@@ -12,6 +12,7 @@
 
 #include "deploy/launch/join.h"
 #include "deploy/launch/launch_rules.h"
+#include "deploy/slurm/filled_script.h"
 #include "models/base/environment.h"
 #include "ps/net/link.h"
 #include "strategies/cluster/cluster_spec.h"
@@ -66,30 +67,6 @@ struct LaunchOptions {
   bool with_mpirun = false;
   bool bind_workers = true;
   std::vector<Join> joins;  // workers that come later than the others
-};
-
-// A job script that is filled in; 0 and empty: as the script has it.
-struct SbatchOptions {
-  std::string script;    // its name in job_scripts()
-  std::string strategy;  // empty: the script says
-  int nodes = 0;         // of the workers
-  int tasks_per_node = 0;
-  int cpus_per_task = 0;
-  int servers = 0;
-  int server_nodes = 1;
-  std::string time;
-  std::string partition;
-  std::string server_partition;
-  std::string account;
-  std::string job_name;
-  std::string container;
-  std::string container_flags;  // of apptainer exec, words apart by blanks
-  std::string program;
-  std::string bench_program;
-  std::vector<std::string> train_flags;
-  std::string data;  // that they name
-  bool uses_mpirun = false;
-  bool print = false;
 };
 
 // What a training with these flags would run into.

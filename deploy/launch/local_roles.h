@@ -1,5 +1,5 @@
 // The roles of a job as processes on this machine, each told by SYNCOPATE_* who it is
-// (strategies/cluster/resolve_launch.cc reads it).
+// (strategies/cluster/resolvers/resolve_launch.cc reads it).
 #pragma once
 
 #include <string>

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "strategies/cluster/resolvers.h"
+#include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/cluster/visible_gpus.h"
 
 namespace syncopate {

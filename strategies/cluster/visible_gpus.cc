@@ -5,7 +5,7 @@
 #include <numeric>
 #include <sstream>
 
-#include "strategies/cluster/source_variables.h"
+#include "strategies/cluster/resolvers/source_variables.h"
 
 namespace syncopate {
 namespace {

@@ -13,12 +13,46 @@ struct Floor {
   int height;
 };
 
-// Two folders of one height do not include each other.
+// A path stands on the first floor whose folder it begins with. Two folders of one height do not
+// include each other.
 constexpr std::array kFloors = {
-    Floor{"models/base/", 0},  Floor{"models/tensor/", 1}, Floor{"models/graph/", 2},
-    Floor{"models/optim/", 2}, Floor{"models/zoo/", 3},    Floor{"models/backend/", 3},
-    Floor{"ps/", 4},           Floor{"strategies/", 5},    Floor{"worker/", 6},
-    Floor{"deploy/", 7},       Floor{"bench/", 8},         Floor{"tests/", 9},
+    Floor{"models/base/", 0},
+    Floor{"models/tensor/", 1},
+    Floor{"models/graph/", 2},
+    Floor{"models/optim/", 2},
+    Floor{"models/zoo/", 3},
+    Floor{"models/backend/", 3},
+    Floor{"ps/net/", 10},
+    Floor{"ps/wire/", 11},
+    Floor{"ps/shard/", 12},
+    Floor{"ps/coordinator/", 13},
+    Floor{"ps/client/", 14},
+    Floor{"ps/server/", 14},
+    Floor{"strategies/cluster/", 20},
+    Floor{"strategies/collective/", 21},
+    Floor{"strategies/", 22},
+    Floor{"worker/input/", 30},
+    Floor{"worker/checkpoint/", 31},
+    Floor{"worker/train/", 32},
+    Floor{"worker/run/", 33},
+    Floor{"deploy/launch/", 40},
+    Floor{"deploy/slurm/", 40},
+    Floor{"deploy/cli/", 41},
+    Floor{"deploy/doctor/", 42},
+    Floor{"deploy/commands/", 43},
+    Floor{"deploy/", 44},
+    Floor{"bench/harness/", 50},
+    Floor{"bench/step/", 51},
+    Floor{"bench/all_reduce/", 51},
+    Floor{"bench/compare/report/", 51},
+    Floor{"bench/compare/virtual/", 51},
+    Floor{"bench/compare/", 52},
+    Floor{"bench/peers/", 52},
+    Floor{"bench/scaling/", 52},
+    Floor{"bench/ps/", 52},
+    Floor{"bench/plan/", 53},
+    Floor{"bench/", 54},
+    Floor{"tests/", 60},
 };
 
 constexpr std::array<std::string_view, 10> kRoot = {

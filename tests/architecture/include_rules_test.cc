@@ -21,7 +21,7 @@ TEST(IncludeFloors, NeverPointUp) {
   EXPECT_FALSE(may_include("ps/shard/shard.cc", "strategies/strategy.h"));
   EXPECT_FALSE(may_include("strategies/strategy.h", "worker/train/train_step.h"));
   EXPECT_FALSE(may_include("worker/train/train_loop.cc", "deploy/cli/options.h"));
-  EXPECT_FALSE(may_include("deploy/main.cc", "bench/measure.h"));
+  EXPECT_FALSE(may_include("deploy/main.cc", "bench/harness/measure.h"));
   EXPECT_FALSE(may_include("bench/main.cc", "tests/reference/interpreter.h"));
 }
 

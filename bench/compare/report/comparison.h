@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "bench/compare/report/machine.h"
-#include "bench/compare/run_result.h"
+#include "bench/compare/report/run_result.h"
 
 namespace syncopate::bench {
 

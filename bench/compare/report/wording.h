@@ -10,7 +10,7 @@
 namespace syncopate::bench {
 
 // "--service-time exponential:1 --slow worker=7,factor=4" becomes "exponential:1 service times and
-// worker 7 slowed 4x". What is not all flags of bench/compare/trouble.h stays as it is.
+// worker 7 slowed 4x". What is not all flags of bench/harness/fault_injection.h stays as it is.
 std::string trouble_words(const std::string& trouble);
 
 // Its name; in quotes where its commas and blanks would run into the sentence's.

@@ -13,8 +13,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/compare/trouble.h"
 #include "bench/compare/virtual/event_queue.h"
+#include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {
 

@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "bench/compare/trouble.h"
 #include "bench/compare/virtual/event_queue.h"
+#include "bench/harness/fault_injection.h"
 #include "worker/train/service_time.h"
 
 namespace syncopate::bench {

@@ -15,10 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/trouble.h"
 #include "bench/compare/virtual/job_lines.h"
 #include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/service_times.h"
+#include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {
 

@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/trouble.h"
+#include "bench/harness/fault_injection.h"
 #include "ps/shard/consistency.h"
 
 namespace syncopate::bench {

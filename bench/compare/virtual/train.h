@@ -11,7 +11,7 @@
 
 #include <functional>
 
-#include "bench/compare/trouble.h"
+#include "bench/harness/fault_injection.h"
 #include "deploy/cli/options.h"
 #include "models/graph/graph.h"
 #include "worker/input/dataset.h"

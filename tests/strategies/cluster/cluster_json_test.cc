@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "tests/strategies/cluster/slurm_case.h"
+#include "tests/strategies/cluster/resolvers/slurm_case.h"
 
 namespace syncopate::test {
 namespace {

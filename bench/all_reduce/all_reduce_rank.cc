@@ -1,0 +1,58 @@
+// Our own side of `syncopate-bench all-reduce`: the ring between processes, as a training job of
+// several tasks uses it. Tensors lie in the collective's block, where gradients lie.
+#include <map>
+
+#include "bench/all_reduce/all_reduce.h"
+#include "bench/all_reduce/all_reduce_side.h"
+#include "bench/harness/local_cluster.h"
+#include "models/base/affinity.h"
+#include "models/base/errors.h"
+#include "strategies/collective/collectives.h"
+
+namespace syncopate::bench {
+namespace {
+
+class RingReducer final : public Reducer {
+ public:
+  explicit RingReducer(Collective& collective) : collective_(collective) {}
+
+  std::vector<std::string> algorithms() const override { return {"ring"}; }
+  void prepare(std::size_t /*algorithm*/, std::int64_t elements) override {
+    if (elements > collective_.block().num_elements()) {
+      throw UsageError("the tensor is larger than --largest-bytes");
+    }
+    tensor_ = collective_.block().rows(0, elements);
+  }
+  std::span<float> input() override { return tensor_.f32(); }
+  void all_reduce() override { collective_.wait(collective_.all_reduce(tensor_, 0, Event{})); }
+  std::span<const float> result() override { return tensor_.f32(); }
+
+ private:
+  Collective& collective_;
+  Tensor tensor_;
+};
+
+}  // namespace
+
+void run_all_reduce_rank(const AllReduceRankOptions& options) {
+  const auto group = make_rank_group(
+      options.rank, options.ranks,
+      {"all-reduce-rank", "--ranks", std::to_string(options.ranks), "--transport",
+       options.transport, "--largest-bytes", std::to_string(options.largest_bytes)});
+  // As mpirun binds its ranks and launch its workers.
+  bind_this_thread(cpu_share(usable_cpus(), options.rank, options.ranks));
+  const auto membership = join_local_cluster(*group);
+  const auto collectives = make_collectives(
+      {.name = "ring",
+       .num_local_ranks = 1,
+       .block_elements = options.largest_bytes / std::int64_t{sizeof(float)},
+       .membership = membership.get(),
+       .transport = options.transport == "tcp" ? Transport::kTcp : Transport::kAuto});
+  RingReducer reducer(*collectives.front());
+  serve_all_reduce(
+      *group, reducer,
+      "ring over " + options.transport + ", " + std::to_string(options.ranks) + " ranks");
+  membership->leave();
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,131 @@
+#include "bench/all_reduce/all_reduce_sides.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <thread>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+// The peers lie beside this program.
+fs::path peers_folder() { return fs::read_symlink("/proc/self/exe").parent_path() / "peers"; }
+
+void require_built(const std::string& program, const std::string& packages) {
+  if (fs::exists(peers_folder() / program)) return;
+  throw UsageError("it is not built here: install " + packages + ", then run cmake again");
+}
+
+std::string find_jemalloc() {
+  for (const char* folder : {"/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu",
+                             "/usr/lib64", "/usr/lib", "/usr/local/lib"}) {
+    const fs::path file = fs::path(folder) / "libjemalloc.so.2";
+    if (fs::exists(file)) return file.string();
+  }
+  throw UsageError("libjemalloc.so.2 is not installed: install libjemalloc2");
+}
+
+Words mpi_command(const AllReduceOptions& options, const Words& settings) {
+  require_built("mpi_all_reduce", "openmpi-bin and libopenmpi-dev");
+  Words words = {"env", "OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1", "mpirun"};
+  if (static_cast<unsigned>(options.ranks) <= std::thread::hardware_concurrency()) {
+    words.insert(words.end(), {"--bind-to", "core"});
+  } else {
+    words.emplace_back("--oversubscribe");
+  }
+  words.insert(words.end(), settings.begin(), settings.end());
+  words.insert(words.end(),
+               {"-n", std::to_string(options.ranks), (peers_folder() / "mpi_all_reduce").string()});
+  return words;
+}
+
+Words gloo_command(const AllReduceOptions& options, const Words& settings) {
+  require_built("gloo_all_reduce", "libgloo-dev");
+  Words words = {"env"};
+  words.insert(words.end(), settings.begin(), settings.end());
+  words.insert(words.end(), {(peers_folder() / "gloo_all_reduce").string(), "--ranks",
+                             std::to_string(options.ranks)});
+  return words;
+}
+
+struct PeerRow {
+  const char* name;
+  bool tcp;
+  bool unless_asked;  // takes part without being named
+  Words (*command)(const AllReduceOptions&);
+};
+
+const std::array kPeers = {
+    PeerRow{"mpi", false, true, [](const AllReduceOptions& o) { return mpi_command(o, {}); }},
+    PeerRow{"mpi-jemalloc", false, false,
+            [](const AllReduceOptions& o) {
+              // Memory stays mapped: otherwise large messages are page-faulted anew each time.
+              return mpi_command(o, {"-x", "LD_PRELOAD=" + find_jemalloc(), "-x",
+                                     "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1"});
+            }},
+    PeerRow{"gloo-reno", true, true,
+            [](const AllReduceOptions& o) {
+              const std::string shim = (peers_folder() / "libreno_shim.so").string();
+              return gloo_command(o, {"LD_PRELOAD=" + shim});
+            }},
+    PeerRow{"gloo", true, true, [](const AllReduceOptions& o) { return gloo_command(o, {}); }},
+};
+
+Words own_command(const AllReduceOptions& options, const std::string& transport,
+                  std::int64_t largest_bytes) {
+  return {fs::read_symlink("/proc/self/exe").string(),
+          "all-reduce-rank",
+          "--ranks",
+          std::to_string(options.ranks),
+          "--transport",
+          transport,
+          "--largest-bytes",
+          std::to_string(largest_bytes)};
+}
+
+void require_known(const std::vector<std::string>& peers) {
+  std::string known;
+  for (const PeerRow& row : kPeers) known.append(row.name).append(", ");
+  for (const std::string& peer : peers) {
+    bool found = peer == "none";
+    for (const PeerRow& row : kPeers) found = found || peer == row.name;
+    if (found) continue;
+    throw UsageError(std::string("--peers ").append(peer).append(": choose from ") + known +
+                     "none");
+  }
+}
+
+}  // namespace
+
+AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64_t largest_bytes) {
+  AllReduceSides result;
+  for (const std::string& transport : options.transports) {
+    if (transport != "shm" && transport != "tcp") {
+      throw UsageError("--transport " + transport + ": choose from shm, tcp");
+    }
+    result.sides.push_back({"ours, " + transport, true, transport == "tcp",
+                            own_command(options, transport, largest_bytes)});
+  }
+  std::vector<std::string> asked = options.peers;
+  if (options.mpi_jemalloc) asked.emplace_back("mpi-jemalloc");
+  require_known(asked);
+  for (const PeerRow& row : kPeers) {
+    const bool named = std::find(asked.begin(), asked.end(), row.name) != asked.end();
+    if (!named && !(options.peers.empty() && row.unless_asked)) continue;
+    try {
+      result.sides.push_back({row.name, false, row.tcp, row.command(options)});
+    } catch (const UsageError& error) {
+      const std::string line = std::string(row.name) + ": " + error.what();
+      if (named) throw UsageError("--peers " + line);
+      result.absent.push_back(line);
+    }
+  }
+  return result;
+}
+
+}  // namespace syncopate::bench

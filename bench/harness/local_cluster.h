@@ -1,0 +1,14 @@
+// The processes of a RankGroup as the tasks of a training job on this machine.
+#pragma once
+
+#include <memory>
+
+#include "bench/harness/rank_group.h"
+#include "strategies/cluster/membership.h"
+
+namespace syncopate::bench {
+
+// Every rank calls. The task has the group's rank and one replica. Throws as join_cluster.
+std::unique_ptr<Membership> join_local_cluster(RankGroup& group);
+
+}  // namespace syncopate::bench

@@ -1,0 +1,201 @@
+#include "bench/harness/peer.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using nlohmann::json;
+
+// For a program to end by itself once it was told: one that has started others ends those first.
+constexpr std::chrono::seconds kEndTimeout(2);
+
+struct SpawnActions {
+  SpawnActions() { posix_spawn_file_actions_init(&actions); }
+  ~SpawnActions() { posix_spawn_file_actions_destroy(&actions); }
+  SpawnActions(const SpawnActions&) = delete;
+  SpawnActions& operator=(const SpawnActions&) = delete;
+  posix_spawn_file_actions_t actions{};
+};
+
+std::string seconds_text(std::chrono::milliseconds time) {
+  std::ostringstream text;
+  text << static_cast<double>(time.count()) / 1000.0 << " s";
+  return text.str();
+}
+
+// An object with a text "event". Throws PeerError otherwise.
+json parse_answer(const std::string& line, const std::string& peer) {
+  json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  if (!answer.is_object() || !answer.contains("event") || !answer["event"].is_string()) {
+    throw PeerError("peer '" + peer +
+                    "': expected a JSON object with \"event\", got: " + line.substr(0, 200));
+  }
+  return answer;
+}
+
+}  // namespace
+
+Peer::Peer(PeerOptions options) : options_(std::move(options)) {
+  check(!options_.command.empty(), "a peer needs a program");
+  start();
+  try {
+    handshake();
+  } catch (...) {
+    stop();  // no destructor runs for an object that was never complete
+    throw;
+  }
+}
+
+Peer::~Peer() { stop(); }
+
+void Peer::stop() noexcept {
+  if (pid_ < 0) return;
+  await_end();
+  ::kill(pid_, SIGKILL);
+  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+  }
+  pid_ = -1;
+}
+
+void Peer::await_end() noexcept {
+  ::shutdown(socket_.get(), SHUT_WR);
+  const Clock::time_point deadline = Clock::now() + kEndTimeout;
+  for (;;) {  // what it still says is nobody's; its own end of the socket closes when it ends
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    if (left.count() <= 0 || ::poll(&readable, 1, static_cast<int>(left.count())) <= 0) return;
+    char bytes[4096];
+    if (::recv(socket_.get(), bytes, sizeof(bytes), 0) <= 0) return;
+  }
+}
+
+std::string Peer::name() const {
+  std::string text;
+  for (const std::string& word : options_.command) text += (text.empty() ? "" : " ") + word;
+  return text;
+}
+
+void Peer::start() {
+  int ends[2];
+  // A socket pair, not pipes: a write to a child that has died is then an error and not SIGPIPE.
+  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
+    throw FileError(describe_errno("socketpair for", name(), errno));
+  }
+  socket_.reset(ends[0]);
+  const UniqueHandle<FileDescriptorTraits> theirs(ends[1]);
+  SpawnActions spawn;
+  posix_spawn_file_actions_adddup2(&spawn.actions, theirs.get(), STDIN_FILENO);
+  posix_spawn_file_actions_adddup2(&spawn.actions, theirs.get(), STDOUT_FILENO);
+  std::vector<char*> arguments;
+  for (std::string& word : options_.command) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  const int error =
+      ::posix_spawnp(&pid_, arguments[0], &spawn.actions, nullptr, arguments.data(), environ);
+  if (error != 0) {
+    pid_ = -1;
+    throw UsageError("peer '" + name() + "': cannot start " + options_.command.front() + ": " +
+                     std::strerror(error) + "; name another program with --peer or leave it out");
+  }
+}
+
+void Peer::handshake() {
+  const json answer = parse_answer(receive_line(options_.ready_timeout, "it to be ready"), name());
+  if (answer["event"] == "error") {
+    throw UsageError("peer '" + name() +
+                     "': " + answer.value("message", "failed without a reason"));
+  }
+  if (answer["event"] != "ready") {
+    throw PeerError("peer '" + name() + "': expected \"ready\", got: " + answer.dump());
+  }
+  settings_ = answer.dump();
+  warning_ = answer.value("warning", "");
+  description_ = answer.value("description", name());
+}
+
+std::vector<double> Peer::run(int steps) {
+  return ask("run " + std::to_string(steps), steps).seconds;
+}
+
+PeerAnswer Peer::ask(const std::string& command, int count) {
+  send_line(command);
+  const std::string steps = std::to_string(count) + " steps";
+  const json answer = parse_answer(receive_line(options_.answer_timeout, steps), name());
+  const auto seconds = answer.find("seconds");
+  if (answer["event"] != "steps" || seconds == answer.end() || !seconds->is_array() ||
+      seconds->size() != static_cast<std::size_t>(count)) {
+    throw PeerError("peer '" + name() + "': expected the seconds of " + steps +
+                    ", got: " + answer.dump().substr(0, 200));
+  }
+  PeerAnswer result{{}, answer.dump()};
+  for (const json& value : *seconds) {
+    if (!value.is_number() || value.get<double>() <= 0.0) {
+      throw PeerError("peer '" + name() + "': " + value.dump() + " is no time of a step");
+    }
+    result.seconds.push_back(value.get<double>());
+  }
+  return result;
+}
+
+void Peer::send_line(const std::string& line) {
+  const std::string bytes = line + "\n";
+  std::size_t sent = 0;
+  while (sent < bytes.size()) {  // short lines: the socket's buffer takes them without waiting
+    const ssize_t count =
+        ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
+    if (count < 0 && errno != EINTR) {
+      throw PeerError(describe_errno("peer: send '" + line + "' to", name(), errno));
+    }
+    if (count > 0) sent += static_cast<std::size_t>(count);
+  }
+}
+
+std::string Peer::receive_line(std::chrono::milliseconds timeout, const std::string& awaited) {
+  const Clock::time_point deadline = Clock::now() + timeout;
+  for (;;) {
+    const std::size_t end = received_.find('\n');
+    if (end != std::string::npos) {
+      std::string line = received_.substr(0, end);
+      received_.erase(0, end + 1);
+      return line;
+    }
+    const auto left =
+        std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+    pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
+    const int ready = left.count() <= 0 ? 0 : ::poll(&readable, 1, static_cast<int>(left.count()));
+    if (ready == 0) {
+      throw PeerError("peer '" + name() + "': waited " + seconds_text(timeout) + " for " + awaited);
+    }
+    char bytes[4096];
+    const ssize_t count = ready < 0 ? -1 : ::recv(socket_.get(), bytes, sizeof(bytes), 0);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) {
+      throw PeerError("peer '" + name() + "': ended while we waited for " + awaited +
+                      "; its own message is above");
+    }
+    received_.append(bytes, static_cast<std::size_t>(count));
+  }
+}
+
+std::vector<std::string> split_command(const std::string& text) {
+  std::istringstream words(text);
+  std::vector<std::string> result;
+  for (std::string word; words >> word;) result.push_back(word);
+  return result;
+}
+
+}  // namespace syncopate::bench

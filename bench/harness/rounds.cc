@@ -1,0 +1,69 @@
+#include "bench/harness/rounds.h"
+
+#include "bench/harness/measure.h"
+#include "bench/harness/placement.h"
+#include "bench/harness/report.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::string percent_text(double share) { return number_text(100.0 * share) + "%"; }
+
+// Of a round that others disturbed the ring tells nothing: they held its cores.
+std::string describe_placement(const Rounds& rounds) {
+  if (rounds.ring_gb_per_s.empty()) return "cores: one only, no placement to tell";
+  std::string modes;
+  for (std::size_t i = 0; i < rounds.ring_gb_per_s.size(); ++i) {
+    const bool quiet = rounds.foreign[i] <= kForeignLimit;
+    modes += (i == 0 ? "" : " ");
+    modes += quiet ? placement_name(rounds.ring_gb_per_s[i]) : "?";
+  }
+  return "core to core: " + spread_text(spread_of(rounds.ring_gb_per_s)) +
+         " GB/s (1 MB messages); per round: " + modes;
+}
+
+std::string describe_load(const Rounds& rounds) {
+  std::string text = "foreign load of one core, per round:";
+  std::size_t above = 0;
+  for (const double share : rounds.foreign) {
+    const bool loud = share > kForeignLimit;
+    above += loud ? 1 : 0;
+    text += " " + percent_text(share) + (loud ? "!" : "");
+  }
+  if (above == 0) return text;
+  const std::string count = std::to_string(above) + " of " + std::to_string(rounds.foreign.size());
+  const bool dropped = quiet_rounds(rounds.foreign).size() < rounds.foreign.size();
+  return text + "\n" +
+         (dropped ? count + " rounds dropped: others used more than " + percent_text(kForeignLimit)
+                  : "NOT QUIET: " + count + " rounds above " + percent_text(kForeignLimit) +
+                        ", too few others to drop them; measure again");
+}
+
+}  // namespace
+
+std::vector<double> Rounds::counted(std::size_t side) const {
+  return select(sides.at(side), quiet_rounds(foreign));
+}
+
+Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
+                   const std::vector<pid_t>& other_side) {
+  Rounds result;
+  result.sides.resize(turns.size());
+  ForeignLoadMeter meter(other_side);
+  for (int round = 0; round < rounds; ++round) {
+    if (const std::optional<double> ring = measure_core_ring())
+      result.ring_gb_per_s.push_back(*ring);
+    meter.take();
+    for (std::size_t side = 0; side < turns.size(); ++side) {
+      result.sides[side].push_back(turns[side]());
+    }
+    result.foreign.push_back(meter.take());
+  }
+  return result;
+}
+
+std::string describe_conditions(const Rounds& rounds) {
+  return describe_placement(rounds) + "\n" + describe_load(rounds) + "\n";
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,15 @@
+// A plan as a table for people, and as JSON for programs.
+#pragma once
+
+#include <iosfwd>
+#include <string>
+
+#include "bench/plan/plan.h"
+
+namespace syncopate::bench {
+
+// What was measured and assumed, and a line for each strategy and number of workers.
+void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan);
+std::string json_of(const PlanOptions& options, const Plan& plan);
+
+}  // namespace syncopate::bench

@@ -1,0 +1,99 @@
+#include "bench/ps/peers/ps_peers.h"
+
+#include <malloc.h>
+
+#include <algorithm>
+#include <array>
+#include <memory>
+
+#include "bench/ps/peers/ends.h"
+#include "models/base/affinity.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+struct PeerRow {
+  std::string_view name;
+  std::string_view description;
+  bool tcp;
+  // Its sockets are a library's, which has no option for the congestion control.
+  bool needs_reno_shim;
+  // A library's own threads are better placed by the system than on the core of their caller.
+  bool is_bound;
+  std::unique_ptr<ExchangeEnd> (*make)(RankGroup&);
+};
+
+constexpr std::array kPeers = {
+    PeerRow{"zmq", "ZeroMQ, DEALER and ROUTER, 1 MB frames without a copy, reno", true, true, false,
+            [](RankGroup& group) { return make_zeromq_end(group, false); }},
+    PeerRow{"zmq-copied", "the same; the worker copies what comes back into one block", true, true,
+            false, [](RankGroup& group) { return make_zeromq_end(group, true); }},
+    PeerRow{"tcp", "one TCP connection, in place, reno", true, false, true,
+            [](RankGroup& group) { return make_tcp_end(group); }},
+    PeerRow{"shm-copied", "copied into shared memory and out again, both ways", false, false, true,
+            [](RankGroup& group) { return make_segment_end(group); }},
+};
+
+const PeerRow& find_row(std::string_view name) {
+  const auto* row = std::ranges::find(kPeers, name, &PeerRow::name);
+  if (row != kPeers.end()) return *row;
+  throw UsageError("peer '" + std::string(name) + "': choose from " + ps_peer_names());
+}
+
+Words command_of(const PeerRow& row, const fs::path& program) {
+  Words words = {program.string(), std::string(kPsPeerRank), "--transport", std::string(row.name)};
+  if (!row.needs_reno_shim) return words;
+  const fs::path shim = program.parent_path() / "peers" / "libreno_shim.so";
+  if (!fs::exists(shim)) {
+    throw UnavailableError("peer " + std::string(row.name) + " needs " + shim.string() +
+                           ", which is not there; build the target reno_shim");
+  }
+  words.insert(words.begin(), {"env", "LD_PRELOAD=" + shim.string()});
+  return words;
+}
+
+// Memory stays mapped: otherwise the frames of a large exchange are page-faulted anew each time.
+void keep_freed_memory() {
+  mallopt(M_MMAP_THRESHOLD, 32 << 20);
+  mallopt(M_TRIM_THRESHOLD, 1 << 30);
+  mallopt(M_TOP_PAD, 64 << 20);
+}
+
+}  // namespace
+
+std::string ps_peer_names() {
+  std::string names;
+  for (const PeerRow& row : kPeers) names.append(names.empty() ? "" : ", ").append(row.name);
+  return names;
+}
+
+std::vector<ExchangeSide> find_ps_peers(const std::vector<std::string>& names,
+                                        const fs::path& program) {
+  std::vector<ExchangeSide> sides;
+  const auto add = [&](const PeerRow& row) {
+    sides.push_back({.name = std::string(row.name),
+                     .ours = false,
+                     .tcp = row.tcp,
+                     .command = command_of(row, program)});
+  };
+  for (const std::string& name : names) add(find_row(name));
+  if (!names.empty()) return sides;
+  for (const PeerRow& row : kPeers) add(row);
+  return sides;
+}
+
+void run_ps_peer_rank(const PsPeerRankOptions& options) {
+  const PeerRow& row = find_row(options.transport);
+  keep_freed_memory();
+  const auto group = make_rank_group(options.rank, 2,
+                                     {std::string(kPsPeerRank), "--transport", options.transport});
+  if (row.is_bound) bind_this_thread(cpu_share(usable_cpus(), options.rank, 2));
+  const std::unique_ptr<ExchangeEnd> end = row.make(*group);
+  serve_exchanges(*group, *end, row.description);
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,138 @@
+#include "bench/scaling/scaling.h"
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "bench/harness/measure.h"
+#include "bench/harness/report.h"
+#include "bench/scaling/scaling_rounds.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+using nlohmann::json;
+
+std::optional<std::size_t> find_peer(const ScalingResult& result) {
+  if (result.entries.back().ours) return std::nullopt;
+  return result.entries.size() - 1;
+}
+
+std::vector<std::string> table_row(const ScalingResult& result, std::size_t i) {
+  const ScalingEntry& entry = result.entries[i];
+  const std::vector<double> rate = result.rounds.counted(i);
+  const Spread exposed = spread_of_turns(result, i, &ScalingTurn::exposed_seconds);
+  const double step_seconds = spread_of_turns(result, i, &ScalingTurn::step_seconds).median;
+  const bool has_sums = entry.ours && entry.replicas > 1;
+  const std::optional<std::size_t> peer = find_peer(result);
+  const std::string quiet = is_quiet(result.rounds.foreign) ? "" : " NOT QUIET";
+  return {entry.name,
+          std::to_string(entry.replicas) + " x " + std::to_string(entry.lanes),
+          std::to_string(entry.batch_size),
+          spread_text(spread_of(rate)),
+          spread_text(ratio_of(rate, result.rounds.counted(0)), 100.0) + "%",
+          has_sums ? spread_text(exposed, 1e3) : "-",
+          has_sums ? number_text(100.0 * exposed.median / step_seconds) + "%" : "-",
+          peer && entry.ours
+              ? spread_text(ratio_of(rate, result.rounds.counted(*peer))) + " x" + quiet
+              : "-"};
+}
+
+void print_result(const ScalingResult& result) {
+  std::vector<std::vector<std::string>> table = {
+      {result.workload.model, "replicas x threads", "batch", "samples/s [min-max]",
+       "of the first [min-max]", "exposed ms/step", "of a step", "ours / DDP [min-max]"}};
+  for (std::size_t i = 0; i < result.entries.size(); ++i) table.push_back(table_row(result, i));
+  std::cout << format_table(table);
+  for (const ScalingEntry& entry : result.entries) {
+    std::cout << entry.name << ": " << entry.side->description() << '\n';
+  }
+  std::cout << describe_conditions(result.rounds) << std::endl;
+}
+
+json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
+}
+
+json result_json(const ScalingResult& result) {
+  json document = {{"model", result.workload.model},
+                   {"optimizer", result.workload.optimizer},
+                   {"quiet", is_quiet(result.rounds.foreign)},
+                   {"foreign_load_per_round", result.rounds.foreign},
+                   {"core_ring_gb_per_s_per_round", result.rounds.ring_gb_per_s},
+                   {"sides", json::array()}};
+  const std::optional<std::size_t> peer = find_peer(result);
+  for (std::size_t i = 0; i < result.entries.size(); ++i) {
+    const ScalingEntry& entry = result.entries[i];
+    const std::vector<double> rate = result.rounds.counted(i);
+    json side = {
+        {"name", entry.name},
+        {"replicas", entry.replicas},
+        {"threads_per_replica", entry.lanes},
+        {"batch_size", entry.batch_size},
+        {"description", entry.side->description()},
+        {"samples_per_second", spread_json(spread_of(rate))},
+        {"samples_per_second_per_round", result.rounds.sides[i]},
+        {"of_the_first", spread_json(ratio_of(rate, result.rounds.counted(0)))},
+        {"step_seconds", spread_json(spread_of_turns(result, i, &ScalingTurn::step_seconds))}};
+    if (entry.ours) {
+      side["exposed_seconds_per_step"] =
+          spread_json(spread_of_turns(result, i, &ScalingTurn::exposed_seconds));
+      side["communication_seconds_per_step"] =
+          spread_json(spread_of_turns(result, i, &ScalingTurn::communication_seconds));
+      if (peer) side["ratio_to_ddp"] = spread_json(ratio_of(rate, result.rounds.counted(*peer)));
+    }
+    document["sides"].push_back(side);
+  }
+  return document;
+}
+
+}  // namespace
+
+int lanes_per_replica(int threads_total, int replicas) {
+  if (replicas < 1 || threads_total % replicas != 0) {
+    throw UsageError("--threads-total " + std::to_string(threads_total) +
+                     ": cannot be dealt out evenly to " + std::to_string(replicas) +
+                     " replicas (--replicas); choose a multiple");
+  }
+  return threads_total / replicas;
+}
+
+std::int64_t batch_per_replica(const ScalingOptions& options, std::int64_t usual, int replicas) {
+  if (options.batch_size == 0) {
+    return options.batch_size_per_replica > 0 ? options.batch_size_per_replica : usual;
+  }
+  if (options.batch_size % replicas != 0) {
+    throw UsageError("--batch-size " + std::to_string(options.batch_size) +
+                     ": cannot be dealt out evenly to " + std::to_string(replicas) +
+                     " replicas; choose a multiple");
+  }
+  return options.batch_size / replicas;
+}
+
+void run_scaling(ScalingOptions options) {
+  require_writable(options.json_file);
+  if (options.quick) options.rounds = std::min(options.rounds, 3);
+  if (options.replicas.empty() || options.strategies.empty() || options.models.empty()) {
+    throw UsageError("--replicas, --strategy and --model: at least one each");
+  }
+  if (options.grid) return run_scaling_grid(options);
+  std::vector<Workload> workloads;  // all names are checked before the first is measured
+  for (const std::string& model : options.models) workloads.push_back(find_workload(model));
+  for (const int replicas : options.replicas) {
+    lanes_per_replica(options.threads_total, replicas);
+    batch_per_replica(options, 1, replicas);
+  }
+  json document = json::array();
+  for (const Workload& workload : workloads) {
+    const ScalingResult result =
+        measure_scaling(options, workload, make_scaling_entries(options, workload));
+    print_result(result);
+    document.push_back(result_json(result));
+  }
+  if (!options.json_file.empty()) write_report(options.json_file, document.dump(2));
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,92 @@
+#include "bench/scaling/scaling_grid.h"
+
+#include <algorithm>
+#include <charconv>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+// Of either. More are a slip of the finger: nobody has the memory.
+constexpr int kMost = 1024;
+
+int parse_count(const std::string& word, const std::string& text) {
+  int count = 0;
+  const char* end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, count);
+  if (error != std::errc() || stop != end || count < 1 || count > kMost) {
+    throw UsageError("--grid " + word + ": expected whole numbers from 1 to " +
+                     std::to_string(kMost) + ", separated by commas, but found '" + text + "'");
+  }
+  return count;
+}
+
+// What stands behind the '=' of a word, ascending.
+std::vector<int> parse_counts(const std::string& word) {
+  std::vector<int> counts;
+  const std::string list = word.substr(word.find('=') + 1);
+  for (std::size_t begin = 0; begin <= list.size();) {
+    const std::size_t comma = std::min(list.find(',', begin), list.size());
+    counts.push_back(parse_count(word, list.substr(begin, comma - begin)));
+    begin = comma + 1;
+  }
+  std::ranges::sort(counts);
+  const auto twice = std::ranges::adjacent_find(counts);
+  if (twice != counts.end()) {
+    throw UsageError("--grid " + word + ": " + std::to_string(*twice) +
+                     " stands there twice; leave one out");
+  }
+  return counts;
+}
+
+}  // namespace
+
+ScalingGrid parse_scaling_grid(const std::vector<std::string>& words) {
+  ScalingGrid grid;
+  std::vector<std::string> seen;
+  for (const std::string& word : words) {
+    const std::string name = word.substr(0, word.find('='));
+    const bool has_counts = name.size() < word.size();
+    if (!has_counts || (name != "threads" && name != "replicas")) {
+      throw UsageError("--grid " + word +
+                       ": unknown word; expected threads=N,... or replicas=N,..., as in "
+                       "--grid threads=1,2 replicas=1,2,4");
+    }
+    if (std::ranges::find(seen, name) != seen.end()) {
+      throw UsageError("--grid " + word + ": " + name +
+                       " stands there twice; put all its numbers behind one, separated by commas");
+    }
+    seen.push_back(name);
+    (name == "threads" ? grid.threads : grid.replicas) = parse_counts(word);
+  }
+  return grid;
+}
+
+void require_scaling_strategy(const std::string& strategy) {
+  if (strategy == "mirrored" || strategy == kMultiWorkerMirrored) return;
+  throw UsageError("--strategy " + strategy + ": choose from mirrored, " + kMultiWorkerMirrored);
+}
+
+std::vector<ScalingCombination> combinations_of(const ScalingGrid& grid,
+                                                const std::vector<std::string>& strategies) {
+  std::vector<ScalingCombination> combinations;
+  const bool has_one = grid.replicas.front() == 1;
+  for (const int threads : grid.threads) {
+    if (has_one) combinations.push_back({"one-device", 1, threads});
+  }
+  for (auto strategy = strategies.begin(); strategy != strategies.end(); ++strategy) {
+    require_scaling_strategy(*strategy);
+    if (std::find(strategies.begin(), strategy, *strategy) != strategy) {
+      throw UsageError("--strategy: " + *strategy + " stands there twice; leave one out");
+    }
+    for (const int threads : grid.threads) {
+      for (const int replicas : grid.replicas) {
+        if (replicas > 1) combinations.push_back({*strategy, replicas, threads});
+      }
+    }
+  }
+  return combinations;
+}
+
+}  // namespace syncopate::bench

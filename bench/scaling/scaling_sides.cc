@@ -1,0 +1,134 @@
+#include "bench/scaling/scaling_sides.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "bench/harness/measure.h"
+#include "bench/harness/peer.h"
+#include "bench/harness/peer_script.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+fs::path this_program() { return fs::read_symlink("/proc/self/exe"); }
+
+class InProcess final : public ScalingSide {
+ public:
+  InProcess(const Workload& workload, const TrainingOptions& options)
+      : training_(workload, options) {}
+
+  ScalingTurn run(int steps) override {
+    const CommunicationTimes before = training_.communication();
+    const std::vector<double> seconds = training_.run(steps);
+    const CommunicationTimes after = training_.communication();
+    const double num_steps = steps + 1;  // run() adds one that it does not time
+    return {median(seconds), (after.exposed_seconds - before.exposed_seconds) / num_steps,
+            (after.under_way_seconds - before.under_way_seconds) / num_steps, 0.0, 0.0};
+  }
+  std::vector<pid_t> pids() const override { return {}; }  // our own time is known
+  std::string description() const override { return training_.description(); }
+
+ private:
+  InMemoryTraining training_;
+};
+
+class OtherProcesses final : public ScalingSide {
+ public:
+  explicit OtherProcesses(std::vector<std::string> command)
+      : peer_(PeerOptions{.command = std::move(command)}) {}
+
+  ScalingTurn run(int steps) override {
+    const PeerAnswer answer = peer_.ask("run " + std::to_string(steps), steps);
+    const json fields = json::parse(answer.text);
+    return {median(answer.seconds), fields.value("exposed_seconds", 0.0),
+            fields.value("communication_seconds", 0.0), 0.0, 0.0};
+  }
+  std::vector<pid_t> pids() const override {
+    std::vector<pid_t> pids = {peer_.pid()};
+    for (const json& pid : json::parse(peer_.settings()).value("pids", json::array())) {
+      if (pid.get<pid_t>() != peer_.pid()) pids.push_back(pid.get<pid_t>());
+    }
+    return pids;
+  }
+  std::string description() const override {
+    return peer_.description() + (peer_.warning().empty() ? "" : "\nWARNING: " + peer_.warning());
+  }
+
+ private:
+  Peer peer_;
+};
+
+std::vector<std::string> ddp_command(const ScalingOptions& options, const Workload& workload,
+                                     int replicas, int lanes) {
+  std::vector<std::string> command = split_command(options.peer_ddp);
+  if (command.size() == 1) {
+    const fs::path shim = this_program().parent_path() / "peers" / "libreno_shim.so";
+    command.insert(command.end(), {peer_script("torch_ddp.py").string(), "--bind"});
+    if (fs::exists(shim)) command.insert(command.end(), {"--preload", shim.string()});
+  }
+  command.insert(command.end(),
+                 {"--serve", "--model", workload.model, "--batch-size",
+                  std::to_string(workload.batch_size), "--optimizer", workload.optimizer,
+                  "--replicas", std::to_string(replicas), "--threads", std::to_string(lanes)});
+  return command;
+}
+
+std::unique_ptr<ScalingSide> make_side(const std::string& strategy, const Workload& workload,
+                                       int replicas, int lanes) {
+  if (strategy == kMultiWorkerMirrored) {
+    return std::make_unique<OtherProcesses>(std::vector<std::string>{
+        this_program().string(), "scaling-rank", "--ranks", std::to_string(replicas), "--model",
+        workload.model, "--batch-size", std::to_string(workload.batch_size), "--lanes",
+        std::to_string(lanes)});
+  }
+  return std::make_unique<InProcess>(
+      workload, TrainingOptions{.strategy = strategy, .replicas = replicas, .lanes = lanes});
+}
+
+}  // namespace
+
+std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
+                                            const std::vector<ScalingCombination>& combinations) {
+  std::vector<ScalingEntry> entries;
+  for (const ScalingCombination& c : combinations) {
+    Workload share = workload;
+    share.batch_size = batch_per_replica(options, workload.batch_size, c.replicas);
+    entries.push_back({c.strategy, true, c.replicas, c.threads, share.batch_size * c.replicas,
+                       make_side(c.strategy, share, c.replicas, c.threads)});
+  }
+  return entries;
+}
+
+std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
+                                               const Workload& workload) {
+  std::vector<ScalingEntry> entries;
+  int most = 1;
+  for (const int replicas : options.replicas) {
+    const int lanes = lanes_per_replica(options.threads_total, replicas);
+    Workload share = workload;
+    share.batch_size = batch_per_replica(options, workload.batch_size, replicas);
+    most = std::max(most, replicas);
+    const std::vector<std::string> strategies =
+        replicas == 1 ? std::vector<std::string>{"one-device"} : options.strategies;
+    for (const std::string& strategy : strategies) {
+      if (replicas > 1) require_scaling_strategy(strategy);
+      entries.push_back({strategy, true, replicas, lanes, share.batch_size * replicas,
+                         make_side(strategy, share, replicas, lanes)});
+    }
+  }
+  if (!options.peer_ddp.empty()) {
+    const int lanes = lanes_per_replica(options.threads_total, most);
+    Workload share = workload;
+    share.batch_size = batch_per_replica(options, workload.batch_size, most);
+    entries.push_back({"PyTorch DDP", false, most, lanes, share.batch_size * most,
+                       std::make_unique<OtherProcesses>(ddp_command(options, share, most, lanes))});
+  }
+  return entries;
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,222 @@
+#include "bench/step/step.h"
+
+#include <array>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "bench/harness/measure.h"
+#include "bench/harness/peer.h"
+#include "bench/harness/peer_script.h"
+#include "bench/harness/report.h"
+#include "bench/harness/rounds.h"
+#include "bench/step/device_figures.h"
+#include "bench/step/retune.h"
+#include "bench/step/step_work.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+using nlohmann::json;
+
+struct Result {
+  Workload workload;
+  std::string device;
+  Rounds rounds;
+  std::string peer_settings;  // JSON; empty without a peer
+  std::string peer_description;
+  std::string peer_warning;
+  std::string precision;
+  std::optional<DeviceFigures> figures;  // of a GPU
+};
+
+Workload requested_workload(const StepOptions& options, const std::string& model) {
+  Workload workload = find_workload(model);
+  if (options.batch_size > 0) workload.batch_size = options.batch_size;
+  if (!options.optimizer.empty()) workload.optimizer = options.optimizer;
+  if (options.quick) workload.steps_per_round = std::max(2, workload.steps_per_round / 4);
+  if (options.steps_per_round > 0) workload.steps_per_round = options.steps_per_round;
+  return workload;
+}
+
+bool is_gpu(const StepOptions& options) {
+  return options.training.device.kind == DeviceKind::kCuda;
+}
+
+// std::to_string would give 0.000000 for 1e-7.
+std::string exact_text(double value) { return json(value).dump(); }
+
+std::vector<std::string> peer_command(const StepOptions& options, const Workload& workload) {
+  std::vector<std::string> command = split_command(options.peer);
+  if (!options.peer_python.empty()) {
+    command = {options.peer_python,
+               peer_script(is_gpu(options) ? "torch_gpu_step.py" : "torch_step.py").string()};
+    // The better of its 16-bit types, where ours is one.
+    if (is_gpu(options)) {
+      const bool f32 = options.training.precision == Precision::kF32;
+      command.insert(command.end(), {"--precision", f32 ? "f32" : "bf16,fp16"});
+    }
+  }
+  if (command.empty()) return command;
+  command.insert(command.end(),
+                 {"--serve", "--model", workload.model, "--batch-size",
+                  std::to_string(workload.batch_size), "--optimizer", workload.optimizer,
+                  "--learning-rate", exact_text(options.training.learning_rate)});
+  if (!is_gpu(options)) {
+    command.insert(command.end(), {"--threads", std::to_string(options.training.lanes)});
+  }
+  return command;
+}
+
+// On a GPU the host is ahead, and single steps are of no meaning: those of a turn are, together.
+double turn_seconds(const StepOptions& options, const std::vector<double>& steps) {
+  if (!is_gpu(options)) return median(steps);
+  return std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
+}
+
+// One turn of ours, with the device watched.
+double our_turn(const StepOptions& options, InMemoryTraining& ours, Result& result) {
+  std::unique_ptr<DeviceMonitor> monitor;
+  if (is_gpu(options)) monitor = load_cuda_module().monitor(std::array{options.training.device});
+  const double seconds = turn_seconds(options, ours.run(result.workload.steps_per_round));
+  const auto load = monitor ? monitor->load() : std::nullopt;
+  if (load) {
+    result.figures->busy.push_back(load->utilisation);
+    result.figures->memory_bytes =
+        std::max(result.figures->memory_bytes, static_cast<double>(load->memory_bytes));
+  }
+  return seconds;
+}
+
+Result measure(const StepOptions& options, const Workload& workload) {
+  // The peer first: when it cannot run we say so before anything is computed.
+  std::unique_ptr<Peer> peer;
+  if (auto command = peer_command(options, workload); !command.empty()) {
+    PeerOptions peer_options{.command = std::move(command)};
+    // torch.compile measures for minutes.
+    if (is_gpu(options)) peer_options.ready_timeout = std::chrono::minutes(5);
+    peer = std::make_unique<Peer>(std::move(peer_options));
+  }
+  Result result{.workload = workload, .precision = std::string(name(options.training.precision))};
+  if (is_gpu(options)) {
+    const std::int64_t width = options.training.precision == Precision::kF32 ? 4 : 2;
+    result.figures =
+        DeviceFigures{.ceilings = load_cuda_module().ceilings(options.training.device,
+                                                              options.training.precision),
+                      .work = count_work(build_graph(workload), workload.batch_size, width)};
+  }
+  InMemoryTraining ours(workload, options.training);
+  result.device = ours.description();
+  std::vector<Turn> turns = {[&] { return our_turn(options, ours, result); }};
+  std::vector<pid_t> other_side;
+  if (peer) {
+    turns.emplace_back([&] { return turn_seconds(options, peer->run(workload.steps_per_round)); });
+    other_side = {peer->pid()};
+    result.peer_settings = peer->settings();
+    result.peer_description = peer->description();
+    result.peer_warning = peer->warning();
+  }
+  result.rounds = take_rounds(options.rounds, turns, other_side);
+  if (options.profile) {
+    const StepParts parts = ours.profile(workload.steps_per_round);
+    std::cout << workload.model << ": forward " << number_text(1e3 * parts.forward)
+              << " ms, backward " << number_text(1e3 * parts.backward) << " ms, update "
+              << number_text(1e3 * parts.update) << " ms\n";
+  }
+  return result;
+}
+
+std::vector<std::string> table_row(const Result& result) {
+  const auto samples = static_cast<double>(result.workload.batch_size);
+  const std::vector<double> ours = result.rounds.counted(0);
+  std::vector<std::string> row = {result.workload.model, std::to_string(result.workload.batch_size),
+                                  result.workload.optimizer, spread_text(spread_of(ours), 1e3),
+                                  number_text(samples / median(ours))};
+  if (result.rounds.sides.size() > 1) {
+    const std::vector<double> theirs = result.rounds.counted(1);
+    row.push_back(spread_text(spread_of(theirs), 1e3));
+    row.push_back(number_text(samples / median(theirs)));
+    row.push_back(spread_text(ratio_of(theirs, ours)) + " x" +
+                  (is_quiet(result.rounds.foreign) ? "" : " NOT QUIET"));
+  }
+  return row;
+}
+
+json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
+}
+
+json result_json(const Result& result) {
+  const std::vector<double> ours = result.rounds.counted(0);
+  json document = {{"model", result.workload.model},
+                   {"batch_size", result.workload.batch_size},
+                   {"optimizer", result.workload.optimizer},
+                   {"steps_per_round", result.workload.steps_per_round},
+                   {"device", result.device},
+                   {"precision", result.precision},
+                   {"step_seconds", spread_json(spread_of(ours))},
+                   {"step_seconds_per_round", result.rounds.sides[0]},
+                   {"quiet", is_quiet(result.rounds.foreign)},
+                   {"foreign_load_per_round", result.rounds.foreign},
+                   {"core_ring_gb_per_s_per_round", result.rounds.ring_gb_per_s}};
+  if (result.figures) document["gpu"] = figures_json(*result.figures, median(ours));
+  if (result.rounds.sides.size() > 1) {
+    const std::vector<double> theirs = result.rounds.counted(1);
+    document["peer"] = json::parse(result.peer_settings);
+    document["peer_step_seconds"] = spread_json(spread_of(theirs));
+    document["peer_step_seconds_per_round"] = result.rounds.sides[1];
+    document["ratio"] = spread_json(ratio_of(theirs, ours));
+  }
+  return document;
+}
+
+void print_result(const Result& result) {
+  std::vector<std::string> heading = {"model", "batch", "optimizer", "ours ms [min-max]",
+                                      "samples/s"};
+  if (result.rounds.sides.size() > 1) {
+    heading.insert(heading.end(), {"peer ms [min-max]", "samples/s", "ratio [min-max]"});
+  }
+  std::cout << format_table({heading, table_row(result)}) << "ours: " << result.device << '\n';
+  if (result.figures) {
+    std::cout << "GPU:  " << describe(*result.figures, median(result.rounds.counted(0))) << '\n';
+  }
+  if (!result.peer_description.empty()) std::cout << "peer: " << result.peer_description << '\n';
+  if (!result.peer_warning.empty()) std::cout << "WARNING: " << result.peer_warning << '\n';
+  std::cout << describe_conditions(result.rounds) << std::endl;
+}
+
+}  // namespace
+
+void run_step(StepOptions options) {
+  require_writable(options.json_file);
+  if (is_gpu(options) &&
+      (options.no_fuse || options.no_winograd || options.profile || !options.retune_file.empty())) {
+    throw UsageError(
+        "--devices cuda: --no-fuse, --no-winograd, --profile and --retune are about the CPU's "
+        "arithmetic; leave them out");
+  }
+  if (options.quick) options.rounds = std::min(options.rounds, 3);
+  options.training.fuse = !options.no_fuse;
+  options.training.winograd = !options.no_winograd;
+  std::vector<Workload> workloads;  // all names are checked before the first is measured
+  for (const std::string& model : options.models)
+    workloads.push_back(requested_workload(options, model));
+  if (!options.retune_file.empty()) {
+    std::vector<Graph> graphs;
+    graphs.reserve(workloads.size());
+    for (const Workload& workload : workloads) graphs.push_back(build_graph(workload));
+    return retune(graphs, options.retune_file);
+  }
+  json document = json::array();
+  for (const Workload& workload : workloads) {
+    const Result result = measure(options, workload);
+    print_result(result);
+    document.push_back(result_json(result));
+  }
+  if (!options.json_file.empty()) write_report(options.json_file, document.dump(2));
+}
+
+}  // namespace syncopate::bench

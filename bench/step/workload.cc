@@ -1,0 +1,180 @@
+#include "bench/step/workload.h"
+
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "bench/harness/measure.h"
+#include "models/base/errors.h"
+#include "models/base/random.h"
+#include "models/zoo/zoo.h"
+#include "worker/train/train_step.h"
+
+namespace syncopate::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr int kWarmUpSteps = 3;
+constexpr std::uint64_t kSeed = 1;
+// As many as the peers have: enough that a step does not find its samples in the nearest cache.
+constexpr std::size_t kNumBatches = 8;
+constexpr std::size_t kNumLargeBatches = 2;
+constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20;
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+// The same few batches over and over: this task's share, of full batches for every replica.
+class SyntheticBatches final : public BatchSource {
+ public:
+  SyntheticBatches(const Workload& workload, const InputShard& shard) {
+    const std::int64_t samples = workload.batch_size * shard.count;
+    Shape shape = workload.sample_shape;
+    shape.insert(shape.begin(), samples);
+    const std::size_t batches = num_elements(shape) < kLargeBytes ? kNumBatches : kNumLargeBatches;
+    for (std::size_t b = 0; b < batches; ++b) {
+      Batch batch{make_host_tensor(shape, DType::kU8), make_host_tensor({samples}, DType::kI32),
+                  workload.batch_size * shard.total};
+      const RandomStream pixels(kSeed, 2 * b);
+      std::uint64_t index = 0;
+      for (std::uint8_t& pixel : batch.x.u8()) {
+        pixel = static_cast<std::uint8_t>(pixels.bits(index++));
+      }
+      const RandomStream labels(kSeed, 2 * b + 1);
+      index = 0;
+      for (std::int32_t& label : batch.label.i32()) {
+        label = static_cast<std::int32_t>(
+            labels.below(index++, static_cast<std::uint32_t>(workload.classes)));
+      }
+      batches_.push_back(std::move(batch));
+    }
+  }
+
+  const Batch& next() override { return batches_[num_taken_++ % batches_.size()]; }
+  DataPosition position() const override { return {}; }
+  std::int64_t batches_per_epoch() const override {
+    return static_cast<std::int64_t>(batches_.size());
+  }
+  InputCounters counters() const override { return {0.0, static_cast<std::int64_t>(num_taken_)}; }
+
+ private:
+  std::vector<Batch> batches_;
+  std::size_t num_taken_ = 0;
+};
+
+void require_finite(double loss, const std::string& model) {
+  if (std::isfinite(loss)) return;
+  throw DivergenceError(model + ": the loss is not a number; choose a smaller --learning-rate");
+}
+
+}  // namespace
+
+Graph build_graph(const Workload& workload) {
+  const auto channels = static_cast<std::size_t>(workload.sample_shape.back());
+  return build_network(workload.model, {.sample_shape = workload.sample_shape,
+                                        .classes = workload.classes,
+                                        .input = {.dtype = DType::kU8,
+                                                  .mean = std::vector<float>(channels, 0.5F),
+                                                  .stddev = std::vector<float>(channels, 0.25F)}});
+}
+
+Workload find_workload(std::string_view model) {
+  const std::array<Workload, 5> workloads = {{
+      {"mnist-cnn", {28, 28, 1}, 64, "adam", 200},
+      {"mlp", {28, 28, 1}, 64, "adam", 1000},
+      {"resnet20", {32, 32, 3}, 128, "momentum", 8},
+      {"resnet56", {32, 32, 3}, 128, "momentum", 3},
+      {"resnet50", {224, 224, 3}, 256, "momentum", 1, 1000},
+  }};
+  std::string known;
+  for (const Workload& workload : workloads) {
+    if (workload.model == model) return workload;
+    known += (known.empty() ? "" : ", ") + workload.model;
+  }
+  throw UsageError("--model " + std::string(model) + ": no benchmark for it; choose from " + known);
+}
+
+InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptions& options)
+    : workload_(workload),
+      options_(options),
+      graph_(build_graph(workload)),
+      strategy_(make_strategy({.name = options.strategy,
+                               .seed = kSeed,
+                               .batch_size_per_replica = workload.batch_size,
+                               .lanes = options.lanes,
+                               .replicas = options.replicas,
+                               .devices = {options.device},
+                               .precision = options.precision,
+                               .plan_file = options.plan_file,
+                               .optimizer = {.name = workload.optimizer},
+                               .membership = options.membership},
+                              graph_)),
+      batches_(std::make_unique<SyntheticBatches>(workload, strategy_->input_shard())) {
+  if (!options.fuse || !options.winograd) {  // only a benchmark asks for less than the best
+    for (Replica& replica : strategy_->replicas()) {
+      replica.model.reset();
+      replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,
+                                               {.mode = Mode::kTrain,
+                                                .batch_size = workload.batch_size,
+                                                .fuse = options.fuse,
+                                                .winograd = options.winograd});
+    }
+  }
+  run(kWarmUpSteps);
+}
+
+UpdateStep InMemoryTraining::next_update() noexcept {
+  return {.learning_rate = static_cast<float>(options_.learning_rate), .step = ++step_};
+}
+
+std::vector<double> InMemoryTraining::run(int steps) {
+  std::vector<double> seconds;
+  seconds.reserve(static_cast<std::size_t>(steps));
+  StepReport report = train_step(*strategy_, *batches_, next_update());
+  for (int i = 0; i < steps; ++i) {
+    const Clock::time_point start = Clock::now();
+    report = train_step(*strategy_, *batches_, next_update());
+    seconds.push_back(seconds_since(start));
+  }
+  require_finite(report.scores.loss, workload_.model);
+  return seconds;
+}
+
+StepParts InMemoryTraining::profile(int steps) {
+  Replica& replica = strategy_->replicas().front();
+  std::vector<double> forward;
+  std::vector<double> backward;
+  std::vector<double> update;
+  std::vector<BucketId> buckets;
+  for (int i = 0; i < steps; ++i) {
+    const Batch& batch = batches_->next();
+    replica.variables->pull(next_update());
+    Clock::time_point start = Clock::now();
+    const Scores scores = replica.model->forward(batch, [](BucketId) {});
+    require_finite(scores.loss, workload_.model);
+    forward.push_back(seconds_since(start));
+    replica.variables->report({scores, {}});
+    buckets.clear();
+    start = Clock::now();
+    replica.model->backward([&](BucketId bucket, const Event&) { buckets.push_back(bucket); });
+    backward.push_back(seconds_since(start));
+    start =
+        Clock::now();  // buckets may be applied as they are pushed: not in the midst of backward
+    for (const BucketId bucket : buckets) replica.variables->push(bucket, Event{});
+    replica.variables->commit();
+    update.push_back(seconds_since(start));
+  }
+  return {median(forward), median(backward), median(update)};
+}
+
+CommunicationTimes InMemoryTraining::communication() const {
+  return strategy_->replicas().front().variables->times();
+}
+
+std::string InMemoryTraining::description() const {
+  return strategy_->replicas().front().backend->description();
+}
+
+}  // namespace syncopate::bench

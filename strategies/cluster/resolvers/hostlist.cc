@@ -1,0 +1,147 @@
+#include "strategies/cluster/resolvers/hostlist.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::size_t kMostHosts = 65536;
+constexpr std::size_t kMostDigits = 18;  // sums of two such numbers fit
+constexpr std::string_view kDigits = "0123456789";
+
+// A text that is read from left to right, and what is wrong at a place of it.
+class Cursor {
+ public:
+  Cursor(std::string_view text, std::string_view what) : text_(text), what_(what) {}
+
+  bool done() const { return at_ == text_.size(); }
+  char peek() const { return done() ? '\0' : text_[at_]; }
+  bool take(char expected) {
+    if (done() || text_[at_] != expected) return false;
+    ++at_;
+    return true;
+  }
+  // Up to the first of `ends`, or all of it.
+  std::string_view take_until(std::string_view ends) {
+    const std::size_t end = std::min(text_.find_first_of(ends, at_), text_.size());
+    const std::string_view taken = text_.substr(at_, end - at_);
+    at_ = end;
+    return taken;
+  }
+  std::string_view take_digits() {
+    const std::size_t end = std::min(text_.find_first_not_of(kDigits, at_), text_.size());
+    const std::string_view taken = text_.substr(at_, end - at_);
+    at_ = end;
+    return taken;
+  }
+  std::uint64_t number(std::string_view digits) const {
+    std::uint64_t value = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (digits.empty() || digits.size() > kMostDigits || error != std::errc()) {
+      refuse("expected a number of at most 18 digits");
+    }
+    return value;
+  }
+  [[noreturn]] void refuse(const std::string& why) const {
+    throw UsageError(std::string(what_) + "='" + std::string(text_) + "', column " +
+                     std::to_string(at_ + 1) + ": " + why);
+  }
+
+ private:
+  std::string_view text_;
+  std::string_view what_;
+  std::size_t at_ = 0;
+};
+
+std::string padded(std::uint64_t number, std::size_t width) {
+  std::string digits = std::to_string(number);
+  if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
+  return digits;
+}
+
+// What stands between brackets: "1-3,7". The width of a range's first number is that of all.
+std::vector<std::string> read_group(Cursor& cursor) {
+  std::vector<std::string> numbers;
+  do {
+    const std::string_view first = cursor.take_digits();
+    const std::uint64_t from = cursor.number(first);
+    const std::uint64_t to = cursor.take('-') ? cursor.number(cursor.take_digits()) : from;
+    if (to < from) cursor.refuse("a range goes upwards");
+    if (numbers.size() + (to - from) >= kMostHosts) cursor.refuse("more than 65536 hosts");
+    for (std::uint64_t number = from; number <= to; ++number) {
+      numbers.push_back(padded(number, first.size()));
+    }
+  } while (cursor.take(','));
+  if (!cursor.take(']')) cursor.refuse("expected ',', '-' or ']'");
+  return numbers;
+}
+
+// Every name so far with every number behind it.
+std::vector<std::string> combine(const std::vector<std::string>& names,
+                                 const std::vector<std::string>& endings, const Cursor& cursor) {
+  if (names.size() * endings.size() > kMostHosts) cursor.refuse("more than 65536 hosts");
+  std::vector<std::string> all;
+  all.reserve(names.size() * endings.size());
+  for (const std::string& name : names) {
+    for (const std::string& ending : endings) all.push_back(name + ending);
+  }
+  return all;
+}
+
+// One token of the list: "rack[0-1]n[0-1]-ib".
+std::vector<std::string> read_hosts(Cursor& cursor) {
+  std::vector<std::string> names = {""};
+  for (;;) {
+    const std::string_view plain = cursor.take_until("[], \t\n");
+    for (std::string& name : names) name += plain;
+    if (cursor.take('[')) {
+      names = combine(names, read_group(cursor), cursor);
+    } else if (cursor.peek() == ']') {
+      cursor.refuse("a ']' without '['");
+    } else {
+      return names;
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<std::string> expand_hostlist(std::string_view text, std::string_view what) {
+  std::vector<std::string> hosts;
+  Cursor cursor(text, what);
+  while (!cursor.done()) {
+    if (cursor.take(',') || cursor.take(' ') || cursor.take('\t') || cursor.take('\n')) continue;
+    const std::vector<std::string> more = read_hosts(cursor);
+    hosts.insert(hosts.end(), more.begin(), more.end());
+    if (hosts.size() > kMostHosts) cursor.refuse("more than 65536 hosts");
+  }
+  if (hosts.empty()) cursor.refuse("expected at least one host");
+  return hosts;
+}
+
+std::vector<int> expand_task_counts(std::string_view text, std::string_view what) {
+  std::vector<int> counts;
+  Cursor cursor(text, what);
+  do {
+    const std::uint64_t tasks = cursor.number(cursor.take_digits());
+    std::uint64_t repeats = 1;
+    if (cursor.take('(')) {
+      if (!cursor.take('x')) cursor.refuse("expected '(xN)'");
+      repeats = cursor.number(cursor.take_digits());
+      if (!cursor.take(')')) cursor.refuse("expected ')'");
+    }
+    if (tasks == 0 || tasks > kMostHosts || repeats == 0 || repeats > kMostHosts) {
+      cursor.refuse("expected counts from 1 to 65536");
+    }
+    counts.insert(counts.end(), repeats, static_cast<int>(tasks));
+    if (counts.size() > kMostHosts) cursor.refuse("more than 65536 hosts");
+  } while (cursor.take(','));
+  if (!cursor.done()) cursor.refuse("expected ',' or '(xN)'");
+  return counts;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,84 @@
+// The variables that `syncopate launch` sets for the roles it starts.
+#include <array>
+#include <charconv>
+#include <sstream>
+#include <system_error>
+
+#include "models/base/errors.h"
+#include "strategies/cluster/resolvers/resolvers.h"
+#include "strategies/cluster/resolvers/source_variables.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::array kRoles = {Role::kWorker, Role::kServer, Role::kEvaluator};
+
+Role parse_role(const std::string& text) {
+  for (const Role role : kRoles) {
+    if (text == name(role)) return role;
+  }
+  throw UsageError("SYNCOPATE_ROLE=" + text + ": expected worker, server or evaluator");
+}
+
+// "2,4".
+std::vector<int> late_workers_in(const std::string& text, const ClusterSpec& spec) {
+  std::vector<int> late;
+  std::istringstream numbers(text);
+  for (std::string number; std::getline(numbers, number, ',');) {
+    int worker = -1;
+    const char* const end = number.data() + number.size();
+    const auto [rest, error] = std::from_chars(number.data(), end, worker);
+    if (error != std::errc() || rest != end || worker < 0 || worker >= spec.world_size) {
+      throw UsageError("SYNCOPATE_LATE=" + text + ": expected workers below SYNCOPATE_WORKERS=" +
+                       std::to_string(spec.world_size) + ", such as 2,4");
+    }
+    late.push_back(worker);
+  }
+  return late;
+}
+
+}  // namespace
+
+std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
+                                          const Environment& environment, Notes& notes) {
+  if (!has_all(environment, "launch", {"SYNCOPATE_ROLE", "SYNCOPATE_INDEX", "SYNCOPATE_WORKERS"},
+               notes)) {
+    return std::nullopt;
+  }
+  ClusterSpec spec;
+  spec.role = parse_role(*filled(environment, "SYNCOPATE_ROLE"));
+  spec.index = number_of(environment, "SYNCOPATE_INDEX", 0, kMostTasks, 0);
+  spec.world_size = number_of(environment, "SYNCOPATE_WORKERS", 1, kMostTasks, 1);
+  spec.num_servers = number_of(environment, "SYNCOPATE_SERVERS", 0, kMostTasks, 0);
+  if (spec.role == Role::kWorker) {
+    require_below("SYNCOPATE_INDEX", spec.index, "SYNCOPATE_WORKERS", spec.world_size);
+  }
+  if (spec.role == Role::kServer) {
+    require_below("SYNCOPATE_INDEX", spec.index, "SYNCOPATE_SERVERS", spec.num_servers);
+  }
+  spec.is_local_told = true;
+  spec.local_rank = spec.index;
+  spec.local_size = number_of(environment, "SYNCOPATE_LOCAL_SIZE", 1, kMostTasks, spec.world_size);
+  spec.is_bound = number_of(environment, "SYNCOPATE_BOUND", 0, 1, 0) == 1;
+  spec.nonce = filled(environment, "SYNCOPATE_NONCE").value_or("");
+  const std::optional<std::string> rendezvous = filled(environment, "SYNCOPATE_RENDEZVOUS");
+  if (rendezvous) {
+    spec.rendezvous = parse_endpoint(*rendezvous, "SYNCOPATE_RENDEZVOUS");
+  } else if (spec.world_size + spec.num_servers > 1) {
+    const bool has_servers = spec.num_servers > 0;
+    throw UsageError(std::string("SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of ") +
+                     (has_servers ? "server 0, since SYNCOPATE_SERVERS="
+                                  : "worker 0, since SYNCOPATE_WORKERS=") +
+                     std::to_string(has_servers ? spec.num_servers : spec.world_size) +
+                     "; start the tasks with syncopate launch, which sets it");
+  }
+  spec.restarts = number_of(environment, "SYNCOPATE_RESTARTS", 0, 1, 0) == 1;
+  spec.late_workers = late_workers_in(filled(environment, "SYNCOPATE_LATE").value_or(""), spec);
+  if (spec.is_met()) {
+    // Not 0, 1 or 2: those are the standard streams.
+    spec.rendezvous_descriptor = number_of(environment, "SYNCOPATE_RENDEZVOUS_FD", 3, 1 << 20, -1);
+  }
+  return spec;
+}
+
+}  // namespace syncopate

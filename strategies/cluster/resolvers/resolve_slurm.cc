@@ -1,0 +1,188 @@
+// Tasks that srun started: who serves, who works, and where they meet. The step itself is read by
+// slurm_step.h.
+#include <algorithm>
+#include <iterator>
+
+#include "models/base/errors.h"
+#include "strategies/cluster/resolvers/resolvers.h"
+#include "strategies/cluster/resolvers/slurm_step.h"
+#include "strategies/cluster/resolvers/source_variables.h"
+
+namespace syncopate {
+namespace {
+
+// Ranks [begin, end) of the step serve, all others work.
+struct Servers {
+  int begin = 0;
+  int end = 0;
+  int count() const { return end - begin; }
+  bool contains(int rank) const { return begin <= rank && rank < end; }
+};
+
+// What the task's own command line says it is, or else a variable that was set for its component.
+std::optional<Role> stated_role(const ClusterFlags& flags, const Environment& environment) {
+  if (flags.role) return flags.role;
+  const auto text = filled(environment, "SYNCOPATE_ROLE");
+  if (!text) return std::nullopt;
+  for (const Role role : {Role::kWorker, Role::kServer}) {
+    if (*text == name(role)) return role;
+  }
+  throw UsageError("SYNCOPATE_ROLE=" + *text + ": under srun expected worker or server");
+}
+
+Servers first_tasks(const SlurmStep& step, int said) {
+  const int servers = parse_number("--servers", std::to_string(said), 0, kMostTasks);
+  if (servers < step.tasks) return {0, servers};
+  throw UsageError("--servers " + std::to_string(servers) + ": Slurm's step " + step.id + " has " +
+                   std::to_string(step.tasks) +
+                   " tasks, and at least one must train; start more, or ask for fewer servers");
+}
+
+Servers component(const SlurmStep& step, int group) {
+  const auto sizes = step.group_sizes.begin();
+  int begin = 0;
+  for (int g = 0; g < group; ++g) begin += step.group_sizes[static_cast<std::size_t>(g)];
+  return {begin, begin + *std::next(sizes, group)};
+}
+
+// The first component serves, unless there are two and a task of the other one says that it does,
+// or a task of the first says that it works.
+Servers serving_component(const SlurmStep& step, std::optional<Role> stated) {
+  const bool is_pair = step.group_sizes.size() == 2;
+  if (is_pair && stated)
+    return component(step, *stated == Role::kServer ? step.group : 1 - step.group);
+  return component(step, 0);
+}
+
+Servers find_servers(const SlurmStep& step, const ClusterFlags& flags, std::optional<Role> stated) {
+  if (flags.servers) return first_tasks(step, *flags.servers);
+  if (flags.wants_servers == false) return {};
+  if (step.group_sizes.size() < 2) {
+    if (stated != Role::kServer) return {};
+    // Of `srun SERVERS : WORKERS` in such a job no variable tells where one ends.
+    throw UsageError("this task is a server, but which others are? Slurm's step " + step.id +
+                     " is not of a heterogeneous job (#SBATCH hetjob), whose components say so; "
+                     "give all its tasks --servers M, on both sides of srun SERVERS : WORKERS: the "
+                     "first M serve");
+  }
+  return serving_component(step, stated);
+}
+
+void require_stated(const SlurmStep& step, const Servers& servers, std::optional<Role> stated) {
+  if (!stated || (*stated == Role::kServer) == servers.contains(step.rank)) return;
+  if (servers.count() == 0) {
+    throw UsageError(
+        "this task is started as a server, but there are none under this strategy, or by --servers "
+        "0; choose --strategy parameter-server, or leave --role and SYNCOPATE_ROLE out");
+  }
+  throw UsageError("this task is started as a " + std::string(name(*stated)) + ", but ranks " +
+                   std::to_string(servers.begin) + " to " + std::to_string(servers.end - 1) +
+                   " of Slurm's step " + step.id + " are the servers, and it is rank " +
+                   std::to_string(step.rank) + "; put the servers first: srun SERVERS : WORKERS");
+}
+
+void require_workers(const SlurmStep& step, const ClusterFlags& flags, const Servers& servers) {
+  if (!flags.world_size || *flags.world_size == step.tasks - servers.count()) return;
+  throw UsageError(std::to_string(servers.count()) + " servers and " +
+                   std::to_string(*flags.world_size) + " workers make " +
+                   std::to_string(servers.count() + *flags.world_size) +
+                   " tasks, but Slurm's step " + step.id + " has " + std::to_string(step.tasks) +
+                   "; change srun's --ntasks, or the number of workers or servers");
+}
+
+// The step's places, without the servers', or theirs only.
+std::vector<Place> select(const SlurmStep& step, const Servers& servers, bool serving) {
+  std::vector<Place> places;
+  for (int rank = 0; rank < static_cast<int>(step.places.size()); ++rank) {
+    if (servers.contains(rank) == serving) {
+      places.push_back(step.places[static_cast<std::size_t>(rank)]);
+    }
+  }
+  return places;
+}
+
+// How many tasks of this one's role and component the fullest of their nodes has: those of others
+// have other nodes, or other devices.
+int most_local_tasks(const SlurmStep& step, const Servers& servers) {
+  const Servers own = component(step, step.group);
+  int most = 0;
+  for (int rank = own.begin; rank < std::min(own.end, static_cast<int>(step.places.size()));
+       ++rank) {
+    if (servers.contains(rank) != servers.contains(step.rank)) continue;
+    most = std::max(most, step.places[static_cast<std::size_t>(rank)].local_rank + 1);
+  }
+  return most;
+}
+
+// A rank that is left of a step's variables means that others did not get through.
+void note_absent_step(const Environment& environment, Notes& notes) {
+  const auto rank = filled(environment, "SLURM_PROCID");
+  if (filled(environment, "SLURM_JOB_ID") && rank.value_or("0") == "0") {
+    notes.emplace_back(
+        "Slurm: inside a job but not in a step, so this task is started once and alone; start it "
+        "with srun");
+  } else if (rank) {
+    notes.push_back("Slurm: SLURM_PROCID=" + *rank +
+                    " is set, but neither SLURM_STEP_ID nor SLURM_STEP_NUM_TASKS is: not running "
+                    "inside a Slurm step? Start it with srun, and let its variables through");
+  }
+}
+
+// The met task's node, and its address where that is not known by name.
+void derive_rendezvous(const SlurmStep& step, ClusterSpec& spec, Notes& notes) {
+  spec.is_derived = true;
+  spec.derived_port = step.port;
+  const std::vector<Place>& met = spec.num_servers > 0 ? spec.server_places : spec.worker_places;
+  if (met.empty()) {
+    notes.push_back("Slurm: SLURM_DISTRIBUTION=" + step.distribution +
+                    " does not say where the first task runs; give --rendezvous HOST, or start "
+                    "with srun --distribution=block");
+    return;
+  }
+  spec.rendezvous = Endpoint{met.front().node, step.port};
+  spec.other_host = step.launch_host;
+  spec.is_other_host_certain = step.launch_node == met.front().node;
+}
+
+}  // namespace
+
+std::optional<ClusterSpec> resolve_slurm(const ClusterFlags& flags, const Environment& environment,
+                                         Notes& notes) {
+  if (!is_in_slurm_step(environment)) {
+    note_absent_step(environment, notes);
+    return std::nullopt;
+  }
+  const SlurmStep step = read_slurm_step(environment);
+  const std::optional<Role> stated = stated_role(flags, environment);
+  const Servers servers = find_servers(step, flags, stated);
+  require_stated(step, servers, stated);
+  require_workers(step, flags, servers);
+
+  ClusterSpec spec;
+  spec.num_servers = servers.count();
+  spec.world_size = step.tasks - servers.count();
+  if (servers.contains(step.rank)) {
+    spec.role = Role::kServer;
+    spec.index = step.rank - servers.begin;
+  } else {
+    spec.index = step.rank < servers.begin ? step.rank : step.rank - servers.count();
+  }
+  spec.node = step.place.node;
+  spec.is_local_told = true;
+  spec.local_rank = step.place.local_rank;
+  spec.most_local_tasks = most_local_tasks(step, servers);
+  spec.local_size = std::max(step.local_tasks, step.place.local_rank + 1);
+  spec.num_cpus = number_of(environment, "SLURM_CPUS_PER_TASK", 1, kMostTasks, 0);
+  spec.worker_places = select(step, servers, false);
+  spec.server_places = select(step, servers, true);
+  spec.nonce = step.nonce;
+  if (step.tasks > 1) derive_rendezvous(step, spec, notes);
+  if (servers.count() > 0 && !flags.servers && !stated && !flags.wants_servers) {
+    notes.emplace_back(
+        "Slurm: the first component of this heterogeneous step is taken for servers; under a "
+        "strategy without servers all its tasks are workers");
+  }
+  return spec;
+}
+
+}  // namespace syncopate

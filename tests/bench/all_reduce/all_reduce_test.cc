@@ -1,0 +1,56 @@
+// The parts of the all-reduce benchmark that need no other program.
+#include "bench/all_reduce/all_reduce.h"
+
+#include <gtest/gtest.h>
+
+#include "bench/all_reduce/all_reduce_sides.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+TEST(SizeText, CountsInPowersOf1024) {
+  EXPECT_EQ(parse_size_bytes("4096"), 4096);
+  EXPECT_EQ(parse_size_bytes("64K"), 65'536);
+  EXPECT_EQ(parse_size_bytes("16M"), 16 << 20);
+  EXPECT_EQ(parse_size_bytes("4G"), std::int64_t{4} << 30);
+}
+
+TEST(SizeText, ThatIsNoNumberOfWholeFloatsIsTheUsersError) {
+  for (const char* text : {"", "K", "0", "-4", "6", "4k", "4KB", "1.5M", "5G",
+                           "99999999999999999999", "9223372036854775807G"}) {
+    EXPECT_THROW(parse_size_bytes(text), UsageError) << text;
+  }
+}
+
+// Two ranks send half of the tensor twice each: as many bytes as the tensor has.
+TEST(BusBandwidth, CountsWhatCrossesEachRanksLink) {
+  EXPECT_DOUBLE_EQ(bus_factor(2), 1.0);
+  EXPECT_DOUBLE_EQ(bus_factor(4), 1.5);
+}
+
+TEST(AllReduceSides, AreOursAloneWhenNoPeerIsWanted) {
+  const AllReduceSides found =
+      find_all_reduce_sides({.transports = {"shm", "tcp"}, .peers = {"none"}}, 4096);
+  ASSERT_EQ(found.sides.size(), 2U);
+  EXPECT_TRUE(found.sides[0].ours);
+  EXPECT_FALSE(found.sides[0].tcp);
+  EXPECT_TRUE(found.sides[1].tcp);
+  EXPECT_TRUE(found.absent.empty());
+}
+
+TEST(AllReduceSides, WithAnUnknownNameAreTheUsersError) {
+  EXPECT_THROW(find_all_reduce_sides({.transports = {"udp"}, .peers = {"none"}}, 4096), UsageError);
+  EXPECT_THROW(find_all_reduce_sides({.peers = {"nccl"}}, 4096), UsageError);
+}
+
+// The test program has no peers beside it, as a build without MPI and Gloo has none.
+TEST(AllReduceSides, SayWhatIsMissingAndRefuseWhatWasAskedFor) {
+  const AllReduceSides found = find_all_reduce_sides({}, 4096);
+  EXPECT_EQ(found.sides.size(), 2U);
+  EXPECT_EQ(found.absent.size(), 3U);
+  EXPECT_THROW(find_all_reduce_sides({.peers = {"mpi"}}, 4096), UsageError);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,40 @@
+// What the trainer writes is what comparisons read.
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <cmath>
+#include <fstream>
+
+#include "bench/compare/report/run_result.h"
+#include "worker/train/metrics.h"
+
+namespace syncopate::bench {
+namespace {
+
+TEST(LinesOfTheTrainer, AreRead) {
+  const auto file =
+      std::filesystem::temp_directory_path() / ("syncopate_lines_" + std::to_string(getpid()));
+  std::ofstream(file) << R"({"event":"run","label":"async","seed":1,"workers":2})"
+                      << "\n";
+  {
+    const auto metrics = make_metrics_writer(file, true);
+    metrics->write(StepMetrics{.step = 1, .loss = std::nan("")});
+    metrics->write(EvalMetrics{.step = 2, .test_accuracy = 0.5, .trained_samples = 64});
+    metrics->write(WorkerMetrics{.worker = 1, .steps = 2, .bytes_sent = 9});
+    metrics->write(Summary{.steps = 2, .samples = 64, .weights_hash = "cafe"});
+  }
+  const auto run = read_run(file);
+  std::filesystem::remove(file);
+  ASSERT_TRUE(run.has_value());
+  EXPECT_TRUE(std::isnan(run->training.at(0).loss));
+  EXPECT_EQ(run->curve.at(0).samples, 64);
+  EXPECT_EQ(run->curve.at(0).accuracy, 0.5);
+  EXPECT_EQ(run->times.at(0).worker, 1);
+  EXPECT_EQ(run->times.at(0).bytes_sent, 9);
+  EXPECT_FALSE(run->times.at(0).peers_seconds.has_value());
+  EXPECT_EQ(run->samples, 64);
+  EXPECT_EQ(run->weights_hash, "cafe");
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,314 @@
+// Which runs a comparison is made of, and its folder.
+#include "bench/compare/run_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <fstream>
+#include <memory>
+
+#include "bench/compare/presets.h"
+#include "bench/compare/real_run.h"
+#include "bench/compare/report/run_result.h"
+#include "bench/compare/run_files.h"
+#include "deploy/cli/train_options.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+namespace fs = std::filesystem;
+using Words = std::vector<std::string>;
+
+CompareOptions two_variants() {
+  CompareOptions options;
+  for (const char* word : {"mirrored", "parameter-server:sync+backup:1"}) {
+    options.variants.push_back(parse_variant(word, 4, 2));
+  }
+  options.seeds = 2;
+  options.batch_size_per_replica = 10;
+  options.evaluations = 5;
+  return options;
+}
+
+// The word behind the flag; "" without it.
+std::string value_of(const Words& flags, const std::string& flag) {
+  const auto at = std::ranges::find(flags, flag);
+  return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
+}
+
+TEST(APlan, HasEveryVariantOncePerSeedAndGoesSeedBySeed) {
+  const auto runs = plan_runs(two_variants(), 1000);
+  ASSERT_EQ(runs.size(), 4U);
+  EXPECT_EQ(runs[0].variant.label, "mirrored");
+  EXPECT_EQ(runs[1].variant.label, "parameter-server:sync+backup:1");
+  EXPECT_EQ(runs[1].seed, 1U);
+  EXPECT_EQ(runs[2].seed, 2U);
+  EXPECT_EQ(value_of(runs[2].flags, "--seed"), "2");
+  EXPECT_EQ(value_of(runs[0].flags, "--replicas"), "4");
+}
+
+TEST(APlan, EvaluatesAsOftenWhateverAnUpdateTakes) {
+  CompareOptions options = two_variants();
+  options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
+  options.epochs = 2;
+  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 50);   // of 40 samples
+  EXPECT_EQ(updates_of(options, options.variants[1], 1000), 66);   // of 30
+  EXPECT_EQ(updates_of(options, options.variants[2], 1000), 200);  // of 10
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(value_of(runs[0].flags, "--eval-every-steps"), "10");
+  EXPECT_EQ(value_of(runs[2].flags, "--eval-every-steps"), "40");
+  options.budget = Budget::kUpdates;
+  options.updates = 70;
+  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 70);
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[0].flags, "--steps"), "70");
+}
+
+TEST(APlan, TrainsForAsLongAsSaid) {
+  CompareOptions options = two_variants();
+  options.budget = Budget::kSeconds;
+  options.seconds = 0.1;
+  for (const RunSpec& run : plan_runs(options, 1000)) {
+    EXPECT_EQ(value_of(run.flags, "--max-seconds"), "0.1");
+    // Evaluated as often as over the passes that --epochs says.
+    EXPECT_EQ(value_of(run.flags, "--eval-every-steps"),
+              std::to_string(updates_of(options, run.variant, 1000) / options.evaluations));
+  }
+}
+
+// Who evaluated while others trained would be missing from the training of some variants alone.
+TEST(APlan, EvaluatesWhenTrainingHasEndedWhereEvaluationsTakeTime) {
+  CompareOptions options = two_variants();
+  for (const RunSpec& run : plan_runs(options, 1000)) {
+    EXPECT_EQ(value_of(run.flags, "--eval-when"), "end") << run.variant.label;
+  }
+  options.clock = Clock::kVirtual;
+  for (const RunSpec& run : plan_runs(options, 1000)) {
+    EXPECT_EQ(std::ranges::count(run.flags, "--eval-when"), 0);
+  }
+}
+
+TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
+  CompareOptions options = two_variants();
+  options.variants.front() = parse_variant("one-device", 4, 2);
+  options.trouble_words = {"--service-time",    "constant:1", "--slow",
+                           "worker=3,factor=4", "--pause",    "worker=9,at=1,for=1"};
+  const auto runs = plan_runs(options, 1000);
+  const auto has = [](const RunSpec& run, const std::string& word) {
+    return std::ranges::find(run.flags, word) != run.flags.end();
+  };
+  EXPECT_FALSE(has(runs[0], "--slow")) << "one device";
+  EXPECT_TRUE(has(runs[1], "--slow")) << "four workers";
+  EXPECT_FALSE(has(runs[1], "--pause"));
+  EXPECT_TRUE(has(runs[0], "--service-time"));
+}
+
+TEST(APlan, HasTheTroubleOfWorkersAndLinksThatAVariantHas) {
+  CompareOptions options = two_variants();
+  options.variants.push_back(parse_variant("one-device", 4, 2));
+  options.trouble_words = {
+      "--kill", "worker=2,at=1,restart=1", "--kill", "worker=0,at=2", "--link-delay", "1ms"};
+  options.trouble.kills = {{.worker = 2, .at_seconds = 1.0, .restart_seconds = 1.0},
+                           {.worker = 0, .at_seconds = 2.0}};
+  options.trouble.link = {.delay_seconds = 1e-3};
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(runs[0].trouble.kills.size(), 2U) << "mirrored has four workers";
+  EXPECT_TRUE(runs[0].trouble.link.is_plain()) << "and is one process";
+  EXPECT_FALSE(runs[1].trouble.link.is_plain());
+  EXPECT_EQ(value_of(runs[1].flags, "--link-delay"), "1ms");
+  EXPECT_EQ(value_of(runs[1].flags, "--kill"), "") << "train does not kill itself";
+  ASSERT_EQ(runs[2].trouble.kills.size(), 1U);
+  EXPECT_EQ(runs[2].trouble.kills[0].worker, 0);
+  EXPECT_EQ(runs[2].trouble_words, (Words{"--kill", "worker=0,at=2"}));
+  options.clock = Clock::kVirtual;
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[1].flags, "--link-delay"), "");
+}
+
+TEST(APlan, ScalesTheRateOfThoseAloneWhoHaveABatchOfAllWorkers) {
+  CompareOptions options = two_variants();
+  options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
+  options.train_flags = {"--learning-rate-scale", "linear"};
+  const auto runs = plan_runs(options, 1000);
+  EXPECT_EQ(value_of(runs[0].flags, "--reference-batch-size"), "") << "mirrored";
+  EXPECT_TRUE(runs[0].notes.empty());
+  for (const std::size_t without_step : {1U, 2U}) {
+    EXPECT_EQ(value_of(runs[without_step].flags, "--reference-batch-size"), "10");
+    EXPECT_EQ(runs[without_step].notes.size(), 1U) << "and the report says so";
+  }
+  options.train_flags.insert(options.train_flags.end(), {"--reference-batch-size", "40"});
+  EXPECT_TRUE(plan_runs(options, 1000)[2].notes.empty()) << "as the user said";
+}
+
+TEST(APlan, RefusesWhatCannotBeCompared) {
+  CompareOptions twice = two_variants();
+  twice.variants.push_back(twice.variants.front());
+  EXPECT_THROW(plan_runs(twice, 1000), UsageError);
+  EXPECT_THROW(plan_runs(two_variants(), 20), UsageError) << "less than a step";
+  CompareOptions nobody = two_variants();
+  nobody.variants.back().workers = 1;
+  EXPECT_THROW(plan_runs(nobody, 1000), UsageError) << "nobody is waited for";
+}
+
+TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
+  for (const PresetRow& row : presets()) {
+    CompareOptions options;
+    options.data = "synthetic:1x28x28:10:4096";
+    row.apply(options);
+    for (const RunSpec& run : plan_runs(options, 4096)) {
+      Environment::Variables variables;
+      if (run.variant.servers > 0) {
+        variables = {{"SYNCOPATE_ROLE", "worker"},
+                     {"SYNCOPATE_INDEX", "0"},
+                     {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
+                     {"SYNCOPATE_SERVERS", std::to_string(run.variant.servers)},
+                     {"SYNCOPATE_NONCE", "a"},
+                     {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
+      }
+      EXPECT_NO_THROW(parse_train_options(run.flags, Environment(variables)))
+          << row.name << ": " << run.variant.label;
+    }
+  }
+}
+
+TEST(ARealRun, IsALaunchWhereItHasSeveralTasks) {
+  const auto runs = plan_runs(two_variants(), 1000);
+  const RealRunOptions options{.program = "/p/syncopate", .metrics = "/m"};
+  const Words alone = command_of(runs[0], options);
+  EXPECT_EQ(alone[0], "/p/syncopate");
+  EXPECT_EQ(alone[1], "train");
+  EXPECT_EQ(value_of(alone, "--metrics"), "/m");
+  const Words launched = command_of(runs[1], options);
+  EXPECT_EQ(Words(launched.begin() + 1, launched.begin() + 8),
+            (Words{"launch", "--workers", "4", "--servers", "2", "--", "train"}));
+}
+
+TEST(ARealRun, KeepsACheckpointAtEachEvaluationWhereSomebodyComesBack) {
+  const auto runs = plan_runs(two_variants(), 1000);
+  RealRunOptions options{.program = "/p/syncopate", .metrics = "/m", .checkpoints = "/c"};
+  options.kills = {{.worker = 1, .at_seconds = 1.0, .restart_seconds = 0.5}};
+  const Words command = command_of(runs[0], options);
+  EXPECT_EQ(value_of(command, "--restart-after"), "0.5");
+  EXPECT_EQ(value_of(command, "--checkpoint-dir"), "/c");
+  EXPECT_EQ(value_of(command, "--checkpoint-every"), value_of(command, "--eval-every-steps"));
+  options.kills[0].restart_seconds.reset();
+  EXPECT_EQ(value_of(command_of(runs[0], options), "--checkpoint-dir"), "");
+}
+
+class RunFilesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    dir_ = fs::path(testing::TempDir()) / ("run-files-" + std::to_string(getpid()));
+    fs::remove_all(dir_);
+  }
+  void TearDown() override { fs::remove_all(dir_); }
+  fs::path dir_;
+};
+
+// A run that trained, as train leaves it.
+void train(const RunFiles& files, const RunSpec& run) {
+  std::ofstream(files.lines(run))
+      << R"({"event":"summary","steps":2,"samples":64,"seconds":1.0,"samples_per_second":64,)"
+      << R"("train_loss":0.4,"test_accuracy":0.9,"test_loss":0.5,"staleness_mean":0,)"
+      << R"("staleness_max":0,"input_wait_fraction":0,"communication_exposed_fraction":0,)"
+      << R"("weights_hash":"cafe","staleness":[]})"
+      << "\n";
+}
+
+TEST_F(RunFilesTest, KnowWhatIsDoneWhenTheyAreOpenedAgain) {
+  const CompareOptions options = two_variants();
+  const auto runs = plan_runs(options, 1000);
+  {
+    const RunFiles files(dir_);
+    files.begin(options, runs, {.command = "the command", .machine = {}});
+    train(files, runs[0]);
+    files.finish(options, runs[0], {});
+    files.finish(options, runs[1], {.failure = "worker 1 fell over"});
+  }
+  const RunFiles files(dir_);
+  files.begin(options, runs, {.command = "the command", .machine = {}});
+  EXPECT_TRUE(files.is_done(runs[0]));
+  EXPECT_FALSE(files.is_done(runs[1])) << "it is tried again";
+  EXPECT_TRUE(files.has_failed(runs[1]));
+  EXPECT_FALSE(files.has_failed(runs[2]));
+  EXPECT_TRUE(fs::exists(dir_ / "comparison.json"));
+}
+
+TEST_F(RunFilesTest, TakeARunWithoutASummaryForAFailure) {
+  const CompareOptions options = two_variants();
+  const auto runs = plan_runs(options, 1000);
+  const RunFiles files(dir_);
+  files.begin(options, runs, {.command = "the command", .machine = {}});
+  files.finish(options, runs[0], {});
+  EXPECT_FALSE(files.is_done(runs[0]));
+  EXPECT_EQ(read_run(files.result(runs[0]))->failure, "it ended without a summary");
+}
+
+TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {
+  const auto first = std::make_unique<RunFiles>(dir_);
+  EXPECT_THROW(RunFiles second(dir_), UsageError);
+}
+
+TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
+  const auto differs = [&](const char* words, auto change) {
+    fs::remove_all(dir_);
+    CompareOptions options = two_variants();
+    auto runs = plan_runs(options, 1000);
+    const RunFiles files(dir_);
+    files.begin(options, runs, {.command = "the command", .machine = {}});
+    train(files, runs[1]);
+    files.finish(options, runs[1], {});
+    EXPECT_NO_THROW(files.begin(options, runs, {.command = "the command", .machine = {}}));
+    change(options);
+    runs = plan_runs(options, 1000);
+    try {
+      files.begin(options, runs, {.command = "another command", .machine = {}});
+      ADD_FAILURE() << words << ": was taken for the same";
+    } catch (const UsageError& error) {
+      EXPECT_NE(std::string(error.what()).find(words), std::string::npos) << error.what();
+    }
+    options.replace = true;
+    files.begin(options, runs, {.command = "another command", .machine = {}});
+    EXPECT_FALSE(files.is_done(runs[1]));
+  };
+  using Options = CompareOptions&;
+  differs("with other flags", [](Options options) { options.epochs = 7; });
+  differs("under another clock", [](Options options) { options.clock = Clock::kVirtual; });
+  differs("by another program", [](Options options) { options.program = "/other"; });
+  differs("with another number of workers",
+          [](Options options) { options.variants[1].workers = 5; });
+  differs("with another number of servers",
+          [](Options options) { options.variants[1].servers = 1; });
+  differs("with other trouble", [](Options options) {
+    options.trouble_words = {"--kill", "worker=1,at=1s"};
+    options.trouble.kills = {{.worker = 1, .at_seconds = 1.0}};
+  });
+}
+
+TEST_F(RunFilesTest, NameEveryMachineThatRunsWereMadeOn) {
+  const CompareOptions options = two_variants();
+  const auto runs = plan_runs(options, 1000);
+  const RunFiles files(dir_);
+  const auto hosts_after = [&](const std::string& host) {
+    files.begin(options, runs,
+                {.command = "the command", .machine = {.host = host, .date = "today"}});
+    std::vector<std::string> hosts;
+    for (const Machine& machine : read_comparison(dir_).machines) hosts.push_back(machine.host);
+    return hosts;
+  };
+  EXPECT_EQ(hosts_after("a"), Words{"a"});
+  EXPECT_EQ(hosts_after("b"), Words{"b"}) << "nothing was made on a";
+  train(files, runs[0]);
+  files.finish(options, runs[0], {});
+  EXPECT_EQ(hosts_after("b"), Words{"b"});
+  EXPECT_EQ(hosts_after("c"), (Words{"b", "c"}));
+}
+
+TEST(Threads, AreOneForEachWorkerUnlessTheFlagsSayOtherwise) {
+  CompareOptions options;
+  EXPECT_EQ(threads_per_worker(options), 1);
+  options.train_flags = {"--threads=2", "--optimizer", "sgd", "--threads", "3"};
+  EXPECT_EQ(threads_per_worker(options), 3);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,211 @@
+// Workers that keep no step under the virtual clock: what theory and a real job's rules promise.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/bench/compare/virtual/virtual_case.h"
+
+namespace syncopate::bench {
+namespace {
+
+VirtualCase job(int workers, ps::ConsistencyOptions consistency, std::int64_t samples) {
+  VirtualCase run("parameter-server", samples);
+  run.options.strategy.consistency = consistency;
+  run.options.schedule.learning_rate = 0.01;
+  run.workers = workers;
+  return run;
+}
+
+constexpr ps::ConsistencyOptions kAsync{.consistency = ps::Consistency::kAsync};
+constexpr ps::ConsistencyOptions kSsp2{.consistency = ps::Consistency::kSsp, .max_staleness = 2};
+
+void draw_exponential_times(VirtualCase& run) {
+  run.trouble.service_time.kind = ServiceTimeKind::kExponential;
+}
+
+TEST(VirtualWorkersWithoutStep, AreOneDeviceBitForBitWhenThereIsOne) {
+  for (const ps::ConsistencyOptions& consistency : {kAsync, kSsp2}) {
+    for (const char* optimizer : {"sgd", "adam"}) {
+      VirtualCase run = job(1, consistency, 100);
+      run.options.strategy.optimizer.name = optimizer;
+      run.options.loop.total_epochs = 2;
+      const Summary found = run.train_virtually();
+      const std::vector<EvalMetrics> evaluations = run.lines.evaluations;
+      const TrainOutcome expected = run.train_really("one-device", 1);
+      EXPECT_EQ(found.weights_hash, expected.weights_hash);
+      EXPECT_EQ(found.steps, expected.progress.step);
+      EXPECT_EQ(found.train_loss, expected.train_loss);
+      ASSERT_EQ(evaluations.size(), 2U);
+      EXPECT_EQ(evaluations[0].test_loss, run.lines.evaluations[0].test_loss);
+      EXPECT_EQ(evaluations[0].trained_samples, run.lines.evaluations[0].trained_samples);
+    }
+  }
+}
+
+TEST(VirtualWorkersWithoutStep, DoTheSameEveryTime) {
+  VirtualCase run = job(5, kSsp2, 512);
+  draw_exponential_times(run);
+  run.trouble.link = {.delay_seconds = 0.001, .bytes_per_second = 1e8};
+  run.trouble.kills = {{.worker = 2, .at_seconds = 0.05, .restart_seconds = 0.03}};
+  run.servers = 2;
+  run.options.strategy.parameter_server.partition = ps::parse_partition("fixed:2", "--partition");
+  const Summary first = run.train_virtually();
+  const RecordedLines lines = run.lines;
+  const Summary second = run.train_virtually();
+  EXPECT_EQ(first.weights_hash, second.weights_hash);
+  EXPECT_EQ(first.seconds, second.seconds);
+  EXPECT_EQ(first.staleness_mean, second.staleness_mean);
+  ASSERT_EQ(lines.steps.size(), run.lines.steps.size());
+  for (std::size_t i = 0; i < lines.steps.size(); ++i) {
+    EXPECT_EQ(lines.steps[i].loss, run.lines.steps[i].loss);
+    EXPECT_EQ(lines.steps[i].seconds, run.lines.steps[i].seconds);
+  }
+}
+
+// The first round is less stale: (n - 1) / 2 on average.
+TEST(VirtualWorkersWithoutStep, AreAsStaleAsThereAreOthers) {
+  for (const ServiceTimeKind kind : {ServiceTimeKind::kConstant, ServiceTimeKind::kExponential}) {
+    VirtualCase run = job(4, kAsync, 4096);
+    run.trouble.service_time.kind = kind;
+    const Summary summary = run.train_virtually();
+    EXPECT_NEAR(summary.staleness_mean, 3.0, 0.05);
+    ASSERT_EQ(summary.staleness.size(), 4U);
+    if (kind == ServiceTimeKind::kConstant) {
+      EXPECT_EQ(summary.staleness_max, 3) << "equal workers take turns";
+    } else {
+      EXPECT_GT(summary.staleness_max, 6);
+    }
+  }
+}
+
+// Source: Dutta et al. 2018, "Slow and stale gradients can win the race", section 3: with
+// exponential times a step of 8 workers in step takes H_8 = 2.72 times what 8 updates take without.
+TEST(VirtualWorkersWithoutStep, AreFasterThanThoseInStepByTheHarmonicNumber) {
+  constexpr double kHarmonic8 = 2.717857;
+  VirtualCase async = job(8, kAsync, 16384);
+  draw_exponential_times(async);
+  VirtualCase sync = job(8, {}, 16384);
+  draw_exponential_times(sync);
+  const double ratio = sync.train_virtually().seconds / async.train_virtually().seconds;
+  EXPECT_NEAR(ratio, kHarmonic8, 0.05 * kHarmonic8);
+}
+
+TEST(VirtualWorkersWithoutStep, AreHeldBackByTheSlowestUnderSsp) {
+  VirtualCase run = job(3, kSsp2, 1024);
+  run.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  run.train_virtually();
+  ASSERT_EQ(run.lines.workers.size(), 3U);
+  const std::int64_t slowest = run.lines.workers[1].steps;
+  for (const WorkerMetrics& worker : run.lines.workers) {
+    // It reads at most two steps ahead, computes one more, and at the end nobody waits for one that
+    // has no batch any more.
+    EXPECT_LE(worker.steps, slowest + 4) << "worker " << worker.worker;
+  }
+  EXPECT_GT(*run.lines.workers[0].peers_wait_seconds, run.lines.workers[0].compute_seconds);
+  run.options.strategy.consistency = kAsync;
+  run.train_virtually();
+  EXPECT_GT(run.lines.workers[0].steps, 3 * run.lines.workers[1].steps);
+  EXPECT_NEAR(*run.lines.workers[0].peers_wait_seconds, 0.0, 0.04);
+}
+
+TEST(VirtualWorkersWithoutStep, WithABackupDoNotWaitForASlowOne) {
+  VirtualCase sync = job(4, {}, 1024);
+  sync.trouble.slow = {{.worker = 3, .factor = 4.0}};
+  const double waiting = sync.train_virtually().seconds;
+  VirtualCase backup = job(4, {.backup_workers = 1}, 1024);
+  backup.trouble.slow = sync.trouble.slow;
+  const Summary summary = backup.train_virtually();
+  EXPECT_LT(summary.seconds, 0.5 * waiting);
+  EXPECT_EQ(summary.samples, 1024) << "what was dropped is trained by others";
+  EXPECT_EQ(summary.steps, 1024 / 8 / 3) << "three gradients make a step";
+}
+
+TEST(VirtualWorkersWithoutStep, LoseNoSampleWithOneThatIsKilled) {
+  for (const ps::ConsistencyOptions& consistency :
+       {kAsync, kSsp2, ps::ConsistencyOptions{.backup_workers = 1}}) {
+    VirtualCase run = job(3, consistency, 768);
+    draw_exponential_times(run);
+    run.trouble.kills = {{.worker = 1, .at_seconds = 0.1}};
+    const Summary summary = run.train_virtually();
+    EXPECT_EQ(summary.samples, 768);
+    EXPECT_EQ(summary.steps, 768 / 8 / (3 - 1 - (consistency.backup_workers == 0 ? 1 : 0)));
+    EXPECT_LE(run.lines.workers[1].seconds, 0.1);
+    EXPECT_GT(summary.seconds, 0.2);
+  }
+}
+
+TEST(VirtualWorkersWithoutStep, TakeBackOneThatReturns) {
+  VirtualCase run = job(2, kAsync, 1024);
+  run.trouble.kills = {{.worker = 1, .at_seconds = 0.105, .restart_seconds = 0.1}};
+  const Summary summary = run.train_virtually();
+  EXPECT_EQ(summary.samples, 1024);
+  // 128 batches: alone from 0.105 to 0.205 s.
+  EXPECT_NEAR(summary.seconds, 0.01 * (128 + 10) / 2, 0.011);
+  EXPECT_NEAR(run.lines.workers[1].seconds, summary.seconds - 0.1, 1e-9);
+}
+
+TEST(VirtualWorkersWithoutStep, TakeInOneThatComesLater) {
+  VirtualCase run = job(1, kAsync, 1024);
+  run.trouble.joins = {{.worker = 1, .at_seconds = 0.5}};
+  const Summary summary = run.train_virtually();
+  EXPECT_EQ(summary.samples, 1024);
+  EXPECT_NEAR(summary.seconds, 0.5 + 0.01 * (128 - 50) / 2, 0.011);
+  ASSERT_EQ(run.lines.workers.size(), 2U);
+  EXPECT_NEAR(run.lines.workers[1].seconds, summary.seconds - 0.5, 1e-9);
+}
+
+TEST(VirtualWorkersWithoutStep, EndWhenTheirTimeIsUp) {
+  for (const ps::ConsistencyOptions& consistency : {kAsync, kSsp2}) {
+    VirtualCase run = job(3, consistency, 4096);
+    run.options.loop.max_seconds = 0.1;  // ten steps
+    const Summary summary = run.train_virtually();
+    EXPECT_NEAR(summary.seconds, 0.1, 0.011);
+    EXPECT_EQ(summary.steps, 30);
+    EXPECT_EQ(run.lines.evaluations.back().step, 30) << "the end is evaluated";
+  }
+}
+
+TEST(VirtualWorkersWithoutStep, SayWhoIsMissingWhenNobodyIsLeft) {
+  VirtualCase run = job(1, kAsync, 256);
+  run.trouble.kills = {{.worker = 0, .at_seconds = 0.1}};
+  try {
+    run.train_virtually();
+    FAIL() << "nobody was left to train";
+  } catch (const PeerError& error) {
+    EXPECT_NE(std::string(error.what()).find("worker 0 was killed"), std::string::npos);
+  }
+}
+
+// Two workers, a link of 1 ms and without limit: a step is 10 ms and two messages.
+TEST(VirtualWorkersWithoutStep, SayWhereTheirTimeWent) {
+  VirtualCase run = job(2, kAsync, 256);
+  run.trouble.link = {.delay_seconds = 0.001};
+  run.train_virtually();
+  ASSERT_EQ(run.lines.workers.size(), 2U);
+  for (const WorkerMetrics& worker : run.lines.workers) {
+    EXPECT_EQ(worker.steps, 16);
+    EXPECT_DOUBLE_EQ(worker.compute_seconds, 0.16);
+    EXPECT_DOUBLE_EQ(worker.communication_exposed_seconds, 0.032);
+    EXPECT_DOUBLE_EQ(*worker.peers_wait_seconds, 0.0);
+    EXPECT_EQ(*worker.bytes_sent, *worker.bytes_received);
+    EXPECT_EQ(*worker.bytes_sent % 16, 0);
+  }
+}
+
+TEST(VirtualWorkersWithoutStep, OfOneProcessCannotBeKilled) {
+  VirtualCase run("central-storage");
+  run.workers = 2;
+  run.options.strategy.consistency = kAsync;
+  run.trouble.kills = {{.worker = 1, .at_seconds = 0.1, .restart_seconds = 0.1}};
+  try {
+    run.train_virtually();
+    FAIL() << "the variables of a process that was killed were there still";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("is one process"), std::string::npos) << error.what();
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,69 @@
+#include "tests/bench/compare/virtual/virtual_case.h"
+
+#include "worker/run/network_for_data.h"
+#include "worker/run/run_sizes.h"
+
+namespace syncopate::bench {
+
+VirtualCase::VirtualCase(const std::string& strategy, std::int64_t samples,
+                         const std::string& model) {
+  options.model = model;
+  options.data = (model == "resnet20" ? "synthetic:3x32x32:10:" : "synthetic:1x28x28:10:") +
+                 std::to_string(samples);
+  options.strategy.name = strategy;
+  options.strategy.seed = 5;
+  options.strategy.batch_size_per_replica = kBatch;
+  options.schedule.learning_rate = 0.05;
+  options.loop.total_epochs = 1;
+  options.loop.log_every_steps = 4;
+  trouble.service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 10.0};
+  data_ = open_dataset(options.data, {.cache_dir = {}, .seed = options.strategy.seed});
+  graph_ = std::make_unique<Graph>(network_for_data(model, options.data, data_));
+}
+
+Summary VirtualCase::train_virtually() {
+  lines = {};
+  progress.clear();
+  return bench::train_virtually({.options = options,
+                                 .workers = workers,
+                                 .servers = servers,
+                                 .data = data_,
+                                 .graph = *graph_,
+                                 .trouble = trouble},
+                                lines, [&](double fraction) { progress.push_back(fraction); });
+}
+
+TrainOutcome VirtualCase::train_really(const std::string& name, int replicas) {
+  lines = {};
+  TrainOptions real = options;
+  real.strategy.name = name;
+  real.strategy.replicas = replicas;
+  real.strategy.lanes = 1;
+  real.strategy.consistency = {};
+  const std::int64_t samples = data_.train->size();
+  const std::int64_t batch = choose_batch(real, replicas, samples, real.strategy);
+  const Schedule schedule(schedule_of(real, replicas, batch, samples / batch));
+  const auto strategy = make_strategy(real.strategy, *graph_);
+  strategy->begin({});
+  Evaluator evaluator(*strategy, *graph_, *data_.test);
+  InputOptions input = real.input;
+  input.batch_size = batch;
+  input.seed = real.strategy.seed;
+  input.shard = strategy->input_shard();
+  const auto batches = make_batch_source(*data_.train, input);
+  const auto display = make_silent_display();
+  return train({.graph = *graph_,
+                .strategy = *strategy,
+                .input = *batches,
+                .dataset_size = samples,
+                .global_batch = batch,
+                .schedule = schedule,
+                .optimizer = real.strategy.optimizer.name,
+                .evaluator = evaluator,
+                .metrics = lines,
+                .display = *display,
+                .stop = [] { return std::nullopt; }},
+               real.loop, {});
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,185 @@
+// Workers that keep step under the virtual clock have the bits of the real strategy.
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "models/base/errors.h"
+#include "tests/bench/compare/virtual/virtual_case.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::vector<double> losses_of(const RecordedLines& lines) {
+  std::vector<double> losses;
+  for (const EvalMetrics& evaluation : lines.evaluations) losses.push_back(evaluation.test_loss);
+  return losses;
+}
+
+// Weights and, by what evaluations measure, running statistics; also between evaluations.
+void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int replicas) {
+  run.options.loop.eval_every_steps = 2;
+  run.workers = replicas;
+  const Summary found = run.train_virtually();
+  const std::vector<double> found_losses = losses_of(run.lines);
+  const std::vector<StepMetrics> found_steps = run.lines.steps;
+  const TrainOutcome expected = run.train_really(strategy, replicas);
+  EXPECT_EQ(found.weights_hash, expected.weights_hash) << replicas << " replicas";
+  EXPECT_EQ(found.test_accuracy, expected.test->accuracy);
+  EXPECT_EQ(found_losses, losses_of(run.lines));
+  EXPECT_EQ(found.steps, expected.progress.step);
+  EXPECT_EQ(found.samples, expected.progress.samples);
+  ASSERT_EQ(found_steps.size(), run.lines.steps.size());
+  for (std::size_t i = 0; i < found_steps.size(); ++i) {
+    EXPECT_EQ(found_steps[i].step, run.lines.steps[i].step);
+    EXPECT_EQ(found_steps[i].epoch, run.lines.steps[i].epoch);
+    EXPECT_EQ(found_steps[i].learning_rate, run.lines.steps[i].learning_rate);
+    EXPECT_EQ(found_steps[i].accuracy, run.lines.steps[i].accuracy);
+    // 1e-9: replicas' losses travel as digits, down to 2^-42.
+    EXPECT_NEAR(found_steps[i].loss, run.lines.steps[i].loss, 1e-9);
+  }
+}
+
+TEST(VirtualWorkersInStep, AreOneDeviceBitForBitWhenThereIsOne) {
+  for (const char* optimizer : {"sgd", "momentum", "adam"}) {
+    for (const char* strategy : {"one-device", "mirrored", "central-storage", "parameter-server"}) {
+      VirtualCase run(strategy, 128);
+      run.options.strategy.optimizer.name = optimizer;
+      run.options.schedule.learning_rate = 0.01;
+      expect_the_bits_of(run, "one-device", 1);
+    }
+  }
+}
+
+TEST(VirtualWorkersInStep, AreMirroredBitForBitWhenThereAreSeveral) {
+  for (const int replicas : {2, 3}) {
+    for (const char* strategy :
+         {"mirrored", "multi-worker-mirrored", "central-storage", "parameter-server"}) {
+      VirtualCase run(strategy, 160);
+      expect_the_bits_of(run, "mirrored", replicas);
+    }
+  }
+}
+
+TEST(VirtualWorkersInStep, TakeUnevenSharesAsRealOnes) {
+  VirtualCase run("mirrored", 100);
+  run.options.global_batch_size = 10;  // 4, 4 and 2
+  expect_the_bits_of(run, "mirrored", 3);
+}
+
+TEST(VirtualWorkersInStep, AverageRunningStatisticsAsRealOnes) {
+  VirtualCase run("parameter-server", 48, "resnet20");
+  run.options.strategy.batch_norm = BatchNormStatistics::kLocal;
+  expect_the_bits_of(run, "mirrored", 2);
+}
+
+TEST(VirtualWorkersInStep, FollowTheScheduleOverEpochsAsRealOnes) {
+  VirtualCase run("mirrored", 64);
+  run.options.schedule.kind = ScheduleKind::kCosine;
+  run.options.loop.total_epochs = 3;
+  run.options.learning_rate_scale = LearningRateScale::kLinear;
+  expect_the_bits_of(run, "mirrored", 2);
+}
+
+TEST(VirtualWorkersInStep, SpreadOverServersWithoutChangingABit) {
+  VirtualCase run("parameter-server", 128);
+  run.workers = 2;
+  const std::string expected = run.train_virtually().weights_hash;
+  run.options.strategy.parameter_server.partition = ps::parse_partition("fixed:3", "--partition");
+  run.servers = 3;
+  EXPECT_EQ(run.train_virtually().weights_hash, expected);
+}
+
+// 128 samples, 2 workers with batches of 8: 8 steps of 10 ms.
+TEST(VirtualWorkersInStep, SayWhereTheirTimeWent) {
+  VirtualCase run("mirrored", 128);
+  run.workers = 2;
+  run.trouble.slow = {{.worker = 1, .factor = 3.0}};
+  const Summary summary = run.train_virtually();
+  EXPECT_DOUBLE_EQ(summary.seconds, 0.24);
+  EXPECT_DOUBLE_EQ(summary.samples_per_second, 128 / 0.24);
+  ASSERT_EQ(run.lines.workers.size(), 2U);
+  EXPECT_DOUBLE_EQ(run.lines.workers[0].compute_seconds, 0.08);
+  EXPECT_DOUBLE_EQ(*run.lines.workers[0].peers_wait_seconds, 0.16);
+  EXPECT_DOUBLE_EQ(run.lines.workers[1].compute_seconds, 0.24);
+  EXPECT_DOUBLE_EQ(*run.lines.workers[1].peers_wait_seconds, 0.0);
+  EXPECT_EQ(run.lines.workers[0].samples, 64);
+  EXPECT_EQ(run.lines.workers[0].steps, 8);
+  ASSERT_EQ(run.lines.evaluations.size(), 1U);
+  EXPECT_EQ(run.lines.evaluations[0].trained_samples, 128);
+  EXPECT_DOUBLE_EQ(run.lines.evaluations[0].trained_seconds, 0.24);
+  EXPECT_EQ(run.progress.back(), 1.0);
+  EXPECT_EQ(run.lines.summaries.size(), 1U);
+}
+
+TEST(VirtualWorkersInStep, StandStillWhileOneIsGoneAndTrainTheSameThen) {
+  VirtualCase run("mirrored", 128);
+  run.workers = 2;
+  const Summary undisturbed = run.train_virtually();
+  run.trouble.kills = {{.worker = 1, .at_seconds = 0.025, .restart_seconds = 1.0}};
+  run.options.loop.eval_every_steps = 2;
+  const Summary found = run.train_virtually();
+  EXPECT_EQ(found.weights_hash, undisturbed.weights_hash);
+  // The third step, begun at 20 ms, begins again at 1.025 s.
+  EXPECT_DOUBLE_EQ(found.seconds, undisturbed.seconds + 1.005);
+}
+
+TEST(VirtualWorkersInStep, DoAgainWhatTheyTrainedSinceTheLastCheckpoint) {
+  for (const char* strategy : {"one-device", "mirrored", "multi-worker-mirrored"}) {
+    VirtualCase run(strategy, 64);  // 8 steps of 10 ms, of one worker
+    run.options.loop.eval_every_steps = 3;
+    run.trouble.kills = {{.worker = 0, .at_seconds = 0.055, .restart_seconds = 0.1}};
+    const Summary found = run.train_virtually();
+    // The sixth step is lost, and the fourth and fifth: at 155 ms the fourth begins again.
+    EXPECT_DOUBLE_EQ(found.seconds, 0.155 + 0.05) << strategy;
+    EXPECT_DOUBLE_EQ(run.lines.evaluations.at(0).trained_seconds, 0.03) << strategy;
+    EXPECT_DOUBLE_EQ(run.lines.evaluations.at(1).trained_seconds, 0.155 + 0.03) << strategy;
+    EXPECT_EQ(run.lines.workers.at(0).steps, 8) << strategy;
+  }
+}
+
+TEST(VirtualWorkersInStep, MayBeKilledOnceMoreWhileTheyDoThingsAgain) {
+  VirtualCase run("one-device", 64);
+  run.options.loop.eval_every_steps = 4;
+  run.trouble.kills = {{.worker = 0, .at_seconds = 0.035, .restart_seconds = 0.1},
+                       {.worker = 0, .at_seconds = 0.150, .restart_seconds = 0.1}};
+  // From 135 ms on the first step again, from 250 ms on once more.
+  EXPECT_DOUBLE_EQ(run.train_virtually().seconds, 0.25 + 0.08);
+}
+
+TEST(VirtualWorkersInStep, EndWithOneThatStaysAway) {
+  VirtualCase run("mirrored", 128);
+  run.workers = 2;
+  run.trouble.kills = {{.worker = 1, .at_seconds = 0.025}};
+  try {
+    run.train_virtually();
+    FAIL() << "the job went on without worker 1";
+  } catch (const PeerError& error) {
+    EXPECT_NE(std::string(error.what()).find("worker 1 was killed at 0.025 s, in step 3"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(VirtualWorkersInStep, RefuseWhatHasNoMeaning) {
+  VirtualCase run("mirrored", 64);
+  run.trouble.joins = {{.worker = 1, .at_seconds = 1.0}};
+  EXPECT_THROW(run.train_virtually(), UsageError);
+  run.trouble.joins.clear();
+  run.trouble.service_time = {};
+  EXPECT_THROW(run.train_virtually(), UsageError);
+  VirtualCase alone("one-device", 64);
+  alone.workers = 2;
+  EXPECT_THROW(alone.train_virtually(), UsageError);
+}
+
+TEST(VirtualWorkersInStep, EndWhenTheirTimeIsUp) {
+  VirtualCase run("mirrored", 4096);
+  run.workers = 2;
+  run.options.loop.max_seconds = 0.1;  // ten steps
+  const Summary summary = run.train_virtually();
+  EXPECT_EQ(summary.steps, 10);
+  EXPECT_EQ(run.lines.evaluations.back().step, 10);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,146 @@
+// The ranks here are threads; nothing in the group depends on their being processes.
+#include "bench/harness/rank_group.h"
+
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <functional>
+#include <iostream>
+#include <sstream>
+#include <thread>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string unique_name(const std::string& test) {
+  return "syncopate-test-" + std::to_string(::getpid()) + "-" + test;
+}
+
+// Runs `body` for each rank of a group. What a rank throws is returned, "" for nothing.
+std::vector<std::string> on_all_ranks(const std::string& name, int size,
+                                      const std::function<void(RankGroup&)>& body) {
+  std::vector<std::string> errors(static_cast<std::size_t>(size));
+  {
+    std::vector<std::jthread> threads;
+    threads.reserve(errors.size());
+    for (int rank = 0; rank < size; ++rank) {
+      threads.emplace_back([&, rank] {
+        try {
+          RankGroup group(rank, size, unique_name(name), Deadline::after(seconds(10)));
+          body(group);
+        } catch (const Error& error) {
+          errors[static_cast<std::size_t>(rank)] = error.what();
+        }
+      });
+    }
+  }
+  return errors;
+}
+
+const std::vector<std::string> kNoErrors3 = {"", "", ""};
+
+TEST(RankGroup, SharesWhatRankZeroSays) {
+  std::vector<std::string> heard(3);
+  EXPECT_EQ(on_all_ranks("share", 3,
+                         [&](RankGroup& group) {
+                           heard[static_cast<std::size_t>(group.rank())] =
+                               group.share(group.rank() == 0 ? "port 7" : "");
+                         }),
+            kNoErrors3);
+  EXPECT_EQ(heard, (std::vector<std::string>{"port 7", "port 7", "port 7"}));
+}
+
+TEST(RankGroup, PassesNobodyAtABarrierBeforeAllHaveCome) {
+  constexpr int kRounds = 200;
+  std::atomic<int> come = 0;
+  std::atomic<int> early = 0;
+  EXPECT_EQ(on_all_ranks("barrier", 3,
+                         [&](RankGroup& group) {
+                           for (int round = 1; round <= kRounds; ++round) {
+                             come.fetch_add(1);
+                             group.barrier(Deadline::after(seconds(10)));
+                             if (come.load() < 3 * round) early.fetch_add(1);
+                           }
+                         }),
+            kNoErrors3);
+  EXPECT_EQ(early.load(), 0);
+}
+
+TEST(RankGroup, ShowsEveryRanksRowToRankZero) {
+  double sum = 0.0;
+  EXPECT_EQ(on_all_ranks("rows", 3,
+                         [&](RankGroup& group) {
+                           group.row(group.rank())[7] = group.rank() + 1;
+                           group.barrier(Deadline::after(seconds(10)));
+                           if (group.rank() != 0) return;
+                           for (int rank = 0; rank < 3; ++rank) sum += group.row(rank)[7];
+                         }),
+            kNoErrors3);
+  EXPECT_EQ(sum, 6.0);
+}
+
+TEST(RankGroup, EndsTheBarrierOfThoseWhoWaitForARankThatFailed) {
+  const std::vector<std::string> errors = on_all_ranks("fail", 2, [](RankGroup& group) {
+    if (group.rank() == 1) return group.fail();
+    group.barrier(Deadline::after(seconds(10)));
+  });
+  EXPECT_NE(errors[0].find("another rank of the group failed"), std::string::npos) << errors[0];
+}
+
+TEST(RankGroup, GivesUpABarrierAtTheDeadline) {
+  const std::vector<std::string> errors = on_all_ranks("late", 2, [](RankGroup& group) {
+    if (group.rank() == 0) group.barrier(Deadline::after(milliseconds(20)));
+  });
+  EXPECT_NE(errors[0].find("in time"), std::string::npos) << errors[0];
+}
+
+// The barrier keeps rank 0 alive: the others must not have to wait for its end.
+TEST(RankGroup, PassesCommandsOnUntilTheInputEnds) {
+  std::istringstream input("run 4096 5\n\nrun 8192 5\n");
+  std::streambuf* const standard = std::cin.rdbuf(input.rdbuf());
+  std::vector<std::vector<std::string>> heard(3);
+  EXPECT_EQ(on_all_ranks("commands", 3,
+                         [&](RankGroup& group) {
+                           while (const auto command = group.next_command()) {
+                             heard[static_cast<std::size_t>(group.rank())].push_back(*command);
+                           }
+                           group.barrier(Deadline::after(seconds(10)));
+                         }),
+            kNoErrors3);
+  std::cin.rdbuf(standard);
+  const std::vector<std::string> commands = {"run 4096 5", "run 8192 5"};
+  EXPECT_EQ(heard, (std::vector<std::vector<std::string>>{commands, commands, commands}));
+}
+
+TEST(RankGroup, HasNoMoreCommandsWhenRankZeroHasGone) {
+  std::optional<std::string> command = "none yet";
+  EXPECT_EQ(on_all_ranks("gone", 2,
+                         [&](RankGroup& group) {
+                           if (group.rank() == 1) command = group.next_command();
+                         }),
+            (std::vector<std::string>{"", ""}));
+  EXPECT_EQ(command, std::nullopt);
+}
+
+TEST(RankGroup, SaysHowManyCameWhenOneDidNot) {
+  try {
+    const RankGroup group(0, 2, unique_name("missing"), Deadline::after(milliseconds(20)));
+    FAIL() << "a group of one of two";
+  } catch (const PeerError& error) {
+    EXPECT_NE(std::string(error.what()).find("1 of 2"), std::string::npos) << error.what();
+  }
+}
+
+TEST(RankGroup, WithoutARankZeroIsGivenUpAtTheDeadline) {
+  EXPECT_THROW(RankGroup(1, 2, unique_name("nobody"), Deadline::after(milliseconds(20))),
+               PeerError);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

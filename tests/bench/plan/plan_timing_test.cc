@@ -1,0 +1,161 @@
+// The simulation of plan, held against training under the virtual clock and against formulas.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "bench/compare/virtual/network.h"
+#include "bench/compare/virtual/timing.h"
+#include "bench/plan/plan.h"
+#include "models/base/errors.h"
+#include "tests/bench/compare/virtual/virtual_case.h"
+
+namespace syncopate::bench {
+namespace {
+
+constexpr double kHarmonic8 = 2.717857;
+constexpr Link kSlow{.delay_seconds = 0.001, .bytes_per_second = 100e6};
+
+ServiceTimeOptions ten_milliseconds(ServiceTimeKind kind) {
+  return {.kind = kind, .mean_milliseconds = 10.0};
+}
+
+// One server, 1 MB, constant steps of 10 ms, no links.
+TimingOptions job_of(const std::string& word, int workers) {
+  TimingOptions options =
+      timing_of(parse_variant(word, workers, 1), {1'000'000},
+                {.service_time = ten_milliseconds(ServiceTimeKind::kConstant)}, 5);
+  options.gradients = 20'000;
+  return options;
+}
+
+// Of the first 95 % of its steps: at its end a job has fewer batches than workers, which is not
+// what is simulated.
+double samples_per_second_of(const RecordedLines& lines) {
+  const StepMetrics& until = lines.steps[lines.steps.size() * 95 / 100];
+  return static_cast<double>(until.samples) / until.seconds;
+}
+
+// As many steps of every worker, trained and simulated.
+void expect_same_throughput(const std::string& word, int workers, ServiceTimeKind kind,
+                            const Link& link, int servers) {
+  constexpr std::int64_t kSteps = 400;
+  const Variant variant = parse_variant(word, workers, servers);
+  VirtualCase trained(variant.strategy,
+                      kSteps * (workers - variant.backup_workers) * VirtualCase::kBatch);
+  trained.workers = workers;
+  trained.servers = variant.servers;
+  trained.trouble = {.service_time = ten_milliseconds(kind), .link = link};
+  TimingOptions options =
+      timing_of(variant, server_bytes_of(trained.graph(), servers), trained.trouble, 5);
+  options.gradients = kSteps * workers;
+  trained.options.strategy.consistency = options.consistency;
+  const Summary summary = trained.train_virtually();
+  const double found = samples_per_second_of(trained.lines);
+
+  const TimingResult timing = simulate_timing(options);
+  const double samples_per_second =
+      timing.gradients_per_second() * static_cast<double>(VirtualCase::kBatch);
+  EXPECT_NEAR(samples_per_second / found, 1.0, 0.02)
+      << word << ", " << workers << " workers, " << (link.is_plain() ? "no links" : "links");
+  // The first gradients are less stale, and only the simulation leaves them out.
+  EXPECT_NEAR(timing.staleness_mean, summary.staleness_mean, 0.02 * workers) << word;
+}
+
+void expect_same_throughput_without_and_with_links(const std::string& word) {
+  for (const int workers : {2, 4, 8}) {
+    expect_same_throughput(word, workers, ServiceTimeKind::kConstant, {}, 1);
+    expect_same_throughput(word, workers, ServiceTimeKind::kExponential, {}, 1);
+    expect_same_throughput(word, workers, ServiceTimeKind::kExponential, kSlow, 2);
+  }
+}
+
+TEST(SimulatedTiming, OfMirroredIsThatOfTraining) {
+  expect_same_throughput_without_and_with_links("mirrored");
+}
+
+TEST(SimulatedTiming, OfAsyncIsThatOfTraining) {
+  expect_same_throughput_without_and_with_links("parameter-server:async");
+}
+
+TEST(SimulatedTiming, OfSspIsThatOfTraining) {
+  expect_same_throughput_without_and_with_links("parameter-server:ssp:2");
+}
+
+TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTraining) {
+  expect_same_throughput_without_and_with_links("parameter-server:sync+backup:1");
+}
+
+TEST(SimulatedTiming, OfMirroredIsAStepAndARing) {
+  TimingOptions options = job_of("mirrored", 4);
+  options.trouble.link = kSlow;
+  // 6 messages of 250 KB: 2.5 ms and 1 ms each.
+  const TimingResult timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.031, 1e-6);
+  EXPECT_NEAR(timing.compute_share, 10.0 / 31.0, 1e-6);
+  EXPECT_NEAR(timing.communication_share, 21.0 / 31.0, 1e-6);
+  EXPECT_EQ(timing.staleness_max, 0);
+}
+
+TEST(SimulatedTiming, OfAsyncIsAsStaleAsThereAreOthers) {
+  for (const ServiceTimeKind kind : {ServiceTimeKind::kConstant, ServiceTimeKind::kExponential}) {
+    for (const int workers : {1, 3, 8, 64}) {
+      TimingOptions options = job_of("parameter-server:async", workers);
+      options.trouble.service_time = ten_milliseconds(kind);
+      const TimingResult timing = simulate_timing(options);
+      EXPECT_NEAR(timing.staleness_mean, workers - 1, 0.005 * workers);
+      EXPECT_NEAR(timing.compute_share, 1.0, 1e-9);
+    }
+  }
+}
+
+// Source: Dutta et al. 2018, "Slow and stale gradients can win the race", section 3.
+TEST(SimulatedTiming, OfSyncIsSlowerThanOfAsyncByTheHarmonicNumber) {
+  TimingOptions sync = job_of("parameter-server:sync", 8);
+  TimingOptions async = job_of("parameter-server:async", 8);
+  sync.trouble.service_time = async.trouble.service_time =
+      ten_milliseconds(ServiceTimeKind::kExponential);
+  sync.gradients = async.gradients = 100'000;
+  const TimingResult waiting = simulate_timing(sync);
+  const double ratio =
+      simulate_timing(async).gradients_per_second() / waiting.gradients_per_second();
+  EXPECT_NEAR(ratio, kHarmonic8, 0.02 * kHarmonic8);
+  EXPECT_GT(waiting.relative_error, 0.0);
+  EXPECT_LT(waiting.relative_error, 0.02);
+}
+
+TEST(SimulatedTiming, OfSspIsThatOfASlowWorker) {
+  TimingOptions options = job_of("parameter-server:ssp:2", 4);
+  options.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  EXPECT_NEAR(simulate_timing(options).updates_per_second, 4 / 0.04, 0.1);
+  options = job_of("parameter-server:async", 4);
+  options.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  EXPECT_NEAR(simulate_timing(options).updates_per_second, 3 / 0.01 + 1 / 0.04, 1.0);
+}
+
+TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTheOthers) {
+  TimingOptions options = job_of("parameter-server:sync+backup:1", 4);
+  options.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  const TimingResult timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 100.0, 0.1);
+  EXPECT_EQ(timing.gradients_per_update, 3.0);
+}
+
+// 4 servers with a quarter of 4 MB each: a link of 1 Gbit/s carries 125 of those a second, where
+// the workers could compute a million gradients.
+TEST(SimulatedTiming, OfTenThousandAsynchronousWorkersIsThatOfTheServersLinks) {
+  TimingOptions options = job_of("parameter-server:async", 10'000);
+  options.server_bytes.assign(4, 1'000'000);
+  options.trouble.link = {.delay_seconds = 50e-6, .bytes_per_second = 125e6};
+  const TimingResult timing = simulate_timing(options);
+  EXPECT_NEAR(timing.updates_per_second, 125.0, 0.01 * 125.0);
+  EXPECT_NEAR(timing.staleness_mean, 9999.0, 0.02 * 9999.0);
+  EXPECT_GT(timing.communication_share, 0.99);
+}
+
+TEST(SimulatedTiming, RefusesMoreBackupsThanWorkers) {
+  EXPECT_THROW(simulate_timing(job_of("parameter-server:sync+backup:2", 2)), UsageError);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,90 @@
+// The raw peers of the parameter server: both ends check every byte; how fast they are is not
+// asked.
+#include "bench/ps/peers/ps_peers.h"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "bench/harness/measure.h"
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::vector<std::string> command_for(const std::string& transport) {
+  return {SYNCOPATE_PS_PEER_PROGRAM, std::string(kPsPeerRank), "--transport", transport};
+}
+
+class PsPeer : public testing::TestWithParam<const char*> {};
+
+// 256 bytes; a frame that is full; three, of which the last is not; smaller again.
+TEST_P(PsPeer, BringsEveryByteThereAndBack) {
+  Peer peer({.command = command_for(GetParam())});
+  for (const char* bytes : {"256", "1048576", "2500004", "4"}) {
+    const PeerAnswer answer = peer.ask("run " + std::string(bytes) + " 3", 3);
+    ASSERT_EQ(answer.seconds.size(), 3U) << bytes;
+    for (const double seconds : answer.seconds) EXPECT_GT(seconds, 0.0) << bytes;
+  }
+}
+
+TEST_P(PsPeer, CutsAnExchangeIntoAsSmallMessagesAsOneLikes) {
+  Peer peer({.command = command_for(GetParam())});
+  EXPECT_EQ(peer.ask(exchange_command({.bytes = 5000, .message_bytes = 256}, 2), 2).seconds.size(),
+            2U);
+}
+
+TEST_P(PsPeer, RefusesWhatItDoesNotUnderstand) {
+  Peer peer({.command = command_for(GetParam())});
+  EXPECT_THROW((void)peer.ask("run 6 1", 1), PeerError);
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, PsPeer,
+                         testing::Values("zmq", "zmq-copied", "tcp", "shm-copied"),
+                         [](const testing::TestParamInfo<const char*>& of) {
+                           std::string name = of.param;
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST(PsPeers, WithAnUnknownNameAreTheUsersError) {
+  try {
+    (void)find_ps_peers({"udp"}, "/nowhere/syncopate-bench");
+    FAIL() << "found a peer 'udp'";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(), "peer 'udp': choose from zmq, zmq-copied, tcp, shm-copied");
+  }
+}
+
+// ZeroMQ has no option for the congestion control.
+TEST(PsPeers, OverZeroMqNeedALibraryThatChoosesReno) {
+  EXPECT_THROW((void)find_ps_peers({"zmq"}, "/nowhere/syncopate-bench"), UnavailableError);
+  const auto sides = find_ps_peers({"tcp", "shm-copied"}, "/nowhere/syncopate-bench");
+  ASSERT_EQ(sides.size(), 2U);
+  EXPECT_TRUE(sides[0].tcp);
+  EXPECT_FALSE(sides[1].tcp);
+  EXPECT_EQ(sides[0].command, (std::vector<std::string>{"/nowhere/syncopate-bench", "ps-peer-rank",
+                                                        "--transport", "tcp"}));
+}
+
+TEST(ExchangeContest, ReportsEverySideAndHoldsOursAgainstTheBestPeer) {
+  std::vector<ExchangeContestant> contestants;
+  contestants.emplace_back(
+      ExchangeSide{.name = "ours, tcp", .ours = true, .tcp = true, .command = command_for("tcp")});
+  contestants.emplace_back(ExchangeSide{.name = "tcp", .tcp = true, .command = command_for("tcp")});
+  contestants.emplace_back(
+      ExchangeSide{.name = "shm-copied", .command = command_for("shm-copied")});
+  const Rounds rounds = take_exchange_rounds(contestants, {.bytes = 256}, 2, 0.001);
+  const std::string table = exchange_table("256", {.bytes = 256}, contestants, rounds);
+  EXPECT_NE(table.find(" x tcp"), std::string::npos) << table;
+  const auto report = nlohmann::json::parse(exchange_json({.bytes = 256}, contestants, rounds));
+  ASSERT_EQ(report["sides"].size(), 3U);
+  EXPECT_EQ(report["sides"][0]["best_peer"], "tcp");  // shared memory is no peer of a TCP side
+  EXPECT_EQ(report["sides"][2]["seconds_per_round"].size(), 2U);
+  EXPECT_LE(report["sides"][2]["seconds_p50"], report["sides"][2]["seconds_p99"]);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,77 @@
+// Our side of `syncopate-bench ps`: it checks every value itself; how fast it is is not asked.
+#include "bench/ps/ps.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+#include <tuple>
+
+#include "models/base/errors.h"
+
+namespace syncopate::bench {
+namespace {
+
+PeerOptions first_side(const PsOptions& options) {
+  return {.command = own_ps_sides(options, SYNCOPATE_BENCH).at(0).command};
+}
+
+class PsSide : public testing::TestWithParam<std::tuple<const char*, const char*, const char*>> {
+ protected:
+  PsOptions options() const {
+    const auto& [transport, optimizer, consistency] = GetParam();
+    return {.workers = 2,
+            .servers = 2,
+            .transports = {transport},
+            .optimizers = {optimizer},
+            .consistency = consistency};
+  }
+};
+
+// Two runs of one job, then a job of many small variables in messages of their own.
+TEST_P(PsSide, ExchangesTheValuesOfEverySizeAndTimesEachWorker) {
+  Peer side(first_side(options()));
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(side.ask(exchange_command({.bytes = 300'000}, 5), 10).seconds.size(), 10U);
+  }
+  const ExchangeShape small{.bytes = 4096, .message_bytes = 256, .variable_bytes = 256};
+  for (const double seconds : side.ask(exchange_command(small, 3), 6).seconds) {
+    EXPECT_GT(seconds, 0.0);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Ways, PsSide,
+                         testing::Combine(testing::Values("shm", "tcp"),
+                                          testing::Values("sgd", "adam"),
+                                          testing::Values("async", "sync")),
+                         [](const testing::TestParamInfo<PsSide::ParamType>& of) {
+                           return std::string(std::get<0>(of.param)) + "_" + std::get<1>(of.param) +
+                                  "_" + std::get<2>(of.param);
+                         });
+
+TEST(PsSides, SayWhatEachServerUsesWhenNothingHappens) {
+  Peer side(first_side({.servers = 2, .transports = {"tcp"}}));
+  EXPECT_EQ(side.ask("idle 1", 2).seconds.size(), 2U);
+}
+
+TEST(PsSides, RefuseWhatTheyDoNotUnderstand) {
+  Peer side(first_side({}));
+  EXPECT_THROW((void)side.ask("run 6 1", 1), PeerError);
+}
+
+TEST(PsSides, WithUnknownNamesAreTheUsersError) {
+  EXPECT_THROW((void)own_ps_sides({.transports = {"udp"}}, "program"), UsageError);
+  EXPECT_THROW((void)own_ps_sides({.optimizers = {"lamb"}}, "program"), UsageError);
+  EXPECT_THROW((void)own_ps_sides({.consistency = "never"}, "program"), UsageError);
+}
+
+TEST(PsSides, AreOneOfEachTransportAndOptimizer) {
+  const auto sides = own_ps_sides({.workers = 4, .optimizers = {"sgd", "adam"}}, "program");
+  ASSERT_EQ(sides.size(), 4U);
+  EXPECT_EQ(sides[0].name, "ours, shm, sgd");
+  EXPECT_EQ(sides[3].name, "ours, tcp, adam");
+  EXPECT_EQ(sides[3].workers, 4);
+  EXPECT_TRUE(sides[3].tcp);
+}
+
+}  // namespace
+}  // namespace syncopate::bench

@@ -1,0 +1,225 @@
+// Several launchers in one environment: who wins, who loses, and when that is an error.
+#include <gtest/gtest.h>
+
+#include "tests/strategies/cluster/resolvers/slurm_case.h"
+
+namespace syncopate::test {
+namespace {
+
+const Variables kSlurm = step("n[1-2]", "2(x2)", 4, 2, "n2", 0);
+const Variables kOpenMpi = {{"OMPI_COMM_WORLD_RANK", "3"},
+                            {"OMPI_COMM_WORLD_SIZE", "4"},
+                            {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                            {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}};
+const Variables kTorchrun = {{"RANK", "5"},
+                             {"WORLD_SIZE", "8"},
+                             {"LOCAL_RANK", "1"},
+                             {"MASTER_ADDR", "m"},
+                             {"MASTER_PORT", "29500"}};
+const Variables kHydra = {
+    {"PMI_RANK", "1"}, {"PMI_SIZE", "3"}, {"MPI_LOCALRANKID", "1"}, {"MPI_LOCALNRANKS", "3"}};
+const Variables kHorovod = {{"HOROVOD_RANK", "1"},
+                            {"HOROVOD_SIZE", "2"},
+                            {"HOROVOD_LOCAL_RANK", "1"},
+                            {"HOROVOD_LOCAL_SIZE", "2"},
+                            {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1"},
+                            {"HOROVOD_GLOO_RENDEZVOUS_PORT", "4000"}};
+
+TEST(Precedence, PutsMpirunBeforeTheStepOfItsDaemons) {  // R14: SLURM_PROCID is a daemon's
+  const Variables daemons = step("n[1-2]", "1(x2)", 2, 0, "n1", 0);
+  const ClusterSpec spec = resolve(kOpenMpi + daemons);
+  EXPECT_EQ(spec.source, "Open MPI");
+  EXPECT_EQ(spec.index, 3);
+  EXPECT_EQ(spec.world_size, 4);
+  EXPECT_EQ(spec.local_rank, 1);
+  EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by Open MPI; it says rank 0 of 2"));
+}
+
+TEST(Precedence, PutsTorchrunBeforeTheStepThatStartedIt) {  // R15
+  const ClusterSpec spec = resolve(kTorchrun + kSlurm);
+  EXPECT_EQ(spec.source, "torchrun");
+  EXPECT_EQ(spec.index, 5);
+  EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by torchrun; it says rank 2 of 4"));
+}
+
+TEST(Precedence, PassesOverATorchrunThatIsIncomplete) {  // R16
+  const ClusterSpec spec = resolve(kSlurm + Variables{{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "n1"}});
+  EXPECT_EQ(spec.source, "Slurm");
+  EXPECT_TRUE(contains(notes_of(spec), "torchrun: ignored, it is incomplete"));
+}
+
+TEST(Precedence, PutsAnotherMpisLauncherBeforeTheStepOfItsDaemons) {
+  const ClusterSpec spec = resolve(kHydra + step("n[1-2]", "1(x2)", 2, 0, "n1", 0));
+  EXPECT_EQ(spec.source, "PMI");
+  EXPECT_EQ(spec.index, 1);
+  EXPECT_EQ(spec.world_size, 3);
+  EXPECT_EQ(spec.local_rank, 1);
+  EXPECT_FALSE(spec.rendezvous) << "PMI tells none";
+}
+
+TEST(Precedence, LeavesToSlurmWhatSrunSetForMpi) {
+  const Variables pmi2{{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"PMI_JOBID", "7.0"}};
+  const Variables pmix{{"PMIX_RANK", "2"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}};
+  for (const Variables& set : {pmi2, pmix}) {
+    const ClusterSpec spec = resolve(kSlurm + set);
+    EXPECT_EQ(spec.source, "Slurm");
+    EXPECT_TRUE(contains(notes_of(spec), "PMI: set by srun"));
+  }
+}
+
+// Where srun speaks PMI to them, Hydra's daemons hand the step's name on to their tasks.
+TEST(Precedence, TakesTheNumbersOfTasksWhoseDaemonsSrunStarted) {
+  const char* const daemons[] = {"0", "0", "1", "1"};
+  for (int rank = 0; rank < 4; ++rank) {
+    const Variables hydra{{"PMI_RANK", std::to_string(rank)},
+                          {"PMI_SIZE", "4"},
+                          {"PMI_JOBID", "7.0"},
+                          {"SLURM_PROCID", daemons[rank]}};
+    const ClusterSpec spec = resolve(step("n[1-2]", "1(x2)", 2, 0, "n1", 0) + hydra);
+    EXPECT_EQ(spec.source, "PMI");
+    EXPECT_EQ(place_in_job(spec), "rank " + std::to_string(rank) + " of 4");
+  }
+}
+
+TEST(Precedence, PutsMpirunRshAndJsrunBeforeTheStepOfTheirDaemons) {
+  for (const auto& [source, prefix] : {std::pair{"MVAPICH", std::string("MV2_COMM_WORLD_")},
+                                       std::pair{"JSM", std::string("JSM_NAMESPACE_")}}) {
+    const Variables told{{prefix + "RANK", "3"},
+                         {prefix + "SIZE", "4"},
+                         {prefix + "LOCAL_RANK", "1"},
+                         {prefix + "LOCAL_SIZE", "2"}};
+    for (const Variables& others : {Variables{}, step("n[1-2]", "1(x2)", 2, 0, "n1", 0)}) {
+      const ClusterSpec spec = resolve(told + others);
+      EXPECT_EQ(spec.source, source);
+      EXPECT_EQ(place_in_job(spec), "rank 3 of 4");
+      EXPECT_EQ(spec.local_rank, 1);
+      EXPECT_EQ(spec.local_size, 2);
+    }
+  }
+}
+
+TEST(Precedence, PutsSlurmBeforeHorovod) {
+  EXPECT_EQ(resolve(kHorovod + kSlurm).source, "Slurm");
+  const ClusterSpec spec = resolve(kHorovod);
+  EXPECT_EQ(spec.source, "Horovod");
+  EXPECT_EQ(spec.index, 1);
+  EXPECT_EQ(spec.world_size, 2);
+  EXPECT_EQ(spec.local_rank, 1);
+  EXPECT_EQ(spec.rendezvous, (Endpoint{"10.0.0.1", 4001})) << "its own server has 4000";
+  Variables without_port = kHorovod;
+  without_port.erase("HOROVOD_GLOO_RENDEZVOUS_PORT");
+  EXPECT_FALSE(resolve(without_port).rendezvous) << "none is made up";
+}
+
+TEST(SilentSingletons, AreRefusedWhereAnotherSourceKnowsBetter) {
+  // MPI that was built without this launcher's support: every process is a world of its own.
+  const Variables alone{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}};
+  const std::string line = refusal(alone + kSlurm);
+  EXPECT_TRUE(contains(line,
+                       "PMI says that this task is alone, but Slurm says that it is rank 2 "
+                       "of 4: each task would train by itself"))
+      << line;
+  EXPECT_NE(refusal(kOpenMpi + kSlurm +
+                    Variables{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}),
+            "");
+}
+
+TEST(SilentSingletons, AreRefusedWhereTheOtherTaskIsAServer) {
+  const Variables pair =
+      step("n[1,5]", "1(x2)", 2, 1, "n1", 0) + Variables{{"SLURM_HET_SIZE", "2"},
+                                                         {"SLURM_JOB_NODELIST_HET_GROUP_0", "n5"},
+                                                         {"SLURM_JOB_NODELIST_HET_GROUP_1", "n1"}};
+  const Variables alone{{"OMPI_COMM_WORLD_RANK", "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}};
+  const std::string line = refusal(alone + pair, {.wants_servers = true});
+  EXPECT_TRUE(contains(line, "Open MPI says that this task is alone, but Slurm says")) << line;
+}
+
+TEST(SilentSingletons, AreRefusedWherePalsSaysARankAndNobodyHowMany) {
+  const Variables pals{{"PALS_RANKID", "1"}};
+  const std::string line = refusal(pals);
+  EXPECT_TRUE(contains(line, "PALS_RANKID=1: a launcher started this task as one of several"))
+      << line;
+  EXPECT_EQ(place_in_job(resolve(pals + kHydra)), "rank 1 of 3") << "PMI says how many";
+  const Variables jsrun{
+      {"PMIX_RANK", "1"}, {"JSM_NAMESPACE_RANK", "1"}, {"JSM_NAMESPACE_SIZE", "2"}};
+  EXPECT_EQ(place_in_job(resolve(jsrun)), "rank 1 of 2");
+}
+
+TEST(SilentSingletons, AreNotMadeOfTasksThatLostTheirVariables) {
+  const std::string line = refusal({}, {.world_size = 4});
+  EXPECT_TRUE(contains(line, "no variable of a launcher says which task this is")) << line;
+  EXPECT_TRUE(contains(line, "--cleanenv")) << line;
+  EXPECT_EQ(refusal(kSlurm, {.world_size = 4}), "");
+}
+
+TEST(SilentSingletons, AreRefusedWherePmixSaysARankAndNobodyHowMany) {
+  const std::string line = refusal({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "prterun-1"}});
+  EXPECT_TRUE(contains(line, "PMIX_RANK=0: a launcher started this task as one of several"))
+      << line;
+  EXPECT_EQ(refusal({{"PMIX_RANK", "0"}}, {.rank = 0, .world_size = 1}), "");
+  EXPECT_EQ(refusal(kOpenMpi + Variables{{"PMIX_RANK", "3"}}), "") << "mpirun sets both";
+}
+
+const Variables kSecondOfTwo =
+    step("n[1-2]", "2(x2)", 4, 1, "n1", 1) +
+    Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_CPUS_PER_TASK", "3"}};
+
+TEST(WinnersThatDoNotTellTheLocalRank, TakeItFromAnotherSourceThatAgrees) {
+  const Variables tf_config{
+      {"TF_CONFIG", R"({"cluster": {"worker": ["n1:5000", "n1:5001", "n2:5000", "n2:5001"]},
+                        "task": {"type": "worker", "index": 1}})"}};
+  for (const ClusterSpec& spec :
+       {resolve(kSecondOfTwo, {.rank = 1, .world_size = 4, .rendezvous = "n1:5000"}),
+        resolve(kSecondOfTwo + tf_config)}) {
+    EXPECT_NE(spec.source, "Slurm");
+    EXPECT_EQ(spec.node, "n1");
+    EXPECT_EQ(spec.local_rank, 1);
+    EXPECT_EQ(spec.local_size, 2);
+    EXPECT_EQ(spec.num_cpus, 3);
+    EXPECT_EQ(spec.gpus, std::vector({1}));
+    EXPECT_EQ(spec.rendezvous, (Endpoint{"n1", 5000}));
+    EXPECT_TRUE(
+        contains(notes_of(spec), "it says the same, rank 1 of 4, and tells that it is task 1 of 2"))
+        << notes_of(spec);
+  }
+}
+
+TEST(WinnersThatDoNotTellTheLocalRank, TakeNoneFromASourceThatMeansAnotherTask) {
+  const ClusterSpec other =
+      resolve(kSecondOfTwo, {.rank = 2, .world_size = 4, .rendezvous = "n1:5000"});
+  EXPECT_EQ(other.local_rank, 0);
+  EXPECT_EQ(other.node, "");
+}
+
+TEST(WinnersThatTellTheLocalRank, KeepIt) {
+  const Variables told{
+      {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "4"}};
+  const ClusterSpec spec = resolve(kSecondOfTwo + told);
+  EXPECT_EQ(spec.source, "PMI");
+  EXPECT_EQ(spec.local_rank, 0);
+  EXPECT_EQ(spec.local_size, 4);
+}
+
+TEST(FlagsWithoutARank, ChangeWhereTheTasksMeet) {
+  const ClusterSpec elsewhere = resolve(kSlurm, {.rendezvous = "10.0.0.1:4000", .nonce = "mine"});
+  EXPECT_EQ(elsewhere.source, "Slurm");
+  EXPECT_EQ(elsewhere.index, 2);
+  EXPECT_EQ(elsewhere.rendezvous, (Endpoint{"10.0.0.1", 4000}));
+  EXPECT_EQ(elsewhere.nonce, "mine");
+  EXPECT_FALSE(elsewhere.is_derived);
+  const ClusterSpec named = resolve(kSlurm, {.rendezvous = "n1-ib"});
+  EXPECT_EQ(named.rendezvous, (Endpoint{"n1-ib", resolve(kSlurm).rendezvous->port}));
+  EXPECT_EQ(resolve(kHydra, {.rendezvous = "h:5"}).rendezvous, (Endpoint{"h", 5}));
+  EXPECT_TRUE(contains(refusal(kHydra, {.rendezvous = "h"}), "it has no port"));
+}
+
+TEST(FlagsWithoutARank, AreHeldAgainstWhatTheEnvironmentSays) {
+  EXPECT_TRUE(contains(refusal(kTorchrun, {.world_size = 7}), "--world-size 7: torchrun says 8"));
+  EXPECT_TRUE(contains(refusal(kTorchrun, {.servers = 1}), "--servers 1: torchrun says 0"));
+  EXPECT_TRUE(contains(refusal(kTorchrun, {.role = Role::kServer}),
+                       "started as a server, but torchrun says that it is rank 5 of 8"));
+  EXPECT_EQ(refusal(kTorchrun, {.world_size = 8, .role = Role::kWorker}), "");
+}
+
+}  // namespace
+}  // namespace syncopate::test
