@@ -22,8 +22,9 @@ struct CommandRow {
   Command (*declare)(CLI::App& options, const Environment& environment);
 };
 
-Command declare_step(CLI::App& app, const Environment& environment);   // bench/step/step_command.cc
-Command declare_input(CLI::App& app, const Environment& environment);  // bench/step/input_command.cc
+Command declare_step(CLI::App& app, const Environment& environment);  // bench/step/step_command.cc
+Command declare_input(CLI::App& app,
+                      const Environment& environment);  // bench/step/input_command.cc
 // bench/all_reduce/all_reduce_command.cc; `-rank`: one process of it
 Command declare_all_reduce(CLI::App& app, const Environment& environment);
 Command declare_all_reduce_rank(CLI::App& app, const Environment& environment);

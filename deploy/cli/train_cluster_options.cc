@@ -30,8 +30,7 @@ std::chrono::milliseconds seconds_of(const CLI::App& app, const std::string& fla
                                      std::chrono::milliseconds otherwise) {
   if (app.count(flag) == 0) return otherwise;
   if (!std::isfinite(seconds) || seconds < 0.5 || seconds > kMostSeconds) {
-    throw UsageError(flag + " " + short_text(seconds) +
-                     ": expected seconds, from 0.5 to 1000000");
+    throw UsageError(flag + " " + short_text(seconds) + ": expected seconds, from 0.5 to 1000000");
   }
   return std::chrono::milliseconds(std::llround(1000.0 * seconds));
 }

@@ -35,7 +35,8 @@ struct ClientOptions {
   // client.
   std::span<float> values;
   std::span<const float> gradients;
-  // Under which the same memory is handed to shards of this machine (ps/net/segment.h); "": it is not.
+  // Under which the same memory is handed to shards of this machine (ps/net/segment.h); "": it is
+  // not.
   std::string segment;
   bool requires_segment = false;  // --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);

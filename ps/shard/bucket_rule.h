@@ -1,7 +1,7 @@
 // The consistency rule of one bucket: which of the pushes that wait make up the next update, and
 // who may read. It decides and remembers clocks; whoever owns it locks, sums and updates
-// (ps/shard/shared_bucket.h). A push counts from the moment its update begins: whoever reads later sees
-// it.
+// (ps/shard/shared_bucket.h). A push counts from the moment its update begins: whoever reads later
+// sees it.
 #pragma once
 
 #include <cstddef>

@@ -1,7 +1,7 @@
 // The one piece of work that is under way on a bucket: an update, copies of the values to those who
-// asked, or the bucket's part of a cut. Made by ps/shard/shared_bucket.h, done by ps/shard/shard_work.cc. Who
-// holds a part of it reads it without a lock: from its first part to its last one nothing here
-// changes but the two counters.
+// asked, or the bucket's part of a cut. Made by ps/shard/shared_bucket.h, done by
+// ps/shard/shard_work.cc. Who holds a part of it reads it without a lock: from its first part to
+// its last one nothing here changes but the two counters.
 #pragma once
 
 #include <cstdint>

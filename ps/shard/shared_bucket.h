@@ -1,6 +1,6 @@
 // One bucket of a shard without its values: its version, what waits, the rule, and the one piece of
-// work that is under way. Every call begins the next piece when none is. ps/shard/shard.h locks it, and
-// does the work.
+// work that is under way. Every call begins the next piece when none is. ps/shard/shard.h locks it,
+// and does the work.
 #pragma once
 
 #include <cstdint>

@@ -8,8 +8,8 @@
 
 namespace syncopate::architecture {
 
-// One broken rule, ready to print: "models/base/log.cc:3: includes worker/train/metrics.h, which is above
-// it".
+// One broken rule, ready to print: "models/base/log.cc:3: includes worker/train/metrics.h, which is
+// above it".
 using Violations = std::vector<std::string>;
 
 // May a file under `from` include one under `to`? Paths from the root: "models/graph/graph.cc".

@@ -40,24 +40,26 @@ TEST(SourceRules, AcceptAnOrdinaryHeader) {
 }
 
 TEST(SourceRules, NameTheFileAndLineOfAnIncludeThatPointsUp) {
-  const Violations found =
-      check_source("models/base/log.cc", "#include <string>\n#include \"worker/train/metrics.h\"\n");
+  const Violations found = check_source("models/base/log.cc",
+                                        "#include <string>\n#include \"worker/train/metrics.h\"\n");
   ASSERT_EQ(found.size(), 1U);
-  EXPECT_EQ(
-      found[0],
-      "models/base/log.cc:2: includes \"worker/train/metrics.h\", which is not below it: an include only "
-      "points down");
+  EXPECT_EQ(found[0],
+            "models/base/log.cc:2: includes \"worker/train/metrics.h\", which is not below it: an "
+            "include only "
+            "points down");
 }
 
 TEST(SourceRules, SeeAnIncludeWithSpacesInIt) {
   EXPECT_EQ(
-      check_source("models/base/log.cc", "  #  include   \"worker/train/metrics.h\"  // why\n").size(),
+      check_source("models/base/log.cc", "  #  include   \"worker/train/metrics.h\"  // why\n")
+          .size(),
       1U);
 }
 
 TEST(SourceRules, WantIncludesFromTheRoot) {
   EXPECT_EQ(check_source("worker/train/train_step.cc", "#include \"train_step.h\"\n").size(), 1U);
-  EXPECT_EQ(check_source("worker/train/train_step.cc", "#include \"../models/base/log.h\"\n").size(), 1U);
+  EXPECT_EQ(
+      check_source("worker/train/train_step.cc", "#include \"../models/base/log.h\"\n").size(), 1U);
 }
 
 TEST(SourceRules, KeepSlowLibrariesOutOfHeaders) {

@@ -9,8 +9,8 @@
 #include <string_view>
 #include <thread>
 
-#include "worker/run/train_options.h"
 #include "models/base/file_descriptor.h"
+#include "worker/run/train_options.h"
 #include "worker/train/stop_signal.h"
 
 namespace syncopate {

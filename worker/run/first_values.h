@@ -9,10 +9,10 @@
 #include <utility>
 #include <vector>
 
-#include "worker/run/train_options.h"
 #include "models/graph/graph.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/dataset.h"
+#include "worker/run/train_options.h"
 
 namespace syncopate {
 

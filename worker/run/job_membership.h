@@ -5,11 +5,11 @@
 #include <exception>
 #include <memory>
 
-#include "worker/run/train_options.h"
 #include "models/base/errors.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/mpi_session.h"
 #include "strategies/strategy.h"
+#include "worker/run/train_options.h"
 
 namespace syncopate {
 

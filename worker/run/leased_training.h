@@ -9,13 +9,13 @@
 #include <string>
 #include <vector>
 
-#include "worker/run/train_options.h"
 #include "ps/client/roll_back.h"
 #include "strategies/strategy.h"
 #include "worker/input/leased_batch_source.h"
 #include "worker/run/data_agreement.h"
 #include "worker/run/peer_watch.h"
 #include "worker/run/run_start.h"
+#include "worker/run/train_options.h"
 #include "worker/train/asynchronous_loop.h"
 #include "worker/train/train_loop.h"
 

@@ -4,9 +4,9 @@
 
 #include <cstdint>
 
-#include "worker/run/train_options.h"
 #include "models/optim/schedule.h"
 #include "strategies/cluster/membership.h"
+#include "worker/run/train_options.h"
 
 namespace syncopate {
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
-#include "worker/run/train_options.h"
 #include "models/graph/graph.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/folder_lock.h"
+#include "worker/run/train_options.h"
 
 namespace syncopate {
 

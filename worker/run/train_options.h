@@ -1,4 +1,5 @@
-// What a training run is asked to do: the command line, a config file or a comparison fills this in.
+// What a training run is asked to do: the command line, a config file or a comparison fills this
+// in.
 #pragma once
 
 #include <chrono>

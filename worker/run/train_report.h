@@ -4,10 +4,10 @@
 #include <cstdint>
 #include <iosfwd>
 
-#include "worker/run/train_options.h"
 #include "models/optim/schedule.h"
 #include "strategies/strategy.h"
 #include "worker/run/data_agreement.h"
+#include "worker/run/train_options.h"
 #include "worker/train/progress.h"
 #include "worker/train/train_loop.h"
 

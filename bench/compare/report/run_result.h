@@ -1,5 +1,6 @@
-// What came of one run, read from the JSON lines it wrote (worker/train/metrics.h): all that tables,
-// verdict and report are made of. A real run and one under the virtual clock write the same lines.
+// What came of one run, read from the JSON lines it wrote (worker/train/metrics.h): all that
+// tables, verdict and report are made of. A real run and one under the virtual clock write the same
+// lines.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,6 @@
 // What may be said about a few repeated runs: mean and spread of one variant, and whether two
-// variants differ by more than their seeds do. Median and percentiles are in bench/harness/measure.h.
+// variants differ by more than their seeds do. Median and percentiles are in
+// bench/harness/measure.h.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// How long workers compute under the virtual clock: draws of worker/train/service_time.h, and pauses in
-// virtual time.
+// How long workers compute under the virtual clock: draws of worker/train/service_time.h, and
+// pauses in virtual time.
 #pragma once
 
 #include <cstdint>

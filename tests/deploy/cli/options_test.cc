@@ -1,5 +1,5 @@
-#include "deploy/cli/flags.h"
 #include "deploy/cli/options.h"
+#include "deploy/cli/flags.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
