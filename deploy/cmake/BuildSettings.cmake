@@ -5,6 +5,12 @@ endif()
 set(SYNCOPATE_SANITIZE "" CACHE STRING "Sanitizers: 'address,undefined' or 'thread'; empty for none")
 option(SYNCOPATE_WERROR "Warnings are errors" ON)
 
+# Several source files are compiled as one: their headers are read once, which makes a whole build about four times as
+# fast. Names in unnamed namespaces are therefore unique within a library.
+option(SYNCOPATE_UNITY "Compile several source files as one" ON)
+set(CMAKE_UNITY_BUILD ${SYNCOPATE_UNITY})
+set(CMAKE_UNITY_BUILD_BATCH_SIZE 10)
+
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
@@ -15,6 +21,9 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 add_library(syncopate_settings INTERFACE)
 target_include_directories(syncopate_settings INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(syncopate_settings INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
+if(SYNCOPATE_UNITY)  # a class of one file may have members of another file's unnamed namespace
+  target_compile_options(syncopate_settings INTERFACE -Wno-subobject-linkage)
+endif()
 if(SYNCOPATE_WERROR)
   target_compile_options(syncopate_settings INTERFACE -Werror)
 endif()

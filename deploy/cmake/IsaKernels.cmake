@@ -12,6 +12,8 @@ function(add_isa_kernels target)
     endif()
     add_library(${objects} OBJECT ${ARG_UNPARSED_ARGUMENTS})
     target_link_libraries(${objects} PRIVATE syncopate_settings)
+    # Contraction across a call that is inlined would change bits.
+    set_target_properties(${objects} PROPERTIES UNITY_BUILD OFF)
     target_compile_definitions(${objects} PRIVATE SYNCOPATE_ISA=${isa})
     target_compile_options(${objects} PRIVATE -O3 -march=x86-64-${isa} -fno-math-errno -fno-trapping-math -Wno-psabi
                                               -Wno-maybe-uninitialized)  # GCC 12's own intrinsics: its bug 105593
