@@ -50,6 +50,7 @@ struct CompareFlags::Words {
   std::optional<int> evaluations;
   std::optional<double> target_accuracy;
   std::optional<int> jobs;
+  std::vector<std::string> train_flags;
   TroubleFlags trouble;
   CompareOptions options;
 };
@@ -128,7 +129,7 @@ void CompareFlags::declare_training() {
   app_.add_option("--seeds", words.seeds, "runs of each variant, from seed 1 on (3)")
       ->check(CLI::Range(1, 1000))
       ->group(group);
-  app_.add_option("train_flags", options.train_flags,
+  app_.add_option("train_flags", words.train_flags,
                   "further flags of train for every run, after --")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
@@ -136,7 +137,7 @@ void CompareFlags::declare_training() {
 CompareOptions CompareFlags::options(const Environment& environment) const {
   const Words& words = *words_;
   CompareOptions options = words.options;
-  require_flags_that_are_free(options.train_flags);
+  options.shared = parse_shared_train_flags(words.train_flags);
   require_name("--clock", words.clock, {"real", "virtual"});
   require_name("--budget", words.budget, {"samples", "updates", "seconds"});
   options.clock = words.clock == "virtual" ? Clock::kVirtual : Clock::kReal;

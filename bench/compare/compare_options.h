@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/train_flags.h"
 #include "bench/compare/variant.h"
 #include "bench/harness/fault_injection.h"
 
@@ -35,7 +36,7 @@ struct CompareOptions {
   std::int64_t batch_size_per_replica = 32;
   std::string model = "mnist-cnn";
   std::string data = "digits";
-  std::vector<std::string> train_flags;  // for every run, after those made of the options here
+  SharedTrainFlags shared = parse_shared_train_flags({});  // of every run
   double target_accuracy = 0.95;
   int evaluations = 20;  // over a run; with kSeconds: over `epochs` passes, and on like that
   Trouble trouble;

@@ -1,15 +1,12 @@
 #include "bench/compare/predicted_communication.h"
 
 #include <algorithm>
-#include <variant>
 #include <vector>
 
 #include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual/plan.h"
 #include "bench/compare/virtual/step_times.h"
-#include "bench/compare/virtual_run.h"
-#include "deploy/cli/train_options.h"
 #include "models/base/errors.h"
 #include "worker/run/network_for_data.h"
 
@@ -50,8 +47,9 @@ VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {
 
 std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data) {
   if (!run.variant.has_tasks() || run.trouble.link.is_plain()) return std::nullopt;
+  if (!run.refusal.empty()) return std::nullopt;
   try {
-    const TrainOptions options = train_options_of(run);
+    const TrainOptions& options = run.train;
     if (options.strategy.parameter_server.compression.codec != ps::Codec::kF32) {
       return std::nullopt;
     }

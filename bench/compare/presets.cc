@@ -1,19 +1,35 @@
 #include "bench/compare/presets.h"
 
 #include <array>
+#include <utility>
 
 #include "bench/compare/report/text.h"
 
 namespace syncopate::bench {
 namespace {
 
-using Words = std::vector<std::string>;
+using Adjust = std::function<void(TrainOptions&)>;
 
-Variant with(const std::string& word, int workers, const std::string& label, const Words& flags) {
+Variant with(const std::string& word, int workers, const std::string& label, Adjust adjust) {
   Variant variant = parse_variant(word, workers, 1);
   variant.label = label;
-  variant.flags.insert(variant.flags.end(), flags.begin(), flags.end());
+  variant.adjust = std::move(adjust);
   return variant;
+}
+
+Adjust sgd(double learning_rate) {
+  return [=](TrainOptions& train) {
+    train.strategy.optimizer.name = "sgd";
+    train.schedule.learning_rate = learning_rate;
+  };
+}
+
+Adjust momentum_optimizer(double momentum, double learning_rate) {
+  return [=](TrainOptions& train) {
+    train.strategy.optimizer.name = "momentum";
+    train.strategy.optimizer.momentum = momentum;
+    train.schedule.learning_rate = learning_rate;
+  };
 }
 
 // The mlp of all of them: 784-128-10, ReLU, batches of 32.
@@ -32,8 +48,7 @@ void apply_momentum(CompareOptions& options) {
   options.seeds = 5;
   options.target_accuracy = 0.95;
   for (const double momentum : {0.0, 0.5, 0.9}) {
-    const Words flags = {"--optimizer",        "momentum",        "--momentum",
-                         exact_text(momentum), "--learning-rate", "0.02"};
+    const Adjust flags = momentum_optimizer(momentum, 0.02);
     const std::string suffix = ", momentum " + exact_text(momentum);
     options.variants.push_back(with("one-device", 1, "one-device" + suffix, flags));
     options.variants.push_back(
@@ -49,8 +64,8 @@ void compare_consistencies(CompareOptions& options, const std::string& service_t
   options.seeds = 3;
   options.target_accuracy = 0.95;
   options.evaluations = 60;
-  const Words in_step = {"--optimizer", "sgd", "--learning-rate", "0.4"};
-  const Words alone = {"--optimizer", "sgd", "--learning-rate", "0.1"};
+  const Adjust in_step = sgd(0.4);
+  const Adjust alone = sgd(0.1);
   const std::string many = std::to_string(backups);
   options.variants.push_back(with("parameter-server:sync", 8, "sync", in_step));
   options.variants.push_back(with("parameter-server:sync+backup:" + many, 8,
@@ -78,15 +93,17 @@ void apply_staleness(CompareOptions& options) {
   options.epochs = 2;
   options.seeds = 3;
   options.target_accuracy = 0.95;
-  const Words plain_flags = {"--optimizer", "sgd", "--learning-rate", "0.1"};
+  const Adjust plain_flags = sgd(0.1);
   for (const int workers : {1, 2, 4, 8, 16}) {
     const std::string many = std::to_string(workers) + (workers == 1 ? " worker" : " workers");
     options.variants.push_back(with("parameter-server:async", workers, many, plain_flags));
     if (workers < 8) continue;
     options.variants.push_back(
         with("parameter-server:async+inverse", workers, many + ", rate / staleness", plain_flags));
-    Words lower = plain_flags;
-    lower.insert(lower.end(), {"--learning-rate-scale", "inverse-workers"});
+    const Adjust lower = [plain_flags](TrainOptions& train) {
+      plain_flags(train);
+      train.learning_rate_scale = LearningRateScale::kInverseWorkers;
+    };
     options.variants.push_back(
         with("parameter-server:async", workers, many + ", rate / workers", lower));
   }
@@ -104,11 +121,14 @@ void train_resnet20(CompareOptions& options, std::int64_t epochs) {
   options.trouble.service_time = parse_service_time("constant:1", "--service-time");
 }
 
-Words resnet20_flags(double momentum, const std::string& milestones) {
-  return {"--optimizer",     "momentum", "--momentum",      exact_text(momentum),
-          "--learning-rate", "0.1",      "--weight-decay",  "1e-4",
-          "--lr-schedule",   "step",     "--lr-milestones", milestones,
-          "--augment",       "crop-flip"};
+Adjust resnet20_recipe(double momentum, std::vector<double> milestones) {
+  return [=, milestones = std::move(milestones)](TrainOptions& train) {
+    momentum_optimizer(momentum, 0.1)(train);
+    train.strategy.optimizer.weight_decay = 1e-4;
+    train.schedule.kind = ScheduleKind::kStep;
+    train.schedule.milestones = milestones;
+    train.input.augment = Augment::kCropFlip;
+  };
 }
 
 // Table 1 of Zheng et al. 2017 in small: what asynchrony costs, and what delay compensation wins
@@ -117,7 +137,7 @@ void apply_dc_asgd(CompareOptions& options) {
   train_resnet20(options, 40);
   options.target_accuracy = 0.85;
   for (const double momentum : {0.0, 0.9}) {
-    const Words flags = resnet20_flags(momentum, "20,30");
+    const Adjust flags = resnet20_recipe(momentum, {20, 30});
     const std::string suffix = ", momentum " + exact_text(momentum);
     options.variants.push_back(with("one-device", 1, "one-device" + suffix, flags));
     for (const int workers : {4, 8}) {
@@ -136,11 +156,16 @@ void apply_dc_asgd(CompareOptions& options) {
 void apply_large_batch(CompareOptions& options) {
   train_resnet20(options, 30);
   options.target_accuracy = 0.85;
-  Words flags = resnet20_flags(0.9, "15,22");
-  flags.insert(flags.end(), {"--learning-rate-scale", "linear", "--reference-batch-size", "128"});
+  const Adjust flags = [recipe = resnet20_recipe(0.9, {15, 22})](TrainOptions& train) {
+    recipe(train);
+    train.learning_rate_scale = LearningRateScale::kLinear;
+    train.reference_batch_size = 128;
+  };
   options.variants.push_back(with("one-device", 1, "batch 128", flags));
-  Words warm = flags;
-  warm.insert(warm.end(), {"--warmup-epochs", "5"});
+  const Adjust warm = [flags](TrainOptions& train) {
+    flags(train);
+    train.schedule.warmup_epochs = 5.0;
+  };
   for (const int workers : {8, 32}) {
     const std::string batch = "batch " + std::to_string(workers * 128);
     options.variants.push_back(with("mirrored", workers, batch, flags));

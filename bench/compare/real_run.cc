@@ -117,20 +117,21 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
     command.emplace_back("--");
   }
   command.emplace_back("train");
-  command.insert(command.end(), run.flags.begin(), run.flags.end());
-  command.insert(command.end(), {"--metrics", options.metrics.string()});
+  TrainOptions train = run.train;
+  train.metrics = options.metrics;
   if (restarts) {
     // As often as it evaluates: what is lost with a process is less than that.
-    const auto every = std::ranges::find(run.flags, "--eval-every-steps");
-    check(every != run.flags.end(), "a run says when it evaluates");
-    command.insert(command.end(), {"--checkpoint-dir", options.checkpoints.string(),
-                                   "--checkpoint-every", *std::next(every)});
+    train.loop.checkpoint_dir = options.checkpoints;
+    train.loop.checkpoint_every_steps = train.loop.eval_every_steps;
   }
+  const std::vector<std::string> words = command_line_of(train);
+  command.insert(command.end(), words.begin(), words.end());
   return command;
 }
 
 RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, StopSignal& signals,
                           ProgressDisplay& display) {
+  if (!run.refusal.empty()) return {.end = RunEnd::kFailed, .reason = run.refusal};
   std::filesystem::remove(options.metrics);
   RunLog log(options.log);
   RoleProcess process({.name = run.variant.label,

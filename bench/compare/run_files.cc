@@ -59,7 +59,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run) {
   if (run.predicted_communication_seconds) {
     head["predicted_communication_seconds"] = *run.predicted_communication_seconds;
   }
-  head["flags"] = run.flags;
+  head["flags"] = command_line_of(run.train);
   return head;
 }
 

@@ -1,10 +1,8 @@
 #include "bench/compare/run_plan.h"
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
-#include "bench/compare/report/text.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -48,102 +46,86 @@ Trouble trouble_of(const CompareOptions& options, const Variant& variant) {
   return trouble;
 }
 
-// What train makes itself; under the virtual clock links are made by it.
-std::vector<std::string> trouble_flags_of(const CompareOptions& options, const Variant& variant) {
-  const std::vector<std::string> words = trouble_words_of(options, variant);
-  std::vector<std::string> flags;
-  for (std::size_t i = 0; i + 1 < words.size(); i += 2) {
-    const std::string& flag = words[i];
-    if (flag == "--kill" || flag == "--join") continue;
-    if (is_of_links(flag) && options.clock == Clock::kVirtual) continue;
-    flags.insert(flags.end(), {flag, words[i + 1]});
-  }
-  return flags;
-}
-
-bool has_flag(const std::vector<std::string>& flags, const std::string& flag) {
-  return std::ranges::any_of(
-      flags, [&](const std::string& word) { return word == flag || word.starts_with(flag + "="); });
-}
-
-// The flags ask for a rate that grows with the batch of all workers, which a variant without a
-// common step has not; nor is said which other batch the rate was chosen for.
+// Whether the learning rate is to grow with the batch of all workers in a variant that has no such
+// batch, and the user did not give the batch that the rate was chosen for.
 bool has_no_batch_to_scale_by(const CompareOptions& options, const Variant& variant) {
-  const bool keeps_step = variant.keeps_step && variant.backup_workers == 0;
-  const std::vector<std::string>& flags = options.train_flags;
-  const std::string scale = "--learning-rate-scale";
-  if (keeps_step || has_flag(flags, "--reference-batch-size")) return false;
-  for (std::size_t i = 0; i < flags.size(); ++i) {
-    for (const std::string rule : {"linear", "sqrt"}) {
-      if (flags[i] == scale + "=" + rule) return true;
-      if (flags[i] == scale && i + 1 < flags.size() && flags[i + 1] == rule) return true;
-    }
-  }
-  return false;
+  const TrainOptions& shared = options.shared.options;
+  const bool is_synchronous = variant.keeps_step && variant.backup_workers == 0;
+  const bool scales = shared.learning_rate_scale == LearningRateScale::kLinear ||
+                      shared.learning_rate_scale == LearningRateScale::kSqrt;
+  return scales && !is_synchronous && shared.reference_batch_size == 0;
 }
 
-std::vector<std::string> flags_of(const CompareOptions& options, const Variant& variant,
-                                  std::uint64_t seed, std::int64_t updates) {
-  std::vector<std::string> flags = {"--model",
-                                    options.model,
-                                    "--data",
-                                    options.data,
-                                    "--batch-size-per-replica",
-                                    std::to_string(options.batch_size_per_replica),
-                                    "--threads",
-                                    "1",
-                                    "--no-progress"};
-  const auto add = [&](const std::vector<std::string>& more) {
-    flags.insert(flags.end(), more.begin(), more.end());
-  };
-  add(options.train_flags);
+TrainOptions train_options_of(const CompareOptions& options, const Variant& variant,
+                              const Trouble& trouble, std::uint64_t seed, std::int64_t updates) {
+  TrainOptions run = options.shared.options;
+  run.model = options.model;
+  run.data = options.data;
+  run.show_progress = false;
+  StrategyOptions& strategy = run.strategy;
+  strategy.name = variant.strategy;
+  strategy.consistency = variant.consistency;
+  strategy.seed = seed;
+  strategy.batch_size_per_replica = options.batch_size_per_replica;
+  strategy.lanes = threads_per_worker(options);
   if (has_no_batch_to_scale_by(options, variant)) {
-    add({"--reference-batch-size", std::to_string(options.batch_size_per_replica)});  // times 1
+    run.reference_batch_size = options.batch_size_per_replica;  // a factor of 1
   }
-  add(trouble_flags_of(options, variant));
-  add(variant.flags);
-  const bool in_one_process =
-      variant.strategy == "mirrored" || variant.strategy == "central-storage";
-  if (in_one_process) add({"--replicas", std::to_string(variant.workers), "--share-devices"});
+  run.loop.service_time = trouble.service_time;
+  run.loop.service_time.slow = trouble.slow;
+  run.loop.service_time.pauses = trouble.pauses;
+  run.loop.service_time.seed = seed;
+  // The virtual clock computes what links cost.
+  if (options.clock == Clock::kReal) strategy.link = trouble.link;
+  if (variant.adjust) variant.adjust(run);
+  if (variant.has_tasks()) {
+    run.cluster.world_size = variant.workers;
+    run.cluster.num_servers = variant.servers;
+  } else if (variant.strategy != "one-device") {
+    strategy.replicas = variant.workers;
+    run.shares_devices = true;
+  }
   switch (options.budget) {
     case Budget::kSamples:
-      add({"--epochs", std::to_string(options.epochs)});
+      run.loop.total_epochs = options.epochs;
       break;
     case Budget::kUpdates:
-      add({"--steps", std::to_string(updates)});
+      run.loop.total_steps = updates;
       break;
     case Budget::kSeconds:
-      add({"--max-seconds", exact_text(options.seconds), "--epochs", std::to_string(kNoEnd)});
+      run.loop.max_seconds = options.seconds;
+      run.loop.total_epochs = kNoEnd;
       break;
   }
-  const std::int64_t every = std::max<std::int64_t>(1, updates / options.evaluations);
-  add({"--eval-every-steps", std::to_string(every), "--log-every", std::to_string(every), "--seed",
-       std::to_string(seed)});
-  // Else a worker that evaluates would be missing from the training of some variants alone.
-  if (options.clock == Clock::kReal) add({"--eval-when", "end"});
-  return flags;
+  run.loop.eval_every_steps = std::max<std::int64_t>(1, updates / options.evaluations);
+  run.loop.log_every_steps = run.loop.eval_every_steps;
+  // An evaluation during a real run would take a worker from the training of some variants alone.
+  if (options.clock == Clock::kReal) run.loop.eval_when = EvalWhen::kEnd;
+  return run;
 }
 
-std::vector<std::string> notes_of(const CompareOptions& options, const Variant& variant) {
-  if (!has_no_batch_to_scale_by(options, variant)) return {};
-  return {
-      "--learning-rate-scale left its rate as it was: without a common step there is no batch of "
-      "all workers"};
+RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
+               std::int64_t updates) {
+  const Trouble trouble = trouble_of(options, variant);
+  const TrainOptions train = train_options_of(options, variant, trouble, seed, updates);
+  RunSpec run{.variant = variant,
+              .seed = seed,
+              .train = train,
+              .refusal = ignored_flag(options.shared, train, variant.label),
+              .trouble = trouble,
+              .trouble_words = trouble_words_of(options, variant)};
+  if (has_no_batch_to_scale_by(options, variant)) {
+    run.notes.emplace_back(
+        "--learning-rate-scale left its rate as it was: without a common step there is no batch of "
+        "all workers");
+  }
+  return run;
 }
 
 }  // namespace
 
 int threads_per_worker(const CompareOptions& options) {
-  std::string last = "1";
-  const std::string flag = "--threads";
-  const std::vector<std::string>& words = options.train_flags;
-  for (std::size_t i = 0; i < words.size(); ++i) {
-    if (words[i].starts_with(flag + "=")) last = words[i].substr(flag.size() + 1);
-    if (words[i] == flag && i + 1 < words.size()) last = words[i + 1];
-  }
-  int threads = 0;
-  std::from_chars(last.data(), last.data() + last.size(), threads);
-  return threads;
+  return std::max(1, options.shared.options.strategy.lanes);
 }
 
 std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
@@ -175,14 +157,8 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
   std::vector<RunSpec> runs;
   for (int seed = 1; seed <= options.seeds; ++seed) {
     for (const Variant& variant : options.variants) {
-      const auto number = static_cast<std::uint64_t>(seed);
-      runs.push_back(
-          {.variant = variant,
-           .seed = number,
-           .flags = flags_of(options, variant, number, updates_of(options, variant, train_samples)),
-           .trouble = trouble_of(options, variant),
-           .trouble_words = trouble_words_of(options, variant),
-           .notes = notes_of(options, variant)});
+      const std::int64_t updates = updates_of(options, variant, train_samples);
+      runs.push_back(run_of(options, variant, static_cast<std::uint64_t>(seed), updates));
     }
   }
   return runs;

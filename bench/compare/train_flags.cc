@@ -4,6 +4,7 @@
 #include <array>
 #include <string_view>
 
+#include "deploy/cli/train_options.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -62,14 +63,30 @@ constexpr std::array kOwned = {
 
 }  // namespace
 
-void require_flags_that_are_free(const std::vector<std::string>& train_flags) {
-  for (const std::string& word : train_flags) {
+SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words) {
+  SharedTrainFlags shared;
+  for (const std::string& word : words) {
     const std::string flag = word.substr(0, word.find('='));
     const auto owned = std::ranges::find(kOwned, std::string_view(flag), &OwnedFlag::flag);
-    if (owned == kOwned.end()) continue;
-    throw UsageError(flag + " stands behind the --, but compare gives it to each run; " +
-                     std::string(owned->instead));
+    if (owned != kOwned.end()) {
+      throw UsageError(flag + " stands behind the --, but compare gives it to each run; " +
+                       std::string(owned->instead));
+    }
+    if (flag.starts_with("--")) shared.given.push_back(flag);
   }
+  shared.options = parse_shared_train_options(words);
+  return shared;
+}
+
+std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
+                         const std::string& label) {
+  for (const TrainOptionRow& row : train_option_rows()) {
+    if (std::ranges::find(shared.given, row.name) == shared.given.end()) continue;
+    if (row.applies_to(run)) continue;
+    return std::string(row.name) + " " + text_of(run, row.name) + ": " + label +
+           " has no use for it; leave out the flag or the variant";
+  }
+  return "";
 }
 
 }  // namespace syncopate::bench

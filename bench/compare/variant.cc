@@ -12,7 +12,14 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::array kStalenessRules = {"inverse", "dc", "dc-adaptive"};
+struct StalenessWord {
+  std::string_view word;
+  ps::StalenessRule rule;
+};
+constexpr std::array kStalenessWords = {
+    StalenessWord{"inverse", ps::StalenessRule::kInverse},
+    StalenessWord{"dc", ps::StalenessRule::kDelayCompensation},
+    StalenessWord{"dc-adaptive", ps::StalenessRule::kDelayCompensationAdaptive}};
 
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> parts;
@@ -52,7 +59,6 @@ class WordParser {
       refuse("no such strategy; choose from " + all);
     }
     has_servers_ = variant_.strategy == "parameter-server";
-    variant_.flags = {"--strategy", variant_.strategy};
     if (variant_.strategy == "one-device") variant_.workers = 1;
     if (!has_servers_) variant_.servers = 0;
     if (words.size() > 1) parse_consistency(words);
@@ -68,10 +74,12 @@ class WordParser {
       refuse("\"" + consistency + "\" is none of async, ssp and sync");
     }
     is_sync_ = variant_.keeps_step = consistency == "sync";
-    add("--consistency", consistency);
+    variant_.consistency.consistency = consistency == "async" ? ps::Consistency::kAsync
+                                       : consistency == "ssp" ? ps::Consistency::kSsp
+                                                              : ps::Consistency::kSync;
     if (words.size() == 2) return;
     if (words.size() > 3 || consistency != "ssp") refuse("only ssp has a number, its staleness");
-    add("--max-staleness", number(words[2]));
+    variant_.consistency.max_staleness = number(words[2]);
   }
 
   void parse_addition(const std::vector<std::string>& words) {
@@ -81,13 +89,12 @@ class WordParser {
       if (words.size() != 2) refuse("backup:K, K being how many are not waited for");
       if (has_backups_) refuse("backup:K is there twice; give it once");
       has_backups_ = true;
-      add("--backup-workers", number(words[1]));
-      variant_.backup_workers = std::stoi(words[1]);
+      variant_.backup_workers = variant_.consistency.backup_workers = number(words[1]);
       return;
     }
-    const bool is_rule =
-        words.size() == 1 && std::ranges::find(kStalenessRules, words[0]) != kStalenessRules.end();
-    if (!is_rule)
+    const auto row =
+        std::ranges::find(kStalenessWords, std::string_view(words[0]), &StalenessWord::word);
+    if (words.size() != 1 || row == kStalenessWords.end())
       refuse("\"+" + words.front() + "\" is none of backup:K, inverse, dc, dc-adaptive");
     if (variant_.keeps_step) {
       refuse("\"+" + words[0] + "\" minds stale gradients, of which workers in step have none; " +
@@ -95,20 +102,18 @@ class WordParser {
     }
     if (!rule_.empty()) refuse("has both " + rule_ + " and " + words[0] + "; give one of them");
     rule_ = words[0];
-    add("--staleness-rule", words[0]);
+    variant_.consistency.staleness_rule = row->rule;
+    if (row->rule == ps::StalenessRule::kDelayCompensationAdaptive) {
+      variant_.consistency.compensation = 2.0F;  // the paper's lambda_0
+    }
   }
 
-  std::string number(const std::string& text) const {
+  int number(const std::string& text) const {
     const bool is_number =
         !text.empty() && text.size() <= 6 &&
         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
     if (!is_number) refuse("\"" + text + "\" is not a number");
-    return text;
-  }
-
-  void add(const std::string& flag, const std::string& value) {
-    variant_.flags.push_back(flag);
-    variant_.flags.push_back(value);
+    return std::stoi(text);
   }
 
   [[noreturn]] void refuse(const std::string& why) const {

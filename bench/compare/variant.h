@@ -3,11 +3,14 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "bench/harness/fault_injection.h"
+#include "ps/shard/consistency.h"
+#include "worker/run/train_options.h"
 
 namespace syncopate::bench {
 
@@ -17,9 +20,10 @@ struct Variant {
   int workers = 1;       // replicas that compute gradients, in one process or in several
   int servers = 0;       // parameter servers
   bool keeps_step = true;
-  int backup_workers = 0;  // not waited for in a step
-  // Of train: --strategy, --consistency and what else only this row has.
-  std::vector<std::string> flags;
+  int backup_workers = 0;              // not waited for in a step
+  ps::ConsistencyOptions consistency;  // where variables are shared
+  // Sets what else only this row has; null: nothing.
+  std::function<void(TrainOptions&)> adjust;
 
   // In real processes it has several, with links between them.
   bool has_tasks() const { return strategy == "multi-worker-mirrored" || servers > 0; }
@@ -44,7 +48,8 @@ inline constexpr std::array kEveryStrategy = {"one-device",
 struct RunSpec {
   Variant variant;
   std::uint64_t seed = 1;
-  std::vector<std::string> flags;  // of train: the variant's, those common to all, and --seed
+  TrainOptions train;
+  std::string refusal{};  // why it cannot be trained; "": it can
   // What is done to it on purpose: of all that was asked for, what concerns workers and links that
   // the variant has.
   Trouble trouble{};

@@ -29,23 +29,6 @@ std::int64_t parameters_of(const ArenaLayout& layout) {
   return elements;
 }
 
-// The variant's own flags come in pairs.
-ps::ConsistencyOptions consistency_of(const Variant& variant) {
-  ps::ConsistencyOptions options;
-  for (std::size_t i = 0; i + 1 < variant.flags.size(); i += 2) {
-    const std::string& flag = variant.flags[i];
-    const std::string& value = variant.flags[i + 1];
-    if (flag == "--consistency") {
-      options.consistency = value == "async" ? ps::Consistency::kAsync
-                            : value == "ssp" ? ps::Consistency::kSsp
-                                             : ps::Consistency::kSync;
-    }
-    if (flag == "--max-staleness") options.max_staleness = std::stoi(value);
-    if (flag == "--backup-workers") options.backup_workers = std::stoi(value);
-  }
-  return options;
-}
-
 class Planner {
  public:
   explicit Planner(const PlanOptions& options)
@@ -157,7 +140,7 @@ void set_service_time(const std::string& text, double step_seconds, Trouble& tro
 
 TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
                         const Trouble& trouble, std::uint64_t seed) {
-  const ps::ConsistencyOptions consistency = consistency_of(variant);
+  const ps::ConsistencyOptions consistency = variant.consistency;
   const std::int64_t all =
       std::accumulate(server_bytes.begin(), server_bytes.end(), std::int64_t{0});
   const bool is_central = variant.strategy == "central-storage";

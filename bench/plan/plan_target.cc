@@ -40,15 +40,15 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
   compared.batch_size_per_replica = options.batch_size_per_replica;
   compared.model = options.model;
   compared.data = options.data;
-  compared.train_flags = options.train_flags;
   compared.target_accuracy = options.target_accuracy;
   compared.trouble = trouble;
   compared.seeds = 1;
   TargetWatch watch(options.target_accuracy);
   try {
+    compared.shared = parse_shared_train_flags(options.train_flags);
     RunSpec run = plan_runs(compared, data.train->size()).front();
     run.seed = options.seed;
-    run.flags.back() = std::to_string(options.seed);  // of --seed
+    run.train.strategy.seed = run.train.loop.service_time.seed = options.seed;
     // As the simulation beside it: what one process would do with such links between replicas.
     run.trouble.link = trouble.link;
     run_virtually(run, data, watch, [](double /*fraction*/) {});

@@ -104,6 +104,15 @@ void check_without_step(const CLI::App& app, const TrainOptions& options) {
 
 }  // namespace
 
+void take_consistency_values(const ConsistencyFlags& flags, TrainOptions& options) {
+  options.strategy.parameter_server.compression =
+      ps::parse_compression(flags.compress, "--compress");
+  if (!flags.partition.empty()) {
+    options.strategy.parameter_server.partition =
+        ps::parse_partition(flags.partition, "--partition");
+  }
+}
+
 void check_consistency(const CLI::App& app, const ConsistencyFlags& flags, TrainOptions& options) {
   const std::string& strategy = options.strategy.name;
   const bool has_servers = strategy == "parameter-server";
@@ -137,13 +146,6 @@ void check_consistency(const CLI::App& app, const ConsistencyFlags& flags, Train
   }
   if (consistency.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
     consistency.compensation = 2.0F;  // the paper's lambda_0
-  }
-  options.strategy.parameter_server.compression =
-      ps::parse_compression(flags.compress, "--compress");
-  options.served_as = {{"--staleness-rule", flags.staleness_rule}, {"--compress", flags.compress}};
-  if (!flags.partition.empty()) {
-    options.strategy.parameter_server.partition =
-        ps::parse_partition(flags.partition, "--partition");
   }
   if (!std::isfinite(flags.snapshot_every) || flags.snapshot_every < 0.1 ||
       flags.snapshot_every > kLongestInterval) {

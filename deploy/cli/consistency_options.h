@@ -21,7 +21,11 @@ struct ConsistencyFlags {
 
 void add_consistency_flags(CLI::App& app, ConsistencyFlags& flags, TrainOptions& options);
 
-// Fills options.strategy.consistency and what is about servers. Throws UsageError.
+// Fills what follows from each flag alone. Throws UsageError.
+void take_consistency_values(const ConsistencyFlags& flags, TrainOptions& options);
+
+// Called after take_consistency_values(). Fills options.strategy.consistency and what is about
+// servers. Throws UsageError.
 void check_consistency(const CLI::App& app, const ConsistencyFlags& flags, TrainOptions& options);
 
 }  // namespace syncopate

@@ -188,12 +188,32 @@ void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptio
       ->group("Optimizer");
 }
 
-void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
-                   const Environment& environment, TrainOptions& options) {
-  check_replicas(options, flags.share_devices);
+void take_cluster_values(const CLI::App& app, const TrainClusterFlags& flags,
+                         TrainOptions& options) {
   options.shares_devices = flags.share_devices;
   require_name("--collective", options.strategy.collective, collective_names());
   options.strategy.transport = parse_transport(flags.transport);
+  if (flags.batch_norm != "local" && flags.batch_norm != "sync") {
+    throw UsageError("--batch-norm " + flags.batch_norm + ": no such choice" +
+                     suggest(flags.batch_norm, {"local", "sync"}));
+  }
+  options.strategy.batch_norm =
+      flags.batch_norm == "sync" ? BatchNormStatistics::kSync : BatchNormStatistics::kLocal;
+  options.rendezvous_timeout = seconds_of(app, "--rendezvous-timeout", flags.rendezvous_timeout,
+                                          std::chrono::milliseconds(0));
+  options.peer_timeout =
+      seconds_of(app, "--peer-timeout", flags.peer_timeout, std::chrono::milliseconds(0));
+  // 0: shared out once the other tasks on this host are known.
+  if (app.count("--threads") == 0) options.strategy.lanes = 0;
+  options.learning_rate_scale = parse_scale(flags.learning_rate_scale);
+  if (app.count("--reference-batch-size") > 0) {
+    require_at_least("--reference-batch-size", options.reference_batch_size, 1);
+  }
+}
+
+void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
+                   const Environment& environment, TrainOptions& options) {
+  check_replicas(options, flags.share_devices);
   const bool has_servers = options.strategy.name == "parameter-server";
   const bool is_one_task = options.strategy.name != "multi-worker-mirrored" && !has_servers;
   const bool sums_on_gpus =
@@ -210,17 +230,11 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
     throw UsageError("--transport " + flags.transport + ": --strategy " + options.strategy.name +
                      " is one process; leave it out, or choose multi-worker-mirrored");
   }
-  if (flags.batch_norm != "local" && flags.batch_norm != "sync") {
-    throw UsageError("--batch-norm " + flags.batch_norm + ": no such choice" +
-                     suggest(flags.batch_norm, {"local", "sync"}));
-  }
   if (has_servers && flags.batch_norm == "sync") {
     throw UsageError(
         "--batch-norm sync: workers of --strategy parameter-server have no batch in common; leave "
         "it out, or choose multi-worker-mirrored");
   }
-  options.strategy.batch_norm =
-      flags.batch_norm == "sync" ? BatchNormStatistics::kSync : BatchNormStatistics::kLocal;
 
   ClusterFlags cluster_flags = flags.cluster;
   cluster_flags.wants_servers = has_servers;
@@ -239,13 +253,9 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
         "--collective mpi: MPI did not start this task; start it with mpirun, or with syncopate "
         "launch --workers N -- train --collective mpi ...");
   }
-  options.rendezvous_timeout = seconds_of(app, "--rendezvous-timeout", flags.rendezvous_timeout,
-                                          default_rendezvous_timeout(options));
-  options.peer_timeout =
-      seconds_of(app, "--peer-timeout", flags.peer_timeout, std::chrono::milliseconds(0));
-
-  // 0: shared out once it is known who is on this host.
-  if (app.count("--threads") == 0) options.strategy.lanes = 0;
+  if (app.count("--rendezvous-timeout") == 0) {
+    options.rendezvous_timeout = default_rendezvous_timeout(options);
+  }
   options.has_own_cpus = has_cpus_of_its_own(options.cluster);
 
   if (app.count("--service-time") > 0) {
@@ -270,14 +280,11 @@ void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
     require_worker("--pause", text, options.loop.service_time.pauses.back().worker);
   }
   options.loop.first_worker = options.cluster.index * options.strategy.replicas;
-  options.learning_rate_scale = parse_scale(flags.learning_rate_scale);
   const bool scales = options.learning_rate_scale == LearningRateScale::kLinear ||
                       options.learning_rate_scale == LearningRateScale::kSqrt;
   require_used(app, "--reference-batch-size", scales,
                "it belongs to --learning-rate-scale linear and sqrt");
-  if (app.count("--reference-batch-size") > 0) {
-    require_at_least("--reference-batch-size", options.reference_batch_size, 1);
-  } else if (scales && options.global_batch_size > 0) {
+  if (app.count("--reference-batch-size") == 0 && scales && options.global_batch_size > 0) {
     throw UsageError(
         "--learning-rate-scale with --batch-size: which batch was --learning-rate chosen for? Give "
         "--reference-batch-size");

@@ -31,7 +31,12 @@ struct TrainClusterFlags {
 
 void add_train_cluster_flags(CLI::App& app, TrainClusterFlags& flags, TrainOptions& options);
 
-// Fills what depends on the cluster: options.cluster, time limits, the lanes where nobody chose.
+// Fills what follows from each flag alone. Throws UsageError.
+void take_cluster_values(const CLI::App& app, const TrainClusterFlags& flags,
+                         TrainOptions& options);
+
+// Fills what depends on the cluster: options.cluster, timeouts, compute delays. Called after
+// take_cluster_values().
 // Throws UsageError.
 void check_cluster(const CLI::App& app, const TrainClusterFlags& flags,
                    const Environment& environment, TrainOptions& options);

@@ -187,17 +187,28 @@ std::vector<double> parse_milestones(const std::string& text) {
   return milestones;
 }
 
-void check_optimizer(const CLI::App& app, TrainFlags& flags) {
+// Flags that the chosen optimizer or schedule ignores.
+void check_optimizer_uses(const CLI::App& app, const TrainOptions& options) {
+  const std::string& optimizer = options.strategy.optimizer.name;
+  for (const char* flag : {"--momentum", "--nesterov"}) {
+    require_used(app, flag, optimizer == "momentum", "it belongs to --optimizer momentum");
+  }
+  for (const char* flag : {"--beta1", "--beta2", "--epsilon"}) {
+    require_used(app, flag, optimizer.starts_with("adam"),
+                 "it belongs to --optimizer adam or adamw");
+  }
+  const bool in_steps = options.schedule.kind == ScheduleKind::kStep;
+  for (const char* flag : {"--lr-milestones", "--lr-factor"}) {
+    require_used(app, flag, in_steps, "it belongs to --lr-schedule step");
+  }
+}
+
+void take_optimizer_flags(const CLI::App& app, TrainFlags& flags) {
   OptimizerOptions& optimizer = flags.options.strategy.optimizer;
   ScheduleOptions& schedule = flags.options.schedule;
   require_name("--optimizer", optimizer.name, names_of(optimizers()));
   const bool is_adam = optimizer.name.rfind("adam", 0) == 0;
-  for (const char* flag : {"--momentum", "--nesterov"}) {
-    require_used(app, flag, optimizer.name == "momentum", "it belongs to --optimizer momentum");
-  }
-  for (const char* flag : {"--beta1", "--beta2", "--epsilon"}) {
-    require_used(app, flag, is_adam, "it belongs to --optimizer adam or adamw");
-  }
+  schedule.kind = parse_schedule(flags.schedule);
   make_optimizer(optimizer);  // throws for a constant out of range
 
   if (app.count("--learning-rate") == 0) schedule.learning_rate = is_adam ? 0.001 : 0.01;
@@ -213,20 +224,15 @@ void check_optimizer(const CLI::App& app, TrainFlags& flags) {
     throw UsageError("--lr-factor " + shown(schedule.factor) +
                      ": expected a finite number above 0, such as 0.1");
   }
-  schedule.kind = parse_schedule(flags.schedule);
-  const bool in_steps = schedule.kind == ScheduleKind::kStep;
-  for (const char* flag : {"--lr-milestones", "--lr-factor"}) {
-    require_used(app, flag, in_steps, "it belongs to --lr-schedule step");
-  }
   schedule.milestones = parse_milestones(flags.milestones);
-  if (in_steps && schedule.milestones.empty()) {
+  if (schedule.kind == ScheduleKind::kStep && schedule.milestones.empty()) {
     throw UsageError("--lr-schedule step: at which epochs? Give --lr-milestones, such as 80,120");
   }
 }
 
-void check_train(const CLI::App& app, const Environment& environment, TrainFlags& flags) {
+// Each flag's value, whatever the others say.
+void take_values(const CLI::App& app, TrainFlags& flags) {
   TrainOptions& options = flags.options;
-  require_name("--strategy", options.strategy.name, names_of(strategies()));
   require_name("--model", options.model, names_of(networks()), {"vgg16", "fcn"});
   take_device_flags(flags.devices, options);
   if (app.count("--batch-size") > 0) {
@@ -247,18 +253,15 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   require_at_least("--eval-every-steps", options.loop.eval_every_steps, 0);
   require_name("--eval-when", flags.eval_when, {"due", "end"});
   options.loop.eval_when = flags.eval_when == "end" ? EvalWhen::kEnd : EvalWhen::kDue;
-  const std::optional<std::string> temporary = environment.get("TMPDIR");
-  if (temporary && !temporary->empty()) options.loop.temporary_dir = *temporary;
   require_at_least("--log-every", options.loop.log_every_steps, 1);
-  check_cluster(app, flags.cluster, environment, options);
-  check_consistency(app, flags.consistency, options);
+  take_cluster_values(app, flags.cluster, options);
+  take_consistency_values(flags.consistency, options);
   if (app.count("--threads") > 0) require_threads("--threads", options.strategy.lanes);
   require_threads("--input-threads", options.input.threads);
   require_threads("--prefetch", options.input.prefetch);
   require_at_least("--bucket-mb", flags.bucket_mib, 1);
   options.strategy.bucket_bytes = std::min<std::int64_t>(flags.bucket_mib, 1 << 20) << 20;
-  check_optimizer(app, flags);
-
+  take_optimizer_flags(app, flags);
   if (flags.augment != "none" && flags.augment != "crop-flip") {
     throw UsageError("--augment " + flags.augment + ": no such name" +
                      suggest(flags.augment, {"none", "crop-flip"}));
@@ -272,23 +275,26 @@ void check_train(const CLI::App& app, const Environment& environment, TrainFlags
   for (const char* flag : {"--checkpoint-dir", "--init-from", "--metrics", "--record"}) {
     require_not_empty(app, flag);
   }
+}
+
+// What the values mean together, and in this environment.
+void check_together(const CLI::App& app, const Environment& environment, TrainFlags& flags) {
+  TrainOptions& options = flags.options;
+  const std::optional<std::string> temporary = environment.get("TMPDIR");
+  if (temporary && !temporary->empty()) options.loop.temporary_dir = *temporary;
+  check_cluster(app, flags.cluster, environment, options);
+  check_consistency(app, flags.consistency, options);
+  check_optimizer_uses(app, options);
   for (const char* flag : {"--checkpoint-every", "--keep-checkpoints", "--resume"}) {
     require_used(app, flag, !options.loop.checkpoint_dir.empty(),
                  "which folder? Give --checkpoint-dir");
   }
 }
 
-}  // namespace
-
-CommandOptions parse_train_options(std::span<const std::string> arguments,
-                                   const Environment& environment) {
-  TrainFlags flags;
+// Declares the flags of train.
+void add_train_flags(CLI::App& app, TrainFlags& flags) {
   TrainOptions& options = flags.options;
   options.strategy.optimizer.name = "adam";
-  options.cache_dir = default_cache_dir(environment);
-  CLI::App app(
-      "Trains a network. Alone, `syncopate train` trains mnist-cnn on the digits it draws itself.",
-      "syncopate train");
   app.set_config("--config", "", "file of flags: a line is NAME = VALUE, without the dashes");
   add_data_flags(app, options.model, options.data, options.cache_dir, options.strategy.seed);
   add_run_flags(app, flags);
@@ -296,6 +302,18 @@ CommandOptions parse_train_options(std::span<const std::string> arguments,
   add_consistency_flags(app, flags.consistency, options);
   add_optimizer_flags(app, flags);
   add_output_flags(app, flags);
+}
+
+}  // namespace
+
+CommandOptions parse_train_options(std::span<const std::string> arguments,
+                                   const Environment& environment) {
+  TrainFlags flags;
+  flags.options.cache_dir = default_cache_dir(environment);
+  CLI::App app(
+      "Trains a network. Alone, `syncopate train` trains mnist-cnn on the digits it draws itself.",
+      "syncopate train");
+  add_train_flags(app, flags);
   app.footer(
       "\nExit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM or SIGUSR1 "
       "after a\n"
@@ -308,8 +326,21 @@ CommandOptions parse_train_options(std::span<const std::string> arguments,
       "--epochs 164\n"
       "  syncopate train --checkpoint-dir runs/a --resume --metrics runs/a.jsonl");
   if (const auto help = parse_flags(app, arguments, flags_not_yet())) return TextOptions{*help};
-  check_train(app, environment, flags);
-  return options;
+  require_name("--strategy", flags.options.strategy.name, names_of(strategies()));
+  take_values(app, flags);
+  check_together(app, environment, flags);
+  return flags.options;
+}
+
+TrainOptions parse_shared_train_options(std::span<const std::string> arguments) {
+  TrainFlags flags;
+  CLI::App app("Flags of `syncopate train` that several runs share.", "syncopate train");
+  add_train_flags(app, flags);
+  if (parse_flags(app, arguments, flags_not_yet())) {
+    throw UsageError("--help is no flag of a run; see syncopate train --help");
+  }
+  take_values(app, flags);
+  return flags.options;
 }
 
 }  // namespace syncopate

@@ -12,7 +12,6 @@
 #include "ps/net/addresses.h"
 #include "ps/net/connection.h"
 #include "strategies/cluster/hello.h"
-#include "worker/run/agreements.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {

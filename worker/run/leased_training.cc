@@ -4,7 +4,6 @@
 #include <chrono>
 #include <utility>
 
-#include "worker/run/agreements.h"
 #include "worker/run/job_membership.h"
 #include "worker/run/run_sizes.h"
 
@@ -32,8 +31,6 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
   ParameterServerOptions& servers = strategy.parameter_server;
   servers.cluster = options.cluster;
   servers.agreements = agreements_of(options);
-  servers.agreements.insert(servers.agreements.end(), options.served_as.begin(),
-                            options.served_as.end());
   servers.agreements.push_back({"--data", describe_samples(data)});
   const TrainLoopOptions& loop = options.loop;
   servers.plan = {.network = options.model,

@@ -1,11 +1,14 @@
-// What a training run is asked to do: the command line, a config file or a comparison fills this
-// in.
+// What a training run is asked to do. The command line and `compare` fill TrainOptions in; the
+// table of its fields makes from it the agreement between tasks and the command line of a run.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/optim/schedule.h"
@@ -17,36 +20,64 @@
 
 namespace syncopate {
 
-// By what the learning rate is multiplied: 1, a power of global batch / reference batch, or
-// 1 / workers.
+// The factor of the learning rate: 1, a power of global batch / reference batch, or 1 / workers.
 enum class LearningRateScale : std::uint8_t { kNone, kLinear, kSqrt, kInverseWorkers };
 
 struct TrainOptions {
   std::string model = "mnist-cnn";
   std::string data = "digits";
-  StrategyOptions strategy;  // its seed is everybody's
+  StrategyOptions strategy;  // its seed is used for data, initial values and dropout alike
   ClusterSpec cluster;
-  bool takes_own_gpus = false;  // --devices cuda: which ones follows where the task runs
+  bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task
   bool has_own_cpus = false;    // shared with no other task
-  bool shares_devices = false;  // several replicas share one on purpose
+  bool shares_devices = false;  // several replicas use one device on purpose
   std::chrono::milliseconds rendezvous_timeout{0};
-  std::chrono::milliseconds peer_timeout{0};  // 0: by where the tasks are
+  std::chrono::milliseconds peer_timeout{0};  // 0: chosen by where the tasks run
   std::int64_t global_batch_size = 0;         // 0: batch_size_per_replica times the replicas
   LearningRateScale learning_rate_scale = LearningRateScale::kNone;
-  std::int64_t reference_batch_size = 0;  // 0: one replica's batch
-  InputOptions input;                     // batch size and seed are the strategy's
-  ScheduleOptions schedule;               // total_epochs: known once the data is
+  std::int64_t reference_batch_size = 0;  // 0: the batch of one replica
+  InputOptions input;                     // batch size and seed are taken from `strategy`
+  ScheduleOptions schedule;               // total_epochs is set when the data set is open
   TrainLoopOptions loop;
   bool resume = false;
   bool deterministic = false;
   bool show_progress = true;
-  std::filesystem::path init_from;  // empty: the seed's first values
-  std::filesystem::path metrics;    // empty: none
+  std::filesystem::path init_from;  // empty: the initial values follow from the seed
+  std::filesystem::path metrics;    // empty: no metrics are written
   std::filesystem::path cache_dir;
-  // Of servers.
-  std::vector<Agreement> served_as;  // what all workers must have said alike
-  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
-  std::filesystem::path record;  // empty: none
+  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);  // of servers
+  std::filesystem::path record;                                            // empty: no record
 };
+
+// One flag of `train` and the field behind it. The place of a task in its cluster has no row.
+struct TrainOptionRow {
+  // Whether the tasks of a job compare the value when they meet.
+  enum class Agreement : std::uint8_t { kNone, kWarning, kRequired };
+  enum class Form : std::uint8_t { kValue, kSwitch, kRepeated };
+  using Text = std::optional<std::string> (*)(const TrainOptions&);
+  using Condition = bool (*)(const TrainOptions&);
+
+  std::string_view name;  // "--model"
+  // The value as the command line takes it; nothing: the field has none. For a switch: "on", or
+  // nothing. For a flag that may be repeated: the values with a space between them.
+  Text text;
+  Agreement agreement = Agreement::kNone;
+  Condition applies = nullptr;  // whether the field matters in such a run; null: in every run
+  Form form = Form::kValue;
+  Text compared = nullptr;  // what tasks compare; null: `text`
+
+  bool applies_to(const TrainOptions& options) const;
+};
+std::span<const TrainOptionRow> train_option_rows() noexcept;
+
+// The value of the flag as text; "absent" where it has none. `name` is a row's.
+std::string text_of(const TrainOptions& options, std::string_view name);
+
+// The words behind `syncopate train` that describe this run: every row that applies to it.
+std::vector<std::string> command_line_of(const TrainOptions& options);
+
+// What the tasks of a run compare when they meet: the rows, and the version and instruction set of
+// this program.
+std::vector<Agreement> agreements_of(const TrainOptions& options);
 
 }  // namespace syncopate

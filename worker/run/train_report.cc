@@ -79,9 +79,9 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
 Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
                    const TrainOutcome& outcome) {
   const ps::StalenessHistogram staleness = merge_staleness(outcome.staleness);
-  return {.strategy = options.strategy.name,
-          .model = options.model,
-          .data = options.data,
+  return {.strategy = text_of(options, "--strategy"),
+          .model = text_of(options, "--model"),
+          .data = text_of(options, "--data"),
           .device = strategy.replicas().front().backend->description(),
           .replicas = participants(options, strategy),
           .global_batch = samples_per_update(options, global_batch),

@@ -37,6 +37,11 @@ std::string value_of(const Words& flags, const std::string& flag) {
   return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
 }
 
+// The word behind a flag of `train` with which this run is started.
+std::string value_of(const RunSpec& run, const std::string& flag) {
+  return value_of(command_line_of(run.train), flag);
+}
+
 TEST(APlan, HasEveryVariantOncePerSeedAndGoesSeedBySeed) {
   const auto runs = plan_runs(two_variants(), 1000);
   ASSERT_EQ(runs.size(), 4U);
@@ -44,8 +49,8 @@ TEST(APlan, HasEveryVariantOncePerSeedAndGoesSeedBySeed) {
   EXPECT_EQ(runs[1].variant.label, "parameter-server:sync+backup:1");
   EXPECT_EQ(runs[1].seed, 1U);
   EXPECT_EQ(runs[2].seed, 2U);
-  EXPECT_EQ(value_of(runs[2].flags, "--seed"), "2");
-  EXPECT_EQ(value_of(runs[0].flags, "--replicas"), "4");
+  EXPECT_EQ(value_of(runs[2], "--seed"), "2");
+  EXPECT_EQ(value_of(runs[0], "--replicas"), "4");
 }
 
 TEST(APlan, EvaluatesAsOftenWhateverAnUpdateTakes) {
@@ -56,12 +61,12 @@ TEST(APlan, EvaluatesAsOftenWhateverAnUpdateTakes) {
   EXPECT_EQ(updates_of(options, options.variants[1], 1000), 66);   // of 30
   EXPECT_EQ(updates_of(options, options.variants[2], 1000), 200);  // of 10
   const auto runs = plan_runs(options, 1000);
-  EXPECT_EQ(value_of(runs[0].flags, "--eval-every-steps"), "10");
-  EXPECT_EQ(value_of(runs[2].flags, "--eval-every-steps"), "40");
+  EXPECT_EQ(value_of(runs[0], "--eval-every-steps"), "10");
+  EXPECT_EQ(value_of(runs[2], "--eval-every-steps"), "40");
   options.budget = Budget::kUpdates;
   options.updates = 70;
   EXPECT_EQ(updates_of(options, options.variants[0], 1000), 70);
-  EXPECT_EQ(value_of(plan_runs(options, 1000)[0].flags, "--steps"), "70");
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[0], "--steps"), "70");
 }
 
 TEST(APlan, TrainsForAsLongAsSaid) {
@@ -69,9 +74,9 @@ TEST(APlan, TrainsForAsLongAsSaid) {
   options.budget = Budget::kSeconds;
   options.seconds = 0.1;
   for (const RunSpec& run : plan_runs(options, 1000)) {
-    EXPECT_EQ(value_of(run.flags, "--max-seconds"), "0.1");
+    EXPECT_EQ(value_of(run, "--max-seconds"), "0.1");
     // Evaluated as often as over the passes that --epochs says.
-    EXPECT_EQ(value_of(run.flags, "--eval-every-steps"),
+    EXPECT_EQ(value_of(run, "--eval-every-steps"),
               std::to_string(updates_of(options, run.variant, 1000) / options.evaluations));
   }
 }
@@ -80,27 +85,25 @@ TEST(APlan, TrainsForAsLongAsSaid) {
 TEST(APlan, EvaluatesWhenTrainingHasEndedWhereEvaluationsTakeTime) {
   CompareOptions options = two_variants();
   for (const RunSpec& run : plan_runs(options, 1000)) {
-    EXPECT_EQ(value_of(run.flags, "--eval-when"), "end") << run.variant.label;
+    EXPECT_EQ(value_of(run, "--eval-when"), "end") << run.variant.label;
   }
   options.clock = Clock::kVirtual;
   for (const RunSpec& run : plan_runs(options, 1000)) {
-    EXPECT_EQ(std::ranges::count(run.flags, "--eval-when"), 0);
+    EXPECT_EQ(value_of(run, "--eval-when"), "due");
   }
 }
 
 TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
   CompareOptions options = two_variants();
   options.variants.front() = parse_variant("one-device", 4, 2);
-  options.trouble_words = {"--service-time",    "constant:1", "--slow",
-                           "worker=3,factor=4", "--pause",    "worker=9,at=1,for=1"};
+  options.trouble = {.service_time = parse_service_time("constant:1", "--service-time"),
+                     .slow = {{.worker = 3, .factor = 4.0}},
+                     .pauses = {{.worker = 9, .at_seconds = 1.0, .for_seconds = 1.0}}};
   const auto runs = plan_runs(options, 1000);
-  const auto has = [](const RunSpec& run, const std::string& word) {
-    return std::ranges::find(run.flags, word) != run.flags.end();
-  };
-  EXPECT_FALSE(has(runs[0], "--slow")) << "one device";
-  EXPECT_TRUE(has(runs[1], "--slow")) << "four workers";
-  EXPECT_FALSE(has(runs[1], "--pause"));
-  EXPECT_TRUE(has(runs[0], "--service-time"));
+  EXPECT_EQ(value_of(runs[0], "--slow"), "") << "one device";
+  EXPECT_EQ(value_of(runs[1], "--slow"), "worker=3,factor=4") << "four workers";
+  EXPECT_EQ(value_of(runs[1], "--pause"), "");
+  EXPECT_EQ(value_of(runs[0], "--service-time"), "constant:1");
 }
 
 TEST(APlan, HasTheTroubleOfWorkersAndLinksThatAVariantHas) {
@@ -115,27 +118,27 @@ TEST(APlan, HasTheTroubleOfWorkersAndLinksThatAVariantHas) {
   EXPECT_EQ(runs[0].trouble.kills.size(), 2U) << "mirrored has four workers";
   EXPECT_TRUE(runs[0].trouble.link.is_plain()) << "and is one process";
   EXPECT_FALSE(runs[1].trouble.link.is_plain());
-  EXPECT_EQ(value_of(runs[1].flags, "--link-delay"), "1ms");
-  EXPECT_EQ(value_of(runs[1].flags, "--kill"), "") << "train does not kill itself";
+  EXPECT_EQ(value_of(runs[1], "--link-delay"), "0.001") << "seconds";
+  EXPECT_EQ(value_of(runs[1], "--kill"), "") << "train does not kill itself";
   ASSERT_EQ(runs[2].trouble.kills.size(), 1U);
   EXPECT_EQ(runs[2].trouble.kills[0].worker, 0);
   EXPECT_EQ(runs[2].trouble_words, (Words{"--kill", "worker=0,at=2"}));
   options.clock = Clock::kVirtual;
-  EXPECT_EQ(value_of(plan_runs(options, 1000)[1].flags, "--link-delay"), "");
+  EXPECT_EQ(value_of(plan_runs(options, 1000)[1], "--link-delay"), "");
 }
 
 TEST(APlan, ScalesTheRateOfThoseAloneWhoHaveABatchOfAllWorkers) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
-  options.train_flags = {"--learning-rate-scale", "linear"};
+  options.shared = parse_shared_train_flags({"--learning-rate-scale", "linear"});
   const auto runs = plan_runs(options, 1000);
-  EXPECT_EQ(value_of(runs[0].flags, "--reference-batch-size"), "") << "mirrored";
+  EXPECT_EQ(value_of(runs[0], "--reference-batch-size"), "") << "mirrored";
   EXPECT_TRUE(runs[0].notes.empty());
   for (const std::size_t without_step : {1U, 2U}) {
-    EXPECT_EQ(value_of(runs[without_step].flags, "--reference-batch-size"), "10");
+    EXPECT_EQ(value_of(runs[without_step], "--reference-batch-size"), "10");
     EXPECT_EQ(runs[without_step].notes.size(), 1U) << "and the report says so";
   }
-  options.train_flags.insert(options.train_flags.end(), {"--reference-batch-size", "40"});
+  options.shared.options.reference_batch_size = 40;
   EXPECT_TRUE(plan_runs(options, 1000)[2].notes.empty()) << "as the user said";
 }
 
@@ -149,6 +152,28 @@ TEST(APlan, RefusesWhatCannotBeCompared) {
   EXPECT_THROW(plan_runs(nobody, 1000), UsageError) << "nobody is waited for";
 }
 
+// What compare runs under the virtual clock is what train parses from the run's command line.
+TEST(ARun, IsTheSameAfterItsCommandLineIsParsed) {
+  CompareOptions options = two_variants();
+  options.shared = parse_shared_train_flags(
+      {"--optimizer", "momentum", "--nesterov", "--lr-schedule", "step", "--lr-milestones", "1,2.5",
+       "--weight-decay", "1e-4", "--augment", "crop-flip", "--bucket-mb", "2"});
+  options.trouble = {.service_time = parse_service_time("lognormal:2:0.25", "--service-time"),
+                     .pauses = {{.worker = 0, .at_seconds = 0.1, .for_seconds = 2.0}}};
+  options.budget = Budget::kSeconds;
+  options.seconds = 1.5;
+  const RunSpec run = plan_runs(options, 1000).front();
+  const std::vector<std::string> words = command_line_of(run.train);
+  const CommandOptions parsed = parse_train_options(words, Environment(Environment::Variables{}));
+  EXPECT_EQ(command_line_of(std::get<TrainOptions>(parsed)), [&] {
+    Words with_cache = words;  // train chooses a folder
+    const std::string folder = std::get<TrainOptions>(parsed).cache_dir.string();
+    const auto behind = std::ranges::find(with_cache, "--seed");
+    with_cache.insert(behind, {"--cache-dir", folder});
+    return with_cache;
+  }());
+}
+
 TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
   for (const PresetRow& row : presets()) {
     CompareOptions options;
@@ -156,7 +181,7 @@ TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
     row.apply(options);
     for (const RunSpec& run : plan_runs(options, 4096)) {
       Environment::Variables variables;
-      if (run.variant.servers > 0) {
+      if (run.variant.has_tasks()) {
         variables = {{"SYNCOPATE_ROLE", "worker"},
                      {"SYNCOPATE_INDEX", "0"},
                      {"SYNCOPATE_WORKERS", std::to_string(run.variant.workers)},
@@ -164,7 +189,7 @@ TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
                      {"SYNCOPATE_NONCE", "a"},
                      {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
       }
-      EXPECT_NO_THROW(parse_train_options(run.flags, Environment(variables)))
+      EXPECT_NO_THROW(parse_train_options(command_line_of(run.train), Environment(variables)))
           << row.name << ": " << run.variant.label;
     }
   }
@@ -306,7 +331,8 @@ TEST_F(RunFilesTest, NameEveryMachineThatRunsWereMadeOn) {
 TEST(Threads, AreOneForEachWorkerUnlessTheFlagsSayOtherwise) {
   CompareOptions options;
   EXPECT_EQ(threads_per_worker(options), 1);
-  options.train_flags = {"--threads=2", "--optimizer", "sgd", "--threads", "3"};
+  options.shared =
+      parse_shared_train_flags({"--threads=2", "--optimizer", "sgd", "--threads", "3"});
   EXPECT_EQ(threads_per_worker(options), 3);
 }
 

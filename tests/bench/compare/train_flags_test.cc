@@ -14,7 +14,7 @@ using Words = std::vector<std::string>;
 
 std::string refusal_of(const Words& flags) {
   try {
-    require_flags_that_are_free(flags);
+    parse_shared_train_flags(flags);
   } catch (const UsageError& error) {
     return error.what();
   }
@@ -42,6 +42,24 @@ TEST(FlagsOfEveryRun, AreAllOthers) {
                         "cuda", "--share-devices", "--learning-rate-scale", "linear",
                         "--deterministic", "--init-from", "f", "--transport", "tcp"}),
             "");
+}
+
+TEST(FlagsOfEveryRun, AreRefusedForARunThatIgnoresThem) {
+  const SharedTrainFlags shared = parse_shared_train_flags({"--compress=bf16", "--threads", "2"});
+  TrainOptions run = shared.options;
+  run.strategy.name = "mirrored";
+  EXPECT_EQ(ignored_flag(shared, run, "mirrored"),
+            "--compress bf16: mirrored has no use for it; leave out the flag or the variant");
+  run.strategy.name = "parameter-server";
+  EXPECT_EQ(ignored_flag(shared, run, "parameter-server:async"), "");
+}
+
+TEST(FlagsOfEveryRun, MayBeOfAnOptimizerThatOnlyAVariantChooses) {
+  EXPECT_EQ(refusal_of({"--nesterov", "--lr-factor", "0.2"}), "");
+}
+
+TEST(FlagsOfEveryRun, AreParsedAsTrainParsesThem) {
+  EXPECT_NE(refusal_of({"--optimizer", "sdg"}).find("did you mean 'sgd'"), std::string::npos);
 }
 
 }  // namespace

@@ -9,24 +9,27 @@
 namespace syncopate::bench {
 namespace {
 
-using Words = std::vector<std::string>;
-
 TEST(AVariant, IsAStrategyWithItsConsistency) {
   const Variant plain = parse_variant("mirrored", 4, 2);
   EXPECT_EQ(plain.label, "mirrored");
-  EXPECT_EQ(plain.flags, (Words{"--strategy", "mirrored"}));
+  EXPECT_EQ(plain.strategy, "mirrored");
+  EXPECT_EQ(plain.consistency.consistency, ps::Consistency::kSync);
   EXPECT_EQ(plain.workers, 4);
   EXPECT_EQ(plain.servers, 0);
   const Variant ssp = parse_variant("parameter-server:ssp:2+inverse", 4, 2);
   EXPECT_EQ(ssp.servers, 2);
-  EXPECT_EQ(ssp.flags, (Words{"--strategy", "parameter-server", "--consistency", "ssp",
-                              "--max-staleness", "2", "--staleness-rule", "inverse"}));
+  EXPECT_EQ(ssp.consistency.consistency, ps::Consistency::kSsp);
+  EXPECT_EQ(ssp.consistency.max_staleness, 2);
+  EXPECT_EQ(ssp.consistency.staleness_rule, ps::StalenessRule::kInverse);
   const Variant backup = parse_variant("parameter-server:sync+backup:1", 4, 2);
-  EXPECT_EQ(backup.flags, (Words{"--strategy", "parameter-server", "--consistency", "sync",
-                                 "--backup-workers", "1"}));
+  EXPECT_EQ(backup.consistency.consistency, ps::Consistency::kSync);
+  EXPECT_EQ(backup.consistency.backup_workers, 1);
   EXPECT_EQ(parse_variant("one-device", 4, 2).workers, 1);
-  EXPECT_EQ(parse_variant("parameter-server", 4, 2).flags,
-            (Words{"--strategy", "parameter-server", "--consistency", "async"}));
+  EXPECT_EQ(parse_variant("parameter-server", 4, 2).consistency.consistency,
+            ps::Consistency::kAsync);
+  // The paper's lambda_0, as train --staleness-rule dc-adaptive sets it.
+  EXPECT_EQ(parse_variant("central-storage:async+dc-adaptive", 4, 2).consistency.compensation,
+            2.0F);
 }
 
 TEST(AVariant, ThatIsNoneIsRefusedWithTheReason) {

@@ -1,0 +1,336 @@
+#include "worker/run/train_options.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <sstream>
+
+#include "models/base/errors.h"
+#include "models/base/isa.h"
+#include "worker/run/version.h"
+
+namespace syncopate {
+namespace {
+
+using Options = const TrainOptions&;
+using OptionText = std::optional<std::string>;
+
+constexpr auto kRequired = TrainOptionRow::Agreement::kRequired;
+constexpr auto kWarning = TrainOptionRow::Agreement::kWarning;
+constexpr auto kNone = TrainOptionRow::Agreement::kNone;
+using Form = TrainOptionRow::Form;
+using Row = TrainOptionRow;
+
+OptionText word(std::string_view text) { return std::string(text); }
+
+// The shortest text that reads back as this number.
+template <typename Number>
+OptionText number(Number value) {
+  return fmt::format("{}", value);
+}
+
+// Nothing for 0, which stands for "not set" in the fields this is used for.
+template <typename Number>
+OptionText if_positive(Number value) {
+  if (value > Number{0}) return number(value);
+  return std::nullopt;
+}
+
+OptionText if_on(bool value) {
+  if (value) return "on";
+  return std::nullopt;
+}
+
+OptionText if_not_empty(const std::filesystem::path& path) {
+  if (path.empty()) return std::nullopt;
+  return path.string();
+}
+
+OptionText presence(const std::filesystem::path& path) { return path.empty() ? "absent" : "given"; }
+
+OptionText seconds_text(std::chrono::milliseconds time) {
+  return if_positive(static_cast<double>(time.count()) / 1000.0);
+}
+
+const ps::ConsistencyOptions& consistency_of(Options o) { return o.strategy.consistency; }
+
+bool uses_servers(Options o) { return o.strategy.name == "parameter-server"; }
+bool shares_variables(Options o) { return uses_servers(o) || o.strategy.name == "central-storage"; }
+bool has_links(Options o) { return uses_servers(o) || o.strategy.name == "multi-worker-mirrored"; }
+bool may_drop_gradients(Options o) {
+  return shares_variables(o) && consistency_of(o).consistency == ps::Consistency::kSync;
+}
+bool uses_adam(Options o) { return o.strategy.optimizer.name.starts_with("adam"); }
+bool uses_momentum(Options o) { return o.strategy.optimizer.name == "momentum"; }
+bool uses_step_schedule(Options o) { return o.schedule.kind == ScheduleKind::kStep; }
+bool writes_checkpoints(Options o) { return !o.loop.checkpoint_dir.empty(); }
+bool has_collective(Options o) {
+  const std::string& name = o.strategy.collective;
+  if (name == "auto" || name == "local") return true;
+  return o.strategy.name == "multi-worker-mirrored" ||
+         (o.strategy.name == "mirrored" && name == "nccl");
+}
+bool scales_by_batch(Options o) {
+  return o.learning_rate_scale == LearningRateScale::kLinear ||
+         o.learning_rate_scale == LearningRateScale::kSqrt;
+}
+bool has_batch_norm(Options o) {
+  return !uses_servers(o) || o.strategy.batch_norm == BatchNormStatistics::kLocal;
+}
+
+OptionText devices_text(Options o) {
+  if (o.takes_own_gpus) return "cuda";
+  std::vector<std::string> names;
+  for (const Device& device : o.strategy.devices) names.push_back(to_string(device));
+  return fmt::format("{}", fmt::join(names, ","));
+}
+
+OptionText device_kind(Options o) {
+  return o.strategy.devices.front().kind == DeviceKind::kCpu ? "cpu" : "cuda";
+}
+
+OptionText transport_text(Options o) {
+  if (o.strategy.transport == Transport::kTcp) return "tcp";
+  return o.strategy.transport == Transport::kShm ? "shm" : "auto";
+}
+
+OptionText augment_text(Options o) {
+  return o.input.augment == Augment::kCropFlip ? "crop-flip" : "none";
+}
+
+OptionText batch_norm_text(Options o) {
+  return o.strategy.batch_norm == BatchNormStatistics::kSync ? "sync" : "local";
+}
+
+OptionText scale_text(Options o) {
+  static constexpr std::array kNames = {"none", "linear", "sqrt", "inverse-workers"};
+  return kNames[static_cast<std::size_t>(o.learning_rate_scale)];
+}
+
+OptionText schedule_text(Options o) {
+  static constexpr std::array kNames = {"constant", "step", "cosine"};
+  return kNames[static_cast<std::size_t>(o.schedule.kind)];
+}
+
+OptionText milestones_text(Options o) {
+  if (o.schedule.milestones.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(o.schedule.milestones, ","));
+}
+
+OptionText consistency_text(Options o) {
+  static constexpr std::array kNames = {"sync", "ssp", "async"};
+  return kNames[static_cast<std::size_t>(consistency_of(o).consistency)];
+}
+
+OptionText staleness_rule_text(Options o) {
+  static constexpr std::array kNames = {"none", "inverse", "dc", "dc-adaptive"};
+  return kNames[static_cast<std::size_t>(consistency_of(o).staleness_rule)];
+}
+
+OptionText compression_text(Options o) {
+  const ps::CompressionOptions& compression = o.strategy.parameter_server.compression;
+  if (compression.codec == ps::Codec::kTopK) return fmt::format("topk:{}", compression.fraction);
+  return compression.codec == ps::Codec::kBf16 ? "bf16" : "none";
+}
+
+OptionText partition_text(Options o) {
+  static constexpr std::array kNames = {"auto", "fixed", "min-size", "max-size"};
+  const ps::PartitionRule& rule = o.strategy.parameter_server.partition;
+  const char* name = kNames[static_cast<std::size_t>(rule.kind)];
+  if (rule.kind == ps::PartitionRule::Kind::kAuto) return name;
+  return fmt::format("{}:{}", name, rule.value);
+}
+
+OptionText service_time_text(Options o) {
+  const ServiceTimeOptions& time = o.loop.service_time;
+  switch (time.kind) {
+    case ServiceTimeKind::kNone:
+      return std::nullopt;
+    case ServiceTimeKind::kConstant:
+      return fmt::format("constant:{}", time.mean_milliseconds);
+    case ServiceTimeKind::kExponential:
+      return fmt::format("exponential:{}", time.mean_milliseconds);
+    case ServiceTimeKind::kLognormal:
+      return fmt::format("lognormal:{}:{}", time.mean_milliseconds, time.sigma);
+  }
+  return std::nullopt;
+}
+
+OptionText slow_text(Options o) {
+  std::vector<std::string> all;
+  for (const Slowness& slow : o.loop.service_time.slow) {
+    all.push_back(fmt::format("worker={},factor={}", slow.worker, slow.factor));
+  }
+  if (all.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
+OptionText pause_text(Options o) {
+  std::vector<std::string> all;
+  for (const Pause& pause : o.loop.service_time.pauses) {
+    all.push_back(
+        fmt::format("worker={},at={},for={}", pause.worker, pause.at_seconds, pause.for_seconds));
+  }
+  if (all.empty()) return std::nullopt;
+  return fmt::format("{}", fmt::join(all, " "));
+}
+
+OptionText link_rate_text(Options o) {
+  const double rate = o.strategy.link.bytes_per_second;
+  if (rate <= 0.0) return std::nullopt;
+  return fmt::format("{}kb", rate / 1e3);
+}
+
+constexpr std::array kRows = {
+    Row{"--strategy", [](Options o) { return word(o.strategy.name); }, kRequired},
+    Row{"--model", [](Options o) { return word(o.model); }, kRequired},
+    Row{"--data", [](Options o) { return word(o.data); }},
+    Row{"--cache-dir", [](Options o) { return if_not_empty(o.cache_dir); }},
+    Row{"--seed", [](Options o) { return number(o.strategy.seed); }, kRequired},
+    Row{"--devices", devices_text, kRequired, nullptr, Form::kValue, device_kind},
+    Row{"--precision", [](Options o) { return word(name(o.strategy.precision)); }, kRequired},
+    Row{"--threads", [](Options o) { return if_positive(o.strategy.lanes); }, kWarning},
+    Row{"--input-threads", [](Options o) { return number(o.input.threads); }},
+    Row{"--prefetch", [](Options o) { return number(o.input.prefetch); }},
+    Row{"--bucket-mb", [](Options o) { return number(o.strategy.bucket_bytes >> 20); }, kRequired},
+    Row{"--deterministic", [](Options o) { return if_on(o.deterministic); }, kNone,
+        [](Options o) { return keeps_step(consistency_of(o)); }, Form::kSwitch},
+    Row{"--replicas", [](Options o) { return number(o.strategy.replicas); }},
+    Row{"--share-devices", [](Options o) { return if_on(o.shares_devices); }, kNone, nullptr,
+        Form::kSwitch},
+    Row{"--batch-size-per-replica",
+        [](Options o) { return number(o.strategy.batch_size_per_replica); }, kRequired,
+        [](Options o) { return o.global_batch_size == 0; }},
+    Row{"--batch-size", [](Options o) { return if_positive(o.global_batch_size); }, kRequired},
+    Row{"--epochs", [](Options o) { return number(o.loop.total_epochs); }, kRequired,
+        [](Options o) { return !o.loop.total_steps; }},
+    Row{"--steps", [](Options o) { return if_positive(o.loop.total_steps.value_or(0)); },
+        kRequired},
+    Row{"--max-seconds", [](Options o) { return if_positive(o.loop.max_seconds); }, kRequired},
+    Row{"--eval-every", [](Options o) { return number(o.loop.eval_every_epochs); }, kRequired},
+    Row{"--eval-every-steps", [](Options o) { return number(o.loop.eval_every_steps); }, kRequired},
+    Row{"--eval-when",
+        [](Options o) { return word(o.loop.eval_when == EvalWhen::kEnd ? "end" : "due"); },
+        kRequired},
+    Row{"--augment",
+        augment_text,
+        kRequired},
+    Row{"--optimizer", [](Options o) { return word(o.strategy.optimizer.name); }, kRequired},
+    Row{"--learning-rate", [](Options o) { return number(o.schedule.learning_rate); }, kRequired},
+    Row{"--momentum", [](Options o) { return number(o.strategy.optimizer.momentum); }, kRequired,
+        uses_momentum},
+    Row{"--nesterov", [](Options o) { return if_on(o.strategy.optimizer.nesterov); }, kRequired,
+        uses_momentum, Form::kSwitch},
+    Row{"--weight-decay", [](Options o) { return number(o.strategy.optimizer.weight_decay); },
+        kRequired},
+    Row{"--beta1", [](Options o) { return number(o.strategy.optimizer.beta1); }, kRequired,
+        uses_adam},
+    Row{"--beta2", [](Options o) { return number(o.strategy.optimizer.beta2); }, kRequired,
+        uses_adam},
+    Row{"--epsilon", [](Options o) { return number(o.strategy.optimizer.epsilon); }, kRequired,
+        uses_adam},
+    Row{"--lr-schedule", schedule_text, kRequired},
+    Row{"--lr-milestones", milestones_text, kRequired, uses_step_schedule},
+    Row{"--lr-factor", [](Options o) { return number(o.schedule.factor); }, kRequired,
+        uses_step_schedule},
+    Row{"--warmup-epochs", [](Options o) { return number(o.schedule.warmup_epochs); }, kRequired},
+    Row{"--learning-rate-scale", scale_text, kRequired},
+    Row{"--reference-batch-size", [](Options o) { return if_positive(o.reference_batch_size); },
+        kRequired, scales_by_batch},
+    Row{"--batch-norm",
+        batch_norm_text,
+        kRequired, has_batch_norm},
+    Row{"--collective", [](Options o) { return word(o.strategy.collective); }, kRequired,
+        has_collective},
+    Row{"--transport", transport_text, kRequired,
+        [](Options o) { return has_links(o) || o.strategy.transport == Transport::kAuto; }},
+    Row{"--link-delay", [](Options o) { return if_positive(o.strategy.link.delay_seconds); },
+        kRequired, has_links},
+    Row{"--link-rate", link_rate_text, kRequired, has_links},
+    Row{"--rendezvous-timeout", [](Options o) { return seconds_text(o.rendezvous_timeout); }},
+    Row{"--peer-timeout", [](Options o) { return seconds_text(o.peer_timeout); }},
+    Row{"--service-time", service_time_text},
+    Row{"--slow", slow_text, kNone, nullptr, Form::kRepeated},
+    Row{"--pause", pause_text, kNone, nullptr, Form::kRepeated},
+    Row{"--consistency", consistency_text, kNone, shares_variables},
+    Row{"--max-staleness", [](Options o) { return number(o.strategy.consistency.max_staleness); },
+        kNone, [](Options o) { return consistency_of(o).consistency == ps::Consistency::kSsp; }},
+    Row{"--backup-workers", [](Options o) { return number(o.strategy.consistency.backup_workers); },
+        kNone,
+        may_drop_gradients},
+    Row{"--staleness-rule", staleness_rule_text, kRequired, shares_variables},
+    Row{"--compress", compression_text, kRequired, uses_servers},
+    Row{"--partition", partition_text, kNone, uses_servers},
+    Row{"--snapshot-every", [](Options o) { return seconds_text(o.snapshot_interval); }, kNone,
+        uses_servers},
+    Row{"--record", [](Options o) { return if_not_empty(o.record); }, kNone, uses_servers},
+    Row{"--checkpoint-dir", [](Options o) { return if_not_empty(o.loop.checkpoint_dir); },
+        kRequired, nullptr, Form::kValue,
+        [](Options o) { return presence(o.loop.checkpoint_dir); }},
+    Row{"--checkpoint-every", [](Options o) { return if_positive(o.loop.checkpoint_every_steps); },
+        kRequired, writes_checkpoints},
+    Row{"--keep-checkpoints", [](Options o) { return number(o.loop.keep_checkpoints); }, kNone,
+        writes_checkpoints},
+    Row{"--resume", [](Options o) { return if_on(o.resume); }, kRequired, writes_checkpoints,
+        Form::kSwitch},
+    Row{"--init-from", [](Options o) { return if_not_empty(o.init_from); }, kRequired, nullptr,
+        Form::kValue, [](Options o) { return presence(o.init_from); }},
+    Row{"--metrics", [](Options o) { return if_not_empty(o.metrics); }},
+    Row{"--log-every", [](Options o) { return number(o.loop.log_every_steps); }},
+    Row{"--no-progress", [](Options o) { return if_on(!o.show_progress); }, kNone, nullptr,
+        Form::kSwitch}};
+
+const TrainOptionRow& row_named(std::string_view name) {
+  const auto row = std::ranges::find(kRows, name, &TrainOptionRow::name);
+  check(row != kRows.end(), "the name of a flag of train");
+  return *row;
+}
+
+std::string text_or_absent(const TrainOptionRow& row, const OptionText& text) {
+  return text.value_or(row.form == Form::kSwitch ? "off" : "absent");
+}
+
+}  // namespace
+
+std::span<const TrainOptionRow> train_option_rows() noexcept { return kRows; }
+
+bool TrainOptionRow::applies_to(const TrainOptions& options) const {
+  return applies == nullptr || applies(options);
+}
+
+std::string text_of(const TrainOptions& options, std::string_view name) {
+  const TrainOptionRow& row = row_named(name);
+  return text_or_absent(row, row.text(options));
+}
+
+std::vector<std::string> command_line_of(const TrainOptions& options) {
+  std::vector<std::string> words;
+  for (const TrainOptionRow& row : kRows) {
+    const OptionText text = row.text(options);
+    if (!text || !row.applies_to(options)) continue;
+    const std::string flag(row.name);
+    if (row.form == Form::kSwitch) {
+      words.push_back(flag);
+    } else if (row.form == Form::kValue) {
+      words.insert(words.end(), {flag, *text});
+    } else {
+      std::istringstream values(*text);
+      for (std::string value; values >> value;) words.insert(words.end(), {flag, value});
+    }
+  }
+  return words;
+}
+
+std::vector<Agreement> agreements_of(const TrainOptions& options) {
+  std::vector<Agreement> all = {{"program version", std::string(program_version())},
+                                {"instruction set", std::string(name(detect_isa())), false}};
+  for (const TrainOptionRow& row : kRows) {
+    if (row.agreement == TrainOptionRow::Agreement::kNone) continue;
+    const OptionText text = (row.compared != nullptr ? row.compared : row.text)(options);
+    all.push_back({std::string(row.name), text_or_absent(row, text), row.agreement == kRequired});
+  }
+  return all;
+}
+
+}  // namespace syncopate
