@@ -16,7 +16,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
-#include "models/base/futex.h"
+#include "models/base/shared_memory_file.h"
 #include "ps/shard/shard.h"
 #include "strategies/central_storage.h"
 #include "strategies/collective/stopwatch.h"

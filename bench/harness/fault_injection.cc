@@ -4,9 +4,8 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/fields.h"
+#include "models/base/flag_values.h"
 #include "models/base/formatted.h"
-#include "models/base/measures.h"
 
 namespace syncopate::bench {
 namespace {

@@ -8,7 +8,7 @@
 #include "bench/plan/plan.h"
 #include "deploy/cli/options.h"
 #include "models/base/errors.h"
-#include "models/base/measures.h"
+#include "models/base/flag_values.h"
 
 namespace syncopate::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "deploy/cli/flags.h"
 #include "models/base/errors.h"
-#include "models/base/number_text.h"
+#include "models/base/flag_values.h"
 
 namespace syncopate {
 namespace {
@@ -149,7 +149,7 @@ void check_consistency(const CLI::App& app, const ConsistencyFlags& flags, Train
   }
   if (!std::isfinite(flags.snapshot_every) || flags.snapshot_every < 0.1 ||
       flags.snapshot_every > kLongestInterval) {
-    throw UsageError("--snapshot-every " + short_text(flags.snapshot_every) +
+    throw UsageError("--snapshot-every " + shortest_text(flags.snapshot_every) +
                      ": expected seconds, from 0.1 to 1000000");
   }
   options.snapshot_interval =

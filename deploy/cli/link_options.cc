@@ -3,8 +3,8 @@
 #include <CLI/CLI.hpp>
 
 #include "models/base/errors.h"
+#include "models/base/flag_values.h"
 #include "models/base/formatted.h"
-#include "models/base/measures.h"
 
 namespace syncopate {
 namespace {

@@ -11,7 +11,7 @@
 #include "deploy/cli/flags.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
-#include "models/base/number_text.h"
+#include "models/base/flag_values.h"
 #include "strategies/collective/collectives.h"
 
 namespace syncopate {
@@ -30,7 +30,8 @@ std::chrono::milliseconds seconds_of(const CLI::App& app, const std::string& fla
                                      std::chrono::milliseconds otherwise) {
   if (app.count(flag) == 0) return otherwise;
   if (!std::isfinite(seconds) || seconds < 0.5 || seconds > kMostSeconds) {
-    throw UsageError(flag + " " + short_text(seconds) + ": expected seconds, from 0.5 to 1000000");
+    throw UsageError(flag + " " + shortest_text(seconds) +
+                     ": expected seconds, from 0.5 to 1000000");
   }
   return std::chrono::milliseconds(std::llround(1000.0 * seconds));
 }

@@ -5,9 +5,8 @@
 #include <system_error>
 
 #include "models/base/errors.h"
-#include "models/base/fields.h"
+#include "models/base/flag_values.h"
 #include "models/base/formatted.h"
-#include "models/base/measures.h"
 
 namespace syncopate {
 namespace {

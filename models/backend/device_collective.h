@@ -9,7 +9,7 @@
 #include <span>
 #include <string_view>
 
-#include "models/tensor/device.h"
+#include "models/tensor/buffer.h"
 
 namespace syncopate {
 

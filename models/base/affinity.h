@@ -1,4 +1,4 @@
-// Which CPUs a process may use, and their sharing out.
+// The CPUs that a process may use, and dividing them among replicas or tasks.
 #pragma once
 
 #include <sched.h>
@@ -10,14 +10,14 @@ namespace syncopate {
 // The CPUs the calling thread may run on, ascending; never empty.
 std::vector<int> usable_cpus();
 
-// Part `part` of `parts` of these CPUs, contiguous and of about equal size; all of them when there
-// are fewer than parts, since two that are bound to one CPU would only wait for each other.
+// Share `part` (0-based) of `parts` contiguous shares of about equal size. Returns all CPUs when
+// there are fewer CPUs than parts: two threads bound to one CPU would only wait for each other.
 std::vector<int> cpu_share(const std::vector<int>& cpus, int part, int parts);
 
 cpu_set_t to_cpu_set(const std::vector<int>& cpus);
 
-// Binds the calling thread, and those it starts from now on. What the system refuses stays as it
-// is: it costs speed and nothing else.
+// Binds the calling thread, and the threads it starts later, to these CPUs. A refusal by the system
+// is ignored because binding affects speed only.
 void bind_this_thread(const std::vector<int>& cpus) noexcept;
 
 }  // namespace syncopate

@@ -1,4 +1,5 @@
-// Until when somebody is willing to wait. Passed down by value: whoever waits has one.
+// A point in time after which a blocking call gives up. Passed by value through every call that can
+// block.
 #pragma once
 
 #include <algorithm>
@@ -13,29 +14,31 @@ class Deadline {
  public:
   using Clock = std::chrono::steady_clock;
 
-  static Deadline after(std::chrono::nanoseconds patience) {
-    return Deadline(Clock::now() + patience, patience);
+  static Deadline after(std::chrono::nanoseconds timeout) {
+    return Deadline(Clock::now() + timeout, timeout);
   }
 
   bool passed() const { return Clock::now() >= end_; }
-  // Zero when it has passed.
+  // Zero after the deadline has passed.
   std::chrono::nanoseconds remaining() const {
     return std::max(std::chrono::nanoseconds(0),
                     std::chrono::duration_cast<std::chrono::nanoseconds>(end_ - Clock::now()));
   }
-  // As poll(2) wants it: rounded up, so that a loop does not spin through the last millisecond.
+  // The timeout argument of poll(2): rounded up, so that a loop does not spin through the last
+  // millisecond.
   int remaining_milliseconds() const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(remaining()).count();
     return static_cast<int>(std::min<std::int64_t>(left, INT_MAX));
   }
-  // How long it was at first, for messages.
-  std::chrono::nanoseconds patience() const { return patience_; }
+  // The whole time given to after(), for messages.
+  std::chrono::nanoseconds timeout() const { return timeout_; }
+  std::chrono::nanoseconds patience() const { return timeout_; }
 
  private:
-  Deadline(Clock::time_point end, std::chrono::nanoseconds patience)
-      : end_(end), patience_(patience) {}
+  Deadline(Clock::time_point end, std::chrono::nanoseconds timeout)
+      : end_(end), timeout_(timeout) {}
   Clock::time_point end_;
-  std::chrono::nanoseconds patience_;
+  std::chrono::nanoseconds timeout_;
 };
 
 // "5 s", "3.5 s", "0.25 s": for messages, rounded to hundredths.

@@ -1,4 +1,4 @@
-// The process environment as a value: `main` reads it once, tests build their own.
+// The environment variables of a process as a value: `main` reads them once, tests make their own.
 #pragma once
 
 #include <map>
@@ -15,13 +15,13 @@ class Environment {
   Environment() = default;
   explicit Environment(Variables variables) : variables_(std::move(variables)) {}
 
-  // A copy of what the process was started with.
+  // A copy of the variables this process was started with.
   static Environment of_process();
 
-  // Unset and empty are told apart: the latter is "".
+  // nullopt when the variable is unset, "" when it is set to an empty text.
   std::optional<std::string> get(std::string_view variable) const;
 
-  // All of them: to start a process with.
+  // All variables, to start another process with.
   const Variables& variables() const noexcept { return variables_; }
 
  private:

@@ -1,46 +1,57 @@
-// The errors of the project. Each type tells who must act; only `main` turns one into an exit code.
-// A message says what was expected, what was found and what to try.
+// The exception types of the project. The type says where the fault lies; only `main` turns an
+// exception into an exit code. A message says what was expected, what was found and what to try.
 #pragma once
 
 #include <stdexcept>
 #include <string>
 #include <string_view>
 
-#include "models/base/source_location.h"
-
 namespace syncopate {
+
+// The place of a call, for error messages. It replaces std::source_location, which clang 14 does
+// not accept from libstdc++ 12.
+struct SourceLocation {
+  const char* file;
+  int line;
+
+  // Used as a default argument, this names the line of the caller.
+  static constexpr SourceLocation current(const char* file = __builtin_FILE(),
+                                          int line = __builtin_LINE()) noexcept {
+    return {file, line};
+  }
+};
 
 class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The user must act: a flag, a file, the cluster's description. Exit code 2.
+// The user must correct a flag, a file or the description of the cluster. Exit code 2.
 class UsageError : public Error {
   using Error::Error;
 };
 
-// A file or the system failed us although the request was sensible: unreadable, cut short, disk
+// A valid request failed in the file system: a file is unreadable or truncated, or the disk is
 // full. Exit code 1.
 class FileError : public Error {
   using Error::Error;
 };
 
-// The caller must act: tensors that do not fit together.
+// The caller passed tensors whose shapes or types do not fit together.
 class ShapeError : public Error {
   using Error::Error;
 };
 
-// This build or machine lacks what was asked for.
+// This build or machine lacks a requested device, library or feature.
 class UnavailableError : public Error {
   using Error::Error;
 };
 
-// Another task failed or fell silent.
+// Another task failed, or did not answer within its timeout.
 class PeerError : public Error {
   using Error::Error;
 };
 
-// A device library refused a call: names the call and its code.
+// A device library refused a call; the message names the call and its error code.
 class DeviceError : public Error {
   using Error::Error;
 };
@@ -49,20 +60,20 @@ class OutOfMemoryError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-// Training cannot go on: the loss is no longer a number.
+// Training cannot continue because the loss is not a finite number.
 class DivergenceError : public Error {
   using Error::Error;
 };
 
-// An invariant of ours is broken: a bug. Caught nowhere but in `main`.
+// An invariant of this program is broken, which is a bug. Only `main` catches it.
 class InternalError : public Error {
   using Error::Error;
 };
 
-// Throws InternalError with `what` and the caller's place unless `condition` holds.
+// Throws InternalError, naming `what` and the line of the caller, unless `condition` holds.
 void check(bool condition, std::string_view what, SourceLocation where = SourceLocation::current());
 
-// "open /x/y: No such file or directory" from errno's value.
+// "open /x/y: No such file or directory" from an action, a path and a value of errno.
 std::string describe_errno(std::string_view action, std::string_view path, int error_number);
 
 }  // namespace syncopate

@@ -13,13 +13,14 @@
 namespace syncopate {
 namespace {
 
-// What a file system says that has no locks, or a network's whose server gives none.
+// True for an error that a file system without locks gives, or a network file system whose server
+// has none.
 bool means_unsupported(int error) {
-  constexpr std::array kSaid = {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL};
-  return std::ranges::find(kSaid, error) != kSaid.end();
+  constexpr std::array kUnsupported = {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL};
+  return std::ranges::find(kUnsupported, error) != kUnsupported.end();
 }
 
-// False where another file has come in its place since it was opened, or none.
+// False when the file was removed or replaced after it was opened.
 bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat opened {};
   struct stat there {};

@@ -1,5 +1,6 @@
-// Locks on files, by flock(2): gone with the process that holds one, however it ends. A file that
-// is locked stays in its place: whoever removed it could remove one that somebody has just locked.
+// Locks on files by flock(2). The kernel releases a lock when the process that holds it ends,
+// however it ends. Lock files are never removed: a process that removes one could remove a file
+// that another process has just locked.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +15,13 @@ enum class LockKind : std::uint8_t { kExclusive, kShared };
 struct FileLock {
   enum class Outcome : std::uint8_t { kHeld, kTaken, kUnsupported };
   Outcome outcome = Outcome::kTaken;
-  // Of the file, to read and to write; the lock is held until it is closed. None where another has
-  // it; without a lock where the file system has no locks.
+  // kHeld: the file, open for reading and writing; closing it releases the lock. kUnsupported: the
+  // file, without a lock. kTaken: empty, because another holder has the lock.
   FileDescriptor file;
 };
 
-// Opens the file, or makes it, and tries once. Two calls of one process exclude each other, too.
-// Throws FileError.
+// Opens the file, creating it if it is missing, and tries once to lock it. Two calls of one process
+// exclude each other too. Throws FileError.
 FileLock try_lock_file(const std::filesystem::path& path, LockKind kind = LockKind::kExclusive);
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// printf into a string: for lines of figures.
+// A string from a printf pattern, for lines of numbers.
 #pragma once
 
 #include <cstdio>

@@ -1,14 +1,15 @@
-// Which instruction set the kernels run with. Chosen once, from cpuid; part of every bit-equality.
+// The instruction set that the kernels use. It is chosen once, from cpuid. Results are bit-equal
+// only between replicas with the same instruction set, except where a kernel promises more.
 #pragma once
 
 #include <string_view>
 
 namespace syncopate {
 
-// The levels of the x86-64 psABI: v2 = SSE4.2, v3 = AVX2 + FMA, v4 = AVX-512 F/BW/CD/DQ/VL.
+// Levels of the x86-64 psABI: v2 has SSE4.2, v3 AVX2 and FMA, v4 AVX-512 F, BW, CD, DQ and VL.
 enum class Isa { kV2, kV3, kV4 };
 
-// The best level this machine supports.
+// The highest level that this machine supports.
 Isa detect_isa() noexcept;
 
 // "x86-64-v4"

@@ -1,15 +1,15 @@
 #include "models/base/log.h"
 
+#include <fmt/format.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <memory>
-#include <string>
 
 namespace syncopate {
 namespace {
 
-// The one mutable global of the project (STYLE.md): set before any thread starts.
+// The only mutable global of the project; it is set before any thread starts.
 std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance = [] {
     auto made = std::make_shared<spdlog::logger>("syncopate",
@@ -41,7 +41,7 @@ void log(LogLevel level, std::string_view message) {
 }
 
 void set_log_prefix(std::string_view prefix, LogLevel lowest_shown) {
-  logger()->set_pattern("[" + std::string(prefix) + "] %l: %v");
+  logger()->set_pattern(fmt::format("[{}] %l: %v", prefix));
   logger()->set_level(to_spdlog(lowest_shown));
 }
 

@@ -7,7 +7,7 @@ namespace syncopate {
 
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) noexcept {
-  // Multipliers and Weyl constants: Salmon et al. 2011, table 2 and section 4.1.
+  // Source of the multipliers and Weyl constants: Salmon et al. 2011, table 2 and section 4.1.
   constexpr std::uint64_t kMultiply0 = 0xD2511F53U;
   constexpr std::uint64_t kMultiply1 = 0xCD9E8D57U;
   constexpr std::uint32_t kWeyl0 = 0x9E3779B9U;
@@ -50,7 +50,7 @@ float RandomStream::uniform(std::uint64_t index) const noexcept {
 }
 
 std::uint32_t RandomStream::below(std::uint64_t index, std::uint32_t bound) const noexcept {
-  // Lemire's multiply-shift: no division, bias below bound / 2^32.
+  // Lemire's multiply-shift needs no division; its bias is below bound / 2^32.
   return static_cast<std::uint32_t>((std::uint64_t{bits(index)} * bound) >> 32);
 }
 

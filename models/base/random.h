@@ -1,6 +1,6 @@
-// Counter-based random numbers: a value is a pure function of (seed, stream, index), so that no
-// result depends on who draws it, on which thread, or in which order. Source: Salmon et al. 2011,
-// "Parallel random numbers: as easy as 1, 2, 3" (Philox4x32-10).
+// Counter-based random numbers: a value is a pure function of (seed, stream, index), so no result
+// depends on the rank, the thread or the order of the draws. Source: Salmon et al. 2011, "Parallel
+// random numbers: as easy as 1, 2, 3" (Philox4x32-10).
 #pragma once
 
 #include <array>
@@ -10,14 +10,14 @@
 
 namespace syncopate {
 
-// Four 32-bit words for a 128-bit counter under a 64-bit key.
+// Maps a 128-bit counter and a 64-bit key to four random 32-bit words.
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) noexcept;
 
-// 64-bit FNV-1a: gives a name its stream.
+// 64-bit FNV-1a hash. The hash of a parameter's name selects its random stream.
 std::uint64_t hash_name(std::string_view name) noexcept;
 
-// Draws number `index` of the stream (seed, stream). Copyable, stateless but for its two keys.
+// The random numbers of one (seed, stream), addressed by index. Drawing changes no state.
 class RandomStream {
  public:
   RandomStream(std::uint64_t seed, std::uint64_t stream) noexcept : seed_(seed), stream_(stream) {}
@@ -27,7 +27,7 @@ class RandomStream {
   float uniform(std::uint64_t index) const noexcept;
   // Uniform in [0, bound), without bias beyond 2^-32. bound > 0.
   std::uint32_t below(std::uint64_t index, std::uint32_t bound) const noexcept;
-  // The four words of block `index`, for callers that need several per item.
+  // Words 4 * index to 4 * index + 3 of the stream, for callers that need several per item.
   std::array<std::uint32_t, 4> block(std::uint64_t index) const noexcept;
 
  private:

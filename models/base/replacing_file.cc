@@ -13,17 +13,17 @@
 namespace syncopate {
 namespace {
 
-[[noreturn]] void fail(std::string_view action, const std::filesystem::path& path, int error) {
+[[noreturn]] void fail_to(std::string_view action, const std::filesystem::path& path, int error) {
   throw FileError(describe_errno(action, path.string(), error));
 }
 
-// A rename is on disk only once its folder is.
+// A rename survives a crash only after its folder has been synced.
 void sync_folder_of(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!descriptor) fail("open folder", folder, errno);
-  // EINVAL: a file system that has no such thing as syncing a folder.
-  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail("sync folder", folder, errno);
+  if (!descriptor) fail_to("open folder", folder, errno);
+  // EINVAL: the file system does not support syncing a folder.
+  if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail_to("sync folder", folder, errno);
 }
 
 }  // namespace
@@ -32,7 +32,7 @@ ReplacingFile::ReplacingFile(std::filesystem::path path)
     : path_(std::move(path)),
       temporary_(path_.string() + kTemporarySuffix + std::to_string(::getpid())),
       file_(::open(temporary_.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644)) {
-  if (!file_) fail("write", temporary_, errno);
+  if (!file_) fail_to("write", temporary_, errno);
 }
 
 ReplacingFile::~ReplacingFile() {
@@ -43,19 +43,19 @@ void ReplacingFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("write", temporary_, errno);
+    if (written < 0) fail_to("write", temporary_, errno);
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
 
 void ReplacingFile::commit() {
-  if (::fsync(file_.get()) != 0) fail("sync", temporary_, errno);
-  // Some network file systems report a full disk only here.
+  if (::fsync(file_.get()) != 0) fail_to("sync", temporary_, errno);
+  // Some network file systems report a full disk only when the file is closed.
   int error = ::close(file_.release()) != 0 && errno != EINTR ? errno : 0;
   if (error == 0 && ::rename(temporary_.c_str(), path_.c_str()) != 0) error = errno;
   if (error != 0) {
     ::unlink(temporary_.c_str());
-    fail("write", path_, error);
+    fail_to("write", path_, error);
   }
   sync_folder_of(path_);
 }

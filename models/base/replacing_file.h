@@ -1,4 +1,4 @@
-// A file that takes the place of an older one as a whole: written under a temporary name, synced,
+// Replaces a file atomically: the new contents are written under a temporary name, synced and
 // renamed. A reader sees the old file or the new one, and a full disk leaves the old one.
 #pragma once
 
@@ -10,19 +10,21 @@
 
 namespace syncopate {
 
-// One thread at a time.
+// Used by one thread at a time. Every function throws FileError.
 class ReplacingFile {
  public:
-  // Behind the path; then comes the process number.
+  // The temporary name is the path, this suffix and the process id.
   static constexpr const char* kTemporarySuffix = ".tmp";
 
-  // Throws FileError, as all of it does.
   explicit ReplacingFile(std::filesystem::path path);
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;
-  ~ReplacingFile();  // without commit(): nothing is left of it
+  // Removes the temporary file unless commit() has succeeded.
+  ~ReplacingFile();
 
+  // Appends to the temporary file.
   void write(std::span<const std::byte> bytes);
+  // Syncs the temporary file and renames it to the path.
   void commit();
 
  private:

@@ -1,10 +1,15 @@
 #include "models/base/shared_memory_file.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/futex.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
+#include <ctime>
 #include <string>
 #include <utility>
 
@@ -15,17 +20,26 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-// `errno` of a call that asks for memory.
+// Throws for a refused call that asked for memory, from `errno`: OutOfMemoryError where memory is
+// short, FileError otherwise.
 [[noreturn]] void report_refusal(const char* action, std::size_t bytes, std::string_view purpose) {
   const int reason = errno;
-  // EFAULT: the pages of the mapping cannot be had, of which a write would die.
+  // EFAULT: pages of the mapping could not be allocated, so writing to them would raise SIGBUS.
   if (reason != ENOMEM && reason != ENOSPC && reason != EFAULT) {
     throw FileError(describe_errno(action, "shared memory", reason));
   }
-  throw OutOfMemoryError("shared memory: " + std::to_string(bytes >> 20) + " MiB for " +
-                         std::string(purpose) + " are not to be had (" +
-                         describe_errno(action, "shared memory", reason) +
-                         "); start fewer replicas on this machine or give the job more memory");
+  throw OutOfMemoryError(fmt::format(
+      "shared memory: {} MiB for {} are not available ({}); start fewer replicas on this machine "
+      "or give the job more memory",
+      bytes >> 20, purpose, describe_errno(action, "shared memory", reason)));
+}
+
+static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
+
+// FUTEX_PRIVATE_FLAG is not set because the word may lie in memory shared with another process.
+void call_futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
+                const timespec* timeout) noexcept {
+  syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
 }
 
 }  // namespace
@@ -63,8 +77,8 @@ SharedMapping::~SharedMapping() {
   if (begin_ != nullptr) munmap(begin_, size_bytes_);
 }
 
-// Through the mapping, which wants huge pages, where the descriptor would get small ones; kernels
-// before 5.14 know only that.
+// Allocates through the mapping, which asks for huge pages. fallocate() on the descriptor would
+// allocate small ones; it serves kernels before 5.14, which lack MADV_POPULATE_WRITE.
 void reserve_pages(int file, const SharedMapping& mapping, std::size_t begin, std::size_t size,
                    std::string_view purpose) {
   int result = 0;
@@ -75,6 +89,18 @@ void reserve_pages(int file, const SharedMapping& mapping, std::size_t begin, st
     }
   } while (result != 0 && errno == EINTR);
   if (result != 0) report_refusal("reserve", size, purpose);
+}
+
+void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                std::chrono::nanoseconds timeout) noexcept {
+  constexpr std::int64_t kPerSecond = 1'000'000'000;
+  const timespec time{.tv_sec = timeout.count() / kPerSecond,
+                      .tv_nsec = timeout.count() % kPerSecond};
+  call_futex(word, FUTEX_WAIT, expected, &time);
+}
+
+void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept {
+  call_futex(word, FUTEX_WAKE, INT_MAX, nullptr);
 }
 
 }  // namespace syncopate

@@ -1,30 +1,34 @@
-// Memory as a file without a name (a memfd): processes that are handed its descriptor map the same
-// pages. Nothing is left after a kill, and no limit of /dev/shm holds.
+// Memory shared between processes: an anonymous file (memfd) whose descriptor is passed to other
+// processes, its mapping, and waiting on a word of it. The kernel frees the memory when the last
+// process that maps it ends, however it ends; the size limit of /dev/shm does not apply.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <cstddef>
+#include <cstdint>
 #include <string_view>
 
 #include "models/base/file_descriptor.h"
 
 namespace syncopate {
 
-// Up to whole huge pages, which large mappings ask for where the system gives them.
+// Rounds up to whole huge pages (2 MiB), which large mappings ask for.
 std::size_t whole_huge_pages(std::size_t size_bytes) noexcept;
 
-// Zeroed, sealed: nobody can ever change its size, hence nobody who maps it dies of another one's
-// ftruncate. `purpose`, here and below: what it is to hold, for messages ("gradients").
-// Throws OutOfMemoryError, FileError.
+// Creates a zeroed file whose size is sealed: a process that maps it cannot be killed by another
+// process that truncates it. `purpose`, here and below, names the contents in error messages
+// ("gradients"). Throws OutOfMemoryError, FileError.
 FileDescriptor make_shared_memory_file(std::size_t size_bytes, std::string_view purpose);
 
-// Whether the file is one whose size nobody can make smaller.
+// True when the kernel refuses every attempt to make the file smaller.
 bool is_sealed_against_shrinking(int file) noexcept;
 
-// A window on a whole file of shared memory: what is written there, all who map the file see. It
-// stays when the descriptor is closed and when all others have ended.
+// A writable mapping of a whole shared memory file. Writes are seen by every process that maps the
+// file. The mapping stays valid when the descriptor is closed and when all other processes end.
 class SharedMapping {
  public:
-  // size_bytes: of the file. Throws OutOfMemoryError, FileError.
+  // size_bytes is the size of the file. Throws OutOfMemoryError, FileError.
   SharedMapping(int file, std::size_t size_bytes, std::string_view purpose);
   SharedMapping(SharedMapping&& other) noexcept;
   SharedMapping& operator=(SharedMapping&&) = delete;
@@ -40,10 +44,21 @@ class SharedMapping {
   std::size_t size_bytes_;
 };
 
-// Pages that are missing when they are first written end the process with SIGBUS: asked for now,
-// they are a line that can be read. They lie near the CPUs of the first one who asks.
-// file: the one that is mapped; begin, size: bytes. Throws OutOfMemoryError, FileError.
+// Allocates the pages of bytes [begin, begin + size) now. Without it, a machine without free memory
+// ends the process with SIGBUS at the first write; here it is an error. The pages are placed near
+// the CPU of the first process that reserves them. `file` is the descriptor of `mapping`.
+// Throws OutOfMemoryError, FileError.
 void reserve_pages(int file, const SharedMapping& mapping, std::size_t begin, std::size_t size,
                    std::string_view purpose);
+
+// Sleeps until the word is woken, no longer holds `expected`, or `timeout` has passed. It may also
+// return early, so the caller checks the word again. The word may be changed by other threads or
+// by other processes that map its page (std::atomic::wait works inside one process only and has no
+// timeout). Source: futex(2).
+void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
+                std::chrono::nanoseconds timeout) noexcept;
+
+// Wakes every thread, of every process, that sleeps on the word.
+void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace syncopate

@@ -1,10 +1,9 @@
 #include "models/base/thread_team.h"
 
+#include <fmt/format.h>
 #include <immintrin.h>
 #include <pthread.h>
 
-#include <algorithm>
-#include <string>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -12,8 +11,8 @@
 namespace syncopate {
 namespace {
 
-// About 30 to 50 us: longer than the gap between two kernels of one step, shorter than a step, so
-// that the members of a busy team never sleep and those of an idle one do.
+// 1500 spins take 30 to 50 us. That is longer than the gap between two kernels of a step and
+// shorter than a step, so members of a busy team never sleep and members of an idle team do.
 constexpr int kSpins = 1500;
 
 // Waits until `value` is no longer `old`.
@@ -28,7 +27,7 @@ void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
 }  // namespace
 
 ThreadTeam::ThreadTeam(int count, std::string name) : count_(count), name_(std::move(name)) {
-  check(count >= 1, "a team has one member or more");
+  check(count >= 1, "a team has at least one member");
   threads_.reserve(static_cast<std::size_t>(count - 1));
   try {
     for (int member = 1; member < count; ++member) {
@@ -36,10 +35,10 @@ ThreadTeam::ThreadTeam(int count, std::string name) : count_(count), name_(std::
           [this, member](const std::stop_token& stop) { member_main(member, stop); });
     }
   } catch (const std::exception& error) {
-    end_threads();  // no destructor runs, and those that did start would be joined for ever
-    throw UsageError("of " + std::to_string(count) + " threads \"" + name_ +
-                     "\" the system started only " + std::to_string(threads_.size() + 1) + " (" +
-                     error.what() + "); try fewer");
+    // ~ThreadTeam does not run after a throw, and joining the started threads would never return.
+    end_threads();
+    throw UsageError(fmt::format("the system started only {} of {} threads \"{}\" ({}); try fewer",
+                                 threads_.size() + 1, count, name_, error.what()));
   }
 }
 
@@ -52,7 +51,7 @@ void ThreadTeam::end_threads() {
 }
 
 void ThreadTeam::member_main(int member, const std::stop_token& stop) {
-  pthread_setname_np(pthread_self(), (name_ + "-" + std::to_string(member)).c_str());
+  pthread_setname_np(pthread_self(), fmt::format("{}-{}", name_, member).c_str());
   std::uint32_t seen = 0;
   for (;;) {
     wait_while(generation_, seen);
@@ -67,7 +66,7 @@ void ThreadTeam::run_member(int member) noexcept {
   try {
     (*task_)(member);
   } catch (const Released&) {
-    // Another member failed and has left its reason.
+    // Another member failed first and stored its exception.
   } catch (...) {
     {
       const std::lock_guard lock(failure_mutex_);

@@ -1,6 +1,6 @@
-// A fixed set of threads that do one task together again and again: the lanes of a replica, the
-// replicas of a process. Waiting threads spin for a moment before they sleep, since a step's tasks
-// follow closely.
+// A fixed set of threads that run one task together, many times: the lanes of a replica, or the
+// replicas of a process. A waiting thread spins briefly before it sleeps, because the tasks of a
+// step follow each other closely.
 #pragma once
 
 #include <atomic>
@@ -15,11 +15,11 @@
 
 namespace syncopate {
 
-// run() from one thread at a time.
+// run() is called by one thread at a time.
 class ThreadTeam {
  public:
-  // `count` members, the caller of run() included; threads are named "<name>-<member>". Throws
-  // UsageError when the system starts fewer, naming how many.
+  // `count` includes the caller of run(). Threads are named "<name>-<member>". Throws UsageError
+  // when the system starts fewer threads; the message says how many it started.
   ThreadTeam(int count, std::string name);
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -27,17 +27,17 @@ class ThreadTeam {
 
   int count() const noexcept { return count_; }
 
-  // Calls task(member) on every thread, member 0 on the caller's; returns when all are done. When
-  // one throws, `on_failure` is called at once on its thread, the others are released from their
-  // barriers, and the first exception is rethrown here.
+  // Calls task(member) on every thread, member 0 on the calling thread, and returns when all calls
+  // have returned. When a call throws, its thread calls `on_failure` immediately, the other members
+  // are released from their barriers, and run() rethrows the first exception.
   void run(const std::function<void(int member)>& task,
            const std::function<void(std::exception_ptr)>& on_failure = {});
 
-  // Inside run(), by every member: returns when all have arrived.
+  // Called inside run() by every member; returns when all members have called it.
   void barrier();
 
  private:
-  // Thrown out of barrier() when another member failed; never leaves run().
+  // Thrown by barrier() when another member failed; caught inside run().
   struct Released {};
 
   void end_threads();
@@ -48,10 +48,10 @@ class ThreadTeam {
   const std::string name_;
   const std::function<void(int)>* task_ = nullptr;
   const std::function<void(std::exception_ptr)>* on_failure_ = nullptr;
-  std::atomic<std::uint32_t> generation_{0};  // bumped to start a run
-  std::atomic<std::uint32_t> running_{0};     // members other than 0 still at work
+  std::atomic<std::uint32_t> generation_{0};  // incremented to start a run
+  std::atomic<std::uint32_t> running_{0};     // members other than 0 that have not finished
   std::atomic<std::uint32_t> arrived_{0};
-  std::atomic<std::uint32_t> phase_{0};  // bumped when a barrier opens
+  std::atomic<std::uint32_t> phase_{0};  // incremented when a barrier opens
   std::atomic<bool> failed_{false};
   std::mutex failure_mutex_;
   std::exception_ptr failure_;  // guarded by failure_mutex_

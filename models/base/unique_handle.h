@@ -1,12 +1,12 @@
-// One owner for a C handle (file descriptor, oneDNN primitive, ...): freed on every path, never
-// twice.
+// The single owner of a C handle, such as a file descriptor or a oneDNN primitive. It closes the
+// handle exactly once, also when an exception is thrown.
 #pragma once
 
 #include <utility>
 
 namespace syncopate {
 
-// Traits supplies `using Type`, `static Type none()` and `static void close(Type) noexcept`.
+// Traits has `using Type`, `static Type none()` and `static void close(Type) noexcept`.
 template <typename Traits>
 class UniqueHandle {
  public:

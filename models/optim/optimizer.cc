@@ -4,8 +4,8 @@
 #include <cmath>
 
 #include "models/base/errors.h"
+#include "models/base/flag_values.h"
 #include "models/base/isa.h"
-#include "models/base/number_text.h"
 #include "models/optim/kernels/optimizer_kernels.h"
 #include "models/optim/rules.h"
 
@@ -22,7 +22,7 @@ constexpr std::array kOptimizers = {
 
 void require(bool holds, const std::string& flag, double found, const std::string& expected) {
   if (holds) return;
-  throw UsageError(flag + " " + short_text(found) + ": expected " + expected);
+  throw UsageError(flag + " " + shortest_text(found) + ": expected " + expected);
 }
 
 // A NaN fails every comparison, so it fails here too.

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/number_text.h"
+#include "models/base/flag_values.h"
 
 namespace syncopate {
 namespace {
@@ -23,19 +23,20 @@ void require(bool holds, const std::string& what) {
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   const ScheduleOptions& o = options_;
   require(std::isfinite(o.learning_rate) && o.learning_rate > 0.0,
-          "--learning-rate " + short_text(o.learning_rate) + ": expected a positive number");
+          "--learning-rate " + shortest_text(o.learning_rate) + ": expected a positive number");
   require(std::isfinite(o.total_epochs) && o.total_epochs > 0.0,
-          "the run has " + short_text(o.total_epochs) + " epochs: expected a positive number");
+          "the run has " + shortest_text(o.total_epochs) + " epochs: expected a positive number");
   require(o.warmup_epochs >= 0.0 && o.warmup_epochs <= o.total_epochs,
-          "--warmup-epochs " + short_text(o.warmup_epochs) + ": expected 0 to " +
-              short_text(o.total_epochs) + ", the length of the run");
-  require(std::isfinite(o.factor) && o.factor > 0.0,
-          "the step schedule's factor is " + short_text(o.factor) + ": expected a positive number");
+          "--warmup-epochs " + shortest_text(o.warmup_epochs) + ": expected 0 to " +
+              shortest_text(o.total_epochs) + ", the length of the run");
+  require(
+      std::isfinite(o.factor) && o.factor > 0.0,
+      "the step schedule's factor is " + shortest_text(o.factor) + ": expected a positive number");
   double last = 0.0;
   for (const double milestone : o.milestones) {
     require(std::isfinite(milestone) && milestone > last,
             "the step schedule's milestones must be positive and ascending, found " +
-                short_text(milestone) + " after " + short_text(last));
+                shortest_text(milestone) + " after " + shortest_text(last));
     last = milestone;
   }
 }

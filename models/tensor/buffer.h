@@ -1,26 +1,48 @@
-// A block of memory on one device, owned once and shared by the tensors that look into it.
+// Devices, element types, and blocks of memory on a device. A block has one owner, shared by the
+// tensors that are views of it.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <memory>
-
-#include "models/tensor/device.h"
+#include <string>
+#include <string_view>
 
 namespace syncopate {
 
-// Every block and every parameter slice starts on such a boundary (bytes).
+class SharedMapping;
+
+enum class DeviceKind : std::uint8_t { kCpu, kCuda };
+
+struct Device {
+  DeviceKind kind = DeviceKind::kCpu;
+  int index = 0;
+  bool operator==(const Device&) const = default;
+};
+std::string to_string(Device device);  // "cpu", "cuda:1"
+
+// The type of a tensor's elements.
+enum class DType : std::uint8_t { kF32, kBf16, kF16, kI32, kU8 };
+std::size_t size_bytes(DType dtype) noexcept;  // of one element
+std::string_view name(DType dtype) noexcept;   // "f32"
+
+// Every block of memory and every parameter in the arena starts at a multiple of this.
 inline constexpr std::size_t kAlignmentBytes = 256;
 
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  virtual std::byte* data() noexcept = 0;  // host code must not dereference device bytes
+  // An address on device(). Host code must not dereference an address on a GPU.
+  virtual std::byte* data() noexcept = 0;
   virtual std::size_t size_bytes() const noexcept = 0;
   virtual Device device() const noexcept = 0;
 };
 
-// Zeroed host memory, aligned to kAlignmentBytes; large blocks ask for huge pages.
+// Zeroed host memory, aligned to kAlignmentBytes; blocks of 2 MiB or more ask for huge pages.
 // Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_host_buffer(std::size_t size_bytes);
+
+// The part of a shared mapping that starts at `offset_bytes`. The buffer keeps the mapping alive.
+std::shared_ptr<Buffer> make_mapped_buffer(SharedMapping mapping, std::size_t offset_bytes);
 
 }  // namespace syncopate

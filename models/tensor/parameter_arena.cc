@@ -1,5 +1,7 @@
 #include "models/tensor/parameter_arena.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "models/base/errors.h"
@@ -14,11 +16,12 @@ Tensor window_of(const Tensor& block, const ArenaLayout& layout, std::size_t i) 
   return block.rows(begin, begin + layout.size(i)).reshaped(layout.entries()[i].shape);
 }
 
+// Returns the given block after checking it, or a new zeroed one.
 Tensor own_or_given(const Tensor* given, std::int64_t total) {
   if (given == nullptr) return make_host_tensor({total}, DType::kF32);
   if (given->shape() != Shape{total} || given->dtype() != DType::kF32) {
-    throw ShapeError("arena: a block of " + to_string(given->shape()) + " was given; expected [" +
-                     std::to_string(total) + "] f32");
+    throw ShapeError(fmt::format("arena: a block of {} {} was given; expected [{}] f32",
+                                 to_string(given->shape()), name(given->dtype()), total));
   }
   return *given;
 }

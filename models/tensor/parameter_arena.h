@@ -1,6 +1,6 @@
-// All values of a replica in one block and all gradients in another, so that a bucket is a slice,
-// an update is one sweep and a strategy need not know the network. Parameters stand in forward
-// order, each on a 256-byte boundary; the padding between them stays zero.
+// The parameter arena: all values of a replica in one block and all gradients in another. A bucket
+// is a slice of it, an update is one loop, and a strategy needs no knowledge of the network.
+// Parameters are stored in forward order, each on a 256-byte boundary; the padding stays zero.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,15 @@
 
 namespace syncopate {
 
-// What the arena has to know of one parameter.
+// The properties of a parameter that the arena uses.
 struct ArenaEntry {
   std::string name;
   Shape shape;
-  bool decays = true;  // weight decay applies
+  bool decays = true;  // weight decay applies to this parameter
 };
 
-// A bucket: elements [begin, end) of the arena. Bucket 0 holds the last layers (backward order).
+// Elements [begin, end) of the arena. Buckets are numbered in backward order: bucket 0 holds the
+// last layers.
 struct Bucket {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -26,17 +27,17 @@ struct Bucket {
 };
 using BucketId = int;
 
-// Where each parameter stands: the same on every replica, worker and shard.
+// The offset of each parameter in the arena, identical on every replica, worker and shard.
 class ArenaLayout {
  public:
   ArenaLayout() = default;
   explicit ArenaLayout(std::vector<ArenaEntry> entries);
 
   const std::vector<ArenaEntry>& entries() const noexcept { return entries_; }
-  // First element of entry i.
+  // The first element of entry i.
   std::int64_t offset(std::size_t i) const { return offsets_.at(i); }
   std::int64_t size(std::size_t i) const { return num_elements(entries_.at(i).shape); }
-  // Elements of the whole block, padding included.
+  // The number of elements of the whole block, including padding.
   std::int64_t total() const noexcept { return total_; }
 
  private:
@@ -45,15 +46,17 @@ class ArenaLayout {
   std::int64_t total_ = 0;
 };
 
-// Cuts the arena into buckets of at least `bucket_bytes` (the last one may be smaller), at
-// parameter borders, from the last parameter to the first. A pure function of its arguments.
+// Divides the arena, between parameters and from the last parameter to the first, into buckets of
+// at least `bucket_bytes` bytes (the last bucket may be smaller). A pure function of its arguments.
 std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_bytes);
 
-// Not thread-safe: whoever writes a bucket's values (update, pull, restore) has it alone meanwhile.
+// Not thread-safe: while a thread writes a bucket's values (update, pull, restore), no other thread
+// may access that bucket.
 class ParameterArena {
  public:
-  // `buckets` as from plan_buckets. Zeroed host memory of its own, but for what is given: a store
-  // may keep values or gradients where it shares them. Throws ShapeError unless [total] f32.
+  // `buckets` come from plan_buckets. A block that is not given is allocated in host memory and
+  // zeroed; a store passes blocks that it shares with other replicas or processes.
+  // Throws ShapeError unless a given block is [total] f32.
   ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets, const Tensor* values = nullptr,
                  const Tensor* gradients = nullptr);
 
@@ -65,8 +68,8 @@ class ParameterArena {
   Tensor value(std::size_t i) const { return window(values_, i); }
   Tensor gradient(std::size_t i) const { return window(gradients_, i); }
 
-  // Counts the writes of a bucket's values; working copies (packed weights) older than this are
-  // stale. Starts at 1.
+  // The number of writes of a bucket's values, starting at 1. A working copy (packed weights) that
+  // was made at a lower version is stale.
   std::uint64_t version(BucketId bucket) const {
     return versions_.at(static_cast<std::size_t>(bucket));
   }
@@ -83,8 +86,8 @@ class ParameterArena {
   Tensor gradients_;
 };
 
-// What a model remembers between steps and does not train: batch norm's running statistics.
-// [total] f32, laid out as parameters are.
+// State that a model keeps between steps and does not train: the running statistics of batch norm.
+// [total] f32, with the layout of an arena.
 struct StateBlock {
   explicit StateBlock(ArenaLayout layout);
 

@@ -1,7 +1,7 @@
-// The additions of every all-reduce and of the shard: one order, one rounding, the same bits on
-// every instruction set and for every slice. f32 results that are too small for a normal exponent
-// become zero (models/base/denormals.h), whatever the calling thread has set. bf16 elements are
-// u16 words: two are widened, added in f32 and rounded to nearest even; NaN stays NaN.
+// The additions of every all-reduce and of the shard. Order and rounding are fixed, so the bits of
+// a sum do not depend on the instruction set or on how the array is sliced. Denormal f32 results
+// become zero (models/base/denormals.h), whatever mode the calling thread has set. A bf16 element
+// is a u16 word; two are widened to f32, added and rounded to nearest even; NaN stays NaN.
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,24 @@ namespace syncopate {
 
 enum class Isa;
 
-// Each array of a call overlaps no other one. No alignment is asked for.
+// The order in which the gradients of n replicas are added depends only on n and on an element's
+// index in the arena. Every collective and the shard use this order, so they produce the same bits
+// for all buckets, transports and timings. Block b of this many elements is summed from rank
+// (b + 1) mod n upwards, wrapping around after rank n - 1.
+inline constexpr std::int64_t kBlockElements = 16384;
+
+// The rank whose addend comes first for arena element `index`, of n ranks. A negative index, before
+// the start of the arena, belongs to block -1, which starts at rank 0.
+constexpr int first_addend(std::int64_t index, int n) noexcept {
+  const std::int64_t block =
+      index >= 0 ? index / kBlockElements : -((-index + kBlockElements - 1) / kBlockElements);
+  return static_cast<int>(((block + 1) % n + n) % n);
+}
+
+// The arrays of a call must not overlap. They need no alignment.
 struct SumKernels {
-  // For each element e in [begin, begin + count): s = ranks[first][e] + ranks[first + 1][e] + ...,
-  // all n ranks in turn, from left to right; s is stored to all of them.
+  // For each element e in [begin, begin + count): adds ranks[first][e], ranks[first + 1][e], ... of
+  // all n ranks, wrapping around, from left to right, and stores the sum to all ranks.
   void (*sum_to_all_f32)(float* const* ranks, int n, int first, std::int64_t begin,
                          std::int64_t count);
   void (*sum_to_all_bf16)(std::uint16_t* const* ranks, int n, int first, std::int64_t begin,
@@ -33,7 +47,7 @@ namespace v4 {
 extern const SumKernels kSumKernels;
 }
 
-// The machine must support `isa`.
+// The kernels compiled for `isa`, which this machine must support.
 const SumKernels& sum_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

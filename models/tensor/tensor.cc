@@ -1,5 +1,8 @@
 #include "models/tensor/tensor.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <functional>
 #include <numeric>
 #include <utility>
@@ -12,9 +15,9 @@ namespace {
 template <typename Element>
 std::span<Element> host_elements(const Tensor& tensor, DType expected) {
   if (tensor.dtype() != expected || tensor.device().kind != DeviceKind::kCpu) {
-    throw ShapeError("tensor " + to_string(tensor.shape()) + " is " +
-                     std::string(name(tensor.dtype())) + " on " + to_string(tensor.device()) +
-                     "; expected " + std::string(name(expected)) + " on the host");
+    throw ShapeError(fmt::format("tensor {} is {} on {}; expected {} on the host",
+                                 to_string(tensor.shape()), name(tensor.dtype()),
+                                 to_string(tensor.device()), name(expected)));
   }
   return {reinterpret_cast<Element*>(tensor.bytes().data()),
           static_cast<std::size_t>(tensor.num_elements())};
@@ -26,14 +29,7 @@ std::int64_t num_elements(const Shape& shape) noexcept {
   return std::accumulate(shape.begin(), shape.end(), std::int64_t{1}, std::multiplies<>());
 }
 
-std::string to_string(const Shape& shape) {
-  std::string text = "[";
-  for (std::size_t i = 0; i < shape.size(); ++i) {
-    if (i > 0) text += ", ";
-    text += std::to_string(shape[i]);
-  }
-  return text + "]";
-}
+std::string to_string(const Shape& shape) { return fmt::format("[{}]", fmt::join(shape, ", ")); }
 
 Tensor::Tensor(std::shared_ptr<Buffer> memory, std::size_t offset_bytes, Shape shape, DType dtype)
     : memory_(std::move(memory)),
@@ -44,8 +40,9 @@ Tensor::Tensor(std::shared_ptr<Buffer> memory, std::size_t offset_bytes, Shape s
   const std::size_t end =
       offset_bytes_ + static_cast<std::size_t>(num_elements_) * syncopate::size_bytes(dtype_);
   if (memory_ == nullptr || num_elements_ < 0 || end > memory_->size_bytes()) {
-    throw ShapeError("tensor " + to_string(shape_) + " of " + std::string(name(dtype_)) +
-                     " does not fit its memory");
+    throw ShapeError(fmt::format("tensor {} of {} at byte {} does not fit into {} bytes of memory",
+                                 to_string(shape_), name(dtype_), offset_bytes_,
+                                 memory_ == nullptr ? 0 : memory_->size_bytes()));
   }
 }
 
@@ -67,8 +64,8 @@ std::span<std::uint8_t> Tensor::u8() const {
 
 Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
   if (shape_.empty() || begin < 0 || begin > end || end > shape_[0]) {
-    throw ShapeError("rows [" + std::to_string(begin) + ", " + std::to_string(end) +
-                     ") of a tensor " + to_string(shape_));
+    throw ShapeError(
+        fmt::format("rows [{}, {}) are outside of a tensor {}", begin, end, to_string(shape_)));
   }
   Shape shape = shape_;
   shape[0] = end - begin;
@@ -80,7 +77,9 @@ Tensor Tensor::rows(std::int64_t begin, std::int64_t end) const {
 
 Tensor Tensor::reshaped(Shape shape) const {
   if (syncopate::num_elements(shape) != num_elements_) {
-    throw ShapeError("a tensor " + to_string(shape_) + " cannot be seen as " + to_string(shape));
+    throw ShapeError(
+        fmt::format("a tensor {} cannot be reshaped to {}: the numbers of elements differ",
+                    to_string(shape_), to_string(shape)));
   }
   return {memory_, offset_bytes_, std::move(shape), dtype_};
 }

@@ -1,5 +1,5 @@
-// A dense row-major array: a window on shared memory. Copying a Tensor copies the window, never the
-// elements. There are no strides: what is not contiguous is not a Tensor.
+// A dense, contiguous, row-major array: a view of a shared buffer. Copying a Tensor copies the
+// view, never the elements.
 #pragma once
 
 #include <cstddef>
@@ -10,11 +10,10 @@
 #include <vector>
 
 #include "models/tensor/buffer.h"
-#include "models/tensor/device.h"
 
 namespace syncopate {
 
-using Shape = std::vector<std::int64_t>;  // [N, H, W, C]; empty = scalar
+using Shape = std::vector<std::int64_t>;  // for example [N, H, W, C]; an empty shape is a scalar
 
 std::int64_t num_elements(const Shape& shape) noexcept;  // 1 for a scalar
 std::string to_string(const Shape& shape);               // "[64, 28, 28, 1]"
@@ -22,7 +21,7 @@ std::string to_string(const Shape& shape);               // "[64, 28, 28, 1]"
 class Tensor {
  public:
   Tensor() = default;
-  // Throws ShapeError when the window leaves `memory`.
+  // The view starts at `offset_bytes` of `memory`. Throws ShapeError when it does not fit.
   Tensor(std::shared_ptr<Buffer> memory, std::size_t offset_bytes, Shape shape, DType dtype);
 
   const Shape& shape() const noexcept { return shape_; }
@@ -30,15 +29,16 @@ class Tensor {
   Device device() const noexcept;
   std::int64_t num_elements() const noexcept { return num_elements_; }
 
-  std::span<std::byte> bytes() const;  // any device; host code must not dereference device bytes
-  // Host memory of that dtype. Throws ShapeError otherwise.
+  // The memory of the elements. Host code must not dereference addresses on a GPU.
+  std::span<std::byte> bytes() const;
+  // The elements. Throws ShapeError unless the tensor is on the host and has this dtype.
   std::span<float> f32() const;
   std::span<std::int32_t> i32() const;
   std::span<std::uint8_t> u8() const;
 
-  // Rows [begin, end) of the first dimension, as a window. Throws ShapeError.
+  // A view of indices [begin, end) of the first dimension. Throws ShapeError when out of range.
   Tensor rows(std::int64_t begin, std::int64_t end) const;
-  // The same elements under another shape. Throws ShapeError when the counts differ.
+  // A view of the same elements with another shape. Throws ShapeError when the counts differ.
   Tensor reshaped(Shape shape) const;
 
  private:
@@ -49,7 +49,7 @@ class Tensor {
   DType dtype_ = DType::kF32;
 };
 
-// Zeroed host memory of its own. Throws OutOfMemoryError.
+// A tensor in new, zeroed host memory. Throws OutOfMemoryError.
 Tensor make_host_tensor(Shape shape, DType dtype);
 
 }  // namespace syncopate

@@ -11,7 +11,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
-#include "models/tensor/mapped_buffer.h"
+#include "models/tensor/buffer.h"
 
 namespace syncopate::ps {
 namespace {

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <span>
 
-#include "models/tensor/addition_order.h"
 #include "models/tensor/sums.h"
 #include "ps/shard/gradient_codec.h"
 

@@ -18,7 +18,7 @@
 #include <vector>
 
 #include "models/backend/model.h"
-#include "models/tensor/addition_order.h"
+#include "models/tensor/sums.h"
 #include "models/tensor/tensor.h"
 
 namespace syncopate {

@@ -14,7 +14,7 @@
 
 #include "models/base/denormals.h"
 #include "models/base/errors.h"
-#include "models/base/futex.h"
+#include "models/base/shared_memory_file.h"
 #include "strategies/collective/arguments.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/collective/end_reason.h"

@@ -7,7 +7,6 @@
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"
-#include "models/tensor/addition_order.h"
 #include "models/tensor/sums.h"
 #include "strategies/collective/stopwatch.h"
 

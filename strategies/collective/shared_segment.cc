@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 #include "models/base/shared_memory_file.h"
-#include "models/tensor/mapped_buffer.h"
+#include "models/tensor/buffer.h"
 #include "strategies/collective/segment_hand_over.h"
 
 namespace syncopate {

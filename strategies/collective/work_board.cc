@@ -7,7 +7,7 @@
 #include <cstring>
 
 #include "models/base/errors.h"
-#include "models/base/futex.h"
+#include "models/base/shared_memory_file.h"
 
 namespace syncopate {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "models/base/futex.h"
+#include "models/base/shared_memory_file.h"
 
 namespace syncopate {
 namespace {

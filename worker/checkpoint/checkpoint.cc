@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/number_text.h"
+#include "models/base/flag_values.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/checkpoint/sample_ranges_json.h"
 
@@ -95,7 +95,7 @@ std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const
                              number_of<std::int32_t>(file, path, "skipped_steps")};
   if (state.scale >= 1.0F && std::isfinite(state.scale)) return state;
   throw DamagedFileError("checkpoint " + path.string() + " is damaged: its loss_scale is " +
-                         short_text(state.scale));
+                         shortest_text(state.scale));
 }
 
 // A version that is unknown may be a newer program's, or bytes that are not those written.
@@ -216,13 +216,14 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
   if (progress.samples_per_update > 0) {
     metadata["samples_per_update"] = std::to_string(progress.samples_per_update);
   }
-  if (progress.learning_rate > 0.0) metadata["learning_rate"] = short_text(progress.learning_rate);
+  if (progress.learning_rate > 0.0)
+    metadata["learning_rate"] = shortest_text(progress.learning_rate);
   if (!progress.position.untrained.empty()) {
     metadata["format_version"] = kFormatVersionWithGaps;
     metadata["untrained"] = to_json(progress.position.untrained);
   }
   if (snapshot.loss_scale) {
-    metadata["loss_scale"] = short_text(snapshot.loss_scale->scale);
+    metadata["loss_scale"] = shortest_text(snapshot.loss_scale->scale);
     metadata["loss_scale_good_steps"] = std::to_string(snapshot.loss_scale->good_steps);
     metadata["skipped_steps"] = std::to_string(snapshot.loss_scale->skipped_steps);
   }

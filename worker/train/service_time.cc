@@ -8,7 +8,7 @@
 #include <thread>
 
 #include "models/base/errors.h"
-#include "models/base/fields.h"
+#include "models/base/flag_values.h"
 #include "models/base/random.h"
 
 namespace syncopate {

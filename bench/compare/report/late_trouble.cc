@@ -5,8 +5,7 @@
 #include <sstream>
 
 #include "models/base/errors.h"
-#include "models/base/fields.h"
-#include "models/base/measures.h"
+#include "models/base/flag_values.h"
 
 namespace syncopate::bench {
 namespace {

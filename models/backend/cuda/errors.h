@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "models/base/source_location.h"
+#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 

@@ -4,7 +4,7 @@
 #include <cublasLt.h>
 #include <cudnn.h>
 
-#include "models/base/source_location.h"
+#include "models/base/errors.h"
 
 namespace syncopate::cuda {
 

@@ -7,18 +7,18 @@
 namespace syncopate {
 namespace {
 
-TEST(CpuShare, CutsTheCpusIntoContiguousParts) {
+TEST(CpuShare, DividesTheCpusIntoContiguousParts) {
   const std::vector<int> cpus = {0, 1, 4, 5, 6};
   EXPECT_EQ(cpu_share(cpus, 0, 2), (std::vector<int>{0, 1}));
   EXPECT_EQ(cpu_share(cpus, 1, 2), (std::vector<int>{4, 5, 6}));
   EXPECT_EQ(cpu_share(cpus, 0, 1), cpus);
 }
 
-TEST(CpuShare, IsEveryCpuWhenTheyDoNotGoRound) {
+TEST(CpuShare, HoldsAllCpusWhenThereAreFewerThanParts) {
   EXPECT_EQ(cpu_share({2, 3}, 1, 3), (std::vector<int>{2, 3}));
 }
 
-TEST(BindThisThread, LimitsItAndThoseItStarts) {
+TEST(BindThisThread, AppliesToTheThreadAndToThreadsItStarts) {
   std::thread([] {
     const std::vector<int> all = usable_cpus();
     bind_this_thread({all.back()});

@@ -5,14 +5,14 @@
 namespace syncopate {
 namespace {
 
-// Multiplied where the compiler cannot see it.
+// A denormal product that is computed at run time: volatile operands prevent constant folding.
 float tiny_product() {
   volatile float a = 1e-30F;
   volatile float b = 1e-10F;
   return a * b;
 }
 
-TEST(FlushDenormals, TakesTinyProductsAsZeroWhileItLives) {
+TEST(FlushDenormals, MakesDenormalProductsZeroWhileItLives) {
   EXPECT_GT(tiny_product(), 0.0F);
   {
     const FlushDenormals flush;

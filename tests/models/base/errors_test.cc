@@ -7,9 +7,9 @@
 namespace syncopate {
 namespace {
 
-TEST(Check, LetsWhatHoldsPass) { EXPECT_NO_THROW(check(true, "two and two are four")); }
+TEST(Check, DoesNotThrowForATrueCondition) { EXPECT_NO_THROW(check(true, "two and two are four")); }
 
-TEST(Check, NamesTheCallersFileAndTheInvariant) {
+TEST(Check, NamesTheFileOfTheCallerAndTheInvariant) {
   try {
     check(false, "buckets cover the arena");
     FAIL() << "nothing was thrown";
@@ -20,11 +20,11 @@ TEST(Check, NamesTheCallersFileAndTheInvariant) {
   }
 }
 
-TEST(DescribeErrno, SaysWhatWasTriedOnWhatAndWhy) {
+TEST(DescribeErrno, NamesTheActionThePathAndTheReason) {
   EXPECT_EQ(describe_errno("open", "/x/y", ENOENT), "open /x/y: No such file or directory");
 }
 
-TEST(Errors, OutOfMemoryIsADeviceError) {
+TEST(OutOfMemoryError, IsADeviceError) {
   EXPECT_THROW(throw OutOfMemoryError("host"), DeviceError);
 }
 

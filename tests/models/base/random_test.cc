@@ -10,8 +10,8 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 
-// Source: the known answers of Random123 1.09 (kat_vectors, philox4x32 with 10 rounds).
-TEST(Philox, GivesTheKnownAnswers) {
+// Source of the numbers: file kat_vectors of Random123 1.09, philox4x32 with 10 rounds.
+TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
             (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   EXPECT_EQ(philox4x32({0xffffffff, 0xffffffff, 0xffffffff, 0xffffffff}, {0xffffffff, 0xffffffff}),
@@ -20,14 +20,14 @@ TEST(Philox, GivesTheKnownAnswers) {
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// Source: the FNV reference vectors (Fowler, Noll, Vo; isthe.com/chongo/tech/comp/fnv).
+// Source of the numbers: the FNV reference vectors (isthe.com/chongo/tech/comp/fnv).
 TEST(HashName, IsFnv1a) {
   EXPECT_EQ(hash_name(""), 0xcbf29ce484222325ULL);
   EXPECT_EQ(hash_name("a"), 0xaf63dc4c8601ec8cULL);
   EXPECT_EQ(hash_name("foobar"), 0x85944171f73967e8ULL);
 }
 
-TEST(RandomStream, DrawsTheSameNumberForAnIndexWhateverTheOrder) {
+TEST(RandomStream, DrawsTheSameNumberForAnIndexInAnyOrder) {
   const RandomStream random(7, 3);
   const std::uint32_t fifth = random.bits(5);
   for (std::uint64_t i = 100; i-- > 0;) static_cast<void>(random.bits(i));
@@ -35,20 +35,20 @@ TEST(RandomStream, DrawsTheSameNumberForAnIndexWhateverTheOrder) {
   EXPECT_EQ(RandomStream(7, 3).bits(5), fifth);
 }
 
-TEST(RandomStream, GivesFourNeighboursOutOfOneBlock) {
+TEST(RandomStream, TakesFourConsecutiveNumbersFromOneBlock) {
   const RandomStream random(7, 3);
   const Words block = random.block(2);
   for (std::uint64_t i = 0; i < 4; ++i) EXPECT_EQ(random.bits(8 + i), block.at(i));
 }
 
-TEST(RandomStream, DependsOnSeedStreamAndIndexInAllTheirBits) {
+TEST(RandomStream, DependsOnAllBitsOfSeedStreamAndIndex) {
   std::set<std::uint32_t> drawn;
   for (const std::uint64_t x : {0ULL, 1ULL, 1ULL << 32, 1ULL << 63}) {
     drawn.insert(RandomStream(x, 0).bits(0));
     drawn.insert(RandomStream(0, x).bits(0));
     drawn.insert(RandomStream(0, 0).bits(x));
   }
-  EXPECT_EQ(drawn.size(), 10U);  // the three zero draws are one
+  EXPECT_EQ(drawn.size(), 10U);  // the three draws with x = 0 are identical
 }
 
 TEST(RandomStream, IsUniformInTheHalfOpenUnitInterval) {
@@ -63,8 +63,8 @@ TEST(RandomStream, IsUniformInTheHalfOpenUnitInterval) {
     sum += x;
     squares += static_cast<double>(x) * x;
   }
-  // Five standard deviations of the mean: 5 * sqrt(1/12 / 1e5) = 0.0046; of the mean square
-  // likewise.
+  // The tolerances are five standard deviations: 5 * sqrt(1/12 / 1e5) = 0.0046 for the mean, and
+  // 5 * sqrt(4/45 / 1e5) = 0.0047 for the mean square.
   EXPECT_NEAR(sum / kDraws, 0.5, 0.0046);
   EXPECT_NEAR(squares / kDraws, 1.0 / 3.0, 0.0048);
 }
@@ -73,7 +73,7 @@ TEST(RandomStream, DrawsEveryNumberBelowABoundAboutEquallyOften) {
   const RandomStream random(1, 2);
   std::array<int, 10> counts{};
   for (std::uint64_t i = 0; i < 100'000; ++i) ++counts.at(random.below(i, 10));
-  // Five standard deviations of a count: 5 * sqrt(1e5 * 0.1 * 0.9) = 474.
+  // The tolerance is five standard deviations of a count: 5 * sqrt(1e5 * 0.1 * 0.9) = 474.
   for (const int count : counts) EXPECT_NEAR(count, 10'000, 474);
 }
 
@@ -90,7 +90,7 @@ TEST(RandomPermutation, IsAFunctionOfSeedAndStream) {
   EXPECT_NE(random_permutation(100, 1, 2), random_permutation(100, 2, 2));
 }
 
-TEST(RandomPermutation, OfNothingAndOfOneAreTrivial) {
+TEST(RandomPermutation, IsTrivialForZeroOrOneElements) {
   EXPECT_TRUE(random_permutation(0, 1, 0).empty());
   EXPECT_EQ(random_permutation(1, 1, 0), std::vector<std::uint32_t>{0});
 }

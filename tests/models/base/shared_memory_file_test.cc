@@ -19,7 +19,7 @@ constexpr std::size_t kBytes = 3 * 4096;
 
 std::byte byte_of(int value) { return static_cast<std::byte>(value); }
 
-TEST(SharedMemoryFile, IsOneMemoryForAllItsMappings) {
+TEST(SharedMemoryFile, IsSharedByAllItsMappings) {
   const FileDescriptor file = make_shared_memory_file(kBytes, "a test");
   const SharedMapping one(file.get(), kBytes, "a test");
   const SharedMapping other(file.get(), kBytes, "a test");
@@ -29,7 +29,7 @@ TEST(SharedMemoryFile, IsOneMemoryForAllItsMappings) {
   EXPECT_EQ(other.data()[kBytes - 1], byte_of(7));
 }
 
-TEST(SharedMemoryFile, KeepsItsSize) {
+TEST(SharedMemoryFile, CannotBeResized) {
   const FileDescriptor file = make_shared_memory_file(kBytes, "a test");
   EXPECT_EQ(ftruncate(file.get(), 0), -1);
   EXPECT_EQ(errno, EPERM);
@@ -37,7 +37,7 @@ TEST(SharedMemoryFile, KeepsItsSize) {
   EXPECT_TRUE(is_sealed_against_shrinking(file.get()));
 }
 
-TEST(SharedMemoryFile, IsToldFromOneThatCanBeCutOff) {
+TEST(SealedAgainstShrinking, IsFalseForFilesThatCanBeTruncated) {
   const FileDescriptor open_ended(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   EXPECT_FALSE(is_sealed_against_shrinking(open_ended.get()));
   const FileDescriptor ordinary(open("/proc/self/exe", O_RDONLY | O_CLOEXEC));
@@ -54,28 +54,28 @@ TEST(SharedMapping, OutlivesTheDescriptorAndAMove) {
   EXPECT_EQ(second.size_bytes(), kBytes);
 }
 
-TEST(SharedMapping, SaysThatTheMachineHasNoRoomForIt) {
+TEST(SharedMapping, ThrowsOutOfMemoryWhenTheMachineLacksTheMemory) {
   constexpr std::size_t kTooMany = std::size_t{1} << 60;
   try {
     const FileDescriptor file = make_shared_memory_file(kTooMany, "a test's numbers");
     const SharedMapping mapping(file.get(), kTooMany, "a test's numbers");
     FAIL() << "mapped an exabyte";
   } catch (const OutOfMemoryError& error) {
-    EXPECT_NE(std::string(error.what()).find("MiB for a test's numbers are not to be had"),
+    EXPECT_NE(std::string(error.what()).find("MiB for a test's numbers are not available"),
               std::string::npos)
         << error.what();
   }
 }
 
-TEST(ReservedPages, AreTakenFromTheMachineAtOnce) {
+TEST(ReservePages, AllocatesThePagesBeforeTheyAreWritten) {
   const FileDescriptor file = make_shared_memory_file(kBytes, "a test");
   const SharedMapping mapping(file.get(), kBytes, "a test");
-  EXPECT_EQ(lseek(file.get(), 0, SEEK_DATA), -1);  // a hole from end to end
+  EXPECT_EQ(lseek(file.get(), 0, SEEK_DATA), -1);  // the file has no allocated page yet
   reserve_pages(file.get(), mapping, 4096, 4096, "a test");
   EXPECT_NE(lseek(file.get(), 0, SEEK_DATA), -1);
 }
 
-TEST(HugePages, AreCountedWhole) {
+TEST(WholeHugePages, RoundsUp) {
   constexpr std::size_t kHugePage = std::size_t{2} << 20;
   EXPECT_EQ(whole_huge_pages(0), 0U);
   EXPECT_EQ(whole_huge_pages(1), kHugePage);

@@ -34,19 +34,19 @@ TEST(UniqueHandle, ClosesNothingWhenEmpty) {
   EXPECT_FALSE(handle);
 }
 
-TEST(UniqueHandle, LeavesNothingBehindWhenMovedFrom) {
+TEST(UniqueHandle, IsEmptyAfterBeingMovedFrom) {
   std::vector<int> closed;
   {
     Handle first({&closed, 1});
     const Handle second(std::move(first));
-    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): its state is promised
+    EXPECT_FALSE(first);  // NOLINT(bugprone-use-after-move): UniqueHandle defines this state
     EXPECT_EQ(second.get().number, 1);
     EXPECT_TRUE(closed.empty());
   }
   EXPECT_EQ(closed, std::vector<int>{1});
 }
 
-TEST(UniqueHandle, ClosesWhatItHeldWhenItGetsAnother) {
+TEST(UniqueHandle, ClosesItsHandleWhenItIsAssignedAnother) {
   std::vector<int> closed;
   Handle handle({&closed, 1});
   handle = Handle({&closed, 2});
@@ -55,7 +55,7 @@ TEST(UniqueHandle, ClosesWhatItHeldWhenItGetsAnother) {
   EXPECT_EQ(closed, (std::vector<int>{1, 2}));
 }
 
-TEST(UniqueHandle, SurvivesBeingMovedIntoItself) {
+TEST(UniqueHandle, KeepsItsHandleWhenItIsMovedIntoItself) {
   std::vector<int> closed;
   Handle handle({&closed, 1});
   Handle& alias = handle;
@@ -64,7 +64,7 @@ TEST(UniqueHandle, SurvivesBeingMovedIntoItself) {
   EXPECT_TRUE(closed.empty());
 }
 
-TEST(UniqueHandle, DoesNotCloseWhatItReleased) {
+TEST(UniqueHandle, DoesNotCloseAReleasedHandle) {
   std::vector<int> closed;
   {
     Handle handle({&closed, 1});

@@ -7,7 +7,7 @@
 namespace syncopate {
 namespace {
 
-// In elements: 64 per 256-byte boundary. a at 0, b at 128, c at 192; 256 in all.
+// A 256-byte boundary is 64 elements: a starts at 0, b at 128, c at 192, and the total is 256.
 ArenaLayout small_layout() { return ArenaLayout({{"a", {10, 10}}, {"b", {3}}, {"c", {64}}}); }
 
 TEST(ArenaLayout, StartsEveryParameterOnABoundary) {
@@ -19,28 +19,28 @@ TEST(ArenaLayout, StartsEveryParameterOnABoundary) {
   EXPECT_EQ(layout.size(0), 100);
 }
 
-TEST(ArenaLayout, OfNothingIsEmpty) {
+TEST(ArenaLayout, IsEmptyWithoutParameters) {
   EXPECT_EQ(ArenaLayout().total(), 0);
   EXPECT_EQ(ArenaLayout(std::vector<ArenaEntry>{}).total(), 0);
 }
 
-TEST(BucketPlan, PutsTheLastLayersFirst) {
+TEST(PlanBuckets, PutsTheLastLayersFirst) {
   EXPECT_EQ(plan_buckets(small_layout(), 1),
             (std::vector<Bucket>{{192, 256}, {128, 192}, {0, 128}}));
 }
 
-TEST(BucketPlan, FillsABucketBeforeItStartsTheNext) {
-  // c alone has 256 bytes, b and c together 512.
+TEST(PlanBuckets, FillsABucketBeforeItStartsTheNext) {
+  // c occupies 256 bytes, b and c together 512.
   EXPECT_EQ(plan_buckets(small_layout(), 256),
             (std::vector<Bucket>{{192, 256}, {128, 192}, {0, 128}}));
   EXPECT_EQ(plan_buckets(small_layout(), 257), (std::vector<Bucket>{{128, 256}, {0, 128}}));
 }
 
-TEST(BucketPlan, IsOneBucketWhenThatIsLargeEnough) {
+TEST(PlanBuckets, MakesOneBucketWhenAllParametersFit) {
   EXPECT_EQ(plan_buckets(small_layout(), 1 << 20), (std::vector<Bucket>{{0, 256}}));
 }
 
-TEST(BucketPlan, CoversTheArenaOnceWhateverTheSize) {
+TEST(PlanBuckets, CoversTheArenaOnceForEveryBucketSize) {
   const ArenaLayout layout = small_layout();
   for (std::int64_t bytes = 0; bytes <= 1200; bytes += 100) {
     std::int64_t end = layout.total();
@@ -53,7 +53,7 @@ TEST(BucketPlan, CoversTheArenaOnceWhateverTheSize) {
   }
 }
 
-TEST(ParameterArena, HandsOutWindowsThatDoNotOverlap) {
+TEST(ParameterArena, ReturnsViewsThatDoNotOverlap) {
   const ParameterArena arena(small_layout(), plan_buckets(small_layout(), 1));
   for (std::size_t i = 0; i < 3; ++i) {
     const auto number = static_cast<float>(i + 1);
@@ -80,7 +80,7 @@ TEST(ParameterArena, CountsTheWritesOfABucket) {
   EXPECT_EQ(arena.version(1), 3U);
 }
 
-TEST(StateBlock, KeepsItsEntriesApart) {
+TEST(StateBlock, StoresItsEntriesSeparately) {
   const StateBlock state(ArenaLayout({{"mean", {4}}, {"variance", {4}}}));
   const Tensor variance = state.value(1);
   std::ranges::fill(variance.f32(), 1.0F);

@@ -21,7 +21,7 @@ std::vector<Isa> supported() {
   return all;
 }
 
-// Every bit pattern has its turn: denormals, infinities and NaN are among them.
+// Pseudo-random bits, which include denormals, infinities and NaN.
 std::uint32_t bits_of(int rank, std::size_t i) {
   auto x = static_cast<std::uint32_t>(i) * 0x9E3779B9U + static_cast<std::uint32_t>(rank) * 77777U;
   x = (x ^ (x >> 15)) * 0x2C1B3C6DU;
@@ -32,17 +32,17 @@ float f32_of(std::uint16_t bf16) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bf16) << 16);
 }
 
-// One addend at a time, with the smallest normal number's neighbours taken as zero.
+// The expected addition: denormal operands and results are zero.
 float flushed(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? 0.0F * value : value; }
 float add(float a, float b) { return flushed(flushed(a) + flushed(b)); }
 
-// The nearest of the two bf16 neighbours; of equally near ones the even one.
+// Rounds to the nearest bf16, ties to even.
 std::uint16_t nearest_bf16(float value) {
   const auto below = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   if (std::isinf(value) || f32_of(below) == value) return below;
   const auto above = static_cast<std::uint16_t>(below + 1);
   const double exact = value;
-  const double limit = std::copysign(0x1p128, exact);  // where infinity would be
+  const double limit = std::copysign(0x1p128, exact);  // stands for infinity in the distance
   const double to_above = std::abs((std::isinf(f32_of(above)) ? limit : f32_of(above)) - exact);
   const double to_below = std::abs(exact - f32_of(below));
   if (to_above == to_below) return below % 2 == 0 ? below : above;
@@ -53,7 +53,7 @@ constexpr std::size_t kLength = 3000;
 
 class Sums : public testing::TestWithParam<int> {};
 
-TEST_P(Sums, AddTheRanksFromTheFirstOnwardsOnEveryInstructionSet) {
+TEST_P(Sums, AddTheRanksInOrderOnEveryInstructionSet) {
   const int n = GetParam();
   for (const Isa isa : supported()) {
     for (int first = 0; first < n; ++first) {
@@ -63,7 +63,8 @@ TEST_P(Sums, AddTheRanksFromTheFirstOnwardsOnEveryInstructionSet) {
         auto& values = ranks[static_cast<std::size_t>(rank)];
         for (std::size_t i = 0; i < kLength; ++i) {
           values.push_back(std::bit_cast<float>(bits_of(rank, i)));
-          if (std::isnan(values.back())) values.back() = 1.0F;  // which of two stays is open
+          // Which payload results from adding two NaN is not specified, so NaN is left out.
+          if (std::isnan(values.back())) values.back() = 1.0F;
         }
         pointers.push_back(values.data());
       }
@@ -128,7 +129,7 @@ TEST_P(Sums, RoundBf16AfterEachAddition) {
 INSTANTIATE_TEST_SUITE_P(Ranks, Sums, testing::Values(1, 2, 3, 5),
                          testing::PrintToStringParamName());
 
-TEST(Sums, OfASliceHaveTheBitsOfTheWhole) {
+TEST(Sums, HaveTheSameBitsForASliceAndTheWholeArray) {
   for (const Isa isa : supported()) {
     std::vector<std::uint16_t> whole(kLength);
     std::vector<std::uint16_t> addend(kLength);

@@ -15,29 +15,31 @@ Tensor counting(Shape shape) {
   return tensor;
 }
 
-TEST(Shape, OfAScalarHasOneElementAndAnEmptyExtentNone) {
+TEST(NumElements, IsOneForAScalarAndZeroForAnEmptyDimension) {
   EXPECT_EQ(num_elements(Shape{}), 1);
   EXPECT_EQ(num_elements({3, 0, 2}), 0);
   EXPECT_EQ(to_string(Shape{64, 28, 28, 1}), "[64, 28, 28, 1]");
 }
 
-TEST(Tensor, CopyLooksIntoTheSameMemory) {
+TEST(Tensor, SharesItsMemoryWithACopy) {
   const Tensor tensor = counting({2, 3});
   const Tensor copy = tensor;  // NOLINT(performance-unnecessary-copy-initialization): the subject
   copy.f32()[4] = 40.0F;
   EXPECT_EQ(tensor.f32()[4], 40.0F);
 }
 
-TEST(Tensor, RowsAreAWindow) {
+TEST(Tensor, ReturnsRowsAsAView) {
   const Tensor rows = counting({4, 3}).rows(1, 3);
   EXPECT_EQ(rows.shape(), (Shape{2, 3}));
   EXPECT_EQ(rows.f32().front(), 3.0F);
   EXPECT_EQ(rows.f32().back(), 8.0F);
 }
 
-TEST(Tensor, HasNoRowsInAnEmptyRange) { EXPECT_EQ(counting({4, 3}).rows(2, 2).num_elements(), 0); }
+TEST(Tensor, ReturnsNoElementsForAnEmptyRangeOfRows) {
+  EXPECT_EQ(counting({4, 3}).rows(2, 2).num_elements(), 0);
+}
 
-TEST(Tensor, RefusesRowsItDoesNotHave) {
+TEST(Tensor, RefusesRowsOutOfRange) {
   const Tensor tensor = counting({4, 3});
   EXPECT_THROW(tensor.rows(2, 5), ShapeError);
   EXPECT_THROW(tensor.rows(-1, 2), ShapeError);
@@ -51,14 +53,14 @@ TEST(Tensor, ReshapesWithoutMovingElements) {
   EXPECT_THROW(tensor.reshaped({5, 3}), ShapeError);
 }
 
-TEST(Tensor, RefusesAWindowThatLeavesItsMemory) {
+TEST(Tensor, RefusesAViewOutsideOfItsMemory) {
   const auto memory = make_host_buffer(16);
   EXPECT_NO_THROW(Tensor(memory, 4, {3}, DType::kF32));
   EXPECT_THROW(Tensor(memory, 4, {4}, DType::kF32), ShapeError);
   EXPECT_THROW(Tensor(nullptr, 0, {1}, DType::kF32), ShapeError);
 }
 
-TEST(Tensor, RefusesToBeReadAsAnotherType) {
+TEST(Tensor, RefusesToBeReadAsAnotherDtype) {
   const Tensor labels = make_host_tensor({4}, DType::kI32);
   EXPECT_EQ(labels.i32().size(), 4U);
   EXPECT_THROW(labels.f32(), ShapeError);

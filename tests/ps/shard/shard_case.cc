@@ -7,7 +7,7 @@
 
 #include "models/base/denormals.h"
 #include "models/base/random.h"
-#include "models/tensor/addition_order.h"
+#include "models/tensor/sums.h"
 
 namespace syncopate::ps {
 namespace {

@@ -161,7 +161,7 @@ TEST(SharedSegment, SaysThatTheMachineHasNoRoomForIt) {
     shared[index] = share(*tasks[index], std::int64_t{1} << 58);
   });
   for (const Shared& task : shared) {
-    EXPECT_NE(task.memory_error.find("MiB for gradients are not to be had"), std::string::npos)
+    EXPECT_NE(task.memory_error.find("MiB for gradients are not available"), std::string::npos)
         << task.memory_error << task.peer_error;
   }
 }

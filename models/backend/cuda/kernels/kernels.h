@@ -221,7 +221,7 @@ struct ReplicaSlices {
   int count = 0;
 };
 // Elements [begin, begin + count) of every arena become their sum over all, in the order of
-// models/tensor/addition_order.h: the same bits as on the CPU, on all of them.
+// models/tensor/sums.h: the same bits as on the CPU, on all of them.
 void sum_replicas(const ReplicaSlices& slices, std::int64_t begin, std::int64_t count,
                   cudaStream_t stream);
 

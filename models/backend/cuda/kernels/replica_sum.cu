@@ -6,7 +6,7 @@
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/kernels/launch.h"
 #include "models/backend/cuda/kernels/pack.h"
-#include "models/tensor/addition_order.h"
+#include "models/tensor/sums.h"
 
 namespace syncopate::cuda {
 namespace {

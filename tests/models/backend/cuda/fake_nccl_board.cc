@@ -15,7 +15,7 @@
 #include <utility>
 
 #include "models/base/deadline.h"
-#include "models/base/futex.h"
+#include "models/base/shared_memory_file.h"
 
 namespace syncopate::cuda {
 namespace {

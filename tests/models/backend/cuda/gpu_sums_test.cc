@@ -17,7 +17,6 @@
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/base/random.h"
-#include "models/tensor/addition_order.h"
 #include "models/tensor/sums.h"
 #include "tests/models/backend/cuda/device_under_test.h"
 

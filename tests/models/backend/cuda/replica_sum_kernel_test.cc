@@ -5,7 +5,6 @@
 
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/base/isa.h"
-#include "models/tensor/addition_order.h"
 #include "models/tensor/sums.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
@@ -16,7 +15,8 @@ namespace {
 constexpr std::int64_t kElements = 2 * kBlockElements + 77;
 
 // What `local` and `ring` make of it.
-Values summed_on_the_host(const std::vector<Values>& replicas, std::int64_t begin, std::int64_t end) {
+Values summed_on_the_host(const std::vector<Values>& replicas, std::int64_t begin,
+                          std::int64_t end) {
   const int n = static_cast<int>(replicas.size());
   std::vector<std::vector<float>> slices;
   std::vector<float*> pointers;
