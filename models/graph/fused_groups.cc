@@ -7,6 +7,7 @@
 namespace syncopate {
 namespace {
 
+// Forms groups from the nodes of a graph, in the order of the nodes.
 class Matcher {
  public:
   Matcher(const Graph& graph, bool fuse, bool pools_first_layer)
@@ -27,7 +28,7 @@ class Matcher {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       if (!absorbed_[i]) groups.push_back(start_group(static_cast<NodeId>(i)));
     }
-    // Inputs of a group have lower numbers than its output, so this order is topological.
+    // The inputs of a group have lower numbers than its output, so this order is topological.
     std::ranges::sort(groups, {}, &FusedGroup::output);
     return groups;
   }
@@ -40,7 +41,7 @@ class Matcher {
     return std::holds_alternative<Op>(node(id).operation);
   }
 
-  // The only consumer of `id` when it is an Op that no group has yet; else -1.
+  // Returns the only consumer of `id` if it is an Op that no group has absorbed, and -1 otherwise.
   template <typename Op>
   NodeId sole_consumer(NodeId id) const {
     const std::vector<NodeId>& consumers = consumers_[static_cast<std::size_t>(id)];
@@ -49,7 +50,7 @@ class Matcher {
     return is<Op>(consumer) && !absorbed_[static_cast<std::size_t>(consumer)] ? consumer : -1;
   }
 
-  // Extends the group by the sole consumer of its output, if that is an Op.
+  // Extends the group by the only consumer of its output if that is an Op. Returns whether it did.
   template <typename Op>
   bool absorb(FusedGroup& group) {
     const NodeId next = sole_consumer<Op>(group.output);
@@ -59,8 +60,9 @@ class Matcher {
     return true;
   }
 
-  // Pooling on top is worth a kernel of its own only for the first layer of small images: few
-  // channels in, no gradient to send further back.
+  // True for the first convolution of a network for small images, with at most 3 input channels and
+  // 2x2 pooling. Only there is a kernel that also pools faster: few input channels, and no gradient
+  // of the input to compute.
   bool pools_first_layer(const FusedGroup& group) const {
     const Conv2dOp& conv = std::get<Conv2dOp>(node(group.main).operation);
     const NodeId pool = sole_consumer<MaxPoolOp>(group.output);

@@ -1,6 +1,5 @@
-// Which nodes are computed together. A group is the unit that a backend lowers: its forward, its
-// backward and what it saves between them. Without fusion every node is a group of its own (the
-// plain lowering).
+// Groups of nodes that are computed together. A backend translates each group to one forward and
+// one backward function. Without fusion, every node is a group of its own.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +12,7 @@ namespace syncopate {
 enum class GroupKind : std::uint8_t {
   kInput,         // input (+ flatten)
   kConv,          // conv2d (+ relu)
-  kConvReluPool,  // conv2d on the samples + relu + max_pool 2x2 (+ flatten)
+  kConvReluPool,  // conv2d of the samples + relu + max_pool 2x2 (+ flatten)
   kBatchNorm,     // batch_norm (+ add) (+ relu)
   kRelu,
   kAdd,
@@ -27,16 +26,16 @@ enum class GroupKind : std::uint8_t {
 
 struct FusedGroup {
   GroupKind kind = GroupKind::kInput;
-  NodeId main = 0;             // the node whose parameters and attributes it has
-  std::vector<NodeId> inputs;  // values read; with `add`, the second is the one added
-  NodeId output = 0;           // the value written: the last node of the group
+  NodeId main = 0;             // the node with the group's parameters and attributes
+  std::vector<NodeId> inputs;  // the values read; with `add`, the second one is added
+  NodeId output = 0;           // the value written, which is the last node of the group
   bool relu = false;
   bool add = false;
 };
 
-// In an order in which every input is computed before it is read. A value that somebody outside the
-// group reads is never fused away.
-// pools_first_layer: kConvReluPool is one of the groups.
+// Divides the graph into groups, ordered such that every input is computed before it is read. A
+// value that is read outside of its group is always the output of a group.
+// pools_first_layer: allows groups of kind kConvReluPool.
 std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse, bool pools_first_layer = true);
 
 }  // namespace syncopate

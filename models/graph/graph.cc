@@ -1,5 +1,7 @@
 #include "models/graph/graph.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "models/base/errors.h"
@@ -7,20 +9,22 @@
 namespace syncopate {
 namespace {
 
-// A map [H, W, C] or a vector [F].
+// Throws ShapeError unless `shape` is [H, W, C].
 void require_map(const Shape& shape, std::string_view what) {
   if (shape.size() != 3) {
-    throw ShapeError(std::string(what) + ": expected a map [H, W, C], found " + to_string(shape));
+    throw ShapeError(fmt::format("{}: expected a map [H, W, C], found {}", what, to_string(shape)));
   }
 }
 
+// The number of positions of a window in one dimension of a map. Throws ShapeError when there is
+// none.
 std::int64_t window_count(std::int64_t size, int window, int stride, int pad,
                           std::string_view what) {
   const std::int64_t span = size + 2 * std::int64_t{pad} - window;
   if (window < 1 || stride < 1 || pad < 0 || span < 0) {
-    throw ShapeError(std::string(what) + ": a window of " + std::to_string(window) +
-                     " with stride " + std::to_string(stride) + " and padding " +
-                     std::to_string(pad) + " does not fit a map of size " + std::to_string(size));
+    throw ShapeError(fmt::format(
+        "{}: a window of {} with stride {} and padding {} does not fit into a map of size {}", what,
+        window, stride, pad, size));
   }
   return span / stride + 1;
 }
@@ -78,21 +82,22 @@ NodeId GraphBuilder::input(Shape sample_shape, InputOp operation) {
   const bool is_map = sample_shape.size() == 3;
   const auto channels = static_cast<std::size_t>(is_map ? sample_shape[2] : 1);
   if (!is_map && sample_shape.size() != 1) {
-    throw ShapeError("input: expected [H, W, C] or [F], found " + to_string(sample_shape));
+    throw ShapeError(
+        fmt::format("input: expected [H, W, C] or [F], found {}", to_string(sample_shape)));
   }
   if (operation.mean.empty()) operation.mean.assign(channels, 0.0F);
   if (operation.stddev.empty()) operation.stddev.assign(channels, 1.0F);
   if (operation.mean.size() != channels || operation.stddev.size() != channels) {
-    throw ShapeError("input: " + std::to_string(operation.mean.size()) + " means and " +
-                     std::to_string(operation.stddev.size()) + " standard deviations for " +
-                     std::to_string(channels) + " channels");
+    throw ShapeError(fmt::format(
+        "input: found {} means and {} standard deviations; expected one of each for {} channels",
+        operation.mean.size(), operation.stddev.size(), channels));
   }
   return append("", std::move(operation), {}, std::move(sample_shape));
 }
 
 NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation) {
   const Shape in = shape(x);
-  require_map(in, "conv2d " + std::string(name));
+  require_map(in, fmt::format("conv2d {}", name));
   const std::int64_t h =
       window_count(in[0], operation.kernel_h, operation.stride, operation.pad, name);
   const std::int64_t w =
@@ -123,7 +128,7 @@ NodeId GraphBuilder::conv2d(NodeId x, std::string_view name, int out_channels, C
 
 NodeId GraphBuilder::batch_norm(NodeId x, std::string_view name, BatchNormOp operation) {
   const Shape in = shape(x);
-  require_map(in, "batch_norm " + std::string(name));
+  require_map(in, fmt::format("batch_norm {}", name));
   const NodeId id = append(name, operation, {x}, in);
   const Shape channels = {in[2]};
   const auto first = static_cast<int>(graph_.parameters.size());
@@ -148,9 +153,10 @@ NodeId GraphBuilder::max_pool(NodeId x, MaxPoolOp operation) {
   require_map(in, "max_pool");
   const auto& [window, stride, pad] = operation;
   if (window <= 2 * std::int64_t{pad}) {
-    throw ShapeError("max_pool: a window of " + std::to_string(window) + " with padding " +
-                     std::to_string(pad) + " may lie outside of the map; expected padding below " +
-                     "half the window");
+    throw ShapeError(
+        fmt::format("max_pool: a window of {} with padding {} could lie outside of the map; "
+                    "expected a padding below half the window",
+                    window, pad));
   }
   const std::int64_t h = window_count(in[0], window, stride, pad, "max_pool");
   const std::int64_t w = window_count(in[1], window, stride, pad, "max_pool");
@@ -170,15 +176,15 @@ NodeId GraphBuilder::flatten(NodeId x) {
 NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, Init init) {
   const Shape in = shape(x);
   if (in.size() != 1) {
-    throw ShapeError("dense " + std::string(name) + ": expected a vector [F], found " +
-                     to_string(in) + "; flatten it first");
+    throw ShapeError(fmt::format("dense {}: expected a vector [F], found {}; flatten it first",
+                                 name, to_string(in)));
   }
   const NodeId id = append(name, DenseOp{}, {x}, {out_features});
   Parameter weight;
   weight.name = std::string(name) + ".weight";
   weight.shape = {out_features, in[0]};
   weight.file_shape = weight.shape;
-  // After a flatten the columns are H, W, C here and C, H, W in files.
+  // After a flatten, the columns are in H, W, C order in memory and in C, H, W order in files.
   const Node& source = graph_.nodes.at(static_cast<std::size_t>(x));
   if (std::holds_alternative<FlattenOp>(source.operation)) {
     const Shape& map = shape(source.inputs.at(0));
@@ -198,8 +204,8 @@ NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, In
 
 NodeId GraphBuilder::add(NodeId a, NodeId b) {
   if (shape(a) != shape(b)) {
-    throw ShapeError("add: " + to_string(shape(a)) + " and " + to_string(shape(b)) +
-                     "; both sides must have one shape");
+    throw ShapeError(fmt::format("add: found shapes {} and {}; expected equal shapes",
+                                 to_string(shape(a)), to_string(shape(b))));
   }
   return append("", AddOp{}, {a, b}, Shape(shape(a)));
 }
@@ -208,9 +214,10 @@ NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {
   const Shape in = shape(x);
   require_map(in, "shortcut");
   if (out_channels < in[2] || stride < 1) {
-    throw ShapeError("shortcut: from " + std::to_string(in[2]) + " to " +
-                     std::to_string(out_channels) + " channels with stride " +
-                     std::to_string(stride) + "; channels may only be added");
+    throw ShapeError(fmt::format(
+        "shortcut: found {} to {} channels with stride {}; expected at least as many output as "
+        "input channels and a positive stride",
+        in[2], out_channels, stride));
   }
   return append("", ShortcutOp{stride}, {x},
                 {(in[0] - 1) / stride + 1, (in[1] - 1) / stride + 1, out_channels});
@@ -218,7 +225,8 @@ NodeId GraphBuilder::shortcut(NodeId x, int stride, int out_channels) {
 
 Graph GraphBuilder::finish(NodeId logits) {
   if (shape(logits).size() != 1) {
-    throw ShapeError("loss: expected logits [classes], found " + to_string(shape(logits)));
+    throw ShapeError(
+        fmt::format("loss: expected logits [classes], found {}", to_string(shape(logits))));
   }
   append("", SoftmaxCrossEntropyOp{}, {logits}, {});
   return std::move(graph_);

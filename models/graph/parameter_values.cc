@@ -1,4 +1,5 @@
-// First values of parameters, and the table between their order in memory and in files.
+// Implements the functions of graph.h for the initial values of parameters and for the conversion
+// between their order in memory and their order in files.
 #include <cmath>
 #include <functional>
 
@@ -9,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-// Visits (index in memory, index in the file) of every element.
+// Calls visit(index in memory, index in the file) for every element.
 void for_each_index(const Parameter& parameter,
                     const std::function<void(std::int64_t, std::int64_t)>& visit) {
   const auto [k_count, c_count, r_count, s_count] = parameter.file_axes;
@@ -29,7 +30,7 @@ void for_each_index(const Parameter& parameter,
   }
 }
 
-// Half the width of the uniform distribution; its variance is a third of the square.
+// Half the width of the uniform distribution. The variance is a third of its square.
 float uniform_limit(const Parameter& parameter) {
   const double fans = parameter.init == Init::kHeUniform
                           ? static_cast<double>(parameter.fan_in)

@@ -1,14 +1,19 @@
 #include "models/graph/program_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include "models/base/errors.h"
-#include "models/graph/memory_plan.h"
+#include "models/tensor/buffer.h"
 
 namespace syncopate {
 namespace {
 
-// Numbers buffers while lifetimes are collected; where they lie is known at the end.
+// Numbers the buffers of a program and collects their lifetimes; bind() translates the numbers to
+// offsets after plan_memory() has placed all buffers.
 class Planner {
  public:
   Planner(const std::vector<FusedGroup>& groups, const std::vector<GroupNeeds>& needs,
@@ -21,7 +26,8 @@ class Planner {
 
   ProgramPlan plan() {
     for (std::size_t i = 0; i < groups_.size(); ++i) place_group(i);
-    // Going back: where a gradient is written in place, its memory is already known.
+    // In backward order, so that the memory of a gradient is known before another gradient takes it
+    // over in place.
     for (std::size_t i = groups_.size(); i-- > 0;) place_gradients(i);
     const MemoryPlan memory = plan_memory(lifetimes_);
     ProgramPlan plan;
@@ -95,6 +101,7 @@ class Planner {
     }
   }
 
+  // The gradient of group i's output that its first consumer writes.
   BufferId first_gradient_of(std::size_t i) const {
     const auto consumers = consumers_of(groups_, i);
     if (consumers.empty()) return kNone;
@@ -127,7 +134,9 @@ class Planner {
         placement.output_gradients.push_back(offset(buffers_[c].input_gradients[k]));
       }
       if (placement.output_gradients.empty()) {
-        throw ShapeError("the output of a node is read by nobody");
+        throw ShapeError(
+            fmt::format("the output of node {} has no reader; connect every node to the loss",
+                        groups_[i].output));
       }
       const std::size_t keep = needs_[i].takes_two_gradients ? 2 : 1;
       for (std::size_t extra = keep; extra < placement.output_gradients.size(); ++extra) {
@@ -147,11 +156,57 @@ class Planner {
   std::vector<BufferLifetime> lifetimes_;
 };
 
+// The parameters of a group. Only the main node of a group has parameters.
+const std::vector<int>& parameters_of(const Graph& graph, const FusedGroup& group) {
+  return graph.nodes[static_cast<std::size_t>(group.main)].parameters;
+}
+
+bool overlaps(const ArenaLayout& layout, int parameter, const Bucket& bucket) {
+  const std::int64_t begin = layout.offset(static_cast<std::size_t>(parameter));
+  const std::int64_t end = begin + layout.size(static_cast<std::size_t>(parameter));
+  return begin < bucket.end && end > bucket.begin;
+}
+
 }  // namespace
+
+MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers) {
+  MemoryPlan plan;
+  plan.offsets.assign(buffers.size(), 0);
+  std::vector<std::size_t> order(buffers.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::ranges::stable_sort(order, [&](std::size_t a, std::size_t b) {
+    return buffers[a].size_bytes > buffers[b].size_bytes;
+  });
+
+  std::vector<std::size_t> placed;
+  for (const std::size_t i : order) {
+    const BufferLifetime& buffer = buffers[i];
+    const std::size_t size =
+        (buffer.size_bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+    if (size == 0) continue;
+    std::vector<std::pair<std::size_t, std::size_t>> taken;  // [begin, end)
+    for (const std::size_t other : placed) {
+      const BufferLifetime& life = buffers[other];
+      if (life.first > buffer.last || life.last < buffer.first) continue;
+      taken.emplace_back(plan.offsets[other], plan.offsets[other] + life.size_bytes);
+    }
+    std::ranges::sort(taken);
+    std::size_t offset = 0;
+    for (const auto& [begin, end] : taken) {
+      if (offset + size <= begin) break;
+      const std::size_t next = (end + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
+      offset = std::max(offset, next);
+    }
+    plan.offsets[i] = offset;
+    plan.total_bytes = std::max(plan.total_bytes, offset + size);
+    placed.push_back(i);
+  }
+  return plan;
+}
 
 std::size_t producer_of(const std::vector<FusedGroup>& groups, NodeId value) {
   const auto found = std::ranges::find(groups, value, &FusedGroup::output);
-  check(found != groups.end(), "every value that is read is some group's output");
+  check(found != groups.end(), "every value that is read is the output of a group");
   return static_cast<std::size_t>(found - groups.begin());
 }
 
@@ -174,6 +229,28 @@ ProgramPlan plan_program(const std::vector<FusedGroup>& groups,
                          const std::vector<GroupNeeds>& needs,
                          const std::vector<std::size_t>& value_bytes, bool trains) {
   return Planner(groups, needs, value_bytes, trains).plan();
+}
+
+BucketSchedule schedule_buckets(const Graph& graph, const std::vector<FusedGroup>& groups,
+                                const ArenaLayout& layout, const std::vector<Bucket>& buckets) {
+  BucketSchedule schedule;
+  schedule.first_used_by.resize(groups.size());
+  schedule.completed_by.resize(groups.size());
+  std::size_t first = groups.size();
+  for (std::size_t b = 0; b < buckets.size(); ++b) {
+    for (std::size_t i = groups.size(); i-- > 0;) {
+      for (const int parameter : parameters_of(graph, groups[i])) {
+        if (overlaps(layout, parameter, buckets[b])) first = std::min(first, i);
+      }
+    }
+    check(first < groups.size(), "every bucket holds a parameter");
+    // In the arena's order, the first group that uses a bucket is the last to write its gradients.
+    schedule.first_used_by[first].push_back(static_cast<BucketId>(b));
+    schedule.completed_by[first].push_back(static_cast<BucketId>(b));
+  }
+  // Buckets are numbered in backward order, so only the forward lists have to be reversed.
+  for (std::vector<BucketId>& used : schedule.first_used_by) std::ranges::reverse(used);
+  return schedule;
 }
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
-// Where a program of fused groups keeps its values, gradients and scratch: one block, planned by
-// lifetimes over forward and backward, whatever the device and the layouts.
+// Plans that a backend makes once per compiled graph: the memory of all values, gradients and
+// scratch of its fused groups, and the groups at which each bucket is needed and completed. The
+// plans do not depend on the device.
 #pragma once
 
 #include <cstddef>
@@ -8,57 +9,91 @@
 #include <vector>
 
 #include "models/graph/fused_groups.h"
+#include "models/tensor/parameter_arena.h"
 
 namespace syncopate {
 
-// What one group needs beside its inputs and its output, in bytes.
-struct GroupNeeds {
-  std::size_t saved = 0;             // from forward to backward
-  std::size_t output_sums = 0;       // left beside the output, for its readers' forward
-  std::size_t forward_scratch = 0;   // during forward
-  std::size_t backward_scratch = 0;  // during backward
-  bool input_in_backward = false;    // the first input's values
-  bool output_in_backward = false;
-  // The input whose gradient takes the memory of the output's first gradient; -1: none.
-  int gradient_in_place = -1;
-  bool takes_two_gradients = false;  // sums two gradients of its output by itself
+// A buffer that is in use from step `first` to step `last` of a program, both included.
+struct BufferLifetime {
+  std::size_t size_bytes = 0;
+  int first = 0;
+  int last = 0;
 };
 
-// Offsets into the block, in bytes; none where there is nothing, or nobody wants it.
+struct MemoryPlan {
+  std::vector<std::size_t> offsets;  // of each buffer, in bytes, aligned to kAlignmentBytes
+  std::size_t total_bytes = 0;
+};
+
+// Places buffers in one block of memory such that buffers in use at the same step never overlap.
+// Greedy: the largest buffer first, each at the lowest offset that is free for its whole lifetime.
+// Source: Pisarchyk and Lee 2020, "Efficient memory management for deep neural net inference".
+MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers);
+
+// The memory that a group needs besides its inputs and its output, and the values that its backward
+// reads. Sizes are in bytes.
+struct GroupNeeds {
+  std::size_t saved = 0;             // written by forward, read by backward
+  std::size_t output_sums = 0;       // written with the output, read by the forward of its readers
+  std::size_t forward_scratch = 0;   // used during forward only
+  std::size_t backward_scratch = 0;  // used during backward only
+  bool input_in_backward = false;    // backward reads the first input
+  bool output_in_backward = false;   // backward reads the output
+  // The input whose gradient overwrites the first gradient of the output; -1 for no input.
+  int gradient_in_place = -1;
+  bool takes_two_gradients = false;  // backward itself adds two gradients of the output
+};
+
+// Offsets of a group's memory in the block, in bytes. An offset is nullopt for memory that the
+// group does not need, or for a gradient that is not computed.
 struct GroupPlacement {
   using Offset = std::optional<std::size_t>;
   Offset output;
   Offset output_sums;
-  Offset input_sums;  // the output_sums of the first input's group
+  Offset input_sums;  // the output_sums of the group that computes the first input
   Offset saved;
   Offset forward_scratch;
   Offset backward_scratch;
   std::vector<Offset> inputs;
   std::vector<Offset> input_gradients;
-  std::vector<Offset> output_gradients;  // one, or two where the group takes them
-  // Gradients of its output that come from further places: the second of each pair is added to the
-  // first before the group's backward.
+  std::vector<Offset> output_gradients;  // one, or two if the group takes two
+  // Further gradients of the output, from its other readers: before the group's backward, the
+  // backend adds the second of each pair to the first.
   std::vector<std::pair<std::size_t, std::size_t>> sums;
 };
 
 struct ProgramPlan {
   std::vector<GroupPlacement> groups;
   std::size_t total_bytes = 0;
-  std::size_t logits = 0;  // of the block: what the loss reads; alive to the end
+  std::size_t logits =
+      0;  // offset of the loss's input, which stays valid to the end of the program
 };
 
-// groups[i] such that groups[i].output == value.
+// The index of the group whose output is `value`.
 std::size_t producer_of(const std::vector<FusedGroup>& groups, NodeId value);
-// Of group i's output: (group, which of its inputs).
+// The readers of group i's output, as pairs (group, index of the input in that group).
 std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<FusedGroup>& groups,
                                                               std::size_t i);
-// Whether anybody wants the gradient of this value: samples have none.
+// Whether the gradient of this value is computed: false for the samples.
 bool has_gradient(const std::vector<FusedGroup>& groups, NodeId value);
 
-// needs[i], value_bytes[i]: of group i and of its output. trains: with a backward. Throws
-// ShapeError when a node's output is read by nobody.
+// Places the memory of a program. needs[i] belongs to group i, value_bytes[i] is the size of its
+// output. `trains`: the program has a backward. Throws ShapeError when a node's output has no
+// reader.
 ProgramPlan plan_program(const std::vector<FusedGroup>& groups,
                          const std::vector<GroupNeeds>& needs,
                          const std::vector<std::size_t>& value_bytes, bool trains);
+
+struct BucketSchedule {
+  // For each group: the buckets whose values it is the first to use, in the order of use.
+  std::vector<std::vector<BucketId>> first_used_by;
+  // For each group: the buckets whose gradients are complete after its backward.
+  std::vector<std::vector<BucketId>> completed_by;
+};
+
+// Buckets are completed in the order of their numbers, also where a branch of the network is
+// computed in another order than its parameters have in the arena.
+BucketSchedule schedule_buckets(const Graph& graph, const std::vector<FusedGroup>& groups,
+                                const ArenaLayout& layout, const std::vector<Bucket>& buckets);
 
 }  // namespace syncopate

@@ -1,43 +1,174 @@
 #include "models/optim/optimizer.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <cmath>
 
+#include "models/base/denormals.h"
 #include "models/base/errors.h"
-#include "models/base/flag_values.h"
 #include "models/base/isa.h"
 #include "models/optim/kernels/optimizer_kernels.h"
-#include "models/optim/rules.h"
 
 namespace syncopate {
 namespace {
 
+// The rules of plain gradient descent and momentum. The learning rate multiplies the momentum
+// buffer, not the gradient that is added to it, so a change of the rate takes effect at once.
+// Source: Sutskever et al. 2013 in the form of torch.optim.SGD with dampening 0.
+SgdConstants sgd_constants(const OptimizerOptions& options, const UpdateStep& step, bool decays) {
+  return {.learning_rate = step.learning_rate,
+          .weight_decay = decays ? static_cast<float>(options.weight_decay) : 0.0F,
+          .momentum = static_cast<float>(options.momentum)};
+}
+
+class Sgd final : public Optimizer {
+ public:
+  explicit Sgd(const OptimizerOptions& options)
+      : options_(options), kernels_(optimizer_kernels(detect_isa())) {}
+
+  const OptimizerOptions& options() const noexcept override { return options_; }
+  std::span<const std::string_view> slot_names() const noexcept override { return {}; }
+
+  void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
+              std::span<const std::span<float>> slots, bool decays) const override {
+    check_update_lengths(*this, values, gradients, slots);
+    const FlushDenormals flush;
+    kernels_.sgd(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
+                 sgd_constants(options_, step, decays));
+  }
+  UpdateConstants constants(const UpdateStep& step, bool decays) const override {
+    return {.rule = UpdateRule::kSgd, .sgd = sgd_constants(options_, step, decays)};
+  }
+
+ private:
+  OptimizerOptions options_;
+  const OptimizerKernels& kernels_;
+};
+
+class Momentum final : public Optimizer {
+ public:
+  explicit Momentum(const OptimizerOptions& options)
+      : options_(options), kernels_(optimizer_kernels(detect_isa())) {}
+
+  const OptimizerOptions& options() const noexcept override { return options_; }
+  std::span<const std::string_view> slot_names() const noexcept override { return kSlotNames; }
+
+  void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
+              std::span<const std::span<float>> slots, bool decays) const override {
+    check_update_lengths(*this, values, gradients, slots);
+    const FlushDenormals flush;
+    const auto kernel = options_.nesterov ? kernels_.nesterov : kernels_.momentum;
+    kernel(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
+           slots[0].data(), sgd_constants(options_, step, decays));
+  }
+  UpdateConstants constants(const UpdateStep& step, bool decays) const override {
+    return {.rule = options_.nesterov ? UpdateRule::kNesterov : UpdateRule::kMomentum,
+            .sgd = sgd_constants(options_, step, decays)};
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 1> kSlotNames = {"momentum"};
+
+  OptimizerOptions options_;
+  const OptimizerKernels& kernels_;
+};
+
+// Where Adam applies weight decay: kIntoGradient is Adam, kDecoupled is AdamW.
+enum class Decay : std::uint8_t { kIntoGradient, kDecoupled };
+
+// Source: Kingma and Ba 2015, algorithm 1, with epsilon added after the bias correction and outside
+// the square root, as in PyTorch; Loshchilov and Hutter 2019, algorithm 2, for decoupled decay.
+class Adam final : public Optimizer {
+ public:
+  Adam(const OptimizerOptions& options, Decay decay)
+      : options_(options), decay_(decay), kernels_(optimizer_kernels(detect_isa())) {}
+
+  const OptimizerOptions& options() const noexcept override { return options_; }
+  std::span<const std::string_view> slot_names() const noexcept override { return kSlotNames; }
+
+  void update(const UpdateStep& step, std::span<float> values, std::span<const float> gradients,
+              std::span<const std::span<float>> slots, bool decays) const override {
+    check_update_lengths(*this, values, gradients, slots);
+    const FlushDenormals flush;
+    kernels_.adam(static_cast<std::int64_t>(values.size()), values.data(), gradients.data(),
+                  slots[0].data(), slots[1].data(), fold(step, decays));
+  }
+  UpdateConstants constants(const UpdateStep& step, bool decays) const override {
+    return {.rule = UpdateRule::kAdam, .adam = fold(step, decays)};
+  }
+
+ private:
+  static constexpr std::array<std::string_view, 2> kSlotNames = {"exp_avg", "exp_avg_sq"};
+
+  // Computes in double precision, because 1 - 0.999^1 has only four correct digits in f32.
+  AdamConstants fold(const UpdateStep& step, bool decays) const {
+    const double rate = step.learning_rate;
+    const auto t = static_cast<double>(step.step);
+    const double decay = decays ? options_.weight_decay : 0.0;
+    const bool decoupled = decay_ == Decay::kDecoupled;
+    return {
+        .weight_decay = decoupled ? 0.0F : static_cast<float>(decay),
+        .value_scale = decoupled ? static_cast<float>(1.0 - rate * decay) : 1.0F,
+        .beta1 = static_cast<float>(options_.beta1),
+        .beta2 = static_cast<float>(options_.beta2),
+        .one_minus_beta1 = static_cast<float>(1.0 - options_.beta1),
+        .one_minus_beta2 = static_cast<float>(1.0 - options_.beta2),
+        .step_size = static_cast<float>(rate / (1.0 - std::pow(options_.beta1, t))),
+        .denominator_scale = static_cast<float>(1.0 / std::sqrt(1.0 - std::pow(options_.beta2, t))),
+        .epsilon = static_cast<float>(options_.epsilon),
+    };
+  }
+
+  OptimizerOptions options_;
+  Decay decay_;
+  const OptimizerKernels& kernels_;
+};
+
+std::unique_ptr<Optimizer> make_sgd(const OptimizerOptions& options) {
+  return std::make_unique<Sgd>(options);
+}
+std::unique_ptr<Optimizer> make_momentum(const OptimizerOptions& options) {
+  return std::make_unique<Momentum>(options);
+}
+std::unique_ptr<Optimizer> make_adam(const OptimizerOptions& options) {
+  return std::make_unique<Adam>(options, Decay::kIntoGradient);
+}
+std::unique_ptr<Optimizer> make_adamw(const OptimizerOptions& options) {
+  return std::make_unique<Adam>(options, Decay::kDecoupled);
+}
+
 constexpr std::array kOptimizers = {
     OptimizerRow{"sgd", "value -= rate * gradient", make_sgd},
-    OptimizerRow{"momentum", "gradient descent with momentum, Nesterov's on request",
+    OptimizerRow{"momentum", "gradient descent with momentum; --nesterov for Nesterov's",
                  make_momentum},
-    OptimizerRow{"adam", "Kingma and Ba 2015; weight decay goes into the gradient", make_adam},
+    OptimizerRow{"adam", "Kingma and Ba 2015; weight decay is added to the gradient", make_adam},
     OptimizerRow{"adamw", "Adam with decoupled weight decay", make_adamw},
 };
 
-void require(bool holds, const std::string& flag, double found, const std::string& expected) {
+void require_constant(bool holds, const std::string& flag, double found,
+                      const std::string& expected) {
   if (holds) return;
-  throw UsageError(flag + " " + shortest_text(found) + ": expected " + expected);
+  throw UsageError(fmt::format("{} {}: expected {}", flag, found, expected));
 }
 
-// A NaN fails every comparison, so it fails here too.
+// False for NaN, which fails every comparison.
 bool is_fraction(double x) { return x >= 0.0 && x < 1.0; }
 
 void check_constants(const OptimizerOptions& options) {
-  require(is_fraction(options.momentum), "--momentum", options.momentum, "a number in [0, 1)");
-  require(is_fraction(options.beta1), "--beta1", options.beta1, "a number in [0, 1)");
-  require(is_fraction(options.beta2), "--beta2", options.beta2, "a number in [0, 1)");
-  require(options.epsilon > 0.0 && std::isfinite(options.epsilon), "--epsilon", options.epsilon,
-          "a positive number");
-  require(options.weight_decay >= 0.0 && std::isfinite(options.weight_decay), "--weight-decay",
-          options.weight_decay, "a number that is not negative");
+  require_constant(is_fraction(options.momentum), "--momentum", options.momentum,
+                   "a number in [0, 1)");
+  require_constant(is_fraction(options.beta1), "--beta1", options.beta1, "a number in [0, 1)");
+  require_constant(is_fraction(options.beta2), "--beta2", options.beta2, "a number in [0, 1)");
+  require_constant(options.epsilon > 0.0 && std::isfinite(options.epsilon), "--epsilon",
+                   options.epsilon, "a positive number");
+  require_constant(options.weight_decay >= 0.0 && std::isfinite(options.weight_decay),
+                   "--weight-decay", options.weight_decay, "zero or a positive number");
   if (options.nesterov && options.momentum == 0.0) {
-    throw UsageError("Nesterov momentum with --momentum 0 is plain sgd; give a momentum above 0");
+    throw UsageError(
+        "--nesterov requires a momentum above 0, found --momentum 0; choose --optimizer sgd, or "
+        "give a "
+        "larger --momentum");
   }
 }
 
@@ -54,7 +185,8 @@ std::unique_ptr<Optimizer> make_optimizer(const OptimizerOptions& options) {
     }
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw UsageError("--optimizer " + options.name + ": no such optimizer; choose one of " + known);
+  throw UsageError(
+      fmt::format("--optimizer {}: no such optimizer; choose one of {}", options.name, known));
 }
 
 void check_update_lengths(const Optimizer& optimizer, std::span<float> values,
@@ -63,12 +195,13 @@ void check_update_lengths(const Optimizer& optimizer, std::span<float> values,
   bool agree = gradients.size() == values.size() && slots.size() == optimizer.slot_names().size();
   for (const std::span<float> slot : slots) agree = agree && slot.size() == values.size();
   if (agree) return;
-  std::string found = std::to_string(values.size()) + " values, " +
-                      std::to_string(gradients.size()) + " gradients, slots of";
-  for (const std::span<float> slot : slots) found += " " + std::to_string(slot.size());
-  throw ShapeError("optimizer " + optimizer.options().name + ": " + found + "; expected " +
-                   std::to_string(optimizer.slot_names().size()) +
-                   " slots and as many elements in each as values");
+  std::string slot_sizes;
+  for (const std::span<float> slot : slots) slot_sizes += fmt::format(" {}", slot.size());
+  throw ShapeError(fmt::format(
+      "optimizer {}: found {} values, {} gradients and {} slots of sizes [{} ]; expected {} slots, "
+      "and arrays of equal size",
+      optimizer.options().name, values.size(), gradients.size(), slots.size(), slot_sizes,
+      optimizer.slot_names().size()));
 }
 
 const OptimizerKernels& optimizer_kernels(Isa isa) noexcept {

@@ -1,20 +1,21 @@
 #include "models/optim/schedule.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <numbers>
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/flag_values.h"
 
 namespace syncopate {
 namespace {
 
-// Where warm-up begins when nobody says, as a fraction of the full rate.
+// The default rate at the start of the warm-up, as a fraction of the full rate.
 constexpr double kWarmupStart = 0.01;
 
-void require(bool holds, const std::string& what) {
+void require_option(bool holds, const std::string& what) {
   if (!holds) throw UsageError(what);
 }
 
@@ -22,21 +23,23 @@ void require(bool holds, const std::string& what) {
 
 Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   const ScheduleOptions& o = options_;
-  require(std::isfinite(o.learning_rate) && o.learning_rate > 0.0,
-          "--learning-rate " + shortest_text(o.learning_rate) + ": expected a positive number");
-  require(std::isfinite(o.total_epochs) && o.total_epochs > 0.0,
-          "the run has " + shortest_text(o.total_epochs) + " epochs: expected a positive number");
-  require(o.warmup_epochs >= 0.0 && o.warmup_epochs <= o.total_epochs,
-          "--warmup-epochs " + shortest_text(o.warmup_epochs) + ": expected 0 to " +
-              shortest_text(o.total_epochs) + ", the length of the run");
-  require(
+  require_option(std::isfinite(o.learning_rate) && o.learning_rate > 0.0,
+                 fmt::format("--learning-rate {}: expected a positive number", o.learning_rate));
+  require_option(std::isfinite(o.total_epochs) && o.total_epochs > 0.0,
+                 fmt::format("the run has {} epochs; expected a positive number", o.total_epochs));
+  require_option(o.warmup_epochs >= 0.0 && o.warmup_epochs <= o.total_epochs,
+                 fmt::format("--warmup-epochs {}: expected 0 to {}, the length of the run",
+                             o.warmup_epochs, o.total_epochs));
+  require_option(
       std::isfinite(o.factor) && o.factor > 0.0,
-      "the step schedule's factor is " + shortest_text(o.factor) + ": expected a positive number");
+      fmt::format("the factor of the step schedule is {}; expected a positive number", o.factor));
   double last = 0.0;
   for (const double milestone : o.milestones) {
-    require(std::isfinite(milestone) && milestone > last,
-            "the step schedule's milestones must be positive and ascending, found " +
-                shortest_text(milestone) + " after " + shortest_text(last));
+    require_option(
+        std::isfinite(milestone) && milestone > last,
+        fmt::format(
+            "expected positive, ascending milestones of the step schedule; found {} after {}",
+            milestone, last));
     last = milestone;
   }
 }
@@ -69,8 +72,8 @@ ScheduleKind parse_schedule(const std::string& text) {
   if (text == "constant") return ScheduleKind::kConstant;
   if (text == "step") return ScheduleKind::kStep;
   if (text == "cosine") return ScheduleKind::kCosine;
-  throw UsageError("--lr-schedule " + text +
-                   ": no such schedule; choose one of constant, step, cosine");
+  throw UsageError(fmt::format(
+      "--lr-schedule {}: no such schedule; choose one of constant, step, cosine", text));
 }
 
 }  // namespace syncopate

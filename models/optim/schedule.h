@@ -1,5 +1,5 @@
-// The learning rate as a function of progress, so that it follows samples and not anybody's local
-// steps.
+// The learning rate as a function of progress, counted in epochs of samples. It does not depend on
+// how many local steps a worker has made.
 #pragma once
 
 #include <cstdint>
@@ -14,9 +14,9 @@ struct ScheduleOptions {
   ScheduleKind kind = ScheduleKind::kConstant;
   double learning_rate = 0.01;
   double total_epochs = 1.0;
-  double warmup_epochs = 0.0;  // linear from warmup_start to learning_rate
-  double warmup_start = 0.0;   // 0: learning_rate / 100
-  // kStep: at each of these epochs the rate is multiplied by `factor`.
+  double warmup_epochs = 0.0;  // the rate rises linearly from warmup_start to learning_rate
+  double warmup_start = 0.0;   // 0 stands for learning_rate / 100
+  // kStep multiplies the rate by `factor` at each of these epochs.
   std::vector<double> milestones;
   double factor = 0.1;
 };
@@ -24,19 +24,19 @@ struct ScheduleOptions {
 // Thread-safe.
 class Schedule {
  public:
-  // Throws UsageError: rate not finite or not positive, milestones not ascending, warm-up longer
-  // than the run.
+  // Throws UsageError when the rate, the length of the run or the factor is not positive and
+  // finite, when milestones do not ascend, or when the warm-up is longer than the run.
   explicit Schedule(ScheduleOptions options);
-  // The rate at `epochs` passes over the data (a fraction within an epoch counts).
-  // Source: cosine, Loshchilov and Hutter 2017, eq. 5 without restarts; warm-up, Goyal et al. 2017,
-  // section 2.2.
+  // The rate after `epochs` passes over the data; fractions of an epoch count.
+  // Source: Loshchilov and Hutter 2017, eq. 5 without restarts, for the cosine; Goyal et al. 2017,
+  // section 2.2, for the warm-up.
   double learning_rate(double epochs) const;
 
  private:
   ScheduleOptions options_;
 };
 
-// "constant", "step", "cosine". Throws UsageError listing them.
+// Parses "constant", "step" or "cosine". Throws UsageError, which lists these names.
 ScheduleKind parse_schedule(const std::string& text);
 
 }  // namespace syncopate

@@ -1,16 +1,17 @@
 #include "models/optim/update_range.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
 #include "models/base/errors.h"
-#include "models/optim/rules.h"
 
 namespace syncopate {
 namespace {
 
-// The first parameter that does not end at or before arena element `index`. A search, because a
-// piece of a large arena is short and its parameters are many.
+// The first parameter that ends behind arena element `index`. A binary search, because an arena has
+// many parameters and a range covers few of them.
 std::size_t first_parameter(const ArenaLayout& layout, std::int64_t index) {
   std::size_t low = 0;
   std::size_t high = layout.entries().size();
@@ -31,11 +32,10 @@ void update_range(const Optimizer& optimizer, const UpdateStep& step, const Aren
                   Bucket range, std::span<float> values, std::span<const float> gradients,
                   std::span<const std::span<float>> slots) {
   check_update_lengths(optimizer, values, gradients, slots);
-  check(slots.size() <= kMaxSlots, "no optimizer has more slots than that");
+  check(slots.size() <= kMaxSlots, "an optimizer has at most kMaxSlots slots");
   if (static_cast<std::int64_t>(values.size()) != range.end - range.begin) {
-    throw ShapeError("update of arena elements " + std::to_string(range.begin) + " to " +
-                     std::to_string(range.end) + ": found " + std::to_string(values.size()) +
-                     " values; expected " + std::to_string(range.end - range.begin));
+    throw ShapeError(fmt::format("update of arena elements {} to {}: found {} values; expected {}",
+                                 range.begin, range.end, values.size(), range.end - range.begin));
   }
   const std::size_t parameters = layout.entries().size();
   for (std::size_t i = first_parameter(layout, range.begin);

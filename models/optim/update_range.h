@@ -1,5 +1,5 @@
-// The optimizer over any stretch of the arena: a lane's part, a shard's piece. Cut anyhow and run
-// in any order, the pieces give the bits of one update over the whole arena.
+// Applies an optimizer to a range of the arena, such as the part of a lane or a piece of a shard.
+// Ranges that cover the arena once, in any order, give the bits of one update of the whole arena.
 #pragma once
 
 #include <cstddef>
@@ -10,15 +10,15 @@
 
 namespace syncopate {
 
-// Updates arena elements [range.begin, range.end), parameter by parameter, since weight decay
-// applies to some and not to others; the padding between them is left alone. All spans
-// [range.end - range.begin] f32, their first element is arena element range.begin. Thread-safe on
-// ranges that do not overlap. Throws ShapeError when lengths differ.
+// Updates arena elements [range.begin, range.end), one parameter at a time, because weight decay
+// applies to some parameters only; padding is not changed. All spans are
+// [range.end - range.begin] f32 and start at arena element range.begin. Thread-safe for ranges that
+// do not overlap. Throws ShapeError when lengths differ.
 void update_range(const Optimizer& optimizer, const UpdateStep& step, const ArenaLayout& layout,
                   Bucket range, std::span<float> values, std::span<const float> gradients,
                   std::span<const std::span<float>> slots);
 
-// No optimizer has more.
+// The largest number of slots of an optimizer.
 inline constexpr std::size_t kMaxSlots = 4;
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "models/zoo/zoo.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "models/base/errors.h"
@@ -12,11 +14,29 @@ constexpr std::array kNetworks = {
                mnist_cnn},
     NetworkRow{"mlp", "one hidden layer of 128", mlp},
     NetworkRow{"resnet20", "He et al. 2016 for small images, 0.27 M parameters", resnet20},
-    NetworkRow{"resnet56", "the same, 56 layers, 0.85 M parameters", resnet56},
+    NetworkRow{"resnet56", "He et al. 2016 for small images, 0.85 M parameters", resnet56},
     NetworkRow{"resnet50", "He et al. 2016 for images of 224x224, 25.6 M parameters", resnet50},
 };
 
 }  // namespace
+
+Graph mnist_cnn(const NetworkInput& input) {
+  GraphBuilder build("mnist-cnn");
+  NodeId x = build.input(input.sample_shape, input.input);
+  x = build.conv2d(x, "conv1", 32, {.kernel_h = 3, .kernel_w = 3, .bias = true});
+  x = build.relu(x);
+  x = build.max_pool(x, {.window = 2, .stride = 2});
+  x = build.flatten(x);
+  x = build.relu(build.dense(x, "fc1", 64));
+  return build.finish(build.dense(x, "fc2", input.classes));
+}
+
+Graph mlp(const NetworkInput& input) {
+  GraphBuilder build("mlp");
+  NodeId x = build.flatten(build.input(input.sample_shape, input.input));
+  x = build.relu(build.dense(x, "fc1", 128));
+  return build.finish(build.dense(x, "fc2", input.classes));
+}
 
 std::span<const NetworkRow> networks() noexcept { return kNetworks; }
 
@@ -26,7 +46,7 @@ Graph build_network(std::string_view name, const NetworkInput& input) {
     if (row.name == name) return row.build(input);
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw UsageError("--model " + std::string(name) + ": no such network; choose one of " + known);
+  throw UsageError(fmt::format("--model {}: no such network; choose one of {}", name, known));
 }
 
 }  // namespace syncopate

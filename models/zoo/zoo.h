@@ -1,4 +1,4 @@
-// The networks that --model can name: each a short function that builds a graph.
+// The networks that --model can name. Each is a short function that builds a graph.
 #pragma once
 
 #include <span>
@@ -9,23 +9,24 @@
 
 namespace syncopate {
 
-// What the data demands of a network.
+// The properties of a data set that determine the input and the output of a network.
 struct NetworkInput {
   Shape sample_shape;  // [H, W, C]
   int classes = 10;
   InputOp input;
 };
 
-// The network of TensorFlow's tf.distribute guides: conv 3x3x32 valid, ReLU, max-pool 2, flatten,
-// dense 64, ReLU, dense classes.
+// The network of TensorFlow's tf.distribute guides: 3x3 convolution without padding to 32 channels,
+// ReLU, 2x2 max-pooling, dense layer of 64, ReLU, dense layer of `classes`.
 Graph mnist_cnn(const NetworkInput& input);
-// Flatten, dense 128, ReLU, dense classes.
+// A dense layer of 128, ReLU, and a dense layer of `classes`.
 Graph mlp(const NetworkInput& input);
-// Depth 6n + 2 with option A shortcuts. Source: He et al. 2016, section 4.2.
+// Residual networks for small images, with shortcuts without parameters (option A).
+// Source: He et al. 2016, section 4.2.
 Graph resnet20(const NetworkInput& input);
 Graph resnet56(const NetworkInput& input);
-// Bottlenecks with projections where the shape changes; 32x32 samples at least. Source: He et al.
-// 2016, table 1.
+// Residual network of bottlenecks, with projections where the shape changes. Samples are at least
+// 32x32. Source: He et al. 2016, table 1.
 Graph resnet50(const NetworkInput& input);
 
 struct NetworkRow {
@@ -36,8 +37,8 @@ struct NetworkRow {
 // The table behind --model.
 std::span<const NetworkRow> networks() noexcept;
 
-// Throws UsageError for an unknown name (listing the right ones), ShapeError when the samples are
-// too small.
+// Throws UsageError for an unknown name (the message lists the known ones), and ShapeError when the
+// samples are too small.
 Graph build_network(std::string_view name, const NetworkInput& input);
 
 }  // namespace syncopate

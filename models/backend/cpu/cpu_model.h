@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "models/backend/backend.h"
-#include "models/backend/bucket_schedule.h"
 #include "models/backend/cpu/lane_program.h"
+#include "models/graph/program_plan.h"
 
 namespace syncopate {
 

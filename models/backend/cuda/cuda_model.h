@@ -9,11 +9,11 @@
 #include <vector>
 
 #include "models/backend/backend.h"
-#include "models/backend/bucket_schedule.h"
 #include "models/backend/cuda/batch_upload.h"
 #include "models/backend/cuda/bucket_sums.h"
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/program.h"
+#include "models/graph/program_plan.h"
 
 namespace syncopate::cuda {
 

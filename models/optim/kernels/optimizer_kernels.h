@@ -1,15 +1,43 @@
-// The update rules as plain loops, compiled once per instruction set. Every operation is an exactly
-// rounded f32 one and none is contracted, so any slice and any instruction set give the same bits.
-// Called by the rules (sgd.cc, adam.cc), which fold a step's scalars in double precision first.
+// The update rules as plain loops, compiled once per instruction set, and the constants of one
+// step. Every operation is an exactly rounded f32 operation and none is contracted, so the bits do
+// not depend on the slicing or the instruction set. optimizer.cc calls the loops; it computes the
+// constants in double precision first. CUDA kernels use the same constants.
 #pragma once
 
 #include <cstdint>
 
-#include "models/optim/update_constants.h"
-
 namespace syncopate {
 
 enum class Isa;
+
+struct SgdConstants {
+  float learning_rate;
+  float weight_decay;
+  float momentum;  // unused by sgd
+};
+
+struct AdamConstants {
+  float weight_decay;  // times the value, added to the gradient
+  float value_scale;   // multiplies the value first: 1 - learning rate * decoupled decay
+  float beta1;
+  float beta2;
+  float one_minus_beta1;
+  float one_minus_beta2;
+  float step_size;          // learning rate / (1 - beta1^t)
+  float denominator_scale;  // 1 / sqrt(1 - beta2^t)
+  float epsilon;
+};
+
+enum class UpdateRule : std::uint8_t { kSgd, kMomentum, kNesterov, kAdam };
+
+// One update of a rule as numbers. A device that evaluates the formulas of optimizer_kernels.cc
+// with exactly rounded f32 operations, without contraction and with denormals flushed to zero,
+// produces the same bits as the kernels.
+struct UpdateConstants {
+  UpdateRule rule = UpdateRule::kSgd;
+  SgdConstants sgd{};    // for kSgd, kMomentum and kNesterov
+  AdamConstants adam{};  // for kAdam
+};
 
 // All arrays have n elements and do not overlap.
 struct OptimizerKernels {
@@ -32,7 +60,7 @@ namespace v4 {
 extern const OptimizerKernels kOptimizerKernels;
 }
 
-// The machine must support `isa`.
+// The kernels compiled for `isa`, which this machine must support.
 const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

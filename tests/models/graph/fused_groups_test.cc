@@ -23,7 +23,7 @@ std::vector<GroupKind> kinds(const Graph& graph, bool fuse) {
   return result;
 }
 
-TEST(FusedGroups, TakeTheWholeFirstLayerOfMnistCnnTogether) {
+TEST(FusedGroups, JoinTheWholeFirstLayerOfMnistCnn) {
   EXPECT_EQ(kinds(mnist_cnn(samples(28, 1)), true),
             (std::vector{GroupKind::kInput, GroupKind::kConvReluPool, GroupKind::kDense,
                          GroupKind::kDense, GroupKind::kLoss}));
@@ -37,18 +37,18 @@ TEST(FusedGroups, AreSingleNodesWithoutFusion) {
     EXPECT_EQ(groups[i].output, static_cast<NodeId>(i));
 }
 
-TEST(FusedGroups, FoldTheResidualSumAndItsReluIntoTheSecondBatchNorm) {
+TEST(FusedGroups, AbsorbTheResidualSumAndItsReluIntoTheSecondBatchNorm) {
   const std::vector<FusedGroup> groups = match_groups(resnet20(samples(32, 3)), true);
   const auto with_sum = std::ranges::count_if(groups, [](const FusedGroup& group) {
     return group.kind == GroupKind::kBatchNorm && group.add && group.relu &&
            group.inputs.size() == 2;
   });
-  EXPECT_EQ(with_sum, 9);  // one for each block
+  EXPECT_EQ(with_sum, 9);  // one in each block
   EXPECT_EQ(std::ranges::count(groups, GroupKind::kAdd, &FusedGroup::kind), 0);
   EXPECT_EQ(std::ranges::count(groups, GroupKind::kRelu, &FusedGroup::kind), 0);
 }
 
-TEST(FusedGroups, AreInAnOrderInWhichEveryInputIsComputedFirst) {
+TEST(FusedGroups, AreOrderedSuchThatInputsAreComputedFirst) {
   for (const bool fuse : {false, true}) {
     std::vector<NodeId> computed;
     for (const FusedGroup& group : match_groups(resnet56(samples(32, 3)), fuse)) {
@@ -60,11 +60,11 @@ TEST(FusedGroups, AreInAnOrderInWhichEveryInputIsComputedFirst) {
   }
 }
 
-TEST(FusedGroups, NeverSwallowAValueThatSomebodyElseReads) {
+TEST(FusedGroups, KeepAValueThatAnotherGroupReads) {
   GraphBuilder build("two readers");
   NodeId x = build.input({4, 4, 16}, {});
   const NodeId y = build.conv2d(x, "conv", 16, {.kernel_h = 3, .kernel_w = 3, .pad = 1});
-  const NodeId z = build.add(build.relu(y), y);  // y is read twice: the ReLU may not replace it
+  const NodeId z = build.add(build.relu(y), y);  // y has two readers, so it must be an output
   const Graph graph = build.finish(build.global_average_pool(z));
   const std::vector<FusedGroup> groups = match_groups(graph, true);
   const auto conv = std::ranges::find(groups, GroupKind::kConv, &FusedGroup::kind);

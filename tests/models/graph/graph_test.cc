@@ -27,9 +27,9 @@ Shape shape_of(const Graph& graph, std::string_view node) {
   return {};
 }
 
-TEST(MnistCnn, HasTheGuidesParameters) {
+TEST(MnistCnn, HasTheParametersOfTheTensorFlowGuide) {
   const Graph graph = build_network("mnist-cnn", kGreyImages);
-  // 3 * 3 * 32 + 32 = 320, then 13 * 13 * 32 = 5408 inputs: 5408 * 64 + 64, then 64 * 10 + 10.
+  // conv1: 3 * 3 * 32 + 32. fc1 has 13 * 13 * 32 = 5408 inputs: 5408 * 64 + 64. fc2: 64 * 10 + 10.
   EXPECT_EQ(graph.num_parameters(), 347'146);
   EXPECT_EQ(parameter_names(graph),
             (std::vector<std::string>{"conv1.weight", "conv1.bias", "fc1.weight", "fc1.bias",
@@ -43,7 +43,7 @@ TEST(Mlp, HasOneHiddenLayer) {
   EXPECT_EQ(build_network("mlp", kGreyImages).num_parameters(), 784 * 128 + 128 + 128 * 10 + 10);
 }
 
-// Source: the parameter counts of He et al. 2016, table 6: 0.27 M and 0.85 M.
+// Source of the counts: He et al. 2016, table 6, has 0.27 M and 0.85 M.
 TEST(ResNet, HasTheParametersOfThePaper) {
   EXPECT_EQ(build_network("resnet20", kColourImages).num_parameters(), 269'722);
   EXPECT_EQ(build_network("resnet56", kColourImages).num_parameters(), 853'018);
@@ -62,20 +62,20 @@ TEST(ResNet, NamesItsTensorsAsPyTorchDoes) {
   EXPECT_EQ(graph.state.size(), 19U * 2U);  // one batch norm per 3x3 convolution
 }
 
-TEST(ResNet, HalvesTheMapFromStageToStage) {
+TEST(ResNet, HalvesTheMapInEachStageAfterTheFirst) {
   const Graph graph = build_network("resnet20", kColourImages);
   EXPECT_EQ(shape_of(graph, "layer1.2.bn2"), (Shape{32, 32, 16}));
   EXPECT_EQ(shape_of(graph, "layer2.0.conv1"), (Shape{16, 16, 32}));
   EXPECT_EQ(shape_of(graph, "layer3.2.bn2"), (Shape{8, 8, 64}));
 }
 
-TEST(Networks, LetOnlyWeightsOfConvolutionsAndDenseLayersDecay) {
+TEST(Networks, ApplyWeightDecayToConvolutionAndDenseWeightsOnly) {
   for (const Parameter& parameter : build_network("resnet20", kColourImages).parameters) {
     EXPECT_EQ(parameter.decays, parameter.shape.size() > 1) << parameter.name;
   }
 }
 
-TEST(Networks, AreListedWhenTheNameIsWrong) {
+TEST(Networks, AreListedInTheErrorForAnUnknownName) {
   try {
     build_network("resnet21", kColourImages);
     FAIL() << "nothing was thrown";
@@ -90,13 +90,13 @@ TEST(Networks, RefuseSamplesThatAreTooSmall) {
   EXPECT_THROW(build_network("mnist-cnn", {.sample_shape = {2, 2, 1}}), ShapeError);
 }
 
-// One input for all of the shape rules.
+// Provides one input node for the tests of shape rules.
 class GraphBuilderTest : public testing::Test {
  protected:
   GraphBuilder build_{"test"};
   NodeId x_ = build_.input({7, 5, 4}, {});
 
-  // The last node before the loss.
+  // The shape of the last node before the loss.
   Shape finished_shape(NodeId logits) {
     const Graph graph = build_.finish(logits);
     return graph.nodes.at(graph.nodes.size() - 2).shape;
@@ -113,7 +113,7 @@ TEST_F(GraphBuilderTest, CountsConvolutionWindowsWithPaddingAndStride) {
   EXPECT_EQ(graph.num_classes(), 6);
 }
 
-TEST_F(GraphBuilderTest, DropsAPoolingWindowThatDoesNotFit) {
+TEST_F(GraphBuilderTest, DropsPoolingWindowsThatDoNotFit) {
   EXPECT_EQ(finished_shape(build_.flatten(build_.max_pool(x_))), Shape{3 * 2 * 4});
 }
 
@@ -122,12 +122,12 @@ TEST_F(GraphBuilderTest, CountsPoolingWindowsWithPaddingAndStride) {
   EXPECT_EQ(finished_shape(build_.flatten(y)), Shape{4 * 3 * 4});
 }
 
-TEST_F(GraphBuilderTest, RefusesPoolingWindowsThatMayHoldNothingButPadding) {
+TEST_F(GraphBuilderTest, RefusesPoolingWindowsThatCouldContainPaddingOnly) {
   EXPECT_THROW(build_.max_pool(x_, {.window = 2, .stride = 2, .pad = 1}), ShapeError);
   EXPECT_THROW(build_.max_pool(x_, {.window = 3, .stride = 2, .pad = -1}), ShapeError);
 }
 
-TEST_F(GraphBuilderTest, RoundsAShortcutsMapUp) {
+TEST_F(GraphBuilderTest, RoundsUpTheMapOfAShortcut) {
   EXPECT_EQ(finished_shape(build_.flatten(build_.shortcut(x_, 2, 8))), Shape{4 * 3 * 8});
 }
 
@@ -148,9 +148,9 @@ TEST_F(GraphBuilderTest, RefusesAShortcutThatDropsChannels) {
   EXPECT_THROW(build_.shortcut(x_, 1, 3), ShapeError);
 }
 
-TEST_F(GraphBuilderTest, RefusesLogitsThatAreAMap) { EXPECT_THROW(build_.finish(x_), ShapeError); }
+TEST_F(GraphBuilderTest, RefusesAMapAsLogits) { EXPECT_THROW(build_.finish(x_), ShapeError); }
 
-TEST(GraphInput, NeedsOneMeanAndDeviationPerChannel) {
+TEST(GraphInput, RequiresOneMeanAndDeviationPerChannel) {
   EXPECT_THROW(GraphBuilder("test").input({4, 4, 3}, {.mean = {0.5F}, .stddev = {1.0F}}),
                ShapeError);
 }

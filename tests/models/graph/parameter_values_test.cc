@@ -17,7 +17,7 @@ std::vector<float> counting(std::size_t size) {
   return values;
 }
 
-// K = 2, C = 2, R = 1, S = 3.
+// A parameter with K = 2, C = 2, R = 1 and S = 3.
 Parameter small_convolution() {
   return {.name = "conv.weight",
           .shape = {2, 1, 3, 2},
@@ -27,13 +27,13 @@ Parameter small_convolution() {
           .fan_in = 6};
 }
 
-TEST(FileOrder, PutsAConvolutionsChannelsBeforeItsWindow) {
+TEST(FileOrder, PutsTheChannelsOfAConvolutionBeforeItsWindow) {
   std::vector<float> file(12);
   memory_to_file_order(small_convolution(), counting(12), file);
   EXPECT_EQ(file, (std::vector<float>{0, 2, 4, 1, 3, 5, 6, 8, 10, 7, 9, 11}));
 }
 
-TEST(FileOrder, IsUndoneByMemoryOrder) {
+TEST(FileOrder, ConvertsBackToMemoryOrder) {
   const std::vector<float> memory = counting(12);
   std::vector<float> file(12);
   std::vector<float> back(12);
@@ -42,7 +42,7 @@ TEST(FileOrder, IsUndoneByMemoryOrder) {
   EXPECT_EQ(back, memory);
 }
 
-TEST(FileOrder, OfADenseLayerAfterAMapIsChannelsFirst) {
+TEST(FileOrder, PutsChannelsFirstForADenseLayerAfterAMap) {
   GraphBuilder build("test");
   const NodeId x = build.flatten(build.input({1, 3, 2}, {}));
   const Graph graph = build.finish(build.dense(x, "fc", 1));
@@ -51,7 +51,7 @@ TEST(FileOrder, OfADenseLayerAfterAMapIsChannelsFirst) {
   EXPECT_EQ(file, (std::vector<float>{0, 2, 4, 1, 3, 5}));
 }
 
-TEST(FileOrder, OfADenseLayerAfterAVectorIsMemoryOrder) {
+TEST(FileOrder, IsMemoryOrderForADenseLayerAfterAVector) {
   GraphBuilder build("test");
   const Graph graph = build.finish(build.dense(build.input({6}, {}), "fc", 1));
   std::vector<float> file(6);
@@ -63,12 +63,13 @@ TEST(InitialValue, IsAFunctionOfSeedNameAndFileIndex) {
   const Parameter parameter = small_convolution();
   const Tensor value = make_host_tensor(parameter.shape, DType::kF32);
   fill_initial_value(parameter, 5, value);
-  // Element 3 in memory is k 0, s 1, c 1: index 4 in the file. He: limit sqrt(6 / 6) = 1.
+  // Element 3 in memory is k = 0, s = 1, c = 1, which has index 4 in the file. The limit of the
+  // He distribution is sqrt(6 / fan_in) = sqrt(6 / 6) = 1.
   const float uniform = RandomStream(5, hash_name("conv.weight")).uniform(4);
   EXPECT_EQ(value.f32()[3], 2.0F * uniform - 1.0F);
 }
 
-TEST(InitialValue, DiffersFromSeedToSeed) {
+TEST(InitialValue, DependsOnTheSeed) {
   const Parameter parameter = small_convolution();
   const Tensor first = make_host_tensor(parameter.shape, DType::kF32);
   const Tensor second = make_host_tensor(parameter.shape, DType::kF32);
@@ -77,7 +78,7 @@ TEST(InitialValue, DiffersFromSeedToSeed) {
   EXPECT_FALSE(std::ranges::equal(first.f32(), second.f32()));
 }
 
-TEST(InitialValue, HasTheVarianceOfItsSource) {
+TEST(InitialValue, HasTheVarianceOfThePaper) {
   Parameter parameter = {.name = "w", .shape = {100'000}, .file_shape = {100'000}};
   parameter.fan_in = 50;
   parameter.fan_out = 150;
@@ -89,7 +90,8 @@ TEST(InitialValue, HasTheVarianceOfItsSource) {
     for (const float x : value.f32()) squares += static_cast<double>(x) * x;
     return squares / 100'000.0;
   };
-  // A uniform's mean square deviates by sqrt(4/45 / 1e5) * 3 = 0.28% of itself; five times that.
+  // The mean square of 1e5 uniform values has a relative standard deviation of
+  // sqrt(4/45 / 1e5) * 3 = 0.28 %. The tolerance is five times that.
   EXPECT_NEAR(variance(Init::kHeUniform), 2.0 / 50.0, 0.015 * 2.0 / 50.0);
   EXPECT_NEAR(variance(Init::kGlorotUniform), 2.0 / 200.0, 0.015 * 2.0 / 200.0);
 }
@@ -100,7 +102,7 @@ TEST(InitialValues, FillTheArenaAndLeaveThePaddingZero) {
   ParameterArena arena(layout, plan_buckets(layout, 1 << 20));
   fill_initial_values(graph, 1, arena);
   const auto values = arena.values().f32();
-  EXPECT_EQ(arena.version(0), 2U);  // packed copies of the zeros are stale
+  EXPECT_EQ(arena.version(0), 2U);  // working copies made before the fill are stale
   EXPECT_NE(arena.value(0).f32()[0], 0.0F);
   for (std::size_t i = 0; i < graph.parameters.size(); ++i) {
     const std::int64_t begin = layout.offset(i) + layout.size(i);

@@ -1,4 +1,4 @@
-// Five steps of each optimizer against PyTorch's numbers; make_golden.py takes the same steps.
+// Compares five steps of each optimizer with the results of PyTorch, which make_golden.py computes.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -21,7 +21,7 @@ struct GoldenRun {
   std::vector<Values> slots;
 };
 
-// For GoogleTest, which names this function and would else print bytes.
+// Used by GoogleTest, which fixes the name; without it GoogleTest prints the bytes of the object.
 // NOLINTNEXTLINE(readability-identifier-naming)
 std::ostream& operator<<(std::ostream& out, const GoldenRun& run) { return out << run.name; }
 
@@ -32,7 +32,8 @@ const std::vector<GoldenRun>& golden_runs() {
   return kRuns;
 }
 
-// 1e-6: both round to f32 in every operation, but PyTorch folds the constants in another order.
+// The relative tolerance is 1e-6: both sides round to f32 after every operation, but PyTorch
+// computes the constants in another order.
 void expect_close(const Values& found, const Values& golden, const char* what) {
   for (std::size_t i = 0; i < golden.size(); ++i) {
     EXPECT_NEAR(found.at(i), golden.at(i), 1e-6 * std::max(1e-3F, std::abs(golden.at(i))))
@@ -42,7 +43,7 @@ void expect_close(const Values& found, const Values& golden, const char* what) {
 
 class OptimizerGolden : public testing::TestWithParam<GoldenRun> {};
 
-TEST_P(OptimizerGolden, TakesPyTorchsSteps) {
+TEST_P(OptimizerGolden, MatchesPyTorch) {
   const GoldenRun& golden = GetParam();
   OptimizerOptions options = {.name = golden.name, .weight_decay = golden.weight_decay};
   if (golden.name == "nesterov") {

@@ -1,4 +1,4 @@
-// Any slicing and any instruction set give the same bits.
+// Tests that the bits of an update do not depend on the slicing or the instruction set.
 #include "models/optim/kernels/optimizer_kernels.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kSize = 3001;  // no multiple of any vector's width
+constexpr std::int64_t kSize = 3001;  // not a multiple of any vector width
 
 constexpr SgdConstants kSgdConstants = {
     .learning_rate = 0.03F, .weight_decay = 0.01F, .momentum = 0.9F};
@@ -47,7 +47,7 @@ struct Arrays {
   }
 };
 
-// Magnitudes from 1e-30 to 1: squares of small ones are subnormal.
+// Arrays of magnitudes from 1e-30 to 1. The squares of small ones are denormal.
 Arrays random_arrays() {
   const RandomStream random(3, 4);
   std::uint64_t next = 0;
@@ -89,7 +89,7 @@ void update(Rule rule, const OptimizerKernels& kernels, Arrays& arrays, std::int
   }
 }
 
-// The levels this machine has, lowest first.
+// The instruction sets of this machine, lowest first.
 std::vector<Isa> supported_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : {Isa::kV2, Isa::kV3, Isa::kV4}) {
@@ -111,7 +111,7 @@ TEST(OptimizerKernels, GiveTheSameBitsOnEveryInstructionSet) {
   }
 }
 
-TEST(OptimizerKernels, GiveTheSameBitsInSlices) {
+TEST(OptimizerKernels, GiveTheSameBitsForSlices) {
   for (const Rule rule : kRules) {
     for (const Isa isa : supported_isas()) {
       Arrays whole = random_arrays();

@@ -13,7 +13,7 @@ namespace {
 
 constexpr double kNaN = std::numeric_limits<double>::quiet_NaN();
 
-// One element under one optimizer; numbers small enough to follow by hand.
+// Applies an optimizer to one element.
 class OneElement {
  public:
   explicit OneElement(const OptimizerOptions& options, float value)
@@ -44,13 +44,13 @@ TEST(Sgd, SubtractsTheGradientTimesTheRate) {
 
 TEST(Sgd, AddsTheDecayToTheGradient) {
   OneElement element({.name = "sgd", .weight_decay = 0.5}, 1.0F);
-  EXPECT_EQ(element.step(2.0F, 0.25F), 0.375F);  // gradient 2 + 0.5 * 1
+  EXPECT_EQ(element.step(2.0F, 0.25F), 0.375F);  // the gradient becomes 2 + 0.5 * 1
 }
 
 TEST(Momentum, KeepsAnAverageOfGradients) {
   OneElement element({.name = "momentum", .momentum = 0.5}, 1.0F);
-  EXPECT_EQ(element.step(2.0F, 0.25F), 0.5F);   // buffer 2
-  EXPECT_EQ(element.step(0.0F, 0.25F), 0.25F);  // buffer 1
+  EXPECT_EQ(element.step(2.0F, 0.25F), 0.5F);   // the momentum buffer becomes 2
+  EXPECT_EQ(element.step(0.0F, 0.25F), 0.25F);  // the momentum buffer becomes 1
   EXPECT_EQ(element.slot(0), 1.0F);
 }
 
@@ -60,31 +60,31 @@ TEST(Momentum, AppliesANewRateToTheWholeBuffer) {
   EXPECT_EQ(element.step(0.0F, 0.5F), 0.0F);
 }
 
-TEST(Nesterov, LooksOneStepAhead) {
+TEST(Nesterov, AddsTheGradientToTheScaledBuffer) {
   OneElement element({.name = "momentum", .momentum = 0.5, .nesterov = true}, 1.0F);
-  EXPECT_EQ(element.step(2.0F, 0.25F), 0.25F);  // 2 + 0.5 * 2 = 3
+  EXPECT_EQ(element.step(2.0F, 0.25F), 0.25F);  // the step is 0.25 * (2 + 0.5 * 2)
 }
 
-TEST(Adam, TakesAFirstStepOfTheRateWhateverTheGradient) {
+TEST(Adam, TakesAFirstStepOfTheLearningRateForAnyGradient) {
   for (const float gradient : {1e-3F, 1.0F, 1e3F}) {
     OneElement element({.name = "adam"}, 1.0F);
-    // 1e-5 of the step: epsilon beside a gradient of 1e-3.
+    // The relative error of the step is 1e-5: epsilon is 1e-8 and the smallest gradient 1e-3.
     EXPECT_NEAR(element.step(gradient, 0.125F), 0.875F, 1.5e-6F);
   }
 }
 
-TEST(Adam, StandsStillWithoutGradients) {
+TEST(Adam, KeepsTheValueForZeroGradients) {
   OneElement element({.name = "adam"}, 1.0F);
   EXPECT_EQ(element.step(0.0F, 0.125F), 1.0F);
 }
 
-TEST(AdamW, TakesTheDecayFromTheValueAndNotFromTheGradient) {
+TEST(AdamW, SubtractsTheDecayFromTheValue) {
   OneElement element({.name = "adamw", .weight_decay = 0.5}, 1.0F);
   EXPECT_EQ(element.step(0.0F, 0.125F), 0.9375F);  // 1 - 0.125 * 0.5
   EXPECT_EQ(element.slot(0), 0.0F);
 }
 
-TEST(WeightDecay, LeavesBiasesAlone) {
+TEST(WeightDecay, IsNotAppliedWhenDecaysIsFalse) {
   for (const OptimizerRow& row : optimizers()) {
     OneElement with({.name = std::string(row.name), .weight_decay = 0.5}, 1.0F);
     OneElement without({.name = std::string(row.name)}, 1.0F);
@@ -92,8 +92,7 @@ TEST(WeightDecay, LeavesBiasesAlone) {
   }
 }
 
-// The rules once more in double precision, over many steps.
-TEST(Adam, FollowsADoublePrecisionLoop) {
+TEST(Adam, AgreesWithADoublePrecisionLoop) {
   OneElement element({.name = "adam", .weight_decay = 0.01}, 1.0F);
   double value = 1.0;
   double m = 0.0;
@@ -105,7 +104,7 @@ TEST(Adam, FollowsADoublePrecisionLoop) {
     v = 0.999 * v + 0.001 * g * g;
     value -= 0.01 * (m / (1.0 - std::pow(0.9, step))) /
              (std::sqrt(v / (1.0 - std::pow(0.999, step))) + 1e-8);
-    // 1e-5: 200 roundings of f32 at 6e-8 each.
+    // The tolerance of 1e-5 covers 200 f32 roundings of 6e-8 each.
     ASSERT_NEAR(element.step(gradient, 0.01F), value, 1e-5) << "step " << step;
   }
 }
@@ -121,7 +120,7 @@ TEST(Optimizers, NameTheirSlotsAsPyTorchDoes) {
   }
 }
 
-TEST(Optimizers, AreListedWhenTheNameIsWrong) {
+TEST(Optimizers, AreListedInTheErrorForAnUnknownName) {
   try {
     make_optimizer({.name = "adan"});
     FAIL() << "nothing was thrown";
@@ -155,9 +154,9 @@ TEST(Optimizers, RefuseArraysOfUnequalLength) {
   EXPECT_THROW(optimizer->update({}, four, four, {}, true), ShapeError);
 }
 
-TEST(Optimizer, TakesAveragesThatHaveDecayedBelowNormalNumbersAsZero) {
-  // They would make every later step many times slower: a unit that no longer learns has them for
-  // ever.
+TEST(Optimizer, FlushesDenormalAveragesToZero) {
+  // A unit that no longer learns keeps denormal averages, which make every later step many times
+  // slower.
   for (const std::string name : {"momentum", "adam"}) {
     const auto optimizer = make_optimizer({.name = name});
     std::vector<float> value = {1.0F};

@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-TEST(ConstantSchedule, StaysWhereItIs) {
+TEST(ConstantSchedule, KeepsTheRate) {
   const Schedule schedule({.learning_rate = 0.1, .total_epochs = 3.0});
   EXPECT_EQ(schedule.learning_rate(0.0), 0.1);
   EXPECT_EQ(schedule.learning_rate(2.99), 0.1);
@@ -32,20 +32,20 @@ TEST(CosineSchedule, FallsFromTheRateToZero) {
       {.kind = ScheduleKind::kCosine, .learning_rate = 2.0, .total_epochs = 10.0});
   EXPECT_DOUBLE_EQ(schedule.learning_rate(0.0), 2.0);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(5.0), 1.0);
-  // cos 60 degrees is a half.
+  // A third of the run is 60 degrees, whose cosine is a half.
   EXPECT_DOUBLE_EQ(schedule.learning_rate(10.0 / 3.0), 1.5);
   EXPECT_NEAR(schedule.learning_rate(10.0), 0.0, 1e-15);
-  EXPECT_NEAR(schedule.learning_rate(11.0), 0.0, 1e-15);  // not up again
+  EXPECT_NEAR(schedule.learning_rate(11.0), 0.0, 1e-15);  // stays zero after the end
 }
 
-TEST(Warmup, RisesLinearlyFromAHundredth) {
+TEST(Warmup, RisesLinearlyFromAHundredthOfTheRate) {
   const Schedule schedule({.learning_rate = 1.0, .total_epochs = 10.0, .warmup_epochs = 2.0});
   EXPECT_DOUBLE_EQ(schedule.learning_rate(0.0), 0.01);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(1.0), 0.505);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(2.0), 1.0);
 }
 
-TEST(Warmup, ComesBeforeTheCosine) {
+TEST(Warmup, PrecedesTheCosine) {
   const Schedule schedule({.kind = ScheduleKind::kCosine,
                            .learning_rate = 1.0,
                            .total_epochs = 10.0,
@@ -54,7 +54,7 @@ TEST(Warmup, ComesBeforeTheCosine) {
   EXPECT_DOUBLE_EQ(schedule.learning_rate(6.0), 0.5);
 }
 
-TEST(Warmup, MayBeTheWholeRun) {
+TEST(Warmup, MayLastForTheWholeRun) {
   const Schedule schedule({.kind = ScheduleKind::kCosine,
                            .learning_rate = 1.0,
                            .total_epochs = 2.0,
@@ -62,7 +62,7 @@ TEST(Warmup, MayBeTheWholeRun) {
   EXPECT_DOUBLE_EQ(schedule.learning_rate(2.0), 1.0);
 }
 
-TEST(Schedule, RefusesWhatCannotBeFollowed) {
+TEST(Schedule, RefusesOptionsOutOfRange) {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   EXPECT_THROW(Schedule({.learning_rate = nan}), UsageError);
   EXPECT_THROW(Schedule({.learning_rate = 0.0}), UsageError);
@@ -76,7 +76,7 @@ TEST(Schedule, RefusesWhatCannotBeFollowed) {
   EXPECT_THROW(Schedule({.factor = 0.0}), UsageError);
 }
 
-TEST(ScheduleName, IsParsedOrAnsweredWithTheRightOnes) {
+TEST(ParseSchedule, ListsTheSchedulesForAnUnknownName) {
   EXPECT_EQ(parse_schedule("cosine"), ScheduleKind::kCosine);
   try {
     parse_schedule("exponential");

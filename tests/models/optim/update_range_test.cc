@@ -1,4 +1,4 @@
-// Stretches of the arena, cut anyhow, against one update of each whole parameter.
+// Compares updates of ranges of the arena with one update of each whole parameter.
 #include "models/optim/update_range.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ struct Blocks {
   std::vector<float> second_slot;
 };
 
-// Also where there is padding.
+// Random values everywhere, including the padding.
 Blocks random_blocks() {
   const auto draw = [](std::uint64_t stream) {
     const RandomStream random(5, stream);
@@ -74,7 +74,7 @@ bool same_bits(const Blocks& a, const Blocks& b) {
          same(a.second_slot, b.second_slot);
 }
 
-TEST(UpdateRange, GivesTheBitsOfEachParameterUpdatedWholeAndLeavesPaddingAlone) {
+TEST(UpdateRange, GivesTheBitsOfWholeParametersAndDoesNotChangePadding) {
   const Blocks expected = parameter_by_parameter();
   const std::int64_t total = layout_with_padding().total();
   for (const std::int64_t length : {std::int64_t{1}, std::int64_t{7}, std::int64_t{64}, total}) {
@@ -82,11 +82,11 @@ TEST(UpdateRange, GivesTheBitsOfEachParameterUpdatedWholeAndLeavesPaddingAlone) 
     for (std::int64_t begin = 0; begin < total; begin += length) {
       update(blocks, {begin, std::min(total, begin + length)});
     }
-    EXPECT_TRUE(same_bits(blocks, expected)) << "in stretches of " << length;
+    EXPECT_TRUE(same_bits(blocks, expected)) << "ranges of " << length << " elements";
   }
 }
 
-TEST(UpdateRange, RefusesWindowsOfAnotherLength) {
+TEST(UpdateRange, RefusesSpansOfAnotherLength) {
   const auto optimizer = make_optimizer({.name = "sgd"});
   std::vector<float> values(10);
   const std::vector<float> gradients(10);

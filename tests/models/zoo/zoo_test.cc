@@ -1,4 +1,4 @@
-// The networks of --model, against the sizes that their papers and PyTorch's names give.
+// Compares the networks of --model with the sizes in their papers and the names in PyTorch.
 #include "models/zoo/zoo.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ const Parameter& parameter(const Graph& graph, std::string_view name) {
   return *found;
 }
 
-// Of every residual sum.
+// The output shape of every residual sum.
 std::vector<Shape> maps_after_blocks(const Graph& graph) {
   std::vector<Shape> maps;
   for (const Node& node : graph.nodes) {
@@ -29,9 +29,9 @@ std::vector<Shape> maps_after_blocks(const Graph& graph) {
   return maps;
 }
 
-TEST(MnistCnn, HasTheParametersOfTheGuides) {
+TEST(MnistCnn, HasTheParametersOfTheTensorFlowGuide) {
   const Graph graph = mnist_cnn(grey());
-  // 3*3*32 + 32, then 13*13*32*64 + 64, then 64*10 + 10
+  // conv1 has 3*3*32 + 32 elements, fc1 13*13*32*64 + 64, fc2 64*10 + 10.
   EXPECT_EQ(graph.num_parameters(), 320 + 346176 + 650);
   EXPECT_EQ(parameter(graph, "conv1.weight").file_shape, (Shape{32, 1, 3, 3}));
   EXPECT_EQ(parameter(graph, "fc1.weight").file_shape, (Shape{64, 5408}));
@@ -43,13 +43,13 @@ TEST(Mlp, HasOneHiddenLayerOf128) {
 }
 
 TEST(Resnet20, HasTheParametersOfItsPaper) {
-  // He et al. 2016, table 6: 0.27 M. Convolutions 432 + 6*2304 + 4608 + 5*9216 + 18432 + 5*36864,
-  // batch norms 2*(7*16 + 6*32 + 6*64), dense 650.
+  // Table 6 of He et al. 2016 has 0.27 M. The convolutions have 432 + 6*2304 + 4608 + 5*9216 +
+  // 18432 + 5*36864 elements, the batch norms 2*(7*16 + 6*32 + 6*64), the dense layer 650.
   EXPECT_EQ(resnet20(colour()).num_parameters(), 269722);
 }
 
 TEST(Resnet56, HasTheParametersOfItsPaper) {
-  EXPECT_EQ(resnet56(colour()).num_parameters(), 853018);  // table 6: 0.85 M
+  EXPECT_EQ(resnet56(colour()).num_parameters(), 853018);  // table 6 of the paper has 0.85 M
 }
 
 TEST(Resnet56, HasFiftySixLayersWithWeights) {
@@ -78,7 +78,8 @@ TEST(Resnet50, HasTheParametersOfTorchvision) {
   const Graph graph = resnet50(imagenet());
   EXPECT_EQ(graph.num_parameters(), 25'557'032);
   EXPECT_EQ(graph.parameters.size(), 161U);
-  EXPECT_EQ(std::ranges::count_if(graph.parameters, &Parameter::decays), 54);  // and 4 projections
+  // 50 layers and 4 projections have weights.
+  EXPECT_EQ(std::ranges::count_if(graph.parameters, &Parameter::decays), 54);
   EXPECT_EQ(graph.state.size(), 53U * 2U);
 }
 
@@ -110,7 +111,7 @@ TEST(Resnet50, NamesAndOrdersItsParametersAsTorchvisionDoes) {
   EXPECT_EQ(graph.parameters.back().name, "fc.bias");
 }
 
-TEST(Resnet50, HasTheStrideOfABottleneckInItsMiddle) {
+TEST(Resnet50, HasTheStrideOfABottleneckInItsMiddleConvolution) {
   for (const Node& node : resnet50(imagenet()).nodes) {
     const auto* conv = std::get_if<Conv2dOp>(&node.operation);
     if (conv == nullptr || !node.name.starts_with("layer") || conv->stride == 1) continue;
@@ -119,19 +120,19 @@ TEST(Resnet50, HasTheStrideOfABottleneckInItsMiddle) {
   }
 }
 
-TEST(Resnet50, TakesSamplesOf32x32AtLeast) {
+TEST(Resnet50, RequiresSamplesOfAtLeast32x32) {
   EXPECT_EQ(maps_after_blocks(resnet50(colour())).back(), (Shape{1, 1, 2048}));
   EXPECT_THROW(resnet50({{32, 31, 3}, 10, {}}), ShapeError);
 }
 
-TEST(Networks, LetOnlyConvolutionAndDenseWeightsDecay) {
+TEST(Networks, ApplyWeightDecayToConvolutionAndDenseWeightsOnly) {
   for (const NetworkRow& row : networks()) {
     const Graph graph = row.build(colour());
     for (const Parameter& p : graph.parameters) EXPECT_EQ(p.decays, p.shape.size() > 1) << p.name;
   }
 }
 
-TEST(Networks, AreNamedInTheErrorForAWrongName) {
+TEST(Networks, AreListedInTheErrorForAnUnknownName) {
   try {
     (void)build_network("resnet21", colour());
     FAIL() << "resnet21 was built";

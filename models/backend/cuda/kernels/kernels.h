@@ -12,7 +12,7 @@
 
 #include <cstdint>
 
-#include "models/optim/update_constants.h"
+#include "models/optim/kernels/optimizer_kernels.h"
 
 namespace syncopate::cuda {
 

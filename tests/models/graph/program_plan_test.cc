@@ -1,4 +1,4 @@
-#include "models/graph/memory_plan.h"
+#include "models/graph/program_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -8,27 +8,27 @@
 namespace syncopate {
 namespace {
 
-TEST(MemoryPlan, UsesMemoryAgainOnceNobodyReadsIt) {
+TEST(MemoryPlan, ReusesMemoryAfterItsLastRead) {
   const MemoryPlan plan = plan_memory({{1024, 0, 1}, {1024, 2, 3}});
   EXPECT_EQ(plan.offsets[0], plan.offsets[1]);
   EXPECT_EQ(plan.total_bytes, 1024U);
 }
 
-TEST(MemoryPlan, KeepsApartWhatLivesInOneCommonStep) {
+TEST(MemoryPlan, SeparatesBuffersThatShareAStep) {
   const MemoryPlan plan = plan_memory({{1024, 0, 2}, {1024, 2, 3}});
   EXPECT_NE(plan.offsets[0], plan.offsets[1]);
   EXPECT_EQ(plan.total_bytes, 2048U);
 }
 
-TEST(MemoryPlan, FitsASmallBufferIntoTheGapLeftByTheDead) {
-  // Step 1 has the first and the second, step 3 the second and the third: the third goes where the
-  // first was.
+TEST(MemoryPlan, PutsASmallBufferIntoFreedMemory) {
+  // The first buffer is free after step 1, so the third, from step 2 on, takes its place. The
+  // second is in use at all of these steps.
   const MemoryPlan plan = plan_memory({{4096, 0, 1}, {2048, 1, 3}, {1024, 2, 3}});
   EXPECT_EQ(plan.offsets[2], plan.offsets[0]);
   EXPECT_EQ(plan.total_bytes, 6144U);
 }
 
-TEST(MemoryPlan, HoldsForRandomLifetimes) {
+TEST(MemoryPlan, SeparatesBuffersOfRandomLifetimes) {
   const RandomStream random(7, 1);
   std::vector<BufferLifetime> buffers;
   for (std::uint64_t i = 0; i < 200; ++i) {
