@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "models/backend/statistics_reducer.h"
+#include "models/backend/model.h"
 #include "strategies/collective/collective.h"
 
 namespace syncopate {

@@ -124,7 +124,7 @@ JoinedReplicas join_replicas(const StrategyOptions& options, const Graph& graph)
         load_cuda_module().join_by_nccl({.rank = first.rank() + r,
                                          .size = first.size(),
                                          .device = backend_options(options, r).device,
-                                         .patience = collective.patience}));
+                                         .timeout = collective.patience}));
   }
   return joined;
 }

@@ -6,7 +6,6 @@
 #include <fstream>
 #include <variant>
 
-#include "models/backend/cpu/conv_timing.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 

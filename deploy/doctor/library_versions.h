@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "models/backend/cpu/versions.h"
+#include "models/backend/library_version.h"
 
 namespace syncopate {
 

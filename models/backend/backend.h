@@ -1,5 +1,5 @@
-// One device's arithmetic. One Backend per replica: what it compiles shares its threads or its
-// stream.
+// The arithmetic of one device. There is one Backend per replica; the models it compiles share its
+// threads or its stream.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,6 @@
 
 #include "models/backend/device_collective.h"
 #include "models/backend/model.h"
-#include "models/backend/statistics_reducer.h"
 #include "models/base/isa.h"
 #include "models/graph/graph.h"
 #include "models/optim/optimizer.h"
@@ -22,26 +21,26 @@ namespace syncopate {
 struct CompileOptions {
   Mode mode = Mode::kTrain;
   std::int64_t batch_size = 1;
-  // Off: every node alone, the plain lowering that fused groups are checked against.
+  // False: every node is computed separately. Tests compare fused groups with this.
   bool fuse = true;
-  // Off: direct convolutions only, whatever the algorithm table says.
+  // False: only direct convolutions are used, whatever the algorithm table says.
   bool winograd = true;
-  // Null: batch norm sees this replica only. Must outlive the model.
+  // Sums the statistics of batch norm over replicas; must outlive the model. Null: statistics of
+  // this replica only.
   StatisticsReducer* statistics = nullptr;
-  // Gradients may stay where they are computed, for Backend::update() alone; the arena's own are
-  // then not written.
+  // True: gradients may stay on the device, where only Backend::update() reads them. The gradients
+  // in the arena are then not written.
   bool updates_on_device = false;
-  // With updates_on_device: sums each bucket's gradients over all replicas before update() reads
-  // them. Null: there is one replica. Of the module that compiles.
+  // With updates_on_device: sums the gradients of each bucket over all replicas before update()
+  // reads them. Made by the module that compiles. Null: there is one replica.
   DeviceCollective* device_collective = nullptr;
 };
 
-// Where the scale of fp16's losses stands between two steps (LossScaling, below): what a resumed
-// run goes on with.
+// The state of fp16 loss scaling (LossScaling, below) between two steps, which checkpoints contain.
 struct LossScaleState {
   float scale = 1.0F;
-  std::int64_t good_steps = 0;     // since it last changed
-  std::int64_t skipped_steps = 0;  // updates not made, since training began
+  std::int64_t good_steps = 0;     // steps without overflow since the scale last changed
+  std::int64_t skipped_steps = 0;  // updates skipped because of overflow, since training began
   bool operator==(const LossScaleState&) const = default;
 };
 
@@ -50,59 +49,67 @@ class Backend {
   virtual ~Backend() = default;
 
   virtual Device device() const noexcept = 0;
-  // What results depend on besides the inputs: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
+  // Everything that results depend on besides the inputs: "cpu, x86-64-v4, 2 lanes, oneDNN 2.6.3".
   virtual std::string description() const = 0;
 
-  // Models of one replica share arena and state. Backend, graph, arena and state must outlive the
-  // model.
+  // Compiles the graph for this device. The models of one replica share arena and state. Backend,
+  // graph, arena and state must outlive the model.
   // Throws ShapeError, UnavailableError (no kernel for an operation), OutOfMemoryError.
   virtual std::unique_ptr<Model> compile(const Graph& graph, ParameterArena& arena,
                                          StateBlock& state, const CompileOptions& options) = 0;
 
-  // One update of elements [range.begin, range.end) of the arena, whole parameters or not; the
-  // caller bumps the version. slots[i]: [arena total] f32, as many as the optimizer has.
+  // Updates elements [range.begin, range.end) of the arena, which may cut parameters. slots[i] is
+  // [arena total] f32, one for each slot of the optimizer. The caller increments the versions.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
-  // Brings values and slots up to date on the host where updates were made on a device: before
-  // anybody reads them. Slots as given to update().
+  // Copies values and slots from the device to the host, if updates are made on the device. Called
+  // before the host reads them, with the slots that update() is given.
   virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}
-  // Of the losses of the arena's models; waits for the steps that were started. None where they are
-  // not scaled, and then there is nothing to set.
+  // The loss scaling of the models that use `arena`, after all started steps; nullopt when losses
+  // are not scaled. set_loss_scale() has no effect then.
   virtual std::optional<LossScaleState> loss_scale(const ParameterArena& /*arena*/) { return {}; }
   virtual void set_loss_scale(const ParameterArena& /*arena*/, const LossScaleState& /*state*/) {}
 };
 
-// The type of activations and of gradients between layers; master values are f32. Source of mixed
-// precision: Micikevicius et al. 2018.
+// The type of activations and of gradients between layers. Parameters are f32 in every precision.
+// Source of mixed precision: Micikevicius et al. 2018.
 enum class Precision : std::uint8_t { kF32, kBf16, kF16 };
 std::string_view name(Precision precision) noexcept;  // "f32", "bf16", "fp16"
 
-// What fp16 multiplies losses by before it goes back, and when it dares to multiply by twice that.
-// Source: PyTorch's GradScaler.
+// Dynamic loss scaling for fp16: losses are multiplied by a scale before the backward pass. The
+// scale is halved after an overflow and doubled after growth_interval steps without one.
+// Source: GradScaler of PyTorch.
 struct LossScaling {
-  float first = 65536.0F;
+  float first = 65536.0F;      // the scale at the first step
   int growth_interval = 2000;  // steps without an infinite gradient
 };
 
 struct BackendOptions {
   Device device;
   Precision precision = Precision::kF32;
-  // No algorithm whose result depends on timing, no TF32, no measuring: the same bits twice.
+  // Two runs give the same bits: no algorithm depends on timing, TF32 is off, nothing is measured.
   bool deterministic = false;
-  // cuda: a step that is always the same is started as one (CUDA graphs).
+  // cuda: steps with identical work are replayed as one CUDA graph.
   bool captures_steps = true;
-  int lanes = 1;             // cpu
+  int lanes = 1;             // cpu: the threads of a replica
   LossScaling loss_scaling;  // cuda, fp16
-  // cuda: where it is kept which engine is fastest for what. Empty, as under `deterministic`:
-  // nothing is measured.
+  // cuda: the file that stores the fastest engine for each operation. Empty, or with
+  // `deterministic`: engines are not measured.
   std::filesystem::path plan_file;
 };
 
-// Throws UnavailableError for a device or precision that this build or machine lacks.
+// Makes the backend of a device. Throws UnavailableError for a device or precision that this build
+// or machine lacks.
 std::unique_ptr<Backend> make_backend(const BackendOptions& options);
 
-// lanes: threads that share a replica's batch; >= 1. Throws UsageError.
-// isa: what our own kernels and the layouts are made for; the machine must support it.
+// Makes a CPU backend. `lanes` threads share the batch of the replica; `isa` selects kernels and
+// layouts. Throws UsageError unless 1 <= lanes <= 1024 and the system starts as many threads, and
+// UnavailableError when this machine does not support `isa`.
 std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa = detect_isa());
+
+// Throws ShapeError when the samples of a batch do not have the network's shape and type, when
+// there are more than `most`, when a label is not a class, or when the loss divisor is below 1. The
+// batch is on the host.
+void check_batch(const Graph& graph, const Batch& batch, std::int64_t most);
 
 }  // namespace syncopate

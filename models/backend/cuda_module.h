@@ -1,5 +1,5 @@
-// The CUDA module, libsyncopate_cuda.so (models/backend/cuda/), as the program sees it. The program
-// itself links no CUDA library: the same binary starts on a login node and on a GPU node.
+// The interface of the CUDA module, libsyncopate_cuda.so (models/backend/cuda/). The program itself
+// links no CUDA library, so the same binary starts on a login node and on a GPU node.
 #pragma once
 
 #include <chrono>
@@ -21,15 +21,15 @@ struct CudaDevice {
   int major = 0, minor = 0;  // compute capability
   int multiprocessors = 0;
   std::int64_t memory_bytes = 0;
-  std::string bus_id;  // where it is in this machine, "0000:1b:00.0"
+  std::string bus_id;  // the PCI address, "0000:1b:00.0"
 };
 
 inline constexpr int kMostReplicasOnOneGpu = 32;
 
-// What a device reaches at most, as it was just measured.
+// Measured upper limits of a device's speed.
 struct DeviceCeilings {
-  double copy_bytes_per_second = 0.0;     // of a large copy, read and written
-  double product_flops_per_second = 0.0;  // of a large product
+  double copy_bytes_per_second = 0.0;     // bytes read and written by a large copy
+  double product_flops_per_second = 0.0;  // operations of a large matrix product
 };
 
 // Immutable, thread-safe.
@@ -37,36 +37,37 @@ class CudaModule {
  public:
   virtual ~CudaModule() = default;
 
-  // cuDNN, cuBLAS, NCCL, the CUDA runtime: as built and as loaded.
+  // The versions of cuDNN, cuBLAS, NCCL and the CUDA runtime, as built and as loaded.
   virtual std::vector<LibraryVersion> library_versions() const = 0;
-  // The visible ones, at least one. Throws UnavailableError: no driver, one that is too old, no
-  // device; it says which, and what to try.
+  // The visible devices, at least one. Throws UnavailableError when there is no driver, the driver
+  // is too old, or there is no device.
   virtual std::vector<CudaDevice> devices() const = 0;
-  // Throws UnavailableError as devices(), and for a device or a precision that is not there.
+  // Throws UnavailableError like devices(), and for a missing device or an unsupported precision.
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
-  // By rank: what sums the gradients of replicas that are all of a job, and all on one device. At
-  // most kMostReplicasOnOneGpu. Throws DeviceError.
+  // Makes the collectives, by rank, of a job whose replicas are all on one device. A sum may take
+  // `timeout`. replicas <= kMostReplicasOnOneGpu. Throws DeviceError.
   virtual std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
-      const Device& device, int replicas, std::chrono::nanoseconds patience) const = 0;
-  // NCCL, for a replica with a device of its own. Throws DeviceError.
+      const Device& device, int replicas, std::chrono::nanoseconds timeout) const = 0;
+  // Makes an NCCL collective, for a replica that has a device of its own. Throws DeviceError.
   virtual std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const = 0;
-  // How busy these devices are from now on; null where the driver does not say.
+  // Starts to measure the load of these devices; null when the driver does not report it.
   virtual std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const = 0;
-  // In that precision; takes a tenth of a second. Throws DeviceError, OutOfMemoryError.
+  // Measures a device in a precision, which takes a tenth of a second. Throws DeviceError,
+  // OutOfMemoryError.
   virtual DeviceCeilings ceilings(Device device, Precision precision) const = 0;
 };
 
-// The module is looked for as any library is: in this program's run path (its own folder, ../lib),
-// then in LD_LIBRARY_PATH. It stays loaded as long as the process lives. Throws UnavailableError:
-// it is not there, a library that it needs is not, or it belongs to another build.
+// Loads the module from the run path of the program (its own folder, then ../lib) or from
+// LD_LIBRARY_PATH, and keeps it loaded until the process ends. Throws UnavailableError when the
+// module or a library it needs is missing, or when it belongs to another build.
 const CudaModule& load_cuda_module();
 
-// What both sides must agree on; a module of another build is refused. In the library that both
-// link.
+// Identifies a build of the program and the module, which must be equal. It is part of the library
+// that both of them link.
 std::string cuda_module_build();
 
-// The one symbol that the module exports, under kCudaModuleSymbol: null when `build` is not the
-// module's own.
+// The only function that the module exports, named kCudaModuleSymbol. It returns null when `build`
+// is not the build of the module.
 using CudaModuleEntry = const CudaModule*(const char* build);
 inline constexpr const char* kCudaModuleFile = "libsyncopate_cuda.so";
 inline constexpr const char* kCudaModuleSymbol = "syncopate_cuda_module";

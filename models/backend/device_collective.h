@@ -1,6 +1,6 @@
-// What sums the gradients of a job's replicas where they were computed, on GPUs: one object per
-// local replica, made by the CUDA module, handed to its backend (CompileOptions) and kept by the
-// strategy, which knows nothing else of it. Gradients never reach the host.
+// Sums the gradients of a job's replicas on their GPUs, without a copy to the host. There is one
+// object per local replica. The CUDA module makes it, the strategy owns it, and the backend uses it
+// (CompileOptions).
 #pragma once
 
 #include <chrono>
@@ -13,27 +13,29 @@
 
 namespace syncopate {
 
-// A replica among all of the job.
+// The place of a replica in the job.
 struct DeviceRank {
   int rank = 0;
   int size = 1;
   Device device;
-  // How long a sum may take while everybody is alive.
-  std::chrono::nanoseconds patience = std::chrono::seconds(600);
+  // The time limit of a sum while all replicas are alive.
+  std::chrono::nanoseconds timeout = std::chrono::seconds(600);
 };
 
-// One thread only, the replica's, but for abort(). Outlives the models that it was handed to.
+// Used by the thread of the replica, except abort(). It must outlive the models that use it.
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
 
-  // The bytes of rank 0 reach all ranks.
+  // Overwrites the bytes on every rank with the bytes of rank 0.
   using Broadcast = std::function<void(std::span<std::byte>)>;
-  // Every rank calls, once, before the first step. Throws PeerError, DeviceError.
+  // Called once by every rank before the first step. Throws PeerError, DeviceError.
   virtual void join(const Broadcast& broadcast) = 0;
-  // Every rank calls when all is done; without it the others' sums may fail. Never waits for long.
+  // Called by every rank after its last step. If a rank does not call it, sums of other ranks may
+  // fail. Does not block for long.
   virtual void leave() noexcept = 0;
-  // From any thread, and at once: whoever waits for a sum, now or later, throws PeerError(reason).
+  // Called from any thread; returns immediately. Every current and later wait for a sum throws
+  // PeerError(reason).
   virtual void abort(std::string_view reason) noexcept = 0;
 };
 

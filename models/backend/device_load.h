@@ -1,4 +1,4 @@
-// How busy devices were, as their driver counts it.
+// The load of GPUs, as reported by their driver.
 #pragma once
 
 #include <cstdint>
@@ -8,16 +8,16 @@
 namespace syncopate {
 
 struct DeviceLoad {
-  double utilisation = 0.0;       // share of the time in which a kernel ran, mean over devices
-  std::int64_t memory_bytes = 0;  // largest use, of the device that used most; everybody's
-  double watts = 0.0;             // mean, of all devices together
+  double utilisation = 0.0;       // fraction of time in which a kernel ran, mean over devices
+  std::int64_t memory_bytes = 0;  // largest use of one device, by all processes together
+  double watts = 0.0;             // mean over time of the sum over devices
 };
 
 // Thread-safe.
 class DeviceMonitor {
  public:
   virtual ~DeviceMonitor() = default;
-  // Since it was made; none before the first sample.
+  // The load since this object was made; nullopt before the first sample.
   virtual std::optional<DeviceLoad> load() const = 0;
 };
 

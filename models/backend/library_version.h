@@ -1,14 +1,18 @@
-// A library that computes, as it was built against and as it was found when the program started.
+// Versions of the libraries that compute.
 #pragma once
 
 #include <string>
+#include <vector>
 
 namespace syncopate {
 
 struct LibraryVersion {
   std::string name;
-  std::string built;
-  std::string loaded;
+  std::string built;   // the version at compile time
+  std::string loaded;  // the version in use
 };
+
+// The libraries of the CPU backend.
+std::vector<LibraryVersion> cpu_library_versions();
 
 }  // namespace syncopate

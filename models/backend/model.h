@@ -1,30 +1,31 @@
-// A graph compiled for one device and one batch size: forward, backward, and nothing else. What
-// becomes of the gradients is the strategy's business (strategies/variable_store.h).
+// A graph compiled for one device and one batch size: a forward and a backward pass. What is done
+// with the gradients is decided by the strategy (strategies/variable_store.h).
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "models/tensor/parameter_arena.h"
 #include "models/tensor/tensor.h"
 
 namespace syncopate {
 
-// One replica's share of a step.
+// The samples of one replica in one step.
 struct Batch {
-  Tensor x;      // [N, H, W, C] or [N, F]; u8 or f32 as the graph's input says
+  Tensor x;      // [N, H, W, C] or [N, F], with the dtype of the graph's input (u8 or f32)
   Tensor label;  // [N] i32, each in [0, classes)
-  std::int64_t loss_divisor =
-      0;  // what the summed sample losses are divided by: the step's global count
+  // Divides the sum of the sample losses: the number of samples of the step over all replicas.
+  std::int64_t loss_divisor = 0;
 
   std::int64_t size() const noexcept { return label.num_elements(); }
 };
 
-// What a forward pass found.
+// The results of a forward pass.
 struct Scores {
   double loss = 0.0;             // sum of the sample losses / loss_divisor
-  std::int64_t num_correct = 0;  // samples whose largest logit is the label's
+  std::int64_t num_correct = 0;  // samples whose label has the largest logit
   std::int64_t num_samples = 0;
 };
 
@@ -35,30 +36,41 @@ struct Event {
   void* native = nullptr;
 };
 
-// Called before a bucket's values are first used in a step.
+// Called before the forward pass first uses the values of a bucket.
 using ValuesHook = std::function<void(BucketId)>;
 // Called once per bucket, last layers first, as soon as `ready` marks the end of what writes it.
 using GradientHook = std::function<void(BucketId, const Event& ready)>;
 
-// One thread only (lanes inside are the model's own affair).
+// Sums the statistics of batch norm over replicas. A strategy with several replicas implements it
+// on a communicator of its own. The CPU backend has summed the lanes of a replica before, in lane
+// order.
+class StatisticsReducer {
+ public:
+  virtual ~StatisticsReducer() = default;
+  // Sums `values` over all replicas, in place and in rank order. Every replica calls it at the same
+  // points of a step. Throws PeerError.
+  virtual void sum(std::span<double> values) = 0;
+};
+
+// Used by one thread. A model may use threads of its own inside a call.
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual std::int64_t batch_size() const noexcept = 0;
-  // Batches of up to batch_size() samples, none included; the batch lasts until scores(). A device
-  // may go on computing when this returns. Throws ShapeError.
+  // Starts the forward pass of a batch of 0 to batch_size() samples. The device may still compute
+  // when this returns, so the batch must stay valid until scores(). Throws ShapeError.
   virtual void start_forward(const Batch& batch, const ValuesHook& before_use) = 0;
-  // What the last forward pass found; waits for it, not for a backward that was started since.
+  // The results of the last forward pass. Waits for that pass only, not for a later backward pass.
   virtual Scores scores() = 0;
   Scores forward(const Batch& batch, const ValuesHook& before_use) {
     start_forward(batch, before_use);
     return scores();
   }
-  // Overwrites every gradient of the arena with the sum over the batch of the last forward, divided
-  // by its loss_divisor. Only in a model compiled for Mode::kTrain.
+  // Overwrites all gradients of the arena with the gradients of the loss of the last forward pass.
+  // The model must have been compiled for Mode::kTrain.
   virtual void backward(const GradientHook& on_ready) = 0;
-  // The logits of the last forward, [N, classes] f32 on the host. For tests and predictions.
+  // The logits of the last forward pass, [N, classes] f32 on the host; for tests and predictions.
   virtual Tensor logits() const = 0;
 };
 

@@ -1,6 +1,6 @@
-// Which algorithm a convolution runs with: a pure function of its shape and pass, looked up in a
-// checked-in table, so that runs repeat. A training run never measures; `syncopate-bench step
-// --retune` writes the table.
+// The algorithm of a convolution: a pure function of its shape and pass, read from a table in the
+// source tree, so results do not vary between runs. `syncopate-bench step --retune` measures
+// convolutions and writes the table; a training run never measures.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@ namespace syncopate {
 enum class ConvAlgorithm : std::uint8_t { kDirect, kWinograd };
 enum class ConvPass : std::uint8_t { kForward, kBackwardData, kBackwardWeights };
 
-// One lane's convolution: n samples of [h, w, c] to k channels.
+// The convolution of one lane: n samples of [h, w, c] to k channels.
 struct ConvProblem {
   std::int64_t n;
   std::int64_t c;
@@ -24,8 +24,9 @@ struct ConvProblem {
   int pad;
 };
 
-// A row holds for the 3x3 convolutions with stride 1 and padding 1 from c to k channels, on AVX-512
-// and oneDNN 2.6.3, whatever the batch: the choice must not change with the number of lanes.
+// The fastest algorithms of a 3x3 convolution with stride 1 and padding 1 from c to k channels, on
+// AVX-512 with oneDNN 2.6.3. A row holds for every batch size, because the choice must not change
+// with the number of lanes.
 struct AlgorithmRow {
   std::int64_t c;
   std::int64_t k;
@@ -36,7 +37,12 @@ struct AlgorithmRow {
 };
 std::span<const AlgorithmRow> algorithm_table() noexcept;
 
-// kDirect for whatever the table does not list.
+// Returns kDirect for a convolution that the table does not list.
 ConvAlgorithm choose_algorithm(const ConvProblem& problem, ConvPass pass) noexcept;
+
+// Measures a convolution on one thread: the seconds of the fastest of `repeats` executions, or
+// infinity when oneDNN has no such kernel. Throws DeviceError, OutOfMemoryError.
+double time_convolution(const ConvProblem& problem, ConvPass pass, ConvAlgorithm algorithm,
+                        int repeats);
 
 }  // namespace syncopate

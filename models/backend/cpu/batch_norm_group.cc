@@ -1,10 +1,10 @@
-// batch_norm (+ add) (+ ReLU). Statistics cross the lanes of the replica and, where a reducer is
-// given, its peers, which is why this is ours: oneDNN's backward drops the statistics' terms when
-// they come from outside.
+// The group batch_norm (+ add) (+ ReLU). Statistics are summed over the lanes of the replica and,
+// if there is a reducer, over replicas. oneDNN cannot compute this: its backward omits the terms of
+// the statistics when the caller supplies them.
 #include <algorithm>
 #include <cmath>
 
-#include "models/backend/cpu/groups.h"
+#include "models/backend/cpu/group.h"
 
 namespace syncopate {
 
@@ -60,7 +60,8 @@ class BatchNormGroup final : public Group {
     needs.input_in_backward = true;
     needs.output_in_backward = group_.relu && group_.add;
     needs.takes_two_gradients = true;
-    // The masked gradient is the addend's gradient; without an addend nobody else wants it.
+    // The gradient behind the ReLU is the addend's gradient. Without an addend it has no other
+    // reader, so the input gradient may overwrite it.
     needs.gradient_in_place = group_.add ? 1 : 0;
     return needs;
   }
@@ -84,8 +85,8 @@ class BatchNormGroup final : public Group {
   void backward(LaneStep& step) override {
     float* dy = memory_.output_gradients[0];
     const bool two = memory_.output_gradients.size() > 1;
-    // Without an addend the mask follows from x alone: it is applied twice rather than written and
-    // read.
+    // Without an addend, the ReLU's mask can be computed from x. Computing it twice is faster than
+    // storing the masked gradient and reading it again.
     const bool mask_again = group_.relu && !group_.add && !two;
     const bool store_sum = two || (group_.relu && !mask_again);
     float* dz =
@@ -104,7 +105,8 @@ class BatchNormGroup final : public Group {
     context_.kernels.batch_norm_backward_sums(args, shape_, sums);
     sums[shared_.backward.width - 1] = static_cast<double>(context_.n * shape_.pixels);
 
-    // This lane's part of the parameters' gradients; the statistics' terms below need everybody's.
+    // The gradients of the parameters are those of this lane; the model sums them over lanes later.
+    // The terms of the statistics below need the sums over all lanes.
     float* dgamma = gradient_of(context_, node_.parameters[0]);
     float* dbeta = gradient_of(context_, node_.parameters[1]);
     const std::int64_t padded = shape_.blocks * context_.kernels.block;
@@ -184,7 +186,7 @@ class BatchNormGroup final : public Group {
   float* const running_mean_;
   float* const running_variance_;
   GroupMemory memory_;
-  // Per channel, padded to whole blocks with zeros.
+  // Values per channel, padded with zeros to whole blocks.
   std::vector<float> scale_;
   std::vector<float> shift_;
   std::vector<float> mean_;

@@ -1,11 +1,12 @@
-// conv2d (+ bias) (+ ReLU) through oneDNN: activations blocked, weights in whatever format it likes
-// best.
+// The groups of convolutions: conv2d (+ bias) (+ ReLU) by oneDNN, with blocked activations and
+// weights in the format that oneDNN chooses, and the fused first layer by our own kernels.
 #include <algorithm>
 #include <utility>
 
 #include "models/backend/cpu/convolution.h"
-#include "models/backend/cpu/groups.h"
+#include "models/backend/cpu/group.h"
 #include "models/backend/cpu/onednn.h"
+#include "models/base/errors.h"
 
 namespace syncopate {
 namespace {
@@ -20,7 +21,7 @@ class ConvGroup final : public Group {
         op_(std::get<Conv2dOp>(node_.operation)),
         wants_input_gradient_(wants_input_gradient),
         output_elements_(context.n * elements_per_sample(output, context.kernels.block)) {
-    if (context.n == 0) return;  // oneDNN falls to its reference code for empty batches
+    if (context.n == 0) return;  // oneDNN would use its slow reference code for an empty batch
     convolution_ = {.problem = {.n = context.n,
                                 .c = input.channels(),
                                 .k = output.channels(),
@@ -132,7 +133,7 @@ class ConvGroup final : public Group {
 
   void describe() {
     const dnnl::engine& engine = context_.onednn.engine;
-    // The table was measured on AVX-512; without it oneDNN has no Winograd kernel.
+    // The table was measured with AVX-512; oneDNN has no Winograd kernel without it.
     const bool may_choose = context_.winograd && context_.kernels.block == 16;
     const auto algorithm = [&](ConvPass pass) {
       return may_choose ? choose_algorithm(convolution_.problem, pass) : ConvAlgorithm::kDirect;
@@ -162,12 +163,85 @@ class ConvGroup final : public Group {
   BoundPrimitive run_unpack_;
 };
 
+// The first layer of a network for small images, computed in one pass over the samples; see
+// kernels/conv_pool.cc.
+class ConvPoolGroup final : public Group {
+ public:
+  ConvPoolGroup(const GroupContext& context, const FusedGroup& group, const ValueType& input,
+                const ValueType& output)
+      : context_(context),
+        node_(context.graph.nodes[static_cast<std::size_t>(group.main)]),
+        weight_(value_of(context, node_.parameters[0])),
+        bias_(value_of(context, node_.parameters[1])) {
+    const Shape& pooled = context.graph.nodes[static_cast<std::size_t>(group.output)].shape;
+    const std::int64_t out_channels = node_.shape[2];
+    shape_ = {.n = context.n,
+              .in_h = input.shape[0],
+              .in_w = input.shape[1],
+              .in_channels = static_cast<int>(input.channels()),
+              .out_channels = out_channels,
+              .pooled_h = node_.shape[0] / 2,
+              .pooled_w = node_.shape[1] / 2,
+              .channels_last = output.layout != Layout::kBlocked};
+    check(num_elements(pooled) == shape_.pooled_h * shape_.pooled_w * out_channels,
+          "the pooled map is half the size of the convolution's map");
+    const std::int64_t blocks = (out_channels + context.kernels.block - 1) / context.kernels.block;
+    const std::int64_t packed_elements = blocks * 9 * shape_.in_channels * context.kernels.block;
+    winner_bytes_ =
+        static_cast<std::size_t>(context.n * blocks * shape_.pooled_h * shape_.pooled_w) *
+        static_cast<std::size_t>(context.kernels.block);
+    packed_.assign(static_cast<std::size_t>(packed_elements), 0.0F);
+  }
+
+  GroupNeeds needs() const override {
+    GroupNeeds needs;
+    if (context_.mode != Mode::kTrain) return needs;
+    needs.saved = winner_bytes_;
+    needs.backward_scratch = packed_.size() * sizeof(float);
+    needs.input_in_backward = true;
+    return needs;
+  }
+
+  void bind(const GroupMemory& memory) override { memory_ = memory; }
+
+  void forward(LaneStep& /*step*/) override {
+    // There are a few hundred weights; packing them costs less than checking whether they changed.
+    context_.kernels.conv_pool_pack(weight_, packed_.data(), shape_);
+    context_.kernels.conv_pool(memory_.inputs[0], packed_.data(), bias_, memory_.output, winners(),
+                               shape_);
+  }
+
+  void backward(LaneStep& /*step*/) override {
+    context_.kernels.conv_pool_backward(memory_.inputs[0], memory_.output_gradients[0], winners(),
+                                        gradient_of(context_, node_.parameters[0]),
+                                        gradient_of(context_, node_.parameters[1]),
+                                        reinterpret_cast<float*>(memory_.backward_scratch), shape_);
+  }
+
+ private:
+  std::uint8_t* winners() const { return reinterpret_cast<std::uint8_t*>(memory_.saved); }
+
+  const GroupContext context_;
+  const Node& node_;
+  const float* const weight_;
+  const float* const bias_;
+  ConvPoolShape shape_{};
+  std::size_t winner_bytes_ = 0;
+  std::vector<float> packed_;
+  GroupMemory memory_;
+};
+
 }  // namespace
 
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group,
                                        const ValueType& input, const ValueType& output,
                                        bool wants_input_gradient) {
   return std::make_unique<ConvGroup>(context, group, input, output, wants_input_gradient);
+}
+
+std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const FusedGroup& group,
+                                            const ValueType& input, const ValueType& output) {
+  return std::make_unique<ConvPoolGroup>(context, group, input, output);
 }
 
 }  // namespace syncopate

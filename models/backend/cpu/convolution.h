@@ -1,4 +1,4 @@
-// A convolution in oneDNN's terms: the primitive descriptors of its three passes. For .cc files of
+// The oneDNN primitive descriptors of the three passes of a convolution. Included by .cc files of
 // this folder only.
 #pragma once
 
@@ -10,9 +10,9 @@ namespace syncopate {
 struct Convolution {
   ConvProblem problem;
   int block = 16;             // channels per block of the activations
-  bool planar_input = false;  // x [N, C, H, W] instead of blocked
+  bool planar_input = false;  // x is [N, C, H, W] instead of blocked
   bool bias = false;
-  bool relu = false;  // forward only
+  bool relu = false;  // applied by the forward pass
 
   dnnl::memory::dims weight_dims() const {
     return {problem.k, problem.c, problem.kernel_h, problem.kernel_w};
@@ -20,8 +20,8 @@ struct Convolution {
   dnnl::memory::desc x() const;
   dnnl::memory::desc y() const;
 
-  // Weights in the format that the library likes best, scratch memory from the caller. Throw
-  // dnnl::error when the library has no such kernel.
+  // Descriptors in which oneDNN chooses the format of the weights and the caller supplies scratch
+  // memory. Throw dnnl::error when oneDNN has no such kernel.
   dnnl::convolution_forward::primitive_desc forward(const dnnl::engine& engine,
                                                     ConvAlgorithm algorithm) const;
   dnnl::convolution_backward_data::primitive_desc backward_data(const dnnl::engine& engine,

@@ -1,4 +1,7 @@
-// The CPU: lanes, kernels for this machine's instruction set, oneDNN.
+// The CPU backend: lanes, kernels for the instruction set of this machine, and oneDNN.
+#include <dnnl.h>
+#include <fmt/format.h>
+
 #include <array>
 #include <memory>
 #include <string>
@@ -6,13 +9,17 @@
 #include "models/backend/backend.h"
 #include "models/backend/cpu/cpu_model.h"
 #include "models/backend/cpu/onednn.h"
-#include "models/backend/cpu/versions.h"
+#include "models/backend/library_version.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/optim/update_range.h"
 
 namespace syncopate {
 namespace {
+
+std::string version_text(int major, int minor, int patch) {
+  return fmt::format("{}.{}.{}", major, minor, patch);
+}
 
 class CpuBackend final : public Backend {
  public:
@@ -21,10 +28,10 @@ class CpuBackend final : public Backend {
   Device device() const noexcept override { return {}; }
 
   std::string description() const override {
-    std::string text = "cpu, " + std::string(name(isa_)) + ", " + std::to_string(lanes_.count()) +
-                       (lanes_.count() == 1 ? " lane" : " lanes");
+    std::string text = fmt::format("cpu, {}, {} {}", name(isa_), lanes_.count(),
+                                   lanes_.count() == 1 ? "lane" : "lanes");
     for (const LibraryVersion& library : cpu_library_versions()) {
-      text += ", " + library.name + " " + library.loaded;
+      text += fmt::format(", {} {}", library.name, library.loaded);
     }
     return text;
   }
@@ -36,7 +43,8 @@ class CpuBackend final : public Backend {
 
   void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
               std::span<const Tensor> slots, Bucket range) override {
-    check(slots.size() == optimizer.slot_names().size(), "as many slots as the optimizer has");
+    check(slots.size() == optimizer.slot_names().size(),
+          "there is one tensor for each slot of the optimizer");
     update_ = {&optimizer, &step, &arena, slots, range};
     lanes_.run([this](int lane) { update_lane(lane); });
   }
@@ -50,7 +58,7 @@ class CpuBackend final : public Backend {
     Bucket range;
   };
 
-  // This lane's part of the range.
+  // Updates the part of the range that belongs to this lane.
   void update_lane(int lane) const {
     const std::int64_t length = update_.range.end - update_.range.begin;
     const Share share = share_of(length, lane, lanes_.count(), kAlignmentBytes / sizeof(float));
@@ -60,7 +68,7 @@ class CpuBackend final : public Backend {
                                  static_cast<std::size_t>(range.end - range.begin));
     };
     std::array<std::span<float>, kMaxSlots> slots;
-    check(update_.slots.size() <= slots.size(), "no optimizer has more slots than that");
+    check(update_.slots.size() <= slots.size(), "an optimizer has at most kMaxSlots slots");
     for (std::size_t s = 0; s < update_.slots.size(); ++s) slots[s] = window(update_.slots[s]);
     update_range(*update_.optimizer, *update_.step, update_.arena->layout(), range,
                  window(update_.arena->values()), window(update_.arena->gradients()),
@@ -71,17 +79,23 @@ class CpuBackend final : public Backend {
   const Isa isa_;
   const CpuKernels& kernels_;
   LanePool lanes_;
-  Update update_;  // the call in progress
+  Update update_;  // the arguments of the current update()
 };
 
 }  // namespace
 
 std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa) {
   if (isa > detect_isa()) {
-    throw UnavailableError("this machine has no " + std::string(name(isa)) +
-                           "; the best it has is " + std::string(name(detect_isa())));
+    throw UnavailableError(fmt::format("this machine does not support {}; choose {} or lower",
+                                       name(isa), name(detect_isa())));
   }
   return std::make_unique<CpuBackend>(lanes, isa);
+}
+
+std::vector<LibraryVersion> cpu_library_versions() {
+  const dnnl_version_t* loaded = dnnl_version();
+  return {{"oneDNN", version_text(DNNL_VERSION_MAJOR, DNNL_VERSION_MINOR, DNNL_VERSION_PATCH),
+           version_text(loaded->major, loaded->minor, loaded->patch)}};
 }
 
 }  // namespace syncopate

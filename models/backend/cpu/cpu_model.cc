@@ -1,9 +1,10 @@
 #include "models/backend/cpu/cpu_model.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
-#include "models/backend/check_batch.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -23,7 +24,8 @@ CpuModel::CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& are
       packed_(onednn, graph, arena),
       batch_norms_(groups_.size()) {
   if (options.batch_size < 1) {
-    throw ShapeError("compile: a batch of " + std::to_string(options.batch_size) + " samples");
+    throw ShapeError(
+        fmt::format("compile: found a batch size of {}; expected at least 1", options.batch_size));
   }
   for (std::size_t i = 0; i < groups_.size(); ++i) {
     if (groups_[i].kind != GroupKind::kBatchNorm) continue;
@@ -45,12 +47,13 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
   for (const auto& plan : plans_) {
     if (plan->n == n) return *plan;
   }
-  // Besides the full batch one more size is kept: an epoch has one tail.
+  // One more plan is kept besides the plan of the full batch, for the short last batch of an epoch.
   if (plans_.size() > 1) plans_.pop_back();
   auto plan = std::make_unique<Plan>();
   plan->n = n;
   std::int64_t first = 0;
-  // Primitives are made for as many threads as the maker would use: one.
+  // oneDNN makes a primitive for the number of threads of the thread that makes it, so all of them
+  // are made on a lane, which has one thread.
   lanes_.run([&](int lane) {
     if (lane != 0) return;
     for (int l = 0; l < lanes_.count(); ++l) {
@@ -83,7 +86,7 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
 void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(graph_, batch, options_.batch_size);
   const std::int64_t n = batch.size();
-  plan_ = nullptr;  // plan_for may give it up, and throw
+  plan_ = nullptr;  // plan_for() may delete the plan and then throw
   plan_ = &plan_for(n);
   before_use_ = &before_use;
   const std::size_t sample_bytes =
@@ -100,7 +103,7 @@ void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
 }
 
 Scores CpuModel::scores() {
-  check(plan_ != nullptr, "scores follow a forward");
+  check(plan_ != nullptr, "scores() is called after a forward pass");
   Scores scores;
   scores.num_samples = plan_->n;
   for (const LaneStep& step : steps_) {
@@ -129,8 +132,8 @@ void CpuModel::prepare_bucket(BucketId bucket, int lane) {
 }
 
 void CpuModel::backward(const GradientHook& on_ready) {
-  check(options_.mode == Mode::kTrain, "backward needs a model compiled for training");
-  check(plan_ != nullptr, "backward follows a forward");
+  check(options_.mode == Mode::kTrain, "backward() is called on a model compiled for training");
+  check(plan_ != nullptr, "backward() is called after a forward pass");
   on_ready_ = &on_ready;
   lanes_.run([this](int lane) { backward_lane(lane); });
 }
@@ -163,7 +166,7 @@ void CpuModel::complete_bucket(BucketId bucket, int lane) {
 }
 
 Tensor CpuModel::logits() const {
-  if (plan_ == nullptr) throw InternalError("logits follow a forward");
+  check(plan_ != nullptr, "logits() is called after a forward pass");
   const Tensor logits = make_host_tensor({plan_->n, graph_.num_classes()}, DType::kF32);
   auto out = logits.f32().begin();
   for (const auto& program : plan_->programs) out = std::ranges::copy(program->logits(), out).out;

@@ -1,5 +1,5 @@
-// A graph on the lanes of one CPU replica: the batch is split over the lanes, gradients are summed
-// in lane order.
+// A graph compiled for the lanes of one CPU replica. The batch is divided among the lanes, and
+// their gradients are summed in lane order.
 #pragma once
 
 #include <memory>
@@ -24,11 +24,10 @@ class CpuModel final : public Model {
   Tensor logits() const override;
 
  private:
-  // The programs for one number of samples. Training has one plan; evaluation a second for its
-  // short tail.
+  // The lanes' programs for one number of samples.
   struct Plan {
     std::int64_t n = 0;
-    int active_lanes = 0;  // lanes 0 .. active_lanes - 1 have samples
+    int active_lanes = 0;  // lanes 0 to active_lanes - 1 have samples
     std::vector<std::int64_t> first_sample;
     std::vector<std::unique_ptr<LaneProgram>> programs;
   };
@@ -49,11 +48,12 @@ class CpuModel final : public Model {
   const std::vector<FusedGroup> groups_;
   const BucketSchedule schedule_;
   PackedWeights packed_;
-  std::vector<std::unique_ptr<BatchNormShared>>
-      batch_norms_;                           // of each group, null where it has none
-  std::vector<Tensor> lane_gradients_;        // [arena total] each; lane 0's is the arena's
-  std::vector<std::unique_ptr<Plan>> plans_;  // the full batch first
-  // The call in progress; members, so that starting the lanes allocates nothing.
+  // One entry per group, null for groups without batch norm.
+  std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
+  std::vector<Tensor> lane_gradients_;        // [arena total] each; lane 0 uses the arena's own
+  std::vector<std::unique_ptr<Plan>> plans_;  // the plan of the full batch first
+  // The arguments of the current call. They are members so that starting the lanes allocates
+  // nothing.
   Plan* plan_ = nullptr;
   const ValuesHook* before_use_ = nullptr;
   const GradientHook* on_ready_ = nullptr;

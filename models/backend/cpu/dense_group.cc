@@ -1,14 +1,16 @@
-// dense (+ ReLU): three matrix products on the arena's own layouts, nothing packed and nothing
-// copied.
+// The group dense (+ ReLU): three matrix products that read the arena directly, without packing or
+// copying.
 #include <dnnl.h>
+#include <fmt/format.h>
 
-#include "models/backend/cpu/groups.h"
+#include "models/backend/cpu/group.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
 namespace {
 
-// c [m, n] = op(a) * op(b), row-major; op is 'N' or 'T'. Throws DeviceError.
+// c [m, n] = op(a) * op(b), row-major f32, where 'T' transposes an operand and 'N' does not. The
+// inner dimension is k. Throws DeviceError.
 void multiply(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n, std::int64_t k,
               const float* a, const float* b, float* c) {
   const std::int64_t lda = transpose_a == 'N' ? k : m;
@@ -16,7 +18,7 @@ void multiply(char transpose_a, char transpose_b, std::int64_t m, std::int64_t n
   const dnnl_status_t status =
       dnnl_sgemm(transpose_a, transpose_b, m, n, k, 1.0F, a, lda, b, ldb, 0.0F, c, n);
   if (status != dnnl_success) {
-    throw DeviceError("oneDNN: sgemm: status " + std::to_string(static_cast<int>(status)));
+    throw DeviceError(fmt::format("oneDNN: sgemm: status {}", static_cast<int>(status)));
   }
 }
 

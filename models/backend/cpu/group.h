@@ -1,5 +1,6 @@
-// One fused group lowered for one lane. A group says what memory it needs, is bound to it once, and
-// then only computes: nothing is allocated in a step.
+// The fused groups of the CPU backend, for one lane. A group states its memory needs and is bound
+// to its memory once, so a step allocates nothing. models/backend/cuda/group.h is the same
+// interface for CUDA; the two files have the same structure on purpose.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +17,7 @@
 
 namespace syncopate {
 
-// How a value lies in memory.
+// The order of a value's elements in memory. B is CpuKernels::block.
 enum class Layout : std::uint8_t {
   kVector,       // [n, features]
   kInterleaved,  // [n, H, W, C]
@@ -24,17 +25,17 @@ enum class Layout : std::uint8_t {
   kBlocked,      // [n, ceil(C / B), H, W, B]
 };
 
-// A value (a node's output) as this program keeps it.
+// The shape and the layout of a value, which is the output of a node.
 struct ValueType {
-  Shape shape;  // per sample: [H, W, C] or [F]
+  Shape shape;  // of one sample: [H, W, C] or [F]
   Layout layout = Layout::kVector;
   std::int64_t channels() const { return shape.back(); }
   std::int64_t pixels() const { return shape.size() == 3 ? shape[0] * shape[1] : 1; }
 };
-// f32 elements of one sample, padding of blocked channels included.
+// The number of f32 elements of one sample, including the padding of blocked channels.
 std::int64_t elements_per_sample(const ValueType& type, int block);
 
-// What the groups of one lane's program are built from.
+// Everything the groups of one lane are built from. All references outlive the groups.
 struct GroupContext {
   const OneDnn& onednn;
   const Graph& graph;
@@ -44,31 +45,32 @@ struct GroupContext {
   StateBlock& state;
   Mode mode;
   bool winograd;
-  std::int64_t n;  // this lane's samples
+  std::int64_t n;  // the number of samples of this lane
   int lane;
   int lanes;
-  float* gradients;  // [arena total]: this lane's gradient block
+  float* gradients;  // [arena total], the gradients of this lane
 };
 
+// The memory that a group is bound to; see GroupPlacement.
 struct GroupMemory {
   std::vector<float*> inputs;
   float* output = nullptr;
-  std::vector<float*>
-      output_gradients;  // one, or two where the group takes them; may be overwritten
-  std::vector<float*> input_gradients;  // null where nobody wants it
+  // One, or two if the group takes two. The group may overwrite them.
+  std::vector<float*> output_gradients;
+  std::vector<float*> input_gradients;  // null for a gradient that is not computed
   std::byte* saved = nullptr;
   std::byte* forward_scratch = nullptr;
   std::byte* backward_scratch = nullptr;
 };
 
-// What one lane has at hand in one call.
+// The arguments and results of one lane in one step.
 struct LaneStep {
   LanePool& lanes;
-  const std::byte* x = nullptr;  // this lane's samples, as the batch has them
+  const std::byte* x = nullptr;  // the samples of this lane, in the format of the batch
   std::span<const std::int32_t> labels;
   std::int64_t loss_divisor = 1;
-  double loss = 0.0;  // out
-  std::int64_t num_correct = 0;
+  double loss = 0.0;             // written by the loss group
+  std::int64_t num_correct = 0;  // written by the loss group
 };
 
 class Group {
@@ -77,17 +79,72 @@ class Group {
   virtual GroupNeeds needs() const = 0;
   virtual void bind(const GroupMemory& memory) = 0;
   virtual void forward(LaneStep& step) = 0;
-  // Overwrites its input gradients and its parameters' gradients.
+  // Overwrites the gradients of the group's inputs and parameters.
   virtual void backward(LaneStep& step) = 0;
 };
 
-// The gradient of a parameter in this lane's block.
+// The gradient of a parameter, as computed by this lane.
 inline float* gradient_of(const GroupContext& context, int parameter) {
   return context.gradients + context.arena.layout().offset(static_cast<std::size_t>(parameter));
 }
-// Its values, which stay where they are.
+// The values of a parameter. The address stays valid for the life of the arena.
 inline const float* value_of(const GroupContext& context, int parameter) {
   return context.arena.value(static_cast<std::size_t>(parameter)).f32().data();
 }
+
+// The sums that the lanes of one batch norm exchange: [lanes][2 * channels + 1] doubles; the last
+// one is the number of values per channel. Forward and backward have separate sums, so a lane that
+// is ahead overwrites nothing that another lane still reads.
+struct BatchNormSums {
+  BatchNormSums(int lanes, std::int64_t channels, StatisticsReducer* reducer);
+
+  double* of_lane(int lane) {
+    return slots.data() + static_cast<std::size_t>(lane) * static_cast<std::size_t>(width);
+  }
+  // Called by every lane after it has written its own sums. Returns the sums over lanes in lane
+  // order, then over replicas; they are identical on every lane. Throws PeerError.
+  std::span<const double> total(LanePool& lanes, int lane);
+
+  std::int64_t width;  // 2 * channels + 1
+  std::vector<double> slots;
+  std::vector<double> totals;
+  StatisticsReducer* reducer;
+};
+
+// The state that the lanes share for one batch norm.
+struct BatchNormShared {
+  BatchNormShared(int lanes, std::int64_t channels, StatisticsReducer* reducer)
+      : forward(lanes, channels, reducer), backward(lanes, channels, reducer) {}
+  BatchNormSums forward;
+  BatchNormSums backward;
+};
+
+// Makers of the groups. A comment names the operations that a group joins.
+std::unique_ptr<Group> make_input_group(const GroupContext& context, const FusedGroup& group,
+                                        const ValueType& output);
+// conv2d (+ bias) (+ ReLU)
+std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group,
+                                       const ValueType& input, const ValueType& output,
+                                       bool wants_input_gradient);
+// conv2d of the samples + ReLU + max-pool
+std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const FusedGroup& group,
+                                            const ValueType& input, const ValueType& output);
+// batch_norm (+ add) (+ ReLU)
+std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group,
+                                             const ValueType& output, BatchNormShared& shared);
+std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output);
+std::unique_ptr<Group> make_add_group(const GroupContext& context, const ValueType& output);
+std::unique_ptr<Group> make_max_pool_group(const GroupContext& context, const FusedGroup& group,
+                                           const ValueType& input, const ValueType& output);
+std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& context,
+                                                      const ValueType& input);
+std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input);
+std::unique_ptr<Group> make_shortcut_group(const GroupContext& context, const FusedGroup& group,
+                                           const ValueType& input, const ValueType& output);
+// dense (+ ReLU)
+std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group,
+                                        const ValueType& input, const ValueType& output,
+                                        bool wants_input_gradient);
+std::unique_ptr<Group> make_loss_group(const GroupContext& context, const ValueType& input);
 
 }  // namespace syncopate

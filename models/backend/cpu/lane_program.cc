@@ -8,6 +8,7 @@
 namespace syncopate {
 namespace {
 
+// The layout of the samples, the output of group i, according to the kinds of its readers.
 Layout layout_of_samples(const std::vector<FusedGroup>& groups, std::size_t i,
                          std::int64_t channels) {
   bool all_planar = channels <= 3;
@@ -43,7 +44,7 @@ std::vector<ValueType> choose_layouts(const Graph& graph, const std::vector<Fuse
   return types;
 }
 
-// Makes the groups, places what they need, and tells them where.
+// Makes the groups of a program, plans their memory and binds them to it.
 class LaneProgram::Builder {
  public:
   Builder(const GroupContext& context, const std::vector<FusedGroup>& groups,
@@ -110,7 +111,7 @@ class LaneProgram::Builder {
       case GroupKind::kLoss:
         return make_loss_group(context_, input);
     }
-    check(false, "every kind of group is lowered");
+    check(false, "every kind of group has a maker");
     return nullptr;
   }
 

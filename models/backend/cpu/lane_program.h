@@ -1,18 +1,18 @@
-// A graph lowered for one lane: its groups in order, and the one block of memory in which their
-// values, gradients and scratch live.
+// The program of one lane: the groups of a graph in order, and one block of memory for their
+// values, gradients and scratch.
 #pragma once
 
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "models/backend/cpu/groups.h"
+#include "models/backend/cpu/group.h"
 
 namespace syncopate {
 
 class LaneProgram {
  public:
-  // `batch_norms`: one for every group, null where the group has no batch norm. All arguments
+  // `batch_norms` has one entry per group, null for groups without batch norm. All arguments must
   // outlive the program. Throws DeviceError, ShapeError, OutOfMemoryError.
   LaneProgram(const GroupContext& context, const std::vector<FusedGroup>& groups,
               const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms);
@@ -20,14 +20,14 @@ class LaneProgram {
   void forward(std::size_t group, LaneStep& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, LaneStep& step);
 
-  // [n, classes], after forward.
+  // [n, classes]; valid after a forward pass.
   std::span<const float> logits() const noexcept { return logits_; }
 
  private:
   class Builder;
 
-  // Gradients of one value that reach it from several places and are added up before its producer's
-  // backward.
+  // An addition of two gradients of one value that has several readers. It runs before the backward
+  // of the group that computed the value.
   struct GradientSum {
     float* into = nullptr;
     const float* from = nullptr;
@@ -41,8 +41,8 @@ class LaneProgram {
   std::span<const float> logits_;
 };
 
-// The layout of every group's output. Maps are blocked, but for samples that a first layer reads
-// directly.
+// Chooses the layout of every group's output. Maps are blocked, except samples that a first layer
+// reads directly.
 std::vector<ValueType> choose_layouts(const Graph& graph, const std::vector<FusedGroup>& groups);
 
 }  // namespace syncopate

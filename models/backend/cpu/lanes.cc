@@ -1,31 +1,34 @@
 #include "models/backend/cpu/lanes.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <string>
 
 #include "models/base/denormals.h"
 #include "models/base/errors.h"
 
-// Of libgomp, which oneDNN links. Its header is GCC's own and clang's tools do not find it.
+// A function of libgomp, which oneDNN links. It is declared here because clang's tools do not find
+// GCC's omp.h.
 extern "C" void omp_set_num_threads(int count);
 
 namespace syncopate {
 namespace {
 
-int checked(int count) {
+int check_lane_count(int count) {
   if (count < 1 || count > 1024) {
-    throw UsageError("--threads " + std::to_string(count) + ": expected 1 to 1024 lanes");
+    throw UsageError(fmt::format("--threads {}: expected 1 to 1024 lanes", count));
   }
   return count;
 }
 
 }  // namespace
 
-LanePool::LanePool(int count) : team_(checked(count), "lane") {}
+LanePool::LanePool(int count) : team_(check_lane_count(count), "lane") {}
 
 void LanePool::run(const std::function<void(int)>& task) {
   team_.run([&task](int lane) {
-    // Every thread has to say it, since new ones ignore what main set; it is one store.
+    // The setting belongs to the calling thread and new threads do not inherit it. It costs one
+    // store.
     omp_set_num_threads(1);
     const FlushDenormals flush;
     task(lane);

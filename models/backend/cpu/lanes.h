@@ -1,5 +1,5 @@
-// The threads that share one replica's batch. Each lane is single-threaded: oneDNN is told to use
-// one thread in it, so that lanes never fight over OpenMP's pool.
+// Lanes: the threads that share the batch of one replica. oneDNN runs with one thread in each lane,
+// so lanes do not compete for the thread pool of OpenMP.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,33 @@
 
 namespace syncopate {
 
-// run() from one thread at a time.
+// run() is called by one thread at a time.
 class LanePool {
  public:
-  // `count` lanes, the caller of run() included. Throws UsageError unless 1 <= count <= 1024 and
-  // the system starts that many threads.
+  // `count` includes the caller of run(). Throws UsageError unless 1 <= count <= 1024 and the
+  // system starts that many threads.
   explicit LanePool(int count);
   int count() const noexcept { return team_.count(); }
 
-  // Calls task(lane) on every lane, lane 0 on the caller's thread; returns when all are done. When
-  // one throws, the others are released from their barriers and the first exception is rethrown
-  // here.
+  // Calls task(lane) on every lane, lane 0 on the calling thread, and returns when all calls have
+  // returned. When a call throws, the other lanes are released from their barriers and run()
+  // rethrows the first exception. Denormals are flushed to zero inside the calls.
   void run(const std::function<void(int lane)>& task);
 
-  // Inside run(), by every lane: returns when all have arrived.
+  // Called inside run() by every lane; returns when all lanes have called it.
   void barrier() { team_.barrier(); }
 
  private:
   ThreadTeam team_;
 };
 
-// Elements [begin, end) of `count` that `part` of `parts` works on; borders on multiples of
-// `granule`.
+// Elements [begin, end).
 struct Share {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
+// Divides `count` elements into `parts` contiguous parts of about equal size, which start at
+// multiples of `granule`, and returns part `part`.
 Share share_of(std::int64_t count, int part, int parts, std::int64_t granule);
 
 }  // namespace syncopate

@@ -1,15 +1,15 @@
-// Softmax cross-entropy and the count of right answers.
+// The group of the loss: softmax cross-entropy, and the number of correctly classified samples.
 #include <algorithm>
 #include <cmath>
 
-#include "models/backend/cpu/groups.h"
+#include "models/backend/cpu/group.h"
 
 namespace syncopate {
 namespace {
 
-// y = softmax(x); loss = sum over n of -log y[label] / loss_divisor; dx = (y - onehot) /
-// loss_divisor. x [n, classes]. The maximum is subtracted first. Source: Goodfellow et al. 2016,
-// section 4.1.
+// x is [n, classes]. y = softmax(x), loss = sum over n of -log y[label] / loss_divisor, and
+// dx = (y - onehot) / loss_divisor. The maximum is subtracted before the exponential. Source:
+// Goodfellow et al. 2016, section 4.1.
 class LossGroup final : public Group {
  public:
   LossGroup(const GroupContext& context, const ValueType& input)

@@ -1,14 +1,15 @@
-// The groups without parameters: input, ReLU, add, pooling, flatten, shortcut.
-#include <algorithm>
-#include <string>
+// The groups without parameters: input, ReLU, add, pooling, flatten and shortcut.
+#include <fmt/format.h>
 
-#include "models/backend/cpu/groups.h"
+#include <algorithm>
+
+#include "models/backend/cpu/group.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
 namespace {
 
-// What all of them share: the context, and memory bound once.
+// The base of all groups in this file. It keeps the context and the memory.
 class PlainGroup : public Group {
  public:
   explicit PlainGroup(const GroupContext& context) : context_(context) {}
@@ -29,7 +30,7 @@ class PlainGroup : public Group {
   GroupMemory memory_;
 };
 
-// Samples to f32 in the layout that the first layer wants.
+// Converts samples to f32 in the layout of the first layer.
 class InputGroup final : public PlainGroup {
  public:
   InputGroup(const GroupContext& context, const FusedGroup& group, const ValueType& output)
@@ -175,8 +176,9 @@ class MaxPoolGroup final : public PlainGroup {
         winner_bytes_(static_cast<std::size_t>(
             context.n * elements_per_sample(output, context.kernels.block))) {
     if (op.window > kLargestWindow) {
-      throw UnavailableError("max_pool: a window of " + std::to_string(op.window) +
-                             "; the CPU backend goes up to " + std::to_string(kLargestWindow));
+      throw UnavailableError(
+          fmt::format("max_pool: found a window of {}; the CPU backend supports windows up to {}",
+                      op.window, kLargestWindow));
     }
   }
   GroupNeeds needs() const override {
@@ -194,7 +196,7 @@ class MaxPoolGroup final : public PlainGroup {
   }
 
  private:
-  static constexpr int kLargestWindow = 16;  // a winner's place is one byte
+  static constexpr int kLargestWindow = 16;  // the position of the maximum is stored in one byte
 
   std::uint8_t* winners() const {
     return trains() ? reinterpret_cast<std::uint8_t*>(memory().saved) : nullptr;
@@ -222,7 +224,7 @@ class GlobalAveragePoolGroup final : public PlainGroup {
   const std::int64_t channels_;
 };
 
-// H, W, C order whatever the map's layout.
+// Flattens a map of any layout to H, W, C order.
 class FlattenGroup final : public PlainGroup {
  public:
   FlattenGroup(const GroupContext& context, const ValueType& input)

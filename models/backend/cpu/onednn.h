@@ -1,7 +1,8 @@
-// The little of oneDNN that the backend uses: one engine, and primitives with a stream of
-// their own and memory bound once. For .cc files of this folder only: the library's header is
-// large.
+// Wrappers for oneDNN: the engine, and primitives that are bound to their memory once. Included by
+// .cc files of this folder only, because the header of oneDNN is large.
 #pragma once
+
+#include <fmt/format.h>
 
 #include <dnnl.hpp>
 #include <vector>
@@ -10,29 +11,29 @@
 
 namespace syncopate {
 
-// Memory of this shape whose format the library may choose.
+// An f32 tensor of these dimensions in a format that oneDNN chooses.
 inline dnnl::memory::desc any_format(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
-// A weight as the arena has it: [K, R, S, C] for dims {K, C, R, S}.
+// A weight in the format of the arena: [K, R, S, C] for dims {K, C, R, S}.
 inline dnnl::memory::desc arena_weight(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi};
 }
 
-// Runs `make`, which calls the library; its refusal becomes a DeviceError that names `what`.
+// Calls `make`, which calls oneDNN, and turns a dnnl::error into a DeviceError that names `what`.
 template <typename Make>
 auto onednn_call(std::string_view what, const Make& make) {
   try {
     return make();
   } catch (const dnnl::error& error) {
-    throw DeviceError("oneDNN: " + std::string(what) + ": " + error.message + " (status " +
-                      std::to_string(static_cast<int>(error.status)) + ")");
+    throw DeviceError(fmt::format("oneDNN: {}: {} (status {})", what, error.message,
+                                  static_cast<int>(error.status)));
   }
 }
 
-// A primitive with its arguments. Executing it allocates nothing of ours; single-threaded, in
-// order.
+// A primitive and its arguments. It runs on the calling thread; running it makes no allocation in
+// this program's code.
 class BoundPrimitive {
  public:
   struct Argument {
@@ -58,7 +59,7 @@ class BoundPrimitive {
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
     if (status != dnnl_success) {
-      throw DeviceError("oneDNN: execute: status " + std::to_string(static_cast<int>(status)));
+      throw DeviceError(fmt::format("oneDNN: execute: status {}", static_cast<int>(status)));
     }
   }
 
@@ -69,8 +70,8 @@ class BoundPrimitive {
   std::vector<dnnl_exec_arg_t> arguments_;
 };
 
-// One for a backend and all it compiles: what is made with an engine points to it and must not
-// outlive it.
+// The oneDNN engine of a backend and of all models that it compiles. Primitives point to their
+// engine, so they must not outlive it.
 struct OneDnn {
   dnnl::engine engine{dnnl::engine::kind::cpu, 0};
 };

@@ -10,8 +10,8 @@ namespace syncopate {
 
 struct PackedWeights::Copy {
   int parameter;
-  BucketId first_bucket;                // the last to be waited for: it belongs to this one
-  std::vector<std::uint64_t> versions;  // of its buckets, from that one on, as it was made
+  BucketId first_bucket;                // the lowest bucket of the parameter, which has this copy
+  std::vector<std::uint64_t> versions;  // of the parameter's buckets when the copy was made
   dnnl::memory::desc format;
   Tensor memory;
   BoundPrimitive reorder;
@@ -24,7 +24,8 @@ struct BucketRange {
   std::size_t count = 0;
 };
 
-// Buckets stand in backward order and cover the arena: those of a parameter are neighbours.
+// The buckets that hold elements of a parameter. Buckets cover the arena in backward order, so
+// these have consecutive numbers.
 BucketRange buckets_of(const ParameterArena& arena, int parameter) {
   const std::int64_t begin = arena.layout().offset(static_cast<std::size_t>(parameter));
   const std::int64_t end = begin + arena.layout().size(static_cast<std::size_t>(parameter));
@@ -34,7 +35,7 @@ BucketRange buckets_of(const ParameterArena& arena, int parameter) {
     range.first = static_cast<BucketId>(b);
     ++range.count;
   }
-  check(range.count > 0, "every parameter lies in a bucket");
+  check(range.count > 0, "every parameter has a bucket");
   return range;
 }
 

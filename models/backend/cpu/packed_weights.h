@@ -1,7 +1,7 @@
-// Working copies of convolution weights in the blocked formats that oneDNN computes with. Shared by
-// the lanes of a model, refreshed when the arena's version is newer. A parameter may lie in several
-// buckets: its copies belong to the last of these that is waited for. A forward pass asks for
-// buckets in descending order, so that is the lowest.
+// Copies of convolution weights in the blocked formats of oneDNN. The lanes of a model share them
+// and refresh a copy when the arena has a newer version. A parameter may lie in several buckets;
+// its copies then belong to the lowest of these, because a forward pass waits for buckets in
+// descending order.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_types.h>
@@ -19,23 +19,23 @@ struct OneDnn;  // onednn.h
 
 class PackedWeights {
  public:
-  // All must outlive this object.
+  // The arguments must outlive this object.
   PackedWeights(const OneDnn& onednn, const Graph& graph, const ParameterArena& arena);
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
   ~PackedWeights();
 
-  // The copy of parameter `index` (a convolution weight) in `format`; the same memory for the same
-  // request. Throws DeviceError.
+  // The copy of parameter `index` (a convolution weight) in `format`. Equal requests return the
+  // same memory. Throws DeviceError.
   float* request(int index, const dnnl_memory_desc_t& format);
 
-  // Makes current the stale copies that belong to `bucket` and fall to `lane`; every lane calls it,
-  // then all wait for each other. The buckets from this one on hold the values to compute with.
-  // Throws DeviceError.
+  // Refreshes this lane's part of the stale copies that belong to `bucket`. Every lane calls it and
+  // then waits for the other lanes. The arena must hold the current values of this bucket and of
+  // all buckets with higher numbers. Throws DeviceError.
   void refresh(BucketId bucket, int lane, int lanes);
-  // No copy that belongs to this bucket is older than any of its parameter's buckets.
+  // True when no copy that belongs to this bucket is stale.
   bool current(BucketId bucket) const;
-  // After all lanes have refreshed it.
+  // Marks the copies of this bucket as refreshed. Called after all lanes have refreshed them.
   void mark_current(BucketId bucket);
 
  private:

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <nvtx3/nvtx3.hpp>
 
-#include "models/backend/check_batch.h"
+#include "models/backend/backend.h"
 #include "models/backend/cuda/errors.h"
 #include "models/base/errors.h"
 

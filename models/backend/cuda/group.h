@@ -12,7 +12,6 @@
 #include "models/backend/cuda/precision.h"
 #include "models/backend/cuda/variables.h"
 #include "models/backend/model.h"
-#include "models/backend/statistics_reducer.h"
 #include "models/graph/program_plan.h"
 
 namespace syncopate::cuda {

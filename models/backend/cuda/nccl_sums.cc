@@ -57,7 +57,7 @@ class NcclSums final : public BucketSums {
     }
     ncclUniqueId id{};
     const std::string what = "all " + std::to_string(rank_.size) + " replicas to meet";
-    const auto patience = std::min<std::chrono::nanoseconds>(rank_.patience, kMostToMeet);
+    const auto patience = std::min<std::chrono::nanoseconds>(rank_.timeout, kMostToMeet);
     if (rank_.rank == 0) require_begun(nccl_.get_unique_id(&id));
     broadcast(std::as_writable_bytes(std::span(&id, 1)));
     use_device(rank_.device.index);
@@ -122,7 +122,7 @@ class NcclSums final : public BucketSums {
             nccl_.all_reduce(slice, slice, count, ncclFloat32, ncclSum, communicator_, side_.get());
       }
     }
-    succeed(code, rank_.patience, "the sum of bucket " + std::to_string(bucket));
+    succeed(code, rank_.timeout, "the sum of bucket " + std::to_string(bucket));
   }
 
   void finish(cudaStream_t compute) override {
@@ -130,7 +130,7 @@ class NcclSums final : public BucketSums {
     {
       // First: who watches must not hold the event against the deadline of the step before.
       const std::lock_guard lock(mutex_);
-      until_ = Deadline::after(rank_.patience);
+      until_ = Deadline::after(rank_.timeout);
     }
     check_cuda(cudaEventRecord(are_summed_.get(), side_.get()));
     check_cuda(cudaStreamWaitEvent(compute, are_summed_.get()));
@@ -242,7 +242,7 @@ class NcclSums final : public BucketSums {
       if (is_given_up()) return abort_communicator();
       const ncclResult_t found = state();
       if (is_error(found)) fail(describe(found, std::string("waited for ") + kSums));
-      if (is_stuck()) fail(describe_late(kSums, rank_.patience));
+      if (is_stuck()) fail(describe_late(kSums, rank_.timeout));
     }
   }
 

@@ -1,12 +1,11 @@
-// Batch norm over blocked maps. Sums are taken in f32 over short runs, around the run's first value
-// so that a large mean costs no digits, and added up in double.
+// Batch norm over blocked maps. Short runs of pixels are summed in f32, relative to the first value
+// of the run so that a large mean costs no precision, and the runs are added in f64.
 #include "models/backend/cpu/kernels/kernels_isa.h"
-#include "models/backend/cpu/kernels/vec.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
-// Pixels whose f32 sums are rounded together: 256 terms cost about 1e-6 at worst.
+// The pixels of a run. The f32 sum of 256 terms has a relative error of at most about 1e-6.
 constexpr std::int64_t kRun = 256;
 constexpr std::int64_t kUnroll = 4;
 
@@ -93,7 +92,8 @@ namespace {
 
 enum class Mask { kNone, kFromInput, kFromOutput };
 
-// One run of one block; what varies is a template argument so that the loop has no branch.
+// Sums one run of one block of channels. Variants are template arguments, so that the loop has no
+// branch.
 template <bool kTwo, Mask kMask, bool kStore>
 void backward_run(const BatchNormBackward& args, std::int64_t offset, std::int64_t count,
                   std::int64_t c, double* sum, double* product_sum) {

@@ -1,21 +1,20 @@
-// Convolution 3x3 + bias + ReLU + max-pool 2x2 on samples with few channels, in one pass: the
-// convolution's map, four times the size of everything else in a small network, never reaches
-// memory. Going back, only the winner of each window has a gradient, and its weight gradient is
-// summed in registers.
+// 3x3 convolution + bias + ReLU + 2x2 max-pooling of samples with few channels, in one pass. The
+// map of the convolution, the largest tensor of a small network, is never stored. In the backward
+// pass only the maximum of each window has a gradient, and weight gradients are summed in
+// registers.
 #include "models/backend/cpu/kernels/kernels_isa.h"
-#include "models/backend/cpu/kernels/vec.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
 constexpr int kTaps = 9;
-constexpr int kCut = 4;  // the window's place when the ReLU let nothing through
+constexpr int kCut = 4;  // the stored position where the ReLU's output is 0
 
 std::int64_t blocks_of(const ConvPoolShape& shape) {
   return (shape.out_channels + kBlock - 1) / kBlock;
 }
 
-// Where one pooled pixel of one block of channels goes.
+// Stores one pooled pixel of one block of channels.
 void store_pooled(float* y, Vec v, std::int64_t n, std::int64_t block, std::int64_t pixel,
                   const ConvPoolShape& shape) {
   const std::int64_t pixels = shape.pooled_h * shape.pooled_w;
@@ -44,8 +43,8 @@ Vec load_pooled(const float* y, std::int64_t n, std::int64_t block, std::int64_t
   return v;
 }
 
-// kGroup pooled pixels side by side: 4 * kGroup sums stay in registers while a weight is loaded
-// once for all.
+// Computes kGroup adjacent pooled pixels. Their 4 * kGroup sums stay in registers, and each weight
+// is loaded once for all of them.
 template <int kChannels, int kGroup>
 void forward_tile(const float* in, std::int64_t in_w, const float* packed, Vec bias, float* y,
                   std::uint8_t* winner, std::int64_t n, std::int64_t block, std::int64_t pixel,
@@ -116,7 +115,8 @@ void forward(const float* x, const float* packed, const float* bias, float* y, s
   }
 }
 
-// Adds one sample's share of one block: scratch [9 * C, B], bias_sum [B].
+// Adds the gradients of one sample for one block of channels to scratch [9 * C, B] and
+// bias_sum [B].
 template <int kChannels>
 void backward_sample(const float* in, const float* dy, const std::uint8_t* winner, float* scratch,
                      float* bias_sum, std::int64_t n, std::int64_t block,

@@ -1,6 +1,5 @@
-// ReLU, sums, biases, and the ways from pixels to maps and from maps to vectors.
+// ReLU, additions, biases, average pooling, and conversions between layouts.
 #include "models/backend/cpu/kernels/kernels_isa.h"
-#include "models/backend/cpu/kernels/vec.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 

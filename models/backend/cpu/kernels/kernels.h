@@ -1,26 +1,26 @@
-// The element-wise arithmetic of the CPU backend, one table of functions per instruction set. What
-// is worth a matrix product goes to oneDNN; what is bound by memory is here, fused.
+// The kernels of the CPU backend for operations that are bound by memory bandwidth, one table of
+// functions per instruction set. Convolutions and matrix products are computed by oneDNN.
 //
-// Maps are blocked: [N, ceil(C / B), H * W, B] f32, where B is `block`; channels beyond C are zero
-// and stay zero; in a gradient they may hold anything and nobody reads them. Per-channel arrays
-// have ceil(C / B) * B elements. Functions work on one lane's samples; n = 0 does nothing.
+// Maps are blocked: [N, ceil(C / B), H * W, B] f32, where B is `block`. Channels beyond C are zero
+// in values; in gradients they are undefined and never read. Arrays per channel have ceil(C / B) *
+// B elements. A function computes the samples of one lane; n = 0 has no effect.
 #pragma once
 
 #include <cstdint>
 
 namespace syncopate {
 
-enum class Isa;  // models/base/isa.h; not included, it brings library templates
+enum class Isa;  // models/base/isa.h is not included, because it includes library templates
 
-// [n, blocks, pixels, B]
+// The shape [n, blocks, pixels, B].
 struct BlockedShape {
   std::int64_t n;
   std::int64_t blocks;
   std::int64_t pixels;
 };
 
-// A square window over maps h x w. Of a window that reaches into the padding only what lies inside
-// counts, which is never nothing.
+// Square windows over maps of in_h x in_w pixels. Padding pixels are ignored, and every window
+// contains at least one pixel of the map.
 struct PoolShape {
   std::int64_t n;
   std::int64_t blocks;
@@ -33,7 +33,8 @@ struct PoolShape {
   int pad = 0;
 };
 
-// conv 3x3, stride 1, no padding + bias + ReLU + max-pool 2x2 over samples with few channels.
+// 3x3 convolution with stride 1 and without padding + bias + ReLU + 2x2 max-pooling of samples with
+// few channels.
 struct ConvPoolShape {
   std::int64_t n;
   std::int64_t in_h;
@@ -42,19 +43,19 @@ struct ConvPoolShape {
   std::int64_t out_channels;
   std::int64_t pooled_h;
   std::int64_t pooled_w;
-  bool channels_last;  // pooled map: [N, H, W, K] instead of blocked
+  bool channels_last;  // the pooled map is [N, H, W, K] instead of blocked
 };
 
 struct BatchNormBackward {
   const float* dy;
-  const float* dy2;  // added to dy; may be null
-  const float* x;    // the normalised input
-  const float* y;    // the group's output; read for the ReLU's mask when a sum was added, else null
+  const float* dy2;    // added to dy; may be null
+  const float* x;      // the normalised input
+  const float* y;      // the output, for the ReLU's mask if there is an addend; null otherwise
   const float* scale;  // y = x * scale + shift (+ added)
   const float* shift;
   const float* mean;
   const float* inverse_deviation;
-  float* dz;  // out: gradient of the sum; dy's own memory or other; null to keep it to oneself
+  float* dz;  // out: the gradient behind the ReLU; may be dy's memory; null to not store it
   bool relu;
 };
 
@@ -66,7 +67,7 @@ struct BatchNormInputGradient {
   const float* m;
   const float* mean;
   const float* k;
-  // Given when dz still has what the ReLU cut, else null: y = x * scale + shift.
+  // Set when the ReLU's mask was not yet applied to dz, null otherwise: y = x * scale + shift.
   const float* scale;
   const float* shift;
 };
@@ -82,14 +83,15 @@ struct CpuKernels {
                                 std::int64_t pixels, int channels, const float* scale,
                                 const float* shift);
 
-  // sums [2, channels]: of x and of x squared, in double.
+  // sums [2, channels] f64: the sums of x and of x squared.
   void (*batch_norm_statistics)(const float* x, BlockedShape shape, double* sums);
-  // y = [relu](x * scale + shift [+ added]); added may be null.
+  // y = x * scale + shift (+ added), then ReLU if `relu`. `added` may be null.
   void (*batch_norm_apply)(const float* x, const float* added, float* y, BlockedShape shape,
                            const float* scale, const float* shift, bool relu);
-  // dz = (dy [+ dy2]) where the ReLU let it pass; sums [2, channels]: of dz and of dz * xhat.
+  // dz = dy (+ dy2), or 0 where the ReLU's output is 0. sums [2, channels] f64: the sums of dz and
+  // of dz * (x - mean) * inverse_deviation.
   void (*batch_norm_backward_sums)(const BatchNormBackward& args, BlockedShape shape, double* sums);
-  // dx = a * (dz - m) - (x - mean) * k, all per channel.
+  // dx = a * (dz - m) - (x - mean) * k, where a, m, mean and k have one value per channel.
   void (*batch_norm_backward_apply)(const BatchNormInputGradient& args, BlockedShape shape);
 
   void (*relu)(const float* x, float* y, std::int64_t count);
@@ -97,8 +99,8 @@ struct CpuKernels {
   void (*relu_backward)(const float* dy, const float* y, float* dx, std::int64_t count);
   void (*add)(const float* a, const float* b, float* y, std::int64_t count);
 
-  // Saves the winner's place in its window (row-major, padding counted, first on ties), [n, blocks,
-  // out pixels, B] u8.
+  // winner [n, blocks, out pixels, B] u8 receives the position of each maximum in its window:
+  // row-major, counting padding, the first of equal maxima. It may be null.
   void (*max_pool)(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape);
   void (*max_pool_backward)(const float* dy, const std::uint8_t* winner, float* dx,
                             const PoolShape& shape);
@@ -108,35 +110,36 @@ struct CpuKernels {
   void (*global_average_pool_backward)(const float* dy, float* dx, BlockedShape shape,
                                        std::int64_t channels);
 
-  // Blocked to [n, pixels, channels] and back.
+  // Convert between blocked and [n, pixels, channels].
   void (*blocked_to_interleaved)(const float* x, float* y, BlockedShape shape,
                                  std::int64_t channels);
   void (*interleaved_to_blocked)(const float* x, float* y, BlockedShape shape,
                                  std::int64_t channels);
 
-  // Every stride-th pixel of the first blocks, zero in the others. out.blocks >= in_blocks.
+  // y has every stride-th pixel of x in its first in_blocks blocks, and zeros in the others.
+  // shape.blocks, those of y, is at least in_blocks.
   void (*shortcut)(const float* x, float* y, const PoolShape& shape, std::int64_t in_blocks);
   void (*shortcut_backward)(const float* dy, float* dx, const PoolShape& shape,
                             std::int64_t in_blocks);
 
-  // y [n, features]: y += bias, then ReLU if asked.
+  // y [n, features]: y += bias, then ReLU if `relu`.
   void (*add_bias)(float* y, const float* bias, std::int64_t n, std::int64_t features, bool relu);
   // dbias [features] = sum over n of dy [n, features].
   void (*bias_gradient)(const float* dy, float* dbias, std::int64_t n, std::int64_t features);
 
   // packed [ceil(K / B), 3 * 3 * C, B] from weight [K, 3, 3, C].
   void (*conv_pool_pack)(const float* weight, float* packed, const ConvPoolShape& shape);
-  // x [n, H, W, C]; winner [n, ceil(K / B), pooled pixels, B] u8: place in the window, 4 where the
-  // ReLU cut.
+  // x [n, H, W, C]. winner [n, ceil(K / B), pooled pixels, B] u8 receives the position of the
+  // maximum in its 2x2 window, or 4 where the ReLU's output is 0.
   void (*conv_pool)(const float* x, const float* packed, const float* bias, float* y,
                     std::uint8_t* winner, const ConvPoolShape& shape);
-  // dweight [K, 3, 3, C] and dbias [K] are overwritten; scratch as `packed`.
+  // Overwrites dweight [K, 3, 3, C] and dbias [K]. scratch has the size of `packed`.
   void (*conv_pool_backward)(const float* x, const float* dy, const std::uint8_t* winner,
                              float* dweight, float* dbias, float* scratch,
                              const ConvPoolShape& shape);
 };
 
-// The machine must support `isa`.
+// The kernels compiled for `isa`, which this machine must support.
 const CpuKernels& cpu_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

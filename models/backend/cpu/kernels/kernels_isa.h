@@ -1,10 +1,52 @@
-// The functions behind one instruction set's table, in that set's namespace; see kernels.h for what
-// each does.
+// The vector type and the kernel functions of one instruction set, in its namespace. Included only
+// by the .cc files of this folder that are compiled once per instruction set. kernels.h documents
+// the functions.
 #pragma once
+
+#include <immintrin.h>
+
+#include <cstdint>
 
 #include "models/backend/cpu/kernels/kernels.h"
 
 namespace syncopate::SYNCOPATE_ISA {
+
+#if defined(__AVX512F__)
+inline constexpr int kBlock = 16;
+#else
+inline constexpr int kBlock = 8;
+#endif
+
+// One block of channels as a vector. It may be unaligned and may alias float. Where registers are
+// narrower, the compiler splits it.
+using Vec = float __attribute__((vector_size(kBlock * 4), aligned(4), may_alias));
+using IntVec = std::int32_t __attribute__((vector_size(kBlock * 4), aligned(4), may_alias));
+static inline Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
+static inline void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
+// max(v, 0) that keeps NaN, so that a diverged network is not hidden.
+static inline Vec positive_part(Vec v) { return v < 0.0F ? Vec{} : v; }
+
+// Load and store one byte per channel. The AVX-512 version uses intrinsics, because GCC 12 converts
+// such a vector element by element.
+#if defined(__AVX512F__)
+static inline IntVec load_bytes(const std::uint8_t* p) {
+  return reinterpret_cast<IntVec>(
+      _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(p))));
+}
+static inline void store_bytes(std::uint8_t* p, IntVec v) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(p),
+                   _mm512_cvtepi32_epi8(reinterpret_cast<__m512i>(v)));
+}
+#else
+static inline IntVec load_bytes(const std::uint8_t* p) {
+  IntVec v;
+  for (int i = 0; i < kBlock; ++i) v[i] = p[i];
+  return v;
+}
+static inline void store_bytes(std::uint8_t* p, IntVec v) {
+  for (int i = 0; i < kBlock; ++i) p[i] = static_cast<std::uint8_t>(v[i]);
+}
+#endif
 
 void pixels_to_planar(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
                       int channels, const float* scale, const float* shift);

@@ -1,11 +1,10 @@
-// Max pooling and ResNet's shortcut over blocked maps.
+// Max-pooling and the shortcut without parameters, over blocked maps.
 #include "models/backend/cpu/kernels/kernels_isa.h"
-#include "models/backend/cpu/kernels/vec.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
-// Rows or columns of a window that lie inside a map, counted from the window's first.
+// The rows or columns of a window that lie inside a map, relative to the start of the window.
 struct Extent {
   std::int64_t begin;
   std::int64_t end;

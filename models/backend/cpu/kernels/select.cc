@@ -1,4 +1,4 @@
-// Picks the table; compiled for every machine, unlike its neighbours.
+// Selects the kernel table of an instruction set. This file is compiled once, for the baseline.
 #include "models/backend/cpu/kernels/kernels.h"
 #include "models/base/isa.h"
 

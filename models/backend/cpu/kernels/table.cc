@@ -1,6 +1,5 @@
-// This instruction set's table.
+// The kernel table of one instruction set.
 #include "models/backend/cpu/kernels/kernels_isa.h"
-#include "models/backend/cpu/kernels/vec.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 

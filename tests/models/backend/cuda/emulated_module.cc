@@ -76,7 +76,7 @@ class EmulatedModule final : public CudaModule {
     take_trouble(rank.rank);
     DeviceRank own = rank;
     const std::chrono::seconds most(std::stoi(variable("EMULATED_NCCL_PATIENCE", "600")));
-    own.patience = std::min<std::chrono::nanoseconds>(own.patience, most);
+    own.timeout = std::min<std::chrono::nanoseconds>(own.timeout, most);
     return make_nccl_sums(own, fake_nccl());
   }
   std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> /*devices*/) const override {

@@ -91,7 +91,7 @@ class GpuSums : public testing::Test {
   }
   static std::unique_ptr<BucketSums> nccl(int rank, int size, std::chrono::nanoseconds patience) {
     return make_nccl_sums(
-        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .patience = patience},
+        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = patience},
         nccl_library());
   }
 };
@@ -139,7 +139,7 @@ void run_two(bool second_comes, std::chrono::nanoseconds patience) {
   std::array<std::unique_ptr<BucketSums>, 2> sums;
   for (int r = 0; r < 2; ++r) {
     sums[static_cast<std::size_t>(r)] = make_nccl_sums(
-        {.rank = r, .size = 2, .device = {DeviceKind::kCuda, r}, .patience = patience},
+        {.rank = r, .size = 2, .device = {DeviceKind::kCuda, r}, .timeout = patience},
         nccl_library());
   }
   ASSERT_EQ(nccl_library().get_unique_id(&id), ncclSuccess);

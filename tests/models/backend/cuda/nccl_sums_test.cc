@@ -67,7 +67,7 @@ class NcclSums : public testing::Test {
   static std::unique_ptr<BucketSums> make(int rank, int size,
                                           std::chrono::nanoseconds patience = seconds(60)) {
     return make_nccl_sums(
-        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .patience = patience},
+        {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = patience},
         fake_nccl(), milliseconds(1));
   }
   // A rank that is alone, and has met itself.
