@@ -22,7 +22,8 @@ std::vector<double> elements(std::span<const char> bytes) {
 GoldenFile read_golden_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) {
-    throw FileError("cannot open " + path.string() + "; make it with tests/golden/make_golden.py");
+    throw FileError("cannot open " + path.string() +
+                    "; run tests/golden/make_golden.py to make it");
   }
   const std::string file{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
   std::uint64_t header_bytes = 0;

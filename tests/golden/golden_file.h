@@ -1,5 +1,5 @@
-// Reads the golden numbers that make_golden.py wrote (safetensors: header length, JSON header,
-// bytes).
+// Reads the files that make_golden.py writes. The format is safetensors: header length, JSON
+// header, bytes.
 #pragma once
 
 #include <cstdint>
@@ -16,11 +16,12 @@ struct GoldenFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Throws FileError when it cannot be opened, nlohmann's exceptions when the header is damaged.
+// Throws FileError when the file cannot be opened, and an exception of nlohmann::json when its
+// header is damaged.
 GoldenFile read_golden_file(const std::filesystem::path& path);
 
-// What make_golden.py keeps of a tensor: at most `limit` elements at a fixed stride, from the first
-// on.
+// The elements of a tensor that make_golden.py stores: at most `limit`, at a fixed stride from the
+// first on.
 std::vector<double> kept_elements(std::span<const float> values, std::size_t limit);
 
 }  // namespace syncopate

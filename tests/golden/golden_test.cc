@@ -1,6 +1,6 @@
-// Whole networks against PyTorch: first values, logits, loss, every gradient, running statistics
-// and the losses of ten steps. The numbers were made in float64 by make_golden.py, which also tells
-// why its samples keep away from the kinks of ReLU and max pool.
+// Compares whole networks with PyTorch: initial values, logits, loss, all gradients, running
+// statistics and the losses of ten steps. make_golden.py computed the expected numbers in float64.
+// It also explains why the samples keep their distance from the kinks of ReLU and max pool.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,8 +24,7 @@ constexpr std::size_t kKeptInitialElements = 32;
 struct NetworkCase {
   std::string name;
   NetworkInput input;
-  // Every step multiplies what rounding did to the loss before by up to this, until it is off by
-  // `largest`.
+  // The relative error of the loss grows by up to this factor per step, until it reaches `largest`.
   double growth_per_step;
   double largest;
 };
@@ -39,11 +38,11 @@ NetworkInput colour() {
   return {{32, 32, 3}, 10, {DType::kU8, {0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}}};
 }
 
-// Measured, relative to float64, over lanes, algorithms and PyTorch's own float32. Without batch
-// norm: below 2e-6 at every step. The residual networks start at 1e-7 as well; then the first input
-// that crosses a kink of ReLU, on one side only, costs 1e-2 of a gradient. resnet20: 4e-5 at step
-// 5, 4e-3 at step 10. resnet56: 2.5e-4 at step 4, 1e-3 at step 5, 2e-2 at step 10, where the loss
-// has fallen sixtyfold.
+// Measured errors relative to float64, over lanes, algorithms and PyTorch in float32: without batch
+// norm, below 2e-6 at every step. The residual networks start at 1e-7, but the first input that
+// rounding moves across a kink of a ReLU changes a gradient by 1e-2. resnet20 has 4e-5 at step 5
+// and 4e-3 at step 10; resnet56 has 2.5e-4 at step 4, 1e-3 at step 5 and 2e-2 at step 10, where the
+// loss is a sixtieth of the first.
 std::vector<NetworkCase> network_cases() {
   return {
       {"mnist-cnn", grey(), 1.0, 1e-4},
@@ -96,9 +95,9 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
     return golden_.tensors.at(name);
   }
 
-  // PyTorch's float32 stays below 7e-6 here (resnet56, batch norm scales of the last blocks) with
-  // direct convolutions. Winograd transforms its tiles by sums of up to 36 terms whose constants
-  // reach 8: about ten times the rounding.
+  // With direct convolutions, PyTorch in float32 has errors below 7e-6 (resnet56, batch norm scales
+  // of the last blocks). Winograd transforms tiles by sums of up to 36 terms with constants up to
+  // 8, which makes the rounding about ten times larger.
   double tolerance() const { return std::get<2>(GetParam()) ? 1e-4 : 1e-5; }
 
   NetworkCase network_ = std::get<0>(GetParam());
@@ -112,7 +111,7 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
   std::unique_ptr<Model> model_;
 };
 
-TEST_P(GoldenNetwork, StartsFromTheSameFirstValues) {
+TEST_P(GoldenNetwork, HasTheInitialValuesOfPyTorch) {
   for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
     const std::string& name = graph_.parameters[p].name;
     EXPECT_EQ(kept_elements(in_file_order(p, arena_.value(p)), kKeptInitialElements),
@@ -121,7 +120,7 @@ TEST_P(GoldenNetwork, StartsFromTheSameFirstValues) {
   }
 }
 
-TEST_P(GoldenNetwork, ComputesTheLogitsLossAndGradientsOfPyTorch) {
+TEST_P(GoldenNetwork, HasTheLogitsLossAndGradientsOfPyTorch) {
   compile();
   const Scores scores = model_->forward(batch_, [](BucketId) {});
   model_->backward([](BucketId, const Event&) {});
@@ -145,7 +144,7 @@ TEST_P(GoldenNetwork, ComputesTheLogitsLossAndGradientsOfPyTorch) {
   }
 }
 
-TEST_P(GoldenNetwork, FollowsTheLossesOfPyTorchForTenSteps) {
+TEST_P(GoldenNetwork, HasTheLossesOfPyTorchForTenSteps) {
   compile();
   const auto optimizer =
       make_optimizer({.name = golden_.metadata.at("optimizer"), .momentum = 0.9F});

@@ -1,16 +1,17 @@
 #!/usr/bin/env python3
-"""Makes the golden numbers in this folder with PyTorch: one safetensors file per network.
+"""Computes the golden numbers in this folder with PyTorch: one safetensors file per network.
 
     /usr/bin/python3 tests/golden/make_golden.py [network ...]       (Debian: python3-torch, 1.13)
 
-Everything is computed in float64, so that a comparison measures our rounding alone. First values are
-f(seed, parameter name, index in the file), re-implemented here from models/base/random.cc and
-models/graph/parameter_values.cc: a mistake in either copy shows. Modules carry PyTorch's usual names, so that
-state_dict names equal ours.
+All numbers are computed in float64, so a comparison measures the rounding of the tested program only. Initial
+values are f(seed, parameter name, index in the file). They are implemented here a second time, after
+models/base/random.cc and models/graph/parameter_values.cc, so a mistake in either copy shows. Modules have the
+usual names of PyTorch, so that names in state_dict equal the names of this project.
 
-A ReLU or a max pool whose input lies within rounding of its kink may go either way, and one such flip moves
-a gradient by 1e-2 in L2: PyTorch's own float32 differs that much from its float64 on unlucky samples. The samples are therefore drawn from the seed, among the first ones, whose closest
-input to a kink is farthest away; the distance is kept in the file as "margin".
+Rounding may move an input of a ReLU or a max pool across a kink, where the derivative jumps, and one such input
+changes a gradient by 1e-2 in L2. PyTorch in float32 differs that much from float64 for some samples. Therefore
+several seeds of samples are tried, and the seed is used whose inputs keep the largest distance from the kinks;
+the file stores that distance as "margin".
 """
 import json
 import math
@@ -26,13 +27,13 @@ from torch.nn import functional as F
 SEED = 7
 STEPS = 10
 SEEDS_TRIED = 40
-KEPT = 2048  # elements stored of a larger tensor, at a fixed stride, beside its full norm
+KEPT = 2048  # the number of stored elements of a larger tensor, at a fixed stride, besides its norm
 INITIAL_KEPT = 32
 
 
 # ---------------------------------------------------------------------------------------- random numbers
 def philox4x32(counter, key):
-    """counter: four uint64 arrays holding 32-bit words; key: two ints. Salmon et al. 2011."""
+    """counter is four uint64 arrays of 32-bit words, key is two ints. Source: Salmon et al. 2011."""
     mask = np.uint64(0xFFFFFFFF)
     c0, c1, c2, c3 = counter
     k0, k1 = key
@@ -106,7 +107,7 @@ class BasicBlock(nn.Module):
     def forward(self, x, kinks):
         y = kinks.relu(self.bn1(self.conv1(x)))
         y = self.bn2(self.conv2(y))
-        if self.stride != 1:  # option A, He et al. 2016, section 4.2
+        if self.stride != 1:  # source: He et al. 2016, section 4.2, option A
             x = F.pad(x[:, :, ::self.stride, ::self.stride], (0, 0, 0, 0, 0, self.new_channels))
         return kinks.relu(y + x)
 
@@ -135,7 +136,7 @@ class ResNet(nn.Module):
 
 
 class Kinks:
-    """ReLU and max pool that note how close an input came to where the derivative jumps."""
+    """ReLU and max pool that record the smallest distance of an input from a kink."""
 
     def __init__(self):
         self.margin = math.inf
@@ -149,7 +150,7 @@ class Kinks:
             h, w = x.shape[2] // 2 * 2, x.shape[3] // 2 * 2
             windows = x[:, :, :h, :w].unfold(2, 2, 2).unfold(3, 2, 2).flatten(4)
             top = windows.topk(2, dim=-1).values
-            gaps = (top[..., 0] - top[..., 1])[top[..., 0] > 0]  # below zero ReLU passes nothing on
+            gaps = (top[..., 0] - top[..., 1])[top[..., 0] > 0]  # where the ReLU's output is 0, so is the gradient
             self.margin = min(self.margin, gaps.min().item())
         return F.max_pool2d(x, 2)
 
@@ -159,20 +160,20 @@ NETWORKS = {
     "mlp": (Mlp, (1, 28, 28), 16, "momentum", 1e-2, [0.1307], [0.3081]),
     "resnet20": (lambda: ResNet(3), (3, 32, 32), 4, "momentum", 1e-2,
                  [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
-    # A rate at which ten steps do not yet turn rounding into another trajectory.
+    # The learning rate is small enough that rounding does not lead to other losses in ten steps.
     "resnet56": (lambda: ResNet(9), (3, 32, 32), 4, "momentum", 1e-3,
                  [0.4914, 0.4822, 0.4465], [0.2470, 0.2435, 0.2616]),
 }
 
 
-# ------------------------------------------------------------------------------------------ first values
+# ---------------------------------------------------------------------------------------- initial values
 def initial_value(name, tensor, network):
     if tensor.dim() == 1:
         is_scale = "bn" in name and name.endswith("weight")
         return np.full(tensor.shape, 1.0 if is_scale else 0.0, np.float32)
     area = tensor[0, 0].numel()
     fan_in, fan_out = tensor.shape[1] * area, tensor.shape[0] * area
-    # He before batch norm's ReLU, Glorot where the layer has a bias.
+    # Layers with a bias use the Glorot distribution, layers before a batch norm the He distribution.
     he = tensor.dim() == 4 and name[:-len("weight")] + "bias" not in network.state_dict()
     limit = np.float32(math.sqrt(6.0 / (fan_in if he else fan_in + fan_out)))
     u = uniform(SEED, hash_name(name), tensor.numel())
@@ -216,7 +217,7 @@ def write_safetensors(path, tensors, metadata):
 
 
 def choose_samples(name):
-    """The seed whose samples keep farthest from a kink, and that distance."""
+    """Returns the seed whose samples keep the largest distance from a kink, and that distance."""
     make, shape, batch, _, _, mean, stddev = NETWORKS[name]
     network = make().to(torch.float64)
     fill(network)
@@ -231,7 +232,7 @@ def choose_samples(name):
 
 
 def run(name, dtype, sample_seed):
-    """All the numbers of one network: name of the tensor -> array."""
+    """Returns all numbers of one network as a dict from tensor name to array."""
     make, shape, batch, optimizer_name, rate, mean, stddev = NETWORKS[name]
     network = make().to(dtype)
     fill(network)
@@ -264,7 +265,7 @@ def run(name, dtype, sample_seed):
 
 
 def largest_difference(a, b, prefix):
-    """Relative L2, over the tensors whose name starts so."""
+    """Returns the relative L2 distance over the tensors whose names start with the prefix."""
     return max(np.linalg.norm(a[key].astype(np.float64) - b[key]) / np.linalg.norm(a[key])
                for key in a if key.startswith(prefix))
 
@@ -281,7 +282,7 @@ def main():
                     "optimizer": optimizer, "learning_rate": str(rate)}
         write_safetensors(folder / (name + ".safetensors"), tensors, metadata)
         print(name, metadata)
-        # What rounding does to PyTorch itself: the yardstick for the tolerances in golden_test.cc.
+        # The errors of PyTorch in float32, on which the tolerances in golden_test.cc are based.
         rounded = run(name, torch.float32, sample_seed)
         print("  float32 PyTorch: logits", largest_difference(tensors, rounded, "logits"), "gradients",
               largest_difference(tensors, rounded, "gradient/"), "state",

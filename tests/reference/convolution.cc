@@ -1,11 +1,11 @@
-// Convolution and dense layers: the operations with a weight.
+// The operations with a weight, convolution and dense layers, in double precision.
 #include "tests/reference/operations.h"
 
 namespace syncopate::reference {
 namespace {
 
-// Calls visit(output position, weight index, input position) for every product of a convolution
-// that does not fall into the padding.
+// Calls visit(output index, weight index, input index) for every product of a convolution whose
+// input is not padding.
 template <typename Visit>
 void for_each_product(const Map& x, const Conv2dOp& op, const Map& y, const Visit& visit) {
   for (std::int64_t n = 0; n < y.n; ++n) {

@@ -11,7 +11,7 @@ void accumulate(Values& sum, const Values& term) {
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += term[i];
 }
 
-// The value of every node, and what the backward pass has gathered for it.
+// Evaluates a graph and keeps the value and the gradient of every node.
 class Interpreter {
  public:
   Interpreter(const Graph& graph, const Variables& variables, const Samples& samples,
@@ -94,7 +94,7 @@ class Interpreter {
     result_.logits = x().values;
     result_.loss = loss.loss;
     result_.num_correct = loss.num_correct;
-    return loss.dlogits;  // kept for the way back: the node has no output of its own
+    return loss.dlogits;  // the backward pass reads it; the node has no other output
   }
 
   void backward_all() {
@@ -156,8 +156,8 @@ class Interpreter {
   const double loss_divisor_;
   const Mode mode_;
   const Rounding& rounding_;
-  std::vector<Moments> moments_;  // per node; what batch norm normalised with
-  const Node* node_ = nullptr;    // the one at work
+  std::vector<Moments> moments_;  // per node: the moments that batch norm used
+  const Node* node_ = nullptr;    // the node that is being evaluated
   std::vector<Map> outputs_;
   std::vector<Map> gradients_;
   Result result_;

@@ -1,5 +1,5 @@
-// Runs a whole graph in double precision, node by node: one forward pass, the loss, one backward
-// pass. Backends, fused groups and the golden numbers are held against it.
+// Evaluates a graph in double precision, node by node: one forward pass, the loss and one backward
+// pass. Tests compare backends and fused groups with it.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 namespace syncopate::reference {
 
 struct Samples {
-  Values x;                          // [N, H, W, C]; u8 pixels as 0 .. 255
+  Values x;                          // [N, H, W, C]; u8 pixels have values 0 to 255
   std::vector<std::int32_t> labels;  // [N]
 
   std::int64_t size() const { return static_cast<std::int64_t>(labels.size()); }
 };
 
-// In the order of Graph::parameters and Graph::state, each as in memory.
+// Parameters and state in the order of Graph::parameters and Graph::state, in memory order.
 struct Variables {
   std::vector<Values> parameters;
   std::vector<Values> state;
@@ -27,16 +27,17 @@ struct Variables {
 
 struct Result {
   Values logits;      // [N, classes]
-  double loss = 0.0;  // sum / loss_divisor
+  double loss = 0.0;  // the sum of the sample losses / loss_divisor
   std::int64_t num_correct = 0;
   std::vector<Values> gradients;  // one per parameter; empty in Mode::kEvaluate
   std::vector<Values> state;      // after the step; unchanged in Mode::kEvaluate and for no samples
 };
 
-// Changes what node `node` passes on, as a device does that stores it in fewer bits; of a product
-// (conv2d, dense) first what it is without its bias.
+// Changes the output of node `node`, as a device does that stores it with fewer bits. For conv2d
+// and dense it is called twice: before the bias is added and for the output.
 using Rounding = std::function<void(int node, Values& values)>;
 
+// Evaluates the graph. Without samples, gradients are zero and the state does not change.
 Result run(const Graph& graph, const Variables& variables, const Samples& samples,
            double loss_divisor, Mode mode, const Rounding& rounding = {});
 

@@ -1,4 +1,4 @@
-// The interpreter's gradients against central differences of its own loss, in double precision.
+// Compares the gradients of the interpreter with central differences of its loss.
 #include "tests/reference/interpreter.h"
 
 #include <gtest/gtest.h>
@@ -9,11 +9,11 @@ namespace syncopate::reference {
 namespace {
 
 constexpr std::int64_t kBatch = 3;
-constexpr double kLossDivisor = 5.0;  // not the batch: a divisor that is forgotten shows
+constexpr double kLossDivisor = 5.0;  // differs from the batch, so that a missing division shows
 constexpr double kStep = 1e-5;
 
-// Central differences err by step^2 / 6 * f''' and by 1e-16 / step: both below 1e-9 of these
-// gradients.
+// The errors of central differences, step^2 / 6 * f''' and 1e-16 / step, are both below 1e-9 of
+// these gradients.
 constexpr double kTolerance = 1e-6;
 
 NodeId start(GraphBuilder& build, Shape shape) {
@@ -108,7 +108,7 @@ TEST(InterpreterGradients, AreTheSlopesOfRelu) {
   expect_gradients_are_slopes(build.finish(build.dense(x, "b", 3)));
 }
 
-TEST(InterpreterGradients, AreTheSlopesOfEverythingTogether) {
+TEST(InterpreterGradients, AreTheSlopesOfAllOperationsTogether) {
   GraphBuilder build("all");
   NodeId x = build.input({9, 9, 2}, {.mean = {0.4F, 0.5F}, .stddev = {0.3F, 0.2F}});
   x = build.relu(build.conv2d(x, "conv1", 3, {.bias = true}));
@@ -121,11 +121,11 @@ TEST(InterpreterGradients, AreTheSlopesOfEverythingTogether) {
       build.finish(build.dense(build.global_average_pool(joined), "fc", 3)));
 }
 
-TEST(Interpreter, UsesRunningStatisticsAndKeepsThemWhenEvaluating) {
+TEST(Interpreter, UsesAndKeepsRunningStatisticsInEvaluation) {
   GraphBuilder build("bn");
   const NodeId x = build.batch_norm(start(build, {1, 1, 1}), "bn", {.epsilon = 0.0F});
   const Graph graph = build.finish(build.flatten(x));
-  // (5 - 3) / sqrt(4) * 10 + 1 = 11
+  // The expected output is (5 - 3) / sqrt(4) * 10 + 1 = 11.
   const Variables variables{{{10.0}, {1.0}}, {{3.0}, {4.0}}};
   const Result result = run(graph, variables, {{5.0}, {0}}, 1.0, Mode::kEvaluate);
   EXPECT_DOUBLE_EQ(result.logits[0], 11.0);
@@ -137,7 +137,7 @@ TEST(Interpreter, MovesRunningStatisticsTowardsTheUnbiasedVarianceOfTheBatch) {
   const NodeId x =
       build.batch_norm(start(build, {1, 1, 1}), "bn", {.epsilon = 0.0F, .momentum = 0.5F});
   const Graph graph = build.finish(build.flatten(x));
-  // Batch 2, 4: mean 3, biased variance 1, unbiased 2.
+  // The batch is 2 and 4, with mean 3, biased variance 1 and unbiased variance 2.
   const Result result =
       run(graph, {{{1.0}, {0.0}}, {{1.0}, {4.0}}}, {{2.0, 4.0}, {0, 0}}, 2.0, Mode::kTrain);
   EXPECT_DOUBLE_EQ(result.state[0][0], 2.0);
@@ -152,7 +152,7 @@ TEST(Interpreter, CountsASampleAsCorrectWhenItsLabelHasTheLargestLogit) {
   EXPECT_EQ(result.num_correct, 1);
 }
 
-TEST(Interpreter, GivesZeroGradientsAndKeepsTheStateForNoSamples) {
+TEST(Interpreter, GivesZeroGradientsAndKeepsTheStateForAnEmptyBatch) {
   GraphBuilder build("empty");
   const NodeId x = build.batch_norm(start(build, {2, 2, 1}), "bn");
   const Graph graph = build.finish(build.dense(build.flatten(x), "fc", 2));

@@ -1,6 +1,6 @@
-// What every operation of a graph means, forward and backward, in double precision and plain loops:
-// the side that backends are held against. Written to be compared with a formula, not to be fast.
-// models/graph/graph.h says what the operations promise.
+// The operations of a graph, forward and backward, in double precision and plain loops. Tests
+// compare backends with them. The code is written to resemble the formulas, not to be fast.
+// models/graph/graph.h specifies the operations.
 #pragma once
 
 #include <cstdint>
@@ -33,19 +33,19 @@ struct Map {
   }
 };
 
-// Zeroed. `sample_shape`: [H, W, C] or [F].
+// A map of n samples of shape [H, W, C] or [F], filled with zeros.
 Map make_map(std::int64_t n, const Shape& sample_shape);
 
-// u8 pixels come as 0 .. 255.
+// Normalises samples. u8 pixels have values 0 to 255.
 Map input(const Map& x, const InputOp& operation);
 
-// weight [K, R, S, C], bias [K] or empty.
+// weight is [K, R, S, C], bias is [K] or empty.
 Map conv2d(const Map& x, const Conv2dOp& operation, const Values& weight, const Values& bias,
            const Shape& out_shape);
 struct ConvGradients {
   Map x;
   Values weight;
-  Values bias;  // also when there is none
+  Values bias;  // computed also for a convolution without bias
 };
 ConvGradients conv2d_backward(const Map& x, const Conv2dOp& operation, const Values& weight,
                               const Map& dy);
@@ -55,7 +55,8 @@ struct Moments {
   Values variance;  // [C], biased: divided by N * H * W
 };
 Moments batch_moments(const Map& x);
-// Running statistics after a training step. Needs N * H * W > 1.
+// The running statistics after a training step with count = N * H * W values per channel, count
+// > 1.
 Moments updated_statistics(const Moments& running, const Moments& batch,
                            const BatchNormOp& operation, std::int64_t count);
 Map batch_norm(const Map& x, const Moments& moments, const BatchNormOp& operation,
@@ -65,22 +66,22 @@ struct BatchNormGradients {
   Values scale;
   Values shift;
 };
-// The moments are functions of x, as in training.
+// The moments are those of x, as in training, so their gradients are included.
 BatchNormGradients batch_norm_backward(const Map& x, const Moments& moments,
                                        const BatchNormOp& operation, const Values& scale,
                                        const Map& dy);
 
 Map relu(const Map& x);
-Map relu_backward(const Map& x, const Map& dy);  // 0 at 0
+Map relu_backward(const Map& x, const Map& dy);  // the gradient at x = 0 is 0
 
-// Of equal values the first in row order wins, and takes the whole gradient.
+// Of equal maxima, the first in row order receives the whole gradient.
 Map max_pool(const Map& x, const MaxPoolOp& operation, const Shape& out_shape);
 Map max_pool_backward(const Map& x, const MaxPoolOp& operation, const Map& dy);
 
 Map global_average_pool(const Map& x);
 Map global_average_pool_backward(const Map& x, const Map& dy);
 
-// weight [out, in], bias [out].
+// weight is [out, in], bias is [out].
 Map dense(const Map& x, const Values& weight, const Values& bias);
 struct DenseGradients {
   Map x;
@@ -95,7 +96,7 @@ Map shortcut(const Map& x, const ShortcutOp& operation, const Shape& out_shape);
 Map shortcut_backward(const Map& x, const ShortcutOp& operation, const Map& dy);
 
 struct Loss {
-  double loss = 0.0;  // sum over samples / loss_divisor
+  double loss = 0.0;  // the sum of the sample losses / loss_divisor
   std::int64_t num_correct = 0;
   Map dlogits;
 };

@@ -1,4 +1,4 @@
-// Single operations against numbers worked out by hand.
+// Compares single operations with numbers computed by hand.
 #include "tests/reference/operations.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(ReferenceConvolution, ReadsZeroOutsideTheMap) {
 }
 
 TEST(ReferenceConvolution, KeepsChannelsInnermostInItsWeights) {
-  // K = 2, R = S = 1, C = 2
+  // The weight has K = 2, R = S = 1 and C = 2.
   const Map y = conv2d(map_of(1, 1, 2, {1.0, 10.0}), {.kernel_h = 1, .kernel_w = 1},
                        {1.0, 2.0, 3.0, 4.0}, {}, {1, 1, 2});
   EXPECT_EQ(y.values, (Values{21.0, 43.0}));
@@ -50,22 +50,22 @@ TEST(ReferenceMaxPool, DropsAWindowThatDoesNotFit) {
   EXPECT_EQ(y.values, Values{4.0});
 }
 
-// Of negative values: a zero in the padding would win.
-TEST(ReferenceMaxPool, CountsOnlyWhatLiesInsideOfAPaddedMap) {
+// All values are negative, so a zero in the padding would be the maximum.
+TEST(ReferenceMaxPool, IgnoresPadding) {
   const MaxPoolOp operation{.window = 3, .stride = 2, .pad = 1};
   const Map x = map_of(2, 3, 1, {-6.0, -5.0, -4.0, -3.0, -3.0, -7.0});
   EXPECT_EQ(max_pool(x, operation, {1, 2, 1}).values, (Values{-3.0, -3.0}));
-  // The pixel in the middle column lies in both windows and is first in the second alone.
+  // The pixel in the middle column is in both windows, and it is the first pixel of the second one.
   EXPECT_EQ(max_pool_backward(x, operation, map_of(1, 2, 1, {10.0, 1.0})).values,
             (Values{0.0, 0.0, 0.0, 10.0, 1.0, 0.0}));
 }
 
-TEST(ReferenceShortcut, TakesEverySecondPixelAndAddsZeroChannelsAtTheEnd) {
+TEST(ReferenceShortcut, TakesEverySecondPixelAndAppendsZeroChannels) {
   const Map y = shortcut(map_of(2, 3, 1, {1.0, 2.0, 3.0, 4.0, 5.0, 6.0}), {.stride = 2}, {1, 2, 2});
   EXPECT_EQ(y.values, (Values{1.0, 0.0, 3.0, 0.0}));
 }
 
-TEST(ReferenceLoss, IsTheLogarithmOfTheClassesForEqualLogits) {
+TEST(ReferenceLoss, IsTheLogarithmOfTheNumberOfClassesForEqualLogits) {
   const Map logits{.n = 2, .h = 1, .w = 1, .c = 4, .values = Values(8, 1000.0)};
   EXPECT_DOUBLE_EQ(softmax_cross_entropy(logits, {0, 3}, 2.0).loss, std::log(4.0));
 }

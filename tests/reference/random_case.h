@@ -1,5 +1,5 @@
-// Values and samples for a graph, drawn from a seed, and the measure by which results are compared.
-// Every value is exact in f32, so that a backend starts from the same numbers as the interpreter.
+// Random variables and samples of a graph, drawn from a seed, and the measure that compares
+// results. Every number is exact in f32, so a backend and the interpreter start from equal numbers.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 
 namespace syncopate::reference {
 
-// Unlike a network's first values, nothing is zero or one: biases, scales and running statistics
-// would hide mistakes otherwise.
+// Unlike the initial values of a network, biases, scales and running statistics are not zero or
+// one, which could hide mistakes.
 Variables random_variables(const Graph& graph, std::uint64_t seed);
 Samples random_samples(const Graph& graph, std::int64_t count, std::uint64_t seed);
-// The first `count` of them.
+// The first `count` samples.
 Samples first_samples(const Samples& samples, std::int64_t count);
 
-// |found - expected| / |expected| by Euclidean norms over the whole tensor; |found| where expected
-// is zero. Not element by element: a sum of terms that cancel has no relative accuracy of its own.
+// Returns |found - expected| / |expected| with Euclidean norms of the whole tensor, or |found| if
+// `expected` is zero. Single elements are not compared, because a sum whose terms cancel has a
+// large relative error.
 double relative_l2(std::span<const double> expected, std::span<const double> found);
 double relative_l2(std::span<const double> expected, std::span<const float> found);
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <sstream>
 
-// glibc's own, which the replacements below stand on.
+// The functions of glibc that the replacements below call.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void* __libc_malloc(std::size_t size);
@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::size_t kKeptCallers = 16;
 
-// Globals because an allocation function has no other place to look at.
+// The state is global because an allocation function has no argument that could refer to it.
 struct Counter {
   std::atomic<bool> counting{false};
   std::atomic<std::int64_t> calls{0};
@@ -41,7 +41,7 @@ void note(const void* return_address) {
   if (call < kKeptCallers) counter.callers[call] = address;
 }
 
-// The first object that the loader lists is the program.
+// Stores the address range of the program, which is the first object that the loader lists.
 int note_code_range(dl_phdr_info* object, std::size_t /*size*/, void* base) {
   for (int i = 0; i < object->dlpi_phnum; ++i) {
     const auto& segment = object->dlpi_phdr[i];
@@ -50,7 +50,7 @@ int note_code_range(dl_phdr_info* object, std::size_t /*size*/, void* base) {
     counter.code_end = counter.code_begin + segment.p_memsz;
   }
   *static_cast<std::uintptr_t*>(base) = object->dlpi_addr;
-  return 1;  // stop
+  return 1;  // stop after the first object
 }
 
 std::uintptr_t find_program() {
@@ -68,8 +68,7 @@ void* allocate_or_throw(std::size_t alignment, std::size_t size, const void* ret
 
 }  // namespace
 
-// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): glibc's names are reserved
-// ones.
+// NOLINTBEGIN(readability-inconsistent-declaration-parameter-name): glibc uses reserved names.
 extern "C" {
 void* malloc(std::size_t size) {
   note(__builtin_return_address(0));

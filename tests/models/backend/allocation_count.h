@@ -1,5 +1,5 @@
-// Counts what this program itself allocates. Calls made inside shared libraries are not counted:
-// oneDNN allocates 5 to 8 times in every execute, and that is not ours to change.
+// Counts the allocations of this program's own code. Calls made inside shared libraries are not
+// counted: oneDNN allocates 5 to 8 times in every execute, which this project cannot change.
 #pragma once
 
 #include <array>
@@ -8,8 +8,8 @@
 
 namespace syncopate {
 
-// While it lives, allocations are counted; at most one at a time. Needs a program linked with
-// allocation_count.cc, and no sanitizer, which brings an allocator of its own.
+// Counts allocations while it lives. There is at most one object at a time. The program must be
+// linked with allocation_count.cc, and without a sanitizer, which has its own allocator.
 class AllocationCount {
  public:
   AllocationCount();
@@ -18,7 +18,7 @@ class AllocationCount {
   AllocationCount& operator=(const AllocationCount&) = delete;
 
   std::int64_t calls() const;
-  // Where the first ones were made, as offsets for addr2line -e.
+  // The addresses of the first calls, as offsets for addr2line -e.
   std::string callers() const;
 };
 

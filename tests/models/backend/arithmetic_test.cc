@@ -1,5 +1,5 @@
-// What a backend computes, network by network, against the interpreter: with and without fused
-// groups, with and without Winograd, on one to three lanes, for full batches, short ones and none.
+// Compares the CPU backend with the interpreter for every small network: with and without fused
+// groups and Winograd, with one to three lanes, for full, short and empty batches.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -12,13 +12,13 @@ namespace syncopate {
 namespace {
 
 constexpr std::int64_t kLargestBatch = 8;
-constexpr std::int64_t kLossDivisor = 13;  // of the whole step, more than this replica's share
+constexpr std::int64_t kLossDivisor = 13;  // larger than a batch, as with several replicas
 
 class BackendArithmetic : public testing::TestWithParam<SmallNetwork> {
  protected:
   const Graph& graph() const { return GetParam().graph; }
 
-  // The interpreter is slow: each result is computed once.
+  // Computes each result once, because the interpreter is slow.
   const reference::Result& expected(std::int64_t batch, Mode mode) {
     const auto key = std::make_pair(batch, mode);
     const auto found = results_.find(key);
@@ -43,21 +43,21 @@ class BackendArithmetic : public testing::TestWithParam<SmallNetwork> {
   std::map<std::pair<std::int64_t, Mode>, reference::Result> results_;
 };
 
-TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesForEveryBatchUpToTheCompiledOne) {
+TEST_P(BackendArithmetic, AgreesWithTheInterpreterForBatchesUpToTheCompiledSize) {
   for (const int lanes : {1, 2, 3}) {
     for (const bool fuse : {true, false}) {
       for (const bool winograd : {false, true}) {
         const CaseOptions options{
             .lanes = lanes, .batch_size = kLargestBatch, .fuse = fuse, .winograd = winograd};
         BackendCase subject(graph(), variables_, options);
-        // Short after long: nothing of the longer batch may be left over.
+        // A short batch follows a long one, so values left over from the long one would show.
         for (const std::int64_t batch : {8, 5, 2, 1, 0, 8}) expect_right(subject, batch, options);
       }
     }
   }
 }
 
-TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesWhenCompiledForFewSamples) {
+TEST_P(BackendArithmetic, AgreesWithTheInterpreterWhenCompiledForFewSamples) {
   for (const int lanes : {1, 2, 3}) {
     for (const std::int64_t batch : {1, 2, 5}) {
       const CaseOptions options{.lanes = lanes, .batch_size = batch, .winograd = false};
@@ -67,7 +67,7 @@ TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesWhenCompiledForFewSamples) {
   }
 }
 
-TEST_P(BackendArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
+TEST_P(BackendArithmetic, AgreesWithTheInterpreterInEvaluationAndKeepsTheState) {
   for (const int lanes : {1, 2, 3}) {
     for (const bool fuse : {true, false}) {
       for (const bool winograd : {false, true}) {
@@ -84,9 +84,9 @@ TEST_P(BackendArithmetic, EvaluatesAsTheInterpreterDoesAndKeepsTheState) {
   }
 }
 
-TEST_P(BackendArithmetic, TrainsAsTheInterpreterDoesOnOlderInstructionSets) {
+TEST_P(BackendArithmetic, AgreesWithTheInterpreterOnOlderInstructionSets) {
   for (const Isa isa : {Isa::kV2, Isa::kV3}) {
-    if (isa >= detect_isa()) continue;  // what this machine has itself is tested above
+    if (isa >= detect_isa()) continue;  // the tests above use the instruction set of this machine
     for (const Mode mode : {Mode::kTrain, Mode::kEvaluate}) {
       const CaseOptions options{.lanes = 2, .isa = isa, .mode = mode};
       BackendCase subject(graph(), variables_, options);

@@ -1,4 +1,4 @@
-// A graph compiled by the CPU backend with known values, and its results held against the
+// A graph compiled by a backend with known values, and the comparison of its results with the
 // interpreter.
 #pragma once
 
@@ -22,23 +22,23 @@ struct CaseOptions {
   bool winograd = true;
   Mode mode = Mode::kTrain;
   std::int64_t bucket_bytes = 4096;  // several buckets even in small graphs
-  std::vector<Bucket> buckets;       // if any are given: instead of whole parameters
+  std::vector<Bucket> buckets;       // used instead of bucket_bytes unless empty
   bool updates_on_device = false;
   StatisticsReducer* statistics = nullptr;
   DeviceCollective* device_collective = nullptr;
-  std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the CPU's
+  std::function<std::unique_ptr<Backend>()> make_backend;  // empty: the CPU backend
 };
 
 std::string to_string(const CaseOptions& options);
 
-// Buckets that end within parameters: after the first row of each and before its last but one, so
-// that one parameter lies in several and a bucket holds parts of two.
+// Buckets that cut every parameter of 4 or more rows after its first row and before its last two
+// rows. A parameter then lies in three buckets, and a bucket holds parts of several parameters.
 std::vector<Bucket> buckets_across_parameters(const ArenaLayout& layout);
 
-// Samples as a backend takes them.
+// Converts samples of the interpreter to a batch.
 Batch make_batch(const Graph& graph, const reference::Samples& samples, std::int64_t loss_divisor);
 
-// One thread only. Immovable: the model refers to arena and state.
+// Used by one thread. It cannot be moved, because the model refers to arena and state.
 struct BackendCase {
   BackendCase(const Graph& graph, const reference::Variables& variables,
               const CaseOptions& options);
@@ -47,7 +47,7 @@ struct BackendCase {
 
   void set_values(const reference::Variables& variables);
   void set_state(const reference::Variables& variables);
-  // forward, then backward if the model trains; hooks do nothing.
+  // Runs forward, and backward if the model trains, with hooks that do nothing.
   Scores step(const Batch& batch);
 
   ParameterArena arena;
@@ -57,11 +57,12 @@ struct BackendCase {
   Mode mode;
 };
 
-// Scores, logits, gradients (when training) and state, each by relative L2 over the whole tensor.
+// Compares scores, logits, gradients (when training) and state. The measure is the relative L2
+// distance of a whole tensor.
 void expect_equal(const reference::Result& expected, const BackendCase& found, const Scores& scores,
                   const Graph& graph, double tolerance);
 
-// 1e-5: f32 sums of up to some 5,000 terms, in orders of their own. 1e-4 with Winograd, whose
+// 1e-5, for f32 sums of up to about 5,000 terms in another order. 1e-4 with Winograd, whose
 // transforms add and subtract before they multiply.
 double tolerance(const CaseOptions& options);
 

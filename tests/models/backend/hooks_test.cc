@@ -1,4 +1,4 @@
-// When a backend asks for values and when it hands out gradients.
+// Tests when a backend calls the hooks for values and for gradients.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ constexpr std::int64_t kOneBucketPerParameter = 1;  // byte
 constexpr std::int64_t kAcrossParameters = 0;
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
-// Lanes, bucket bytes (or kAcrossParameters), and whether groups run in another order than their
-// parameters stand in.
+// The parameters are the number of lanes, bucket_bytes (or kAcrossParameters), and whether groups
+// run in another order than their parameters have in the arena.
 class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t, bool>> {
  protected:
   std::span<float> bucket(const Tensor& block, BucketId id) const {
@@ -51,10 +51,10 @@ class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t,
   BackendCase subject_{graph_, variables_, options_};
 };
 
-TEST_P(BackendHooks, AskForEveryBucketOnceAndUseWhatTheHookHasWritten) {
+TEST_P(BackendHooks, AskForEveryBucketOnceAndUseTheValuesThatTheHookWrites) {
   const std::vector<float> values(subject_.arena.values().f32().begin(),
                                   subject_.arena.values().f32().end());
-  (void)subject_.step(batch_);  // working copies of other values exist now
+  (void)subject_.step(batch_);  // makes working copies, which become stale below
   std::ranges::fill(subject_.arena.values().f32(), kPoison);
   subject_.arena.bump_all_versions();
   subject_.set_state(variables_);
@@ -72,7 +72,7 @@ TEST_P(BackendHooks, AskForEveryBucketOnceAndUseWhatTheHookHasWritten) {
   EXPECT_EQ(asked, every_bucket());
 }
 
-TEST_P(BackendHooks, HandOutEveryBucketOnceInOrderWithItsFinalGradients) {
+TEST_P(BackendHooks, AreCalledForEveryBucketOnceInOrderWithFinalGradients) {
   poison_gradients();
   (void)subject_.model->forward(batch_, [](BucketId) {});
   std::vector<BucketId> handed_out;
@@ -86,7 +86,7 @@ TEST_P(BackendHooks, HandOutEveryBucketOnceInOrderWithItsFinalGradients) {
   for (std::size_t b = 0; b < copies.size(); ++b) {
     EXPECT_TRUE(
         std::ranges::equal(copies[b], bucket(subject_.arena.gradients(), static_cast<int>(b))))
-        << "bucket " << b << " changed after it was handed out";
+        << "bucket " << b << " changed after its hook was called";
   }
   for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
     EXPECT_LE(reference::relative_l2(expected_.gradients[p], subject_.arena.gradient(p).f32()),
@@ -95,7 +95,7 @@ TEST_P(BackendHooks, HandOutEveryBucketOnceInOrderWithItsFinalGradients) {
   }
 }
 
-TEST_P(BackendHooks, HandOutZerosForNoSamples) {
+TEST_P(BackendHooks, ReceiveZeroGradientsForAnEmptyBatch) {
   poison_gradients();
   (void)subject_.model->forward(make_batch(graph_, {}, kBatch), [](BucketId) {});
   std::vector<BucketId> handed_out;

@@ -1,4 +1,5 @@
-// A step allocates nothing of ours after the first, and a thousand steps leave the heap as it was.
+// Tests that a step after the first allocates nothing in this program's code, and that a thousand
+// steps do not grow the heap.
 #include <gtest/gtest.h>
 #include <malloc.h>
 #include <sys/resource.h>
@@ -17,9 +18,10 @@ constexpr std::int64_t kBatch = 4;
 
 Graph mnist_network() { return mnist_cnn({{28, 28, 1}, 10, {}}); }
 
-class BackendMemory : public testing::TestWithParam<int> {  // lanes
+// The parameter is the number of lanes.
+class BackendMemory : public testing::TestWithParam<int> {
  protected:
-  // Whole training steps: forward, backward, update.
+  // Runs training steps: forward, backward, update.
   void train(BackendCase& subject, const Batch& batch, int steps) {
     while (slots_.size() < optimizer_->slot_names().size()) {
       slots_.push_back(make_host_tensor({subject.arena.layout().total()}, DType::kF32));
@@ -48,7 +50,7 @@ class BackendMemory : public testing::TestWithParam<int> {  // lanes
   std::int64_t step_ = 0;
 };
 
-// Bytes that were asked for and not given back, over all of glibc's arenas and mappings.
+// Bytes that are allocated at the moment, in all of glibc's arenas and mappings.
 std::int64_t live_bytes() {
   const auto heap = mallinfo2();
   return static_cast<std::int64_t>(heap.uordblks + heap.hblkhd);
@@ -60,21 +62,21 @@ std::int64_t peak_resident_kib() {
   return usage.ru_maxrss;
 }
 
-TEST(AllocationCount, SeesWhatThisProgramAllocates) {
+TEST(AllocationCount, CountsAnAllocationOfThisProgram) {
   const AllocationCount count;
   const auto memory = std::make_unique<std::array<char, 100>>();
   EXPECT_EQ(count.calls(), 1) << memory.get();
 }
 
-TEST_P(BackendMemory, IsNotAllocatedByAStepAfterTheFirstInMnistCnn) {
+TEST_P(BackendMemory, IsNotAllocatedByLaterStepsOfMnistCnn) {
   expect_no_allocation(mnist_network());
 }
 
-TEST_P(BackendMemory, IsNotAllocatedByAStepAfterTheFirstInAResidualNetwork) {
+TEST_P(BackendMemory, IsNotAllocatedByLaterStepsOfAResidualNetwork) {
   expect_no_allocation(everything_network());
 }
 
-TEST_P(BackendMemory, StaysFlatOverAThousandSteps) {
+TEST_P(BackendMemory, DoesNotGrowInAThousandSteps) {
   const Graph graph = mnist_network();
   BackendCase subject(graph, reference::random_variables(graph, 1), options());
   const Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 2), kBatch);
@@ -82,8 +84,8 @@ TEST_P(BackendMemory, StaysFlatOverAThousandSteps) {
   const std::int64_t live = live_bytes();
   const std::int64_t peak = peak_resident_kib();
   train(subject, batch, 1000);
-  // 8 KiB: one block of 16 bytes lost in every other step would show; glibc's per-thread caches
-  // count as live and move by less.
+  // With a limit of 8 KiB, a leak of 16 bytes in every other step shows. The per-thread caches of
+  // glibc count as live and vary by less.
   EXPECT_LE(live_bytes() - live, 8 * 1024);
   EXPECT_LE(peak_resident_kib() - peak, 1024);
 }

@@ -1,5 +1,5 @@
-// What callers of a compiled model may rely on beside its arithmetic: repeatable bits, versions,
-// shared arenas, refusals.
+// Tests the contract of a compiled model apart from its arithmetic: repeatable bits, versions,
+// shared arenas and refused arguments.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +19,8 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-class BackendModel : public testing::TestWithParam<int> {  // lanes
+// The parameter is the number of lanes.
+class BackendModel : public testing::TestWithParam<int> {
  protected:
   CaseOptions options() const {
     return {.lanes = GetParam(), .batch_size = kBatch, .winograd = false};
@@ -31,7 +32,7 @@ class BackendModel : public testing::TestWithParam<int> {  // lanes
   Batch batch_ = make_batch(graph_, samples_, kBatch);
 };
 
-TEST_P(BackendModel, GivesTheSameBitsWhenBuiltAndRunAgain) {
+TEST_P(BackendModel, GivesTheSameBitsWhenCompiledAndRunAgain) {
   for (const bool winograd : {false, true}) {
     CaseOptions with = options();
     with.winograd = winograd;
@@ -48,7 +49,7 @@ TEST_P(BackendModel, GivesTheSameBitsWhenBuiltAndRunAgain) {
   }
 }
 
-TEST_P(BackendModel, ComputesWithNewValuesOnceTheirVersionIsBumped) {
+TEST_P(BackendModel, UsesNewValuesAfterTheirVersionIsIncremented) {
   BackendCase subject(graph_, variables_, options());
   (void)subject.step(batch_);
   for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
@@ -68,7 +69,7 @@ TEST_P(BackendModel, ComputesWithNewValuesOnceTheirVersionIsBumped) {
   }
 }
 
-TEST_P(BackendModel, HasTheGradientThatCentralDifferencesOfItsLossShow) {
+TEST_P(BackendModel, HasTheGradientOfCentralDifferencesAlongTheGradient) {
   BackendCase subject(graph_, variables_, options());
   (void)subject.step(batch_);
   const std::span<float> values = subject.arena.values().f32();
@@ -78,7 +79,8 @@ TEST_P(BackendModel, HasTheGradientThatCentralDifferencesOfItsLossShow) {
   double norm = 0.0;
   for (const float g : gradient) norm += static_cast<double>(g) * g;
   norm = std::sqrt(norm);
-  // Along the gradient itself, where the loss changes most and f32 loses least.
+  // The difference is taken along the gradient, where the loss changes most and rounding matters
+  // least.
   const double distance = 1e-3;
   const auto loss_at = [&](double along) {
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -89,11 +91,12 @@ TEST_P(BackendModel, HasTheGradientThatCentralDifferencesOfItsLossShow) {
     return subject.model->forward(batch_, [](BucketId) {}).loss;
   };
   const double slope = (loss_at(distance) - loss_at(-distance)) / (2.0 * distance);
-  // 1e-2: rounding of the loss over the distance, and units that switch within it.
+  // The tolerance of 1e-2 covers the rounding of the loss divided by the distance, and ReLUs that
+  // switch within the distance.
   EXPECT_NEAR(slope, norm, 1e-2 * norm);
 }
 
-TEST_P(BackendModel, SharesArenaAndStateWithAnEvaluatingOne) {
+TEST_P(BackendModel, SharesArenaAndStateWithAModelForEvaluation) {
   BackendCase subject(graph_, variables_, options());
   const auto evaluating = subject.backend->compile(
       graph_, subject.arena, subject.state,
@@ -116,7 +119,7 @@ TEST_P(BackendModel, SharesArenaAndStateWithAnEvaluatingOne) {
       << "evaluating wrote gradients";
 }
 
-TEST_P(BackendModel, HasGradientsThatAreTheSlopesOfItsOwnLoss) {
+TEST_P(BackendModel, HasTheGradientOfCentralDifferencesOfEachElement) {
   GraphBuilder build("slopes");
   NodeId x = build.input({6, 6, 2}, {.dtype = DType::kF32});
   x = build.batch_norm(build.conv2d(x, "conv", 3, {.pad = 1}), "bn");
@@ -125,8 +128,8 @@ TEST_P(BackendModel, HasGradientsThatAreTheSlopesOfItsOwnLoss) {
   const Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 52), kBatch);
   BackendCase subject(graph, variables, options());
   (void)subject.step(batch);
-  // 2^-7: rounding of the f32 forward pass, 1e-7 / step, and the curvature, step^2, both stay below
-  // 1e-3.
+  // With a step of 2^-7, the rounding of the f32 forward pass, 1e-7 / step, and the effect of the
+  // curvature, step^2, are both below 1e-3.
   constexpr float kStep = 0x1p-7F;
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     reference::Values slopes;
@@ -148,7 +151,7 @@ TEST_P(BackendModel, HasGradientsThatAreTheSlopesOfItsOwnLoss) {
   }
 }
 
-TEST_P(BackendModel, RefusesABatchLargerThanCompiledFor) {
+TEST_P(BackendModel, RefusesABatchLargerThanTheCompiledSize) {
   BackendCase subject(graph_, variables_, options());
   const Batch large =
       make_batch(graph_, reference::random_samples(graph_, kBatch + 1, 1), kBatch + 1);
@@ -168,7 +171,7 @@ TEST_P(BackendModel, RefusesSamplesOfAnotherShapeOrType) {
   EXPECT_THROW(subject.model->forward(unlabelled, [](BucketId) {}), ShapeError);
 }
 
-TEST_P(BackendModel, RefusesLabelsItHasNoClassForAndALossDividedByNothing) {
+TEST_P(BackendModel, RefusesLabelsOutOfRangeAndALossDivisorOfZero) {
   BackendCase subject(graph_, variables_, options());
   for (const std::int32_t label : {-1, 10}) {
     Batch mislabelled = batch_;
@@ -181,7 +184,7 @@ TEST_P(BackendModel, RefusesLabelsItHasNoClassForAndALossDividedByNothing) {
   EXPECT_THROW(subject.model->forward(undivided, [](BucketId) {}), ShapeError);
 }
 
-TEST_P(BackendModel, ComputesAsBeforeAfterAHookThatThrew) {
+TEST_P(BackendModel, ComputesCorrectlyAfterAHookThatThrew) {
   BackendCase subject(graph_, variables_, options());
   EXPECT_THROW(subject.model->forward(batch_,
                                       [](BucketId id) {
@@ -199,7 +202,7 @@ TEST_P(BackendModel, ComputesAsBeforeAfterAHookThatThrew) {
                graph_, tolerance(options()));
 }
 
-TEST_P(BackendModel, UpdatesTheArenaInPiecesAsAWhole) {
+TEST_P(BackendModel, UpdatesTheArenaInPiecesToTheBitsOfOneUpdate) {
   const auto optimizer = make_optimizer({.name = "momentum", .weight_decay = 0.01F});
   BackendCase whole(graph_, variables_, options());
   BackendCase pieces(graph_, variables_, options());
@@ -225,7 +228,7 @@ TEST_P(BackendModel, UpdatesTheArenaInPiecesAsAWhole) {
 
 INSTANTIATE_TEST_SUITE_P(Lanes, BackendModel, testing::Values(1, 2, 3));
 
-TEST(CpuBackend, RefusesAWindowWhosePlacesAreMoreThanOneByteHolds) {
+TEST(CpuBackend, RefusesAPoolingWindowWithMorePositionsThanAByteHolds) {
   const auto pooled = [](int window) {
     GraphBuilder build("pooled");
     const NodeId x = build.input({17, 17, 1}, {.dtype = DType::kF32});
@@ -242,9 +245,9 @@ TEST(CpuBackend, RefusesAWindowWhosePlacesAreMoreThanOneByteHolds) {
   EXPECT_THROW(compile(pooled(17)), UnavailableError);
 }
 
-TEST(CpuBackend, RefusesToHaveNoLane) { EXPECT_THROW(make_cpu_backend(0), UsageError); }
+TEST(CpuBackend, RefusesZeroLanes) { EXPECT_THROW(make_cpu_backend(0), UsageError); }
 
-TEST(CpuBackend, TellsWhatItsResultsDependOn) {
+TEST(CpuBackend, DescribesInstructionSetLanesAndLibraries) {
   const std::string description = make_cpu_backend(2)->description();
   EXPECT_NE(description.find("x86-64-v"), std::string::npos) << description;
   EXPECT_NE(description.find("2 lanes"), std::string::npos) << description;

@@ -1,5 +1,6 @@
-// Small graphs that between them hold every operation, every pattern a backend may fuse, and the
-// sizes that kernels get wrong: odd maps, channels that fill no vector, values with two readers.
+// Small graphs that together contain every operation, every pattern that a backend may fuse, and
+// sizes that are error-prone in kernels: odd maps, channels that do not fill a vector, values with
+// two readers.
 #pragma once
 
 #include <ostream>
@@ -11,15 +12,15 @@
 namespace syncopate {
 
 struct SmallNetwork {
-  std::string name;  // letters and digits only: it becomes part of a test's name
+  std::string name;  // letters and digits only, because it is part of a test name
   Graph graph;
 };
 
 std::vector<SmallNetwork> small_networks();
-// The left branch's batch norm computes the sum as well, so it runs after the right branch, whose
-// parameters stand behind its own.
+// A network with two branches. The batch norm of the left branch also computes the sum of the
+// branches, so it runs after the right branch although its parameters come first in the arena.
 Graph crossed_branches_network();
-// Every operation at once, with residual joins.
+// A residual network that contains every operation.
 Graph everything_network();
 
 inline std::ostream& operator<<(std::ostream& out, const SmallNetwork& network) {

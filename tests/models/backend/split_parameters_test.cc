@@ -1,4 +1,5 @@
-// Buckets that cut parameters apart, as a placement on several shards does, change no bit.
+// Tests that buckets which cut parameters, as a placement on several shards makes them, do not
+// change any bit.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +23,8 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::ranges::equal(a.bytes(), b.bytes());
 }
 
-// Lanes, and whether groups run in another order than their parameters stand in.
+// The parameters are the number of lanes, and whether groups run in another order than their
+// parameters have in the arena.
 class SplitParameters : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
   CaseOptions options(std::vector<Bucket> buckets) const {
@@ -51,7 +53,7 @@ class SplitParameters : public testing::TestWithParam<std::tuple<int, bool>> {
                      options(buckets_across_parameters(graph_.parameter_layout()))};
 };
 
-TEST_P(SplitParameters, TrainToTheBitsOfWholeOnes) {
+TEST_P(SplitParameters, TrainToTheBitsOfWholeParameters) {
   for (std::uint64_t step = 0; step < kSteps; ++step) {
     expect_same_step(step);
     for (BackendCase* subject : {&whole_, &split_}) {
@@ -62,7 +64,7 @@ TEST_P(SplitParameters, TrainToTheBitsOfWholeOnes) {
   EXPECT_TRUE(same_bits(whole_.arena.values(), split_.arena.values()));
 }
 
-TEST_P(SplitParameters, AreCurrentWhenOnlySomeOfTheirBucketsWereWritten) {
+TEST_P(SplitParameters, AreCurrentAfterWritesOfSomeOfTheirBuckets) {
   const std::vector<Bucket>& buckets = split_.arena.buckets();
   constexpr std::size_t kTurns = 3;  // a parameter has up to three buckets
   for (std::size_t turn = 0; turn < kTurns; ++turn) {

@@ -1,5 +1,5 @@
-// Batch norm whose statistics cross replicas: two models with half of the batch each are one model
-// with all of it.
+// Tests batch norm with statistics over replicas: two models with a part of the batch each agree
+// with one model that has the whole batch.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kReplicas = 2;
 
-// Sums over the threads that share it, in replica order.
+// Sums values over the threads of two replicas, in replica order.
 class SharedSums {
  public:
   void sum(int replica, std::span<double> values) {
@@ -67,10 +67,10 @@ std::vector<double> in_double(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-// The first of `split` samples go to replica 0, the others to replica 1; none may be left for it.
+// The parameter is the number of samples of replica 0. Replica 1 has the others, possibly none.
 class SynchronisedBatchNorm : public testing::TestWithParam<int> {};
 
-TEST_P(SynchronisedBatchNorm, OverUnevenHalvesEqualsOneModelWithTheWholeBatch) {
+TEST_P(SynchronisedBatchNorm, AgreesWithOneModelThatHasTheWholeBatch) {
   constexpr std::int64_t kBatch = 8;
   const Graph graph = resnet20({.sample_shape = {32, 32, 3}, .classes = 10, .input = {}});
   Batch whole = {make_host_tensor({kBatch, 32, 32, 3}, DType::kU8),
@@ -101,7 +101,7 @@ TEST_P(SynchronisedBatchNorm, OverUnevenHalvesEqualsOneModelWithTheWholeBatch) {
   std::vector<double> sum = in_double(halves[0]->arena.gradients().f32());
   const std::vector<double> second = in_double(halves[1]->arena.gradients().f32());
   for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += second[i];
-  // 1e-5: the same sums in another order, through 20 layers.
+  // The tolerance of 1e-5 covers sums in another order through 20 layers.
   EXPECT_LE(reference::relative_l2(in_double(one.arena.gradients().f32()), sum), 1e-5);
   for (const auto& half : halves) {
     EXPECT_LE(reference::relative_l2(in_double(one.state.values.f32()), half->state.values.f32()),

@@ -1,16 +1,16 @@
 #!/usr/bin/env python3
-"""Prints golden_values.inc: five steps of each optimizer as PyTorch takes them.
+"""Prints golden_values.inc: the results of five steps of each optimizer in PyTorch.
 
     /usr/bin/python3 tests/models/optim/make_golden.py > tests/models/optim/golden_values.inc
 
-Debian's python3-torch is enough. Start values, gradients and constants are those of
+It needs Debian's python3-torch. Start values, gradients and constants are those of
 optimizer_golden_test.cc.
 """
 
 import torch
 
 VALUES = [1.0, -2.0, 0.5, 0.001]
-# The gradient of step t (from 1) and element i is GRADIENTS[i] * t, with the sign turned in even steps.
+# The gradient of element i in step t (from 1) is GRADIENTS[i] * t, with the opposite sign in even steps.
 GRADIENTS = [0.1, -0.2, 3.0, 1e-4]
 STEPS = 5
 

@@ -14,12 +14,12 @@ bool is_reference(const std::string& implementation) {
   return implementation.find("ref") != std::string::npos;
 }
 
-TEST(Convolutions, OfEveryNetworkRunInOptimisedKernels) {
-  // oneDNN falls back to loops a hundred times slower without a word.
+TEST(Convolutions, UseOptimisedKernelsInEveryNetwork) {
+  // oneDNN falls back to reference loops, a hundred times slower, without reporting it.
   const NetworkInput input = {.sample_shape = {32, 32, 3}, .classes = 10, .input = {}};
   const NetworkInput large = {.sample_shape = {224, 224, 3}, .classes = 10, .input = {}};
   const OneDnn onednn;
-  LanePool one_lane(1);  // oneDNN plans for the caller's number of threads
+  LanePool one_lane(1);  // oneDNN plans for the number of threads of the caller
   for (const Graph& graph : {resnet20(input), resnet56(input), resnet50(large), mnist_cnn(input)}) {
     for (const Node& node : graph.nodes) {
       const auto* op = std::get_if<Conv2dOp>(&node.operation);
@@ -47,7 +47,7 @@ TEST(Convolutions, OfEveryNetworkRunInOptimisedKernels) {
           EXPECT_FALSE(
               is_reference(conv.backward_weights(onednn.engine, algorithm).impl_info_str()))
               << name;
-          if (in[2] <= 3) continue;  // samples have no gradient
+          if (in[2] <= 3) continue;  // the gradient of samples is not computed
           EXPECT_FALSE(is_reference(conv.backward_data(onednn.engine, algorithm).impl_info_str()))
               << name;
         }
@@ -56,7 +56,7 @@ TEST(Convolutions, OfEveryNetworkRunInOptimisedKernels) {
   }
 }
 
-TEST(AlgorithmTable, ListsWhatItChooses) {
+TEST(AlgorithmTable, DeterminesTheChoiceForEveryBatchSize) {
   for (const AlgorithmRow& row : algorithm_table()) {
     ConvProblem problem = {.n = 1,
                            .c = row.c,
@@ -68,7 +68,7 @@ TEST(AlgorithmTable, ListsWhatItChooses) {
                            .stride = 1,
                            .pad = 1};
     EXPECT_EQ(choose_algorithm(problem, ConvPass::kForward), row.forward);
-    // The batch, and so the number of lanes, plays no part.
+    // The choice depends neither on the batch size nor, therefore, on the number of lanes.
     problem.n = 64;
     EXPECT_EQ(choose_algorithm(problem, ConvPass::kBackwardWeights), row.backward_weights);
     problem.stride = 2;

@@ -1,5 +1,5 @@
-// The kernels of one instruction set against those of another: the block of channels differs, the
-// numbers must not, beyond rounding.
+// Compares the kernels of different instruction sets. The number of channels per block differs; the
+// results may differ by rounding only.
 #include "models/backend/cpu/kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<float> noise(std::size_t count, std::uint64_t stream, float offset =
   return values;
 }
 
-// Relative L2 distance.
+// The relative L2 distance of a from b.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0.0;
   double norm = 0.0;
@@ -38,7 +38,7 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(BatchNormStatistics, KeepTheVarianceOfAMapWithALargeMean) {
-  // A naive f32 sum of squares would leave nothing of a variance of 1/12 around a mean of 1,000.
+  // With f32 sums of squares, a variance of 1/12 around a mean of 1,000 would be lost in rounding.
   for (const Isa isa : runnable()) {
     const CpuKernels& kernels = cpu_kernels(isa);
     const auto block = static_cast<std::size_t>(kernels.block);
@@ -93,14 +93,14 @@ TEST(ConvPoolKernels, AgreeBetweenInstructionSets) {
       gradients.push_back(gradient);
     }
     for (std::size_t i = 1; i < outputs.size(); ++i) {
-      // 1e-6: products and sums may be one instruction or two.
+      // The tolerance of 1e-6 covers the rounding of products that are fused with sums or not.
       EXPECT_LE(distance(outputs[i], outputs[0]), 1e-6);
       EXPECT_LE(distance(gradients[i], gradients[0]), 1e-6);
     }
   }
 }
 
-TEST(ReluKernels, LetNotANumberThrough) {
+TEST(ReluKernels, KeepNotANumber) {
   for (const Isa isa : runnable()) {
     std::vector<float> x(40, -1.0F);
     x[3] = std::nanf("");
@@ -111,7 +111,7 @@ TEST(ReluKernels, LetNotANumberThrough) {
   }
 }
 
-TEST(MaxPoolKernels, GiveTheGradientToTheFirstOfEquals) {
+TEST(MaxPoolKernels, GiveTheGradientToTheFirstOfEqualMaxima) {
   for (const Isa isa : runnable()) {
     const CpuKernels& kernels = cpu_kernels(isa);
     const auto block = static_cast<std::size_t>(kernels.block);
@@ -134,7 +134,7 @@ TEST(MaxPoolKernels, GiveTheGradientToTheFirstOfEquals) {
   }
 }
 
-TEST(MaxPoolKernels, CountThePaddingInTheWindowsPlacesButNeverChooseIt) {
+TEST(MaxPoolKernels, CountPaddingInPositionsButNeverSelectIt) {
   for (const Isa isa : runnable()) {
     const CpuKernels& kernels = cpu_kernels(isa);
     const auto block = static_cast<std::size_t>(kernels.block);
@@ -153,7 +153,7 @@ TEST(MaxPoolKernels, CountThePaddingInTheWindowsPlacesButNeverChooseIt) {
     std::vector<std::uint8_t> winner(block);
     kernels.max_pool(x.data(), y.data(), winner.data(), shape);
     EXPECT_EQ(y, std::vector<float>(block, -2.0F));
-    EXPECT_EQ(winner, std::vector<std::uint8_t>(block, 4));  // of 3x3: row 1, column 1
+    EXPECT_EQ(winner, std::vector<std::uint8_t>(block, 4));  // row 1, column 1 of 3x3
   }
 }
 

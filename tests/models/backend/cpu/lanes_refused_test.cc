@@ -1,4 +1,4 @@
-// A program of its own: for a moment the process may have no more memory than it has.
+// A separate test program, because it limits the address space of the whole process.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -11,17 +11,17 @@
 namespace syncopate {
 namespace {
 
-// Address space in use, in bytes.
+// The address space in use, in bytes.
 rlim_t address_space() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
   return pages * 4096;
 }
 
-TEST(LanePool, EndsTheLanesItHasWhenTheSystemStartsNoMore) {
+TEST(LanePool, EndsItsLanesWhenTheSystemRefusesToStartMore) {
   rlimit kept{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &kept), 0);
-  // Room for the stacks of some lanes, not for a thousand of 8 MiB.
+  // 256 MiB hold the stacks of some lanes, but not of a thousand with 8 MiB each.
   const rlimit tight = {address_space() + (rlim_t{256} << 20), kept.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
   std::string message;

@@ -18,7 +18,7 @@ TEST(LanePool, RunsTheTaskOnceOnEveryLane) {
   EXPECT_EQ(calls, (std::vector{100, 100, 100}));
 }
 
-TEST(LanePool, LetsNobodyPassABarrierBeforeAllHaveArrived) {
+TEST(LanePool, HoldsLanesAtABarrierUntilAllHaveArrived) {
   LanePool lanes(4);
   std::vector<int> written(4, 0);
   std::vector<int> sums(4, 0);
@@ -35,7 +35,7 @@ TEST(LanePool, LetsNobodyPassABarrierBeforeAllHaveArrived) {
   }
 }
 
-TEST(LanePool, HandsAFailureToTheCallerAndReleasesTheOthersFromTheirBarriers) {
+TEST(LanePool, RethrowsAFailureAndReleasesTheOtherLanesFromBarriers) {
   LanePool lanes(3);
   for (int failing = 0; failing < 3; ++failing) {
     const auto task = [&](int lane) {
@@ -48,7 +48,7 @@ TEST(LanePool, HandsAFailureToTheCallerAndReleasesTheOthersFromTheirBarriers) {
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(error.what(), "lane " + std::to_string(failing));
     }
-    // And the pool works as before.
+    // The pool can be used again after the failure.
     int calls = 0;
     lanes.run([&](int lane) {
       lanes.barrier();
@@ -59,12 +59,12 @@ TEST(LanePool, HandsAFailureToTheCallerAndReleasesTheOthersFromTheirBarriers) {
   }
 }
 
-TEST(LanePool, RefusesCountsThatMakeNoSense) {
+TEST(LanePool, RefusesCountsOutOfRange) {
   EXPECT_THROW(LanePool(0), UsageError);
   EXPECT_THROW(LanePool(1025), UsageError);
 }
 
-TEST(ShareOf, CoversEverythingOnceAtGranuleBorders) {
+TEST(ShareOf, CoversAllElementsOnceInMultiplesOfTheGranule) {
   for (const std::int64_t count : {0, 1, 63, 64, 65, 1000, 4096}) {
     for (const int parts : {1, 2, 3, 7}) {
       std::int64_t next = 0;
