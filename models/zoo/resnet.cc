@@ -1,7 +1,7 @@
-// The residual networks, with the names and the order of parameters of torchvision. The stride of a
-// bottleneck is in its 3x3 convolution ("ResNet v1.5"), which costs more than a stride in the first
-// 1x1 convolution and classifies better. Source: He et al. 2016, section 4.2 for small images,
-// table 1 for ResNet-50.
+// The residual networks. ResNet-50 has the names and the order of parameters of torchvision. The
+// stride of its bottlenecks is in the 3x3 convolution ("ResNet v1.5"), which costs more than a
+// stride in the first 1x1 convolution and classifies better. Source: He et al. 2016, section 4.2 for
+// small images, table 1 for ResNet-50.
 #include <fmt/format.h>
 
 #include <array>
