@@ -185,7 +185,7 @@ class CentralVariables final : public VariableStore {
       total.scores.loss += one.scores.loss;
       total.scores.num_correct += one.scores.num_correct;
       total.scores.num_samples += one.scores.num_samples;
-      for (std::size_t i = 0; i < kStopKinds; ++i) total.stops[i] += one.stops[i];
+      total.stops += one.stops;
     }
     return total;
   }

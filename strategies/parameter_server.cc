@@ -75,7 +75,7 @@ class ParameterServer final : public Strategy {
   void agree() override;
   Snapshot snapshot() override;
   void restore(const Snapshot& saved) override;
-  void begin(const StartPoint& start) override;
+  void begin(const ps::RunPosition& start) override;
   void abort(std::string_view reason) noexcept override { client_->abort(reason); }
   void leave() override { client_->leave(); }
   void fail(std::string_view reason) noexcept override { client_->fail(reason); }
@@ -238,7 +238,7 @@ void ParameterServer::take_running_statistics() {
   std::ranges::copy(all, own.begin());
 }
 
-void ParameterServer::begin(const StartPoint& start) {
+void ParameterServer::begin(const ps::RunPosition& start) {
   if (has_begun_) {
     // All servers went back: the values of this point come by themselves.
     client_->go_on();
@@ -252,8 +252,7 @@ void ParameterServer::begin(const StartPoint& start) {
     for (const Snapshot::Slot& slot : restored_slots_) slots.emplace_back(slot.values.f32());
     client_->write_variables(replica_.arena->values().f32(), slots, start.step);
     client_->write_state(replica_.state->values.f32());
-    client_->initialised({start.step, start.samples, start.position.epoch, start.position.offset,
-                          start.position.untrained});
+    client_->initialised(start);
     restored_slots_.clear();
   }
   client_->report_step(client_->wait_start().step);

@@ -5,6 +5,7 @@
 
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "strategies/collective/stopwatch.h"
 #include "strategies/job_messages.h"
 
@@ -41,7 +42,7 @@ class ServedVariableStore final : public VariableStore {
          .loss = mine.scores.loss,
          .correct = mine.scores.num_correct,
          .samples = mine.scores.num_samples,
-         .stops = std::vector<int>(mine.stops.begin(), mine.stops.end()),
+         .stops = mine.stops,
          .state = in_step_ ? std::span<const float>() : replica_.state->values.f32()});
     watch_.end();
   }
@@ -57,7 +58,7 @@ class ServedVariableStore final : public VariableStore {
       const Stopwatch::Exposed exposed(watch_);
       const ps::wire::StepSumsT sums = client_.finish_step();
       total.scores = {sums.loss, sums.correct, sums.samples};
-      std::copy_n(sums.stops.begin(), std::min(sums.stops.size(), kStopKinds), total.stops.begin());
+      total.stops = ps::stop_counts_from_wire(sums.stops);
     } else {
       client_.finish_step();
     }
@@ -135,7 +136,7 @@ class ServedJob final : public AsynchronousJob {
     client_.flush();  // what is still on its way would not be asked for again
     client_.pull();
   }
-  void request_stop(std::size_t kind) override { client_.request_stop(static_cast<int>(kind)); }
+  void request_stop(ps::StopKind kind) override { client_.request_stop(kind); }
 
  private:
   Replica& replica_;

@@ -2,6 +2,7 @@
 
 #include "models/base/deadline.h"
 #include "ps/client/client_state.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/net/addresses.h"
 
 namespace syncopate::ps {
@@ -46,19 +47,13 @@ std::uint32_t Client::incarnation() const {
   return state_->board.welcome->incarnation;
 }
 
-void Client::initialised(const StartInfo& start) {
+void Client::initialised(const RunPosition& start) {
   wire::InitialisedT message;
-  message.step = start.step;
-  message.samples = start.samples;
-  message.epoch = start.epoch;
-  message.offset = start.offset;
-  for (const SampleRange& range : start.untrained) {
-    message.untrained.emplace_back(range.epoch, range.begin, range.end);
-  }
+  set_position(message, start);
   state_->tell(wire::make_message(std::move(message)));
 }
 
-StartInfo Client::wait_start() {
+RunPosition Client::wait_start() {
   if (!initialises()) state_->tell(wire::make_message(wire::ReadyT{}));
   ClientBoard& board = state_->board;
   std::unique_lock lock(board.mutex);

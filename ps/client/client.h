@@ -16,7 +16,8 @@
 
 #include "models/tensor/tensor.h"
 #include "ps/client/roll_back.h"
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
+#include "ps/coordinator/stop_kind.h"
 #include "ps/net/endpoint.h"
 #include "ps/shard/gradient_codec.h"
 #include "ps/wire/message.h"
@@ -60,7 +61,7 @@ struct StepInfo {
   double loss = 0.0;
   std::int64_t correct = 0;
   std::int64_t samples = 0;
-  std::vector<int> stops;
+  StopCounts stops;
   std::span<const float> state;  // running statistics; empty: none travel
 };
 
@@ -84,9 +85,9 @@ class Client {
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
                        std::int64_t step);
   void write_state(std::span<const float> state);
-  void initialised(const StartInfo& start);
+  void initialised(const RunPosition& start);
   // The others: we are ready. Both: returns when training begins.
-  StartInfo wait_start();
+  RunPosition wait_start();
 
   // After RolledBack, once nobody uses anything of before: values come without pull().
   void go_on();
@@ -116,7 +117,7 @@ class Client {
                 std::span<const std::span<float>> slots);
   std::vector<float> read_cut_state(std::uint64_t cut);
   void done(std::uint64_t cut);
-  void request_stop(int kind);
+  void request_stop(StopKind kind);
 
   // Everybody's text, by worker; all call it in the same order.
   std::vector<std::string> exchange(std::string_view mine);

@@ -35,7 +35,7 @@ struct ClientBoard {
   // Meeting.
   std::optional<wire::WelcomeT> welcome;
   int shards_met = 0;
-  std::optional<StartInfo> start;
+  std::optional<RunPosition> start;
   // How often the shards went back to an earlier step, and whether the last time is not over yet.
   int roll_backs = 0;
   bool is_rewinding = false;

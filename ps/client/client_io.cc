@@ -116,7 +116,7 @@ void Client::State::rewind(std::uint64_t cut) {
   board.changed.notify_all();
 }
 
-void Client::State::go_on_from(const StartInfo& start) {
+void Client::State::go_on_from(const RunPosition& start) {
   awaits_start = false;
   first_values.reset();
   bool was_rewinding = false;

@@ -1,5 +1,6 @@
 // Client: what shard 0 hands out, asks for and passes on.
 #include "ps/client/client_state.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 
@@ -57,9 +58,9 @@ void Client::done(std::uint64_t cut) {
   state_->tell(wire::make_message(std::move(done)));
 }
 
-void Client::request_stop(int kind) {
+void Client::request_stop(StopKind kind) {
   wire::StopRequestT request;
-  request.kind = kind;
+  request.kind = to_wire(kind);
   state_->tell(wire::make_message(std::move(request)));
 }
 

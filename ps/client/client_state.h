@@ -79,7 +79,7 @@ struct Client::State {
   void serve(const std::stop_token& stop);
   void hear(const ControlLink::News& news);
   void rewind(std::uint64_t cut);
-  void go_on_from(const StartInfo& start);
+  void go_on_from(const RunPosition& start);
   void appoint(const wire::AppointmentT& appointment);
   // Sends it, and remembers what must be said again should the connection break.
   void tell_shard_0(wire::MessageT message);

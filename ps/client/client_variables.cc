@@ -3,6 +3,7 @@
 #include <ranges>
 
 #include "ps/client/client_state.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
@@ -88,13 +89,12 @@ void Client::push(int bucket) {
   request.payload.push_back(encoded.bytes);
   if (bucket == state.last_bucket_of_shard_0) {
     push.ends_step = true;
-    push.batch =
-        std::make_unique<wire::SampleRange>(info.batch.epoch, info.batch.begin, info.batch.end);
+    push.batch = std::make_unique<wire::SampleRange>(to_wire(info.batch));
     push.lanes = info.lanes;
     push.loss = info.loss;
     push.correct = info.correct;
     push.samples = info.samples;
-    push.stops = info.stops;
+    push.stops = to_wire(info.stops);
     push.has_state = !info.state.empty();
     if (push.has_state) {
       // Statistics move on with the next forward pass, before the push may have left.
@@ -128,8 +128,7 @@ void Client::push(int bucket) {
 wire::StepSumsT Client::finish_step() {
   State& state = *state_;
   state.step.fetch_add(1, std::memory_order_relaxed);
-  const bool in_step = state.options.declaration.consistency == 0;
-  if (in_step) {
+  if (consistency_of(state.options.declaration) == Consistency::kSync) {
     std::unique_lock lock(state.board.mutex);
     state.board.wait(lock, [&] { return state.board.sums.has_value(); });
     return *state.board.sums;
@@ -138,7 +137,7 @@ wire::StepSumsT Client::finish_step() {
   own.loss = state.info.loss;
   own.correct = state.info.correct;
   own.samples = state.info.samples;
-  own.stops = state.info.stops;
+  own.stops = to_wire(state.info.stops);
   return own;
 }
 

@@ -6,6 +6,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/net/addresses.h"
 
 namespace syncopate::ps {
@@ -41,12 +42,8 @@ void ControlLink::greet() {
   hello.sequence = last_push_;
   {
     const std::lock_guard lock(board_.mutex);
-    for (const SampleRange& range : board_.leases) {
-      hello.held.emplace_back(range.epoch, range.begin, range.end);
-    }
-    for (const SampleRange& range : board_.in_hand) {
-      hello.held.emplace_back(range.epoch, range.begin, range.end);
-    }
+    for (const SampleRange& range : board_.leases) hello.held.push_back(to_wire(range));
+    for (const SampleRange& range : board_.in_hand) hello.held.push_back(to_wire(range));
   }
   hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
   socket_->send(envelope("", make_message(std::move(hello))));
@@ -129,14 +126,9 @@ void ControlLink::hear(const wire::MessageT& message) {
     case wire::Body::Failing:
       lock.unlock();
       return board_.fail(body.AsFailing()->reason);
-    case wire::Body::Start: {
-      const wire::StartT& start = *body.AsStart();
-      news_.start = StartInfo{start.step, start.samples, start.epoch, start.offset, {}};
-      for (const wire::SampleRange& range : start.untrained) {
-        news_.start->untrained.push_back({range.epoch(), range.begin(), range.end()});
-      }
+    case wire::Body::Start:
+      news_.start = position_of(*body.AsStart());
       return;
-    }
     case wire::Body::RollBack:
       // Nothing of what came before it counts.
       news_.start.reset();
@@ -149,9 +141,7 @@ void ControlLink::hear(const wire::MessageT& message) {
       // Of a connection that broke: we did not name them in our last Hello, so others have them.
       if (!is_welcome_) return;
       const wire::LeasesT& leases = *body.AsLeases();
-      for (const auto& range : leases.ranges) {
-        board_.leases.push_back({range.epoch(), range.begin(), range.end()});
-      }
+      for (const auto& range : leases.ranges) board_.leases.push_back(from_wire(range));
       if (leases.finished) board_.leases_finished = true;
       if (leases.status) board_.status = *leases.status;
       break;

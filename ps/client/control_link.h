@@ -27,7 +27,7 @@ class ControlLink {
     std::optional<std::uint64_t> rolled_back;  // to this cut
     std::optional<std::vector<wire::ServerAddressT>> addresses;
     std::optional<wire::AppointmentT> appointment;
-    std::optional<StartInfo> start;
+    std::optional<RunPosition> start;
     bool is_welcome_again = false;  // what was told last may not have arrived
   };
   // Receives and sends what can be.

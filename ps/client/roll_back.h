@@ -2,35 +2,25 @@
 // back to a snapshot. Thrown by ps::Client; whoever drives the training goes on from there.
 #pragma once
 
-#include <cstdint>
+#include <string>
 #include <utility>
-#include <vector>
 
 #include "models/base/errors.h"
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 
 namespace syncopate::ps {
-
-// Where training starts, or goes on from after all shards were rolled back.
-struct StartInfo {
-  std::int64_t step = 0;
-  std::int64_t samples = 0;
-  std::int64_t epoch = 0;
-  std::int64_t offset = 0;
-  std::vector<SampleRange> untrained;
-};
 
 // All servers hold the values of an earlier step: what this worker has under way is void, and so
 // are the batches it was given.
 class RolledBack : public Error {
  public:
-  explicit RolledBack(StartInfo start)
+  explicit RolledBack(RunPosition start)
       : Error("the servers went back to a snapshot of step " + std::to_string(start.step)),
         start_(std::move(start)) {}
-  const StartInfo& start() const noexcept { return start_; }
+  const RunPosition& start() const noexcept { return start_; }
 
  private:
-  StartInfo start_;
+  RunPosition start_;
 };
 
 // The copy that this worker was appointed to is no more, because a server that holds a part of it

@@ -6,6 +6,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
@@ -288,8 +289,7 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
   {
     const std::lock_guard lock(board_.mutex);
     if (push != nullptr && push->ends_step && push->batch != nullptr) {
-      const wire::SampleRange& batch = *push->batch;
-      std::erase(board_.in_hand, SampleRange{batch.epoch(), batch.begin(), batch.end()});
+      std::erase(board_.in_hand, from_wire(*push->batch));
     }
     ClientBoard::Bucket& bucket = board_.buckets[static_cast<std::size_t>(header.bucket)];
     bucket.version = header.version;

@@ -27,7 +27,7 @@ TEST(AClient, SaysAgainThatItHasInitialisedUntilItHearsTheStart) {
 TEST(AClient, SaysAgainThatTheJobIsToStop) {
   ScriptedServer server;
   const auto client = server.meet(1);
-  client->request_stop(1);
+  client->request_stop(StopKind::kSigterm);
   EXPECT_EQ(server.await<wire::StopRequestT>(*server.control).kind, 1);
   server.break_control();
   EXPECT_EQ(server.await<wire::StopRequestT>(*server.control).kind, 1);
