@@ -66,7 +66,7 @@ class AsynchronousJob {
   // After the last lease: the next appointment, or nothing once the job is over. Throws PeerError.
   virtual std::optional<Appointment> wait_appointment() = 0;
   // The copy, on the host; of state: the average over workers. Slots only when asked for. Tensors
-  // are the caller's own. Throws PeerError, ps::CutWithdrawn.
+  // are the caller's own. Throws PeerError, ps::SnapshotWithdrawn.
   virtual Snapshot read_cut(const Appointment& appointment, bool with_slots) = 0;
   virtual void done(const Appointment& appointment) = 0;
   // Between steps, when time has passed since the last one: the next step computes with values as

@@ -102,13 +102,13 @@ class ServedJob final : public AsynchronousJob {
   bool speaks() const override { return client_.status().lowest_worker == index_; }
 
   std::optional<Appointment> appointment() override {
-    const auto next = client_.appointment();
+    const auto next = client_.assignment();
     return next ? std::optional(appointment_of(*next)) : std::nullopt;
   }
   std::optional<Appointment> wait_appointment() override {
     // The shards still write to this worker's memory until the last answers have come.
     client_.flush();
-    const auto next = client_.wait_appointment();
+    const auto next = client_.wait_assignment();
     return next ? std::optional(appointment_of(*next)) : std::nullopt;
   }
 
@@ -123,15 +123,17 @@ class ServedJob final : public AsynchronousJob {
         slots.push_back(copy.slots.back().values.f32());
       }
     }
-    client_.read_cut(appointment.cut, copy.values.f32(), slots);
+    client_.read_snapshot(appointment.cut, copy.values.f32(), slots);
     copy.state = make_host_tensor(replica_.state->values.shape(), DType::kF32);
-    const std::vector<float> state = client_.read_cut_state(appointment.cut);
+    const std::vector<float> state = client_.read_snapshot_state(appointment.cut);
     check(state.size() == copy.state.f32().size(), "running statistics of this network");
     std::ranges::copy(state, copy.state.f32().begin());
     return copy;
   }
 
-  void done(const Appointment& appointment) override { client_.done(appointment.cut); }
+  void done(const Appointment& appointment) override {
+    client_.complete_assignment(appointment.cut);
+  }
   void refresh() override {
     client_.flush();  // what is still on its way would not be asked for again
     client_.pull();

@@ -82,7 +82,7 @@ class Strategy {
   // Throws ShapeError, and then has changed nothing.
   virtual void restore(const Snapshot& saved) = 0;
   // Every task calls when the variables hold what training starts from; and again after
-  // ps::RolledBack (ps/client/roll_back.h), which any call may throw where variables are on
+  // ps::RolledBack (ps/client/client_errors.h), which any call may throw where variables are on
   // servers, when nothing of before is in use any more.
   virtual void begin(const ps::RunPosition& /*start*/) {}
   // Of a local replica, where replicas do not keep step: it trains what it is given

@@ -10,7 +10,7 @@
 #include "deploy/commands/commands.h"
 #include "models/base/formatted.h"
 #include "models/base/log.h"
-#include "ps/client/job_over.h"
+#include "ps/client/client_errors.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/data_agreement.h"
 #include "worker/run/early_stop.h"

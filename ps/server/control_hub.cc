@@ -9,7 +9,7 @@
 #include "models/base/log.h"
 #include "ps/coordinator/resume_advice.h"
 #include "ps/coordinator/wire_conversion.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 #include "ps/server/start_count.h"
 #include "ps/server/stop_patience.h"
 

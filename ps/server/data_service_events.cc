@@ -59,7 +59,7 @@ void DataService::put_in_order(const ShardEvent& event, std::vector<ShardEvent>&
 void DataService::take_events(const std::vector<ShardEvent>& events) {
   std::vector<std::uint64_t> applied_now;
   for (const ShardEvent& event : events) {
-    if (event.kind == ShardEvent::Kind::kCutCopied) {
+    if (event.kind == ShardEvent::Kind::kSnapshotCopied) {
       finish_cut_bucket(event.token);
       continue;
     }

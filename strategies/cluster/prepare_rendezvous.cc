@@ -5,8 +5,8 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/net/addresses.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/client/roll_back.h"
+#include "ps/client/client_errors.h"
 #include "strategies/strategy.h"
 #include "worker/input/leased_batch_source.h"
 #include "worker/run/data_agreement.h"

@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "ps/client/roll_back.h"
+#include "ps/client/client_errors.h"
 #include "worker/checkpoint/weights_hash.h"
 #include "worker/train/appointment_duties.h"
 #include "worker/train/divergence.h"
@@ -160,7 +160,7 @@ class ReplicaLoop {
     Snapshot copy;
     try {
       copy = job_.read_cut(appointment, appointment.writes_checkpoint);
-    } catch (const ps::CutWithdrawn&) {
+    } catch (const ps::SnapshotWithdrawn&) {
       return;  // another appointment comes
     }
     const AppointmentDuties::Done done =

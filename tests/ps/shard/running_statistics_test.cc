@@ -26,7 +26,7 @@ TEST(RunningStatistics, AreAsOfTheCutAndNotAsOfLaterPushes) {
   RunningStatistics statistics({0.0F});
   statistics.add(0, 4, 10, {3.0F});
   statistics.add(0, 5, 10, {8.0F});
-  const std::vector<CutEntry> entries = {{.worker = 0, .incarnation = 1, .sequence = 4}};
+  const std::vector<WorkerClock> entries = {{.worker = 0, .incarnation = 1, .sequence = 4}};
   EXPECT_EQ(statistics.average(entries), (Values{3.0F}));
 }
 

@@ -61,14 +61,14 @@ std::string ModelBucket::answer(const ModelRequest& request, const ShardEvent& e
   return may_read(request) ? "" : "an answer that the rule forbids";
 }
 
-std::string ModelBucket::check_cut(const std::map<WorkerId, CutEntry>& entries,
-                                   const ShardState& copy, BucketId bucket) {
+std::string ModelBucket::check_cut(const std::map<WorkerId, WorkerClock>& entries,
+                                   const ShardSnapshot& copy, BucketId bucket) {
   const auto elements = static_cast<std::int64_t>(workers_.size());
   const Tensor part = copy.values.rows(bucket * elements, (bucket + 1) * elements);
   if (!std::ranges::equal(part.f32(), values())) return "a cut has other values";
-  const ShardState::Variable& state = copy.buckets[static_cast<std::size_t>(bucket)];
+  const ShardSnapshot::Variable& state = copy.buckets[static_cast<std::size_t>(bucket)];
   if (state.version != version()) return "a cut has another version";
-  for (const CutEntry& clock : state.workers) {
+  for (const WorkerClock& clock : state.workers) {
     const Worker& member = worker(clock.worker);
     const auto entry = entries.find(clock.worker);
     const bool is_named = entry != entries.end() && entry->second.incarnation == clock.incarnation;

@@ -55,7 +55,7 @@ class ModelBucket {
   std::string apply(ModelRequest& push, const ShardEvent& event);
   std::string drop(ModelRequest& push);
   std::string answer(const ModelRequest& request, const ShardEvent& event);
-  std::string check_cut(const std::map<WorkerId, CutEntry>& entries, const ShardState& copy,
+  std::string check_cut(const std::map<WorkerId, WorkerClock>& entries, const ShardSnapshot& copy,
                         BucketId bucket);
 
   int last_update_pushes() const { return last_update_pushes_; }

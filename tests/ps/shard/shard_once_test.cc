@@ -82,7 +82,7 @@ TEST(Push, IsKnownToAShardThatWasRestored) {
   one.push(0, 1, 1);
   one.push(0, 2, 2);
   OneValue other(kAsync, 0);
-  other.shard().restore(one.shard().state());
+  other.shard().restore(one.shard().snapshot());
   EXPECT_EQ(other.value(), -2.0F);
   other.push(0, 3, 3);
   EXPECT_EQ(other.log(), "refused");

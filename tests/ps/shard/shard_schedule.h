@@ -88,9 +88,9 @@ class ShardSchedule {
   std::deque<ModelRequest> requests_;
   std::vector<std::vector<Piece>> pieces_;  // by bucket: claimed
   std::vector<std::uint64_t> heard_;        // events, by bucket
-  std::shared_ptr<ShardState> copy_;        // of the cut under way
+  std::shared_ptr<ShardSnapshot> copy_;     // of the cut under way
   std::uint64_t cuts_begun_ = 0;
-  std::map<WorkerId, CutEntry> entries_;
+  std::map<WorkerId, WorkerClock> entries_;
   enum class Cut { kNone, kFrozen, kCutting } cut_ = Cut::kNone;
   int uncut_ = 0;  // buckets that are not copied yet
   std::string failure_;

@@ -31,7 +31,7 @@ void ShardSchedule::hear(const ShardEvent& event) {
   if (event.order != heard_[static_cast<std::size_t>(event.bucket)]++) {
     expect("events out of order");
   }
-  if (event.kind == Kind::kCutCopied) {
+  if (event.kind == Kind::kSnapshotCopied) {
     if (cut_ != Cut::kCutting || event.token != cuts_begun_) return;  // given up
     ++tally_.cuts;
     expect(model.check_cut(entries_, *copy_, event.bucket));
@@ -70,7 +70,7 @@ void ShardSchedule::hear(const ShardEvent& event) {
       if (is_current && !request.is_consumed && request.is_push) expect("a push was forgotten");
       request.is_closed = true;
       break;
-    case Kind::kCutCopied:
+    case Kind::kSnapshotCopied:
       break;
   }
 }

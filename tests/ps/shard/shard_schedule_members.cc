@@ -102,7 +102,7 @@ void ShardSchedule::freeze() {
   drain();
   for (int i = 0; i < 4; ++i) (void)claim(below(buckets_));
   entries_.clear();
-  for (const CutEntry& entry : shard_->freeze(++cuts_begun_)) entries_[entry.worker] = entry;
+  for (const WorkerClock& entry : shard_->freeze(++cuts_begun_)) entries_[entry.worker] = entry;
   cut_ = Cut::kFrozen;
 }
 
@@ -118,14 +118,14 @@ void ShardSchedule::cut() {
       entry.sequence = std::max(entry.sequence, client.step);
     }
   }
-  std::vector<CutEntry> entries;
+  std::vector<WorkerClock> entries;
   for (const auto& [worker, entry] : entries_) entries.push_back(entry);
   // Nobody keeps a copy that was given up: only the shard may still write to it.
-  copy_ = std::make_shared<ShardState>();
+  copy_ = std::make_shared<ShardSnapshot>();
   copy_->values = make_host_tensor({std::int64_t{buckets_} * workers_}, DType::kF32);
   cut_ = Cut::kCutting;
   uncut_ = buckets_;
-  shard_->cut(cuts_begun_, entries, copy_);
+  shard_->begin_snapshot(cuts_begun_, entries, copy_);
 }
 
 }  // namespace syncopate::ps

@@ -207,7 +207,7 @@ TEST(Shard, GoesOnFromValuesWrittenFromOutside) {
 
   const auto resumed = make_shard(decaying("adam"), 2);
   (void)resumed->push(sync_push(0, 0, 1, part_of(first[0], resumed->buckets().at(0)), 0.1F));
-  resumed->restore(uninterrupted->state());
+  resumed->restore(uninterrupted->snapshot());
   EXPECT_EQ(resumed->view(0).version, 2U);
   for (const int worker : {0, 1}) {
     EXPECT_FALSE(
