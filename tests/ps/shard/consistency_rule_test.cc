@@ -1,4 +1,4 @@
-// Clocks and choices, without values.
+// The clocks and choices of the consistency rule, without values.
 #include "ps/shard/consistency_rule.h"
 
 #include <gtest/gtest.h>
@@ -28,24 +28,26 @@ ConsistencyRule rule_of(const ConsistencyOptions& options, int workers) {
 
 using Positions = std::vector<std::size_t>;
 
-TEST(ConsistencyRule, UnderSyncChoosesWhenAllWorkersAreThere) {
+TEST(ConsistencyRule, UnderSyncChoosesOnceAllWorkersHavePushed) {
   const ConsistencyRule rule = rule_of({}, 2);
   const PushRequest one = waiting_push(0, 1, 1);
-  EXPECT_EQ(choose(rule, {one, waiting_push(0, 2, 1)}, 1), Positions{}) << "twice the same";
-  EXPECT_EQ(choose(rule, {one, waiting_push(1, 1, 2)}, 1), Positions{}) << "another version";
+  EXPECT_EQ(choose(rule, {one, waiting_push(0, 2, 1)}, 1), Positions{})
+      << "two pushes of one worker";
+  EXPECT_EQ(choose(rule, {one, waiting_push(1, 1, 2)}, 1), Positions{})
+      << "a push of another version";
   EXPECT_EQ(choose(rule, {one, waiting_push(1, 1, 1)}, 1), (Positions{0, 1}));
 }
 
-TEST(ConsistencyRule, UnderSyncAlwaysWaitsForOne) {
+TEST(ConsistencyRule, UnderSyncAlwaysWaitsForOnePush) {
   const ConsistencyRule rule = rule_of({.backup_workers = 5}, 2);
   EXPECT_EQ(choose(rule, {}, 1), Positions{});
   EXPECT_EQ(choose(rule, {waiting_push(1, 1, 1), waiting_push(0, 1, 1)}, 1), Positions{0});
 }
 
-// Where each of 3000 arrivals looked at all pairs that wait, this took ten seconds and more.
-TEST(ConsistencyRule, UnderSyncDoesLittleAtEachArrivalButTheLast) {
+// When each of 3000 arrivals compared all pairs of waiting pushes, this took over ten seconds.
+TEST(ConsistencyRule, UnderSyncDoesLittleWorkForAllButTheLastPush) {
   constexpr int kWorkers = 3000;
-  constexpr double kMostSeconds = 2.0;  // of the CPU; with sanitizers too
+  constexpr double kMostSeconds = 2.0;  // CPU time, also under a sanitizer
   const ConsistencyRule rule = rule_of({}, kWorkers);
   std::vector<PushRequest> waiting;
   std::vector<std::size_t> chosen;
@@ -60,18 +62,19 @@ TEST(ConsistencyRule, UnderSyncDoesLittleAtEachArrivalButTheLast) {
   EXPECT_LT(seconds, kMostSeconds);
 }
 
-TEST(ConsistencyRule, UnderSyncTakesAWorkersFirstPushInWhateverOrderTheyCome) {
+TEST(ConsistencyRule, UnderSyncTakesTheFirstPushOfEachWorkerInAnyOrder) {
   ConsistencyRule rule({});
   for (const WorkerId worker : {7, 2, 9}) rule.join(worker, 1, 0, 0);
   const std::vector<PushRequest> waiting = {waiting_push(9, 1, 1), waiting_push(5, 1, 1),
                                             waiting_push(9, 2, 1), waiting_push(2, 1, 1)};
-  EXPECT_EQ(choose(rule, waiting, 1), Positions{}) << "without worker 7";
+  EXPECT_EQ(choose(rule, waiting, 1), Positions{}) << "worker 7 has not pushed";
   rule.leave(7, 1);
-  EXPECT_EQ(choose(rule, waiting, 1), (Positions{0, 1, 3})) << "a stranger's goes along";
+  EXPECT_EQ(choose(rule, waiting, 1), (Positions{0, 1, 3}))
+      << "the push of a worker that has left is included";
   EXPECT_EQ(rule.clocks(), (std::vector<WorkerClock>{{2, 1, 0}, {7, 1, 0}, {9, 1, 0}}));
 }
 
-TEST(ConsistencyRule, UnderAsyncChoosesTheFirstThatMayBegin) {
+TEST(ConsistencyRule, UnderAsyncChoosesTheFirstPushThatMayBegin) {
   ConsistencyRule rule = rule_of({.consistency = Consistency::kAsync}, 2);
   const std::vector<PushRequest> waiting = {waiting_push(1, 3, 1), waiting_push(0, 1, 9)};
   EXPECT_EQ(choose(rule, waiting, 4), Positions{0});
@@ -83,7 +86,7 @@ TEST(ConsistencyRule, UnderAsyncChoosesTheFirstThatMayBegin) {
   EXPECT_EQ(choose(rule, waiting, 4), Positions{0});
 }
 
-TEST(ConsistencyRule, AcceptsAscendingSequencesOnceEach) {
+TEST(ConsistencyRule, AcceptsEachAscendingSequenceOnce) {
   ConsistencyRule rule = rule_of({}, 1);
   EXPECT_TRUE(rule.accept({0, 1, 1}));
   EXPECT_TRUE(rule.accept({0, 1, 4})) << "gaps are allowed";
@@ -94,16 +97,16 @@ TEST(ConsistencyRule, AcceptsAscendingSequencesOnceEach) {
   EXPECT_TRUE(rule.accept({0, 2, 2}));
 }
 
-TEST(ConsistencyRule, UnderALimitDoesNotWaitForWhatWasPassedOver) {
+TEST(ConsistencyRule, UnderALimitDoesNotWaitForSkippedPushes) {
   ConsistencyRule rule = rule_of({}, 2);
   rule.limit(std::vector<WorkerClock>{{0, 1, 3}, {1, 1, 1}});
   rule.advance({1, 1, 1});
   EXPECT_FALSE(rule.has_reached_limits());
   EXPECT_TRUE(rule.accept({0, 1, 4}));
-  EXPECT_TRUE(rule.has_reached_limits()) << "3 will not come after 4";
+  EXPECT_TRUE(rule.has_reached_limits()) << "push 3 cannot arrive after push 4";
 }
 
-TEST(ConsistencyRule, UnderALimitAndSyncDoesNotWaitForWhoPassedItOver) {
+TEST(ConsistencyRule, UnderALimitAndSyncDoesNotWaitForWorkersBeyondIt) {
   ConsistencyRule rule = rule_of({}, 2);
   rule.limit(std::vector<WorkerClock>{{0, 1, 1}, {1, 1, 1}});
   EXPECT_EQ(choose(rule, {waiting_push(0, 1, 1)}, 1), Positions{});
@@ -111,26 +114,26 @@ TEST(ConsistencyRule, UnderALimitAndSyncDoesNotWaitForWhoPassedItOver) {
   EXPECT_EQ(choose(rule, {waiting_push(0, 1, 1), waiting_push(1, 2, 1)}, 1), Positions{0});
 }
 
-TEST(ConsistencyRule, UnderSspMeasuresAgainstTheSlowestThatTakesPart) {
+TEST(ConsistencyRule, UnderSspComparesWithTheSlowestActiveWorker) {
   ConsistencyRule rule = rule_of({.consistency = Consistency::kSsp, .max_staleness = 2}, 3);
   rule.advance({0, 1, 3});
   rule.advance({1, 1, 1});
   EXPECT_FALSE(rule.may_read(0, 3));
   EXPECT_TRUE(rule.may_read(1, 1));
-  EXPECT_FALSE(rule.may_read(1, 2)) << "it does not see its own push";
+  EXPECT_FALSE(rule.may_read(1, 2)) << "the values lack its own push";
   rule.leave(2, 1);
   EXPECT_TRUE(rule.may_read(0, 3));
   EXPECT_EQ(rule.standing(2, 1, 7).slowest, 1);
-  EXPECT_EQ(rule.standing(2, 1, 7).sequence, 0U) << "it is known";
+  EXPECT_EQ(rule.standing(2, 1, 7).sequence, 0U) << "the worker is known";
   EXPECT_EQ(rule.standing(2, 2, 7).sequence, 7U);
   rule.join(2, 1, 0, 1);
-  EXPECT_TRUE(rule.may_read(0, 3)) << "level with the slowest";
+  EXPECT_TRUE(rule.may_read(0, 3)) << "worker 0 is level with the slowest";
   rule.advance({2, 1, 2});
   rule.advance({1, 1, 9});
   EXPECT_FALSE(rule.may_read(1, 9));
 }
 
-TEST(ConsistencyRule, RestoredKnowsClocksAndNobodyTakesPart) {
+TEST(ConsistencyRule, RestoredKnowsClocksButHasNoActiveWorkers) {
   ConsistencyRule rule({});
   const std::vector<WorkerClock> clocks = {{3, 2, 17}};
   rule.restore(clocks);
@@ -142,7 +145,7 @@ TEST(ConsistencyRule, RestoredKnowsClocksAndNobodyTakesPart) {
   EXPECT_FALSE(rule.accept({3, 2, 17}));
   rule.restore(std::vector<WorkerClock>{{4, 1, 1}, {1, 1, 6}});
   rule.join(1, 1, 0, 0);
-  EXPECT_FALSE(rule.accept({1, 1, 6})) << "in whatever order they were written down";
+  EXPECT_FALSE(rule.accept({1, 1, 6})) << "the order of the clocks does not matter";
 }
 
 }  // namespace

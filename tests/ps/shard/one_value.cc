@@ -25,7 +25,7 @@ const char* word(ShardEvent::Kind kind) {
     case ShardEvent::Kind::kForgotten:
       return "forgotten";
     case ShardEvent::Kind::kSnapshotCopied:
-      return "cut";
+      return "snapshot";
   }
   return "?";
 }
