@@ -1,8 +1,7 @@
-// A worker's connection to the parameter servers. The client joins the job,
-// pulls values and pushes gradients without blocking, and receives batches and
-// assignments from shard 0's coordinator. An I/O thread owns the sockets; all
-// functions may be called from any thread unless they say otherwise. Source of
-// the message flows: wire/PROTOCOL.md.
+// A worker's connection to the parameter servers. The client joins the job, pulls values and pushes
+// gradients without blocking, and receives batches and assignments from shard 0's coordinator. An
+// I/O thread owns the sockets; all functions may be called from any thread unless they say
+// otherwise. Source of the message flows: wire/PROTOCOL.md.
 #pragma once
 
 #include <chrono>
@@ -32,12 +31,12 @@ struct ClientOptions {
   std::string nonce;
   wire::DeclarationT declaration;
   CompressionOptions compression;
-  // The worker's memory, [arena total] f32 each, laid out as the declaration
-  // says. Must outlive the client.
+  // The worker's memory, [arena total] f32 each, laid out as the declaration says. Must outlive the
+  // client.
   std::span<float> values;
   std::span<const float> gradients;
-  // The name under which shards of this machine map the same memory
-  // (ps/net/segment.h). Empty: the memory is not shared.
+  // The name under which shards of this machine map the same memory (ps/net/segment.h). Empty: the
+  // memory is not shared.
   std::string segment;
   bool requires_segment = false;  // --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
@@ -45,12 +44,12 @@ struct ClientOptions {
   bool insists_on_peer_timeout = false;  // another timeout of server 0 is a UsageError
   // How long a shard may be gone: it may be started again.
   std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
-  // How long an open connection may be silent after a request that a shard
-  // answers at once. Then the client connects again. The timeout doubles, up to
-  // ten times its value, while new connections bring no answer.
+  // How long an open connection may be silent after a request that a shard answers at once. Then
+  // the client connects again. The timeout doubles, up to ten times its value, while new
+  // connections bring no answer.
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);
-  // Returns whether this task was asked to stop: it then waits for a missing
-  // server for a shorter time. Called by the I/O thread. May be empty.
+  // Returns whether this task was asked to stop: it then waits for a missing server for a shorter
+  // time. Called by the I/O thread. May be empty.
   std::function<bool()> asked_to_stop;
 };
 
@@ -66,13 +65,12 @@ struct StepInfo {
   std::span<const float> state;  // running statistics; empty: none are sent
 };
 
-// A function that waits throws PeerError when the job has failed or a shard
-// stays away, and RolledBack when all shards went back to an earlier step,
-// until resume() is called.
+// A function that waits throws PeerError when the job has failed or a shard stays away, and
+// RolledBack when all shards went back to an earlier step, until resume() is called.
 class Client {
  public:
-  // Joins the job; returns when every shard has answered. Throws PeerError;
-  // UsageError for what shard 0 refuses and for an unknown host name.
+  // Joins the job; returns when every shard has answered. Throws PeerError; UsageError for what
+  // shard 0 refuses and for an unknown host name.
   explicit Client(const ClientOptions& options);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -83,49 +81,43 @@ class Client {
   bool initialises() const;
   std::uint32_t incarnation() const;
 
-  // The functions of the initialising worker, before initialised(). Blocks are
-  // arena-sized. `step` sets the versions: the next update is number `step`
-  // + 1.
+  // The functions of the initialising worker, before initialised(). Blocks are arena-sized. `step`
+  // sets the versions: the next update is number `step` + 1.
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
                        std::int64_t step);
   void write_state(std::span<const float> state);
   void initialised(const RunPosition& start);
-  // Returns when training begins. The workers that do not initialise report
-  // here that they are ready.
+  // Returns when training begins. The workers that do not initialise report here that they are
+  // ready.
   RunPosition wait_start();
 
-  // Continues after RolledBack; no thread may still use earlier values or
-  // requests. The values are sent without pull().
+  // Continues after RolledBack; no thread may still use earlier values or requests. The values are
+  // sent without pull().
   void resume();
 
   // Requests all values, except those that arrive as answers to pushes.
   void pull();
-  // Returns when the bucket's values have arrived that the last pull or push
-  // requested.
+  // Returns when the bucket's values have arrived that the last pull or push requested.
   void wait_values(int bucket);
-  // Begins a step: the pushes that follow belong to it. One thread calls
-  // begin_step() and push().
+  // Begins a step: the pushes that follow belong to it. One thread calls begin_step() and push().
   void begin_step(const StepInfo& info);
-  // Sends the bucket's gradient, which must not change until
-  // wait_values(bucket) returns.
+  // Sends the bucket's gradient, which must not change until wait_values(bucket) returns.
   void push(int bucket);
-  // Ends the step. Returns the sums over all workers under sync (with backup
-  // workers: over those that were waited for), else this worker's own numbers.
+  // Ends the step. Returns the sums over all workers under sync (with backup workers: over those
+  // that were waited for), else this worker's own numbers.
   wire::StepSumsT finish_step();
   // Returns when every push and pull has been answered.
   void flush();
 
-  // Waits for the next batch; empty when no batches are left. One thread calls
-  // it, one call at a time.
+  // Waits for the next batch; empty when no batches are left. One thread calls it, one call at a
+  // time.
   std::optional<SampleRange> next_lease();
   wire::JobStatusT status() const;
-  // The next evaluation or checkpoint that this worker is assigned, if there is
-  // one.
+  // The next evaluation or checkpoint that this worker is assigned, if there is one.
   std::optional<wire::AppointmentT> assignment();
   // Waits for the next assignment; empty when the job is over.
   std::optional<wire::AppointmentT> wait_assignment();
-  // Reads a snapshot into arena-sized blocks; `slots` may be empty. Throws
-  // SnapshotWithdrawn.
+  // Reads a snapshot into arena-sized blocks; `slots` may be empty. Throws SnapshotWithdrawn.
   void read_snapshot(std::uint64_t snapshot, std::span<float> values,
                      std::span<const std::span<float>> slots);
   std::vector<float> read_snapshot_state(std::uint64_t snapshot);
@@ -133,19 +125,18 @@ class Client {
   void complete_assignment(std::uint64_t snapshot);
   void request_stop(StopKind kind);
 
-  // Collects a text of every worker; returns all texts by worker. All workers
-  // call it in the same order.
+  // Collects a text of every worker; returns all texts by worker. All workers call it in the same
+  // order.
   std::vector<std::string> exchange(std::string_view mine);
 
   // Sets the step that other tasks report if this worker fails.
   void report_step(std::int64_t step) noexcept;
-  // Leaves the job after the last step; returns when shard 0 has confirmed.
-  // Throws RolledBack when the job is not over.
+  // Leaves the job after the last step; returns when shard 0 has confirmed. Throws RolledBack when
+  // the job is not over.
   void leave();
   // Reports to the other tasks that this one ends because of `reason`.
   void fail(std::string_view reason) noexcept;
-  // Wakes all threads that wait in this client; they throw PeerError with this
-  // reason.
+  // Wakes all threads that wait in this client; they throw PeerError with this reason.
   void abort(std::string_view reason) noexcept;
 
   // Figures about pushes and pulls.

@@ -1,6 +1,5 @@
-// The state that a client's I/O thread shares with the threads that call the
-// client. Callers wait here; the I/O thread changes the state and notifies
-// them.
+// The state that a client's I/O thread shares with the threads that call the client. Callers wait
+// here; the I/O thread changes the state and notifies them.
 #pragma once
 
 #include <atomic>
@@ -18,8 +17,7 @@
 
 namespace syncopate::ps {
 
-// The type of the exception that a failure becomes: PeerError, UsageError or
-// JobOver.
+// The type of the exception that a failure becomes: PeerError, UsageError or JobOver.
 enum class FailureKind : std::uint8_t { kPeer, kUsage, kJobOver };
 
 struct ClientState {
@@ -81,8 +79,7 @@ struct ClientState {
   // Whether the shards went back and the callers do not know yet.
   bool is_stale() const { return roll_backs != roll_backs_known; }
 
-  // Throws RolledBack if is_stale(), as soon as the position to continue from
-  // is known.
+  // Throws RolledBack if is_stale(), as soon as the position to continue from is known.
   void require_current(std::unique_lock<std::mutex>& lock) {
     if (!is_stale()) return;
     changed.wait(lock, [&] { return failure.has_value() || !is_rolling_back; });
@@ -101,9 +98,8 @@ struct ClientState {
     changed.notify_all();
   }
 
-  // Returns when `done` returns true. Throws when the client has failed or the
-  // shards went back. It needs no deadline: the I/O thread notices a peer that
-  // is gone and calls fail().
+  // Returns when `done` returns true. Throws when the client has failed or the shards went back. It
+  // needs no deadline: the I/O thread notices a peer that is gone and calls fail().
   template <typename Done>
   void wait(std::unique_lock<std::mutex>& lock, const Done& done) {
     changed.wait(lock, [&] { return failure.has_value() || is_stale() || done(); });
@@ -111,8 +107,8 @@ struct ClientState {
     if (!done()) throw_if_failed();
   }
 
-  // Waits for the bucket's values. Counts this caller in `waiting`, because the
-  // I/O thread notifies only for buckets with waiting callers.
+  // Waits for the bucket's values. Counts this caller in `waiting`, because the I/O thread notifies
+  // only for buckets with waiting callers.
   void wait_values(std::unique_lock<std::mutex>& lock, Bucket& bucket) {
     struct Count {
       explicit Count(int& of) : count(of) { ++count; }

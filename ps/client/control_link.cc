@@ -74,8 +74,8 @@ ControlLink::Changes ControlLink::process_events() {
     if (const auto envelope = socket_->receive()) {
       busy = true;
       silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-      // A shard 0 that was only suspended still knows this worker; one that was
-      // started again refuses.
+      // A shard 0 that was only suspended still knows this worker; one that was started again
+      // refuses.
       if (is_welcome_) absence_.end();
       if (const auto message = wire::decode(envelope->frames.front().bytes())) on_message(*message);
     }
@@ -141,8 +141,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
       roll_back_incarnation_ = body.AsRollBack()->incarnation;
       return;
     case wire::Body::Leases: {
-      // Leases of a lost connection: the last Hello did not list them, so other
-      // workers have them.
+      // Leases of a lost connection: the last Hello did not list them, so other workers have them.
       if (!is_welcome_) return;
       const wire::LeasesT& leases = *body.AsLeases();
       for (const auto& range : leases.ranges) state_.leases.push_back(from_wire(range));
@@ -173,8 +172,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
 }
 
 void ControlLink::check_timeouts() {
-  // A shard 0 that sends messages waits for other tasks, and reports itself
-  // which one is missing.
+  // A shard 0 that sends messages waits for other tasks, and reports itself which one is missing.
   const bool is_heard = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
   if (incarnation_ == 0 && join_by_.passed() && !is_heard) {
     return state_.fail(
@@ -183,8 +181,7 @@ void ControlLink::check_timeouts() {
                     "and servers been started?",
                     name(), in_seconds(join_by_.patience())));
   }
-  // Shard 0 is suspended or unreachable. Heartbeats continue in case it still
-  // receives them.
+  // Shard 0 is suspended or unreachable. Heartbeats continue in case it still receives them.
   if (incarnation_ != 0 && is_welcome_ && silent_until_.passed()) absence_.begin();
   if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
     return state_.fail(*reason);

@@ -1,5 +1,4 @@
-// A worker's control connection to shard 0: the join, heartbeats, leases,
-// assignments and the end.
+// A worker's control connection to shard 0: the join, heartbeats, leases, assignments and the end.
 #pragma once
 
 #include <chrono>
@@ -23,8 +22,7 @@ class ControlLink {
 
   // Sends the message, once shard 0 has accepted this worker.
   void send(wire::MessageT message);
-  // What was received and concerns the shard links too, in the order in which
-  // it must be handled.
+  // What was received and concerns the shard links too, in the order in which it must be handled.
   struct Changes {
     std::optional<std::uint64_t> rolled_back;  // to the snapshot of this number
     std::optional<std::vector<wire::ServerAddressT>> addresses;
@@ -36,8 +34,7 @@ class ControlLink {
   Changes process_events();
   // Sends heartbeats; fails the client when shard 0 was silent for too long.
   void check_timeouts();
-  // This process did not run for `suspended`: silence of shard 0 during that
-  // time does not count.
+  // This process did not run for `suspended`: silence of shard 0 during that time does not count.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   void append_descriptors(std::vector<int>& descriptors) const;
 

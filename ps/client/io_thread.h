@@ -1,6 +1,5 @@
-// A client's I/O thread. It owns the sockets: the control link to shard 0 and a
-// data link to every shard. Callers queue messages and requests for it; results
-// go to ClientState.
+// A client's I/O thread. It owns the sockets: the control link to shard 0 and a data link to every
+// shard. Callers queue messages and requests for it; results go to ClientState.
 #pragma once
 
 #include <cstdint>
@@ -30,8 +29,7 @@ wire::MessageT make_lease_request();
 
 class IoThread {
  public:
-  // Starts the thread. `options` and `state` must outlive it, as must the
-  // memory of all requests.
+  // Starts the thread. `options` and `state` must outlive it, as must the memory of all requests.
   IoThread(const ClientOptions& options, ClientState& state);
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
@@ -46,11 +44,9 @@ class IoThread {
   void run(const std::stop_token& stop);
   void wait_for_events();
   void process_queues();
-  // Whether the request was made before its caller knew of a roll-back or of a
-  // withdrawn snapshot.
+  // Whether the request was made before its caller knew of a roll-back or of a withdrawn snapshot.
   bool is_void(const OutgoingRequest& outgoing);
-  // Sends the message, and remembers what must be sent again if the connection
-  // breaks.
+  // Sends the message, and remembers what must be sent again if the connection breaks.
   void send_and_remember(wire::MessageT message);
   void send_ready();
   void send_unanswered_again();
@@ -72,8 +68,7 @@ class IoThread {
   bool must_send_ready_ = false;  // after a roll-back, once all shards have answered
   bool awaits_start_ = false;
   std::uint64_t sequence_at_roll_back_ = 0;
-  // Messages to repeat when the connection broke: shard 0 may not have received
-  // them.
+  // Messages to repeat when the connection broke: shard 0 may not have received them.
   std::optional<wire::InitialisedT> initialised_;
   std::optional<wire::StopRequestT> stop_request_;
   bool is_leaving_ = false;

@@ -9,14 +9,13 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A shard that has not answered a push for this long is asked whether it has
-// received the push.
+// A shard that has not answered a push for this long is asked whether it has received the push.
 constexpr milliseconds kProbePush(2000);
 // Other requests, whose answers are larger, are repeated after this time.
 constexpr milliseconds kRepeatRequest(10000);
 
-// Whether the request copies variables, at the start or for a snapshot, rather
-// than belonging to a step.
+// Whether the request copies variables, at the start or for a snapshot, rather than belonging to a
+// step.
 bool is_copy(ShardRequest::Kind kind) {
   return kind == ShardRequest::Kind::kWrite || kind == ShardRequest::Kind::kReadSnapshot;
 }
@@ -85,14 +84,12 @@ std::int64_t RequestQueue::bytes_in_frames(const ShardRequest& request) const {
   if (!uses_segment_ || is_copy(request.kind)) return request.credit_bytes;
   if (request.kind == ShardRequest::Kind::kPull) return 0;
   const bool in_segment = request.message.body.AsPush()->codec == wire::Codec::F32;
-  // A compressed push goes through frames, but its answer goes through the
-  // segment.
+  // A compressed push goes through frames, but its answer goes through the segment.
   return in_segment ? 0 : static_cast<std::int64_t>(request.payload.front().size());
 }
 
-// A read of a withdrawn snapshot is never answered. It is dropped with the next
-// assignment, which may wait for a push of this worker: so a push never waits
-// for copies.
+// A read of a withdrawn snapshot is never answered. It is dropped with the next assignment, which
+// may wait for a push of this worker: so a push never waits for copies.
 bool RequestQueue::fits(ShardRequest::Kind kind, std::int64_t bytes) const {
   const bool is_alone = (is_copy(kind) ? credit_used_ : credit_of_steps_) == 0;
   return bytes == 0 || is_alone || credit_used_ + bytes <= credit_;

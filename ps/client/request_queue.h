@@ -1,6 +1,5 @@
-// The requests to one shard that are not answered yet. The queue decides which
-// may be sent now: in the order in which they were made, within the bytes that
-// the shard grants (PROTOCOL.md, Credit).
+// The requests to one shard that are not answered yet. The queue decides which may be sent now: in
+// the order in which they were made, within the bytes that the shard grants (PROTOCOL.md, Credit).
 #pragma once
 
 #include <cstdint>
@@ -16,9 +15,8 @@
 
 namespace syncopate::ps {
 
-// A request to a shard. Its memory is borrowed until the answer. The memory of
-// kWrite and kReadSnapshot is borrowed only until the client fails, and is used
-// with ClientState::mutex held.
+// A request to a shard. Its memory is borrowed until the answer. The memory of kWrite and
+// kReadSnapshot is borrowed only until the client fails, and is used with ClientState::mutex held.
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;
@@ -48,8 +46,7 @@ class RequestQueue {
 
   // Precondition: no request of this kind for this bucket is open.
   void add(ShardRequest request);
-  // A connection is up. `credit` in bytes. `uses_segment`: the shard maps this
-  // worker's memory.
+  // A connection is up. `credit` in bytes. `uses_segment`: the shard maps this worker's memory.
   void begin_connection(std::int64_t credit, bool uses_segment);
   // The connection is lost: all open requests must be sent again.
   void end_connection();
@@ -57,8 +54,8 @@ class RequestQueue {
   // Removes reads of other snapshots, which will not be answered.
   void drop_snapshot_reads_except(std::uint64_t snapshot);
 
-  // Returns the requests that may be sent now and marks them as sent. The
-  // pointers are valid until one of the requests is finished.
+  // Returns the requests that may be sent now and marks them as sent. The pointers are valid until
+  // one of the requests is finished.
   std::vector<OpenRequest*> take_sendable();
   // Returns null when no such request is open and sent.
   OpenRequest* find_sent(Key key);
@@ -67,8 +64,7 @@ class RequestQueue {
   // The frames of the request have left the shard's receive queue.
   void return_credit(OpenRequest& open);
   void finish(Key key);
-  // Returns requests that were sent too long ago without an answer, and
-  // restarts their timeouts.
+  // Returns requests that were sent too long ago without an answer, and restarts their timeouts.
   std::vector<OpenRequest*> take_overdue();
 
  private:

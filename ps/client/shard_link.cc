@@ -19,8 +19,7 @@ using std::chrono::milliseconds;
 constexpr milliseconds kRepeatHello(1000);
 // The largest answer timeout, as a multiple of the first one.
 constexpr int kLongestAnswerTimeout = 10;
-// A push that the shard drops more often than this is invalid for it; sending
-// it would never end.
+// A push that the shard drops more often than this is invalid for it; sending it would never end.
 constexpr int kMostResends = 5;
 
 }  // namespace
@@ -61,9 +60,8 @@ void ShardLink::set_address(const wire::ServerAddressT& address, std::uint32_t w
 }
 
 void ShardLink::connect() {
-  // Each socket has a routing id of its own. The connection of an abandoned
-  // socket may still reach the shard, and its ROUTER would hand a common
-  // routing id over to that connection.
+  // Each socket has a routing id of its own. The connection of an abandoned socket may still reach
+  // the shard, and its ROUTER would hand a common routing id over to that connection.
   ++connections_;
   const std::string routing_id =
       fmt::format("w{}.{}.{}", options_.index, worker_incarnation_, connections_);
@@ -76,9 +74,9 @@ void ShardLink::send_hello() {
   hello.nonce = options_.nonce;
   hello.worker = options_.index;
   hello.incarnation = worker_incarnation_;
-  // Pushes without an answer will be sent again, and later ones are still to be
-  // computed: a restored shard must not take them for known. In the middle of a
-  // step some buckets are one push ahead.
+  // Pushes without an answer will be sent again, and later ones are still to be computed: a
+  // restored shard must not take them for known. In the middle of a step some buckets are one push
+  // ahead.
   const auto least =
       std::ranges::min_element(answered_, {}, [](const auto& bucket) { return bucket.second; });
   hello.sequence = least == answered_.end() ? 0 : least->second;
@@ -139,16 +137,15 @@ void ShardLink::send_request(ShardRequest& request) {
   }
   wire::Envelope message = envelope("", request.message);
   if (request.kind == ShardRequest::Kind::kWrite) {
-    // The frames are copied, under the mutex: after a failure the caller of
-    // write_variables() may be gone, and its memory with it. Credit bounds the
-    // memory of the copies.
+    // The frames are copied, under the mutex: after a failure the caller of write_variables() may
+    // be gone, and its memory with it. Credit bounds the memory of the copies.
     const std::lock_guard lock(state_.mutex);
     if (state_.failure) return;
     for (const auto bytes : request.payload) message.frames.push_back(wire::Frame::copy_of(bytes));
   } else {
     for (std::size_t i = first; i < request.payload.size(); ++i) {
-      // Borrowed: the bytes of a push outlive the client and do not change
-      // before its answer, which shows that the push has arrived.
+      // Borrowed: the bytes of a push outlive the client and do not change before its answer, which
+      // shows that the push has arrived.
       message.frames.push_back(wire::Frame::borrow(request.payload[i], {}));
     }
   }
@@ -226,8 +223,7 @@ void ShardLink::on_probe_answer(const wire::ProbeAnswerT& answer) {
   if (open == nullptr || answer.is_known) return;
   const wire::PushT& push = *open->request.message.body.AsPush();
   if (push.sequence != answer.sequence) return;
-  // A probe arrives after its push on the same connection, so the shard has
-  // dropped the push.
+  // A probe arrives after its push on the same connection, so the shard has dropped the push.
   if (++open->times_unknown > kMostResends) {
     return state_.fail(
         fmt::format("{} dropped this worker's push of bucket {} ({}, {} bytes) {} times; "
@@ -323,13 +319,11 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
         envelope.frames.size() > 1 ? envelope.frames[1].bytes() : std::span<const std::byte>();
     const std::lock_guard lock(state_.mutex);
     state_.statistics.resize(bytes.size() / sizeof(float));
-    // A model without running statistics has no bytes, and the frame no address
-    // to copy from.
+    // A model without running statistics has no bytes, and the frame no address to copy from.
     const std::size_t size = state_.statistics.size() * sizeof(float);
     if (size > 0) std::memcpy(state_.statistics.data(), bytes.data(), size);
   } else {
-    // After a failure the caller that waits for the copy may be gone, and its
-    // memory with it.
+    // After a failure the caller that waits for the copy may be gone, and its memory with it.
     std::unique_lock lock(state_.mutex);
     if (state_.failure) return;
     for (std::size_t i = 0; i < answer.size(); ++i) {
@@ -358,16 +352,14 @@ void ShardLink::check_timeouts() {
   if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
     return state_.fail(*reason);
   }
-  // A ROUTER does not report to a connection that its routing id was handed to
-  // another one. A new connection under a new routing id either brings answers
-  // or shows that the shard is away.
+  // A ROUTER does not report to a connection that its routing id was handed to another one. A new
+  // connection under a new routing id either brings answers or shows that the shard is away.
   if (answers_until_ && answers_until_->passed()) {
     if (is_welcome_) {
       log(LogLevel::kWarning, fmt::format("{} has sent nothing for {}; connecting again", name(),
                                           in_seconds(answers_until_->patience())));
     }
-    // Over a slow link the answer may only be late, behind messages that were
-    // sent before it.
+    // Over a slow link the answer may only be late, behind messages that were sent before it.
     answer_timeout_ =
         std::min(2 * answer_timeout_, kLongestAnswerTimeout * options_.answer_timeout);
     disconnect();
@@ -377,8 +369,7 @@ void ShardLink::check_timeouts() {
   if (!is_welcome_) return;
   for (OpenRequest* open : requests_.take_overdue()) {
     ShardRequest& request = open->request;
-    // For a request that is not a push, the answer only shows that the shard is
-    // reachable.
+    // For a request that is not a push, the answer only shows that the shard is reachable.
     wire::ProbeT probe;
     probe.bucket = request.bucket;
     if (request.kind == ShardRequest::Kind::kPush) {

@@ -1,6 +1,5 @@
-// A worker's data connection to one shard: the greeting, credit, open requests,
-// and sending requests again when the connection broke or the shard was started
-// again.
+// A worker's data connection to one shard: the greeting, credit, open requests, and sending
+// requests again when the connection broke or the shard was started again.
 #pragma once
 
 #include <chrono>
@@ -25,12 +24,11 @@ class ShardLink {
  public:
   ShardLink(wire::Context& context, ClientState& state, const ClientOptions& options, int shard);
 
-  // Sets where the shard is; incarnation 0: it is away. `worker_incarnation` is
-  // this worker's own.
+  // Sets where the shard is; incarnation 0: it is away. `worker_incarnation` is this worker's own.
   void set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
   void send(ShardRequest request);
-  // All open requests are void, and so are pushes up to `sequence`. The link
-  // connects again when set_address() is called.
+  // All open requests are void, and so are pushes up to `sequence`. The link connects again when
+  // set_address() is called.
   void roll_back(std::uint64_t sequence);
   // Drops reads of other snapshots, which will not be answered.
   void drop_snapshot_reads_except(std::uint64_t snapshot) {
@@ -39,11 +37,10 @@ class ShardLink {
   bool is_welcome() const noexcept { return is_welcome_; }
   // Receives messages and link events, and sends what can be sent.
   void process_events();
-  // Probes overdue requests; connects again, or fails the client, when the
-  // shard was silent for too long.
+  // Probes overdue requests; connects again, or fails the client, when the shard was silent for too
+  // long.
   void check_timeouts();
-  // This process did not run for `suspended`: silence of the shard during that
-  // time does not count.
+  // This process did not run for `suspended`: silence of the shard during that time does not count.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   void append_descriptors(std::vector<int>& descriptors) const;
 
@@ -78,8 +75,7 @@ class ShardLink {
   RequestQueue requests_;
   std::optional<Deadline> next_hello_;
   std::uint64_t connections_ = 0;  // sockets opened so far
-  // Set from the sending of a message that the shard answers at once to the
-  // next received message.
+  // Set from the sending of a message that the shard answers at once to the next received message.
   std::optional<Deadline> answers_until_;
   std::chrono::milliseconds answer_timeout_;  // doubles with each connection that brings no answer
   Absence absence_;

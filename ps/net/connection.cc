@@ -36,7 +36,7 @@ T number_at(std::string_view bytes, std::size_t offset) {
   return value;
 }
 
-// "47 45 54 20"
+// Returns the bytes as text, such as "47 45 54 20".
 std::string as_hex(std::string_view bytes) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text;

@@ -126,7 +126,7 @@ void ConsistencyRule::leave(WorkerId worker, std::uint32_t incarnation) {
 void ConsistencyRule::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
   Member* member = find(worker);
   if (member == nullptr || member->incarnation != incarnation || !member->is_active) return;
-  if (member->accepted > sequence) return;  // it has pushed again already
+  if (member->accepted > sequence) return;  // the worker has pushed more already
   member->rests = true;
   member->rests_after = sequence;
 }
@@ -221,7 +221,7 @@ void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t
     return;
   }
   const std::size_t awaited = num_awaited(waiting);
-  // True for every push of a step but the last: return before the search below.
+  // Most pushes are not the last one of their step: return before the search below.
   if (waiting.size() < awaited) return;
   WorkerSet taken;
   std::size_t here = 0;

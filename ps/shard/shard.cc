@@ -118,9 +118,9 @@ void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t seque
   }
 }
 
-// All buckets give a joining worker the same clock. Levelled with the slowest worker on each
-// bucket, some of which are in the middle of a step, a worker could be ahead of another one on one
-// bucket and behind it on a second: both would wait for each other.
+// A joining worker gets one clock for all buckets. If it were levelled per bucket, while some buckets
+// are in the middle of a step, two workers could each be ahead of the other on one bucket, and would
+// wait for each other.
 std::optional<std::int64_t> Shard::slowest_other(WorkerId worker) const {
   std::optional<std::int64_t> slowest;
   for (const auto& variable : variables_) {

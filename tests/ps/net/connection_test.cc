@@ -130,7 +130,7 @@ TEST_F(AConnection, SendsUntilTheDeadline) {
 TEST_F(AConnection, ThrowsWhenItSendsToAClosedPeer) {
   other_.reset();
   EXPECT_EQ(message_of<PeerError>([&] {
-              connection_.send({1, "anybody?"}, soon());
+              connection_.send({1, "hello?"}, soon());
             }),
             "rank 1: its connection closed");  // SIGPIPE would have ended this program
 }
