@@ -1,5 +1,6 @@
 #include "strategies/cluster/prepare_rendezvous.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 

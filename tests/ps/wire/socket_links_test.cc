@@ -1,5 +1,6 @@
 // Connections that break and are made again, and the routing ids of callers.
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
