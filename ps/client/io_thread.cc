@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kTick(20);
+constexpr milliseconds kPollTimeout(20);
 // A longer time between two rounds means that the process was stopped or starved.
 constexpr milliseconds kSuspended(500);
 
@@ -101,7 +101,7 @@ void IoThread::wait_for_events() {
   for (const auto& link : links_) link->append_descriptors(descriptors);
   std::vector<pollfd> polled;
   for (const int descriptor : descriptors) polled.push_back({descriptor, POLLIN, 0});
-  poll(polled.data(), polled.size(), static_cast<int>(kTick.count()));
+  poll(polled.data(), polled.size(), static_cast<int>(kPollTimeout.count()));
 }
 
 void IoThread::process_queues() {
