@@ -8,7 +8,8 @@
 #include <optional>
 #include <vector>
 
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
+#include "ps/coordinator/stop_kind.h"
 #include "ps/shard/staleness.h"
 #include "strategies/strategy.h"
 
@@ -24,7 +25,7 @@ struct JobStatus {
   int live_workers = 0;
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;
-  std::optional<std::size_t> stopped_by;  // kind of request, as StepReport::stops counts them
+  std::optional<ps::StopKind> stopped_by;
 };
 
 // One worker's pushes on all shards together.
@@ -39,10 +40,10 @@ struct Appointment {
   std::uint64_t cut = 0;  // names the copy
   bool evaluates = false;
   bool writes_checkpoint = false;
-  bool is_final = false;                  // after it the job is over
-  std::optional<std::size_t> stopped_by;  // kind of request, as StepReport::stops counts them
-  JobStatus status;                       // as of the cut
-  ps::LedgerPosition position;            // ditto
+  bool is_final = false;  // after it the job is over
+  std::optional<ps::StopKind> stopped_by;
+  JobStatus status;           // as of the cut
+  ps::DataPosition position;  // as of the cut
   std::vector<WorkerStaleness> staleness;
 };
 
@@ -65,14 +66,14 @@ class AsynchronousJob {
   // After the last lease: the next appointment, or nothing once the job is over. Throws PeerError.
   virtual std::optional<Appointment> wait_appointment() = 0;
   // The copy, on the host; of state: the average over workers. Slots only when asked for. Tensors
-  // are the caller's own. Throws PeerError, ps::CutWithdrawn.
+  // are the caller's own. Throws PeerError, ps::SnapshotWithdrawn.
   virtual Snapshot read_cut(const Appointment& appointment, bool with_slots) = 0;
   virtual void done(const Appointment& appointment) = 0;
   // Between steps, when time has passed since the last one: the next step computes with values as
   // of now instead of those that came with the answers to its last pushes.
   virtual void refresh() = 0;
   // This task was asked to stop: the job hands out nothing more, makes a last cut, and ends.
-  virtual void request_stop(std::size_t kind) = 0;
+  virtual void request_stop(ps::StopKind kind) = 0;
 };
 
 }  // namespace syncopate

@@ -45,8 +45,8 @@ struct CentralState {
     const std::lock_guard lock(mutex);
     const auto version = static_cast<std::uint64_t>(step);
     if (is_ready && shard.view(0).version == version) return;
-    ps::ShardState state{.values = shard.values(),
-                         .slots = {shard.slots().begin(), shard.slots().end()}};
+    ps::ShardSnapshot state{.values = shard.values(),
+                            .slots = {shard.slots().begin(), shard.slots().end()}};
     state.buckets.resize(shard.buckets().size(), {.version = version, .workers = {}});
     shard.restore(state);
     for (int replica = 0; replica < replicas; ++replica) shard.join(replica, 1, 0);
@@ -185,7 +185,7 @@ class CentralVariables final : public VariableStore {
       total.scores.loss += one.scores.loss;
       total.scores.num_correct += one.scores.num_correct;
       total.scores.num_samples += one.scores.num_samples;
-      for (std::size_t i = 0; i < kStopKinds; ++i) total.stops[i] += one.stops[i];
+      total.stops += one.stops;
     }
     return total;
   }

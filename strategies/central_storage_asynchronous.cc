@@ -11,6 +11,7 @@
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/base/thread_team.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "strategies/central_storage.h"
 #include "strategies/collective/stopwatch.h"
 #include "strategies/job_messages.h"
@@ -54,9 +55,8 @@ class CentralCopyStore final : public VariableStore {
 
   void report(const StepReport& mine) override {
     report_ = mine;
-    const ps::SampleRange& batch = worker_.batch();
     ps::wire::PushT ends;
-    ends.batch = std::make_unique<ps::wire::SampleRange>(batch.epoch, batch.begin, batch.end);
+    ends.batch = std::make_unique<ps::wire::SampleRange>(ps::to_wire(worker_.batch()));
     ends.lanes = lanes_;
     ends.loss = mine.scores.loss;
     ends.correct = mine.scores.num_correct;
@@ -145,7 +145,7 @@ class AsynchronousCentralStorage final : public Strategy {
     }
   }
 
-  void begin(const StartPoint& start) override {
+  void begin(const ps::RunPosition& start) override {
     job_.begin(start, replicas_.front().state->values.f32());
     has_begun_ = true;
     // Read, not copied: delay compensation compares with what the shard gave out.

@@ -13,15 +13,15 @@ struct InputShard {
   int total = 1;
 };
 
-// Samples [begin, end) of a global batch.
-struct SampleRange {
+// A replica's share of a global batch: its samples [begin, end), counted from the batch's first.
+struct BatchShare {
   std::int64_t begin = 0;
   std::int64_t end = 0;
 };
 
 // Replica r's share of a global batch of `samples`: ceil(samples / total) each, the last ones get
 // what is left, which may be nothing. Source: TensorFlow's rule for distributed datasets.
-constexpr SampleRange share_of_replica(std::int64_t samples, int replica, int total) noexcept {
+constexpr BatchShare share_of_replica(std::int64_t samples, int replica, int total) noexcept {
   const std::int64_t share = (samples + total - 1) / total;
   return {std::min(replica * share, samples), std::min((replica + 1) * share, samples)};
 }

@@ -5,16 +5,9 @@
 #include <optional>
 #include <utility>
 
+#include "ps/coordinator/wire_conversion.h"
+
 namespace syncopate {
-namespace {
-
-std::optional<std::size_t> stop_of(int kind) {
-  if (kind < 0) return std::nullopt;
-  return static_cast<std::size_t>(kind);
-}
-
-}  // namespace
-
 ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& graph,
                                    std::span<const Bucket> buckets, std::span<const int> owners,
                                    int workers) {
@@ -69,7 +62,7 @@ JobStatus job_status_of(const ps::wire::JobStatusT& status) {
           .live_workers = status.live_workers,
           .staleness_mean = status.staleness_mean,
           .staleness_max = status.staleness_max,
-          .stopped_by = stop_of(status.stopped_by)};
+          .stopped_by = ps::stop_kind_from_wire(status.stopped_by)};
 }
 
 Appointment appointment_of(const ps::wire::AppointmentT& wire) {
@@ -77,18 +70,15 @@ Appointment appointment_of(const ps::wire::AppointmentT& wire) {
                           .evaluates = wire.evaluates,
                           .writes_checkpoint = wire.writes_checkpoint,
                           .is_final = wire.is_final,
-                          .stopped_by = stop_of(wire.stopped_by),
+                          .stopped_by = ps::stop_kind_from_wire(wire.stopped_by),
                           .status = {},
-                          .position = {wire.epoch, wire.offset, {}},
+                          .position = ps::position_of(wire).position,
                           .staleness = {}};
   ps::StalenessHistogram all;
   for (const auto& one : wire.staleness) {
     appointment.staleness.push_back(
         {one->worker, ps::StalenessHistogram::of(one->counts, one->sum, one->max)});
     all.merge(appointment.staleness.back().histogram);
-  }
-  for (const ps::wire::SampleRange& range : wire.untrained) {
-    appointment.position.untrained.push_back({range.epoch(), range.begin(), range.end()});
   }
   appointment.status = {.step = wire.step,
                         .samples = wire.samples,

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate {
 namespace {
@@ -21,7 +22,7 @@ LocalJob::LocalJob(ps::wire::DeclarationT declaration)
   lines_.resize(buckets);
 }
 
-void LocalJob::begin(const StartPoint& start, std::span<const float> statistics) {
+void LocalJob::begin(const ps::RunPosition& start, std::span<const float> statistics) {
   {
     const std::lock_guard lock(mutex_);
     server_.begin(start.step, {statistics.begin(), statistics.end()});
@@ -30,7 +31,7 @@ void LocalJob::begin(const StartPoint& start, std::span<const float> statistics)
   work_everywhere();
 }
 
-void LocalJob::meet(const StartPoint& start) {
+void LocalJob::meet(const ps::RunPosition& start) {
   coordinator_.admit(server_.hello());
   for (int w = 0; w < num_workers(); ++w) {
     ps::wire::HelloT hello;
@@ -47,13 +48,7 @@ void LocalJob::meet(const StartPoint& start) {
     if (w > 0) hear(party_of(w), ps::wire::make_message(ps::wire::ReadyT{}));
   }
   ps::wire::InitialisedT initialised;
-  initialised.step = start.step;
-  initialised.samples = start.samples;
-  initialised.epoch = start.position.epoch;
-  initialised.offset = start.position.offset;
-  for (const ps::SampleRange& range : start.position.untrained) {
-    initialised.untrained.emplace_back(range.epoch, range.begin, range.end);
-  }
+  ps::set_position(initialised, start);
   hear(party_of(0), ps::wire::make_message(std::move(initialised)));
   if (coordinator_.failure()) throw UsageError(*coordinator_.failure());
   check(coordinator_.has_started(), "all replicas are there");
@@ -92,9 +87,7 @@ void LocalJob::tell(Worker& worker, const ps::wire::MessageT& message) {
       return;
     case ps::wire::Body::Leases: {
       const ps::wire::LeasesT& leases = *body.AsLeases();
-      for (const ps::wire::SampleRange& range : leases.ranges) {
-        worker.leases.push_back({range.epoch(), range.begin(), range.end()});
-      }
+      for (const auto& range : leases.ranges) worker.leases.push_back(ps::from_wire(range));
       worker.has_all_leases |= leases.finished;
       return;
     }
@@ -186,9 +179,9 @@ void LocalJob::done(int worker, std::uint64_t cut) {
   say(worker, done);
 }
 
-void LocalJob::request_stop(int worker, std::size_t kind) {
+void LocalJob::request_stop(int worker, ps::StopKind kind) {
   ps::wire::StopRequestT request;
-  request.kind = static_cast<int>(kind);
+  request.kind = ps::to_wire(kind);
   say(worker, request);
 }
 

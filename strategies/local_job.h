@@ -39,7 +39,7 @@ class LocalJob {
 
   // The shard holds what training starts from; `statistics` are the running ones. Throws UsageError
   // for a position that the data does not have.
-  void begin(const StartPoint& start, std::span<const float> statistics);
+  void begin(const ps::RunPosition& start, std::span<const float> statistics);
 
   // The worker's values, [bucket] f32, written until wait_values() returns.
   void read(int worker, BucketId bucket, std::span<float> values);
@@ -58,7 +58,7 @@ class LocalJob {
   // The copy of this cut, which is under appointment.
   std::shared_ptr<const ps::CutCopy> copy(std::uint64_t cut) const;
   void done(int worker, std::uint64_t cut);
-  void request_stop(int worker, std::size_t kind);
+  void request_stop(int worker, ps::StopKind kind);
   // Everybody has trained all.
   void leave();
   // All who wait throw.
@@ -91,7 +91,7 @@ class LocalJob {
   };
 
   // With the mutex held, these seven. They wake nobody.
-  void meet(const StartPoint& start);
+  void meet(const ps::RunPosition& start);
   void hear(const ps::Party& from, const ps::wire::MessageT& message);
   void settle();
   void tell(Worker& worker, const ps::wire::MessageT& message);

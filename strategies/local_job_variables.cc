@@ -128,7 +128,7 @@ bool LocalJob::take_events(const std::vector<ps::ShardEvent>& events) {
 
 void LocalJob::happened(const ps::ShardEvent& event) {
   using Kind = ps::ShardEvent::Kind;
-  if (event.kind == Kind::kCutCopied) return server_.copied();
+  if (event.kind == Kind::kSnapshotCopied) return server_.copied();
   Values& of = worker(event.worker).buckets[static_cast<std::size_t>(event.bucket)];
   switch (event.kind) {
     case Kind::kAnswered:

@@ -12,9 +12,9 @@ LocalServer::LocalServer(ps::wire::DeclarationT declaration)
 void LocalServer::begin(std::int64_t step, std::vector<float> statistics) {
   // Adam's bias correction needs the number of the update.
   const auto version = static_cast<std::uint64_t>(step) + 1;
-  ps::ShardState state{.values = shard().values(),
-                       .slots = {shard().slots().begin(), shard().slots().end()},
-                       .buckets = {}};
+  ps::ShardSnapshot state{.values = shard().values(),
+                          .slots = {shard().slots().begin(), shard().slots().end()},
+                          .buckets = {}};
   state.buckets.resize(shard().buckets().size(), {.version = version, .workers = {}});
   shard().restore(state);
   statistics_.emplace(std::move(statistics));
@@ -75,7 +75,7 @@ bool LocalServer::take_due() noexcept { return std::exchange(is_due_, false); }
 void LocalServer::freeze(std::uint64_t cut) {
   ps::wire::FrozenT frozen;
   frozen.cut = cut;
-  for (const ps::CutEntry& entry : shard().freeze(cut)) {
+  for (const ps::WorkerClock& entry : shard().freeze(cut)) {
     frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
   }
   is_due_ = true;
@@ -95,7 +95,7 @@ void LocalServer::begin_cut(const ps::wire::CutT& cut) {
     }
   }
   buckets_to_copy_ = shard().buckets().size();
-  shard().cut(cut.cut, cut_->entries, {cut_, &cut_->state});
+  shard().begin_snapshot(cut.cut, cut_->entries, {cut_, &cut_->state});
   is_due_ = true;
 }
 

@@ -27,7 +27,7 @@ class LocalWorker final : public AsynchronousJob {
   Snapshot read_cut(const Appointment& appointment, bool with_slots) override;
   void done(const Appointment& appointment) override { job_.done(worker_, appointment.cut); }
   void refresh() override;
-  void request_stop(std::size_t kind) override { job_.request_stop(worker_, kind); }
+  void request_stop(ps::StopKind kind) override { job_.request_stop(worker_, kind); }
 
  private:
   LocalJob& job_;

@@ -75,7 +75,7 @@ class ParameterServer final : public Strategy {
   void agree() override;
   Snapshot snapshot() override;
   void restore(const Snapshot& saved) override;
-  void begin(const StartPoint& start) override;
+  void begin(const ps::RunPosition& start) override;
   void abort(std::string_view reason) noexcept override { client_->abort(reason); }
   void leave() override { client_->leave(); }
   void fail(std::string_view reason) noexcept override { client_->fail(reason); }
@@ -148,7 +148,7 @@ void ParameterServer::meet() {
                            .rendezvous_timeout = servers.rendezvous_timeout,
                            .peer_timeout = servers.peer_timeout,
                            .insists_on_peer_timeout = servers.insists_on_peer_timeout,
-                           .server_patience = servers.server_patience,
+                           .server_timeout = servers.server_patience,
                            .asked_to_stop = servers.asked_to_stop};
   client_ = std::make_unique<ps::Client>(client);
   replica_.variables = make_served_variables(replica_, *client_, context_, options_);
@@ -212,7 +212,7 @@ Snapshot ParameterServer::snapshot() {
   for (const Snapshot::Slot& slot : now.slots) slots.push_back(slot.values.f32());
   // Nobody updates while this worker has not pushed, so what the servers hold is of this step.
   const Tensor values = make_host_tensor(now.values.shape(), DType::kF32);
-  client_->read_cut(ps::wire::kLiveCut, values.f32(), slots);
+  client_->read_snapshot(ps::wire::kLiveSnapshot, values.f32(), slots);
   return now;
 }
 
@@ -233,15 +233,15 @@ void ParameterServer::restore(const Snapshot& saved) {
 void ParameterServer::take_running_statistics() {
   const std::span<float> own = replica_.state->values.f32();
   if (in_step_ || is_chief() || own.empty()) return;
-  const std::vector<float> all = client_->read_cut_state(ps::wire::kLiveCut);
+  const std::vector<float> all = client_->read_snapshot_state(ps::wire::kLiveSnapshot);
   check(all.size() == own.size(), "servers hold as many running statistics as the network has");
   std::ranges::copy(all, own.begin());
 }
 
-void ParameterServer::begin(const StartPoint& start) {
+void ParameterServer::begin(const ps::RunPosition& start) {
   if (has_begun_) {
     // All servers went back: the values of this point come by themselves.
-    client_->go_on();
+    client_->resume();
     client_->flush();
     take_running_statistics();
     replica_.arena->bump_all_versions();
@@ -252,8 +252,7 @@ void ParameterServer::begin(const StartPoint& start) {
     for (const Snapshot::Slot& slot : restored_slots_) slots.emplace_back(slot.values.f32());
     client_->write_variables(replica_.arena->values().f32(), slots, start.step);
     client_->write_state(replica_.state->values.f32());
-    client_->initialised({start.step, start.samples, start.position.epoch, start.position.offset,
-                          start.position.untrained});
+    client_->initialised(start);
     restored_slots_.clear();
   }
   client_->report_step(client_->wait_start().step);

@@ -5,6 +5,7 @@
 
 #include "models/base/errors.h"
 #include "models/optim/optimizer.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "strategies/collective/stopwatch.h"
 #include "strategies/job_messages.h"
 
@@ -41,7 +42,7 @@ class ServedVariableStore final : public VariableStore {
          .loss = mine.scores.loss,
          .correct = mine.scores.num_correct,
          .samples = mine.scores.num_samples,
-         .stops = std::vector<int>(mine.stops.begin(), mine.stops.end()),
+         .stops = mine.stops,
          .state = in_step_ ? std::span<const float>() : replica_.state->values.f32()});
     watch_.end();
   }
@@ -57,7 +58,7 @@ class ServedVariableStore final : public VariableStore {
       const Stopwatch::Exposed exposed(watch_);
       const ps::wire::StepSumsT sums = client_.finish_step();
       total.scores = {sums.loss, sums.correct, sums.samples};
-      std::copy_n(sums.stops.begin(), std::min(sums.stops.size(), kStopKinds), total.stops.begin());
+      total.stops = ps::stop_counts_from_wire(sums.stops);
     } else {
       client_.finish_step();
     }
@@ -101,13 +102,13 @@ class ServedJob final : public AsynchronousJob {
   bool speaks() const override { return client_.status().lowest_worker == index_; }
 
   std::optional<Appointment> appointment() override {
-    const auto next = client_.appointment();
+    const auto next = client_.assignment();
     return next ? std::optional(appointment_of(*next)) : std::nullopt;
   }
   std::optional<Appointment> wait_appointment() override {
     // The shards still write to this worker's memory until the last answers have come.
     client_.flush();
-    const auto next = client_.wait_appointment();
+    const auto next = client_.wait_assignment();
     return next ? std::optional(appointment_of(*next)) : std::nullopt;
   }
 
@@ -122,20 +123,22 @@ class ServedJob final : public AsynchronousJob {
         slots.push_back(copy.slots.back().values.f32());
       }
     }
-    client_.read_cut(appointment.cut, copy.values.f32(), slots);
+    client_.read_snapshot(appointment.cut, copy.values.f32(), slots);
     copy.state = make_host_tensor(replica_.state->values.shape(), DType::kF32);
-    const std::vector<float> state = client_.read_cut_state(appointment.cut);
+    const std::vector<float> state = client_.read_snapshot_state(appointment.cut);
     check(state.size() == copy.state.f32().size(), "running statistics of this network");
     std::ranges::copy(state, copy.state.f32().begin());
     return copy;
   }
 
-  void done(const Appointment& appointment) override { client_.done(appointment.cut); }
+  void done(const Appointment& appointment) override {
+    client_.complete_assignment(appointment.cut);
+  }
   void refresh() override {
     client_.flush();  // what is still on its way would not be asked for again
     client_.pull();
   }
-  void request_stop(std::size_t kind) override { client_.request_stop(static_cast<int>(kind)); }
+  void request_stop(ps::StopKind kind) override { client_.request_stop(kind); }
 
  private:
   Replica& replica_;

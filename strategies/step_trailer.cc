@@ -26,7 +26,7 @@ constexpr double kBinsPerDoubling = 2.0;
 constexpr double kFirstBinSeconds = 1e-6;
 constexpr double kLossScale = kDigitBase * kDigitBase * kDigitBase;  // makes it a whole number
 constexpr double kMostLoss = kDigitBase * kDigitBase;
-static_assert(kStops + kStopKinds <= kStood && kStood + kStoodBins <= kTrailerElements);
+static_assert(kStops + ps::kStopKinds <= kStood && kStood + kStoodBins <= kTrailerElements);
 
 // Lowest digit first. `number`: whole, not negative, below kDigitBase ^ digits.size().
 void write_digits(double number, std::span<float> digits) {
@@ -74,8 +74,8 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
                trailer.subspan(kCorrect, kCountDigits));
   write_digits(static_cast<double>(report.scores.num_samples),
                trailer.subspan(kSamples, kCountDigits));
-  for (std::size_t i = 0; i < kStopKinds; ++i) {
-    trailer[kStops + i] = static_cast<float>(report.stops[i]);
+  for (std::size_t i = 0; i < ps::kStopKinds; ++i) {
+    trailer[kStops + i] = static_cast<float>(report.stops.by_kind[i]);
   }
   trailer[kStood + stood_bin(report.stood_seconds)] = 1.0F;
 }
@@ -88,8 +88,8 @@ StepReport read_trailer(std::span<const float> trailer) {
       static_cast<std::int64_t>(read_digits(trailer.subspan(kCorrect, kCountDigits)));
   report.scores.num_samples =
       static_cast<std::int64_t>(read_digits(trailer.subspan(kSamples, kCountDigits)));
-  for (std::size_t i = 0; i < kStopKinds; ++i) {
-    report.stops[i] = static_cast<int>(trailer[kStops + i]);
+  for (std::size_t i = 0; i < ps::kStopKinds; ++i) {
+    report.stops.by_kind[i] = static_cast<int>(trailer[kStops + i]);
   }
   const auto stood = trailer.subspan(kStood, kStoodBins);
   const auto least = std::ranges::find_if(stood, [](float replicas) { return replicas > 0.0F; });

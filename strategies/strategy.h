@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "models/backend/backend.h"
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 #include "strategies/cluster/membership.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/input_shard.h"
@@ -52,13 +52,6 @@ struct Snapshot {
   std::optional<LossScaleState> loss_scale = {};
 };
 
-// From where a run goes on.
-struct StartPoint {
-  std::int64_t step = 0;
-  std::int64_t samples = 0;
-  ps::LedgerPosition position;
-};
-
 class AsynchronousJob;
 
 // Where a function says "every task calls", they do so in the same order.
@@ -89,9 +82,9 @@ class Strategy {
   // Throws ShapeError, and then has changed nothing.
   virtual void restore(const Snapshot& saved) = 0;
   // Every task calls when the variables hold what training starts from; and again after
-  // ps::RolledBack (ps/client/roll_back.h), which any call may throw where variables are on
+  // ps::RolledBack (ps/client/client_errors.h), which any call may throw where variables are on
   // servers, when nothing of before is in use any more.
-  virtual void begin(const StartPoint& /*start*/) {}
+  virtual void begin(const ps::RunPosition& /*start*/) {}
   // Of a local replica, where replicas do not keep step: it trains what it is given
   // (worker/train/asynchronous_loop.h), and of "every task calls" only broadcast(), restore() and
   // begin() are of use. Null where they keep step.

@@ -2,26 +2,18 @@
 // its thread only.
 #pragma once
 
-#include <array>
-#include <cstddef>
-
 #include "models/backend/model.h"
 #include "models/optim/optimizer.h"
-#include "ps/coordinator/stop_request.h"
+#include "ps/coordinator/stop_kind.h"
 #include "strategies/collective/collective.h"
 
 namespace syncopate {
 
-// Requests to stop that may be passed on; the numbers are indices into StepReport::stops.
-inline constexpr std::size_t kStopKinds = 5;
-inline constexpr std::size_t kTimeIsUp = ps::kTimeIsUp;
-static_assert(kTimeIsUp < kStopKinds);
-
 // What a replica says of its step, and what all of them said: it travels with the last bucket, so
 // that every rank learns the same at the same step.
 struct StepReport {
-  Scores scores;                        // sums
-  std::array<int, kStopKinds> stops{};  // tasks that were asked to stop, by kind of request
+  Scores scores;         // sums
+  ps::StopCounts stops;  // of the tasks that were asked to stop
   // It stood so long for the others in the step before (strategies/peers_wait.h); of all: the
   // least.
   double stood_seconds = 0.0;

@@ -169,7 +169,8 @@ void PsJobWorker::require_values(std::int64_t exchanges) {
 void PsJobWorker::end() {
   if (options_.consistency != "sync") {
     while (const auto batch = client_->next_lease()) exchange(*batch);
-    while (const auto appointment = client_->wait_appointment()) client_->done(appointment->cut);
+    while (const auto appointment = client_->wait_assignment())
+      client_->complete_assignment(appointment->cut);
   }
   client_->leave();
 }

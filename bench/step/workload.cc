@@ -53,7 +53,7 @@ class SyntheticBatches final : public BatchSource {
   }
 
   const Batch& next() override { return batches_[num_taken_++ % batches_.size()]; }
-  DataPosition position() const override { return {}; }
+  ps::DataPosition position() const override { return {}; }
   std::int64_t batches_per_epoch() const override {
     return static_cast<std::int64_t>(batches_.size());
   }

@@ -11,7 +11,7 @@
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 #include "strategies/cluster/visible_gpus.h"
 
 namespace syncopate {

@@ -15,7 +15,6 @@ set(alone
   deploy/launch/local_roles.cc
   models/base/shared_memory_file.cc
   ps/coordinator/server_recovery.cc
-  ps/net/listener.cc
   ps/server/control_hub.cc
   ps/server/data_service.cc
   ps/server/hub_link.cc

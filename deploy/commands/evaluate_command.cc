@@ -34,7 +34,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
     out << nlohmann::ordered_json{{"checkpoint", options.checkpoint.string()},
                                   {"model", options.model},
                                   {"data", options.data},
-                                  {"step", info.progress.step},
+                                  {"step", info.progress.at.step},
                                   {"test_accuracy", test.accuracy},
                                   {"test_loss", test.loss},
                                   {"samples", test.samples},
@@ -48,7 +48,7 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                 "test accuracy   %.2f%%\ntest loss       %.4f\nsamples         %lld in %.1f s\n",
                 100.0 * test.accuracy, test.loss, static_cast<long long>(test.samples),
                 test.seconds);
-  out << text.data() << "trained         " << info.progress.step << " steps" << std::endl;
+  out << text.data() << "trained         " << info.progress.at.step << " steps" << std::endl;
   return 0;
 }
 

@@ -158,7 +158,7 @@ int run_train_evaluator(const TrainOptions& given, StopSignal& signals, std::ost
     std::array<char, 160> line{};
     std::snprintf(line.data(), line.size(),
                   "step %lld: test accuracy %.2f%%, test loss %.4f (%lld samples)\n",
-                  static_cast<long long>(info->progress.step), 100.0 * test.accuracy, test.loss,
+                  static_cast<long long>(info->progress.at.step), 100.0 * test.accuracy, test.loss,
                   static_cast<long long>(test.samples));
     out << line.data() << std::flush;
     if (remaining_steps(loop, info->progress, data.train->size(), batch) <= 0) return 0;

@@ -9,7 +9,7 @@
 #include "deploy/commands/commands.h"
 #include "models/base/affinity.h"
 #include "models/base/formatted.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 #include "ps/server/order_record.h"
 #include "ps/server/server.h"
 #include "strategies/cluster/prepare_rendezvous.h"

@@ -10,7 +10,7 @@
 #include "deploy/commands/commands.h"
 #include "models/base/formatted.h"
 #include "models/base/log.h"
-#include "ps/client/job_over.h"
+#include "ps/client/client_errors.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/data_agreement.h"
 #include "worker/run/early_stop.h"
@@ -110,7 +110,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
 
     early_stop.reset();
     train_over_roll_backs(bench, start, *display, [&] {
-      bench.input = make_batch_source(*data.train, input_options, start.progress.position);
+      bench.input = make_batch_source(*data.train, input_options, start.progress.at.position);
       outcome = train({.graph = graph,
                        .strategy = strategy,
                        .input = *bench.input,
@@ -129,8 +129,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     });
   });
   if (outcome.stopped_by) return report_stop(outcome, *display);
-  if (outcome.progress.step == start.progress.step) {
-    display->note("nothing left to train: " + std::to_string(start.progress.step) +
+  if (outcome.progress.at.step == start.progress.at.step) {
+    display->note("nothing left to train: " + std::to_string(start.progress.at.step) +
                   " steps are done");
   }
   // Without a step that all take together, whoever was appointed last reports for all.

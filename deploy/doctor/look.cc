@@ -20,7 +20,7 @@
 #include "models/base/formatted.h"
 #include "models/base/isa.h"
 #include "models/base/random.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 #include "worker/run/data_agreement.h"
 #include "worker/run/output_paths.h"
 #include "worker/run/run_sizes.h"

@@ -1,120 +1,432 @@
 #include "ps/client/client.h"
 
+#include <algorithm>
+#include <ranges>
+#include <utility>
+
 #include "models/base/deadline.h"
 #include "ps/client/client_state.h"
-#include "ps/net/addresses.h"
+#include "ps/client/io_thread.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
 
-constexpr std::chrono::milliseconds kFarewell(2000);
+// How long leave() waits for shard 0's confirmation.
+constexpr std::chrono::milliseconds kLeaveTimeout(2000);
+
+std::span<const std::byte> bytes_of(std::span<const float> values) { return std::as_bytes(values); }
+
+template <typename Span>
+std::int64_t total_size(const std::vector<Span>& frames) {
+  std::int64_t bytes = 0;
+  for (const auto frame : frames) bytes += static_cast<std::int64_t>(frame.size());
+  return bytes;
+}
 
 }  // namespace
+
+struct Client::State {
+  explicit State(const ClientOptions& given) : options(given) {
+    const std::vector<wire::BucketPlace>& buckets = options.declaration.buckets;
+    shared.buckets.resize(buckets.size());
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      encoders.emplace_back(options.compression, size_of(buckets[b]));
+      if (buckets[b].owner() == 0) last_bucket_of_shard_0 = static_cast<int>(b);
+    }
+    io.emplace(options, shared);  // starts the thread
+  }
+
+  const wire::BucketPlace& place(int bucket) const {
+    return options.declaration.buckets[static_cast<std::size_t>(bucket)];
+  }
+  int num_buckets() const { return static_cast<int>(options.declaration.buckets.size()); }
+  template <typename T>
+  std::span<T> part(std::span<T> block, int bucket) const {
+    return block.subspan(static_cast<std::size_t>(place(bucket).begin()),
+                         static_cast<std::size_t>(size_of(place(bucket))));
+  }
+
+  // Sends the requests; returns when all are answered. Throws SnapshotWithdrawn when `snapshot`,
+  // which they read, is no longer this worker's assignment.
+  void send_and_wait(std::unique_lock<std::mutex>& lock, std::vector<OutgoingRequest> requests,
+                     std::optional<std::uint64_t> snapshot = std::nullopt);
+
+  const ClientOptions options;
+  ClientState shared;
+  // Used by the training thread. Declared before `io`: pushes borrow these bytes, and ZeroMQ may
+  // still send them for a moment while its context is destroyed.
+  std::vector<GradientEncoder> encoders;
+  StepInfo info;
+  std::vector<float> statistics;  // the running statistics that are being sent
+  int last_bucket_of_shard_0 = 0;
+
+  std::optional<IoThread> io;  // last: it uses the other members
+};
+
+void Client::State::send_and_wait(std::unique_lock<std::mutex>& lock,
+                                  std::vector<OutgoingRequest> requests,
+                                  std::optional<std::uint64_t> snapshot) {
+  shared.require_current(lock);
+  for (OutgoingRequest& request : requests) request.roll_backs = shared.roll_backs_known;
+  shared.requests_open = static_cast<int>(requests.size());
+  lock.unlock();
+  io->send(std::move(requests));
+  lock.lock();
+  const auto is_withdrawn = [&] {
+    return snapshot && *snapshot != wire::kLiveSnapshot && shared.assigned_snapshot != *snapshot;
+  };
+  shared.wait(lock, [&] { return shared.requests_open == 0 || is_withdrawn(); });
+  if (is_withdrawn()) throw SnapshotWithdrawn();
+}
 
 Client::Client(const ClientOptions& options) {
   await_host(options.rendezvous, Deadline::after(options.rendezvous_timeout));
   state_ = std::make_unique<State>(options);
-  State& state = *state_;
-  state.thread = std::jthread([&state](const std::stop_token& stop) {
-    try {
-      state.serve(stop);
-    } catch (const std::exception& error) {
-      state.board.fail(error.what());
-    }
+  ClientState& shared = state_->shared;
+  std::unique_lock lock(shared.mutex);
+  // Not ClientState::wait(): a roll-back during the join does not concern this worker, which has
+  // begun nothing.
+  shared.changed.wait(lock, [&] {
+    const bool has_joined = shared.welcome && shared.shards_met == options.servers;
+    return has_joined || shared.failure.has_value();
   });
-  std::unique_lock lock(state.board.mutex);
-  // Should the servers go back meanwhile, nothing is void for somebody who has not begun.
-  state.board.changed.wait(lock, [&] {
-    const bool has_met = state.board.welcome && state.board.shards_met == options.servers;
-    return has_met || state.board.failure.has_value();
-  });
-  state.board.throw_if_failed();
+  shared.throw_if_failed();
 }
 
-Client::~Client() {
-  state_->thread.request_stop();
-  state_->wake.notify();
-}
+Client::~Client() = default;
 
 bool Client::initialises() const {
-  const std::lock_guard lock(state_->board.mutex);
-  return state_->board.welcome->initialises;
+  const std::lock_guard lock(state_->shared.mutex);
+  return state_->shared.welcome->initialises;
 }
 
 std::uint32_t Client::incarnation() const {
-  const std::lock_guard lock(state_->board.mutex);
-  return state_->board.welcome->incarnation;
+  const std::lock_guard lock(state_->shared.mutex);
+  return state_->shared.welcome->incarnation;
 }
 
-void Client::initialised(const StartInfo& start) {
-  wire::InitialisedT message;
-  message.step = start.step;
-  message.samples = start.samples;
-  message.epoch = start.epoch;
-  message.offset = start.offset;
-  for (const SampleRange& range : start.untrained) {
-    message.untrained.emplace_back(range.epoch, range.begin, range.end);
+void Client::write_variables(std::span<const float> values,
+                             std::span<const std::span<const float>> slots, std::int64_t step) {
+  State& state = *state_;
+  std::vector<OutgoingRequest> requests;
+  for (int b = 0; b < state.num_buckets(); ++b) {
+    wire::WriteT write;
+    write.bucket = b;
+    write.version = static_cast<std::uint64_t>(step) + 1;
+    write.with_slots = !slots.empty();
+    ShardRequest request{.kind = ShardRequest::Kind::kWrite, .bucket = b};
+    request.message = wire::make_message(std::move(write));
+    request.payload.push_back(bytes_of(state.part(values, b)));
+    for (const auto slot : slots) request.payload.push_back(bytes_of(state.part(slot, b)));
+    request.credit_bytes = total_size(request.payload);
+    requests.push_back({state.place(b).owner(), std::move(request)});
   }
-  state_->tell(wire::make_message(std::move(message)));
+  std::unique_lock lock(state.shared.mutex);
+  state.send_and_wait(lock, std::move(requests));
 }
 
-StartInfo Client::wait_start() {
-  if (!initialises()) state_->tell(wire::make_message(wire::ReadyT{}));
-  ClientBoard& board = state_->board;
-  std::unique_lock lock(board.mutex);
-  board.changed.wait(lock, [&] {
-    return board.failure.has_value() || (board.start.has_value() && !board.is_rewinding);
+void Client::write_state(std::span<const float> values) {
+  wire::WriteT write;
+  write.bucket = -1;
+  write.state = true;
+  ShardRequest request{.kind = ShardRequest::Kind::kWrite, .bucket = -1};
+  request.message = wire::make_message(std::move(write));
+  request.payload.push_back(bytes_of(values));
+  std::vector<OutgoingRequest> requests;
+  requests.push_back({0, std::move(request)});
+  std::unique_lock lock(state_->shared.mutex);
+  state_->send_and_wait(lock, std::move(requests));
+}
+
+void Client::initialised(const RunPosition& start) {
+  wire::InitialisedT message;
+  set_position(message, start);
+  state_->io->send_control(wire::make_message(std::move(message)));
+}
+
+RunPosition Client::wait_start() {
+  if (!initialises()) state_->io->send_control(wire::make_message(wire::ReadyT{}));
+  ClientState& shared = state_->shared;
+  std::unique_lock lock(shared.mutex);
+  shared.changed.wait(lock, [&] {
+    return shared.failure.has_value() || (shared.start.has_value() && !shared.is_rolling_back);
   });
-  board.throw_if_failed();
-  board.roll_backs_known = board.roll_backs;  // nothing was begun that could be void
-  return *board.start;
+  shared.throw_if_failed();
+  shared.roll_backs_known = shared.roll_backs;  // no request of this worker is void
+  return *shared.start;
 }
 
-void Client::go_on() {
-  const std::lock_guard lock(state_->board.mutex);
-  state_->board.roll_backs_known = state_->board.roll_backs;
-  state_->board.requests_open = 0;
-  state_->board.wants_lease = false;
+void Client::resume() {
+  ClientState& shared = state_->shared;
+  const std::lock_guard lock(shared.mutex);
+  shared.roll_backs_known = shared.roll_backs;
+  shared.requests_open = 0;
+  shared.wants_lease = false;
+}
+
+void Client::pull() {
+  State& state = *state_;
+  std::vector<OutgoingRequest> requests;
+  {
+    std::unique_lock lock(state.shared.mutex);
+    state.shared.require_current(lock);
+    for (int b = 0; b < state.num_buckets(); ++b) {
+      ClientState::Bucket& bucket = state.shared.buckets[static_cast<std::size_t>(b)];
+      if (bucket.awaited) continue;
+      bucket.awaited = true;
+      const wire::BucketPlace& place = state.place(b);
+      requests.push_back({place.owner(), pull_request(b, place), state.shared.roll_backs_known});
+    }
+  }
+  state.io->send(std::move(requests));
+}
+
+void Client::wait_values(int bucket) {
+  ClientState& shared = state_->shared;
+  std::unique_lock lock(shared.mutex);
+  shared.wait_values(lock, shared.buckets[static_cast<std::size_t>(bucket)]);
+}
+
+void Client::begin_step(const StepInfo& info) {
+  state_->info = info;
+  state_->shared.sequence.fetch_add(1, std::memory_order_relaxed);
+}
+
+void Client::push(int bucket) {
+  State& state = *state_;
+  ClientState& shared = state.shared;
+  const EncodedGradient encoded = state.encoders[static_cast<std::size_t>(bucket)].encode(
+      state.part(state.options.gradients, bucket));
+  const StepInfo& info = state.info;
+  const wire::BucketPlace& place = state.place(bucket);
+  wire::PushT push;
+  push.bucket = bucket;
+  push.sequence = shared.sequence.load(std::memory_order_relaxed);
+  push.learning_rate = info.learning_rate;
+  push.codec = static_cast<wire::Codec>(encoded.codec);
+  push.wants_values = true;
+  OutgoingRequest outgoing{.shard = place.owner(),
+                           .request = {.kind = ShardRequest::Kind::kPush, .bucket = bucket}};
+  ShardRequest& request = outgoing.request;
+  request.payload.push_back(encoded.bytes);
+  if (bucket == state.last_bucket_of_shard_0) {
+    push.ends_step = true;
+    push.batch = std::make_unique<wire::SampleRange>(to_wire(info.batch));
+    push.lanes = info.lanes;
+    push.loss = info.loss;
+    push.correct = info.correct;
+    push.samples = info.samples;
+    push.stops = to_wire(info.stops);
+    push.has_state = !info.state.empty();
+    if (push.has_state) {
+      // Copied: the next forward pass changes the statistics, perhaps before the push is sent.
+      state.statistics.assign(info.state.begin(), info.state.end());
+      request.payload.push_back(bytes_of(state.statistics));
+    }
+  }
+  request.credit_bytes = std::max(size_of(place) * static_cast<std::int64_t>(sizeof(float)),
+                                  static_cast<std::int64_t>(encoded.bytes.size()));
+  {
+    std::unique_lock lock(shared.mutex);
+    shared.throw_if_failed();
+    shared.require_current(lock);
+    ClientState::Bucket& at = shared.buckets[static_cast<std::size_t>(bucket)];
+    push.version = at.version;
+    push.shard_incarnation = at.shard_incarnation;
+    at.awaited = true;
+    outgoing.roll_backs = shared.roll_backs_known;
+    if (push.ends_step) shared.sums.reset();
+    shared.traffic.bytes_pushed += static_cast<std::int64_t>(encoded.bytes.size());
+  }
+  request.message = wire::make_message(std::move(push));
+  state.io->send(std::move(outgoing));
+}
+
+wire::StepSumsT Client::finish_step() {
+  ClientState& shared = state_->shared;
+  shared.step.fetch_add(1, std::memory_order_relaxed);
+  if (consistency_of(state_->options.declaration) == Consistency::kSync) {
+    std::unique_lock lock(shared.mutex);
+    shared.wait(lock, [&] { return shared.sums.has_value(); });
+    return *shared.sums;
+  }
+  const StepInfo& info = state_->info;
+  wire::StepSumsT own;
+  own.loss = info.loss;
+  own.correct = info.correct;
+  own.samples = info.samples;
+  own.stops = to_wire(info.stops);
+  return own;
+}
+
+void Client::flush() {
+  ClientState& shared = state_->shared;
+  std::unique_lock lock(shared.mutex);
+  // The last bucket first: when its answer has arrived, most other answers have arrived too.
+  for (ClientState::Bucket& bucket : shared.buckets | std::views::reverse) {
+    shared.wait_values(lock, bucket);
+  }
+}
+
+std::optional<SampleRange> Client::next_lease() {
+  ClientState& shared = state_->shared;
+  std::unique_lock lock(shared.mutex);
+  shared.require_current(lock);
+  if (shared.leases.empty() && !shared.leases_finished) {
+    shared.wants_lease = true;
+    lock.unlock();
+    state_->io->send_control(make_lease_request());
+    lock.lock();
+  }
+  shared.wait(lock, [&] { return !shared.leases.empty() || shared.leases_finished; });
+  shared.wants_lease = false;
+  if (shared.leases.empty()) return std::nullopt;
+  const SampleRange range = shared.leases.front();
+  shared.leases.pop_front();
+  shared.in_hand.push_back(range);
+  return range;
+}
+
+wire::JobStatusT Client::status() const {
+  const std::lock_guard lock(state_->shared.mutex);
+  return state_->shared.status;
+}
+
+std::optional<wire::AppointmentT> Client::assignment() {
+  ClientState& shared = state_->shared;
+  std::unique_lock lock(shared.mutex);
+  shared.throw_if_failed();
+  shared.require_current(lock);
+  if (shared.assignments.empty()) return std::nullopt;
+  wire::AppointmentT next = shared.assignments.front();
+  shared.assignments.pop_front();
+  return next;
+}
+
+std::optional<wire::AppointmentT> Client::wait_assignment() {
+  ClientState& shared = state_->shared;
+  {
+    std::unique_lock lock(shared.mutex);
+    shared.wait(lock, [&] { return !shared.assignments.empty() || shared.finished; });
+  }
+  return assignment();
+}
+
+void Client::read_snapshot(std::uint64_t snapshot, std::span<float> values,
+                           std::span<const std::span<float>> slots) {
+  State& state = *state_;
+  std::vector<OutgoingRequest> requests;
+  for (int b = 0; b < state.num_buckets(); ++b) {
+    wire::ReadCutT read;
+    read.cut = snapshot;
+    read.bucket = b;
+    read.with_slots = !slots.empty();
+    ShardRequest request{.kind = ShardRequest::Kind::kReadSnapshot, .bucket = b};
+    request.message = wire::make_message(std::move(read));
+    request.answer.push_back(std::as_writable_bytes(state.part(values, b)));
+    for (const auto slot : slots) {
+      request.answer.push_back(std::as_writable_bytes(state.part(slot, b)));
+    }
+    request.credit_bytes = total_size(request.answer);
+    requests.push_back({state.place(b).owner(), std::move(request)});
+  }
+  std::unique_lock lock(state.shared.mutex);
+  state.send_and_wait(lock, std::move(requests), snapshot);
+}
+
+std::vector<float> Client::read_snapshot_state(std::uint64_t snapshot) {
+  wire::ReadCutT read;
+  read.cut = snapshot;
+  read.bucket = -1;
+  read.state = true;
+  ShardRequest request{.kind = ShardRequest::Kind::kReadSnapshot, .bucket = -1};
+  request.message = wire::make_message(std::move(read));
+  std::vector<OutgoingRequest> requests;
+  requests.push_back({0, std::move(request)});
+  std::unique_lock lock(state_->shared.mutex);
+  state_->send_and_wait(lock, std::move(requests), snapshot);
+  return std::exchange(state_->shared.statistics, {});
+}
+
+void Client::complete_assignment(std::uint64_t snapshot) {
+  ClientState& shared = state_->shared;
+  {
+    const std::lock_guard lock(shared.mutex);
+    shared.is_assignment_done |= shared.assigned_snapshot == snapshot;
+  }
+  wire::AppointmentDoneT done;
+  done.cut = snapshot;
+  state_->io->send_control(wire::make_message(std::move(done)));
+}
+
+void Client::request_stop(StopKind kind) {
+  wire::StopRequestT request;
+  request.kind = to_wire(kind);
+  state_->io->send_control(wire::make_message(std::move(request)));
+}
+
+std::vector<std::string> Client::exchange(std::string_view mine) {
+  ClientState& shared = state_->shared;
+  wire::ExchangeT message;
+  message.text.assign(mine.begin(), mine.end());
+  {
+    std::unique_lock lock(shared.mutex);
+    shared.require_current(lock);
+    message.round = ++shared.round;
+    shared.open_exchange = message;
+  }
+  const std::uint64_t round = message.round;
+  state_->io->send_control(wire::make_message(std::move(message)));
+  std::unique_lock lock(shared.mutex);
+  shared.wait(lock, [&] { return shared.exchanged.contains(round); });
+  shared.open_exchange.reset();
+  auto texts = std::move(shared.exchanged.at(round));
+  shared.exchanged.erase(round);
+  return texts;
 }
 
 void Client::report_step(std::int64_t step) noexcept {
-  state_->step.store(step, std::memory_order_relaxed);
+  state_->shared.step.store(step, std::memory_order_relaxed);
 }
 
 void Client::leave() {
+  ClientState& shared = state_->shared;
   {
-    std::unique_lock lock(state_->board.mutex);
-    state_->board.require_current(lock);
+    std::unique_lock lock(shared.mutex);
+    shared.require_current(lock);
   }
-  state_->tell(wire::make_message(wire::LeavingT{}));
-  std::unique_lock lock(state_->board.mutex);
-  // Shard 0 may be gone before its word reaches us: it has heard ours, or will miss nobody.
-  ClientBoard& board = state_->board;
-  board.changed.wait_for(lock, kFarewell, [&] { return board.finished || board.is_void(); });
-  if (!board.finished) board.require_current(lock);
+  state_->io->send_control(wire::make_message(wire::LeavingT{}));
+  std::unique_lock lock(shared.mutex);
+  // Shard 0 may end before its confirmation arrives. It has then received the message, or the job
+  // is over for all tasks: no error either way.
+  shared.changed.wait_for(lock, kLeaveTimeout,
+                          [&] { return shared.finished || shared.is_stale(); });
+  if (!shared.finished) shared.require_current(lock);
 }
 
 void Client::fail(std::string_view reason) noexcept {
   try {
     wire::FailingT failing;
     failing.reason = reason;
-    state_->tell(wire::make_message(std::move(failing)));
+    state_->io->send_control(wire::make_message(std::move(failing)));
   } catch (...) {
-    return;  // out of memory: the others will miss us
+    return;  // out of memory: the other tasks notice the missing heartbeats
+             // instead
   }
 }
 
 void Client::abort(std::string_view reason) noexcept {
   try {
-    state_->board.fail(std::string(reason));
+    state_->shared.fail(std::string(reason));
   } catch (...) {
     return;
   }
 }
 
 Client::Traffic Client::traffic() const {
-  const std::lock_guard lock(state_->board.mutex);
-  return state_->board.traffic;
+  const std::lock_guard lock(state_->shared.mutex);
+  return state_->shared.traffic;
 }
 
 }  // namespace syncopate::ps

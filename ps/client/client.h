@@ -1,9 +1,9 @@
-// A worker's side of the parameter servers: meets them, pulls and pushes without waiting, hears
-// what shard 0 asks of it. An I/O thread owns the sockets; everybody else may call from any thread.
-// Source of the flows: wire/PROTOCOL.md.
+// A worker's connection to the parameter servers. The client joins the job, pulls values and pushes
+// gradients without blocking, and receives batches and assignments from shard 0's coordinator. An
+// I/O thread owns the sockets; all functions may be called from any thread unless they say
+// otherwise. Source of the message flows: wire/PROTOCOL.md.
 #pragma once
 
-#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -14,9 +14,9 @@
 #include <string_view>
 #include <vector>
 
-#include "models/tensor/tensor.h"
-#include "ps/client/roll_back.h"
-#include "ps/coordinator/ledger.h"
+#include "ps/client/client_errors.h"
+#include "ps/coordinator/data_position.h"
+#include "ps/coordinator/stop_kind.h"
 #include "ps/net/endpoint.h"
 #include "ps/shard/gradient_codec.h"
 #include "ps/wire/message.h"
@@ -31,111 +31,120 @@ struct ClientOptions {
   std::string nonce;
   wire::DeclarationT declaration;
   CompressionOptions compression;
-  // The worker's memory, [arena total] f32 each, laid out as the declaration says. Outlive the
+  // The worker's memory, [arena total] f32 each, laid out as the declaration says. Must outlive the
   // client.
   std::span<float> values;
   std::span<const float> gradients;
-  // Under which the same memory is handed to shards of this machine (ps/net/segment.h); "": it is
-  // not.
+  // The name under which shards of this machine map the same memory (ps/net/segment.h). Empty: the
+  // memory is not shared.
   std::string segment;
   bool requires_segment = false;  // --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);  // unless server 0 says another
-  bool insists_on_peer_timeout = false;                              // then another is a UsageError
-  // How long a shard may be gone, because somebody starts it again.
-  std::chrono::milliseconds server_patience = std::chrono::seconds(5);
-  // How long a connection that is up may bring nothing though the shard was asked what it answers
-  // at once; then it is called anew. Doubles, ten times at most, while calls bring nothing new.
-  std::chrono::milliseconds answer_patience = std::chrono::seconds(6);
-  // Whether this task is; a server that is gone is then not waited for as long. Called by a thread
-  // of the client's; empty: nobody asks.
+  std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);  // server 0 may set another
+  bool insists_on_peer_timeout = false;  // another timeout of server 0 is a UsageError
+  // How long a shard may be gone: it may be started again.
+  std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
+  // How long an open connection may be silent after a request that a shard answers at once. Then
+  // the client connects again. The timeout doubles, up to ten times its value, while new
+  // connections bring no answer.
+  std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);
+  // Returns whether this task was asked to stop: it then waits for a missing server for a shorter
+  // time. Called by the I/O thread. May be empty.
   std::function<bool()> asked_to_stop;
 };
 
-// What goes with the pushes of one step.
+// What is sent with the pushes of one step.
 struct StepInfo {
   float learning_rate = 0.0F;
-  SampleRange batch;  // empty where nobody leases
+  SampleRange batch;  // empty under rules without leases
   int lanes = 1;
   double loss = 0.0;
   std::int64_t correct = 0;
   std::int64_t samples = 0;
-  std::vector<int> stops;
-  std::span<const float> state;  // running statistics; empty: none travel
+  StopCounts stops;
+  std::span<const float> state;  // running statistics; empty: none are sent
 };
 
-// Whatever waits throws PeerError when the job has failed or a shard stays away, and RolledBack
-// when all shards went back to an earlier step, until go_on().
+// A function that waits throws PeerError when the job has failed or a shard stays away, and
+// RolledBack when all shards went back to an earlier step, until resume() is called.
 class Client {
  public:
-  // Meets everybody; returns when every shard has answered. Throws PeerError, and UsageError for
-  // what shard 0 refuses and for a host that nobody knows.
+  // Joins the job; returns when every shard has answered. Throws PeerError; UsageError for what
+  // shard 0 refuses and for an unknown host name.
   explicit Client(const ClientOptions& options);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  ~Client();  // without leave(): the others take it for a failure
+  ~Client();  // without leave() before, the other tasks see a failure of this
+              // worker
 
-  // This worker writes the first values.
+  // Whether this worker writes the first values.
   bool initialises() const;
   std::uint32_t incarnation() const;
 
-  // The initialising worker, before initialised(): this bucket's part of the arena-sized blocks.
-  // Versions start so that the next update is number `step` + 1.
+  // The functions of the initialising worker, before initialised(). Blocks are arena-sized. `step`
+  // sets the versions: the next update is number `step` + 1.
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
                        std::int64_t step);
   void write_state(std::span<const float> state);
-  void initialised(const StartInfo& start);
-  // The others: we are ready. Both: returns when training begins.
-  StartInfo wait_start();
+  void initialised(const RunPosition& start);
+  // Returns when training begins. The workers that do not initialise report here that they are
+  // ready.
+  RunPosition wait_start();
 
-  // After RolledBack, once nobody uses anything of before: values come without pull().
-  void go_on();
+  // Continues after RolledBack; no thread may still use earlier values or requests. The values are
+  // sent without pull().
+  void resume();
 
-  // Asks for all values, but for those that are on their way as answers to pushes.
+  // Requests all values, except those that arrive as answers to pushes.
   void pull();
-  // Returns when the bucket's values are those that the last pull or push asked for.
+  // Returns when the bucket's values have arrived that the last pull or push requested.
   void wait_values(int bucket);
-  // The pushes that follow are of one step.
+  // Begins a step: the pushes that follow belong to it. One thread calls begin_step() and push().
   void begin_step(const StepInfo& info);
-  // The gradient of the bucket is complete, and stays as it is until wait_values(bucket) returns.
+  // Sends the bucket's gradient, which must not change until wait_values(bucket) returns.
   void push(int bucket);
-  // Of the step: everybody's sums under sync, of those that were waited for with backup workers;
-  // else this worker's own.
+  // Ends the step. Returns the sums over all workers under sync (with backup workers: over those
+  // that were waited for), else this worker's own numbers.
   wire::StepSumsT finish_step();
-  // Returns when every push has been answered.
+  // Returns when every push and pull has been answered.
   void flush();
 
-  // One at a time, from one thread.
+  // Waits for the next batch; empty when no batches are left. One thread calls it, one call at a
+  // time.
   std::optional<SampleRange> next_lease();
   wire::JobStatusT status() const;
-  std::optional<wire::AppointmentT> appointment();
-  // Nothing: the job is over.
-  std::optional<wire::AppointmentT> wait_appointment();
-  // A copy that a cut made, into arena-sized blocks; slots may be empty. Throws CutWithdrawn.
-  void read_cut(std::uint64_t cut, std::span<float> values,
-                std::span<const std::span<float>> slots);
-  std::vector<float> read_cut_state(std::uint64_t cut);
-  void done(std::uint64_t cut);
-  void request_stop(int kind);
+  // The next evaluation or checkpoint that this worker is assigned, if there is one.
+  std::optional<wire::AppointmentT> assignment();
+  // Waits for the next assignment; empty when the job is over.
+  std::optional<wire::AppointmentT> wait_assignment();
+  // Reads a snapshot into arena-sized blocks; `slots` may be empty. Throws SnapshotWithdrawn.
+  void read_snapshot(std::uint64_t snapshot, std::span<float> values,
+                     std::span<const std::span<float>> slots);
+  std::vector<float> read_snapshot_state(std::uint64_t snapshot);
+  // Reports that the assignment with this snapshot is done.
+  void complete_assignment(std::uint64_t snapshot);
+  void request_stop(StopKind kind);
 
-  // Everybody's text, by worker; all call it in the same order.
+  // Collects a text of every worker; returns all texts by worker. All workers call it in the same
+  // order.
   std::vector<std::string> exchange(std::string_view mine);
 
-  void report_step(std::int64_t step) noexcept;  // others name it should we die
-  // All is done; returns when shard 0 knows. Throws RolledBack when it is not.
+  // Sets the step that other tasks report if this worker fails.
+  void report_step(std::int64_t step) noexcept;
+  // Leaves the job after the last step; returns when shard 0 has confirmed. Throws RolledBack when
+  // the job is not over.
   void leave();
-  // We end because of `reason`.
+  // Reports to the other tasks that this one ends because of `reason`.
   void fail(std::string_view reason) noexcept;
-  // Wakes everybody who waits in here; they throw PeerError with this reason.
+  // Wakes all threads that wait in this client; they throw PeerError with this reason.
   void abort(std::string_view reason) noexcept;
 
-  // Of pushes and pulls, for figures: bytes each way, for how long answers were held back for other
-  // workers, and how many shards share our memory.
+  // Figures about pushes and pulls.
   struct Traffic {
     std::int64_t bytes_pushed = 0;
     std::int64_t bytes_pulled = 0;
-    double peers_wait_seconds = 0.0;
-    int shards_in_segment = 0;
+    double peers_wait_seconds = 0.0;  // how long answers were held back for other workers
+    int shards_in_segment = 0;        // shards that share this worker's memory
   };
   Traffic traffic() const;
 

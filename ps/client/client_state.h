@@ -1,126 +1,125 @@
-// What a client is made of: the board at which callers wait, what they ask of the I/O thread, and
-// what that thread owns. Only client.cc and the files of this folder see it.
+// The state that a client's I/O thread shares with the threads that call the client. Callers wait
+// here; the I/O thread changes the state and notifies them.
 #pragma once
 
-#include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <cstdint>
-#include <memory>
+#include <deque>
+#include <map>
 #include <mutex>
 #include <optional>
-#include <span>
-#include <thread>
-#include <utility>
+#include <string>
 #include <vector>
 
+#include "models/base/errors.h"
 #include "ps/client/client.h"
-#include "ps/client/client_board.h"
-#include "ps/client/control_link.h"
-#include "ps/client/shard_link.h"
-#include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
 
-wire::MessageT lease_request();
+// The type of the exception that a failure becomes: PeerError, UsageError or JobOver.
+enum class FailureKind : std::uint8_t { kPeer, kUsage, kJobOver };
 
-// Asked by callers, done by the I/O thread.
-struct Client::State {
-  explicit State(const ClientOptions& given) : options(given), control(context, board, options) {
-    const wire::DeclarationT& declaration = options.declaration;
-    board.buckets.resize(declaration.buckets.size());
-    for (std::size_t b = 0; b < declaration.buckets.size(); ++b) {
-      const wire::BucketPlace& place = declaration.buckets[b];
-      encoders.emplace_back(options.compression, place.end() - place.begin());
-      if (place.owner() == 0) last_bucket_of_shard_0 = static_cast<int>(b);
-    }
-    for (int shard = 0; shard < options.servers; ++shard) {
-      links.push_back(std::make_unique<ShardLink>(context, board, options, shard));
-    }
-  }
-
-  struct Ask {
-    int shard = 0;
-    ShardRequest request;
-    int roll_backs = 0;  // that whoever asks knows of
+struct ClientState {
+  struct Bucket {
+    bool awaited = false;  // a push or a pull has not been answered yet
+    int waiting = 0;       // callers in wait_values()
+    std::uint64_t version = 0;
+    std::uint32_t shard_incarnation = 0;  // the incarnation that counts this version
   };
 
-  void tell(wire::MessageT message) {
-    {
-      const std::lock_guard lock(mutex);
-      to_tell.push_back(std::move(message));
-    }
-    wake.notify();
-  }
-  void ask(std::vector<Ask> asks) {
-    {
-      const std::lock_guard lock(mutex);
-      for (Ask& one : asks) to_ask.push_back(std::move(one));
-    }
-    wake.notify();
-  }
-
-  const wire::BucketPlace& place(int bucket) const {
-    return options.declaration.buckets[static_cast<std::size_t>(bucket)];
-  }
-  int num_buckets() const { return static_cast<int>(options.declaration.buckets.size()); }
-  template <typename T>
-  std::span<T> part(std::span<T> block, int bucket) const {
-    const wire::BucketPlace& at = place(bucket);
-    return block.subspan(static_cast<std::size_t>(at.begin()),
-                         static_cast<std::size_t>(at.end() - at.begin()));
-  }
-
-  // With the board's mutex held by `lock`: sends the requests and returns when all are answered, or
-  // the copy that they want is no more.
-  void ask_and_wait(std::unique_lock<std::mutex>& lock, std::vector<Ask> asks,
-                    std::optional<std::uint64_t> cut = std::nullopt);
-  ShardRequest pull_of(int bucket) const;
-
-  void serve(const std::stop_token& stop);
-  void hear(const ControlLink::News& news);
-  void rewind(std::uint64_t cut);
-  void go_on_from(const StartInfo& start);
-  void appoint(const wire::AppointmentT& appointment);
-  // Sends it, and remembers what must be said again should the connection break.
-  void tell_shard_0(wire::MessageT message);
-  void say_ready();
-  void tell_again();
-  bool has_met_all() const {
-    return std::ranges::all_of(links, [](const auto& link) { return link->is_met(); });
-  }
-  void take_requests();
-  bool is_void(const Ask& ask);
-  void wait_for_events();
-
-  const ClientOptions options;
-  ClientBoard board;
-  // The training thread's. Above the context: what is pushed borrows its bytes from them, and for a
-  // moment ZeroMQ goes on sending when the sockets are closed.
-  std::vector<GradientEncoder> encoders;
-  StepInfo info;
-  std::vector<float> state;  // that travels
-  int last_bucket_of_shard_0 = 0;
-
-  wire::Context context;
-  WakeEvent wake;
-  std::mutex mutex;  // guards to_tell, to_ask, open_exchange
-  std::vector<wire::MessageT> to_tell;
-  std::vector<Ask> to_ask;
-  std::optional<wire::ExchangeT> open_exchange;  // has no answer yet
+  // Read by the I/O thread without the mutex.
   std::atomic<std::int64_t> step{0};
-  std::atomic<std::uint64_t> sequence{0};
-  // The I/O thread's.
-  ControlLink control;
-  std::vector<std::unique_ptr<ShardLink>> links;
-  bool must_say_ready = false;  // once all shards are met again
-  bool awaits_start = false;
-  std::uint64_t ready_after = 0;  // our last push when the servers went back
-  // Said, and of no effect yet as far as we know.
-  std::optional<wire::InitialisedT> first_values;
-  std::optional<wire::StopRequestT> stop_request;
-  bool is_leaving = false;
+  std::atomic<std::uint64_t> sequence{0};  // of the last push
 
-  std::jthread thread;  // last: it uses all of the above
+  std::mutex mutex;  // guards everything below
+  std::condition_variable changed;
+
+  std::optional<std::string> failure;
+  FailureKind failure_kind = FailureKind::kPeer;
+
+  // Joining the job.
+  std::optional<wire::WelcomeT> welcome;
+  int shards_met = 0;
+  std::optional<RunPosition> start;
+  // How often the shards went back to an earlier step.
+  int roll_backs = 0;
+  int roll_backs_known = 0;      // to the callers: set by Client::resume()
+  bool is_rolling_back = false;  // the last roll-back has not ended with a Start yet
+
+  // Variables.
+  std::vector<Bucket> buckets;
+  int requests_open = 0;  // of write_variables() and read_snapshot()
+  std::optional<wire::StepSumsT> sums;
+  std::vector<float> statistics;  // answer of read_snapshot_state()
+  Client::Traffic traffic;
+
+  // The job.
+  std::deque<SampleRange> leases;
+  std::vector<SampleRange> in_hand;  // batches returned by next_lease() whose step is not answered
+  bool leases_finished = false;
+  bool wants_lease = false;  // a caller waits for a batch
+  wire::JobStatusT status;
+  std::deque<wire::AppointmentT> assignments;
+  std::uint64_t assigned_snapshot = 0;  // of the last assignment
+  bool is_assignment_done = false;
+  bool finished = false;
+  std::uint64_t round = 0;                                      // of the last Client::exchange()
+  std::optional<wire::ExchangeT> open_exchange;                 // not answered yet
+  std::map<std::uint64_t, std::vector<std::string>> exchanged;  // by round
+
+  // The functions below, except fail(), require the mutex.
+  void throw_if_failed() const {
+    if (!failure) return;
+    if (failure_kind == FailureKind::kUsage) throw UsageError(*failure);
+    if (failure_kind == FailureKind::kJobOver) throw JobOver(*failure);
+    throw PeerError(*failure);
+  }
+
+  // Whether the shards went back and the callers do not know yet.
+  bool is_stale() const { return roll_backs != roll_backs_known; }
+
+  // Throws RolledBack if is_stale(), as soon as the position to continue from is known.
+  void require_current(std::unique_lock<std::mutex>& lock) {
+    if (!is_stale()) return;
+    changed.wait(lock, [&] { return failure.has_value() || !is_rolling_back; });
+    throw_if_failed();
+    throw RolledBack(*start);
+  }
+
+  // Records the first failure and wakes all callers. Takes the mutex.
+  void fail(const std::string& reason, FailureKind kind = FailureKind::kPeer) {
+    {
+      const std::lock_guard lock(mutex);
+      if (failure) return;
+      failure = reason;
+      failure_kind = kind;
+    }
+    changed.notify_all();
+  }
+
+  // Returns when `done` returns true. Throws when the client has failed or the shards went back. It
+  // needs no deadline: the I/O thread notices a peer that is gone and calls fail().
+  template <typename Done>
+  void wait(std::unique_lock<std::mutex>& lock, const Done& done) {
+    changed.wait(lock, [&] { return failure.has_value() || is_stale() || done(); });
+    require_current(lock);
+    if (!done()) throw_if_failed();
+  }
+
+  // Waits for the bucket's values. Counts this caller in `waiting`, because the I/O thread notifies
+  // only for buckets with waiting callers.
+  void wait_values(std::unique_lock<std::mutex>& lock, Bucket& bucket) {
+    struct Count {
+      explicit Count(int& of) : count(of) { ++count; }
+      Count(const Count&) = delete;
+      Count& operator=(const Count&) = delete;
+      ~Count() { --count; }
+      int& count;
+    };
+    const Count waiting(bucket.waiting);
+    wait(lock, [&] { return !bucket.awaited; });
+  }
 };
 
 }  // namespace syncopate::ps

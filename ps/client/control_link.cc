@@ -1,12 +1,14 @@
 #include "ps/client/control_link.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/net/addresses.h"
+#include "ps/coordinator/wire_conversion.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
 namespace {
@@ -15,20 +17,20 @@ using std::chrono::milliseconds;
 
 }  // namespace
 
-ControlLink::ControlLink(wire::Context& context, ClientBoard& board, const ClientOptions& options)
-    : board_(board),
+ControlLink::ControlLink(wire::Context& context, ClientState& state, const ClientOptions& options)
+    : state_(state),
       options_(options),
       socket_(wire::Socket::connect(context, options.rendezvous, "")),
       peer_timeout_(options.peer_timeout),
-      meet_by_(Deadline::after(options.rendezvous_timeout)),
+      join_by_(Deadline::after(options.rendezvous_timeout)),
       give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),
       next_heartbeat_(Deadline::after(peer_timeout_ / 10)),
       silent_until_(Deadline::after(options.rendezvous_timeout)),
-      absence_("this worker", options.server_patience, options.asked_to_stop) {}
+      absence_("this worker", options.server_timeout, options.asked_to_stop) {}
 
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 
-void ControlLink::greet() {
+void ControlLink::send_hello() {
   wire::HelloT hello;
   hello.nonce = options_.nonce;
   hello.role = 0;
@@ -38,36 +40,32 @@ void ControlLink::greet() {
   hello.host = own_host_name();
   hello.pid = getpid();
   hello.incarnation = incarnation_;
-  hello.sequence = last_push_;
+  hello.sequence = state_.sequence.load(std::memory_order_relaxed);
   {
-    const std::lock_guard lock(board_.mutex);
-    for (const SampleRange& range : board_.leases) {
-      hello.held.emplace_back(range.epoch, range.begin, range.end);
-    }
-    for (const SampleRange& range : board_.in_hand) {
-      hello.held.emplace_back(range.epoch, range.begin, range.end);
-    }
+    const std::lock_guard lock(state_.mutex);
+    for (const SampleRange& range : state_.leases) hello.held.push_back(to_wire(range));
+    for (const SampleRange& range : state_.in_hand) hello.held.push_back(to_wire(range));
   }
   hello.declaration = std::make_unique<wire::DeclarationT>(options_.declaration);
   socket_->send(envelope("", make_message(std::move(hello))));
 }
 
-void ControlLink::tell(wire::MessageT message) {
+void ControlLink::send(wire::MessageT message) {
   if (!is_welcome_) {
-    untold_.push_back(std::move(message));
+    unsent_.push_back(std::move(message));
     return;
   }
   socket_->send(envelope("", message));
 }
 
-ControlLink::News ControlLink::run() {
+ControlLink::Changes ControlLink::process_events() {
   for (bool busy = true; busy;) {
     busy = false;
     if (const auto event = socket_->link_event()) {
       busy = true;
       is_connected_ = *event == wire::LinkEvent::kConnected;
       if (is_connected_) {
-        greet();
+        send_hello();
       } else if (incarnation_ != 0) {
         is_welcome_ = false;
         absence_.begin();
@@ -76,132 +74,128 @@ ControlLink::News ControlLink::run() {
     if (const auto envelope = socket_->receive()) {
       busy = true;
       silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-      // Whoever was only stopped for a while knows us still, or says that it does not.
+      // A shard 0 that was only suspended still knows this worker; one that was started again
+      // refuses.
       if (is_welcome_) absence_.end();
-      if (const auto message = wire::decode(envelope->frames.front().bytes())) hear(*message);
+      if (const auto message = wire::decode(envelope->frames.front().bytes())) on_message(*message);
     }
     socket_->flush();
   }
-  return std::exchange(news_, {});
+  return std::exchange(changes_, {});
 }
 
-void ControlLink::hear(const wire::MessageT& message) {
+void ControlLink::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
-  std::unique_lock lock(board_.mutex);
+  std::unique_lock lock(state_.mutex);
   switch (body.type) {
     case wire::Body::Welcome: {
       const wire::WelcomeT& welcome = *body.AsWelcome();
       if (options_.insists_on_peer_timeout &&
           welcome.peer_timeout_ms != options_.peer_timeout.count()) {
-        const std::string line = "--peer-timeout: " + name() + " has " +
-                                 in_seconds(milliseconds(welcome.peer_timeout_ms)) +
-                                 ", and this worker " + in_seconds(options_.peer_timeout) +
-                                 "; give all tasks the same";
+        const std::string line = fmt::format(
+            "--peer-timeout: {} has {}, and this worker has {}; give "
+            "all tasks the same timeout",
+            name(), in_seconds(milliseconds(welcome.peer_timeout_ms)),
+            in_seconds(options_.peer_timeout));
         lock.unlock();
-        return board_.fail(line, FailureKind::kUsage);
+        return state_.fail(line, FailureKind::kUsage);
       }
       is_welcome_ = true;
       absence_.end();
       incarnation_ = welcome.incarnation;
-      news_.is_welcome_again = board_.welcome.has_value();
-      if (!board_.welcome) {
-        board_.welcome = welcome;
+      changes_.is_welcome_again = state_.welcome.has_value();
+      if (!state_.welcome) {
+        state_.welcome = welcome;
         if (welcome.peer_timeout_ms > 0) peer_timeout_ = milliseconds(welcome.peer_timeout_ms);
       }
-      news_.addresses.emplace();
-      for (const auto& server : welcome.servers) news_.addresses->push_back(*server);
-      for (const wire::MessageT& untold : std::exchange(untold_, {})) {
-        socket_->send(envelope("", untold));
+      changes_.addresses.emplace();
+      for (const auto& server : welcome.servers) changes_.addresses->push_back(*server);
+      for (const wire::MessageT& unsent : std::exchange(unsent_, {})) {
+        socket_->send(envelope("", unsent));
       }
       break;
     }
     case wire::Body::Roster:
-      news_.addresses.emplace();
-      for (const auto& server : body.AsRoster()->servers) news_.addresses->push_back(*server);
+      changes_.addresses.emplace();
+      for (const auto& server : body.AsRoster()->servers) changes_.addresses->push_back(*server);
       break;
     case wire::Body::Refused: {
       const wire::RefusedT& refused = *body.AsRefused();
       lock.unlock();
-      if (refused.is_over) return board_.fail(refused.line, FailureKind::kJobOver);
-      return board_.fail(refused.line,
+      if (refused.is_over) return state_.fail(refused.line, FailureKind::kJobOver);
+      return state_.fail(refused.line,
                          refused.is_usage_error ? FailureKind::kUsage : FailureKind::kPeer);
     }
     case wire::Body::Failing:
       lock.unlock();
-      return board_.fail(body.AsFailing()->reason);
-    case wire::Body::Start: {
-      const wire::StartT& start = *body.AsStart();
-      news_.start = StartInfo{start.step, start.samples, start.epoch, start.offset, {}};
-      for (const wire::SampleRange& range : start.untrained) {
-        news_.start->untrained.push_back({range.epoch(), range.begin(), range.end()});
-      }
+      return state_.fail(body.AsFailing()->reason);
+    case wire::Body::Start:
+      changes_.start = position_of(*body.AsStart());
       return;
-    }
     case wire::Body::RollBack:
-      // Nothing of what came before it counts.
-      news_.start.reset();
-      news_.appointment.reset();
-      news_.addresses.reset();
-      news_.rolled_back = body.AsRollBack()->cut;
-      back_as_ = body.AsRollBack()->incarnation;
+      // A RollBack makes all earlier messages void.
+      changes_.start.reset();
+      changes_.assignment.reset();
+      changes_.addresses.reset();
+      changes_.rolled_back = body.AsRollBack()->cut;
+      roll_back_incarnation_ = body.AsRollBack()->incarnation;
       return;
     case wire::Body::Leases: {
-      // Of a connection that broke: we did not name them in our last Hello, so others have them.
+      // Leases of a lost connection: the last Hello did not list them, so other workers have them.
       if (!is_welcome_) return;
       const wire::LeasesT& leases = *body.AsLeases();
-      for (const auto& range : leases.ranges) {
-        board_.leases.push_back({range.epoch(), range.begin(), range.end()});
-      }
-      if (leases.finished) board_.leases_finished = true;
-      if (leases.status) board_.status = *leases.status;
+      for (const auto& range : leases.ranges) state_.leases.push_back(from_wire(range));
+      if (leases.finished) state_.leases_finished = true;
+      if (leases.status) state_.status = *leases.status;
       break;
     }
     case wire::Body::Appointment:
-      news_.appointment = *body.AsAppointment();
+      changes_.assignment = *body.AsAppointment();
       return;
     case wire::Body::Exchanged: {
       std::vector<std::string> texts;
       for (const auto& text : body.AsExchanged()->texts) {
         texts.emplace_back(text->text.begin(), text->text.end());
       }
-      board_.exchanged[body.AsExchanged()->round] = std::move(texts);
+      state_.exchanged[body.AsExchanged()->round] = std::move(texts);
       break;
     }
     case wire::Body::Finished:
-      board_.finished = true;
-      board_.leases_finished = true;
+      state_.finished = true;
+      state_.leases_finished = true;
       break;
     default:
       return;
   }
   lock.unlock();
-  board_.changed.notify_all();
+  state_.changed.notify_all();
 }
 
-void ControlLink::tick(std::int64_t step, std::uint64_t sequence) {
-  last_push_ = sequence;
-  // As long as it is heard of it waits too, and knows for whom.
+void ControlLink::check_timeouts() {
+  // A shard 0 that sends messages waits for other tasks, and reports itself which one is missing.
   const bool is_heard = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
-  if (incarnation_ == 0 && meet_by_.passed() && !is_heard) {
-    return board_.fail(name() + " did not let this worker in within " +
-                       in_seconds(meet_by_.patience()) +
-                       "; is it running, and have all workers and servers been started?");
+  if (incarnation_ == 0 && join_by_.passed() && !is_heard) {
+    return state_.fail(
+        fmt::format("{} did not accept this worker within {}; "
+                    "is it running, and have all workers "
+                    "and servers been started?",
+                    name(), in_seconds(join_by_.patience())));
   }
-  // Stopped, or cut off without a word: heartbeats go on, should it hear them.
+  // Shard 0 is suspended or unreachable. Heartbeats continue in case it still receives them.
   if (incarnation_ != 0 && is_welcome_ && silent_until_.passed()) absence_.begin();
   if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
-    return board_.fail(*reason);
+    return state_.fail(*reason);
   }
   if (!is_connected_ || !next_heartbeat_.passed()) return;
   next_heartbeat_ = Deadline::after(peer_timeout_ / 10);
   wire::HeartbeatT heartbeat;
-  heartbeat.step = step;
+  heartbeat.step = state_.step.load(std::memory_order_relaxed);
   socket_->send(envelope("", make_message(std::move(heartbeat))));
 }
 
-void ControlLink::forgive(std::chrono::nanoseconds slept) {
+void ControlLink::extend_deadlines(std::chrono::nanoseconds suspended) {
   silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-  absence_.forgive(slept);
+  absence_.forgive(suspended);
 }
 
 void ControlLink::append_descriptors(std::vector<int>& descriptors) const {

@@ -1,4 +1,4 @@
-// A worker's control connection to shard 0: meeting, heartbeats, leases, appointments, and the end.
+// A worker's control connection to shard 0: the join, heartbeats, leases, assignments and the end.
 #pragma once
 
 #include <chrono>
@@ -9,58 +9,58 @@
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "ps/client/client_board.h"
+#include "ps/client/client_state.h"
 #include "ps/coordinator/absence.h"
-#include "ps/wire/socket.h"
+#include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
 
 // The I/O thread only.
 class ControlLink {
  public:
-  ControlLink(wire::Context& context, ClientBoard& board, const ClientOptions& options);
+  ControlLink(wire::Context& context, ClientState& state, const ClientOptions& options);
 
-  // Sent once shard 0 has welcomed us.
-  void tell(wire::MessageT message);
-  // What concerns the other links as well, in the order in which it is to be dealt with.
-  struct News {
-    std::optional<std::uint64_t> rolled_back;  // to this cut
+  // Sends the message, once shard 0 has accepted this worker.
+  void send(wire::MessageT message);
+  // What was received and concerns the shard links too, in the order in which it must be handled.
+  struct Changes {
+    std::optional<std::uint64_t> rolled_back;  // to the snapshot of this number
     std::optional<std::vector<wire::ServerAddressT>> addresses;
-    std::optional<wire::AppointmentT> appointment;
-    std::optional<StartInfo> start;
-    bool is_welcome_again = false;  // what was told last may not have arrived
+    std::optional<wire::AppointmentT> assignment;
+    std::optional<RunPosition> start;
+    bool is_welcome_again = false;  // messages sent before may have been lost
   };
-  // Receives and sends what can be.
-  News run();
-  void tick(std::int64_t step, std::uint64_t sequence);
-  // We did not run for so long: what was not heard meanwhile is nobody's fault.
-  void forgive(std::chrono::nanoseconds slept);
+  // Receives messages and link events, and flushes the socket.
+  Changes process_events();
+  // Sends heartbeats; fails the client when shard 0 was silent for too long.
+  void check_timeouts();
+  // This process did not run for `suspended`: silence of shard 0 during that time does not count.
+  void extend_deadlines(std::chrono::nanoseconds suspended);
   void append_descriptors(std::vector<int>& descriptors) const;
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
-  // As in the last RollBack; 0: none was heard.
-  std::uint32_t back_as() const noexcept { return back_as_; }
+  // The incarnation in the last RollBack; 0: none was received.
+  std::uint32_t roll_back_incarnation() const noexcept { return roll_back_incarnation_; }
 
  private:
-  std::string name() const;
-  void greet();
-  void hear(const wire::MessageT& message);
+  std::string name() const;  // "server 0 at 10.0.0.7:4000"
+  void send_hello();
+  void on_message(const wire::MessageT& message);
 
-  ClientBoard& board_;
+  ClientState& state_;
   const ClientOptions& options_;
   std::unique_ptr<wire::Socket> socket_;
-  std::vector<wire::MessageT> untold_;
-  News news_;
+  std::vector<wire::MessageT> unsent_;  // until this worker is welcome
+  Changes changes_;
   std::uint32_t incarnation_ = 0;
-  std::uint32_t back_as_ = 0;
-  std::uint64_t last_push_ = 0;
+  std::uint32_t roll_back_incarnation_ = 0;
   bool is_connected_ = false;
   bool is_welcome_ = false;  // on this connection
   std::chrono::milliseconds peer_timeout_;
-  Deadline meet_by_;
-  Deadline give_up_by_;  // also when shard 0 is there
+  Deadline join_by_;
+  Deadline give_up_by_;  // for the join, even if shard 0 sends messages
   Deadline next_heartbeat_;
-  Deadline silent_until_;  // shard 0 is heard of before this
+  Deadline silent_until_;  // a message of shard 0 is expected before this
   Absence absence_;
 };
 

@@ -9,24 +9,32 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A shard that has not said anything about a push for so long is asked whether it knows it.
-constexpr milliseconds kProbe(2000);
-constexpr milliseconds kAskAgain(10000);
+// A shard that has not answered a push for this long is asked whether it has received the push.
+constexpr milliseconds kProbePush(2000);
+// Other requests, whose answers are larger, are repeated after this time.
+constexpr milliseconds kRepeatRequest(10000);
 
-// Of variables, for a start or an evaluation; not of a step.
+// Whether the request copies variables, at the start or for a snapshot, rather than belonging to a
+// step.
 bool is_copy(ShardRequest::Kind kind) {
-  return kind == ShardRequest::Kind::kWrite || kind == ShardRequest::Kind::kReadCut;
+  return kind == ShardRequest::Kind::kWrite || kind == ShardRequest::Kind::kReadSnapshot;
 }
 
 Deadline next_probe_of(ShardRequest::Kind kind) {
-  return Deadline::after(kind == ShardRequest::Kind::kPush ? kProbe : kAskAgain);
+  return Deadline::after(kind == ShardRequest::Kind::kPush ? kProbePush : kRepeatRequest);
 }
 
 }  // namespace
 
+ShardRequest pull_request(int bucket, const wire::BucketPlace& place) {
+  return {.kind = ShardRequest::Kind::kPull,
+          .bucket = bucket,
+          .credit_bytes = size_of(place) * static_cast<std::int64_t>(sizeof(float))};
+}
+
 void RequestQueue::add(ShardRequest request) {
   const Key key{request.kind, request.bucket};
-  check(!open_.contains(key), "one request of a kind per bucket at a time");
+  check(!open_.contains(key), "only one request of a kind is open per bucket");
   open_[key].request = std::move(request);
   unsent_.push_back(key);
 }
@@ -58,15 +66,15 @@ void RequestQueue::clear() {
   end_connection();
 }
 
-void RequestQueue::drop_copies_but(std::uint64_t cut) {
+void RequestQueue::drop_snapshot_reads_except(std::uint64_t snapshot) {
   for (auto entry = open_.begin(); entry != open_.end();) {
     const auto& [key, open] = *entry;
-    if (key.first != ShardRequest::Kind::kReadCut ||
-        open.request.message.body.AsReadCut()->cut == cut) {
+    if (key.first != ShardRequest::Kind::kReadSnapshot ||
+        open.request.message.body.AsReadCut()->cut == snapshot) {
       ++entry;
       continue;
     }
-    give_credit_back(entry->second);
+    return_credit(entry->second);
     std::erase(unsent_, key);
     entry = open_.erase(entry);
   }
@@ -76,12 +84,12 @@ std::int64_t RequestQueue::bytes_in_frames(const ShardRequest& request) const {
   if (!uses_segment_ || is_copy(request.kind)) return request.credit_bytes;
   if (request.kind == ShardRequest::Kind::kPull) return 0;
   const bool in_segment = request.message.body.AsPush()->codec == wire::Codec::F32;
-  // Its answer goes through the segment all the same.
+  // A compressed push goes through frames, but its answer goes through the segment.
   return in_segment ? 0 : static_cast<std::int64_t>(request.payload.front().size());
 }
 
-// A copy that was given up has no answer, and is forgotten with the next appointment, which may
-// wait for a push of ours: no push waits for copies.
+// A read of a withdrawn snapshot is never answered. It is dropped with the next assignment, which
+// may wait for a push of this worker: so a push never waits for copies.
 bool RequestQueue::fits(ShardRequest::Kind kind, std::int64_t bytes) const {
   const bool is_alone = (is_copy(kind) ? credit_used_ : credit_of_steps_) == 0;
   return bytes == 0 || is_alone || credit_used_ + bytes <= credit_;
@@ -93,9 +101,9 @@ void RequestQueue::take_credit(OpenRequest& open, std::int64_t bytes) {
   if (!is_copy(open.request.kind)) credit_of_steps_ += bytes;
 }
 
-std::vector<OpenRequest*> RequestQueue::take_what_fits() {
-  std::vector<OpenRequest*> fitting;
-  if (!is_connected_) return fitting;
+std::vector<OpenRequest*> RequestQueue::take_sendable() {
+  std::vector<OpenRequest*> sendable;
+  if (!is_connected_) return sendable;
   bool do_copies_wait = false;
   for (auto next = unsent_.begin(); next != unsent_.end();) {
     const Key key = *next;
@@ -112,9 +120,9 @@ std::vector<OpenRequest*> RequestQueue::take_what_fits() {
     open.is_sent = true;
     take_credit(open, bytes);
     open.next_probe = next_probe_of(key.first);
-    fitting.push_back(&open);
+    sendable.push_back(&open);
   }
-  return fitting;
+  return sendable;
 }
 
 OpenRequest* RequestQueue::find_sent(Key key) {
@@ -123,12 +131,12 @@ OpenRequest* RequestQueue::find_sent(Key key) {
 }
 
 void RequestQueue::send_again(OpenRequest& open) {
-  give_credit_back(open);
+  return_credit(open);
   open.is_sent = false;
   unsent_.emplace_front(open.request.kind, open.request.bucket);
 }
 
-void RequestQueue::give_credit_back(OpenRequest& open) {
+void RequestQueue::return_credit(OpenRequest& open) {
   const std::int64_t bytes = std::exchange(open.held_bytes, 0);
   credit_used_ -= bytes;
   if (!is_copy(open.request.kind)) credit_of_steps_ -= bytes;
@@ -136,7 +144,7 @@ void RequestQueue::give_credit_back(OpenRequest& open) {
 
 void RequestQueue::finish(Key key) {
   const auto found = open_.find(key);
-  give_credit_back(found->second);
+  return_credit(found->second);
   open_.erase(found);
 }
 

@@ -1,5 +1,5 @@
-// What is asked of one shard and has no answer yet: what may be sent now, in the order in which it
-// was asked, within the bytes that the shard grants (PROTOCOL.md, Credit).
+// The requests to one shard that are not answered yet. The queue decides which may be sent now: in
+// the order in which they were made, within the bytes that the shard grants (PROTOCOL.md, Credit).
 #pragma once
 
 #include <cstdint>
@@ -15,51 +15,56 @@
 
 namespace syncopate::ps {
 
-// One thing asked of a shard. Its bytes are borrowed until it is answered; those of writes and of
-// copies only until the board has failed, and are touched under its mutex.
+// A request to a shard. Its memory is borrowed until the answer. The memory of kWrite and
+// kReadSnapshot is borrowed only until the client fails, and is used with ClientState::mutex held.
 struct ShardRequest {
-  enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadCut };
+  enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;
   int bucket = 0;  // -1: the running statistics
   wire::MessageT message;
   std::vector<std::span<const std::byte>> payload;  // frames behind the header
-  std::vector<std::span<std::byte>> answer;         // where an answer's frames go
-  std::int64_t credit_bytes = 0;  // where nothing of it goes through shared memory
+  std::vector<std::span<std::byte>> answer;         // memory for the frames of the answer
+  std::int64_t credit_bytes = 0;  // the credit it takes when nothing goes through shared memory
 };
+
+inline std::int64_t size_of(const wire::BucketPlace& place) { return place.end() - place.begin(); }
+
+ShardRequest pull_request(int bucket, const wire::BucketPlace& place);
 
 struct OpenRequest {
   ShardRequest request;
   bool is_sent = false;         // on this connection
-  std::int64_t held_bytes = 0;  // of the credit
+  std::int64_t held_bytes = 0;  // credit that it holds
   std::optional<Deadline> next_probe;
-  int times_unknown = 0;  // the shard did not know it, on this connection
+  int times_unknown = 0;  // how often the shard did not know it, on this connection
 };
 
 // The I/O thread only.
 class RequestQueue {
  public:
-  using Key = std::pair<ShardRequest::Kind, int>;
+  using Key = std::pair<ShardRequest::Kind, int>;  // and the bucket
 
-  // One of a kind per bucket at a time.
+  // Precondition: no request of this kind for this bucket is open.
   void add(ShardRequest request);
-  // A connection with so many bytes of credit, to a shard that shares the worker's memory or not.
+  // A connection is up. `credit` in bytes. `uses_segment`: the shard maps this worker's memory.
   void begin_connection(std::int64_t credit, bool uses_segment);
-  // It is no more: all is to be sent again.
+  // The connection is lost: all open requests must be sent again.
   void end_connection();
   void clear();
-  // Copies of other cuts will not be answered.
-  void drop_copies_but(std::uint64_t cut);
+  // Removes reads of other snapshots, which will not be answered.
+  void drop_snapshot_reads_except(std::uint64_t snapshot);
 
-  // What may be sent now, and counts as sent from here on. Valid until one of it is finished.
-  std::vector<OpenRequest*> take_what_fits();
-  // Null where nothing like it is open, or it is not sent.
+  // Returns the requests that may be sent now and marks them as sent. The pointers are valid until
+  // one of the requests is finished.
+  std::vector<OpenRequest*> take_sendable();
+  // Returns null when no such request is open and sent.
   OpenRequest* find_sent(Key key);
-  // The shard has lost it: it is the next to be sent.
+  // The shard has lost the request: it is the next one to be sent.
   void send_again(OpenRequest& open);
-  // Its frames have left the shard's queue.
-  void give_credit_back(OpenRequest& open);
+  // The frames of the request have left the shard's receive queue.
+  void return_credit(OpenRequest& open);
   void finish(Key key);
-  // Sent, and unanswered for so long that the shard is to be asked; counts as asked from here on.
+  // Returns requests that were sent too long ago without an answer, and restarts their timeouts.
   std::vector<OpenRequest*> take_overdue();
 
  private:
@@ -71,9 +76,9 @@ class RequestQueue {
   bool uses_segment_ = false;
   std::int64_t credit_ = 0;
   std::int64_t credit_used_ = 0;
-  std::int64_t credit_of_steps_ = 0;  // of that, by pushes and pulls
+  std::int64_t credit_of_steps_ = 0;  // the part of credit_used_ held by pushes and pulls
   std::map<Key, OpenRequest> open_;
-  std::deque<Key> unsent_;  // in the order in which they were asked
+  std::deque<Key> unsent_;  // in the order in which the requests were made
 };
 
 }  // namespace syncopate::ps

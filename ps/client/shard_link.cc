@@ -1,11 +1,13 @@
 #include "ps/client/shard_link.h"
 
+#include <fmt/format.h>
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
@@ -13,39 +15,38 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr milliseconds kGreetAgain(1000);
-// Of the patience with a connection that brings nothing, in what it is at first.
-constexpr int kMostPatience = 10;
-// A push that is dropped as often does not fit; it would be sent for ever.
+// A hello without an answer is repeated after this time.
+constexpr milliseconds kRepeatHello(1000);
+// The largest answer timeout, as a multiple of the first one.
+constexpr int kLongestAnswerTimeout = 10;
+// A push that the shard drops more often than this is invalid for it; sending it would never end.
 constexpr int kMostResends = 5;
-
-std::int64_t size_of(const wire::BucketPlace& bucket) { return bucket.end() - bucket.begin(); }
 
 }  // namespace
 
-ShardLink::ShardLink(wire::Context& context, ClientBoard& board, const ClientOptions& options,
+ShardLink::ShardLink(wire::Context& context, ClientState& state, const ClientOptions& options,
                      int shard)
     : context_(context),
-      board_(board),
+      state_(state),
       options_(options),
       shard_(shard),
-      answer_patience_(options.answer_patience),
-      absence_("this worker", options.server_patience, options.asked_to_stop) {
+      answer_timeout_(options.answer_timeout),
+      absence_("this worker", options.server_timeout, options.asked_to_stop) {
   const auto& buckets = options.declaration.buckets;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
-    if (buckets[b].owner() == shard) behind_[static_cast<int>(b)] = 0;
+    if (buckets[b].owner() == shard) answered_[static_cast<int>(b)] = 0;
   }
 }
 
 std::string ShardLink::name() const {
-  return "server " + std::to_string(shard_) +
-         (address_.endpoint.empty() ? std::string() : " at " + address_.endpoint);
+  if (address_.endpoint.empty()) return fmt::format("server {}", shard_);
+  return fmt::format("server {} at {}", shard_, address_.endpoint);
 }
 
-void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation) {
+void ShardLink::set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation) {
   worker_incarnation_ = worker_incarnation;
   if (address.incarnation == 0) {
-    if (socket_ != nullptr) lose_connection();
+    if (socket_ != nullptr) disconnect();
     socket_.reset();
     address_.incarnation = 0;
     return;
@@ -54,73 +55,70 @@ void ShardLink::follow(const wire::ServerAddressT& address, std::uint32_t worker
                        address.incarnation == address_.incarnation;
   address_ = address;
   if (is_same) return;
-  if (socket_ != nullptr) lose_connection();
-  call();
+  if (socket_ != nullptr) disconnect();
+  connect();
 }
 
-void ShardLink::call() {
-  // Under a name of its own: a socket that was given up may still be on its way there, and a ROUTER
-  // that hands a name over to it would leave this one connected to nobody.
-  ++call_;
-  const std::string name_of_this = "w" + std::to_string(options_.index) + "." +
-                                   std::to_string(worker_incarnation_) + "." +
-                                   std::to_string(call_);
-  socket_ =
-      wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()), name_of_this);
+void ShardLink::connect() {
+  // Each socket has a routing id of its own. The connection of an abandoned socket may still reach
+  // the shard, and its ROUTER would hand a common routing id over to that connection.
+  ++connections_;
+  const std::string routing_id =
+      fmt::format("w{}.{}.{}", options_.index, worker_incarnation_, connections_);
+  socket_ = wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()), routing_id);
   absence_.begin();
 }
 
-void ShardLink::greet() {
+void ShardLink::send_hello() {
   wire::DataHelloT hello;
   hello.nonce = options_.nonce;
   hello.worker = options_.index;
   hello.incarnation = worker_incarnation_;
-  // What has no answer will be sent again, or is still to be computed: a shard that was restored
-  // must not take it for known. In the middle of a step some buckets are one push ahead of others.
+  // Pushes without an answer will be sent again, and later ones are still to be computed: a
+  // restored shard must not take them for known. In the middle of a step some buckets are one push
+  // ahead.
   const auto least =
-      std::ranges::min_element(behind_, {}, [](const auto& bucket) { return bucket.second; });
-  hello.sequence = least == behind_.end() ? 0 : least->second;
-  for (const auto& [bucket, sequence] : behind_) {
+      std::ranges::min_element(answered_, {}, [](const auto& bucket) { return bucket.second; });
+  hello.sequence = least == answered_.end() ? 0 : least->second;
+  for (const auto& [bucket, sequence] : answered_) {
     if (sequence > hello.sequence) hello.ahead.push_back(bucket);
   }
   hello.fingerprint = address_.fingerprint;
   hello.segment = options_.segment;
-  hello.call = call_;
+  hello.call = connections_;
   socket_->send(envelope("", make_message(std::move(hello))));
-  greet_again_ = Deadline::after(kGreetAgain);
-  expect_answer();
+  next_hello_ = Deadline::after(kRepeatHello);
+  start_answer_timeout();
 }
 
-void ShardLink::expect_answer() {
-  if (!answers_until_) answers_until_ = Deadline::after(answer_patience_);
+void ShardLink::start_answer_timeout() {
+  if (!answers_until_) answers_until_ = Deadline::after(answer_timeout_);
 }
 
-void ShardLink::lose_connection() {
-  is_met_ = false;
-  greet_again_.reset();
+void ShardLink::disconnect() {
+  is_welcome_ = false;
+  next_hello_.reset();
   answers_until_.reset();
   requests_.end_connection();
   absence_.begin();
 }
 
-void ShardLink::ask(ShardRequest request) {
+void ShardLink::send(ShardRequest request) {
   requests_.add(std::move(request));
-  send_what_fits();
+  send_sendable();
 }
 
-void ShardLink::drop_all(std::uint64_t sequence) {
-  for (auto& [bucket, behind] : behind_) behind = sequence;
+void ShardLink::roll_back(std::uint64_t sequence) {
+  for (auto& [bucket, answered] : answered_) answered = sequence;
   socket_.reset();
   address_.incarnation = 0;
   requests_.clear();
-  lose_connection();
+  disconnect();
 }
 
-void ShardLink::drop_copies_but(std::uint64_t cut) { requests_.drop_copies_but(cut); }
-
-void ShardLink::send_what_fits() {
+void ShardLink::send_sendable() {
   std::vector<const ShardRequest*> pulls;
-  for (OpenRequest* open : requests_.take_what_fits()) {
+  for (OpenRequest* open : requests_.take_sendable()) {
     if (open->request.kind == ShardRequest::Kind::kPull) {
       pulls.push_back(&open->request);
     } else {
@@ -139,15 +137,15 @@ void ShardLink::send_request(ShardRequest& request) {
   }
   wire::Envelope message = envelope("", request.message);
   if (request.kind == ShardRequest::Kind::kWrite) {
-    // As with copies: whoever wrote may be gone, its memory with it. Of those that are copied here
-    // there are no more under way than credit allows.
-    const std::lock_guard lock(board_.mutex);
-    if (board_.failure) return;
+    // The frames are copied, under the mutex: after a failure the caller of write_variables() may
+    // be gone, and its memory with it. Credit bounds the memory of the copies.
+    const std::lock_guard lock(state_.mutex);
+    if (state_.failure) return;
     for (const auto bytes : request.payload) message.frames.push_back(wire::Frame::copy_of(bytes));
   } else {
     for (std::size_t i = first; i < request.payload.size(); ++i) {
-      // A push's bytes are the client's own or outlive it, and are not written to until it is
-      // answered; then it has arrived.
+      // Borrowed: the bytes of a push outlive the client and do not change before its answer, which
+      // shows that the push has arrived.
       message.frames.push_back(wire::Frame::borrow(request.payload[i], {}));
     }
   }
@@ -161,114 +159,117 @@ void ShardLink::send_pulls(const std::vector<const ShardRequest*>& requests) {
   socket_->send(envelope("", make_message(std::move(pull))));
 }
 
-void ShardLink::run() {
+void ShardLink::process_events() {
   if (socket_ == nullptr) return;
   for (bool busy = true; busy;) {
     busy = false;
     if (const auto event = socket_->link_event()) {
       busy = true;
       if (*event == wire::LinkEvent::kConnected) {
-        greet();
+        send_hello();
       } else {
-        lose_connection();
+        disconnect();
       }
     }
     if (const auto message = socket_->receive()) {
       busy = true;
-      hear(*message);
+      on_message(*message);
     }
     socket_->flush();
   }
-  send_what_fits();
+  send_sendable();
 }
 
-void ShardLink::hear(const wire::Envelope& envelope) {
+void ShardLink::on_message(const wire::Envelope& envelope) {
   const auto message = wire::decode(envelope.frames.front().bytes());
   if (!message) return;
   answers_until_.reset();
   const wire::BodyUnion& body = message->body;
   switch (body.type) {
     case wire::Body::DataWelcome:
-      return welcome(*body.AsDataWelcome());
+      return on_welcome(*body.AsDataWelcome());
     case wire::Body::Values:
-      return take_values(*body.AsValues(), envelope);
+      return on_values(*body.AsValues(), envelope);
     case wire::Body::Consumed: {
       OpenRequest* const open =
           requests_.find_sent({ShardRequest::Kind::kPush, body.AsConsumed()->bucket});
-      if (open != nullptr) requests_.give_credit_back(*open);
+      if (open != nullptr) requests_.return_credit(*open);
       return;
     }
     case wire::Body::ProbeAnswer:
-      return probe_answer(*body.AsProbeAnswer());
+      return on_probe_answer(*body.AsProbeAnswer());
     case wire::Body::Written:
-      return take_answer(ShardRequest::Kind::kWrite,
-                         body.AsWritten()->state ? -1 : body.AsWritten()->bucket, envelope);
+      return on_copy_answer(ShardRequest::Kind::kWrite,
+                            body.AsWritten()->state ? -1 : body.AsWritten()->bucket, envelope);
     case wire::Body::CutValues: {
       const wire::CutValuesT& copy = *body.AsCutValues();
       const int bucket = copy.state ? -1 : copy.bucket;
-      const OpenRequest* const open = requests_.find_sent({ShardRequest::Kind::kReadCut, bucket});
+      const OpenRequest* const open =
+          requests_.find_sent({ShardRequest::Kind::kReadSnapshot, bucket});
       if (open == nullptr || open->request.message.body.AsReadCut()->cut != copy.cut) return;
-      return take_answer(ShardRequest::Kind::kReadCut, bucket, envelope);
+      return on_copy_answer(ShardRequest::Kind::kReadSnapshot, bucket, envelope);
     }
     case wire::Body::Refused:
-      return board_.fail(name() + ": " + body.AsRefused()->line, body.AsRefused()->is_usage_error
-                                                                     ? FailureKind::kUsage
-                                                                     : FailureKind::kPeer);
+      return state_.fail(
+          fmt::format("{}: {}", name(), body.AsRefused()->line),
+          body.AsRefused()->is_usage_error ? FailureKind::kUsage : FailureKind::kPeer);
     default:
-      return;  // nothing a shard says to a worker
+      return;  // no message of a shard to a worker
   }
 }
 
-void ShardLink::probe_answer(const wire::ProbeAnswerT& answer) {
+void ShardLink::on_probe_answer(const wire::ProbeAnswerT& answer) {
   OpenRequest* const open = requests_.find_sent({ShardRequest::Kind::kPush, answer.bucket});
   if (open == nullptr || answer.is_known) return;
   const wire::PushT& push = *open->request.message.body.AsPush();
   if (push.sequence != answer.sequence) return;
-  // On one connection a probe arrives after its push: the shard has dropped it.
+  // A probe arrives after its push on the same connection, so the shard has dropped the push.
   if (++open->times_unknown > kMostResends) {
-    return board_.fail(name() + " dropped this worker's push of bucket " +
-                       std::to_string(answer.bucket) + " (" + wire::EnumNameCodec(push.codec) +
-                       ", " + std::to_string(open->request.payload.front().size()) + " bytes) " +
-                       std::to_string(open->times_unknown) +
-                       " times; see what it printed, and start all tasks with the same program");
+    return state_.fail(
+        fmt::format("{} dropped this worker's push of bucket {} ({}, {} bytes) {} times; "
+                    "see the "
+                    "log of that server, and start all tasks with the same program",
+                    name(), answer.bucket, wire::EnumNameCodec(push.codec),
+                    open->request.payload.front().size(), open->times_unknown));
   }
   requests_.send_again(*open);
 }
 
-void ShardLink::welcome(const wire::DataWelcomeT& welcome) {
-  if (is_met_) return;
-  is_met_ = true;
-  greet_again_.reset();
+void ShardLink::on_welcome(const wire::DataWelcomeT& welcome) {
+  if (is_welcome_) return;
+  is_welcome_ = true;
+  next_hello_.reset();
   absence_.end();
   uses_segment_ = welcome.uses_segment;
   shard_incarnation_ = welcome.incarnation;
   requests_.begin_connection(welcome.credit_bytes, uses_segment_);
   if (options_.requires_segment && !uses_segment_) {
-    board_.fail("--transport shm: " + name() +
-                    " cannot map this worker's memory; they are on two machines, or in two network "
-                    "namespaces: choose --transport auto",
+    state_.fail(fmt::format("--transport shm: {} cannot map this worker's memory; it "
+                            "runs on another machine "
+                            "or in another network namespace: choose --transport auto",
+                            name()),
                 FailureKind::kUsage);
     return;
   }
-  if (!was_met_) {
-    was_met_ = true;
+  if (!was_welcome_) {
+    was_welcome_ = true;
     {
-      const std::lock_guard lock(board_.mutex);
-      ++board_.shards_met;
-      board_.traffic.shards_in_segment += uses_segment_ ? 1 : 0;
+      const std::lock_guard lock(state_.mutex);
+      ++state_.shards_met;
+      state_.traffic.shards_in_segment += uses_segment_ ? 1 : 0;
     }
-    board_.changed.notify_all();
+    state_.changed.notify_all();
   } else {
-    log(LogLevel::kInfo, name() + " is there again");
+    log(LogLevel::kInfo, name() + " is back");
   }
-  send_what_fits();
+  send_sendable();
 }
 
-void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& envelope) {
+void ShardLink::on_values(const wire::ValuesT& header, const wire::Envelope& envelope) {
   using Kind = ShardRequest::Kind;
   const RequestQueue::Key key{header.sequence == 0 ? Kind::kPull : Kind::kPush, header.bucket};
   OpenRequest* const open = requests_.find_sent(key);
-  if (open == nullptr) return;  // answered already
+  if (open == nullptr) return;  // it was answered before
   const wire::PushT* const push =
       key.first == Kind::kPush ? open->request.message.body.AsPush() : nullptr;
   if (push != nullptr && push->sequence != header.sequence) return;
@@ -277,91 +278,98 @@ void ShardLink::take_values(const wire::ValuesT& header, const wire::Envelope& e
   const auto count = static_cast<std::size_t>(size_of(place));
   if (!header.in_segment) {
     if (envelope.frames.size() != 2 || envelope.frames[1].bytes().size() != count * sizeof(float)) {
-      return board_.fail(name() + " sent values of another length than bucket " +
-                         std::to_string(header.bucket) + " has; are both the same program?");
+      return state_.fail(
+          fmt::format("{} sent values of bucket {} of a wrong "
+                      "length; start all tasks with the same "
+                      "program",
+                      name(), header.bucket));
     }
     std::memcpy(options_.values.data() + place.begin(), envelope.frames[1].bytes().data(),
                 count * sizeof(float));
   }
-  if (push != nullptr) behind_[header.bucket] = header.sequence;
+  if (push != nullptr) answered_[header.bucket] = header.sequence;
   bool is_waited_for = false;
   {
-    const std::lock_guard lock(board_.mutex);
+    const std::lock_guard lock(state_.mutex);
     if (push != nullptr && push->ends_step && push->batch != nullptr) {
-      const wire::SampleRange& batch = *push->batch;
-      std::erase(board_.in_hand, SampleRange{batch.epoch(), batch.begin(), batch.end()});
+      std::erase(state_.in_hand, from_wire(*push->batch));
     }
-    ClientBoard::Bucket& bucket = board_.buckets[static_cast<std::size_t>(header.bucket)];
+    ClientState::Bucket& bucket = state_.buckets[static_cast<std::size_t>(header.bucket)];
     bucket.version = header.version;
     bucket.shard_incarnation = shard_incarnation_;
     bucket.awaited = false;
-    if (header.report) board_.sums = *header.report;
-    board_.traffic.peers_wait_seconds += 1e-6 * static_cast<double>(header.peers_wait_us);
-    board_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
+    if (header.report) state_.sums = *header.report;
+    state_.traffic.peers_wait_seconds += 1e-6 * static_cast<double>(header.peers_wait_us);
+    state_.traffic.bytes_pulled += static_cast<std::int64_t>(count * sizeof(float));
     is_waited_for = bucket.waiting > 0 || header.report;
   }
-  answer_patience_ = options_.answer_patience;
+  answer_timeout_ = options_.answer_timeout;
   requests_.finish(key);
-  if (is_waited_for) board_.changed.notify_all();
+  if (is_waited_for) state_.changed.notify_all();
 }
 
-void ShardLink::take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope) {
+void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
+                               const wire::Envelope& envelope) {
   const OpenRequest* const open = requests_.find_sent({kind, bucket});
   if (open == nullptr) return;
   const std::vector<std::span<std::byte>>& answer = open->request.answer;
-  const bool is_state = kind == ShardRequest::Kind::kReadCut && bucket < 0;
+  const bool is_state = kind == ShardRequest::Kind::kReadSnapshot && bucket < 0;
   if (is_state) {
     const std::span<const std::byte> bytes =
         envelope.frames.size() > 1 ? envelope.frames[1].bytes() : std::span<const std::byte>();
-    const std::lock_guard lock(board_.mutex);
-    board_.state.resize(bytes.size() / sizeof(float));
-    // Of a model without running statistics there is no address to copy from.
-    const std::size_t size = board_.state.size() * sizeof(float);
-    if (size > 0) std::memcpy(board_.state.data(), bytes.data(), size);
+    const std::lock_guard lock(state_.mutex);
+    state_.statistics.resize(bytes.size() / sizeof(float));
+    // A model without running statistics has no bytes, and the frame no address to copy from.
+    const std::size_t size = state_.statistics.size() * sizeof(float);
+    if (size > 0) std::memcpy(state_.statistics.data(), bytes.data(), size);
   } else {
-    // Whoever waits for the copy leaves when something fails, and its memory may be no more.
-    std::unique_lock lock(board_.mutex);
-    if (board_.failure) return;
+    // After a failure the caller that waits for the copy may be gone, and its memory with it.
+    std::unique_lock lock(state_.mutex);
+    if (state_.failure) return;
     for (std::size_t i = 0; i < answer.size(); ++i) {
       if (i + 1 >= envelope.frames.size() ||
           envelope.frames[i + 1].bytes().size() != answer[i].size()) {
         lock.unlock();
-        return board_.fail(name() + " sent a copy of another length than bucket " +
-                           std::to_string(bucket) + " has; are both the same program?");
+        return state_.fail(
+            fmt::format("{} sent a copy of bucket {} of a wrong "
+                        "length; start all tasks with the same "
+                        "program",
+                        name(), bucket));
       }
       std::memcpy(answer[i].data(), envelope.frames[i + 1].bytes().data(), answer[i].size());
     }
   }
   {
-    const std::lock_guard lock(board_.mutex);
-    --board_.requests_open;
+    const std::lock_guard lock(state_.mutex);
+    --state_.requests_open;
   }
-  answer_patience_ = options_.answer_patience;
+  answer_timeout_ = options_.answer_timeout;
   requests_.finish({kind, bucket});
-  board_.changed.notify_all();
+  state_.changed.notify_all();
 }
 
-void ShardLink::tick() {
+void ShardLink::check_timeouts() {
   if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
-    return board_.fail(*reason);
+    return state_.fail(*reason);
   }
-  // A ROUTER does not tell a connection that it serves no more. Called anew, under another name,
-  // the shard either answers or was away, and knows what it has already.
+  // A ROUTER does not report to a connection that its routing id was handed to another one. A new
+  // connection under a new routing id either brings answers or shows that the shard is away.
   if (answers_until_ && answers_until_->passed()) {
-    if (is_met_) {
-      log(LogLevel::kWarning, name() + " has said nothing for " +
-                                  in_seconds(answers_until_->patience()) + "; calling it anew");
+    if (is_welcome_) {
+      log(LogLevel::kWarning, fmt::format("{} has sent nothing for {}; connecting again", name(),
+                                          in_seconds(answers_until_->patience())));
     }
-    // Over a slow link an answer may only have been late, behind what was sent before it.
-    answer_patience_ = std::min(2 * answer_patience_, kMostPatience * options_.answer_patience);
-    lose_connection();
-    return call();
+    // Over a slow link the answer may only be late, behind messages that were sent before it.
+    answer_timeout_ =
+        std::min(2 * answer_timeout_, kLongestAnswerTimeout * options_.answer_timeout);
+    disconnect();
+    return connect();
   }
-  if (greet_again_ && greet_again_->passed()) greet();
-  if (!is_met_) return;
+  if (next_hello_ && next_hello_->passed()) send_hello();
+  if (!is_welcome_) return;
   for (OpenRequest* open : requests_.take_overdue()) {
     ShardRequest& request = open->request;
-    // Of what is no push it tells nothing but that the shard is there.
+    // For a request that is not a push, the answer only shows that the shard is reachable.
     wire::ProbeT probe;
     probe.bucket = request.bucket;
     if (request.kind == ShardRequest::Kind::kPush) {
@@ -372,13 +380,13 @@ void ShardLink::tick() {
       send_request(request);
     }
     socket_->send(envelope("", make_message(probe)));
-    expect_answer();
+    start_answer_timeout();
   }
 }
 
-void ShardLink::forgive(std::chrono::nanoseconds slept) {
-  absence_.forgive(slept);
-  if (answers_until_) answers_until_ = Deadline::after(answer_patience_);
+void ShardLink::extend_deadlines(std::chrono::nanoseconds suspended) {
+  absence_.forgive(suspended);
+  if (answers_until_) answers_until_ = Deadline::after(answer_timeout_);
 }
 
 void ShardLink::append_descriptors(std::vector<int>& descriptors) const {

@@ -1,5 +1,5 @@
-// A worker's data connection to one shard: greeting, credit, what is under way, and sending again
-// what has no answer when the connection broke or the shard was started anew.
+// A worker's data connection to one shard: the greeting, credit, open requests, and sending
+// requests again when the connection broke or the shard was started again.
 #pragma once
 
 #include <chrono>
@@ -12,68 +12,72 @@
 #include <vector>
 
 #include "models/base/deadline.h"
-#include "ps/client/client_board.h"
+#include "ps/client/client_state.h"
 #include "ps/client/request_queue.h"
 #include "ps/coordinator/absence.h"
-#include "ps/wire/socket.h"
+#include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
 
 // The I/O thread only.
 class ShardLink {
  public:
-  ShardLink(wire::Context& context, ClientBoard& board, const ClientOptions& options, int shard);
+  ShardLink(wire::Context& context, ClientState& state, const ClientOptions& options, int shard);
 
-  // Where the shard is now, or that it is away (incarnation 0); our own incarnation.
-  void follow(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
-  void ask(ShardRequest request);
-  // Everything asked for belongs to the past, as do pushes up to `sequence`; the shard is met anew
-  // when follow() says where.
-  void drop_all(std::uint64_t sequence);
-  // Copies of other cuts will not be answered.
-  void drop_copies_but(std::uint64_t cut);
-  bool is_met() const noexcept { return is_met_; }
-  // Receives and sends what can be received and sent.
-  void run();
-  // What has waited too long: probes, and at last the failure of the job.
-  void tick();
-  // We did not run for a while: what was not heard meanwhile is nobody's fault.
-  void forgive(std::chrono::nanoseconds slept);
+  // Sets where the shard is; incarnation 0: it is away. `worker_incarnation` is this worker's own.
+  void set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
+  void send(ShardRequest request);
+  // All open requests are void, and so are pushes up to `sequence`. The link connects again when
+  // set_address() is called.
+  void roll_back(std::uint64_t sequence);
+  // Drops reads of other snapshots, which will not be answered.
+  void drop_snapshot_reads_except(std::uint64_t snapshot) {
+    requests_.drop_snapshot_reads_except(snapshot);
+  }
+  bool is_welcome() const noexcept { return is_welcome_; }
+  // Receives messages and link events, and sends what can be sent.
+  void process_events();
+  // Probes overdue requests; connects again, or fails the client, when the shard was silent for too
+  // long.
+  void check_timeouts();
+  // This process did not run for `suspended`: silence of the shard during that time does not count.
+  void extend_deadlines(std::chrono::nanoseconds suspended);
   void append_descriptors(std::vector<int>& descriptors) const;
 
  private:
   std::string name() const;  // "server 1 at 10.0.0.7:4000"
-  void greet();
-  void send_what_fits();
+  void connect();
+  void disconnect();
+  void send_hello();
+  void send_sendable();
   void send_request(ShardRequest& request);
   void send_pulls(const std::vector<const ShardRequest*>& requests);
-  void hear(const wire::Envelope& envelope);
-  void welcome(const wire::DataWelcomeT& welcome);
-  void probe_answer(const wire::ProbeAnswerT& answer);
-  void take_values(const wire::ValuesT& header, const wire::Envelope& envelope);
-  void take_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
-  void lose_connection();
-  void call();
-  void expect_answer();
+  void on_message(const wire::Envelope& envelope);
+  void on_welcome(const wire::DataWelcomeT& welcome);
+  void on_probe_answer(const wire::ProbeAnswerT& answer);
+  void on_values(const wire::ValuesT& header, const wire::Envelope& envelope);
+  // Handles Written and CutValues.
+  void on_copy_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
+  void start_answer_timeout();
 
   wire::Context& context_;
-  ClientBoard& board_;
+  ClientState& state_;
   const ClientOptions& options_;
   const int shard_;
   wire::ServerAddressT address_;
   std::uint32_t worker_incarnation_ = 0;
-  std::map<int, std::uint64_t> behind_;  // by bucket of the shard: the last push with an answer
+  std::map<int, std::uint64_t> answered_;  // by bucket of the shard: the last push with an answer
   std::unique_ptr<wire::Socket> socket_;
-  bool is_met_ = false;   // greeted and welcomed on this connection
-  bool was_met_ = false;  // ever
+  bool is_welcome_ = false;   // on this connection
+  bool was_welcome_ = false;  // on any connection
   bool uses_segment_ = false;
   std::uint32_t shard_incarnation_ = 0;
   RequestQueue requests_;
-  std::optional<Deadline> greet_again_;
-  std::uint64_t call_ = 0;  // sockets opened so far
-  // It is asked what it answers at once, whatever it is doing, and has said nothing since.
+  std::optional<Deadline> next_hello_;
+  std::uint64_t connections_ = 0;  // sockets opened so far
+  // Set from the sending of a message that the shard answers at once to the next received message.
   std::optional<Deadline> answers_until_;
-  std::chrono::milliseconds answer_patience_;  // longer with each call that brought nothing
+  std::chrono::milliseconds answer_timeout_;  // doubles with each connection that brings no answer
   Absence absence_;
 };
 

@@ -15,6 +15,7 @@
 #include "ps/coordinator/saved_job.h"
 #include "ps/coordinator/server_recovery.h"
 #include "ps/coordinator/text_exchange.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
@@ -67,7 +68,7 @@ Coordinator::Admission Coordinator::admit(const wire::HelloT& hello) {
   Admission admission;
   if (hello.role == 0) {
     if (!is_new) {
-      state.leases.keep(hello.index, hello.held);
+      state.leases.keep(hello.index, from_wire(hello.held));
       state.cuts.tell_again(hello.index);
       state.meeting.worker_calls_again(hello);
     } else {
@@ -117,7 +118,10 @@ void Coordinator::State::hear_worker(int worker, const wire::BodyUnion& body) {
       return departures.worker_leaves(worker);
     case wire::Body::StopRequest:
       // Workers in step tell one another, with their pushes.
-      if (!job.is_in_step()) leases.stop(body.AsStopRequest()->kind);
+      if (const auto kind = stop_kind_from_wire(body.AsStopRequest()->kind);
+          kind && !job.is_in_step()) {
+        leases.stop(*kind);
+      }
       return;
     default:
       break;

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ps/coordinator/stop_request.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 
@@ -152,7 +152,7 @@ void Cuts::finish_copying() {
   for (const auto& [worker, histogram] : staleness_) all.merge(histogram);
   leases_.note_staleness(all.mean(), all.max());
   // Whoever stops a job is in a hurry: it is evaluated when it has gone on to its end.
-  const bool is_stopped = leases_.stopped_by().value_or(kTimeIsUp) != kTimeIsUp;
+  const bool is_stopped = leases_.stopped_by().value_or(StopKind::kTimeIsUp) != StopKind::kTimeIsUp;
   duties_.evaluates = !is_stopped && (duties_.evaluates || is_final_);
   if (!is_final_ && !duties_.evaluates && !duties_.writes_checkpoint) return release();
   appoint();
@@ -170,14 +170,8 @@ void Cuts::appoint() {
   appointment.evaluates = duties_.evaluates;
   appointment.writes_checkpoint = duties_.writes_checkpoint;
   appointment.is_final = is_final_;
-  appointment.stopped_by = is_final_ ? leases_.stopped_by().value_or(-1) : -1;
-  appointment.step = progress_.step;
-  appointment.samples = progress_.samples;
-  appointment.epoch = progress_.position.epoch;
-  appointment.offset = progress_.position.offset;
-  for (const SampleRange& range : progress_.position.untrained) {
-    appointment.untrained.emplace_back(range.epoch, range.begin, range.end);
-  }
+  appointment.stopped_by = to_wire(is_final_ ? leases_.stopped_by() : std::nullopt);
+  set_position(appointment, progress_.at);
   appointment.loss = progress_.loss;
   appointment.correct = progress_.correct;
   for (const auto& [worker, histogram] : staleness_) {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "models/base/log.h"
-#include "ps/shard/consistency.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
@@ -108,8 +108,8 @@ std::optional<Difference> first_variable(const wire::DeclarationT& job,
   return comparison.first();
 }
 
-std::string consistency_of(const wire::DeclarationT& declaration) {
-  switch (static_cast<Consistency>(declaration.consistency)) {
+std::string consistency_text(const wire::DeclarationT& declaration) {
+  switch (consistency_of(declaration)) {
     case Consistency::kSync:
       return "sync with " + std::to_string(declaration.backup_workers) + " backup worker(s)";
     case Consistency::kSsp:
@@ -132,7 +132,7 @@ std::optional<std::string> find_difference(const wire::DeclarationT& job, int by
             .field("the optimizer", job.optimizer, found.optimizer)
             .field("optimizer constants", job.optimizer_constants, found.optimizer_constants)
             .field("Nesterov momentum", job.nesterov, found.nesterov)
-            .field("consistency", consistency_of(job), consistency_of(found))
+            .field("consistency", consistency_text(job), consistency_text(found))
             .field("staleness rule", int{job.staleness_rule}, int{found.staleness_rule})
             .field("workers", job.workers, found.workers)
             .field("dataset size", job.dataset_size, found.dataset_size)

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/base/log.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 
@@ -72,7 +73,7 @@ std::uint32_t Job::next_incarnation(std::uint32_t last) const {
   return std::max(last + 1, kIncarnationsPerGeneration * static_cast<std::uint32_t>(generation));
 }
 
-Consistency Job::consistency() const { return static_cast<Consistency>(declaration->consistency); }
+Consistency Job::consistency() const { return consistency_of(*declaration); }
 
 bool Job::is_in_step() const {
   return declaration && consistency() == Consistency::kSync && declaration->backup_workers == 0;

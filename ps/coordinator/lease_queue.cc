@@ -6,13 +6,13 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
 
 SampleRange range_of(const wire::PushT& push) {
-  if (push.batch == nullptr) return {};
-  return {push.batch->epoch(), push.batch->begin(), push.batch->end()};
+  return push.batch == nullptr ? SampleRange{} : from_wire(*push.batch);
 }
 
 // Batches that one request asks for, at most; of more it gets no more than these.
@@ -29,7 +29,7 @@ std::int64_t batches_of_steps(std::int64_t total_steps, std::int64_t done, std::
   return std::max<std::int64_t>(total_steps - done, 0) * per_step;
 }
 
-LedgerOptions ledger_options(const wire::DeclarationT& declaration, LedgerPosition start) {
+LedgerOptions ledger_options(const wire::DeclarationT& declaration, DataPosition start) {
   return {.dataset_size = declaration.dataset_size,
           .batch_size = declaration.batch_size,
           .total_batches = 0,
@@ -38,13 +38,9 @@ LedgerOptions ledger_options(const wire::DeclarationT& declaration, LedgerPositi
 
 }  // namespace
 
-void LeaseQueue::begin(const wire::InitialisedT& start) {
-  LedgerPosition position{start.epoch, start.offset, {}};
-  for (const wire::SampleRange& range : start.untrained) {
-    position.untrained.push_back({range.epoch(), range.begin(), range.end()});
-  }
+void LeaseQueue::begin(const RunPosition& start) {
   const wire::DeclarationT& declaration = *job_.declaration;
-  LedgerOptions options = ledger_options(declaration, std::move(position));
+  LedgerOptions options = ledger_options(declaration, start.position);
   Ledger fits(options);  // before anybody divides by a batch of nothing
   options.total_batches =
       declaration.total_epochs > 0
@@ -66,13 +62,8 @@ void LeaseQueue::lose(int worker) {
   if (ledger_) ledger_->give_back(worker);
 }
 
-void LeaseQueue::keep(int worker, const std::vector<wire::SampleRange>& held) {
-  if (!ledger_) return;
-  std::vector<SampleRange> ranges;
-  for (const wire::SampleRange& range : held) {
-    ranges.push_back({range.epoch(), range.begin(), range.end()});
-  }
-  ledger_->keep(worker, ranges);
+void LeaseQueue::keep(int worker, std::span<const SampleRange> held) {
+  if (ledger_) ledger_->keep(worker, held);
 }
 
 bool LeaseQueue::count_step(int worker, std::uint64_t sequence) {
@@ -108,7 +99,7 @@ void LeaseQueue::dropped(int worker, const wire::PushT& push) {
   if (ledger_ && !job_.is_in_step()) ledger_->give_back(worker, range_of(push));
 }
 
-void LeaseQueue::stop(int kind) {
+void LeaseQueue::stop(StopKind kind) {
   if (!stopped_by_) stopped_by_ = kind;
 }
 
@@ -132,7 +123,7 @@ void LeaseQueue::grant(Request& request) {
   for (; request.count > 0; --request.count) {
     const std::optional<SampleRange> batch = ledger_->grant(request.worker);
     if (!batch) break;
-    leases.ranges.emplace_back(batch->epoch, batch->begin, batch->end);
+    leases.ranges.push_back(to_wire(*batch));
   }
   if (leases.ranges.empty()) return;
   leases.status = std::make_unique<wire::JobStatusT>(status());
@@ -204,7 +195,7 @@ wire::JobStatusT LeaseQueue::status() const {
   status.live_workers = job_.count_present();
   status.staleness_mean = staleness_mean_;
   status.staleness_max = staleness_max_;
-  status.stopped_by = stopped_by_.value_or(-1);
+  status.stopped_by = to_wire(stopped_by_);
   status.lowest_worker = job_.lowest_training().value_or(-1);
   if (!ledger_) return status;
   status.step = step_after(ledger_->batches_trained());
@@ -239,11 +230,11 @@ JobProgress LeaseQueue::progress_of(const Ledger& ledger,
       if (entry == cut.end() || push.sequence <= entry->second) sums.add(push.sums);
     }
   }
-  return {.step = step_after(then.batches_trained),
-          .samples = start_samples_ + then.samples_trained,
+  return {.at = {.step = step_after(then.batches_trained),
+                 .samples = start_samples_ + then.samples_trained,
+                 .position = std::move(then.position)},
           .loss = sums.loss,
-          .correct = sums.correct,
-          .position = std::move(then.position)};
+          .correct = sums.correct};
 }
 
 void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& cut, SavedJob& saved) const {
@@ -263,12 +254,12 @@ void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& cut, SavedJob& sa
 }
 
 void LeaseQueue::restore(const SavedJob& saved) {
-  LedgerOptions options = ledger_options(*job_.declaration, saved.progress.position);
+  LedgerOptions options = ledger_options(*job_.declaration, saved.progress.at.position);
   options.total_batches = saved.batches_left;
   ledger_.emplace(std::move(options));
-  start_step_ = saved.progress.step;
+  start_step_ = saved.progress.at.step;
   start_batches_of_step_ = saved.batches_of_step;
-  start_samples_ = saved.progress.samples;
+  start_samples_ = saved.progress.at.samples;
   sums_ = {saved.progress.loss, saved.progress.correct};
   requests_.clear();
   dismissed_.clear();

@@ -7,11 +7,13 @@
 #include <map>
 #include <optional>
 #include <set>
+#include <span>
 #include <vector>
 
 #include "ps/coordinator/job.h"
 #include "ps/coordinator/ledger.h"
 #include "ps/coordinator/saved_job.h"
+#include "ps/coordinator/stop_kind.h"
 
 namespace syncopate::ps {
 
@@ -21,20 +23,20 @@ class LeaseQueue {
   explicit LeaseQueue(Job& job) : job_(job) {}
 
   // Training starts here. Throws UsageError for a position that the data does not have.
-  void begin(const wire::InitialisedT& start);
+  void begin(const RunPosition& start);
   bool has_begun() const noexcept { return ledger_.has_value(); }
 
   void request(int worker, int count);
   // It is gone: others get what it had.
   void lose(int worker);
   // Its connection broke: of what was granted it has these, the rest has not reached it.
-  void keep(int worker, const std::vector<wire::SampleRange>& held);
+  void keep(int worker, std::span<const SampleRange> held);
   // True when one more batch counts as trained.
   bool trained(int worker, const wire::PushT& push);
   void dropped(int worker, const wire::PushT& push);
   // Nothing more is handed out. The first one counts.
-  void stop(int kind);
-  std::optional<int> stopped_by() const noexcept { return stopped_by_; }
+  void stop(StopKind kind);
+  std::optional<StopKind> stopped_by() const noexcept { return stopped_by_; }
   // Answers the requests that can be answered.
   void advance();
 
@@ -95,7 +97,7 @@ class LeaseQueue {
   std::int64_t start_batches_of_step_ = 0;  // of the step that is under way
   std::int64_t start_samples_ = 0;
   Sums sums_;
-  std::optional<int> stopped_by_;
+  std::optional<StopKind> stopped_by_;
   std::deque<Request> requests_;  // first come, first served
   std::set<int> dismissed_;       // workers that were told that there is no more
   bool remembers_ = false;        // a cut is under way

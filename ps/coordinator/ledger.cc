@@ -29,7 +29,7 @@ void check_options(const LedgerOptions& options) {
                      "; expected 1 to " + std::to_string(options.dataset_size) +
                      "; use another batch size");
   }
-  const LedgerPosition& start = options.start;
+  const DataPosition& start = options.start;
   const auto wrong = [&](const std::string& what) {
     throw UsageError("the data position (epoch " + std::to_string(start.epoch) + ", sample " +
                      std::to_string(start.offset) + what + ") does not fit a dataset of " +
@@ -47,7 +47,7 @@ void check_options(const LedgerOptions& options) {
 }
 
 // Where no batch fits any more, the next epoch begins.
-void skip_remainder(const LedgerOptions& options, LedgerPosition& next) {
+void skip_remainder(const LedgerOptions& options, DataPosition& next) {
   if (next.offset + options.batch_size <= options.dataset_size) return;
   ++next.epoch;
   next.offset = 0;
@@ -55,7 +55,7 @@ void skip_remainder(const LedgerOptions& options, LedgerPosition& next) {
 
 // Whole batches that were handed out last and not trained are as good as not handed out: a position
 // without gaps, where there are none, is one that every other strategy can start from.
-void fold(const LedgerOptions& options, LedgerPosition& position) {
+void fold(const LedgerOptions& options, DataPosition& position) {
   std::vector<SampleRange>& untrained = position.untrained;
   while (!untrained.empty() && size_of(untrained.back()) == options.batch_size) {
     const SampleRange& last = untrained.back();
@@ -72,7 +72,7 @@ void fold(const LedgerOptions& options, LedgerPosition& position) {
 }  // namespace
 
 std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epochs) {
-  const LedgerPosition& start = options.start;
+  const DataPosition& start = options.start;
   const std::int64_t passed_over = pieces_passed_over(options);
   if (start.epoch >= total_epochs) return passed_over;
   return passed_over + (options.dataset_size - start.offset) / options.batch_size +
@@ -80,7 +80,7 @@ std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epoch
 }
 
 std::int64_t batches_before(const LedgerOptions& options) {
-  const LedgerPosition& start = options.start;
+  const DataPosition& start = options.start;
   return start.epoch * (options.dataset_size / options.batch_size) +
          start.offset / options.batch_size - pieces_passed_over(options);
 }

@@ -11,32 +11,16 @@
 #include <span>
 #include <vector>
 
+#include "ps/coordinator/data_position.h"
 #include "ps/shard/consistency.h"
 
 namespace syncopate::ps {
-
-// Samples [begin, end) of an epoch's order.
-struct SampleRange {
-  std::int64_t epoch = 0;
-  std::int64_t begin = 0;
-  std::int64_t end = 0;
-  bool operator==(const SampleRange&) const = default;
-};
-
-// Where a run stands in its data: what comes next, and what was passed over and is still to be
-// trained. As worker/'s DataPosition.
-struct LedgerPosition {
-  std::int64_t epoch = 0;
-  std::int64_t offset = 0;
-  std::vector<SampleRange> untrained;
-  bool operator==(const LedgerPosition&) const = default;
-};
 
 struct LedgerOptions {
   std::int64_t dataset_size = 0;
   std::int64_t batch_size = 0;     // samples of a batch; an epoch's remainder is dropped
   std::int64_t total_batches = 0;  // to be handed out from `start` on, `start.untrained` included
-  LedgerPosition start;
+  DataPosition start;
 };
 
 // Batches from `start` to the end of the epochs below total_epochs, `start.untrained` included.
@@ -78,7 +62,7 @@ class Ledger {
   // untrained. A worker that is not in the cut counts with all it trained. Remembers pushes since
   // the last forget().
   struct AsOf {
-    LedgerPosition position;
+    DataPosition position;
     std::int64_t batches_trained = 0;
     std::int64_t samples_trained = 0;
   };
@@ -97,7 +81,7 @@ class Ledger {
   // First-time batches: so many are handed out; then come passed_over_, then the order from next_.
   std::int64_t handed_out_ = 0;
   std::deque<SampleRange> passed_over_;
-  LedgerPosition next_;  // its `untrained` is not used
+  DataPosition next_;  // its `untrained` is not used
   std::deque<SampleRange> given_back_;
   std::map<WorkerId, std::vector<SampleRange>> held_;  // no empty entries
   std::deque<Trained> remembered_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
@@ -137,7 +138,7 @@ void Meeting::initialised(int worker, const wire::InitialisedT& initialised) {
     return;
   }
   try {
-    leases_.begin(initialised);
+    leases_.begin(position_of(initialised));
   } catch (const UsageError& error) {
     return job_.fail(error.what());
   }
@@ -220,16 +221,9 @@ void Meeting::send_back(int worker) {
 
 void Meeting::start(int worker) {
   job_.worker(worker).phase = Phase::kTraining;
-  const JobProgress progress = leases_.progress();
   wire::StartT start;
-  start.step = progress.step;
-  start.samples = progress.samples;
-  start.epoch = progress.position.epoch;
-  start.offset = progress.position.offset;
-  for (const SampleRange& range : progress.position.untrained) {
-    start.untrained.emplace_back(range.epoch, range.begin, range.end);
-  }
-  job_.tell_worker(worker, start);
+  set_position(start, leases_.progress().at);
+  job_.tell_worker(worker, std::move(start));
 }
 
 void Meeting::go_back_to(std::uint64_t cut) {

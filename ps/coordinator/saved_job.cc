@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
@@ -11,7 +12,7 @@ using nlohmann::json;
 
 constexpr int kFormat = 1;
 
-json json_of(const LedgerPosition& position) {
+json json_of(const DataPosition& position) {
   json untrained = json::array();
   for (const SampleRange& range : position.untrained) {
     untrained.push_back({range.epoch, range.begin, range.end});
@@ -19,8 +20,8 @@ json json_of(const LedgerPosition& position) {
   return {{"epoch", position.epoch}, {"offset", position.offset}, {"untrained", untrained}};
 }
 
-LedgerPosition position_of(const json& saved) {
-  LedgerPosition position{saved.at("epoch"), saved.at("offset"), {}};
+DataPosition data_position_of(const json& saved) {
+  DataPosition position{saved.at("epoch"), saved.at("offset"), {}};
   for (const json& range : saved.at("untrained")) {
     position.untrained.push_back({range.at(0), range.at(1), range.at(2)});
   }
@@ -63,14 +64,14 @@ std::vector<std::byte> to_bytes(const SavedJob& job) {
                       {"declared_by", job.declared_by},
                       {"workers", job.worker_incarnations},
                       {"servers", servers},
-                      {"step", progress.step},
-                      {"samples", progress.samples},
+                      {"step", progress.at.step},
+                      {"samples", progress.at.samples},
                       {"loss", progress.loss},
                       {"correct", progress.correct},
-                      {"position", json_of(progress.position)},
+                      {"position", json_of(progress.at.position)},
                       {"batches_of_step", job.batches_of_step},
                       {"batches_left", job.batches_left},
-                      {"stopped_by", job.stopped_by.value_or(-1)}};
+                      {"stopped_by", to_wire(job.stopped_by)}};
   const std::vector<std::uint8_t> bytes = json::to_cbor(saved);
   const auto view = std::as_bytes(std::span(bytes));
   return {view.begin(), view.end()};
@@ -87,20 +88,18 @@ SavedJob saved_job_of(std::span<const std::byte> bytes) {
                  .declared_by = saved.at("declared_by"),
                  .worker_incarnations = saved.at("workers"),
                  .servers = {},
-                 .progress = {.step = saved.at("step"),
-                              .samples = saved.at("samples"),
+                 .progress = {.at = {.step = saved.at("step"),
+                                     .samples = saved.at("samples"),
+                                     .position = data_position_of(saved.at("position"))},
                               .loss = saved.at("loss"),
-                              .correct = saved.at("correct"),
-                              .position = position_of(saved.at("position"))},
+                              .correct = saved.at("correct")},
                  .batches_of_step = saved.at("batches_of_step"),
                  .batches_left = saved.at("batches_left"),
-                 .stopped_by = std::nullopt};
+                 .stopped_by = stop_kind_from_wire(saved.at("stopped_by"))};
     for (const json& server : saved.at("servers")) {
       job.servers.push_back({server.at("incarnation"), server.at("endpoint"),
                              server.at("fingerprint"), server.at("snapshots")});
     }
-    const int stopped_by = saved.at("stopped_by");
-    if (stopped_by >= 0) job.stopped_by = stopped_by;
     return job;
   } catch (const json::exception& error) {
     throw FileError(std::string("the coordinator's part of a snapshot is damaged: ") +

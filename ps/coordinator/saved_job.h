@@ -8,18 +8,18 @@
 #include <string>
 #include <vector>
 
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
+#include "ps/coordinator/stop_kind.h"
 #include "ps/wire/message.h"
 
 namespace syncopate::ps {
 
-// How far all workers together are: JobStatus and the place in the data.
+// How far all workers together are, and the sums of the batches' losses and of the samples that
+// were classified correctly since training began.
 struct JobProgress {
-  std::int64_t step = 0;
-  std::int64_t samples = 0;
+  RunPosition at;
   double loss = 0.0;
   std::int64_t correct = 0;
-  LedgerPosition position;
 };
 
 struct SavedJob {
@@ -38,8 +38,8 @@ struct SavedJob {
   std::vector<Server> servers;
   JobProgress progress;
   std::int64_t batches_of_step = 0;  // trained since that step, where several make one
-  std::int64_t batches_left = 0;     // from progress.position on
-  std::optional<int> stopped_by;
+  std::int64_t batches_left = 0;     // from progress.at on
+  std::optional<StopKind> stopped_by;
 };
 
 std::vector<std::byte> to_bytes(const SavedJob& job);

@@ -1,80 +1,115 @@
-// Messages over a TCP or Unix-domain connection: frames with a type and a length, every wait with a
-// deadline. Rendezvous, heartbeats and the set-up of the ring stand on it; bulk data uses the
-// descriptor itself.
+// Messages over a TCP or Unix-domain connection. Each message is one frame with a type and a
+// length; every wait has a deadline. Rendezvous, heartbeats and the set-up of the ring use it; bulk
+// data uses the socket's descriptor directly.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
 #include "ps/net/endpoint.h"
-#include "ps/net/frame.h"
 #include "ps/net/socket.h"
 
 namespace syncopate {
 
-// The socket is as prepare_tcp_socket() makes it. One thread may send while another one receives;
-// no more than that. After a PeerError it is of no further use.
+// On the wire: u32 "SYNC", u16 protocol version, u16 type, u32 payload length, payload; numbers are
+// little-endian. The first eight bytes reveal a peer that uses another protocol. The two ends agree
+// on what the types mean.
+struct Frame {
+  std::uint16_t type = 0;
+  std::string payload;  // any bytes
+};
+
+inline constexpr std::uint32_t kLongestPayload = 64U << 20;
+inline constexpr std::uint16_t kProtocolVersion = 1;
+
+// Throws InternalError for a payload longer than kLongestPayload.
+std::string encode_frame(const Frame& frame);
+
+// Splits a stream of bytes that arrives in pieces into frames. One thread only.
+class FrameReader {
+ public:
+  void append(std::string_view bytes);
+
+  // Returns the next complete frame, if there is one. Throws PeerError, with a message that begins
+  // with `peer`, for bytes that are not a frame and for a frame that is longer than the limit.
+  std::optional<Frame> next(std::string_view peer);
+
+  bool empty() const noexcept { return begin_ == bytes_.size(); }
+  void limit_payload(std::uint32_t bytes) noexcept { longest_ = bytes; }
+
+ private:
+  std::string bytes_;
+  std::size_t begin_ = 0;  // bytes before this offset have been returned
+  std::uint32_t longest_ = kLongestPayload;
+};
+
+// The socket has the options of prepare_tcp_socket(). One thread may send while another receives.
+// After a PeerError the connection cannot be used any more.
 class Connection {
  public:
   Connection() = default;
-  // `peer` is what every message begins with: "rank 0 at 127.0.0.1:4000".
+  // `peer` begins every error message: "rank 0 at 127.0.0.1:4000".
   Connection(FileDescriptor socket, std::string peer);
 
-  // Throws PeerError naming the peer: closed, reset, not taken by the deadline.
+  // Throws PeerError naming the peer when the connection is closed or reset, or when the peer does
+  // not take the message by the deadline.
   void send(const Frame& frame, const Deadline& deadline);
-  // Throws PeerError as send() does, and for bytes that are no frame of ours or longer than
-  // kLongestPayload.
+  // Throws PeerError as send() does, and for bytes that are not a frame or a frame longer than the
+  // limit.
   Frame receive(const Deadline& deadline);
 
-  // For poll() loops, which never wait. What has arrived completely; throws PeerError, but hands
-  // out first what came before the end.
+  // The functions below never block; poll() loops call them. try_receive() returns a frame that has
+  // arrived completely. It throws PeerError, after it has returned all frames before the error.
   std::optional<Frame> try_receive();
-  // Behind what is queued already; nothing is sent yet.
+  // Appends the frame to the unsent bytes; flush() sends them.
   void queue(const Frame& frame);
-  // Sends what the socket takes. Throws PeerError.
+  // Sends as many bytes as the socket takes. Throws PeerError.
   void flush();
   bool has_unsent() const noexcept { return sent_ < unsent_.size(); }
 
   int descriptor() const noexcept { return socket_.get(); }
   const std::string& peer() const noexcept { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
-  // Of strangers, for a start; at most kLongestPayload.
+  // Lowers the limit for received frames, at most kLongestPayload: for peers that have not
+  // identified themselves yet.
   void limit_payload(std::uint32_t bytes) noexcept { reader_.limit_payload(bytes); }
-  // The address of our own end, as the peer sees it: "10.0.0.7".
+  // The address of the local end as the peer sees it: "10.0.0.7".
   std::string local_address() const { return syncopate::local_address(socket_.get()); }
   std::string remote_address() const { return syncopate::remote_address(socket_.get()); }
-  // For bulk data: the socket leaves the connection. Nothing may be left unread or unsent.
+  // Takes the socket out of the connection, for bulk data. Every byte must have been read and sent
+  // before.
   FileDescriptor release();
 
  private:
-  bool read_some();  // false when nothing has arrived
+  bool read_some();  // false when no bytes have arrived
 
   FileDescriptor socket_;
   std::string peer_;
   FrameReader reader_;
   std::string unsent_;
-  std::size_t sent_ = 0;  // bytes of unsent_ that are gone already
+  std::size_t sent_ = 0;  // bytes of unsent_ that have been sent
 };
 
 class Listener {
  public:
-  // Port 0: the system chooses. Host "", "0.0.0.0" or "::": every interface, IPv4 and IPv6; so too
-  // for a name that means loopback here only (/etc/hosts likes to say so of a machine's own name).
-  // Throws UsageError for a port in use or a host that is not this machine's, naming both and what
-  // to try.
+  // Port 0 lets the system choose. Host "", "0.0.0.0" or "::" listens at every interface, IPv4 and
+  // IPv6; so does a name that resolves to loopback on this machine only (/etc/hosts often maps a
+  // machine's own name to loopback). Throws UsageError for a port in use or a host that is not this
+  // machine, naming both and what to try.
   explicit Listener(const Endpoint& endpoint);
-  // A socket that somebody bound and handed to us listening (launch does); made close-on-exec.
-  // Throws UsageError when it is no such thing.
+  // Takes a socket that another process (launch) has bound and that already listens; makes it
+  // close-on-exec. Throws UsageError when the descriptor is not a listening socket.
   explicit Listener(FileDescriptor listening);
 
   std::uint16_t port() const;
   int descriptor() const noexcept { return socket_.get(); }
-  // Nothing when the deadline passed. Throws FileError: no descriptors are left.
+  // Returns nothing when the deadline passes. Throws FileError when no descriptors are left.
   std::optional<Connection> accept(const Deadline& deadline);
   FileDescriptor release() { return std::move(socket_); }
 
@@ -82,9 +117,10 @@ class Listener {
   FileDescriptor socket_;
 };
 
-// Tries every address of the host, again and again while that fails, until the deadline (looking
-// up a name takes as long as the system takes). Throws PeerError naming `peer`, the endpoint and
-// the last reason, UsageError for a host name that nobody knows for 10 s or until the deadline.
+// Tries every address of the host, repeatedly, until one accepts or the deadline passes (looking up
+// a name takes as long as the system takes). Throws PeerError naming `peer`, the endpoint and the
+// last reason; UsageError for a host name that stays unknown for kUnknownHostTimeout or until the
+// deadline.
 Connection connect_to(const Endpoint& endpoint, const std::string& peer, const Deadline& deadline);
 
 }  // namespace syncopate

@@ -1,5 +1,6 @@
 #include "ps/net/descriptor_passing.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -17,8 +18,8 @@
 namespace syncopate {
 namespace {
 
-// A whole job calls at once.
-constexpr int kBacklog = 1024;
+// All tasks of a job on this machine connect at once.
+constexpr int kUnixBacklog = 1024;
 
 struct AbstractAddress {
   sockaddr_un address{};
@@ -40,7 +41,7 @@ FileDescriptor unix_socket() {
   return socket;
 }
 
-// A message of one byte and room for one descriptor. The buffers live as long as it does.
+// A message of one byte with room for one descriptor. It owns the buffers that `message` points to.
 struct DescriptorMessage {
   char byte = 0;
   iovec bytes{.iov_base = &byte, .iov_len = 1};
@@ -51,7 +52,7 @@ struct DescriptorMessage {
     message.msg_iov = &bytes;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
-    // Without the padding, into which a second descriptor would fit that nobody closed.
+    // CMSG_SPACE would include padding: a second descriptor would fit there and never be closed.
     message.msg_controllen = CMSG_LEN(sizeof(int));
   }
   DescriptorMessage(const DescriptorMessage&) = delete;
@@ -63,7 +64,7 @@ struct DescriptorMessage {
 std::string random_socket_name() {
   std::random_device source;
   std::string name = "syncopate-";
-  for (int i = 0; i < 4; ++i) name += std::to_string(source()) + "-";
+  for (int i = 0; i < 4; ++i) name += fmt::format("{}-", source());
   return name;
 }
 
@@ -71,7 +72,7 @@ FileDescriptor listen_at_name(const std::string& name) {
   const AbstractAddress address(name);
   FileDescriptor socket = unix_socket();
   if (bind(socket.get(), address.get(), address.length) != 0 ||
-      listen(socket.get(), kBacklog) != 0) {
+      listen(socket.get(), kUnixBacklog) != 0) {
     throw FileError(describe_errno("listen on", "a Unix-domain socket", errno));
   }
   return socket;
@@ -98,7 +99,7 @@ void send_descriptor(int socket, int descriptor) {
   header->cmsg_len = CMSG_LEN(sizeof(int));
   std::memcpy(CMSG_DATA(header), &descriptor, sizeof descriptor);
   if (sendmsg(socket, &one.message, MSG_NOSIGNAL) != 1) {
-    throw PeerError(describe_errno("hand over", "a file descriptor", errno));
+    throw PeerError(describe_errno("pass", "a file descriptor", errno));
   }
 }
 
@@ -114,7 +115,8 @@ FileDescriptor receive_descriptor(int socket, std::string_view peer) {
     received = recvmsg(socket, &one.message, MSG_CMSG_CLOEXEC);
   } while (received < 0 && errno == EINTR);
   if (received != 1) {
-    throw PeerError(std::string(peer) + " closed the connection before it handed it over");
+    throw PeerError(
+        fmt::format("{} closed the connection before it passed the file descriptor", peer));
   }
   const cmsghdr* header = CMSG_FIRSTHDR(&one.message);
   if (header != nullptr && header->cmsg_type == SCM_RIGHTS) {
@@ -123,9 +125,10 @@ FileDescriptor receive_descriptor(int socket, std::string_view peer) {
     return FileDescriptor(descriptor);
   }
   if ((one.message.msg_flags & MSG_CTRUNC) == 0) return {};
-  throw FileError(std::string(peer) +
-                  " handed over a descriptor that did not arrive; raise the limit on open files "
-                  "(ulimit -n)");
+  throw FileError(fmt::format(
+      "{} passed a file descriptor that this process could not take; raise the limit on "
+      "open files (ulimit -n)",
+      peer));
 }
 
 }  // namespace syncopate

@@ -1,6 +1,7 @@
-// File descriptors that one process hands to another one of this machine: a Unix-domain socket with
-// a name of the abstract namespace, which needs no file and ends with its process. Every program
-// of the host (of the network namespace) may call that name: who hands over checks who asks.
+// Passes file descriptors from one process to another on the same machine, through a Unix-domain
+// socket with a name in the abstract namespace: such a name needs no file and ends with its
+// process. Every program in the network namespace can connect to the name, so the sender must check
+// the caller (is_of_our_user(), and a nonce).
 #pragma once
 
 #include <string>
@@ -10,26 +11,27 @@
 
 namespace syncopate {
 
-// "syncopate-" and 128 random bits: nobody else has it.
+// Returns "syncopate-" and 128 random bits.
 std::string random_socket_name();
 
-// Listens at `name`; for Listener (connection.h). Throws FileError.
+// Returns a socket that listens at `name`, for Listener (connection.h). Throws FileError.
 FileDescriptor listen_at_name(const std::string& name);
 
-// Nothing when nobody listens at `name` here, or another user does. Non-blocking.
-// Throws FileError: no descriptors are left.
+// Connects to `name`. Returns an empty descriptor when no process of this user listens there. The
+// socket is non-blocking. Throws FileError when no descriptors are left.
 FileDescriptor call_name(const std::string& name);
 
-// An abstract name has no permissions: the kernel says who is at the other end.
+// Whether the process at the other end runs as this process's user, as reported by the kernel. An
+// abstract name has no permissions that could check this.
 bool is_of_our_user(int socket);
 
-// To one who asked. Throws PeerError.
+// Sends the descriptor to the caller. Throws PeerError.
 void send_descriptor(int socket, int descriptor);
-// To one who asked and is given nothing. The peer may be gone already.
+// Sends a refusal: receive_descriptor() returns an empty descriptor. The peer may be gone already.
 void refuse_descriptor(int socket) noexcept;
-// Call it when the socket is readable. Nothing when it was refused.
-// peer: what messages begin with. Throws PeerError when the peer has closed, FileError when this
-// process may not have another descriptor.
+// Receives a descriptor; call it when the socket is readable. Returns an empty descriptor when the
+// peer refused. `peer` begins error messages. Throws PeerError when the peer has closed the
+// connection, FileError when this process has reached its limit on descriptors.
 FileDescriptor receive_descriptor(int socket, std::string_view peer);
 
 }  // namespace syncopate

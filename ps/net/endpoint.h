@@ -1,9 +1,16 @@
-// Where a task can be reached: "node3:13565", "10.0.0.7:40001", "[fe80::1]:40001".
+// Endpoints ("node3:13565", "10.0.0.7:40001", "[fe80::1]:40001") and host names: parsing, look-up,
+// and what this machine is called. Used by every component that listens or connects.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
+
+#include "models/base/deadline.h"
+
+struct addrinfo;
 
 namespace syncopate {
 
@@ -13,8 +20,42 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-// `what` names the source in the message: "--rendezvous". Throws UsageError.
+// `what` names the source of the text in the message, such as "--rendezvous". Throws UsageError.
 Endpoint parse_endpoint(std::string_view text, std::string_view what);
 std::string to_string(const Endpoint& endpoint);  // brackets around an IPv6 address
+
+struct FreeAddresses {
+  void operator()(addrinfo* list) const noexcept;
+};
+
+struct Addresses {
+  std::unique_ptr<addrinfo, FreeAddresses> list;  // null only when `error` is set
+  std::string error;  // why the look-up failed for now; a later attempt may succeed
+};
+
+// The name of this machine as gethostname(2) returns it.
+std::string own_host_name();
+
+// The boot id of the running kernel. Equal for all processes under one kernel, also in containers
+// with different host names. Empty when it cannot be read.
+std::string own_boot_id();
+
+// The endpoint to listen at when other tasks call this machine `host`: the loopback address when
+// `host` means loopback, else every interface. A host name may resolve to an address that other
+// tasks do not use, so the name itself is not bound.
+Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
+
+// Resolves the endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.
+Addresses look_up(const Endpoint& endpoint, int flags);
+
+// How long an unknown host name is looked up again: the name of a host that has just been started
+// may appear seconds after other tasks call it.
+constexpr std::chrono::seconds kUnknownHostTimeout(10);
+
+// Waits until the host name can be resolved. Call it before a connection is made in the background,
+// where an unknown name would look like a task that is not running. Returns at once when the name
+// is known or the name service is down. Throws UsageError for a name that stays unknown for
+// kUnknownHostTimeout, or until the deadline.
+void await_host(const Endpoint& endpoint, const Deadline& deadline);
 
 }  // namespace syncopate

@@ -1,6 +1,7 @@
 #include "ps/net/link_forwarder.h"
 
 #include <arpa/inet.h>
+#include <fmt/format.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
@@ -25,13 +26,13 @@ namespace {
 using Time = SlowLink::Time;
 using std::chrono::nanoseconds;
 
-// Until callers are taken again where descriptors had run out.
-constexpr std::chrono::milliseconds kPause(100);
-// Linux may else wake a thread 50 us late. Source: prctl(2), PR_SET_TIMERSLACK.
+// The pause before callers are accepted again after descriptors had run out.
+constexpr std::chrono::milliseconds kAcceptPause(100);
+// Linux may wake a thread 50 us late by default. Source: prctl(2), PR_SET_TIMERSLACK.
 constexpr auto kTimerSlackNanoseconds = 1UL;
 
-// None, with errno saying why, if nobody listens there.
-FileDescriptor call(std::uint16_t port) {
+// Returns an empty descriptor, with errno set, when no socket listens at the port.
+FileDescriptor connect_to_loopback(std::uint16_t port) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket;
   sockaddr_in address{};
@@ -44,7 +45,7 @@ FileDescriptor call(std::uint16_t port) {
   return socket;
 }
 
-// The other end sees a reset, and not an orderly end.
+// Closing the socket from now on sends a reset instead of an orderly end.
 void make_abortive(const FileDescriptor& socket) noexcept {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -77,7 +78,7 @@ class LinkForwarder::Connections {
         const short target = polled++->revents;
         move(*connection, caller != 0, target != 0, now);
       }
-      std::erase_if(connections_, [](const auto& one) { return is_over(*one); });
+      std::erase_if(connections_, [](const auto& one) { return has_ended(*one); });
       if (polled_[1].revents != 0) accept(now);
       if (accepts_again_ && *accepts_again_ <= now) accepts_again_.reset();
     }
@@ -106,12 +107,12 @@ class LinkForwarder::Connections {
         if (due && (!next || *due < *next)) next = due;
       }
     }
-    timespec patience{};
-    if (next) patience = as_timespec(std::max(nanoseconds(0), *next - Time::clock::now()));
-    ppoll(polled_.data(), polled_.size(), next ? &patience : nullptr, nullptr);
+    timespec timeout{};
+    if (next) timeout = as_timespec(std::max(nanoseconds(0), *next - Time::clock::now()));
+    ppoll(polled_.data(), polled_.size(), next ? &timeout : nullptr, nullptr);
   }
 
-  // A socket from which nothing is wanted is left out: its end would wake us again and again.
+  // A socket without wanted events is left out: the end of its stream would wake poll() repeatedly.
   void add(const FileDescriptor& socket, const SlowStream& from, const SlowStream& to) {
     const int events = (from.wants_to_read() ? POLLIN : 0) | (to.wants_to_write() ? POLLOUT : 0);
     polled_.push_back({events == 0 ? -1 : socket.get(), static_cast<short>(events), 0});
@@ -136,7 +137,7 @@ class LinkForwarder::Connections {
     one.target.reset();
   }
 
-  static bool is_over(const Forwarded& one) {
+  static bool has_ended(const Forwarded& one) {
     return !one.caller || (one.inwards.delivered() == SlowStream::End::kClosed &&
                            one.outwards.delivered() == SlowStream::End::kClosed);
   }
@@ -145,7 +146,7 @@ class LinkForwarder::Connections {
     try {
       while (auto caller = listener_.accept(Deadline::after(nanoseconds(0)))) {
         FileDescriptor socket = caller->release();
-        FileDescriptor target = call(target_port_);
+        FileDescriptor target = connect_to_loopback(target_port_);
         if (!target) {
           make_abortive(socket);
           continue;
@@ -157,9 +158,10 @@ class LinkForwarder::Connections {
                                                   .outwards = SlowStream(outwards_)}));
       }
     } catch (const FileError& error) {
-      if (!has_said_so_) log(LogLevel::kWarning, std::string("the slow link: ") + error.what());
-      has_said_so_ = true;
-      accepts_again_ = now + kPause;
+      if (!std::exchange(has_warned_, true)) {
+        log(LogLevel::kWarning, fmt::format("the slow link: {}", error.what()));
+      }
+      accepts_again_ = now + kAcceptPause;
     }
   }
 
@@ -169,9 +171,9 @@ class LinkForwarder::Connections {
   SlowLink outwards_;
   std::vector<char> buffer_;
   std::vector<std::unique_ptr<Forwarded>> connections_;
-  std::vector<pollfd> polled_;  // wake, listener, two of each connection
+  std::vector<pollfd> polled_;  // the wake event, the listener, then two per connection
   std::optional<Time> accepts_again_;
-  bool has_said_so_ = false;
+  bool has_warned_ = false;
   WakeEvent wake_;
 };
 

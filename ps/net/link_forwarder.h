@@ -1,6 +1,6 @@
-// A slow link on purpose: takes the callers of a public port on to a listener of this process and
-// lets their bytes through late and at a limited rate, both ways. Whoever listens has one: the ring
-// over TCP (strategies/collective) and the data socket of a parameter server (ps/server).
+// Simulates a slow network link: forwards connections from a public port to a listener of this
+// process, with a delay and a limited rate in both directions. The TCP ring (strategies/collective)
+// and a parameter server's data socket (ps/server) listen behind one.
 #pragma once
 
 #include <cstdint>
@@ -12,28 +12,28 @@
 
 namespace syncopate {
 
-// Each direction has one rate, which all connections share (slow_stream.h). Calling itself takes no
-// longer than without. An end and a reset are passed on behind what was sent before them. A
-// connection's memory is bounded: what exceeds it waits in the sender's socket.
-// Thread-safe; a thread of its own does the work.
+// All connections share the rate of each direction (slow_stream.h). Connecting takes no longer than
+// without a forwarder. An end or a reset is passed on after the bytes sent before it. A
+// connection's memory is bounded: further bytes wait in the sender's socket. Thread-safe; one
+// thread of its own does the work.
 class LinkForwarder {
  public:
-  // Callers of `listener` reach `target_port` of 127.0.0.1; where nobody listens there, their
-  // connections are reset. Throws FileError.
+  // Forwards the callers of `listener` to `target_port` at 127.0.0.1. Their connections are reset
+  // when no socket listens there. Throws FileError.
   LinkForwarder(Listener listener, std::uint16_t target_port, const Link& link);
   LinkForwarder(const LinkForwarder&) = delete;
   LinkForwarder& operator=(const LinkForwarder&) = delete;
-  // Waits for nobody: what is under way is lost, and every connection closed.
+  // Closes every connection without waiting; bytes that are not delivered yet are lost.
   ~LinkForwarder();
 
-  std::uint16_t port() const noexcept { return port_; }  // where callers call
+  std::uint16_t port() const noexcept { return port_; }  // the public port
 
  private:
   class Connections;
 
   std::uint16_t port_;
   std::unique_ptr<Connections> connections_;
-  std::jthread thread_;  // last: it uses them
+  std::jthread thread_;  // last: it uses the other members
 };
 
 }  // namespace syncopate

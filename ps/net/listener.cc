@@ -1,4 +1,7 @@
+// Listener: see connection.h.
 #include <fcntl.h>
+#include <fmt/format.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -8,14 +11,13 @@
 #include <cerrno>
 
 #include "models/base/errors.h"
-#include "ps/net/addresses.h"
 #include "ps/net/connection.h"
 
 namespace syncopate {
 namespace {
 
-// A whole job calls at once.
-constexpr int kBacklog = 1024;
+// All tasks of a job connect at once.
+constexpr int kListenBacklog = 1024;
 
 bool means_every_interface(const std::string& host) {
   return host.empty() || host == "0.0.0.0" || host == "::";
@@ -28,8 +30,8 @@ std::string numeric(const addrinfo& address) {
   return text.data();
 }
 
-// Debian gives a machine's own name the address 127.0.1.1: whoever listened there only could not be
-// reached by the name that all others look up.
+// Debian maps a machine's own name to 127.0.1.1. A socket that listened only there could not be
+// reached through the address that other machines look up for this name.
 bool is_name_of_loopback(const std::string& host, const addrinfo* addresses) {
   if (host == "localhost" || is_loopback(host)) return false;
   for (const addrinfo* address = addresses; address != nullptr; address = address->ai_next) {
@@ -38,17 +40,17 @@ bool is_name_of_loopback(const std::string& host, const addrinfo* addresses) {
   return true;
 }
 
-// On failure none, and errno says why.
+// Returns an empty descriptor on failure, with errno set.
 FileDescriptor listen_at(const addrinfo& address) {
   FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket;
   const int yes = 1;
   const int no = 0;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  // IPv4 comes in through the same socket.
+  // The same socket accepts IPv4 connections.
   setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 ||
-      listen(socket.get(), kBacklog) != 0) {
+      listen(socket.get(), kListenBacklog) != 0) {
     const int reason = errno;
     socket.reset();
     errno = reason;
@@ -56,8 +58,8 @@ FileDescriptor listen_at(const addrinfo& address) {
   return socket;
 }
 
-// The first of the addresses that can be had, IPv6 before IPv4 where both mean every interface:
-// only that one takes in the other.
+// Listens at the first address that can be bound. IPv6 comes before IPv4: an IPv6 socket at every
+// interface also accepts IPv4 connections, an IPv4 socket does not accept IPv6.
 FileDescriptor listen_at_first(const addrinfo* addresses) {
   int reason = EADDRNOTAVAIL;
   for (const int family : {AF_INET6, AF_INET}) {
@@ -73,18 +75,21 @@ FileDescriptor listen_at_first(const addrinfo* addresses) {
 }
 
 [[noreturn]] void report_unusable(const Endpoint& endpoint, int reason) {
-  const std::string where = "cannot listen at " + to_string(endpoint) + ": ";
+  const std::string where = "cannot listen at " + to_string(endpoint);
   switch (reason) {
     case EADDRINUSE:
-      throw UsageError(where + "port " + std::to_string(endpoint.port) +
-                       " is in use by another program; choose another port, or end that one");
+      throw UsageError(
+          fmt::format("{}: port {} is in use by another program; choose another port, or end that "
+                      "program",
+                      where, endpoint.port));
     case EADDRNOTAVAIL:
-      throw UsageError(where + "'" + endpoint.host +
-                       "' is not an address of this machine; whoever listens must run on the "
-                       "machine that the others call");
+      throw UsageError(
+          fmt::format("{}: '{}' is not an address of this machine; a task that listens must run on "
+                      "the machine that the other tasks call",
+                      where, endpoint.host));
     case EACCES:
-      throw UsageError(where + "port " + std::to_string(endpoint.port) +
-                       " is reserved; choose one from 1024 on");
+      throw UsageError(
+          fmt::format("{}: port {} is reserved; choose one from 1024 on", where, endpoint.port));
     default:
       throw UsageError(describe_errno("listen at", to_string(endpoint), reason));
   }
@@ -97,7 +102,8 @@ FileDescriptor open_listening(const Endpoint& endpoint) {
     found = look_up({"", endpoint.port}, AI_PASSIVE);
   }
   if (!found.list) {
-    throw UsageError("cannot look up the host of " + to_string(endpoint) + ": " + found.trouble);
+    throw UsageError(
+        fmt::format("cannot look up the host of {}: {}", to_string(endpoint), found.error));
   }
   FileDescriptor socket = listen_at_first(found.list.get());
   if (!socket) report_unusable(endpoint, errno);
@@ -113,9 +119,11 @@ Listener::Listener(FileDescriptor listening) : socket_(std::move(listening)) {
   socklen_t length = sizeof is_listening;
   if (getsockopt(socket_.get(), SOL_SOCKET, SO_ACCEPTCONN, &is_listening, &length) != 0 ||
       is_listening == 0) {
-    throw UsageError("descriptor " + std::to_string(socket_.release()) +
-                     " was handed to this program as a listening socket and is none; start it "
-                     "with `syncopate launch`, or without SYNCOPATE_* variables left from one");
+    throw UsageError(fmt::format(
+        "descriptor {} was passed to this program as a listening socket but is not one; "
+        "start the program with `syncopate launch`, or without SYNCOPATE_* variables "
+        "left from an earlier launch",
+        socket_.release()));
   }
   fcntl(socket_.get(), F_SETFD, FD_CLOEXEC);
   fcntl(socket_.get(), F_SETFL, fcntl(socket_.get(), F_GETFL) | O_NONBLOCK);
@@ -142,7 +150,7 @@ std::optional<Connection> Listener::accept(const Deadline& deadline) {
       throw FileError(describe_errno("accept", "a connection", errno) +
                       "; raise the limit on open files (ulimit -n)");
     }
-    // Anything else was the caller's trouble: it is gone already.
+    // Any other error belongs to one caller that is gone already.
     if (!wait_ready(socket_.get(), POLLIN, deadline)) return std::nullopt;
   }
 }

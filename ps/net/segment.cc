@@ -1,29 +1,259 @@
 #include "ps/net/segment.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sys/stat.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <memory>
+#include <stop_token>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
+#include "models/base/shared_memory_file.h"
+#include "models/tensor/mapped_buffer.h"
 #include "ps/net/connection.h"
 #include "ps/net/descriptor_passing.h"
-#include "ps/net/segment_desk.h"
-#include "ps/net/segment_memory.h"
+#include "ps/net/wake_event.h"
 
 namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::string_view kSegmentPurpose = "values and gradients";
+constexpr std::size_t kPageBytes = 4096;
+// Larger than any segment, and small enough that sums of sizes do not overflow.
+constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
+// Callers served at the same time; further callers wait in the socket's queue.
+constexpr std::size_t kMostCallers = 256;
+// Longer than any nonce, so that a caller of another job is told that its nonce is wrong.
+constexpr std::size_t kLongestNonce = 4096;
+// The pause before new callers are accepted again after the server was full.
+constexpr int kFullMilliseconds = 100;
+
+struct SegmentHeader {
+  std::array<char, 8> mark = {'S', 'Y', 'P', 'S', 'e', 'g', '0', '1'};
+  std::int64_t elements = 0;
+  std::array<char, 64> nonce{};  // its first 64 bytes
+
+  SegmentHeader(std::int64_t num_elements, const std::string& job) : elements(num_elements) {
+    job.copy(nonce.data(), nonce.size());
+  }
+};
+
+// A header page, then the values, then the gradients; each block begins on a page.
+struct SegmentLayout {
+  explicit SegmentLayout(std::int64_t num_elements)
+      : elements(num_elements),
+        block_bytes((static_cast<std::size_t>(num_elements) * sizeof(float) + kPageBytes - 1) /
+                    kPageBytes * kPageBytes) {
+    check(elements >= 0 && elements <= kMostElements, "a segment's number of elements");
+  }
+  std::size_t total() const { return whole_huge_pages(kPageBytes + 2 * block_bytes); }
+
+  std::int64_t elements;
+  std::size_t block_bytes;
+};
+
+MappedSegment segment_in(SharedMapping mapping, const SegmentLayout& layout) {
+  const auto blocks = make_mapped_buffer(std::move(mapping), kPageBytes);
+  return {.values = Tensor(blocks, 0, {layout.elements}, DType::kF32),
+          .gradients = Tensor(blocks, layout.block_bytes, {layout.elements}, DType::kF32)};
+}
+
+// Maps and reserves this worker's own memory, and writes its header.
+MappedSegment map_own_segment(int memory, std::int64_t elements, const std::string& nonce) {
+  const SegmentLayout layout(elements);
+  SharedMapping mapping(memory, layout.total(), kSegmentPurpose);
+  reserve_pages(memory, mapping, 0, layout.total(), kSegmentPurpose);
+  const SegmentHeader header(elements, nonce);
+  std::memcpy(mapping.data(), &header, sizeof header);
+  return segment_in(std::move(mapping), layout);
+}
+
+[[noreturn]] void report_segment_size(const std::string& owner, const std::string& found,
+                                      const std::string& expected) {
+  throw UsageError(
+      fmt::format("shared memory: that of {} has {}, expected {}; start all tasks with the same "
+                  "program, model and flags",
+                  owner, found, expected));
+}
+
+// Maps memory that another process passed, after checking everything that could harm this process.
+// `owner` names that process in messages. Throws as map_segment() does.
+MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::string& nonce,
+                                  const std::string& owner) {
+  const SegmentLayout layout(elements);
+  // Checked first: a process that can shrink the file could end this one with SIGBUS at any time.
+  if (!is_sealed_against_shrinking(memory)) {
+    throw FileError(fmt::format(
+        "shared memory: that of {} can be made smaller, expected one sealed against it "
+        "(F_SEAL_SHRINK); start all tasks with the same program, or use --transport tcp",
+        owner));
+  }
+  struct stat status {};
+  if (fstat(memory, &status) != 0) {
+    throw FileError(describe_errno("look at", "the shared memory of " + owner, errno));
+  }
+  if (static_cast<std::size_t>(status.st_size) != layout.total()) {
+    report_segment_size(
+        owner, fmt::format("{} bytes", status.st_size),
+        fmt::format("{} for {} values and as many gradients", layout.total(), elements));
+  }
+  SharedMapping mapping(memory, layout.total(), kSegmentPurpose);
+  // The pages exist, but not in this process's page tables: filling these now saves the first step
+  // one page fault per page.
+  reserve_pages(memory, mapping, 0, layout.total(), kSegmentPurpose);
+  const SegmentHeader expected(elements, nonce);
+  SegmentHeader found(0, "");
+  std::memcpy(&found, mapping.data(), sizeof found);
+  if (found.mark != expected.mark || found.nonce != expected.nonce) {
+    throw FileError(
+        fmt::format("shared memory: that of {} does not contain this job's nonce; start all tasks "
+                    "with the same program, or use --transport tcp",
+                    owner));
+  }
+  if (found.elements != elements) {
+    report_segment_size(owner, fmt::format("{} values", found.elements),
+                        fmt::format("{}", elements));
+  }
+  return segment_in(std::move(mapping), layout);
+}
+
+void warn_refused_caller(std::string_view why) {
+  log(LogLevel::kWarning,
+      fmt::format(
+          "refused a process of this machine that asked for this worker's shared memory: {}", why));
+}
+
+// Passes a descriptor to every caller of a listening Unix-domain socket that sends the job's nonce.
+// One thread only, that of serve().
+class SegmentServer {
+ public:
+  // `memory` is the descriptor to pass; borrowed. `timeout` limits each caller, from its
+  // connection.
+  SegmentServer(FileDescriptor listening, int memory, std::string nonce,
+                std::chrono::nanoseconds timeout)
+      : listener_(std::move(listening)),
+        memory_(memory),
+        nonce_(std::move(nonce)),
+        timeout_(timeout) {}
+
+  // Returns when a stop is requested. Silent callers do not delay the others.
+  void serve(const std::stop_token& stop) {
+    const std::stop_callback wake(stop, [this] { stop_.notify(); });
+    while (!stop.stop_requested()) {
+      wait();
+      accept();
+      answer_callers();
+    }
+  }
+
+ private:
+  struct Caller {
+    Connection connection;
+    Deadline deadline;
+  };
+
+  bool is_full() const noexcept { return lacks_descriptors_ || callers_.size() >= kMostCallers; }
+
+  void wait() {
+    std::vector<pollfd> sockets = {{stop_.descriptor(), POLLIN, 0}};
+    // poll() ignores negative descriptors. Callers that cannot be accepted now would else wake it
+    // again and again.
+    sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
+    int timeout_ms = is_full() ? kFullMilliseconds : -1;
+    if (!callers_.empty()) {
+      const int left = callers_.front().deadline.remaining_milliseconds();
+      timeout_ms = is_full() ? std::min(left, timeout_ms) : left;
+    }
+    for (const Caller& caller : callers_) {
+      sockets.push_back({caller.connection.descriptor(), POLLIN, 0});
+    }
+    poll(sockets.data(), sockets.size(), timeout_ms);
+  }
+
+  void accept() {
+    lacks_descriptors_ = false;
+    try {
+      while (!is_full()) {
+        std::optional<Connection> caller = listener_.accept(Deadline::after(milliseconds(0)));
+        if (!caller) return;
+        // Refused here, so that processes of other users, of which there may be any number, do not
+        // count among the callers.
+        if (!is_of_our_user(caller->descriptor())) {
+          warn_refused_caller("it belongs to another user");
+          continue;
+        }
+        caller->limit_payload(static_cast<std::uint32_t>(std::max(nonce_.size(), kLongestNonce)));
+        callers_.push_back({*std::move(caller), Deadline::after(timeout_)});
+      }
+    } catch (const FileError& error) {
+      lacks_descriptors_ = true;
+      if (!std::exchange(has_warned_, true)) {
+        log(LogLevel::kWarning, fmt::format("{}; until then callers have to wait", error.what()));
+      }
+    }
+  }
+
+  void answer_callers() {
+    std::erase_if(callers_,
+                  [this](Caller& caller) { return answer(caller) || caller.deadline.passed(); });
+  }
+
+  // Returns false while the caller's request has not arrived completely.
+  bool answer(Caller& caller) const {
+    const int socket = caller.connection.descriptor();
+    try {
+      const std::optional<Frame> request = caller.connection.try_receive();
+      if (!request) return false;
+      if (request->type == kSegmentRequest && request->payload == nonce_) {
+        send_descriptor(socket, memory_);
+      } else {
+        refuse_descriptor(socket);
+        warn_refused_caller("it belongs to another job");
+      }
+    } catch (const PeerError& error) {
+      refuse_descriptor(socket);
+      warn_refused_caller(error.what());
+    }
+    return true;
+  }
+
+  Listener listener_;
+  int memory_;
+  std::string nonce_;
+  std::chrono::nanoseconds timeout_;
+  WakeEvent stop_;
+  std::vector<Caller> callers_;  // in the order in which they connected
+  bool lacks_descriptors_ = false;
+  bool has_warned_ = false;
+};
+
+}  // namespace
 
 SegmentOwner::SegmentOwner(std::int64_t elements, const std::string& nonce,
-                           std::chrono::nanoseconds patience)
-    : name_(random_socket_name()), memory_(make_segment_memory(elements)) {
+                           std::chrono::nanoseconds timeout)
+    : name_(random_socket_name()),
+      memory_(make_shared_memory_file(SegmentLayout(elements).total(), kSegmentPurpose)) {
   MappedSegment segment = map_own_segment(memory_.get(), elements, nonce);
   values_ = std::move(segment.values);
   gradients_ = std::move(segment.gradients);
-  // Listens before anybody can know the name.
-  SegmentDesk desk(listen_at_name(name_), memory_.get(), nonce, patience);
-  thread_ = std::jthread([desk = std::move(desk)](const std::stop_token& stop) mutable {
+  // The socket listens before any other process can know its name.
+  auto server =
+      std::make_unique<SegmentServer>(listen_at_name(name_), memory_.get(), nonce, timeout);
+  thread_ = std::jthread([server = std::move(server)](const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), "ps-segment");
-    desk.serve(stop);
+    server->serve(stop);
   });
 }
 
@@ -41,12 +271,13 @@ std::optional<MappedSegment> map_segment(const std::string& name, const std::str
     if (!wait_ready(worker.descriptor(), POLLIN, deadline)) return std::nullopt;
     memory = receive_descriptor(worker.descriptor(), owner);
   } catch (const PeerError&) {
-    return std::nullopt;  // it has ended
+    return std::nullopt;  // the worker has ended
   }
   if (!memory) {
-    throw UsageError("shared memory: " + owner +
-                     " is of another job: it does not know this one's nonce; is an old worker "
-                     "still running?");
+    throw UsageError(
+        fmt::format("shared memory: {} belongs to another job: it refused this job's nonce; is an "
+                    "old worker still running?",
+                    owner));
   }
   return map_foreign_segment(memory.get(), elements, nonce, owner);
 }

@@ -1,7 +1,7 @@
-// Memory that a worker shares with the shards on its host: its values and its gradients, one
-// segment per worker and job. Bulk goes through it, messages only say that it is there. The worker
-// owns it and hands its descriptor to whichever shard asks; a shard that cannot reach the worker's
-// socket (another host, another network namespace) uses frames instead.
+// Memory that a worker shares with the shards on its host: one segment per worker and job, with the
+// worker's values and gradients. Bulk data goes through the segment; messages only announce it. The
+// worker owns the memory and passes its descriptor to every shard that asks. A shard that cannot
+// reach the worker's socket (another host, another network namespace) uses message frames instead.
 #pragma once
 
 #include <chrono>
@@ -16,23 +16,25 @@
 
 namespace syncopate::ps {
 
-// The worker's end. Thread-safe; a thread of its own answers those who ask.
+// The type of the one frame that a shard sends to the worker's socket; its payload is the nonce.
+inline constexpr std::uint16_t kSegmentRequest = 0x5350;
+
+// The worker's end. Thread-safe; its own thread answers requests for the descriptor.
 class SegmentOwner {
  public:
-  // elements: f32, of the values and again of the gradients; all reserved when it returns, zeroed.
-  // nonce: the job's, which whoever asks must know.
-  // patience: how long one who called and says nothing is listened to.
-  // Throws OutOfMemoryError when the machine's memory does not hold it, FileError.
+  // Reserves and zeroes `elements` f32 for the values and as many for the gradients. A caller must
+  // send the job's `nonce` to receive the descriptor, within `timeout` of its connection. Throws
+  // OutOfMemoryError when the machine's memory does not hold the segment; FileError.
   SegmentOwner(std::int64_t elements, const std::string& nonce,
-               std::chrono::nanoseconds patience = std::chrono::seconds(2));
-  // Hands out nothing more; who has mapped the segment keeps it.
+               std::chrono::nanoseconds timeout = std::chrono::seconds(2));
+  // Stops answering. Processes that have mapped the segment keep it.
   ~SegmentOwner();
   SegmentOwner(const SegmentOwner&) = delete;
   SegmentOwner& operator=(const SegmentOwner&) = delete;
 
   const Tensor& values() const noexcept { return values_; }        // [elements] f32
   const Tensor& gradients() const noexcept { return gradients_; }  // [elements] f32
-  // What map_segment() asks for: a socket of the abstract namespace.
+  // The abstract name of the socket that map_segment() connects to.
   const std::string& name() const noexcept { return name_; }
 
  private:
@@ -40,19 +42,20 @@ class SegmentOwner {
   FileDescriptor memory_;
   Tensor values_;
   Tensor gradients_;
-  std::jthread thread_;  // last: it uses the rest
+  std::jthread thread_;  // last: it uses the other members
 };
 
-// The shard's end. Stays valid when the worker has ended, with what it wrote last.
+// The shard's end. Stays valid after the worker has ended, with the last values written.
 struct MappedSegment {
   Tensor values;     // [elements] f32
   Tensor gradients;  // [elements] f32
 };
 
-// Nothing when the worker cannot be reached: it is on another host, in another network namespace,
-// of another user, has ended, or did not answer by the deadline. Throws UsageError when it is there
-// but of another job (another nonce) or another size, FileError when what it hands over could end
-// this process (it can be made smaller) or is no segment of ours, OutOfMemoryError.
+// Asks the worker at socket `name` for its segment and maps it. Returns nothing when the worker
+// cannot be reached: it runs on another host, in another network namespace or as another user, has
+// ended, or did not answer by the deadline. Throws UsageError when the worker belongs to another
+// job (another nonce) or its segment has another size; FileError when the memory is not sealed
+// against shrinking, which could end this process, or is not a segment; OutOfMemoryError.
 std::optional<MappedSegment> map_segment(const std::string& name, const std::string& nonce,
                                          std::int64_t elements, const Deadline& deadline);
 

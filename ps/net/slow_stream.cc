@@ -12,15 +12,15 @@ namespace {
 constexpr double kChunkSeconds = 1e-3;
 constexpr double kSmallestChunk = 2048;
 constexpr double kLargestChunk = 65536;
-// A busy machine wakes a thread some milliseconds late.
+// How late a busy machine may wake a thread.
 constexpr double kSlackSeconds = 10e-3;
 constexpr double kLeastSlack = 16384;
 constexpr double kHeldWithoutRate = 32 << 20;
 constexpr double kMostHeld = 256 << 20;
-// Beside its bytes, so that a great many small ones are bounded as well.
+// Counted for each chunk beside its bytes, so that the memory of many small chunks is bounded too.
 constexpr std::size_t kBytesPerChunk = 128;
 
-bool would_block() { return errno == EAGAIN || errno == EINTR; }
+bool must_retry() { return errno == EAGAIN || errno == EINTR; }
 
 }  // namespace
 
@@ -52,7 +52,7 @@ std::optional<SlowStream::Time> SlowStream::due() const noexcept {
 void SlowStream::read_from(int socket, std::span<char> buffer, Time now) {
   const std::size_t most = std::min(buffer.size(), link_->chunk_bytes());
   const ssize_t count = recv(socket, buffer.data(), most, MSG_DONTWAIT);
-  if (count < 0 && would_block()) return;
+  if (count < 0 && must_retry()) return;
   if (count <= 0) return finish(count == 0 ? End::kClosed : End::kReset, now);
   const auto bytes = static_cast<std::size_t>(count);
   held_bytes_ += bytes + kBytesPerChunk;
@@ -73,7 +73,7 @@ bool SlowStream::write_to(int socket, Time now) {
     const ssize_t count =
         send(socket, chunk.bytes.data() + chunk.written_bytes,
              chunk.bytes.size() - chunk.written_bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (count < 0 && would_block()) {
+    if (count < 0 && must_retry()) {
       is_blocked_ = true;
       return true;
     }

@@ -1,5 +1,6 @@
-// One direction of one connection through a slow link: bytes that were read wait here until their
-// time has come. link_forwarder.cc gives it sockets and a thread.
+// A network link with a limited rate and a delay, and the byte streams through it: bytes that have
+// been read wait here until the link would have delivered them. link_forwarder.cc provides sockets
+// and a thread.
 #pragma once
 
 #include <chrono>
@@ -14,20 +15,22 @@
 
 namespace syncopate {
 
-// One direction of a task's link, shared by all its connections: bytes leave one after the other at
-// its rate, in the order in which they were read, and are there `delay` later.
+// One direction of a task's link, shared by all its connections. Bytes leave one after another at
+// the link's rate, in the order in which they were read, and arrive `delay` later.
 class SlowLink {
  public:
   using Time = std::chrono::steady_clock::time_point;
 
   explicit SlowLink(const Link& link);
 
-  // When `bytes` more, read at `now`, are there. Never before what was asked for earlier.
+  // Returns when `bytes` more bytes, read at `now`, arrive. Results never decrease from call to
+  // call.
   Time send(Time now, std::size_t bytes);
-  // That are read at once: about a millisecond of the link, so that connections take turns.
+  // How many bytes are read at once: about a millisecond of the link, so that connections take
+  // turns.
   std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
-  // That one connection may have under way: what the link holds at full rate, and as much as lets a
-  // thread that wakes late find the link still busy.
+  // How many bytes of one connection may be in the link: the bytes that it holds at full rate, plus
+  // a reserve that keeps the link busy when the thread wakes late.
   std::size_t most_held_bytes() const noexcept { return most_held_bytes_; }
 
  private:
@@ -38,7 +41,7 @@ class SlowLink {
   Time free_{};
 };
 
-// One thread only. The link outlives it.
+// One direction of one connection. One thread only. The link must outlive the stream.
 class SlowStream {
  public:
   using Time = SlowLink::Time;
@@ -49,20 +52,20 @@ class SlowStream {
   bool wants_to_read() const noexcept {
     return end_ == End::kOpen && held_bytes_ < link_->most_held_bytes();
   }
-  // The receiver has not taken all that is due: wait until its socket can be written to.
+  // The receiver's socket is full although bytes are due: poll it for POLLOUT.
   bool wants_to_write() const noexcept { return is_blocked_; }
-  // When something will be due; nothing: nothing is under way, or wants_to_write().
+  // When the next bytes are due. Empty when no bytes are in the stream, or wants_to_write().
   std::optional<Time> due() const noexcept;
 
-  // At most a chunk of what has come, through `buffer` of so many bytes; or the end of it.
+  // Reads at most one chunk, or the end of the stream, from the socket; `buffer` is scratch memory.
   void read_from(int socket, std::span<char> buffer, Time now);
-  // What is due and the socket takes; an orderly end is passed on as such. False: the receiver is
-  // gone, and so is what was for it.
+  // Writes the bytes that are due, as far as the socket takes them, and passes an orderly end on.
+  // Returns false when the receiver is gone; its bytes are dropped then.
   bool write_to(int socket, Time now);
-  // The sender is gone: what came before is delivered, then the reset.
+  // The sender is gone: delivers the bytes read before, then a reset.
   void reset(Time now);
 
-  // How the stream has ended for the receiver; lost: the receiver was gone before.
+  // How the stream has ended for the receiver. is_lost(): the receiver was gone before the end.
   End delivered() const noexcept { return delivered_; }
   bool is_lost() const noexcept { return is_lost_; }
 
@@ -70,7 +73,7 @@ class SlowStream {
   struct Chunk {
     std::vector<char> bytes;
     Time due;
-    End end = End::kOpen;  // else it has no bytes
+    End end = End::kOpen;  // the other values: an end, without bytes
     std::size_t written_bytes = 0;
   };
 

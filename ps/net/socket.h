@@ -1,4 +1,4 @@
-// What all stream sockets of ours have in common, and how their addresses read.
+// Functions for all stream sockets: options, waiting with a deadline, and addresses as text.
 #pragma once
 
 #include <string>
@@ -8,17 +8,17 @@
 
 namespace syncopate {
 
-// Non-blocking and close-on-exec; for TCP also no delay and, where both ends are on this machine,
-// reno as congestion control (BBR's pacing costs 1.5 to 2.5 times on loopback). For a connected
-// socket: what it cannot have it goes without.
+// Makes a connected socket non-blocking and close-on-exec. Sets TCP_NODELAY on a TCP socket and,
+// where both ends are on this machine, reno as congestion control (BBR's pacing makes loopback 1.5
+// to 2.5 times slower). An option that the system refuses is left out.
 void prepare_tcp_socket(int descriptor) noexcept;
 
-// Until one of the poll(2) events, or an error or hang-up, is there. False when the deadline
-// passed.
+// Waits for one of the poll(2) events, an error or a hang-up. Returns false when the deadline
+// passes.
 bool wait_ready(int descriptor, short events, const Deadline& deadline);
 
-// "10.0.0.7", "fe80::1"; "" where there is none, as for Unix-domain sockets. An IPv4 address comes
-// as such through an IPv6 socket too.
+// An address as text, such as "10.0.0.7" or "fe80::1"; empty for a socket without one, such as a
+// Unix-domain socket. An IPv4 address seen through an IPv6 socket is returned in IPv4 form.
 std::string local_address(int descriptor);
 std::string remote_address(int descriptor);
 bool is_loopback(std::string_view address) noexcept;

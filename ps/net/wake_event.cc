@@ -1,7 +1,9 @@
 #include "ps/net/wake_event.h"
 
 #include <sys/eventfd.h>
+#include <sys/timerfd.h>
 
+#include <algorithm>
 #include <cerrno>
 
 #include "models/base/errors.h"
@@ -17,6 +19,32 @@ void WakeEvent::notify() noexcept { (void)eventfd_write(event_.get(), 1); }
 void WakeEvent::clear() noexcept {
   eventfd_t count = 0;
   (void)eventfd_read(event_.get(), &count);
+}
+
+WakeTimer::WakeTimer() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)) {
+  if (!timer_) throw FileError(describe_errno("create", "a timer", errno));
+}
+
+void WakeTimer::set(std::chrono::nanoseconds from_now) noexcept {
+  const bool at_once = from_now.count() <= 0;
+  if (at_once && state_ == State::kExpired) return;
+  // timerfd_settime() takes a time of zero as a request to switch the timer off.
+  write(std::max(from_now, std::chrono::nanoseconds(1)));
+  state_ = at_once ? State::kExpired : State::kSet;
+}
+
+void WakeTimer::clear() noexcept {
+  if (state_ == State::kOff) return;
+  write(std::chrono::nanoseconds(0));
+  state_ = State::kOff;
+}
+
+void WakeTimer::write(std::chrono::nanoseconds from_now) noexcept {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(from_now);
+  itimerspec time{};
+  time.it_value.tv_sec = seconds.count();
+  time.it_value.tv_nsec = (from_now - seconds).count();
+  timerfd_settime(timer_.get(), 0, &time, nullptr);
 }
 
 }  // namespace syncopate

@@ -1,5 +1,9 @@
-// Wakes a thread that waits in poll(2) for other things too.
+// Wakes a thread that waits in poll(2) on several descriptors: an event set by another thread, and
+// a timer.
 #pragma once
+
+#include <chrono>
+#include <cstdint>
 
 #include "models/base/file_descriptor.h"
 
@@ -11,13 +15,32 @@ class WakeEvent {
   WakeEvent();  // throws FileError
 
   void notify() noexcept;
-  // Forgets what was notified: before looking at what it was about.
+  // Resets the event. Call it before looking at what the notification is about.
   void clear() noexcept;
   // Readable from notify() to clear().
   int descriptor() const noexcept { return event_.get(); }
 
  private:
   FileDescriptor event_;
+};
+
+// One thread only. Source: timerfd_create(2).
+class WakeTimer {
+ public:
+  WakeTimer();  // throws FileError
+
+  // Makes the descriptor readable once this much time has passed, until the next set() or clear().
+  // 0 makes it readable at once. A new time replaces the old one.
+  void set(std::chrono::nanoseconds from_now) noexcept;
+  void clear() noexcept;
+  int descriptor() const noexcept { return timer_.get(); }
+
+ private:
+  enum class State : std::uint8_t { kOff, kExpired, kSet };
+  void write(std::chrono::nanoseconds from_now) noexcept;
+
+  FileDescriptor timer_;
+  State state_ = State::kOff;  // avoids system calls that would change nothing
 };
 
 }  // namespace syncopate

@@ -8,8 +8,8 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/coordinator/resume_advice.h"
-#include "ps/coordinator/stop_request.h"
-#include "ps/net/addresses.h"
+#include "ps/coordinator/wire_conversion.h"
+#include "ps/net/endpoint.h"
 #include "ps/server/start_count.h"
 #include "ps/server/stop_patience.h"
 
@@ -116,8 +116,9 @@ void ControlHub::say_farewell() {
   if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
   settle();
   for (const auto& [party, link] : links_) last_words_.emplace(link.peer, last_word());
-  const int stopped_by = coordinator_.status().stopped_by;
-  const bool is_complete = !coordinator_.failure() && (stopped_by < 0 || stopped_by == kTimeIsUp);
+  const auto stopped_by = stop_kind_from_wire(coordinator_.status().stopped_by);
+  const bool is_complete =
+      !coordinator_.failure() && stopped_by.value_or(StopKind::kTimeIsUp) == StopKind::kTimeIsUp;
   if (is_complete) {
     wire::RefusedT over;
     over.line = "this worker was stopped or cut off, and the job was completed without it";

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::ps {
 namespace {
@@ -121,7 +121,7 @@ void DataService::expect_cut(std::shared_ptr<CutCopy> copy) {
       finish_cut_bucket(copy->cut);
       return;
     }
-    served_->shard->cut(copy->cut, copy->entries, {copy, &copy->state});
+    served_->shard->begin_snapshot(copy->cut, copy->entries, {copy, &copy->state});
     schedule_all();
   });
   wake_.notify();

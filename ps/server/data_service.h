@@ -26,7 +26,7 @@
 #include "ps/server/service_record.h"
 #include "ps/server/update_threads.h"
 #include "ps/shard/running_statistics.h"
-#include "ps/wire/socket.h"
+#include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
 

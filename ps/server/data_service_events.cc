@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/server/data_service.h"
 
 namespace syncopate::ps {
@@ -58,7 +59,7 @@ void DataService::put_in_order(const ShardEvent& event, std::vector<ShardEvent>&
 void DataService::take_events(const std::vector<ShardEvent>& events) {
   std::vector<std::uint64_t> applied_now;
   for (const ShardEvent& event : events) {
-    if (event.kind == ShardEvent::Kind::kCutCopied) {
+    if (event.kind == ShardEvent::Kind::kSnapshotCopied) {
       finish_cut_bucket(event.token);
       continue;
     }
@@ -105,8 +106,7 @@ void DataService::take_events(const std::vector<ShardEvent>& events) {
 void DataService::applied(const ShardEvent& event, Open& open) {
   const bool was_applied = event.kind == ShardEvent::Kind::kApplied;
   open.applied = Clock::now();
-  const bool in_step =
-      served_->declaration.consistency == static_cast<std::uint8_t>(Consistency::kSync);
+  const bool in_step = consistency_of(served_->declaration) == Consistency::kSync;
   if (record_ != nullptr && was_applied) record_->applied(event, open.incarnation, open.push);
   // What became of the push itself is told by its own event.
   if (!open.push.ends_step || event.is_duplicate || (!was_applied && !in_step)) return;

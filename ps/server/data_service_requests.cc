@@ -323,7 +323,7 @@ void DataService::write(const std::string& peer, const wire::Envelope& envelope,
 
 void DataService::read_cut(const std::string& peer, const wire::ReadCutT& header) {
   if (session_of(peer) == nullptr) return;
-  const bool is_live = header.cut == wire::kLiveCut;
+  const bool is_live = header.cut == wire::kLiveSnapshot;
   if (!is_live && (published_ == nullptr || published_->cut != header.cut)) return;
   wire::CutValuesT answer;
   answer.cut = header.cut;

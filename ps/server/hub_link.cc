@@ -7,7 +7,7 @@
 
 #include "models/base/errors.h"
 #include "ps/coordinator/resume_advice.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 #include "ps/server/stop_patience.h"
 
 namespace syncopate::ps {

@@ -12,7 +12,7 @@
 #include "ps/server/data_service.h"
 #include "ps/server/server.h"
 #include "ps/server/server_duties.h"
-#include "ps/wire/socket.h"
+#include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
 

@@ -6,6 +6,7 @@
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/optim/optimizer.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
@@ -47,14 +48,14 @@ OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
           .weight_decay = constants[4]};
 }
 
-ConsistencyOptions consistency_of(const wire::DeclarationT& declaration) {
+ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
   if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
       declaration.staleness_rule >
           static_cast<std::uint8_t>(StalenessRule::kDelayCompensationAdaptive)) {
     throw UsageError("declaration: a consistency that this version does not know");
   }
   ConsistencyOptions options;
-  options.consistency = static_cast<Consistency>(declaration.consistency);
+  options.consistency = consistency_of(declaration);
   options.max_staleness = declaration.max_staleness;
   options.backup_workers = declaration.backup_workers;
   options.staleness_rule = static_cast<StalenessRule>(declaration.staleness_rule);
@@ -92,7 +93,7 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
   served->fingerprint = fingerprint_of(declaration);
   served->shard = std::make_shared<Shard>(
       std::move(layout), std::move(buckets), make_optimizer(optimizer_of(declaration)),
-      consistency_of(declaration), make_host_tensor({elements}, DType::kF32));
+      consistency_options(declaration), make_host_tensor({elements}, DType::kF32));
   served->declaration = std::move(declaration);
   return served;
 }

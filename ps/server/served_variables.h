@@ -29,8 +29,8 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
 // A copy that a cut made of one shard.
 struct CutCopy {
   std::uint64_t cut = 0;
-  std::vector<CutEntry> entries;
-  ShardState state;
+  std::vector<WorkerClock> entries;
+  ShardSnapshot state;
   std::vector<float> running_statistics;  // shard 0: the average over workers
 };
 

@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "models/base/deadline.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 #include "ps/server/control_hub.h"
 #include "ps/server/data_service.h"
 #include "ps/server/hub_link.h"

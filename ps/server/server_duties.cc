@@ -111,7 +111,7 @@ void ServerDuties::forget_snapshots() {
 void ServerDuties::freeze(std::uint64_t cut) {
   wire::FrozenT frozen;
   frozen.cut = cut;
-  for (const CutEntry& entry : served_->shard->freeze(cut)) {
+  for (const WorkerClock& entry : served_->shard->freeze(cut)) {
     frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
   }
   reply(wire::make_message(std::move(frozen)));

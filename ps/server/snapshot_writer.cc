@@ -27,12 +27,12 @@ std::span<const std::byte> bytes_of(const std::uint64_t& word) {
   return std::as_bytes(std::span(&word, 1));
 }
 
-wire::CutEntry to_wire(const CutEntry& entry) {
+wire::CutEntry to_wire(const WorkerClock& entry) {
   return {entry.worker, entry.incarnation, entry.sequence};
 }
 
-std::vector<CutEntry> from_wire(const std::vector<wire::CutEntry>& entries) {
-  std::vector<CutEntry> result;
+std::vector<WorkerClock> from_wire(const std::vector<wire::CutEntry>& entries) {
+  std::vector<WorkerClock> result;
   for (const wire::CutEntry& entry : entries) {
     result.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
@@ -46,11 +46,11 @@ wire::SnapshotHeaderT header_of(const SnapshotWriter::Job& job, int shard,
   header.cut = copy.cut;
   header.shard = shard;
   header.declaration = std::make_unique<wire::DeclarationT>(job.declaration);
-  for (const CutEntry& entry : copy.entries) header.entries.push_back(to_wire(entry));
-  for (const ShardState::Variable& variable : copy.state.buckets) {
+  for (const WorkerClock& entry : copy.entries) header.entries.push_back(to_wire(entry));
+  for (const ShardSnapshot::Variable& variable : copy.state.buckets) {
     auto bucket = std::make_unique<wire::SnapshotBucketT>();
     bucket->version = variable.version;
-    for (const CutEntry& entry : variable.workers) bucket->workers.push_back(to_wire(entry));
+    for (const WorkerClock& entry : variable.workers) bucket->workers.push_back(to_wire(entry));
     header.buckets.push_back(std::move(bucket));
   }
   header.running_statistics = copy.running_statistics;

@@ -20,9 +20,9 @@ namespace syncopate::ps {
 struct SnapshotFile {
   std::uint64_t cut = 0;
   wire::DeclarationT declaration;
-  ShardState state;
+  ShardSnapshot state;
   std::vector<float> running_statistics;
-  std::vector<CutEntry> entries;
+  std::vector<WorkerClock> entries;
   std::vector<std::uint8_t> coordinator;  // shard 0: Coordinator::save()
 };
 

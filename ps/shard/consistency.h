@@ -1,5 +1,5 @@
-// What a job promises about the values its workers compute with: the words behind --consistency and
-// --staleness-rule, as plain data. The rules themselves are in bucket_rule.h.
+// The consistency of a job, as plain data: the choices behind --consistency and --staleness-rule.
+// consistency_rule.h implements them.
 #pragma once
 
 #include <cstdint>
@@ -11,34 +11,39 @@ using WorkerId = int;
 enum class Consistency : std::uint8_t {
   kSync,   // one update per step: the sum of all workers' gradients of the same values
   kSsp,    // a worker waits while it is more than `max_staleness` steps ahead of the slowest
-  kAsync,  // nobody waits
+  kAsync,  // no worker waits
 };
 
-// What becomes of a gradient whose values have been updated since they were read. Only where
-// gradients are applied one by one (kSsp, kAsync). tau: version when applied minus version read.
+// How a stale gradient is compensated: one whose values have been updated since they were read.
+// Only under kSsp and kAsync, which apply gradients one by one. tau is the version when the
+// gradient is applied minus the version that was read.
 enum class StalenessRule : std::uint8_t {
   kNone,
-  // Learning rate / tau; tau 0 and 1 leave it. Source: Zhang et al. 2015, "Staleness-aware
+  // Learning rate / tau; unchanged for tau 0 and 1. Source: Zhang et al. 2015, "Staleness-aware
   // async-SGD", section 3.2.
   kInverse,
   // g + lambda g g (w - w_read), element by element. Source: Zheng et al. 2017, "Asynchronous
   // stochastic gradient descent with delay compensation", eq. 10.
   kDelayCompensation,
-  // The same with lambda / sqrt(mean square of g). Source: ibid., eq. 14.
+  // As kDelayCompensation with lambda / sqrt(mean square of g). Source: ibid., eq. 14.
   kDelayCompensationAdaptive,
 };
 
 struct ConsistencyOptions {
   Consistency consistency = Consistency::kSync;
-  // kSsp. Source: Ho et al. 2013, conditions (1) to (4). Pushes are applied one by one, so 0 is not
-  // kSync: the gradients of a round are applied in turn, at full learning rate.
+  // kSsp. Source: Ho et al. 2013, conditions (1) to (4). Pushes are applied one by one, so 0
+  // differs from kSync: the gradients of a round are applied in turn, each at the full learning
+  // rate.
   int max_staleness = 0;
-  // kSync: so many of a step's gradients are not waited for; they are dropped when they come.
-  // Source: Chen et al. 2016, "Revisiting distributed synchronous SGD", section 3.
+  // kSync: an update does not wait for this many of a step's gradients; they are dropped when they
+  // arrive. Source: Chen et al. 2016, "Revisiting distributed synchronous SGD", section 3.
   int backup_workers = 0;
   StalenessRule staleness_rule = StalenessRule::kNone;
-  float compensation = 0.04F;  // lambda; adaptive: 2 is the paper's
+  float compensation = 0.04F;  // lambda; the paper uses 2 for the adaptive rule
   float mean_square_decay = 0.95F;
 };
+
+// Throws UsageError for options that contradict each other.
+void check_consistency(const ConsistencyOptions& options);
 
 }  // namespace syncopate::ps

@@ -8,7 +8,7 @@
 namespace syncopate::ps {
 namespace {
 
-// Source: ibid., the authors' code: inside the root.
+// Added inside the root. Source: ibid., the authors' code.
 constexpr float kEpsilon = 1e-7F;
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Delay compensation: a gradient corrected for what has happened to the values since they were
-// read. Element by element, so that pieces cut anyhow give the same bits.
+// Delay compensation: corrects a gradient for the updates since its values were read. It works
+// element by element, so that any division of a bucket into pieces gives the same bits.
 // Source: Zheng et al. 2017, "Asynchronous stochastic gradient descent with delay compensation",
 // eq. 10 and 14.
 #pragma once
@@ -11,19 +11,19 @@ namespace syncopate::ps {
 struct DelayCompensation {
   float lambda = 0.04F;
   float mean_square_decay = 0.95F;
-  // [bucket] f32: what the worker computed with. Empty: the values have not changed since, or it is
-  // not known; the gradient stays as it is.
+  // [bucket] f32: the values that the worker read. Empty when they have not changed since or are
+  // unknown; the gradient is then not corrected.
   std::span<const float> read;
-  // [bucket] f32, moving average of the squared gradients; empty: lambda is not adaptive.
+  // [bucket] f32, moving average of the squared gradients. Empty: lambda is not adaptive.
   std::span<float> mean_square;
 
   bool is_needed() const noexcept { return !read.empty() || !mean_square.empty(); }
 };
 
-// The mean square moves on to include the gradient g; then g + lambda g g (w - w_read), adaptive:
-// lambda / sqrt(mean square + 1e-7). `compensation`'s spans, `gradient` and `values` [n], windows
-// on the same elements; `result` [n] may be the gradient. Returns `result`, or the gradient where
-// nothing was read. Threads: any, on elements of their own.
+// Includes the gradient g in the mean square, then computes g + lambda g g (w - w_read); adaptive:
+// with lambda / sqrt(mean square + 1e-7). The spans of `compensation`, `gradient` and `values` [n]
+// are windows on the same elements; `result` [n] may be the gradient. Returns `result`, or the
+// gradient when `read` is empty. Any thread, on elements that no other thread uses.
 std::span<const float> compensate(const DelayCompensation& compensation,
                                   std::span<const float> gradient, std::span<const float> values,
                                   std::span<float> result);

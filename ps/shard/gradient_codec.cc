@@ -1,5 +1,7 @@
 #include "ps/shard/gradient_codec.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <bit>
@@ -18,10 +20,10 @@ namespace {
 constexpr std::size_t kIndexBytes = sizeof(std::uint32_t);
 constexpr std::size_t kValueBytes = sizeof(float);
 constexpr std::int64_t kMostIndices = std::int64_t{1} << 32U;
-// Without the sign. As an integer it orders numbers by magnitude, NaN above all.
+// Masks the sign bit out. The remaining bits, as an integer, order floats by magnitude, NaN last.
 constexpr std::uint32_t kMagnitude = 0x7fffffffU;
 
-// Payloads arrive at any address.
+// Reads a number at an address of any alignment.
 template <typename T>
 T load(const std::byte* from) noexcept {
   T value;
@@ -44,8 +46,8 @@ std::uint32_t magnitude(float value) noexcept {
   return std::bit_cast<std::uint32_t>(value) & kMagnitude;
 }
 
-// What is left of an infinity or a NaN would spoil every later step, also when the optimizer skips
-// this one.
+// Keeps an infinity or NaN out of the error: it would spoil every later step, even if the optimizer
+// skips this one.
 float finite_or_zero(float value) noexcept { return std::isfinite(value) ? value : 0.0F; }
 
 std::int64_t largest_count(double fraction, std::int64_t num_elements) {
@@ -64,7 +66,7 @@ bool has_ascending_indices(const std::byte* indices, std::size_t count,
   return last < num_elements;
 }
 
-// The place of the first index that is not below `wanted`, among `count`.
+// Returns the position of the first of `count` indices that is at least `wanted`.
 std::size_t find_index(const std::byte* indices, std::size_t count, std::int64_t wanted) noexcept {
   std::size_t first = 0;
   while (count > 0) {
@@ -93,13 +95,15 @@ void decode_largest(std::span<const std::byte> bytes, std::int64_t begin,
   }
 }
 
-// The k largest: all above `threshold`, and the first `at_threshold` of those equal to it.
+// Describes the k largest elements: all above `threshold`, and the first `at_threshold` elements
+// that are equal to it.
 struct Cutoff {
   std::uint32_t threshold = 0;
   std::int64_t at_threshold = 0;
 };
 
-// Counts by the upper bits first: what is left to sort is the few that share them with the k-th.
+// Counts elements by their upper bits first. Only the few elements that share the upper bits of the
+// k-th largest must be sorted.
 Cutoff find_cutoff(std::span<const float> values, std::int64_t k,
                    std::vector<std::uint32_t>& scratch) {
   constexpr unsigned kLowerBits = 20;
@@ -132,13 +136,15 @@ CompressionOptions parse_compression(std::string_view text, std::string_view wha
         fraction <= 1.0) {
       return {.codec = Codec::kTopK, .fraction = fraction};
     }
-    throw UsageError(std::string(what) + " " + std::string(text) + ": \"" + std::string(number) +
-                     "\" is no fraction of a gradient's elements; expected a number above 0 and "
-                     "at most 1, such as topk:0.01");
+    throw UsageError(
+        fmt::format("{} {}: \"{}\" is not a fraction of a gradient's elements; expected a number "
+                    "above 0 and at most 1, such as topk:0.01",
+                    what, text, number));
   }
-  throw UsageError(std::string(what) + " " + std::string(text) +
-                   ": no such compression; expected none, bf16 or topk:FRACTION, such as "
-                   "topk:0.01");
+  throw UsageError(
+      fmt::format("{} {}: unknown compression; expected none, bf16 or topk:FRACTION, such as "
+                  "topk:0.01",
+                  what, text));
 }
 
 bool is_well_formed(const EncodedGradient& gradient) noexcept {
@@ -156,7 +162,7 @@ bool is_well_formed(const EncodedGradient& gradient) noexcept {
              has_ascending_indices(gradient.bytes.data(), count, gradient.num_elements);
     }
   }
-  return false;  // a codec's number from outside
+  return false;  // a codec that this version does not know
 }
 
 std::span<const float> decode_chunk(const EncodedGradient& gradient, std::int64_t begin,
@@ -190,7 +196,7 @@ GradientEncoder::GradientEncoder(CompressionOptions options, std::int64_t num_el
     : options_(options), num_elements_(num_elements) {
   check(num_elements >= 1, "a bucket has elements");
   if (options_.codec == Codec::kF32) return;
-  left_out_.resize(static_cast<std::size_t>(num_elements));
+  error_.resize(static_cast<std::size_t>(num_elements));
   if (options_.codec == Codec::kBf16) {
     bytes_.resize(static_cast<std::size_t>(num_elements) * sizeof(std::uint16_t));
     return;
@@ -202,10 +208,10 @@ GradientEncoder::GradientEncoder(CompressionOptions options, std::int64_t num_el
 
 EncodedGradient GradientEncoder::encode(std::span<const float> gradient) {
   if (gradient.size() != static_cast<std::size_t>(num_elements_)) {
-    throw ShapeError("encoder: a gradient of " + std::to_string(gradient.size()) +
-                     " elements, expected " + std::to_string(num_elements_));
+    throw ShapeError(fmt::format("encoder: a gradient of {} elements, expected {}", gradient.size(),
+                                 num_elements_));
   }
-  const FlushDenormals flush;  // what is left out gets very small
+  const FlushDenormals flush;  // errors can become very small
   switch (options_.codec) {
     case Codec::kF32:
       return {Codec::kF32, num_elements_, std::as_bytes(gradient)};
@@ -221,32 +227,32 @@ EncodedGradient GradientEncoder::encode(std::span<const float> gradient) {
 
 void GradientEncoder::encode_bf16(std::span<const float> gradient) {
   for (std::size_t i = 0; i < gradient.size(); ++i) {
-    const float wanted = gradient[i] + left_out_[i];
+    const float wanted = gradient[i] + error_[i];
     const std::uint16_t sent = to_bf16(wanted);
     std::memcpy(bytes_.data() + i * sizeof sent, &sent, sizeof sent);
-    left_out_[i] = finite_or_zero(wanted - from_bf16(sent));
+    error_[i] = finite_or_zero(wanted - from_bf16(sent));
   }
 }
 
 void GradientEncoder::encode_largest(std::span<const float> gradient) {
-  for (std::size_t i = 0; i < gradient.size(); ++i) left_out_[i] += gradient[i];
+  for (std::size_t i = 0; i < gradient.size(); ++i) error_[i] += gradient[i];
   const std::size_t k = bytes_.size() / (kIndexBytes + kValueBytes);
-  const Cutoff cutoff = find_cutoff(left_out_, static_cast<std::int64_t>(k), ties_);
+  const Cutoff cutoff = find_cutoff(error_, static_cast<std::int64_t>(k), ties_);
   std::int64_t equals_left = cutoff.at_threshold;
   std::byte* index_to = bytes_.data();
   std::byte* value_to = bytes_.data() + k * kIndexBytes;
-  for (std::size_t i = 0; i < left_out_.size(); ++i) {
-    const std::uint32_t m = magnitude(left_out_[i]);
+  for (std::size_t i = 0; i < error_.size(); ++i) {
+    const std::uint32_t m = magnitude(error_[i]);
     if (m < cutoff.threshold || (m == cutoff.threshold && equals_left-- <= 0)) {
-      left_out_[i] = finite_or_zero(left_out_[i]);
+      error_[i] = finite_or_zero(error_[i]);
       continue;
     }
     const auto index = static_cast<std::uint32_t>(i);
     std::memcpy(index_to, &index, sizeof index);
-    std::memcpy(value_to, &left_out_[i], sizeof(float));
+    std::memcpy(value_to, &error_[i], sizeof(float));
     index_to += kIndexBytes;
     value_to += kValueBytes;
-    left_out_[i] = 0.0F;
+    error_[i] = 0.0F;
   }
 }
 

@@ -1,5 +1,7 @@
 #include "ps/shard/placement.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <numeric>
@@ -13,13 +15,14 @@ namespace syncopate::ps {
 namespace {
 
 constexpr std::int64_t kElementBytes = sizeof(float);
-// Below it a message's costs are those of sending anything at all.
-constexpr std::int64_t kWorthAMessage = std::int64_t{64} << 10;
-// So many messages per shard, so that they leave while backward runs and balance one another.
+// The cost of a smaller message hardly depends on its size.
+constexpr std::int64_t kSmallestMessage = std::int64_t{64} << 10;
+// The number of messages per shard: several, so that they leave while backward runs and can be
+// balanced.
 constexpr std::int64_t kMessagesPerShard = 4;
-// Parts are joined into stretches: small ones make these even.
-constexpr std::int64_t kPartsPerStretch = 8;
-// Largest shard / mean that needs no smaller stretches, and how often they are halved to get there.
+// Parts are joined into ranges of about equal size; small parts allow more equal ranges.
+constexpr std::int64_t kPartsPerRange = 8;
+// The imbalance that is good enough, and how often ranges are halved to reach it.
 constexpr double kBalanced = 1.05;
 constexpr int kHalvings = 3;
 
@@ -27,10 +30,10 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 std::int64_t size_bytes(Bucket range) { return (range.end - range.begin) * kElementBytes; }
 
-std::int64_t stretch_bytes(const ArenaLayout& layout, const PlacementOptions& options,
-                           std::int64_t messages) {
+std::int64_t range_bytes(const ArenaLayout& layout, const PlacementOptions& options,
+                         std::int64_t messages) {
   const std::int64_t share = layout.total() * kElementBytes / messages;
-  return std::min(options.message_bytes, std::max(share, kWorthAMessage));
+  return std::min(options.message_bytes, std::max(share, kSmallestMessage));
 }
 
 std::int64_t parts_of(const PlacementOptions& options, std::int64_t rows, std::int64_t row_bytes,
@@ -41,17 +44,17 @@ std::int64_t parts_of(const PlacementOptions& options, std::int64_t rows, std::i
     return count_parts(options.partition, rows, row_bytes, is_min_size ? options.servers : 0);
   }
   const bool must_balance = options.servers > 1;
-  // A variable of less than two messages is better sent whole: the cut would gain nothing.
+  // A variable of less than two messages is sent whole: splitting it would gain nothing.
   const std::int64_t limit = must_balance ? target : 2 * options.message_bytes;
   if (rows * row_bytes <= limit) return 1;
-  const std::int64_t most = must_balance ? target / kPartsPerStretch : options.message_bytes;
+  const std::int64_t most = must_balance ? target / kPartsPerRange : options.message_bytes;
   return count_parts({PartitionRule::Kind::kAuto, std::max<std::int64_t>(1, most)}, rows, row_bytes,
                      0);
 }
 
-// In backward order. A variable's padding belongs to its last part.
-std::vector<Bucket> cut_into_parts(const ArenaLayout& layout, const PlacementOptions& options,
-                                   std::int64_t target) {
+// Returns the parts of all variables in backward order. Padding belongs to a variable's last part.
+std::vector<Bucket> split_into_parts(const ArenaLayout& layout, const PlacementOptions& options,
+                                     std::int64_t target) {
   std::vector<Bucket> parts;
   std::int64_t end = layout.total();
   for (std::size_t i = layout.entries().size(); i-- > 0;) {
@@ -69,45 +72,45 @@ std::vector<Bucket> cut_into_parts(const ArenaLayout& layout, const PlacementOpt
   return parts;
 }
 
-// Stretches of about `target` bytes each and as many for every server, so that they balance one
-// another: each ends at the part's border that is nearest to a multiple of their size. A part that
-// is larger than a stretch is alone.
+// Joins parts into ranges of about `target` bytes, equally many per server. Each range ends at the
+// part border that is nearest to a multiple of the range size. A part that is larger than a range
+// stays alone.
 std::vector<Bucket> join_evenly(const std::vector<Bucket>& parts, const PlacementOptions& options,
                                 std::int64_t target) {
   const std::int64_t total = size_bytes({0, parts.empty() ? 0 : parts.front().end});
   const std::int64_t per_server = ceil_div(total, options.servers * target);
   const std::int64_t even =
       std::max<std::int64_t>(1, ceil_div(total, options.servers * per_server));
-  std::vector<Bucket> stretches;
+  std::vector<Bucket> ranges;
   std::int64_t wanted_end = 0;  // in bytes from the last element of the arena
   for (const Bucket part : parts) {
     const std::int64_t before = total - size_bytes({0, part.end});
     const std::int64_t after = before + size_bytes(part);
     const bool nearer = after - wanted_end <= wanted_end - before;
-    if (!stretches.empty() && nearer &&
-        size_bytes({part.begin, stretches.back().end}) <= options.message_bytes) {
-      stretches.back().begin = part.begin;
+    if (!ranges.empty() && nearer &&
+        size_bytes({part.begin, ranges.back().end}) <= options.message_bytes) {
+      ranges.back().begin = part.begin;
       continue;
     }
-    stretches.push_back(part);
-    // At least half a stretch away: what follows a large part is not cut short by it.
+    ranges.push_back(part);
+    // At least half a range away, so that the range after a large part is not too short.
     wanted_end = ceil_div(before + even / 2, even) * even;
   }
-  return stretches;
+  return ranges;
 }
 
-// The largest first, each to the shard that has least. Source: longest processing time first,
-// Graham 1969, "Bounds on multiprocessing timing anomalies", section 5.
-std::vector<int> assign(const std::vector<Bucket>& stretches, int servers) {
-  std::vector<std::size_t> order(stretches.size());
+// Assigns the largest range first, each to the shard with the fewest bytes. Source: longest
+// processing time first, Graham 1969, "Bounds on multiprocessing timing anomalies", section 5.
+std::vector<int> assign(const std::vector<Bucket>& ranges, int servers) {
+  std::vector<std::size_t> order(ranges.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, std::ranges::greater(),
-                           [&](std::size_t s) { return size_bytes(stretches[s]); });
+                           [&](std::size_t s) { return size_bytes(ranges[s]); });
   std::vector<std::int64_t> load(static_cast<std::size_t>(servers));
-  std::vector<int> owner(stretches.size());
+  std::vector<int> owner(ranges.size());
   for (const std::size_t s : order) {
     const auto least = std::ranges::min_element(load);  // the first of equals
-    *least += size_bytes(stretches[s]);
+    *least += size_bytes(ranges[s]);
     owner[s] = static_cast<int>(least - load.begin());
   }
   return owner;
@@ -129,27 +132,25 @@ Placement join_on_same_shard(const Placement& placement, std::int64_t most_bytes
 }
 
 [[noreturn]] void throw_too_few_parts(const PlacementOptions& options, std::size_t parts) {
-  throw UsageError(std::to_string(options.servers) +
-                   " parameter servers, but the network's variables make " + std::to_string(parts) +
-                   (parts == 1 ? " part" : " parts") +
-                   "; start at most as many servers, or cut the variables into more parts with "
-                   "--partition fixed:" +
-                   std::to_string(options.servers));
+  throw UsageError(fmt::format(
+      "{0} parameter servers, but the network's variables make {1} {2}; start at most as "
+      "many servers, or split the variables into more parts with --partition fixed:{0}",
+      options.servers, parts, parts == 1 ? "part" : "parts"));
 }
 
-// A longer frame would close the connection, again and again.
+// Throws UsageError for a part that is longer than a frame may be: sending it would close the
+// connection each time.
 void check_frames(const ArenaLayout& layout, const Placement& placement) {
   constexpr auto kMost = static_cast<std::int64_t>(wire::kLongestFrame);
   for (const Bucket bucket : placement.buckets) {
     if (size_bytes(bucket) <= kMost) continue;
     std::size_t variable = 0;
     while (layout.offset(variable) + layout.size(variable) <= bucket.begin) ++variable;
-    throw UsageError("a part of variable " + layout.entries()[variable].name + " has " +
-                     std::to_string(size_bytes(bucket)) +
-                     " bytes; parameter servers take at most " + std::to_string(kMost) +
-                     " in one message: cut it into smaller parts with --partition auto or "
-                     "max-size:" +
-                     std::to_string(kMost / 16) + ", unless a single row of it is larger");
+    throw UsageError(fmt::format(
+        "a part of variable {} has {} bytes, expected at most {} in one message; split "
+        "the variable into smaller parts with --partition auto or max-size:{}, unless a "
+        "single row of it is larger",
+        layout.entries()[variable].name, size_bytes(bucket), kMost, kMost / 16));
   }
 }
 
@@ -165,31 +166,32 @@ PartitionRule parse_partition(std::string_view text, std::string_view what) {
   if (word == "min-size") kind = Kind::kMinSize;
   if (word == "max-size") kind = Kind::kMaxSize;
   if (!kind) {
-    throw UsageError(std::string(what) + " " + std::string(text) +
-                     ": no such rule; expected auto, fixed:PARTS, min-size:BYTES or "
-                     "max-size:BYTES");
+    throw UsageError(
+        fmt::format("{} {}: unknown rule; expected auto, fixed:PARTS, min-size:BYTES or "
+                    "max-size:BYTES",
+                    what, text));
   }
   const std::string_view number = colon == std::string_view::npos ? "" : text.substr(colon + 1);
   std::int64_t value = 0;
   const auto [rest, error] = std::from_chars(number.data(), number.data() + number.size(), value);
   if (error != std::errc() || rest != number.data() + number.size() || value < 1) {
-    throw UsageError(std::string(what) + " " + std::string(text) + ": \"" + std::string(number) +
-                     "\" is no whole number from 1; expected one, such as " + std::string(word) +
-                     (kind == Kind::kFixed ? ":4" : ":262144"));
+    throw UsageError(
+        fmt::format("{} {}: \"{}\" is not a whole number from 1; expected one, such as {}:{}", what,
+                    text, number, word, kind == Kind::kFixed ? "4" : "262144"));
   }
   return {*kind, value};
 }
 
 std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int64_t row_bytes,
                          std::int64_t most_parts) {
-  check(rows >= 1 && row_bytes >= 1 && rule.value >= 1, "a variable and its parts have elements");
+  check(rows >= 1 && row_bytes >= 1 && rule.value >= 1, "a variable and its parts are not empty");
   std::int64_t wanted = 1;
   switch (rule.kind) {
     case PartitionRule::Kind::kFixed:
       wanted = rule.value;
       break;
     case PartitionRule::Kind::kMinSize:
-      // Rounded up, as TensorFlow does: a part may be smaller than `value` after all.
+      // Rounded up, as TensorFlow does: a part may be smaller than `value`.
       wanted = ceil_div(rows * row_bytes, rule.value);
       break;
     case PartitionRule::Kind::kAuto:
@@ -206,21 +208,22 @@ std::int64_t first_row(std::int64_t rows, std::int64_t parts, std::int64_t part)
 }
 
 Placement place_variables(const ArenaLayout& layout, const PlacementOptions& options) {
-  check(options.servers >= 1 && options.message_bytes >= 1, "servers and messages have a size");
+  check(options.servers >= 1 && options.message_bytes >= 1,
+        "there are servers, and messages are not empty");
   const auto servers = static_cast<std::size_t>(options.servers);
-  std::int64_t target = stretch_bytes(layout, options, kMessagesPerShard * options.servers);
+  std::int64_t target = range_bytes(layout, options, kMessagesPerShard * options.servers);
   Placement best;
   std::size_t most_parts = 0;
   for (int halvings = 0; halvings <= kHalvings + 1; ++halvings, target = (target + 1) / 2) {
-    const std::vector<Bucket> parts = cut_into_parts(layout, options, target);
+    const std::vector<Bucket> parts = split_into_parts(layout, options, target);
     most_parts = parts.size();
-    // Last of all, every part is alone.
+    // The last attempt leaves every part alone.
     if (halvings > kHalvings && !best.buckets.empty()) break;
-    std::vector<Bucket> stretches =
+    std::vector<Bucket> ranges =
         halvings <= kHalvings ? join_evenly(parts, options, target) : parts;
-    if (stretches.size() < servers) continue;
-    std::vector<int> owner = assign(stretches, options.servers);
-    Placement found{std::move(stretches), std::move(owner)};
+    if (ranges.size() < servers) continue;
+    std::vector<int> owner = assign(ranges, options.servers);
+    Placement found{std::move(ranges), std::move(owner)};
     if (best.buckets.empty() ||
         imbalance(found, options.servers) < imbalance(best, options.servers)) {
       best = std::move(found);
@@ -228,9 +231,9 @@ Placement place_variables(const ArenaLayout& layout, const PlacementOptions& opt
     if (imbalance(best, options.servers) <= kBalanced) break;
   }
   if (best.buckets.empty()) throw_too_few_parts(options, most_parts);
-  // No more than what would be a message for one shard: else the last part of a large message holds
-  // up its first.
-  Placement joined = join_on_same_shard(best, stretch_bytes(layout, options, kMessagesPerShard));
+  // Joined up to the message size of a single shard at most: the first part of a larger message
+  // would wait too long for its last part.
+  Placement joined = join_on_same_shard(best, range_bytes(layout, options, kMessagesPerShard));
   check_frames(layout, joined);
   return joined;
 }

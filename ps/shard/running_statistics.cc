@@ -6,7 +6,7 @@
 namespace syncopate::ps {
 namespace {
 
-constexpr std::size_t kKept = 2;
+constexpr std::size_t kKeptStatistics = 2;
 
 }  // namespace
 
@@ -16,17 +16,17 @@ void RunningStatistics::add(WorkerId worker, std::uint64_t sequence, std::int64_
   of.samples += samples;
   if (values.empty()) return;
   of.kept.emplace_back(sequence, std::move(values));
-  if (of.kept.size() > kKept) of.kept.pop_front();
+  if (of.kept.size() > kKeptStatistics) of.kept.pop_front();
 }
 
-const std::vector<float>& RunningStatistics::average(std::span<const CutEntry> entries) {
+const std::vector<float>& RunningStatistics::average(std::span<const WorkerClock> clocks) {
   std::vector<double> sum(average_.size(), 0.0);
   double weight = 0.0;
   for (const auto& [worker, of] : workers_) {
-    const auto entry = std::ranges::find(entries, worker, &CutEntry::worker);
+    const auto entry = std::ranges::find(clocks, worker, &WorkerClock::worker);
     const std::vector<float>* newest = nullptr;
     for (const auto& [sequence, values] : of.kept) {
-      if (entry == entries.end() || sequence <= entry->sequence) newest = &values;
+      if (entry == clocks.end() || sequence <= entry->sequence) newest = &values;
     }
     if (newest == nullptr || newest->size() != sum.size()) continue;
     const auto samples = static_cast<double>(of.samples);

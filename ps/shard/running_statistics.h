@@ -1,5 +1,5 @@
-// What workers' models remember between steps and do not train (batch norm's running statistics),
-// averaged over workers as of a cut. For who hears of every push that ended a step.
+// Averages the workers' running statistics (the state of batch norm that is not trained) at the
+// time of a snapshot. Its owner, shard 0, reports every push that ended a step.
 #pragma once
 
 #include <cstdint>
@@ -16,22 +16,22 @@ namespace syncopate::ps {
 // One thread at a time.
 class RunningStatistics {
  public:
-  // Those of before anybody trained.
+  // Starts with the statistics before the first step.
   explicit RunningStatistics(std::vector<float> first) : average_(std::move(first)) {}
 
-  // The worker's push `sequence` was applied: what it had then, and samples that it trained in this
-  // step. Nothing in `values`: it sent none.
+  // The worker's push `sequence` was applied: its statistics then, and the samples it trained in
+  // this step. `values` is empty when the push carried no statistics.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
-  // It takes part no more, or begins anew: what it had counts no longer.
+  // Removes a worker that has left or has started again as a new incarnation.
   void forget(WorkerId worker) { workers_.erase(worker); }
-  // As of these entries, weighted by the samples that each worker has trained so far; where none
-  // has sent any, the last average.
-  const std::vector<float>& average(std::span<const CutEntry> entries);
+  // The average at these clocks, weighted by the samples that each worker has trained so far. When
+  // no worker has sent statistics, the last average.
+  const std::vector<float>& average(std::span<const WorkerClock> clocks);
 
  private:
   struct Worker {
-    // By sequence, the last two: a cut wants those of a push that the newest may have passed.
+    // The last two by sequence: a snapshot may be of the push before the newest one.
     std::deque<std::pair<std::uint64_t, std::vector<float>>> kept;
     std::int64_t samples = 0;
   };

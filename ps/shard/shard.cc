@@ -1,58 +1,71 @@
 #include "ps/shard/shard.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <map>
+#include <mutex>
 #include <numeric>
 #include <string>
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/isa.h"
-#include "models/optim/update_range.h"
-#include "ps/shard/shard_variable.h"
+#include "ps/shard/shard_memory.h"
+#include "ps/shard/shared_bucket.h"
 
 namespace syncopate::ps {
 namespace {
 
-std::string describe(Bucket bucket) {
-  return "[" + std::to_string(bucket.begin) + ", " + std::to_string(bucket.end) + ")";
+std::string describe_range(Bucket bucket) {
+  return fmt::format("[{}, {})", bucket.begin, bucket.end);
 }
 
-std::string describe(const PushRequest& push) {
-  return "push of bucket " + std::to_string(push.bucket) + " by worker " +
-         std::to_string(push.id.worker);
+std::string describe_push(const PushRequest& push) {
+  return fmt::format("push of bucket {} by worker {}", push.bucket, push.id.worker);
 }
 
-void check_values(std::span<const float> values, std::int64_t elements, const std::string& what) {
+void check_room(std::span<const float> values, std::int64_t elements, const std::string& what) {
   if (std::cmp_equal(values.size(), elements)) return;
-  throw ShapeError(what + ": room for " + std::to_string(values.size()) + " values, expected " +
-                   std::to_string(elements));
+  throw ShapeError(
+      fmt::format("{}: room for {} values, expected {}", what, values.size(), elements));
 }
 
 }  // namespace
 
+// A bucket of the shard: where its elements are, and its state behind a lock.
+struct Shard::Variable {
+  Variable(BucketId id, Bucket bucket, const ConsistencyOptions& consistency)
+      : window{.range = bucket}, shared(id, bucket.end - bucket.begin, consistency) {}
+
+  std::int64_t elements() const noexcept { return window.elements(); }
+
+  ShardMemory::Window window;
+  mutable std::mutex mutex;
+  // Guarded by mutex, except for the content of a task while one of its pieces is under way.
+  SharedBucket shared;
+};
+
 Shard::Shard(ArenaLayout layout, std::vector<Bucket> buckets, std::unique_ptr<Optimizer> optimizer,
              const ConsistencyOptions& consistency, Tensor values)
-    : layout_(std::move(layout)),
-      buckets_(std::move(buckets)),
-      optimizer_(std::move(optimizer)),
-      sums_(sum_kernels(detect_isa())),
-      values_(std::move(values)) {
-  check(optimizer_->slot_names().size() <= kMaxSlots, "no optimizer has more slots than that");
+    : buckets_(std::move(buckets)),
+      memory_(std::make_unique<ShardMemory>(std::move(layout), std::move(optimizer),
+                                            std::move(values))) {
   place_variables(consistency);
-  for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i) {
-    slots_.push_back(make_host_tensor(values_.shape(), DType::kF32));
-  }
 }
 
 Shard::~Shard() = default;
 
+const Optimizer& Shard::optimizer() const noexcept { return memory_->optimizer(); }
+const Tensor& Shard::values() const noexcept { return memory_->values(); }
+std::span<const Tensor> Shard::slots() const noexcept { return memory_->slots(); }
+
 void Shard::place_variables(const ConsistencyOptions& consistency) {
+  const std::int64_t total = memory_->layout().total();
   for (std::size_t b = 0; b < buckets_.size(); ++b) {
     const Bucket bucket = buckets_[b];
-    if (bucket.begin < 0 || bucket.end <= bucket.begin || bucket.end > layout_.total()) {
-      throw ShapeError("shard: bucket " + std::to_string(b) + " is " + describe(bucket) +
-                       ", expected elements of the arena " + describe(Bucket{0, layout_.total()}));
+    if (bucket.begin < 0 || bucket.end <= bucket.begin || bucket.end > total) {
+      throw ShapeError(fmt::format("shard: bucket {} is {}, expected elements of the arena {}", b,
+                                   describe_range(bucket), describe_range({0, total})));
     }
     variables_.push_back(std::make_unique<Variable>(static_cast<BucketId>(b), bucket, consistency));
   }
@@ -64,32 +77,32 @@ void Shard::place_variables(const ConsistencyOptions& consistency) {
   for (const std::size_t b : in_arena_order) {
     const Bucket bucket = buckets_[b];
     if (bucket.begin < free_from) {
-      throw ShapeError("shard: bucket " + std::to_string(b) + " is " + describe(bucket) +
-                       ", expected elements that no other bucket has, from " +
-                       std::to_string(free_from));
+      throw ShapeError(
+          fmt::format("shard: bucket {} is {}, expected elements that no other bucket has, from {}",
+                      b, describe_range(bucket), free_from));
     }
-    variables_[b]->position = position;
+    variables_[b]->window.position = position;
     position += bucket.end - bucket.begin;
     free_from = bucket.end;
   }
-  if (values_.f32().size() != static_cast<std::size_t>(position)) {
-    throw ShapeError("shard: " + std::to_string(values_.num_elements()) +
-                     " values, expected as many as its buckets have: " + std::to_string(position));
+  if (!std::cmp_equal(values().f32().size(), position)) {
+    throw ShapeError(fmt::format("shard: {} values, expected {}, the elements of its buckets",
+                                 values().num_elements(), position));
   }
 }
 
 Shard::Variable& Shard::at(BucketId bucket) const {
   if (bucket < 0 || static_cast<std::size_t>(bucket) >= variables_.size()) {
-    throw InternalError("shard: no bucket " + std::to_string(bucket) + ", expected one in [0, " +
-                        std::to_string(variables_.size()) + ")");
+    throw InternalError(
+        fmt::format("shard: no bucket {}, expected one in [0, {})", bucket, variables_.size()));
   }
   return *variables_[static_cast<std::size_t>(bucket)];
 }
 
 void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
                  std::span<const BucketId> ahead) {
-  check(worker >= 0, "workers are counted from 0");
-  const std::optional<std::int64_t> slowest = slowest_but(worker);
+  check(worker >= 0, "workers are numbered from 0");
+  const std::optional<std::int64_t> slowest = slowest_other(worker);
   std::optional<std::uint64_t> own;
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
@@ -105,10 +118,10 @@ void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t seque
   }
 }
 
-// One clock for all buckets. A worker that were level with the slowest on each of them, some of
-// them in the middle of a step, could stand ahead of another one here and behind it there: then
-// both would wait for each other.
-std::optional<std::int64_t> Shard::slowest_but(WorkerId worker) const {
+// A joining worker gets one clock for all buckets. If it were levelled per bucket, while some buckets
+// are in the middle of a step, two workers could each be ahead of the other on one bucket, and would
+// wait for each other.
+std::optional<std::int64_t> Shard::slowest_other(WorkerId worker) const {
   std::optional<std::int64_t> slowest;
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
@@ -143,21 +156,21 @@ void Shard::set_consistency(const ConsistencyOptions& consistency) {
 bool Shard::push(const PushRequest& request) {
   Variable& to = at(request.bucket);
   if (request.gradient.num_elements != to.elements()) {
-    throw ShapeError(describe(request) + ": a gradient of " +
-                     std::to_string(request.gradient.num_elements) + " elements, expected " +
-                     std::to_string(to.elements()));
+    throw ShapeError(fmt::format("{}: a gradient of {} elements, expected {}",
+                                 describe_push(request), request.gradient.num_elements,
+                                 to.elements()));
   }
   if (!is_well_formed(request.gradient)) {
-    throw ShapeError(describe(request) + ": " + std::to_string(request.gradient.bytes.size()) +
-                     " bytes, expected " + std::to_string(to.elements()) +
-                     " elements as their codec has them");
+    throw ShapeError(fmt::format("{}: {} bytes, expected {} elements as their codec encodes them",
+                                 describe_push(request), request.gradient.bytes.size(),
+                                 to.elements()));
   }
-  if (!request.values.empty()) check_values(request.values, to.elements(), describe(request));
+  if (!request.values.empty()) check_room(request.values, to.elements(), describe_push(request));
   {
     const std::lock_guard lock(to.mutex);
     if (!to.shared.ends_rest(request.id)) return to.shared.push(request);
   }
-  const std::optional<std::int64_t> slowest = slowest_but(request.id.worker);
+  const std::optional<std::int64_t> slowest = slowest_other(request.id.worker);
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
     variable->shared.wake(request.id.worker, slowest);
@@ -168,9 +181,8 @@ bool Shard::push(const PushRequest& request) {
 
 bool Shard::read(const ReadRequest& request) {
   Variable& of = at(request.bucket);
-  check_values(request.values, of.elements(),
-               "read of bucket " + std::to_string(request.bucket) + " by worker " +
-                   std::to_string(request.worker));
+  check_room(request.values, of.elements(),
+             fmt::format("read of bucket {} by worker {}", request.bucket, request.worker));
   const std::lock_guard lock(of.mutex);
   return of.shared.read(request);
 }
@@ -178,9 +190,125 @@ bool Shard::read(const ReadRequest& request) {
 Shard::Reading Shard::view(BucketId bucket) const {
   const Variable& of = at(bucket);
   const std::lock_guard lock(of.mutex);
-  return {values_.f32().subspan(static_cast<std::size_t>(of.position),
-                                static_cast<std::size_t>(of.elements())),
+  return {values().f32().subspan(static_cast<std::size_t>(of.window.position),
+                                 static_cast<std::size_t>(of.elements())),
           of.shared.version()};
+}
+
+std::optional<Piece> Shard::claim(BucketId bucket, std::int64_t most_elements) {
+  check(most_elements >= 1, "a piece has elements");
+  Variable& of = at(bucket);
+  const std::lock_guard lock(of.mutex);
+  const auto part = of.shared.claim(most_elements);
+  if (!part) return std::nullopt;
+  const std::int64_t begin = of.window.range.begin;
+  return Piece{bucket, of.shared.task().id, {begin + part->begin, begin + part->end}};
+}
+
+void Shard::update(const Piece& piece, std::vector<ShardEvent>& events) {
+  Variable& of = at(piece.bucket);
+  const std::int64_t begin = of.window.range.begin;
+  const SharedBucket::Part part{piece.range.begin - begin, piece.range.end - begin};
+  const BucketTask* task = nullptr;
+  {
+    const std::lock_guard lock(of.mutex);
+    if (!of.shared.is_under_way(piece.task, part)) {
+      throw InternalError(
+          fmt::format("update of elements {} of bucket {}, task {}: expected a piece that claim() "
+                      "returned and that is not done",
+                      describe_range(piece.range), piece.bucket, piece.task));
+    }
+    task = &of.shared.task();
+  }
+  memory_->run(*task, of.window, piece.range);
+  const std::lock_guard lock(of.mutex);
+  of.shared.finish(part, events);
+}
+
+void Shard::work(BucketId bucket, std::vector<ShardEvent>& events) {
+  while (const std::optional<Piece> piece = claim(bucket)) update(*piece, events);
+}
+
+std::vector<WorkerClock> Shard::freeze(std::uint64_t number) {
+  check(number > 0, "snapshots are numbered from 1");
+  std::map<WorkerId, WorkerClock> furthest;
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.hold(number);
+    for (const WorkerClock& clock : variable->shared.clocks()) {
+      WorkerClock& most = furthest.try_emplace(clock.worker, clock).first->second;
+      const bool is_further = clock.incarnation != most.incarnation
+                                  ? clock.incarnation > most.incarnation
+                                  : clock.sequence > most.sequence;
+      if (is_further) most = clock;
+    }
+  }
+  std::vector<WorkerClock> clocks;
+  for (const auto& [worker, clock] : furthest) clocks.push_back(clock);
+  // Pushes that have begun on another bucket of this shard belong to the snapshot: they need not
+  // wait for begin_snapshot().
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.limit(clocks);
+  }
+  return clocks;
+}
+
+void Shard::begin_snapshot(std::uint64_t number, std::span<const WorkerClock> clocks,
+                           std::shared_ptr<ShardSnapshot> target) {
+  memory_->check_tensors(*target, true);
+  target->buckets.resize(variables_.size());
+  const SnapshotOrder order{.number = number, .target = std::move(target)};
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.begin_snapshot(clocks, order);
+  }
+}
+
+void Shard::thaw() {
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    variable->shared.thaw();
+  }
+}
+
+ShardSnapshot Shard::snapshot() const {
+  ShardSnapshot snapshot = memory_->copy();
+  for (const auto& variable : variables_) {
+    const std::lock_guard lock(variable->mutex);
+    check(!variable->shared.is_at_work(), "snapshot() is called while no work is under way");
+    snapshot.buckets.push_back({variable->shared.version(), variable->shared.clocks()});
+  }
+  return snapshot;
+}
+
+void Shard::restore(const ShardSnapshot& snapshot) {
+  memory_->check_tensors(snapshot, false);
+  if (snapshot.buckets.size() != variables_.size()) {
+    throw ShapeError(fmt::format("shard's snapshot: {} buckets, expected {}",
+                                 snapshot.buckets.size(), variables_.size()));
+  }
+  memory_->restore(snapshot);
+  for (std::size_t b = 0; b < variables_.size(); ++b) {
+    const std::lock_guard lock(variables_[b]->mutex);
+    variables_[b]->shared.restore(snapshot.buckets[b]);
+  }
+}
+
+bool Shard::write(BucketId bucket, std::uint64_t version,
+                  std::span<const std::span<const std::byte>> values_and_slots) {
+  Variable& to = at(bucket);
+  memory_->check_blocks(bucket, to.window, values_and_slots);
+  // Written under the lock, so that no work begins now. No worker trains yet, so none waits for it.
+  const std::lock_guard lock(to.mutex);
+  if (!to.shared.set_version(version)) return false;
+  memory_->write(to.window, values_and_slots);
+  return true;
+}
+
+Shard::Window Shard::window(BucketId bucket) const {
+  const Variable& of = at(bucket);
+  return {of.window.position, of.elements()};
 }
 
 std::vector<StalenessHistogram> Shard::staleness() const {

@@ -1,17 +1,20 @@
-// What is asked of a shard and what it tells: plain data. The words of ps/shard/shard.h.
+// The plain data of the shard's interface (ps/shard/shard.h): requests, events and snapshots.
 #pragma once
 
 #include <cstdint>
 #include <span>
+#include <vector>
 
 #include "models/tensor/parameter_arena.h"
+#include "models/tensor/tensor.h"
 #include "ps/shard/consistency.h"
 #include "ps/shard/gradient_codec.h"
 
 namespace syncopate::ps {
 
-// Which push of which worker: applied once, however often it is sent. A worker that starts anew is
-// a new incarnation; sequences ascend within one, one per step, gaps allowed.
+// Identifies a push of a worker. It is applied once, however often it is sent. A worker that is
+// started again is a new incarnation; sequences ascend within one incarnation, one per step, and
+// may have gaps.
 struct PushId {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
@@ -21,20 +24,21 @@ struct PushId {
 struct PushRequest {
   PushId id;
   BucketId bucket = 0;
-  std::uint64_t version = 0;  // of the values it was computed from; 0: of no version of ours
+  std::uint64_t version = 0;  // of the values that the gradient was computed from; 0: unknown
   float learning_rate = 0.0F;
-  EncodedGradient gradient;  // in use until kApplied, kDropped or kForgotten
-  // The worker's next values, [bucket] f32, are copied here as soon as the rule lets it read; in
-  // use until kAnswered or kForgotten. Empty: it reads the shard's own memory, and no answer comes.
+  EncodedGradient gradient;  // borrowed until kApplied, kDropped or kForgotten
+  // Memory [bucket] f32 for the worker's next values, which are copied there as soon as the rule
+  // lets it read; borrowed until kAnswered or kForgotten. Empty: the worker reads the shard's own
+  // memory, and no kAnswered follows.
   std::span<float> values;
-  std::uint64_t token = 0;  // the caller's word for it, in events
+  std::uint64_t token = 0;  // chosen by the caller; returned in events
 };
 
 struct ReadRequest {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   BucketId bucket = 0;
-  std::span<float> values;  // [bucket] f32, in use until kAnswered or kForgotten
+  std::span<float> values;  // [bucket] f32, borrowed until kAnswered or kForgotten
   std::uint64_t token = 0;
 };
 
@@ -42,32 +46,44 @@ struct ReadRequest {
 // kForgotten; or in kForgotten alone. A read ends in kAnswered or kForgotten.
 struct ShardEvent {
   enum class Kind : std::uint8_t {
-    kApplied,    // the push is in the values; its gradient is no longer used
-    kDropped,    // late, or a duplicate: it will not be applied; its gradient is no longer used
-    kAnswered,   // the values asked for are there
-    kForgotten,  // nobody is left to be answered; no memory of the request is used any longer
-    kCutCopied,  // the bucket's part of a cut is copied, which may have been given up (token: its
-                 // number)
+    kApplied,    // the values include the push; its gradient is no longer used
+    kDropped,    // late or a duplicate: the push is not applied; its gradient is no longer used
+    kAnswered,   // the requested values have been copied
+    kForgotten,  // the worker has left: the request is dropped and its memory no longer used
+    kSnapshotCopied,  // the bucket's part of a snapshot is copied, which may be withdrawn by now
   };
   Kind kind = Kind::kApplied;
   BucketId bucket = 0;
   WorkerId worker = 0;
-  std::uint64_t sequence = 0;  // of the push; 0: of a read
-  std::uint64_t token = 0;
-  std::uint64_t version = 0;    // kApplied: after it; kAnswered: of the values; kCutCopied: ditto
+  std::uint64_t sequence = 0;   // of the push; 0: of a read
+  std::uint64_t token = 0;      // of the request; kSnapshotCopied: number of the snapshot
+  std::uint64_t version = 0;    // kApplied: after the update; others: of the values
   std::uint64_t staleness = 0;  // kApplied
-  bool is_duplicate = false;    // kDropped: says nothing of what became of the push itself
-  // Among the bucket's events, from 0. Where several threads work, what one of them was given may
-  // come to the others' knowledge later than what happened after it.
+  bool is_duplicate = false;    // kDropped: the push that came first has events of its own
+  // Number of the event among those of the bucket, from 0. Where several threads work, events may
+  // reach the caller in another order than they happened in.
   std::uint64_t order = 0;
 };
 
-// How far a worker has got: every push up to `sequence`.
-struct CutEntry {
+// The progress of a worker: every push up to `sequence` of this incarnation.
+struct WorkerClock {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   std::uint64_t sequence = 0;
-  bool operator==(const CutEntry&) const = default;
+  bool operator==(const WorkerClock&) const = default;
+};
+
+// A copy of everything that a shard needs to continue training; the content of snapshots and
+// checkpoints. Tensors: [elements of all buckets] f32, in the order of Shard::values(). The mean
+// square of adaptive delay compensation is left out: about ten updates estimate it again.
+struct ShardSnapshot {
+  struct Variable {
+    std::uint64_t version = 1;
+    std::vector<WorkerClock> workers;  // of all workers that the bucket knows
+  };
+  Tensor values{};
+  std::vector<Tensor> slots{};
+  std::vector<Variable> buckets{};
 };
 
 }  // namespace syncopate::ps

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <utility>
 
 namespace syncopate::ps {
 
-using Kind = BucketTask::Kind;
+using TaskKind = BucketTask::Kind;
 
 SharedBucket::SharedBucket(BucketId bucket, std::int64_t elements,
                            const ConsistencyOptions& consistency)
     : bucket_(bucket), elements_(elements), rule_(consistency) {}
 
-void SharedBucket::say(ShardEvent::Kind kind, const PushId& id, std::uint64_t token) {
+void SharedBucket::add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token) {
   events_.push_back({.kind = kind,
                      .bucket = bucket_,
                      .worker = id.worker,
@@ -30,13 +31,13 @@ void SharedBucket::join(WorkerId worker, std::uint32_t incarnation, std::uint64_
   };
   std::erase_if(waiting_, [&](const PushRequest& push) {
     if (!is_of_an_earlier_one(push.id.worker, push.id.incarnation)) return false;
-    say(ShardEvent::Kind::kForgotten, push.id, push.token);
+    add_event(ShardEvent::Kind::kForgotten, push.id, push.token);
     return true;
   });
   std::erase_if(reads_, [&](const WaitingRead& read) {
     const Destination& to = read.destination;
     if (!is_of_an_earlier_one(to.worker, to.incarnation)) return false;
-    say(ShardEvent::Kind::kForgotten, {to.worker, to.incarnation, to.sequence}, to.token);
+    add_event(ShardEvent::Kind::kForgotten, {to.worker, to.incarnation, to.sequence}, to.token);
     return true;
   });
   begin_next();
@@ -48,7 +49,7 @@ void SharedBucket::leave(WorkerId worker, std::uint32_t incarnation) {
   std::erase_if(reads_, [&](const WaitingRead& read) {
     const Destination& to = read.destination;
     if (to.worker != worker) return false;
-    say(ShardEvent::Kind::kForgotten, {to.worker, to.incarnation, to.sequence}, to.token);
+    add_event(ShardEvent::Kind::kForgotten, {to.worker, to.incarnation, to.sequence}, to.token);
     return true;
   });
   begin_next();
@@ -70,7 +71,7 @@ bool SharedBucket::push(const PushRequest& request) {
   if (rule_.accept(request.id)) {
     waiting_.push_back(request);
   } else {
-    say(ShardEvent::Kind::kDropped, request.id, request.token);
+    add_event(ShardEvent::Kind::kDropped, request.id, request.token);
     events_.back().is_duplicate = true;
     answer_later(request);
   }
@@ -90,8 +91,8 @@ bool SharedBucket::read(const ReadRequest& request) {
 }
 
 std::optional<SharedBucket::Part> SharedBucket::claim(std::int64_t most_elements) {
-  if (task_.kind == Kind::kNone) return std::nullopt;
-  if (task_.kind == Kind::kDeliver) {
+  if (task_.kind == TaskKind::kNone) return std::nullopt;
+  if (task_.kind == TaskKind::kDeliver) {
     if (task_.is_taken) return std::nullopt;
     task_.is_taken = true;
     return Part{};
@@ -106,21 +107,21 @@ std::optional<SharedBucket::Part> SharedBucket::claim(std::int64_t most_elements
 
 bool SharedBucket::is_under_way(std::uint64_t task, Part part) const noexcept {
   if (task_.id != task || !task_.is_taken) return false;
-  if (task_.kind == Kind::kDeliver) return part.begin == 0 && part.end == 0;
-  return task_.kind != Kind::kNone && part.begin >= 0 && part.begin < part.end &&
+  if (task_.kind == TaskKind::kDeliver) return part.begin == 0 && part.end == 0;
+  return task_.kind != TaskKind::kNone && part.begin >= 0 && part.begin < part.end &&
          part.end <= task_.claimed;
 }
 
 void SharedBucket::finish(Part part, std::vector<ShardEvent>& events) {
   task_.done += part.end - part.begin;
-  if (task_.kind != Kind::kDeliver && task_.done != elements_) return;
-  if (task_.kind == Kind::kUpdate) end_update();
-  if (task_.kind == Kind::kCut) {
-    say(ShardEvent::Kind::kCutCopied, {}, task_.cut.number);
-    task_.cut = {};
+  if (task_.kind != TaskKind::kDeliver && task_.done != elements_) return;
+  if (task_.kind == TaskKind::kUpdate) end_update();
+  if (task_.kind == TaskKind::kSnapshot) {
+    add_event(ShardEvent::Kind::kSnapshotCopied, {}, task_.snapshot.number);
+    task_.snapshot = {};
   }
   answer();
-  task_.kind = Kind::kNone;
+  task_.kind = TaskKind::kNone;
   events.insert(events.end(), events_.begin(), events_.end());
   events_.clear();
   begin_next();
@@ -128,50 +129,225 @@ void SharedBucket::finish(Part part, std::vector<ShardEvent>& events) {
 
 void SharedBucket::hold(std::uint64_t number) {
   held_for_ = number;
-  cut_ = {};
+  snapshot_ = {};
   rule_.hold();
 }
 
-void SharedBucket::limit(std::span<const CutEntry> entries) {
-  rule_.limit(entries);
+void SharedBucket::limit(std::span<const WorkerClock> clocks) {
+  rule_.limit(clocks);
   begin_next();
 }
 
-void SharedBucket::cut(std::span<const CutEntry> entries, const CutOrder& order) {
-  // Abandoned meanwhile: it would let go what the next one holds.
+void SharedBucket::begin_snapshot(std::span<const WorkerClock> clocks, const SnapshotOrder& order) {
+  // A snapshot that was withdrawn must not release a bucket that is held for the next one.
   if (order.number != held_for_) return;
-  rule_.limit(entries);
-  cut_ = order;
+  rule_.limit(clocks);
+  snapshot_ = order;
   begin_next();
 }
 
 void SharedBucket::thaw() {
   held_for_ = 0;
-  cut_ = {};
+  snapshot_ = {};
   rule_.release();
   begin_next();
 }
 
-void SharedBucket::restore(const ShardState::Variable& state) {
-  rule_.restore(state.workers);
-  version_ = state.version;
+void SharedBucket::restore(const ShardSnapshot::Variable& snapshot) {
+  rule_.restore(snapshot.workers);
+  version_ = snapshot.version;
   waiting_.clear();
   reads_.clear();
   events_.clear();
-  task_.kind = Kind::kNone;
+  task_.kind = TaskKind::kNone;
   held_for_ = 0;
-  cut_ = {};
+  snapshot_ = {};
   read_copies_.clear();
   mean_square_.clear();
   was_pushed_to_ = false;
 }
 
-bool SharedBucket::rewrite(std::uint64_t version) {
-  if (version == 0 || was_pushed_to_ || is_at_work() || task_.kind == Kind::kCut) return false;
+bool SharedBucket::set_version(std::uint64_t version) {
+  if (version == 0 || was_pushed_to_ || is_at_work() || task_.kind == TaskKind::kSnapshot)
+    return false;
   version_ = version;
-  // Not erased: a copy to one that waits to be taken writes to it.
+  // The copies are not erased: a task that waits to be claimed may write to one of them.
   for (auto& [worker, copy] : read_copies_) copy.version = 0;
   return true;
+}
+
+void SharedBucket::begin_next() {
+  // A task that only delivers events gives way to real work, which delivers them too.
+  const bool is_free =
+      task_.kind == TaskKind::kNone || (task_.kind == TaskKind::kDeliver && !task_.is_taken);
+  if (!is_free) return;
+  task_.kind = TaskKind::kNone;
+  drop_late_pushes();
+  // Reads come before the next update: waiting for it would delay them.
+  if (begin_snapshot_copy() || begin_copies() || begin_update()) return;
+  if (!events_.empty()) begin(TaskKind::kDeliver);
+}
+
+void SharedBucket::begin(TaskKind kind) {
+  task_.kind = kind;
+  ++task_.id;
+  task_.claimed = 0;
+  task_.done = 0;
+  task_.is_taken = false;
+}
+
+// Drops late pushes, but not pushes beyond the limits of a snapshot: a dropped push advances its
+// worker's clock, and the snapshot must contain exactly the clocks that it names.
+void SharedBucket::drop_late_pushes() {
+  std::erase_if(waiting_, [&](const PushRequest& push) {
+    if (!rule_.is_late(push, version_) || !rule_.may_begin(push.id)) return false;
+    rule_.advance(push.id);
+    add_event(ShardEvent::Kind::kDropped, push.id, push.token);
+    answer_later(push);
+    return true;
+  });
+}
+
+void SharedBucket::answer_later(const PushRequest& push) {
+  if (push.values.empty()) return;
+  if (!rule_.takes_part(push.id.worker, push.id.incarnation)) {
+    add_event(ShardEvent::Kind::kForgotten, push.id, push.token);
+    return;
+  }
+  reads_.push_back({.after = push.id.sequence,
+                    .destination = {.worker = push.id.worker,
+                                    .incarnation = push.id.incarnation,
+                                    .sequence = push.id.sequence,
+                                    .token = push.token,
+                                    .values = push.values}});
+}
+
+bool SharedBucket::begin_snapshot_copy() {
+  if (snapshot_.target == nullptr || !rule_.has_reached_limits()) return false;
+  // A waiting push of a worker that has left belongs to the snapshot too.
+  if (std::ranges::any_of(waiting_,
+                          [&](const PushRequest& push) { return rule_.may_begin(push.id); })) {
+    return false;
+  }
+  begin(TaskKind::kSnapshot);
+  task_.snapshot = std::exchange(snapshot_, {});
+  held_for_ = 0;
+  // Recorded before the copy: workers may join, and the next snapshot may begin, while it is made.
+  task_.snapshot.target->buckets[static_cast<std::size_t>(bucket_)] = {version_, rule_.clocks()};
+  rule_.release();
+  return true;
+}
+
+bool SharedBucket::begin_copies() {
+  take_reads();
+  if (task_.destinations.empty()) return false;
+  begin(TaskKind::kCopy);
+  return true;
+}
+
+bool SharedBucket::begin_update() {
+  chosen_.clear();
+  rule_.choose(waiting_, version_, chosen_);
+  if (chosen_.empty()) return false;
+  begin(TaskKind::kUpdate);
+  task_.pushes.clear();
+  for (const std::size_t i : chosen_) task_.pushes.push_back(waiting_[i]);
+  for (auto i = chosen_.rbegin(); i != chosen_.rend(); ++i) {
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(*i));
+  }
+  // Gradients are added in the order of workers, not of arrival.
+  std::ranges::sort(task_.pushes, {}, [](const PushRequest& push) { return push.id.worker; });
+  task_.gradients.clear();
+  for (const PushRequest& push : task_.pushes) {
+    task_.gradients.push_back(push.gradient);
+    rule_.advance(push.id);
+  }
+  task_.step = {.learning_rate = task_.pushes.front().learning_rate,
+                .step = static_cast<std::int64_t>(version_)};
+  task_.compensation = {};
+  if (task_.pushes.size() == 1) compensate_staleness(task_.pushes.front());
+  // The pass that updates also answers every read that these pushes make possible.
+  task_.unanswered.clear();
+  for (const PushRequest& push : task_.pushes) {
+    if (push.values.empty()) continue;
+    if (rule_.takes_part(push.id.worker, push.id.incarnation)) {
+      answer_later(push);
+    } else {
+      task_.unanswered.push_back({push.id, push.token});
+    }
+  }
+  take_reads();
+  return true;
+}
+
+std::uint64_t SharedBucket::staleness_of(const PushRequest& push) const noexcept {
+  return is_known_version(push.version) ? version_ - push.version : 0;
+}
+
+void SharedBucket::compensate_staleness(const PushRequest& push) {
+  const ConsistencyOptions& options = rule_.options();
+  const std::uint64_t staleness = staleness_of(push);
+  if (options.staleness_rule == StalenessRule::kInverse && staleness > 1) {
+    task_.step.learning_rate /= static_cast<float>(staleness);
+  }
+  if (!compensates()) return;
+  task_.compensation.lambda = options.compensation;
+  task_.compensation.mean_square_decay = options.mean_square_decay;
+  if (options.staleness_rule == StalenessRule::kDelayCompensationAdaptive) {
+    mean_square_.resize(static_cast<std::size_t>(elements_));
+    task_.compensation.mean_square = mean_square_;
+  }
+  const auto copy = read_copies_.find(push.id.worker);
+  if (staleness > 0 && copy != read_copies_.end() && copy->second.version == push.version &&
+      copy->second.incarnation == push.id.incarnation) {
+    task_.compensation.read = copy->second.values;
+  }
+}
+
+bool SharedBucket::compensates() const noexcept {
+  const StalenessRule rule = rule_.options().staleness_rule;
+  return rule == StalenessRule::kDelayCompensation ||
+         rule == StalenessRule::kDelayCompensationAdaptive;
+}
+
+void SharedBucket::take_reads() {
+  task_.destinations.clear();
+  std::erase_if(reads_, [&](const WaitingRead& read) {
+    if (!rule_.may_read(read.destination.worker, read.after)) return false;
+    task_.destinations.push_back(read.destination);
+    return true;
+  });
+  if (!compensates()) return;
+  for (Destination& to : task_.destinations) {
+    ReadCopy& copy = read_copies_[to.worker];
+    copy.values.resize(static_cast<std::size_t>(elements_));
+    to.read_copy = copy.values;
+  }
+}
+
+void SharedBucket::end_update() {
+  for (const PushRequest& push : task_.pushes) {
+    const std::uint64_t staleness = staleness_of(push);
+    if (is_known_version(push.version)) staleness_[push.id.worker].add(staleness);
+    add_event(ShardEvent::Kind::kApplied, push.id, push.token);
+    events_.back().staleness = staleness;
+    events_.back().version = version_ + 1;
+  }
+  ++version_;
+  for (const auto& [id, token] : task_.unanswered)
+    add_event(ShardEvent::Kind::kForgotten, id, token);
+}
+
+void SharedBucket::answer() {
+  for (const Destination& to : task_.destinations) {
+    if (!to.read_copy.empty()) {
+      ReadCopy& copy = read_copies_[to.worker];
+      copy.incarnation = to.incarnation;
+      copy.version = version_;
+    }
+    add_event(ShardEvent::Kind::kAnswered, {to.worker, to.incarnation, to.sequence}, to.token);
+  }
+  task_.destinations.clear();
 }
 
 }  // namespace syncopate::ps

@@ -1,23 +1,74 @@
-// One bucket of a shard without its values: its version, what waits, the rule, and the one piece of
-// work that is under way. Every call begins the next piece when none is. ps/shard/shard.h locks it,
-// and does the work.
+// One bucket of a shard without its values: its version, the waiting requests, the consistency
+// rule, and the one task that is under way. Every call begins the next task when none is under way.
+// ps/shard/shard.h locks the bucket; ps/shard/shard_memory.h does the work of its tasks.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <span>
 #include <vector>
 
-#include "ps/shard/bucket_rule.h"
-#include "ps/shard/bucket_task.h"
+#include "models/optim/optimizer.h"
+#include "ps/shard/consistency_rule.h"
+#include "ps/shard/delay_compensation.h"
 #include "ps/shard/shard_requests.h"
-#include "ps/shard/shard_state.h"
 #include "ps/shard/staleness.h"
 
 namespace syncopate::ps {
 
-// One thread at a time; the task's content may be read by who holds a part of it.
+// A request that is answered by a copy of the values.
+struct Destination {
+  WorkerId worker = 0;
+  std::uint32_t incarnation = 0;
+  std::uint64_t sequence = 0;  // of the push it answers; 0: of a read
+  std::uint64_t token = 0;
+  std::span<float> values{};
+  std::span<float> read_copy{};  // the shard's copy of what the worker reads; may be empty
+};
+
+// A snapshot that is being taken. The target is shared with its owner: a snapshot that was
+// withdrawn may still be written to.
+struct SnapshotOrder {
+  std::uint64_t number = 0;
+  std::shared_ptr<ShardSnapshot> target;
+};
+
+// The piece of work that is under way on a bucket: an update, copies of the values for requests, or
+// the bucket's part of a snapshot. A thread that holds a part of the task reads it without a lock:
+// between the first and the last part only the counters change.
+struct BucketTask {
+  enum class Kind : std::uint8_t {
+    kNone,
+    kUpdate,    // applies pushes, and copies the new values to `destinations`
+    kCopy,      // copies the values to `destinations`
+    kSnapshot,  // copies values and slots to `snapshot`
+    kDeliver,   // only delivers events: one part, without elements
+  };
+  Kind kind = Kind::kNone;
+  std::uint64_t id = 0;  // counted per bucket
+  // Guarded by the bucket's lock:
+  std::int64_t claimed = 0;
+  std::int64_t done = 0;
+  bool is_taken = false;  // a thread has claimed a part
+
+  // For kUpdate, sorted by worker:
+  std::vector<PushRequest> pushes;
+  std::vector<EncodedGradient> gradients;
+  UpdateStep step;
+  DelayCompensation compensation;
+  struct Unanswered {
+    PushId id;
+    std::uint64_t token = 0;
+  };
+  std::vector<Unanswered> unanswered;  // pushes of workers that have left, which asked for values
+
+  std::vector<Destination> destinations;
+  SnapshotOrder snapshot;
+};
+
+// One thread at a time. The content of the task may be read by threads that hold a part of it.
 class SharedBucket {
  public:
   SharedBucket(BucketId bucket, std::int64_t elements, const ConsistencyOptions& consistency);
@@ -26,11 +77,11 @@ class SharedBucket {
   const BucketTask& task() const noexcept { return task_; }
   const std::map<WorkerId, StalenessHistogram>& staleness() const noexcept { return staleness_; }
 
-  // As Shard's functions of these names. Lengths have been checked.
+  // As the functions of these names in Shard, which has checked all lengths.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
-  BucketRule::Standing standing(WorkerId worker, std::uint32_t incarnation,
-                                std::uint64_t sequence) const noexcept {
+  ConsistencyRule::Standing standing(WorkerId worker, std::uint32_t incarnation,
+                                     std::uint64_t sequence) const noexcept {
     return rule_.standing(worker, incarnation, sequence);
   }
   void leave(WorkerId worker, std::uint32_t incarnation);
@@ -41,86 +92,88 @@ class SharedBucket {
   bool push(const PushRequest& request);
   bool read(const ReadRequest& request);
 
-  // Elements [begin, end) of the bucket, of task().id.
+  // Elements [begin, end) of the bucket, a part of the work of task().id.
   struct Part {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
   std::optional<Part> claim(std::int64_t most_elements);
-  // Whether somebody may hold this part: of the task under way, and claimed.
+  // Whether this part of the task is under way and has been claimed.
   bool is_under_way(std::uint64_t task, Part part) const noexcept;
-  // The part is done. With the last one all events so far are appended, and the next task begins.
+  // The part is done. The last part appends all events so far and begins the next task.
   void finish(Part part, std::vector<ShardEvent>& events);
 
-  // Cuts, in this order; `number` tells them apart. Nothing begins any more.
+  // Taking a snapshot, in this order. hold(): no push begins.
   void hold(std::uint64_t number);
-  std::vector<CutEntry> clocks() const { return rule_.clocks(); }
-  // What is up to these begins.
-  void limit(std::span<const CutEntry> entries);
-  // Copied to this one when all of it has been applied, unless the bucket is held for another cut
-  // or for none: nothing happens then.
-  void cut(std::span<const CutEntry> entries, const CutOrder& order);
+  std::vector<WorkerClock> clocks() const { return rule_.clocks(); }
+  // Pushes up to these clocks begin.
+  void limit(std::span<const WorkerClock> clocks);
+  // Copies the bucket when all pushes up to `clocks` have been applied. Does nothing unless the
+  // bucket is held for this snapshot.
+  void begin_snapshot(std::span<const WorkerClock> clocks, const SnapshotOrder& order);
   void thaw();
 
-  // Alone with the bucket.
+  // The functions below require that no other thread uses the bucket.
   bool is_at_work() const noexcept {
     return task_.kind != BucketTask::Kind::kNone && task_.is_taken;
   }
-  void restore(const ShardState::Variable& state);
-  // The values are about to be written from outside, as this version. False: too late, or version
-  // 0, and nothing has changed.
-  bool rewrite(std::uint64_t version);
+  void restore(const ShardSnapshot::Variable& snapshot);
+  // The caller is about to write the values of this version. Returns false, and changes nothing,
+  // for version 0 and after the first push.
+  bool set_version(std::uint64_t version);
 
  private:
   struct WaitingRead {
-    std::uint64_t after = 0;  // the last of its own pushes that it must see
+    std::uint64_t after = 0;  // the last of the worker's own pushes that the values must include
     Destination destination;
   };
-  // What a worker computes with, where a rule asks for it.
+  // The values that a worker computes with, kept where delay compensation needs them.
   struct ReadCopy {
     std::uint32_t incarnation = 0;
-    std::uint64_t version = 0;  // 0: of none
+    std::uint64_t version = 0;  // 0: no values yet
     std::vector<float> values;
   };
 
-  void say(ShardEvent::Kind kind, const PushId& id, std::uint64_t token);
-  // Its worker gets values once it may read, if it wants any.
+  void add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token);
+  // Queues a read for a push that asks for values.
   void answer_later(const PushRequest& push);
 
-  // The next piece of work, unless one is under way.
+  // Begins the next task unless one is under way.
   void begin_next();
   void begin(BucketTask::Kind kind);
   void drop_late_pushes();
-  bool begin_cut();
+  bool begin_snapshot_copy();
   bool begin_copies();
   bool begin_update();
-  // The learning rate, and the compensation, of one that is applied alone.
-  void mind_staleness(const PushRequest& push);
-  // Makes the reads that may be answered the task's.
+  // Sets the learning rate and the compensation of a push that is applied alone.
+  void compensate_staleness(const PushRequest& push);
+  // Moves the reads that may be answered now into the task.
   void take_reads();
   void end_update();
   void answer();
 
   bool compensates() const noexcept;
-  bool is_ours(std::uint64_t version) const noexcept { return version > 0 && version <= version_; }
-  std::uint64_t staleness_of(const PushRequest& push) const noexcept;  // 0: not known
+  bool is_known_version(std::uint64_t version) const noexcept {
+    return version > 0 && version <= version_;
+  }
+  std::uint64_t staleness_of(const PushRequest& push) const noexcept;  // 0: unknown version
 
   const BucketId bucket_;
   const std::int64_t elements_;
-  BucketRule rule_;
+  ConsistencyRule rule_;
   std::uint64_t version_ = 1;
   std::vector<PushRequest> waiting_;  // in order of arrival
   std::vector<WaitingRead> reads_;
-  std::vector<ShardEvent> events_;  // not handed out yet
+  std::vector<ShardEvent> events_;  // not delivered yet
   std::uint64_t next_order_ = 0;
   BucketTask task_;
-  std::uint64_t held_for_ = 0;  // the cut; 0: none
-  CutOrder cut_;                // to be made; without a copy: none
+  std::uint64_t held_for_ = 0;  // number of the snapshot; 0: not held
+  SnapshotOrder snapshot_;      // not begun yet; without a target: none
   std::map<WorkerId, StalenessHistogram> staleness_;
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;
   bool was_pushed_to_ = false;
-  std::vector<std::size_t> chosen_;  // reused
+  std::vector<std::size_t> chosen_;  // reused by begin_update()
 };
 
 }  // namespace syncopate::ps

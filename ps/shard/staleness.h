@@ -1,5 +1,5 @@
-// How stale the gradients were that an update used: server version at apply minus version read,
-// counted exactly up to a bound.
+// Histogram of the staleness of applied gradients: the version when a gradient was applied minus
+// the version that its worker read. Exact up to a bound.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ class StalenessHistogram {
   void merge(const StalenessHistogram& other);
 
   std::int64_t count() const noexcept { return count_; }
-  double mean() const noexcept;  // 0 of nothing
+  double mean() const noexcept;  // 0 for an empty histogram
   std::uint64_t max() const noexcept { return max_; }
-  // counts()[s]: pushes of staleness s, and in the last place those of kLongest or more; as long as
-  // it needs to be.
+  // counts()[s] is the number of pushes of staleness s; counts()[kLongest] includes larger ones.
+  // The vector ends with the largest staleness seen.
   const std::vector<std::int64_t>& counts() const noexcept { return counts_; }
 
-  // As it travels and as it is saved.
+  // Rebuilds a histogram from its fields in a message or a file.
   static StalenessHistogram of(std::vector<std::int64_t> counts, double sum, std::uint64_t max);
   double sum() const noexcept { return sum_; }
 

@@ -1,5 +1,6 @@
 #include "ps/wire/context.h"
 
+#include <fmt/format.h>
 #include <malloc.h>
 #include <zmq.h>
 
@@ -10,13 +11,14 @@
 namespace syncopate::ps::wire {
 namespace {
 
-// For a last word to get out.
+// How long a closed socket still sends its last messages.
 constexpr int kLingerMs = 1000;
-// Messages per peer and direction inside ZeroMQ; bytes are bounded by credit, not here.
-constexpr int kBuffered = 64;
+// Messages per peer and direction inside ZeroMQ. Credit (PROTOCOL.md) bounds the bytes.
+constexpr int kBufferedMessages = 64;
 
-// ZeroMQ allocates each large frame anew. Kept, their pages are not faulted in for every message,
-// which costs more than the copy. Source: mallopt(3); 32 MiB is the largest threshold it takes.
+// ZeroMQ allocates memory for each large frame. Kept after free(), its pages need no page faults
+// for the next message, which cost more than the copy. Source: mallopt(3); 32 MiB is the largest
+// threshold that it accepts.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);
@@ -32,12 +34,12 @@ void ContextTraits::close(Type context) noexcept {
 void SocketTraits::close(Type socket) noexcept { zmq_close(socket); }
 
 void check_zmq(int result, const std::string& call) {
-  if (result < 0) throw FileError(call + ": " + zmq_strerror(errno));
+  if (result < 0) throw FileError(fmt::format("{}: {}", call, zmq_strerror(errno)));
 }
 
 void set_option(const SocketHandle& socket, int option, int value) {
   check_zmq(zmq_setsockopt(socket.get(), option, &value, sizeof value),
-            "zmq_setsockopt " + std::to_string(option));
+            fmt::format("zmq_setsockopt {}", option));
 }
 
 Context::Context(int io_threads) : context_(zmq_ctx_new()) {
@@ -50,11 +52,11 @@ SocketHandle Context::make_socket(int type) {
   SocketHandle socket(zmq_socket(context_.get(), type));
   if (!socket) check_zmq(-1, "zmq_socket");
   set_option(socket, ZMQ_LINGER, kLingerMs);
-  set_option(socket, ZMQ_SNDHWM, kBuffered);
-  set_option(socket, ZMQ_RCVHWM, kBuffered);
+  set_option(socket, ZMQ_SNDHWM, kBufferedMessages);
+  set_option(socket, ZMQ_RCVHWM, kBufferedMessages);
   return socket;
 }
 
-std::string Context::unused_name() { return "inproc://" + std::to_string(names_.fetch_add(1)); }
+std::string Context::unused_name() { return fmt::format("inproc://{}", names_.fetch_add(1)); }
 
 }  // namespace syncopate::ps::wire

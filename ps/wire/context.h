@@ -1,4 +1,4 @@
-// ZeroMQ's context: its I/O threads, and the handles of what lives in it.
+// ZeroMQ's context, which owns its I/O threads, and handles for contexts and sockets.
 #pragma once
 
 #include <atomic>
@@ -22,19 +22,19 @@ struct SocketTraits {
 };
 using SocketHandle = UniqueHandle<SocketTraits>;
 
-// One per process side (server, client). Outlives its sockets. Destroying it drops what is unsent
-// after a short linger. Thread-safe. Making one sets malloc, of the whole process, to keep what is
-// freed.
+// One per server or client; must outlive its sockets. Its destructor waits up to a second for
+// unsent messages and then drops them. Thread-safe. The constructor changes malloc's settings for
+// the whole process, so that freed memory is kept for later frames.
 class Context {
  public:
   // Throws FileError when the system has no descriptors or threads left.
   explicit Context(int io_threads = 1);
 
   void* get() const noexcept { return context_.get(); }
-  // Lingers for a second, buffers a modest number of messages. `type`: ZMQ_ROUTER, ... Throws
-  // FileError as the constructor does.
+  // Returns a socket that lingers for a second and buffers 64 messages per peer. `type`:
+  // ZMQ_ROUTER, ZMQ_DEALER, ZMQ_PAIR. Throws FileError when no descriptors are left.
   SocketHandle make_socket(int type);
-  // "inproc://7": nobody else in this context has that name.
+  // Returns an inproc endpoint, such as "inproc://7", that is unique in this context.
   std::string unused_name();
 
  private:
@@ -42,8 +42,8 @@ class Context {
   std::atomic<std::uint64_t> names_ = 0;
 };
 
-// Throws FileError: "zmq_bind of tcp://...: Too many open files". For calls of ours that can fail
-// for lack of something only.
+// Throws FileError, such as "zmq_bind: Too many open files", when `result` is negative. For calls
+// that can fail only for lack of resources.
 void check_zmq(int result, const std::string& call);
 void set_option(const SocketHandle& socket, int option, int value);
 

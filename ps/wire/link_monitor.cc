@@ -1,51 +1,64 @@
 #include "ps/wire/link_monitor.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 #include <zmq.h>
 
+#include <array>
 #include <cerrno>
 #include <cstring>
-#include <string_view>
 
 #include "ps/net/socket.h"
-#include "ps/wire/frame_content.h"
+#include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps::wire {
 namespace {
 
+using std::chrono::milliseconds;
+
+constexpr int kFirstReconnectMs = 20;
+constexpr int kLongestReconnectMs = 500;
+// ZeroMQ tries only one address family of a host name that has both. After this many failed
+// attempts the other family is tried.
+constexpr int kRetriesPerFamily = 4;
+// ZeroMQ reports at once whether it will connect again; without such a report within this time it
+// has given up.
+constexpr milliseconds kRetryReport(500);
+
 // Source: zmq_socket_monitor(3): a frame of event (16 bits) and value (32 bits), then the endpoint.
-struct Event {
+struct MonitorEvent {
   std::uint16_t number = 0;
   std::int32_t value = 0;
 };
 
-bool receive_part(void* socket, Frame::Content& part) {
-  while (zmq_msg_recv(&part.message, socket, ZMQ_DONTWAIT) < 0) {
+bool receive_part(void* socket, Frame& part) {
+  while (zmq_msg_recv(&part.content(), socket, ZMQ_DONTWAIT) < 0) {
     if (errno != EINTR) return false;
   }
   return true;
 }
 
-std::optional<Event> receive_event(void* socket) {
-  Frame::Content first;
+std::optional<MonitorEvent> receive_event(void* socket) {
+  Frame first;
   if (!receive_part(socket, first)) return std::nullopt;
-  Event event;
-  if (zmq_msg_size(&first.message) == sizeof event.number + sizeof event.value) {
-    const auto* bytes = static_cast<const std::byte*>(zmq_msg_data(&first.message));
-    std::memcpy(&event.number, bytes, sizeof event.number);
-    std::memcpy(&event.value, bytes + sizeof event.number, sizeof event.value);
+  MonitorEvent event;
+  const std::span<const std::byte> bytes = first.bytes();
+  if (bytes.size() == sizeof event.number + sizeof event.value) {
+    std::memcpy(&event.number, bytes.data(), sizeof event.number);
+    std::memcpy(&event.value, bytes.data() + sizeof event.number, sizeof event.value);
   }
-  for (bool more = zmq_msg_more(&first.message) != 0; more;) {
-    Frame::Content rest;
-    more = receive_part(socket, rest) && zmq_msg_more(&rest.message) != 0;
+  for (bool more = zmq_msg_more(&first.content()) != 0; more;) {
+    Frame rest;
+    more = receive_part(socket, rest) && zmq_msg_more(&rest.content()) != 0;
   }
   return event;
 }
 
-// As ps/net/socket.h has it for sockets of our own. This one is ZeroMQ's, and may be closed
-// and another one by now: nothing is done to it that could do harm.
+// Does what prepare_tcp_socket() (ps/net/socket.h) does for other sockets. The descriptor belongs
+// to ZeroMQ, which may have closed it and opened another socket under its number: this option is
+// harmless on any socket.
 void prefer_reno_on_this_machine(int descriptor) noexcept {
   const std::string remote = remote_address(descriptor);
   if (!is_loopback(remote) && (remote.empty() || remote != local_address(descriptor))) return;
@@ -53,32 +66,37 @@ void prefer_reno_on_this_machine(int descriptor) noexcept {
   setsockopt(descriptor, IPPROTO_TCP, TCP_CONGESTION, kReno.data(), kReno.size());
 }
 
+bool is_ipv4_address(const std::string& host) {
+  in_addr address{};
+  return inet_pton(AF_INET, host.c_str(), &address) == 1;
+}
+
 }  // namespace
 
 LinkMonitor::LinkMonitor(Context& context, const SocketHandle& socket)
-    : watched_(socket), news_(context.make_socket(ZMQ_PAIR)) {
-  // Without a limit: at a full pipe the I/O thread would wait for us.
-  set_option(news_, ZMQ_RCVHWM, 0);
+    : watched_(socket), events_(context.make_socket(ZMQ_PAIR)) {
+  // No limit: ZeroMQ's I/O thread would block when the queue of events is full.
+  set_option(events_, ZMQ_RCVHWM, 0);
   const std::string name = context.unused_name();
   constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
                           ZMQ_EVENT_CONNECT_RETRIED | ZMQ_EVENT_HANDSHAKE_SUCCEEDED;
   check_zmq(zmq_socket_monitor(watched_.get(), name.c_str(), kEvents), "zmq_socket_monitor");
-  check_zmq(zmq_connect(news_.get(), name.c_str()), "zmq_connect of a monitor");
+  check_zmq(zmq_connect(events_.get(), name.c_str()), "zmq_connect of a monitor");
 }
 
-// Before our end closes: without a reader the I/O thread would wait for one.
+// Ends the monitor before its reader closes: without a reader ZeroMQ's I/O thread would block.
 LinkMonitor::~LinkMonitor() { zmq_socket_monitor(watched_.get(), nullptr, 0); }
 
-std::optional<LinkNews> LinkMonitor::next() {
-  using enum LinkNews;
-  while (const std::optional<Event> event = receive_event(news_.get())) {
+std::optional<LinkChange> LinkMonitor::next() {
+  using enum LinkChange;
+  while (const std::optional<MonitorEvent> event = receive_event(events_.get())) {
     switch (event->number) {
       case ZMQ_EVENT_CONNECTED:
       case ZMQ_EVENT_ACCEPTED:
         prefer_reno_on_this_machine(event->value);
         return kOpened;
       case ZMQ_EVENT_HANDSHAKE_SUCCEEDED:
-        return kGreeted;
+        return kHandshake;
       case ZMQ_EVENT_DISCONNECTED:
         return kClosed;
       case ZMQ_EVENT_CONNECT_RETRIED:
@@ -93,8 +111,58 @@ std::optional<LinkNews> LinkMonitor::next() {
 int LinkMonitor::descriptor() const {
   int descriptor = -1;
   std::size_t length = sizeof descriptor;
-  check_zmq(zmq_getsockopt(news_.get(), ZMQ_FD, &descriptor, &length), "zmq_getsockopt ZMQ_FD");
+  check_zmq(zmq_getsockopt(events_.get(), ZMQ_FD, &descriptor, &length), "zmq_getsockopt ZMQ_FD");
   return descriptor;
+}
+
+Reconnector::Reconnector(const SocketHandle& socket, const Endpoint& to)
+    : socket_(socket),
+      target_("tcp://" + to_string(to)),
+      has_name_(!is_ipv4_address(to.host) && to.host.find(':') == std::string::npos),
+      uses_ipv6_(to.host.find(':') != std::string::npos) {
+  set_option(socket_, ZMQ_RECONNECT_IVL, kFirstReconnectMs);
+  set_option(socket_, ZMQ_RECONNECT_IVL_MAX, kLongestReconnectMs);
+  connect();
+}
+
+void Reconnector::connect() {
+  set_option(socket_, ZMQ_IPV6, uses_ipv6_ ? 1 : 0);
+  check_zmq(zmq_connect(socket_.get(), target_.c_str()), "zmq_connect to " + target_);
+}
+
+void Reconnector::on_link_change(LinkChange change) {
+  switch (change) {
+    case LinkChange::kOpened:
+    case LinkChange::kHandshake:
+      retries_ = 0;
+      reconnect_at_.reset();
+      break;
+    // ZeroMQ does not connect again to a peer that does not use ZMTP or that sent too long a frame.
+    case LinkChange::kClosed:
+      reconnect_at_ = Deadline::after(kRetryReport);
+      break;
+    case LinkChange::kRetried:
+      reconnect_at_.reset();
+      if (has_name_ && ++retries_ == kRetriesPerFamily) {
+        retries_ = 0;
+        uses_ipv6_ = !uses_ipv6_;
+        reconnect_at_ = Deadline::after(milliseconds(0));
+      }
+      break;
+  }
+}
+
+std::optional<std::chrono::nanoseconds> Reconnector::due() const {
+  if (!reconnect_at_) return std::nullopt;
+  return reconnect_at_->remaining();
+}
+
+void Reconnector::reconnect_if_due() {
+  if (!reconnect_at_ || !reconnect_at_->passed()) return;
+  reconnect_at_.reset();
+  // Fails, without harm, when ZeroMQ has dropped the connection already.
+  zmq_disconnect(socket_.get(), target_.c_str());
+  connect();
 }
 
 }  // namespace syncopate::ps::wire

@@ -9,23 +9,23 @@
 namespace syncopate::ps::wire {
 namespace {
 
-// Message, body, its declaration, a variable: four. One more for a newer field.
+// Nesting of tables: message, body, its declaration, a variable; one more for a future field.
 constexpr flatbuffers::uoffset_t kDeepest = 5;
-// A table and the reference to it, without a field.
+// The bytes of a table without fields, with the reference to it.
 constexpr std::size_t kSmallestTable = 8;
-// What FlatBuffers' own verification leaves open. Offsets may point to one string a hundred
-// thousand times: a hundred gigabytes of objects. And a vector's length is aligned, but its
-// elements need not be.
+// Checks what FlatBuffers' own verification does not. Offsets may point to one string a hundred
+// thousand times, which would decode to gigabytes of objects; and the elements of a vector may be
+// unaligned although its length is aligned.
 class Inspection final : public flatbuffers::IterationVisitor {
  public:
-  // Whoever writes a header as encode() does has no two things in one place: all parts together,
-  // structs in vectors counted twice, are no longer than twice the whole.
+  // encode() stores no two parts at one place. So all parts of a header together, with structs in
+  // vectors counted twice, take at most twice its length.
   explicit Inspection(std::size_t header_bytes) : left_(2 * header_bytes) {}
   struct Failed {};
 
   void StartSequence() override { take(1); }
   void String(const flatbuffers::String* text) override { take(text->size()); }
-  // Comes before the elements are touched.
+  // FlatBuffers calls this before it reads the elements.
   void Field(std::size_t /*index*/, std::size_t /*set*/, flatbuffers::ElementaryType type,
              bool is_vector, const flatbuffers::TypeTable* table, const char* /*name*/,
              const std::uint8_t* value) override {
@@ -73,7 +73,7 @@ bool is_sound(std::span<const std::byte> aligned) {
   return true;
 }
 
-// A number of the root table, before anything else is verified.
+// Reads a number of the root table before anything else is verified.
 template <typename Number>
 std::optional<Number> root_number(const std::uint8_t* data, std::size_t size,
                                   flatbuffers::voffset_t of) {
@@ -91,12 +91,12 @@ std::optional<Number> root_number(const std::uint8_t* data, std::size_t size,
   return root->GetField<Number>(of, 0);
 }
 
-// Another version's message may differ in everything but this number.
+// Messages of other protocol versions may differ in everything but this number.
 std::optional<std::uint16_t> protocol_of(const std::uint8_t* data, std::size_t size) {
   return root_number<std::uint16_t>(data, size, Message::VT_PROTOCOL);
 }
 
-// Of a message of this kind.
+// The largest size of a message of this kind.
 std::size_t longest(Body kind) {
   const bool has_all_workers =
       kind == Body::Exchanged || kind == Body::CutDone || kind == Body::Appointment;
@@ -111,8 +111,9 @@ std::size_t longest(std::span<const std::byte> aligned) {
 
 bool is_known(Codec codec) { return codec >= Codec::MIN && codec <= Codec::MAX; }
 
-// In depth, and what FlatBuffers lets pass: a body of an unknown type, none, an unknown codec.
-bool is_whole(std::span<const std::byte> aligned) {
+// Verifies the header in depth. Also rejects what FlatBuffers accepts: a missing body, a body of an
+// unknown type, an unknown codec.
+bool is_valid(std::span<const std::byte> aligned) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(aligned.data());
   const auto most_tables = static_cast<flatbuffers::uoffset_t>(aligned.size() / kSmallestTable);
   flatbuffers::Verifier verifier(data, aligned.size(), kDeepest, most_tables);
@@ -124,10 +125,10 @@ bool is_whole(std::span<const std::byte> aligned) {
   return (push == nullptr || is_known(push->codec())) && is_sound(aligned);
 }
 
-// "" when it is a header of ours.
-std::string trouble_with(std::span<const std::byte> aligned) {
-  const auto none_of_ours = [&] {
-    return "a header of " + std::to_string(aligned.size()) + " bytes that is none of ours";
+// Returns "" for a valid header, else the reason why it is invalid.
+std::string problem_of(std::span<const std::byte> aligned) {
+  const auto invalid = [&] {
+    return "a header of " + std::to_string(aligned.size()) + " bytes that is invalid";
   };
   const std::size_t most = aligned.size() > kLongestFrame ? kLongestFrame : longest(aligned);
   if (aligned.size() > most) {
@@ -136,25 +137,25 @@ std::string trouble_with(std::span<const std::byte> aligned) {
   }
   const auto protocol =
       protocol_of(reinterpret_cast<const std::uint8_t*>(aligned.data()), aligned.size());
-  if (!protocol) return none_of_ours();
+  if (!protocol) return invalid();
   if (*protocol != kProtocol) {
     return "protocol " + std::to_string(*protocol) + ", expected " + std::to_string(kProtocol);
   }
-  return is_whole(aligned) ? "" : none_of_ours();
+  return is_valid(aligned) ? "" : invalid();
 }
 
-// Frames arrive at any address; new memory is aligned for everything in a header.
+// Frames arrive at any address; memory from new is aligned for everything in a header.
 std::vector<std::byte> aligned_copy(std::span<const std::byte> header) {
   const std::size_t length = header.size() > kLongestFrame ? 0 : header.size();
   return {header.begin(), header.begin() + static_cast<std::ptrdiff_t>(length)};
 }
 
-// `aligned`: a copy, or nothing where `header` is too long to copy.
-bool judge(std::span<const std::byte> header, std::span<const std::byte> aligned,
-           std::string* problem) {
-  std::string trouble = trouble_with(aligned.size() == header.size() ? aligned : header);
-  const bool is_fine = trouble.empty();
-  if (problem != nullptr) *problem = std::move(trouble);
+// `aligned` is a copy of `header`, or empty when `header` is too long to copy.
+bool check_header(std::span<const std::byte> header, std::span<const std::byte> aligned,
+                  std::string* problem) {
+  std::string found = problem_of(aligned.size() == header.size() ? aligned : header);
+  const bool is_fine = found.empty();
+  if (problem != nullptr) *problem = std::move(found);
   return is_fine;
 }
 
@@ -174,14 +175,14 @@ std::vector<std::byte> encode(const MessageT& message) {
 
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem) {
   const std::vector<std::byte> aligned = aligned_copy(header);
-  if (!judge(header, aligned, problem)) return std::nullopt;
+  if (!check_header(header, aligned, problem)) return std::nullopt;
   std::optional<MessageT> message(std::in_place);
   GetMessage(aligned.data())->UnPackTo(&*message);
   return message;
 }
 
 bool is_header(std::span<const std::byte> header, std::string* problem) {
-  return judge(header, aligned_copy(header), problem);
+  return check_header(header, aligned_copy(header), problem);
 }
 
 std::string_view name_of(const MessageT& message) noexcept {

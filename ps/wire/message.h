@@ -1,4 +1,5 @@
-// The first frame of every message: a FlatBuffers header, verified before anybody looks at it.
+// The first frame of every message is a FlatBuffers header. These functions encode it, and verify
+// and decode received ones.
 #pragma once
 
 #include <cstddef>
@@ -16,14 +17,15 @@ namespace syncopate::ps::wire {
 
 inline constexpr std::uint16_t kProtocol = 1;
 inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
-// Of a frame of bytes. Also of a header that has something of every worker: texts, or how stale the
-// pushes were (Exchanged, CutDone, Appointment).
+// The limit of a frame of raw bytes. Also the limit of a header with data of every worker:
+// Exchanged (texts), CutDone and Appointment (staleness counts).
 inline constexpr std::size_t kLongestFrame = std::size_t{64} << 20;
 
-// In ReadCut: what the shards hold now, for a worker that knows that nobody updates.
-inline constexpr std::uint64_t kLiveCut = 0;
+// The snapshot number of a ReadCut that asks for the current values. The worker must know that no
+// update is under way.
+inline constexpr std::uint64_t kLiveSnapshot = 0;
 
-// A header with this body, of our protocol. BodyT: PushT, ValuesT, ...
+// Returns a message of this protocol version with the given body. BodyT: PushT, ValuesT, ...
 template <typename BodyT>
 MessageT make_message(BodyT body) {
   MessageT message;
@@ -32,20 +34,20 @@ MessageT make_message(BodyT body) {
   return message;
 }
 
-// Throws InternalError for a message without a body, or one that is longer than its kind may be.
+// Throws InternalError for a message without a body or longer than the limit of its kind.
 std::vector<std::byte> encode(const MessageT& message);
 
-// Nothing, and then `problem` says why, unless the bytes are a header of ours, verified in depth:
-// "a header of 12 bytes that is none of ours", "protocol 2, expected 1". The bytes need no
-// alignment. A message of another protocol version is decoded no further.
-// What is decoded takes memory in proportion to the bytes. It has a body and known codecs; any
-// table inside the body may still be missing, and any number be absurd: the reader checks.
+// Verifies the bytes in depth and decodes them; they need no alignment. Returns nothing and sets
+// `problem` when they are not a valid header, such as "a header of 12 bytes that is invalid" or
+// "protocol 2, expected 1".
+// The decoded message takes memory in proportion to the bytes, and has a body and a known codec.
+// Any table inside the body may be missing and any number may be out of range: the caller checks.
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem = nullptr);
 
-// Whether decode() would give something; makes no objects.
+// Whether decode() would return a message. Creates no objects.
 bool is_header(std::span<const std::byte> header, std::string* problem = nullptr);
 
-// "Push", for messages.
+// The kind of the message as text, such as "Push".
 std::string_view name_of(const MessageT& message) noexcept;
 
 }  // namespace syncopate::ps::wire

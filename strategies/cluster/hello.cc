@@ -8,7 +8,7 @@
 #include <random>
 
 #include "models/base/errors.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate {
 namespace {

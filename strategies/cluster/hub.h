@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/net/frame.h"
+#include "ps/net/connection.h"
 
 namespace syncopate {
 

@@ -10,7 +10,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
-#include "ps/net/frame.h"
+#include "ps/net/connection.h"
 
 namespace syncopate {
 

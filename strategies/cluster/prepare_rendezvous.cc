@@ -1,12 +1,13 @@
 #include "strategies/cluster/prepare_rendezvous.h"
 
+#include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "ps/net/addresses.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate {
 namespace {

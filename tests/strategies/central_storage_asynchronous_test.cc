@@ -170,7 +170,7 @@ TEST_P(Replicas, TrainEveryBatchOnceAndEndWithACutOfAll) {
   const Cut& last = cuts.back();
   EXPECT_TRUE(last.appointment.is_final);
   EXPECT_EQ(last.appointment.status.samples, 20 * kBatch);
-  EXPECT_EQ(last.appointment.position, (ps::LedgerPosition{2, 0, {}}));
+  EXPECT_EQ(last.appointment.position, (ps::DataPosition{2, 0, {}}));
   EXPECT_TRUE(std::ranges::equal(last.copy.values.f32(), strategy->snapshot().values.f32()));
 }
 
@@ -188,7 +188,7 @@ TEST_P(Replicas, GoOnFromACut) {
     const std::vector<Cut> later = train(*second);
     ASSERT_GE(later.size(), 1U);
     EXPECT_EQ(later.back().appointment.status.samples, 20 * kBatch);
-    EXPECT_EQ(later.back().appointment.position, (ps::LedgerPosition{2, 0, {}}));
+    EXPECT_EQ(later.back().appointment.position, (ps::DataPosition{2, 0, {}}));
   }
 }
 
@@ -196,11 +196,12 @@ TEST_P(Replicas, MakeALastCutWhenAskedToStop) {
   const auto strategy = make(3, GetParam().options);
   strategy->begin({});
   before_step = [&](Replica& replica, const ps::SampleRange& lease) {
-    if (lease.begin == 5 * kBatch) strategy->asynchronous_job(replica.index)->request_stop(1);
+    if (lease.begin == 5 * kBatch)
+      strategy->asynchronous_job(replica.index)->request_stop(ps::StopKind::kSigterm);
   };
   const std::vector<Cut> cuts = train(*strategy);
   ASSERT_GE(cuts.size(), 1U);
-  EXPECT_EQ(cuts.back().appointment.stopped_by, 1U);
+  EXPECT_EQ(cuts.back().appointment.stopped_by, ps::StopKind::kSigterm);
   EXPECT_LT(cuts.back().appointment.status.samples, 20 * kBatch);
   EXPECT_TRUE(cuts.back().appointment.writes_checkpoint);
 }

@@ -65,7 +65,7 @@ class Trailers : public testing::TestWithParam<int> {
     for (StepReport& report : reports) {
       report.scores = {std::ldexp(static_cast<double>(loss(random)), -40), count(random),
                        count(random)};
-      for (int& stop : report.stops) stop = static_cast<int>(count(random) % 2);
+      for (int& stop : report.stops.by_kind) stop = static_cast<int>(count(random) % 2);
     }
     reports.front().scores.num_correct = 0;
     reports.back().scores.num_samples = kMost;
@@ -78,7 +78,7 @@ class Trailers : public testing::TestWithParam<int> {
       sum.scores.loss += report.scores.loss;
       sum.scores.num_correct += report.scores.num_correct;
       sum.scores.num_samples += report.scores.num_samples;
-      for (std::size_t i = 0; i < kStopKinds; ++i) sum.stops[i] += report.stops[i];
+      sum.stops += report.stops;
     }
     EXPECT_EQ(found.scores.loss, sum.scores.loss);
     EXPECT_EQ(found.scores.num_correct, sum.scores.num_correct);
@@ -127,7 +127,7 @@ TEST_P(Trailers, HaveNoFiniteLossWhenThatOfOneReplicaIsNot) {
       const StepReport found = read_trailer(in_a_row(trailers_of(reports)));
       EXPECT_FALSE(std::isfinite(found.scores.loss)) << broken << " of replica " << who;
       EXPECT_EQ(found.scores.num_samples, 5 * GetParam()) << "the rest still counts";
-      EXPECT_EQ(found.stops[1], GetParam());
+      EXPECT_EQ(found.stops[ps::StopKind::kSigterm], GetParam());
     }
   }
 }

@@ -206,21 +206,22 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
   FileMetadata metadata = {{"format_version", std::string(kFormatVersion)},
                            {"model", graph.name},
                            {"optimizer", optimizer},
-                           {"step", std::to_string(progress.step)},
-                           {"samples", std::to_string(progress.samples)},
-                           {"epoch", std::to_string(progress.position.epoch)},
-                           {"offset", std::to_string(progress.position.offset)},
+                           {"step", std::to_string(progress.at.step)},
+                           {"samples", std::to_string(progress.at.samples)},
+                           {"epoch", std::to_string(progress.at.position.epoch)},
+                           {"offset", std::to_string(progress.at.position.offset)},
                            {"data", progress.data},
                            {"seed", std::to_string(progress.seed)}};
   if (!progress.data_samples.empty()) metadata["data_samples"] = progress.data_samples;
   if (progress.samples_per_update > 0) {
     metadata["samples_per_update"] = std::to_string(progress.samples_per_update);
   }
-  if (progress.learning_rate > 0.0)
+  if (progress.learning_rate > 0.0) {
     metadata["learning_rate"] = shortest_text(progress.learning_rate);
-  if (!progress.position.untrained.empty()) {
+  }
+  if (!progress.at.position.untrained.empty()) {
     metadata["format_version"] = kFormatVersionWithGaps;
-    metadata["untrained"] = to_json(progress.position.untrained);
+    metadata["untrained"] = to_json(progress.at.position.untrained);
   }
   if (snapshot.loss_scale) {
     metadata["loss_scale"] = shortest_text(snapshot.loss_scale->scale);
@@ -255,11 +256,11 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   info.path = path;
   info.model = text_of(file, path, "model");
   info.optimizer = text_of(file, path, "optimizer");
-  info.progress.step = number_of<std::int64_t>(file, path, "step");
-  info.progress.samples = number_of<std::int64_t>(file, path, "samples");
-  info.progress.position.epoch = number_of<std::int64_t>(file, path, "epoch");
-  info.progress.position.offset = number_of<std::int64_t>(file, path, "offset");
-  info.progress.position.untrained = untrained_of(file, path);
+  info.progress.at.step = number_of<std::int64_t>(file, path, "step");
+  info.progress.at.samples = number_of<std::int64_t>(file, path, "samples");
+  info.progress.at.position.epoch = number_of<std::int64_t>(file, path, "epoch");
+  info.progress.at.position.offset = number_of<std::int64_t>(file, path, "offset");
+  info.progress.at.position.untrained = untrained_of(file, path);
   info.progress.data = text_of(file, path, "data");
   info.progress.seed = number_of<std::uint64_t>(file, path, "seed");
   if (has(file, "data_samples")) info.progress.data_samples = text_of(file, path, "data_samples");

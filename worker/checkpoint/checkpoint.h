@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/graph/graph.h"
+#include "ps/coordinator/data_position.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
 
@@ -19,11 +20,9 @@ namespace syncopate {
 
 // What a run must know to go on as if it had not stopped.
 struct Progress {
-  std::int64_t step = 0;     // updates applied
-  std::int64_t samples = 0;  // samples trained
-  DataPosition position;     // of the next batch
-  std::string data;          // what the position counts in: a DataSplits name, "digits"
-  std::uint64_t seed = 1;    // all random numbers are functions of (seed, step, epoch, sample)
+  ps::RunPosition at{};
+  std::string data{};      // what the position counts in: a DataSplits name, "digits"
+  std::uint64_t seed = 1;  // all random numbers are functions of (seed, step, epoch, sample)
   // What older checkpoints do not say.
   std::string data_samples{};           // sizes, shape, classes and hashes of a few; ""
   std::int64_t samples_per_update = 0;  // 0

@@ -15,7 +15,7 @@
 #include "models/base/errors.h"
 #include "models/base/file_lock.h"
 #include "models/base/log.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate {
 namespace {

@@ -12,7 +12,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/file_lock.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 #include "worker/checkpoint/safetensors.h"
 
 namespace syncopate {

@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 
 namespace syncopate {
 

@@ -46,7 +46,7 @@ bool in_order(const ps::SampleRange& a, const ps::SampleRange& b) {
 }
 
 // Sorts the untrained ranges.
-void check_position(DataPosition& position, std::int64_t dataset_size) {
+void check_position(ps::DataPosition& position, std::int64_t dataset_size) {
   const auto wrong = [&](const std::string& what) {
     throw UsageError("the data position (epoch " + std::to_string(position.epoch) + ", sample " +
                      std::to_string(position.offset) + what + ") does not fit a dataset of " +
@@ -69,7 +69,7 @@ void check_position(DataPosition& position, std::int64_t dataset_size) {
 
 }  // namespace
 
-BatchPlan::BatchPlan(std::int64_t dataset_size, const InputOptions& options, DataPosition start)
+BatchPlan::BatchPlan(std::int64_t dataset_size, const InputOptions& options, ps::DataPosition start)
     : dataset_size_(dataset_size),
       global_batch_(options.batch_size),
       drop_remainder_(options.drop_remainder),
@@ -81,7 +81,7 @@ BatchPlan::BatchPlan(std::int64_t dataset_size, const InputOptions& options, Dat
   if (batches_in(last) == 0) last = {.epoch = last.epoch + 1, .offset = 0, .untrained = {}};
 }
 
-std::vector<BatchPlan::Rest> BatchPlan::rests_of(const DataPosition& start,
+std::vector<BatchPlan::Rest> BatchPlan::rests_of(const ps::DataPosition& start,
                                                  std::int64_t dataset_size) {
   std::vector<Rest> rests;
   const std::vector<ps::SampleRange>& ranges = start.untrained;
@@ -130,21 +130,22 @@ PlannedBatch BatchPlan::batch(std::int64_t sequence) const {
   return cut(epoch, begin, {epoch, begin, {}});
 }
 
-PlannedBatch BatchPlan::cut(std::int64_t epoch, std::int64_t begin, DataPosition position) const {
+PlannedBatch BatchPlan::cut(std::int64_t epoch, std::int64_t begin,
+                            ps::DataPosition position) const {
   PlannedBatch planned;
   planned.position = std::move(position);
   planned.epoch = epoch;
   planned.global_count = std::min(global_batch_, dataset_size_ - begin);
-  const SampleRange share = share_of(planned.global_count);
+  const BatchShare share = share_of(planned.global_count);
   planned.begin = begin + share.begin;
   planned.end = begin + share.end;
   return planned;
 }
 
-DataPosition BatchPlan::position_in(std::vector<Rest>::const_iterator rest,
-                                    std::int64_t begin) const {
+ps::DataPosition BatchPlan::position_in(std::vector<Rest>::const_iterator rest,
+                                        std::int64_t begin) const {
   const Rest& last = rests_.back();
-  DataPosition position{last.epoch, last.offset, {}};
+  ps::DataPosition position{last.epoch, last.offset, {}};
   if (&*rest == &last) position.offset = std::max(begin, last.offset);
   // The gaps of `rest` that the batches before did not take, then those of later epochs.
   std::int64_t taken = std::min(begin - rest->begin(), rest->untrained.count());
@@ -166,7 +167,7 @@ ps::SampleRange BatchPlan::range_at(const PlannedBatch& planned, std::int64_t i)
   return {planned.epoch, i, planned.end};
 }
 
-SampleRange BatchPlan::share_of(std::int64_t samples) const noexcept {
+BatchShare BatchPlan::share_of(std::int64_t samples) const noexcept {
   return {share_of_replica(samples, shard_.first, shard_.total).begin,
           share_of_replica(samples, shard_.first + shard_.count - 1, shard_.total).end};
 }

@@ -6,7 +6,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/untrained_samples.h"
 
@@ -15,7 +15,7 @@ namespace syncopate {
 // A batch is of one epoch. Its samples are counted in that epoch's row: what was trained before the
 // plan's start, then the rest in the epoch's order. Without gaps the row is the order.
 struct PlannedBatch {
-  DataPosition position;          // where the global batch starts
+  ps::DataPosition position;      // where the global batch starts
   std::int64_t epoch = 0;         // position.epoch, or that of a range passed over
   std::int64_t begin = 0;         // this shard's samples: [begin, end) of the epoch's row
   std::int64_t end = 0;           //
@@ -26,7 +26,7 @@ struct PlannedBatch {
 class BatchPlan {
  public:
   // Throws UsageError for what make_batch_source refuses.
-  BatchPlan(std::int64_t dataset_size, const InputOptions& options, DataPosition start);
+  BatchPlan(std::int64_t dataset_size, const InputOptions& options, ps::DataPosition start);
 
   // Batch `sequence` (from 0) counted from the start position, across epochs without end.
   // Cut as strategies/input_shard.h says. Allocates only while untrained ranges are left.
@@ -52,15 +52,15 @@ class BatchPlan {
     std::int64_t begin() const noexcept { return offset - untrained.count(); }
   };
 
-  static std::vector<Rest> rests_of(const DataPosition& start, std::int64_t dataset_size);
+  static std::vector<Rest> rests_of(const ps::DataPosition& start, std::int64_t dataset_size);
   // Of a global batch of so many, counted from its beginning.
-  SampleRange share_of(std::int64_t samples) const noexcept;
+  BatchShare share_of(std::int64_t samples) const noexcept;
   std::int64_t batches_in(std::int64_t samples) const noexcept;
   std::int64_t batches_in(const Rest& rest) const noexcept;
   // The batch that starts at sample `begin` of an epoch's row.
-  PlannedBatch cut(std::int64_t epoch, std::int64_t begin, DataPosition position) const;
+  PlannedBatch cut(std::int64_t epoch, std::int64_t begin, ps::DataPosition position) const;
   // Where a batch starts that begins at sample `begin` of this rest's row.
-  DataPosition position_in(std::vector<Rest>::const_iterator rest, std::int64_t begin) const;
+  ps::DataPosition position_in(std::vector<Rest>::const_iterator rest, std::int64_t begin) const;
 
   std::int64_t dataset_size_;
   std::int64_t global_batch_;

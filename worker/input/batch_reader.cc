@@ -10,7 +10,8 @@
 
 namespace syncopate {
 
-BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options, DataPosition start)
+BatchReader::BatchReader(const Dataset& dataset, const InputOptions& options,
+                         ps::DataPosition start)
     : dataset_(dataset),
       options_(options),
       plan_(dataset.size(), options, std::move(start)),

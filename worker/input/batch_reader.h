@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "models/backend/model.h"
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 #include "worker/input/batch_plan.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
@@ -24,7 +24,7 @@ struct BatchSlot {
 class BatchReader {
  public:
   // Throws UsageError for what make_batch_source refuses.
-  BatchReader(const Dataset& dataset, const InputOptions& options, DataPosition start);
+  BatchReader(const Dataset& dataset, const InputOptions& options, ps::DataPosition start);
 
   const BatchPlan& plan() const noexcept { return plan_; }
 

@@ -15,7 +15,7 @@ constexpr int kHeldByConsumer = 2;
 
 class PrefetchedBatchSource final : public BatchSource {
  public:
-  PrefetchedBatchSource(const Dataset& dataset, const InputOptions& options, DataPosition start)
+  PrefetchedBatchSource(const Dataset& dataset, const InputOptions& options, ps::DataPosition start)
       : reader_(dataset, options, std::move(start)),
         slots_(make_slots(reader_, options)),
         ring_(slots_.size(), options.threads, [this](std::int64_t sequence, std::size_t slot) {
@@ -27,7 +27,7 @@ class PrefetchedBatchSource final : public BatchSource {
     ++taken_;
     return slots_[slot].batch;
   }
-  DataPosition position() const override { return reader_.plan().batch(taken_).position; }
+  ps::DataPosition position() const override { return reader_.plan().batch(taken_).position; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
   InputCounters counters() const override {
     return {std::chrono::duration<double>(ring_.waited()).count(), taken_};
@@ -51,7 +51,7 @@ class PrefetchedBatchSource final : public BatchSource {
 }  // namespace
 
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
-                                               DataPosition start) {
+                                               ps::DataPosition start) {
   return std::make_unique<PrefetchedBatchSource>(dataset, options, std::move(start));
 }
 

@@ -5,25 +5,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "models/backend/model.h"
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 #include "strategies/input_shard.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {
-
-// Where the next batch starts: `epoch` from 0, `offset` samples of the global order already handed
-// out. Workers that do not keep step leave gaps: `untrained` holds the ranges of this epoch, before
-// `offset`, or of earlier ones that were passed over. They come first, one epoch after the other,
-// and those of this epoch make one row with what follows from `offset` on.
-struct DataPosition {
-  std::int64_t epoch = 0;
-  std::int64_t offset = 0;
-  std::vector<ps::SampleRange> untrained;
-  bool operator==(const DataPosition&) const = default;
-};
 
 enum class Augment : std::uint8_t { kNone, kCropFlip };
 
@@ -54,7 +42,7 @@ class BatchSource {
   // Throws what the dataset throws, at the batch it belongs to, and the same on every later call.
   virtual const Batch& next() = 0;
   // Of the batch that next() will return.
-  virtual DataPosition position() const = 0;
+  virtual ps::DataPosition position() const = 0;
   // Of a whole epoch, short last batch included where it is handed out.
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual InputCounters counters() const = 0;
@@ -64,6 +52,6 @@ class BatchSource {
 // drop_remainder would drop everything (the global batch is larger than the dataset), for options
 // or a position out of range, and for a position whose untrained ranges overlap.
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
-                                               DataPosition start = {});
+                                               ps::DataPosition start = {});
 
 }  // namespace syncopate

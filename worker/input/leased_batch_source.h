@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 #include "worker/input/batch_reader.h"
 #include "worker/input/batch_ring.h"
 #include "worker/input/batch_source.h"
@@ -50,7 +50,7 @@ class LeasedBatchSource final : public BatchSource {
   const Batch& next() override;
   // Of the upcoming() batch once that was asked for, of the end of the last one before. The other
   // workers' batches are not in it: where the run stands, its ledger knows.
-  DataPosition position() const override { return position_; }
+  ps::DataPosition position() const override { return position_; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
   // wait_seconds: for samples to be read; not for leases.
   InputCounters counters() const override;
@@ -71,7 +71,7 @@ class LeasedBatchSource final : public BatchSource {
 
   std::int64_t taken_ = 0;  // the consumer's own
   ps::SampleRange upcoming_;
-  DataPosition position_;
+  ps::DataPosition position_;
 
   std::mutex mutex_;  // guards all below but the ring
   std::condition_variable asked_;

@@ -5,7 +5,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ps/coordinator/ledger.h"
+#include "ps/coordinator/data_position.h"
 
 namespace syncopate {
 

@@ -74,7 +74,7 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
     values.loss_scale = found.resumed->loss_scale;
     found.values = std::move(values);
     found.notes.push_back("resumed from " + path.string() + " at step " +
-                          std::to_string(found.resumed->progress.step));
+                          std::to_string(found.resumed->progress.at.step));
     note_differences(*found.resumed, fresh, found.notes);
     return;
   }

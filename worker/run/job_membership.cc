@@ -9,8 +9,8 @@
 #include <thread>
 
 #include "models/base/deadline.h"
-#include "ps/net/addresses.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
 #include "strategies/cluster/hello.h"
 #include "worker/run/run_sizes.h"
 

@@ -19,7 +19,7 @@ void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start, Workb
   while (bench.kept_copies.size() < bench.strategy->replicas().size()) {
     bench.kept_copies.push_back(std::make_unique<KeptCopies>(options));
   }
-  if (bench.strategy->is_chief() && start.progress.step == 0) {
+  if (bench.strategy->is_chief() && start.progress.at.step == 0) {
     bench.kept_copies.front()->forget_earlier_run();
   }
 }

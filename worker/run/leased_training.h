@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ps/client/roll_back.h"
+#include "ps/client/client_errors.h"
 #include "strategies/strategy.h"
 #include "worker/input/leased_batch_source.h"
 #include "worker/run/data_agreement.h"
@@ -52,7 +52,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
 template <typename Work>
 void train_over_roll_backs(Workbench& bench, RunStart& start, ProgressDisplay& display,
                            const Work& work) {
-  for (std::optional<ps::StartInfo> earlier;;) {
+  for (std::optional<ps::RunPosition> earlier;;) {
     const auto begun = std::chrono::steady_clock::now();
     try {
       if (earlier) {
@@ -60,13 +60,8 @@ void train_over_roll_backs(Workbench& bench, RunStart& start, ProgressDisplay& d
         bench.leased_inputs.clear();
         bench.begins_again = false;
         bench.input.reset();
-        Progress& progress = start.progress;
-        progress.step = earlier->step;
-        progress.samples = earlier->samples;
-        progress.position = {earlier->epoch, earlier->offset, earlier->untrained};
-        bench.strategy->begin({.step = earlier->step,
-                               .samples = earlier->samples,
-                               .position = {earlier->epoch, earlier->offset, earlier->untrained}});
+        start.progress.at = *earlier;
+        bench.strategy->begin(*earlier);
       }
       return work();
     } catch (const ps::RolledBack& back) {

@@ -15,16 +15,34 @@
 namespace syncopate {
 namespace {
 
-// What the chief found, as all tasks hear of it.
-struct Found {
-  std::int64_t loads = 0;  // 0: nothing to restore
-  std::int64_t resumed = 0;
+// The chief's position and flags reach every task. The ranges follow the numbers, because a task
+// must know the size of what it receives.
+struct BroadcastStart {
+  std::int64_t loads = 0;    // 1: the chief's values are restored on every task
+  std::int64_t resumed = 0;  // 1: from a checkpoint of the run's own folder
   std::int64_t step = 0;
   std::int64_t samples = 0;
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
-  std::int64_t num_untrained = 0;  // ranges, which follow in a message of their own
+  std::int64_t num_untrained = 0;  // ranges
 };
+
+void broadcast_start(Strategy& strategy, bool& loads, bool& resumed, ps::RunPosition& at) {
+  std::vector<ps::SampleRange>& untrained = at.position.untrained;
+  BroadcastStart sent{loads,
+                      resumed,
+                      at.step,
+                      at.samples,
+                      at.position.epoch,
+                      at.position.offset,
+                      static_cast<std::int64_t>(untrained.size())};
+  strategy.broadcast(std::as_writable_bytes(std::span(&sent, 1)));
+  loads = sent.loads != 0;
+  resumed = sent.resumed != 0;
+  untrained.resize(static_cast<std::size_t>(sent.num_untrained));
+  if (!untrained.empty()) strategy.broadcast(std::as_writable_bytes(std::span(untrained)));
+  at = {sent.step, sent.samples, {sent.epoch, sent.offset, std::move(untrained)}};
+}
 
 // Else they would stay the newest, and push others out when old ones are removed.
 void set_aside_damaged(const FirstValues& values) {
@@ -41,25 +59,18 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
   RunStart start{.progress = fresh};
   const std::filesystem::path& folder = options.loop.checkpoint_dir;
   Snapshot first = strategy.snapshot();
-  Found found;
-  std::vector<ps::SampleRange> untrained;
+  bool loads = false;
+  start.progress.at = {};
   if (strategy.is_chief()) {
     if (!folder.empty()) start.folder = take_run_folder(folder, options.cluster);
     FirstValues values = find_first_values(options, graph, fresh, first);
     set_aside_damaged(values);
     if (values.resumed) {
-      const Progress& progress = values.resumed->progress;
-      found = {1,
-               1,
-               progress.step,
-               progress.samples,
-               progress.position.epoch,
-               progress.position.offset,
-               static_cast<std::int64_t>(progress.position.untrained.size())};
-      untrained = progress.position.untrained;
+      loads = start.resumed = true;
+      start.progress.at = values.resumed->progress.at;
     }
     if (values.values) {
-      found.loads = 1;
+      loads = true;
       first = *std::move(values.values);
     }
     start.notes = std::move(values.notes);
@@ -68,21 +79,12 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
   }
   // Workers that keep no step append to one file, each from when it speaks for all: what an earlier
   // run left there must be gone before any of them begins.
-  if (strategy.is_chief() && strategy.asynchronous_job(0) != nullptr && found.resumed == 0) {
+  if (strategy.is_chief() && strategy.asynchronous_job(0) != nullptr && !start.resumed) {
     make_metrics_writer(options.metrics, false);
   }
-  strategy.broadcast(std::as_writable_bytes(std::span(&found, 1)));
-  untrained.resize(static_cast<std::size_t>(found.num_untrained));
-  if (!untrained.empty()) strategy.broadcast(std::as_writable_bytes(std::span(untrained)));
-  if (found.loads != 0) strategy.restore(first);
-  start.resumed = found.resumed != 0;
-  start.progress.step = found.step;
-  start.progress.samples = found.samples;
-  start.progress.position = {found.epoch, found.offset, std::move(untrained)};
-  const DataPosition& position = start.progress.position;
-  strategy.begin({.step = found.step,
-                  .samples = found.samples,
-                  .position = {position.epoch, position.offset, position.untrained}});
+  broadcast_start(strategy, loads, start.resumed, start.progress.at);
+  if (loads) strategy.restore(first);
+  strategy.begin(start.progress.at);
   return start;
 }
 

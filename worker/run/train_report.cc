@@ -85,8 +85,8 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
           .device = strategy.replicas().front().backend->description(),
           .replicas = participants(options, strategy),
           .global_batch = samples_per_update(options, global_batch),
-          .steps = outcome.progress.step,
-          .samples = outcome.progress.samples,
+          .steps = outcome.progress.at.step,
+          .samples = outcome.progress.at.samples,
           .seconds = outcome.seconds,
           .samples_per_second = outcome.samples_per_second,
           .train_loss = outcome.train_loss,
@@ -134,8 +134,8 @@ void print_result(const TrainOptions& options, const Summary& summary, const Tra
 }
 
 int report_stop(const TrainOutcome& outcome, ProgressDisplay& display) {
-  const std::string when =
-      "stopped by " + *outcome.stopped_by + " after step " + std::to_string(outcome.progress.step);
+  const std::string when = "stopped by " + *outcome.stopped_by + " after step " +
+                           std::to_string(outcome.progress.at.step);
   if (outcome.checkpoint) {
     display.note(when + "; saved " + outcome.checkpoint->string() +
                  "; --resume goes on from there");

@@ -7,14 +7,6 @@
 #include "worker/train/divergence.h"
 
 namespace syncopate {
-namespace {
-
-DataPosition data_position(const ps::LedgerPosition& position) {
-  return {.epoch = position.epoch, .offset = position.offset, .untrained = position.untrained};
-}
-
-}  // namespace
-
 AppointmentDuties::AppointmentDuties(const AsynchronousRun& run, const TrainLoopOptions& options,
                                      const Progress& start, Replica& replica)
     : run_(run),
@@ -30,9 +22,7 @@ AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointm
                                                      const std::function<bool()>& stop) {
   const JobStatus& status = appointment.status;
   Done done{.progress = start_};
-  done.progress.step = status.step;
-  done.progress.samples = status.samples;
-  done.progress.position = data_position(appointment.position);
+  done.progress.at = {status.step, status.samples, appointment.position};
   if (appointment.writes_checkpoint || appointment.is_final) {
     require_finite(appointment, copy, learning_rate);
   }

@@ -8,13 +8,12 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "ps/client/roll_back.h"
+#include "ps/client/client_errors.h"
 #include "worker/checkpoint/weights_hash.h"
 #include "worker/train/appointment_duties.h"
 #include "worker/train/divergence.h"
 #include "worker/train/job_log.h"
 #include "worker/train/staleness_text.h"
-#include "worker/train/stop_kinds.h"
 #include "worker/train/tally.h"
 #include "worker/train/train_step.h"
 
@@ -30,30 +29,26 @@ class StopRequest {
 
   // From the first replica's thread.
   void listen() {
-    if (const auto name = poll_()) kind_ = static_cast<int>(stop_kind(*name));
+    if (const auto name = poll_()) kind_ = ps::stop_kind(*name);
   }
-  std::optional<std::size_t> kind() const {
-    const int kind = kind_;
-    if (kind < 0) return std::nullopt;
-    return static_cast<std::size_t>(kind);
-  }
+  std::optional<ps::StopKind> kind() const { return kind_; }
 
  private:
   const StopPoll& poll_;
-  std::atomic<int> kind_ = -1;
+  std::atomic<std::optional<ps::StopKind>> kind_;
 };
 
 JobLogOptions log_options(const AsynchronousRun& run, const TrainLoopOptions& options,
                           const Progress& start) {
   const std::int64_t steps_per_epoch = run.dataset_size / run.batch_size;
-  return {
-      .log_every_steps = options.log_every_steps,
-      .total_steps = start.step + remaining_steps(options, start, run.dataset_size, run.batch_size),
-      .steps_per_epoch = steps_per_epoch,
-      .samples_per_epoch = steps_per_epoch * run.batch_size,
-      .start_samples = start.samples,
-      .start_epochs = epochs_at(start.position, run.dataset_size, run.batch_size),
-      .max_seconds = options.max_seconds};
+  return {.log_every_steps = options.log_every_steps,
+          .total_steps =
+              start.at.step + remaining_steps(options, start, run.dataset_size, run.batch_size),
+          .steps_per_epoch = steps_per_epoch,
+          .samples_per_epoch = steps_per_epoch * run.batch_size,
+          .start_samples = start.at.samples,
+          .start_epochs = epochs_at(start.at.position, run.dataset_size, run.batch_size),
+          .max_seconds = options.max_seconds};
 }
 
 // On the replica's thread.
@@ -88,8 +83,8 @@ class ReplicaLoop {
     pass_on_stop();
     while (const auto appointment = job_.wait_appointment()) carry_out(*appointment);
     // Asked to stop from here on, it is too late to make a difference: the job is over.
-    const std::optional<std::size_t> kind = stop_kind();
-    duties_.end((kind && kind != kTimeIsUp) || outcome_.stopped_by, asked_to_stop());
+    const std::optional<ps::StopKind> kind = stop_kind();
+    duties_.end((kind && kind != ps::StopKind::kTimeIsUp) || outcome_.stopped_by, asked_to_stop());
     if (!is_last_) finish(job_.status(), kind);
     return std::move(outcome_);
   }
@@ -104,7 +99,7 @@ class ReplicaLoop {
     };
   }
   // Who was not asked itself ends as those that were.
-  std::optional<std::size_t> stop_kind() const {
+  std::optional<ps::StopKind> stop_kind() const {
     return stop_.kind() ? stop_.kind() : job_.status().stopped_by;
   }
   void pass_on_stop() {
@@ -118,7 +113,7 @@ class ReplicaLoop {
   void note_time() {
     if (options_.max_seconds <= 0.0 || is_time_up_ || log_.seconds() < options_.max_seconds) return;
     is_time_up_ = true;
-    job_.request_stop(kTimeIsUp);
+    job_.request_stop(ps::StopKind::kTimeIsUp);
   }
 
   void train(ps::SampleRange range) {
@@ -165,7 +160,7 @@ class ReplicaLoop {
     Snapshot copy;
     try {
       copy = job_.read_cut(appointment, appointment.writes_checkpoint);
-    } catch (const ps::CutWithdrawn&) {
+    } catch (const ps::SnapshotWithdrawn&) {
       return;  // another appointment comes
     }
     const AppointmentDuties::Done done =
@@ -210,17 +205,17 @@ class ReplicaLoop {
     outcome_.weights_hash = weights_hash(copy.values);
     outcome_.staleness = last.staleness;
     outcome_.saved_by_another = false;
-    if (last.stopped_by && *last.stopped_by != kTimeIsUp) {
-      outcome_.stopped_by = stop_name(*last.stopped_by);
+    if (last.stopped_by && *last.stopped_by != ps::StopKind::kTimeIsUp) {
+      outcome_.stopped_by = ps::stop_name(*last.stopped_by);
     } else if (done.test) {
       outcome_.stopped_by.reset();  // asked too late to make a difference
     }
   }
 
   // As far as any worker knows. kind: of the request to stop that ended the job.
-  void finish(const JobStatus& status, std::optional<std::size_t> kind) {
-    outcome_.progress.step = status.step;
-    outcome_.progress.samples = status.samples;
+  void finish(const JobStatus& status, std::optional<ps::StopKind> kind) {
+    outcome_.progress.at.step = status.step;
+    outcome_.progress.at.samples = status.samples;
     outcome_.seconds = log_.seconds();
     outcome_.samples_per_second = log_.samples_per_second(status);
     outcome_.train_loss = mean_loss(status);
@@ -230,8 +225,8 @@ class ReplicaLoop {
     outcome_.communication_exposed_fraction = Tally::ratio(
         times.communication.exposed_seconds - own_at_begin_.communication.exposed_seconds,
         outcome_.seconds);
-    if (!kind || kind == kTimeIsUp) return;
-    outcome_.stopped_by = stop_name(*kind);
+    if (!kind || kind == ps::StopKind::kTimeIsUp) return;
+    outcome_.stopped_by = ps::stop_name(*kind);
     // The job is over only when its last cut is where it was to go.
     outcome_.saved_by_another = !options_.checkpoint_dir.empty();
   }

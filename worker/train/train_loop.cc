@@ -8,7 +8,6 @@
 #include "worker/checkpoint/weights_hash.h"
 #include "worker/input/batch_plan.h"
 #include "worker/train/divergence.h"
-#include "worker/train/stop_kinds.h"
 #include "worker/train/tally.h"
 #include "worker/train/train_step.h"
 #include "worker/train/worker_lines.h"
@@ -24,7 +23,7 @@ double seconds_since(Clock::time_point begun) {
 
 // The batches that follow a position. batch(0) gives the same place under one name: an epoch that
 // has no whole batch left is the start of the next.
-BatchPlan plan_from(const DataPosition& position, std::int64_t dataset_size,
+BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
                     std::int64_t global_batch) {
   return {dataset_size, {.batch_size = global_batch}, position};
 }
@@ -33,7 +32,7 @@ class TrainLoop {
  public:
   TrainLoop(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start)
       : run_(run), options_(options), progress_(start), worker_lines_(run.strategy) {
-    if (!options_.checkpoint_dir.empty() && progress_.step > 0) saved_step_ = progress_.step;
+    if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
     const InputShard shard = run_.strategy.input_shard();
     for (const Replica& replica : run_.strategy.replicas()) {
       delays_.emplace_back(options_.service_time, shard.first + replica.index);
@@ -41,17 +40,18 @@ class TrainLoop {
   }
 
   TrainOutcome run() {
-    total_steps_ = progress_.step + remaining_steps();
+    total_steps_ = progress_.at.step + remaining_steps();
     communication_before_line_ = communication();
     if (!finished()) {
-      run_.metrics.write(BeginMetrics{
-          .step = progress_.step, .samples = progress_.samples, .began_at = wall_clock_seconds()});
+      run_.metrics.write(BeginMetrics{.step = progress_.at.step,
+                                      .samples = progress_.at.samples,
+                                      .began_at = wall_clock_seconds()});
     }
     while (!finished()) {
       const std::int64_t epoch_before = position().epoch;
       train_one();
       const bool epoch_ended = position().epoch != epoch_before;
-      if (progress_.step % options_.log_every_steps == 0 || finished()) write_step_line();
+      if (progress_.at.step % options_.log_every_steps == 0 || finished()) write_step_line();
       const auto signal = asked_to_stop();
       if (signal || finished() || checkpoint_due(epoch_ended)) save();
       if (signal) return stopped(*signal);
@@ -73,47 +73,49 @@ class TrainLoop {
   }
 
  private:
-  DataPosition position() const {
-    return plan_from(progress_.position, run_.dataset_size, run_.global_batch).batch(0).position;
+  ps::DataPosition position() const {
+    return plan_from(progress_.at.position, run_.dataset_size, run_.global_batch).batch(0).position;
   }
   double epochs() const {
-    return epochs_at(progress_.position, run_.dataset_size, run_.global_batch);
+    return epochs_at(progress_.at.position, run_.dataset_size, run_.global_batch);
   }
-  bool finished() const { return remaining_steps() <= 0 || stops_of_all_[kTimeIsUp] > 0; }
+  bool finished() const {
+    return remaining_steps() <= 0 || stops_of_all_[ps::StopKind::kTimeIsUp] > 0;
+  }
   std::int64_t remaining_steps() const {
     return syncopate::remaining_steps(options_, progress_, run_.dataset_size, run_.global_batch);
   }
   bool checkpoint_due(bool epoch_ended) const {
     if (options_.checkpoint_every_steps == 0) return epoch_ended;
-    return progress_.step % options_.checkpoint_every_steps == 0;
+    return progress_.at.step % options_.checkpoint_every_steps == 0;
   }
   bool evaluation_due(bool epoch_ended) const {
-    if (options_.eval_every_steps > 0) return progress_.step % options_.eval_every_steps == 0;
+    if (options_.eval_every_steps > 0) return progress_.at.step % options_.eval_every_steps == 0;
     return epoch_ended && options_.eval_every_epochs > 0 &&
            position().epoch % options_.eval_every_epochs == 0;
   }
 
   void train_one() {
-    const DataPosition now = position();
+    const ps::DataPosition now = position();
     if (now.offset == 0 && now.untrained.empty()) epoch_ = {};
     learning_rate_ = run_.schedule.learning_rate(epochs());
     if (const auto signal = run_.stop()) note_stop(*signal);
-    if (is_time_up()) stops_[kTimeIsUp] = 1;
+    if (is_time_up()) stops_[ps::StopKind::kTimeIsUp] = 1;
     const auto begun = Clock::now();
     const StepReport report = train_step(
         run_.strategy, run_.input,
-        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.step + 1}, stops_,
-        delays_);
+        {.learning_rate = static_cast<float>(learning_rate_), .step = progress_.at.step + 1},
+        stops_, delays_);
     const double seconds = seconds_since(begun);
     const Scores& scores = report.scores;
-    ++progress_.step;
+    ++progress_.at.step;
     stops_of_all_ = report.stops;
-    if (run_.membership != nullptr) run_.membership->report_step(progress_.step);
+    if (run_.membership != nullptr) run_.membership->report_step(progress_.at.step);
     if (!std::isfinite(scores.loss)) {
       throw diverged_here(describe_divergence(scores.loss));
     }
-    progress_.samples += scores.num_samples;
-    progress_.position = run_.input.position();
+    progress_.at.samples += scores.num_samples;
+    progress_.at.position = run_.input.position();
     for (Tally* tally : {&all_, &epoch_, &line_}) tally->add(scores, seconds);
     show(scores.loss);
   }
@@ -123,13 +125,11 @@ class TrainLoop {
     return options_.max_seconds > 0.0 && all_.seconds >= options_.max_seconds;
   }
 
-  void note_stop(std::string_view signal) { stops_[stop_kind(signal)] = 1; }
+  void note_stop(std::string_view signal) { stops_[ps::stop_kind(signal)] = 1; }
 
   // A signal that reached some task, as all tasks learned of it with the last step's gradients.
   std::optional<std::string_view> asked_to_stop() const {
-    for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
-      if (kind != kTimeIsUp && stops_of_all_[kind] > 0) return stop_name(kind);
-    }
+    if (const auto kind = stops_of_all_.early_stop()) return ps::stop_name(*kind);
     return std::nullopt;
   }
 
@@ -137,9 +137,9 @@ class TrainLoop {
     shown_loss_ = shown_steps_++ == 0 ? loss : 0.95 * shown_loss_ + 0.05 * loss;
     const double seconds_per_step = all_.seconds / static_cast<double>(all_.steps);
     const std::int64_t per_epoch = run_.dataset_size / run_.global_batch;
-    run_.display.update({.epoch = (progress_.step - 1) / per_epoch + 1,
+    run_.display.update({.epoch = (progress_.at.step - 1) / per_epoch + 1,
                          .total_epochs = (total_steps_ + per_epoch - 1) / per_epoch,
-                         .step = progress_.step,
+                         .step = progress_.at.step,
                          .total_steps = total_steps_,
                          .loss = shown_loss_,
                          .accuracy = line_.accuracy(),
@@ -148,7 +148,8 @@ class TrainLoop {
   }
 
   double remaining_seconds(double seconds_per_step) const {
-    const double to_the_end = seconds_per_step * static_cast<double>(total_steps_ - progress_.step);
+    const double to_the_end =
+        seconds_per_step * static_cast<double>(total_steps_ - progress_.at.step);
     if (options_.max_seconds <= 0.0) return to_the_end;
     return std::min(to_the_end, std::max(0.0, options_.max_seconds - all_.seconds));
   }
@@ -161,12 +162,12 @@ class TrainLoop {
     const double under_way = times.under_way_seconds - communication_before_line_.under_way_seconds;
     const double input_wait = waited - waited_before_line_;
     run_.metrics.write(
-        StepMetrics{.step = progress_.step,
+        StepMetrics{.step = progress_.at.step,
                     .epoch = epochs(),
                     .loss = line_.mean_loss(),
                     .accuracy = line_.accuracy(),
                     .learning_rate = learning_rate_,
-                    .samples = progress_.samples,
+                    .samples = progress_.at.samples,
                     .seconds = all_.seconds,
                     .samples_per_second = line_.samples_per_second(),
                     .input_wait_fraction = Tally::ratio(input_wait, line_.seconds),
@@ -193,13 +194,13 @@ class TrainLoop {
   bool evaluate() {
     test_ = run_.evaluator.run(run_.stop);
     if (!test_) return false;
-    const EvalMetrics line{.step = progress_.step,
+    const EvalMetrics line{.step = progress_.at.step,
                            .epoch = epochs(),
                            .test_loss = test_->loss,
                            .test_accuracy = test_->accuracy,
                            .samples = test_->samples,
                            .seconds = test_->seconds,
-                           .trained_samples = progress_.samples,
+                           .trained_samples = progress_.at.samples,
                            .trained_seconds = all_.seconds};
     run_.metrics.write(line);
     run_.display.note(describe(line));
@@ -207,12 +208,12 @@ class TrainLoop {
   }
 
   void save() {
-    if (options_.checkpoint_dir.empty() || saved_step_ == progress_.step) return;
+    if (options_.checkpoint_dir.empty() || saved_step_ == progress_.at.step) return;
     run_.strategy.agree();
     require_finite();  // a loss is finite one step longer than the weights it will ruin
-    saved_step_ = progress_.step;
+    saved_step_ = progress_.at.step;
     if (!run_.strategy.is_chief()) return;
-    const auto path = checkpoint_path(options_.checkpoint_dir, progress_.step);
+    const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
     save_checkpoint(path, run_.graph, run_.strategy.snapshot(), run_.optimizer, progress_);
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
   }
@@ -224,7 +225,7 @@ class TrainLoop {
   }
 
   DivergenceError diverged_here(const std::string& what) const {
-    DivergencePlace place{.step = progress_.step, .learning_rate = learning_rate_};
+    DivergencePlace place{.step = progress_.at.step, .learning_rate = learning_rate_};
     if (saved_step_ > 0) {
       place.last_checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
     }
@@ -244,7 +245,7 @@ class TrainLoop {
   TrainOutcome outcome() {
     TrainOutcome result;
     result.progress = progress_;
-    if (saved_step_ > 0 && saved_step_ == progress_.step) {
+    if (saved_step_ > 0 && saved_step_ == progress_.at.step) {
       result.checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
     }
     result.test = test_;
@@ -270,20 +271,20 @@ class TrainLoop {
   double waited_before_line_ = 0.0;
   const WorkerLines worker_lines_;
   CommunicationTimes communication_before_line_;
-  std::array<int, kStopKinds> stops_{};         // that reached this task
-  std::array<int, kStopKinds> stops_of_all_{};  // that reached any, at the last step
-  std::vector<StepDelays> delays_;              // by replica
-  double shown_loss_ = 0.0;                     // smoothed, for people
+  ps::StopCounts stops_;            // that reached this task
+  ps::StopCounts stops_of_all_;     // that reached any task, as of the last step
+  std::vector<StepDelays> delays_;  // by replica
+  double shown_loss_ = 0.0;         // smoothed, for people
   std::int64_t shown_steps_ = 0;
   std::optional<Evaluation> test_;
 };
 
 }  // namespace
 
-double epochs_at(const DataPosition& position, std::int64_t dataset_size,
+double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch) {
   const BatchPlan plan = plan_from(position, dataset_size, global_batch);
-  const DataPosition now = plan.batch(0).position;
+  const ps::DataPosition now = plan.batch(0).position;
   // Of earlier epochs only what still makes whole batches will be trained.
   std::int64_t passed_over = plan.batches_before(now.epoch) * global_batch;
   for (const ps::SampleRange& range : now.untrained) {
@@ -296,8 +297,8 @@ double epochs_at(const DataPosition& position, std::int64_t dataset_size,
 
 std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& progress,
                              std::int64_t dataset_size, std::int64_t global_batch) {
-  if (options.total_steps) return *options.total_steps - progress.step;
-  return plan_from(progress.position, dataset_size, global_batch)
+  if (options.total_steps) return *options.total_steps - progress.at.step;
+  return plan_from(progress.at.position, dataset_size, global_batch)
       .batches_before(options.total_epochs);
 }
 

@@ -85,7 +85,7 @@ struct TrainOutcome {
 
 // How many passes over the data a position stands for, what was passed over not counted: the clock
 // of the schedule.
-double epochs_at(const DataPosition& position, std::int64_t dataset_size,
+double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch);
 
 // Batches from there to the end of the run; 0 or less when there is nothing left.

@@ -6,7 +6,7 @@ namespace {
 // The replica's share of the task's batch.
 Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& shard) {
   const auto samples = batch.loss_divisor;  // of the whole step
-  const SampleRange share = share_of_replica(samples, shard.first + replica.index, shard.total);
+  const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);
   const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
   return {batch.x.rows(share.begin - first, share.end - first),
           batch.label.rows(share.begin - first, share.end - first), batch.loss_divisor};
@@ -15,7 +15,7 @@ Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& s
 }  // namespace
 
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
-                        const std::array<int, kStopKinds>& stops) {
+                        const ps::StopCounts& stops) {
   VariableStore& variables = *replica.variables;
   variables.pull(step);
   replica.model->start_forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
@@ -26,8 +26,7 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
     if (!has_reported) {
       has_reported = true;
       // A task asks once, through its first replica.
-      variables.report(
-          {replica.model->scores(), replica.index == 0 ? stops : std::array<int, kStopKinds>{}});
+      variables.report({replica.model->scores(), replica.index == 0 ? stops : ps::StopCounts{}});
     }
     variables.push(bucket, ready);
   });
@@ -35,7 +34,7 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
 }
 
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
-                      const std::array<int, kStopKinds>& stops, std::span<StepDelays> delays) {
+                      const ps::StopCounts& stops, std::span<StepDelays> delays) {
   const Batch& batch = input.next();
   const InputShard shard = strategy.input_shard();
   StepReport total;

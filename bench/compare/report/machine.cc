@@ -13,7 +13,7 @@
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
-#include "ps/net/addresses.h"
+#include "ps/net/endpoint.h"
 
 namespace syncopate::bench {
 namespace {

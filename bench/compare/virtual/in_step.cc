@@ -82,13 +82,13 @@ class InStep {
   }
 
   bool is_finished() const { return lines_.sums().step >= total_steps_ || plan_.is_time_up(now_); }
-  DataPosition position() const { return reader_.plan().batch(lines_.sums().step).position; }
+  ps::DataPosition position() const { return reader_.plan().batch(lines_.sums().step).position; }
   double epochs() const { return epochs_at(position(), plan_.dataset_size, plan_.batch()); }
   bool evaluation_due() const {
     if (plan_.loop.eval_every_steps > 0) {
       return lines_.sums().step % plan_.loop.eval_every_steps == 0;
     }
-    const DataPosition next = position();
+    const ps::DataPosition next = position();
     return next.offset == 0 && plan_.loop.eval_every_epochs > 0 &&
            next.epoch % plan_.loop.eval_every_epochs == 0;
   }
@@ -122,7 +122,7 @@ class InStep {
   Scores compute(int worker) {
     const auto w = static_cast<std::size_t>(worker);
     const Batch& whole = slot_.batch;
-    const SampleRange share = share_of_replica(whole.loss_divisor, worker, plan_.workers);
+    const BatchShare share = share_of_replica(whole.loss_divisor, worker, plan_.workers);
     const Batch mine{whole.x.rows(share.begin, share.end), whole.label.rows(share.begin, share.end),
                      whole.loss_divisor};
     const Scores scores = device_.train(mine, states_[w]);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/shard/consistency.h"
 
 namespace syncopate::bench {
@@ -46,7 +47,7 @@ void check_headers(const std::vector<RecordedJob::RecordedShard>& shards) {
 }
 
 void check_kind(const ps::wire::DeclarationT& declaration) {
-  if (declaration.consistency == static_cast<std::uint8_t>(ps::Consistency::kSync)) {
+  if (ps::consistency_of(declaration) == ps::Consistency::kSync) {
     throw UsageError(
         "the record is of a job under --consistency sync; only async and ssp are replayed");
   }

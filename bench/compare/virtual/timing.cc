@@ -6,7 +6,7 @@
 #include "bench/compare/virtual/timing_window.h"
 #include "bench/compare/virtual/timing_without_step.h"
 #include "models/base/errors.h"
-#include "ps/shard/bucket_rule.h"
+#include "ps/shard/consistency_rule.h"
 #include "strategies/parameter_server_options.h"
 
 namespace syncopate::bench {

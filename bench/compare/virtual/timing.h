@@ -1,7 +1,7 @@
 // When a job's updates happen, and how stale they are, without training anything: no values, no
 // gradients, only who waits for whom. Service times are the draws of the virtual clock, links are
 // those of network.h, workers in step those of step_times.h, and what async, ssp and backup workers
-// may do is decided by ps::BucketRule, one per server. So a job of thousands of workers takes
+// may do is decided by ps::ConsistencyRule, one per server. So a job of thousands of workers takes
 // seconds, and one of a few takes the time that train_virtually says. Called by `plan`.
 //
 // What a server does besides sending and receiving takes no time, as under the virtual clock.

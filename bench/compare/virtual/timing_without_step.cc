@@ -6,7 +6,7 @@
 #include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/service_times.h"
 #include "models/base/errors.h"
-#include "ps/shard/bucket_rule.h"
+#include "ps/shard/consistency_rule.h"
 
 namespace syncopate::bench {
 namespace {
@@ -117,7 +117,7 @@ class TimedBucket {
     known_refused_ = unanswered_.size();
   }
 
-  ps::BucketRule rule_;
+  ps::ConsistencyRule rule_;
   const std::size_t awaited_;
   const bool is_bounded_;
   std::int64_t slowest_ = 0;  // clock, where it bounds the others

@@ -50,17 +50,17 @@ wire::WelcomeT ScriptedServer::welcome(std::uint32_t incarnation) const {
 wire::HelloT ScriptedServer::break_control() {
   listen();
   wire::HelloT hello = await<wire::HelloT>(*control);
-  say(*control, welcome(1));
+  send(*control, welcome(1));
   return hello;
 }
 
-wire::DataHelloT ScriptedServer::meet_data() {
+wire::DataHelloT ScriptedServer::answer_data_hello() {
   wire::DataHelloT hello = await<wire::DataHelloT>(*data);
-  say(*data, data_welcome);
+  send(*data, data_welcome);
   return hello;
 }
 
-std::unique_ptr<Client> ScriptedServer::meet(int buckets, bool initialises) {
+std::unique_ptr<Client> ScriptedServer::make_client(int buckets, bool initialises) {
   const auto total = static_cast<std::size_t>(kElements * buckets);
   values.resize(total);
   gradients.resize(total, 1.0F);
@@ -68,7 +68,7 @@ std::unique_ptr<Client> ScriptedServer::meet(int buckets, bool initialises) {
                         .compression = compression,
                         .values = values,
                         .gradients = gradients,
-                        .answer_patience = answer_patience};
+                        .answer_timeout = answer_timeout};
   options.declaration.workers = 1;
   for (int b = 0; b < buckets; ++b) {
     options.declaration.buckets.emplace_back(kElements * b, kElements * (b + 1), 0);
@@ -77,9 +77,9 @@ std::unique_ptr<Client> ScriptedServer::meet(int buckets, bool initialises) {
   await<wire::HelloT>(*control);
   wire::WelcomeT first = welcome(1);
   first.initialises = initialises;
-  say(*control, std::move(first));
-  meet_data();
-  // What is said is on its way when the socket has been flushed.
+  send(*control, std::move(first));
+  answer_data_hello();
+  // Messages leave when their socket is flushed.
   EXPECT_TRUE(wire::wait_until({control.get(), data.get()}, [&] {
     return client.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }));

@@ -1,5 +1,5 @@
-// Shard 0 as a test plays it, over real sockets, to a client that runs on threads of its own: what
-// arrives when, and connections that break.
+// A server whose messages are scripted by a test. It uses real sockets and serves one client; the
+// test chooses when messages arrive and when connections break.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,11 +20,11 @@ class ScriptedServer {
  public:
   ScriptedServer();
 
-  // A client of a job of one worker and this server, with buckets of 8 elements, as many as asked
-  // for. Returns when it has met us.
-  std::unique_ptr<Client> meet(int buckets, bool initialises = true);
+  // Returns a client that has joined a job of one worker and this server. Each of its buckets has 8
+  // elements.
+  std::unique_ptr<Client> make_client(int buckets, bool initialises = true);
 
-  // The next such message on the socket, from whomever; others are skipped.
+  // Returns the next message of this kind on the socket; skips others.
   template <typename BodyT>
   BodyT await(wire::Socket& socket) {
     for (;;) {
@@ -36,28 +36,28 @@ class ScriptedServer {
       return *static_cast<const BodyT*>(header->body.value);
     }
   }
-  // To whom was heard last.
+  // Sends to the peer of the last received message.
   template <typename BodyT>
-  void say(wire::Socket& socket, BodyT body, const std::vector<float>& behind = {}) {
+  void send(wire::Socket& socket, BodyT body, const std::vector<float>& behind = {}) {
     wire::Envelope message = wire::envelope(peer_of(socket), wire::make_message(std::move(body)));
     if (!behind.empty()) {
       message.frames.push_back(wire::Frame::copy_of(std::as_bytes(std::span(behind))));
     }
     socket.send(std::move(message));
   }
-  // As incarnation `incarnation` of server 0.
+  // Messages of server 0 as this incarnation.
   wire::WelcomeT welcome(std::uint32_t incarnation) const;
   wire::RosterT roster(std::uint32_t incarnation) const;
-  // The control connection ends and the client calls again; returns its Hello, answered.
+  // Ends the control connection; returns the Hello of the client's next connection, and answers it.
   wire::HelloT break_control();
-  // The client greets the shard, and is welcome.
-  wire::DataHelloT meet_data();
-  // The name of the socket through which it did.
+  // Receives the client's DataHello and answers it.
+  wire::DataHelloT answer_data_hello();
+  // The routing id of the client's data socket.
   const std::string& data_peer() const noexcept { return data_peer_; }
 
-  wire::DataWelcomeT data_welcome;                                      // with which it is met
-  CompressionOptions compression;                                       // the client's
-  std::chrono::milliseconds answer_patience = std::chrono::seconds(6);  // the client's
+  wire::DataWelcomeT data_welcome;                                     // the answer to DataHello
+  CompressionOptions compression;                                      // the client's
+  std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);  // the client's
 
   std::unique_ptr<wire::Socket> control;
   std::unique_ptr<wire::Socket> data;

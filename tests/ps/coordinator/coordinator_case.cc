@@ -28,8 +28,8 @@ std::vector<SampleRange> ranges_of(const wire::LeasesT& leases) {
   return ranges;
 }
 
-std::vector<CutEntry> entries_of(const wire::CutT& cut) {
-  std::vector<CutEntry> entries;
+std::vector<WorkerClock> entries_of(const wire::CutT& cut) {
+  std::vector<WorkerClock> entries;
   for (const wire::CutEntry& entry : cut.entries) {
     entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
@@ -155,13 +155,13 @@ SampleRange JobCase::lease(int index) {
 
 void JobCase::train(int index, std::uint64_t sequence) { trained(index, sequence, lease(index)); }
 
-void JobCase::freeze_all(const std::vector<CutEntry>& entries) {
+void JobCase::freeze_all(const std::vector<WorkerClock>& entries) {
   for (int s = 0; s < servers; ++s) {
     const auto freeze = take<wire::FreezeT>(server(s));
     ASSERT_TRUE(freeze) << "server " << s << " was not told to freeze";
     wire::FrozenT frozen;
     frozen.cut = freeze->cut;
-    for (const CutEntry& entry : entries) {
+    for (const WorkerClock& entry : entries) {
       frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
     }
     say(server(s), std::move(frozen));
@@ -188,7 +188,7 @@ std::uint64_t JobCase::go_back(int index) {
   return back->cut;
 }
 
-std::uint64_t JobCase::make_snapshot(const std::vector<CutEntry>& entries) {
+std::uint64_t JobCase::make_snapshot(const std::vector<WorkerClock>& entries) {
   coordinator->request_snapshot();
   collect();
   const std::uint64_t cut = told[server(0)].back().body.AsFreeze()->cut;

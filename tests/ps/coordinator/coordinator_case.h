@@ -19,7 +19,7 @@ wire::DeclarationT make_declaration();
 wire::DeclarationT make_declaration(Consistency consistency);
 // As our own types, which can be compared.
 std::vector<SampleRange> ranges_of(const wire::LeasesT& leases);
-std::vector<CutEntry> entries_of(const wire::CutT& cut);
+std::vector<WorkerClock> entries_of(const wire::CutT& cut);
 wire::PushT make_push(std::uint64_t sequence, const SampleRange& batch);
 
 class JobCase {
@@ -66,12 +66,12 @@ class JobCase {
   // Leases and trains, as the worker's push `sequence`.
   void train(int index, std::uint64_t sequence);
   // All servers answer Freeze with `entries`, Cut with CutDone.
-  void freeze_all(const std::vector<CutEntry>& entries);
+  void freeze_all(const std::vector<WorkerClock>& entries);
   void copy_all();
   // The server has been told to go back to a cut, and has; returns which.
   std::uint64_t go_back(int index);
   // Asks for one, and makes it; returns its cut.
-  std::uint64_t make_snapshot(const std::vector<CutEntry>& entries);
+  std::uint64_t make_snapshot(const std::vector<WorkerClock>& entries);
   // The server was started anew, and has these files.
   void come_back(int index, std::vector<std::uint64_t> snapshots);
   void collect();

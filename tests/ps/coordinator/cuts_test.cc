@@ -44,7 +44,7 @@ TEST(Cut, AsksAllServersHowFarTheyHaveGotAndSendsTheMaximum) {
   for (int s = 0; s < 2; ++s) {
     const auto cut = job.take<wire::CutT>(server(s));
     ASSERT_TRUE(cut);
-    EXPECT_EQ(entries_of(*cut), (std::vector<CutEntry>{{0, 1, 2}, {1, 1, 4}}));
+    EXPECT_EQ(entries_of(*cut), (std::vector<WorkerClock>{{0, 1, 2}, {1, 1, 4}}));
     EXPECT_TRUE(cut->to_file);
     EXPECT_TRUE(cut->with_slots);
     EXPECT_EQ(cut->coordinator.empty(), s != 0);

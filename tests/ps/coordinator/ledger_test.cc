@@ -8,7 +8,7 @@ namespace syncopate::ps {
 namespace {
 
 // Ten samples in batches of three: an epoch is [0, 3), [3, 6), [6, 9).
-Ledger make_ledger(std::int64_t total_batches, LedgerPosition start = {}) {
+Ledger make_ledger(std::int64_t total_batches, DataPosition start = {}) {
   return Ledger({.dataset_size = 10,
                  .batch_size = 3,
                  .total_batches = total_batches,
@@ -93,9 +93,9 @@ TEST(Ledger, CountsLaterPushesThanACutsAsUntrained) {
   const Ledger::AsOf as_of = ledger.as_of({{0, 1}, {1, 0}});
   EXPECT_EQ(as_of.batches_trained, 1);
   EXPECT_EQ(as_of.samples_trained, 3);
-  EXPECT_EQ(as_of.position, (LedgerPosition{0, 3, {}}));  // b and c are what comes next anyhow
-  EXPECT_EQ(ledger.as_of({{1, 0}}).position, (LedgerPosition{1, 0, {b}}));
-  EXPECT_EQ(ledger.as_of({}).position, (LedgerPosition{1, 0, {}}));
+  EXPECT_EQ(as_of.position, (DataPosition{0, 3, {}}));  // b and c are what comes next anyhow
+  EXPECT_EQ(ledger.as_of({{1, 0}}).position, (DataPosition{1, 0, {b}}));
+  EXPECT_EQ(ledger.as_of({}).position, (DataPosition{1, 0, {}}));
 }
 
 TEST(Ledger, PassesOverWhatIsHeldWhileLaterBatchesAreTrained) {
@@ -103,7 +103,7 @@ TEST(Ledger, PassesOverWhatIsHeldWhileLaterBatchesAreTrained) {
   const SampleRange held = *ledger.grant(0);
   const SampleRange trained = *ledger.grant(1);
   ledger.trained(1, 1, trained);
-  EXPECT_EQ(ledger.as_of({}).position, (LedgerPosition{0, 6, {held}}));
+  EXPECT_EQ(ledger.as_of({}).position, (DataPosition{0, 6, {held}}));
 }
 
 TEST(Ledger, ForgetsPushesThatNoCutWillAskAbout) {

@@ -1,6 +1,7 @@
 // What a job of chance trains, and from where.
 #include <algorithm>
 
+#include "ps/coordinator/wire_conversion.h"
 #include "tests/ps/coordinator/schedule_job.h"
 
 namespace syncopate::ps {
@@ -9,7 +10,7 @@ wire::DeclarationT ScheduledJob::random_declaration() {
   wire::DeclarationT declaration;
   declaration.workers = 1 + chance_.below(4);
   declaration.consistency = static_cast<std::uint8_t>(chance_.below(3));
-  const auto consistency = static_cast<Consistency>(declaration.consistency);
+  const auto consistency = consistency_of(declaration);
   if (consistency == Consistency::kSsp) declaration.max_staleness = chance_.below(3);
   if (consistency == Consistency::kSync && declaration.workers > 1) {
     declaration.backup_workers = chance_.below(2);

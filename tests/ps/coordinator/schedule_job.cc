@@ -18,10 +18,9 @@ ScheduledJob::ScheduledJob(std::uint64_t seed)
       declaration_(random_declaration()),
       start_(random_start()),
       batches_(expected_batches()) {
-  const ConsistencyOptions consistency{
-      .consistency = static_cast<Consistency>(declaration_.consistency),
-      .max_staleness = declaration_.max_staleness,
-      .backup_workers = declaration_.backup_workers};
+  const ConsistencyOptions consistency{.consistency = consistency_of(declaration_),
+                                       .max_staleness = declaration_.max_staleness,
+                                       .backup_workers = declaration_.backup_workers};
   const int servers = 1 + chance_.below(3);
   for (int s = 0; s < servers; ++s) {
     servers_.emplace_back(s, consistency);

@@ -13,6 +13,7 @@
 
 #include "models/base/random.h"
 #include "ps/coordinator/coordinator.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "tests/ps/coordinator/schedule_server.h"
 #include "tests/ps/coordinator/schedule_worker.h"
 
@@ -53,10 +54,12 @@ class ScheduledJob {
   wire::InitialisedT random_start();
   std::vector<SampleRange> expected_batches() const;
   bool is_in_step() const {
-    return declaration_.consistency == 0 && declaration_.backup_workers == 0;
+    return consistency_of(declaration_) == Consistency::kSync && declaration_.backup_workers == 0;
   }
   std::int64_t batches_per_step() const {
-    return declaration_.consistency == 0 && !is_in_step() ? declaration_.workers - 1 : 1;
+    return consistency_of(declaration_) == Consistency::kSync && !is_in_step()
+               ? declaration_.workers - 1
+               : 1;
   }
   std::unique_ptr<Coordinator> make_coordinator();
 

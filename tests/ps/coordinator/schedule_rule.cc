@@ -110,9 +110,9 @@ void ScheduledRule::hold() {
   for (auto& [worker, member] : members_) member.limit = 0;
 }
 
-void ScheduledRule::limit(const std::vector<CutEntry>& entries) {
+void ScheduledRule::limit(const std::vector<WorkerClock>& entries) {
   hold();
-  for (const CutEntry& entry : entries) {
+  for (const WorkerClock& entry : entries) {
     Member& member = members_[entry.worker];
     if (member.incarnation == entry.incarnation) member.limit = entry.sequence;
   }
@@ -128,8 +128,8 @@ bool ScheduledRule::has_reached_limits(const std::vector<TrainingPush>& waiting)
   });
 }
 
-std::vector<CutEntry> ScheduledRule::clocks() const {
-  std::vector<CutEntry> clocks;
+std::vector<WorkerClock> ScheduledRule::clocks() const {
+  std::vector<WorkerClock> clocks;
   for (const auto& [worker, member] : members_) {
     clocks.push_back({worker, member.incarnation, member.begun});
   }

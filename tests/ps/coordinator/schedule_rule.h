@@ -43,11 +43,11 @@ class ScheduledRule {
                                   std::uint64_t version) const;
 
   void hold();
-  void limit(const std::vector<CutEntry>& entries);
+  void limit(const std::vector<WorkerClock>& entries);
   void release() { is_limited_ = false; }
   // What is missing will not come, and nothing of what is here is left.
   bool has_reached_limits(const std::vector<TrainingPush>& waiting) const;
-  std::vector<CutEntry> clocks() const;
+  std::vector<WorkerClock> clocks() const;
 
  private:
   struct Member {

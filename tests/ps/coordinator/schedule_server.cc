@@ -81,7 +81,7 @@ void ScheduledServer::obey(const wire::MessageT& message) {
       rule_.hold();
       wire::FrozenT frozen;
       frozen.cut = *frozen_;
-      for (const CutEntry& entry : rule_.clocks()) {
+      for (const WorkerClock& entry : rule_.clocks()) {
         frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
       }
       replies.push_back(wire::make_message(std::move(frozen)));
@@ -90,7 +90,7 @@ void ScheduledServer::obey(const wire::MessageT& message) {
     case wire::Body::Cut: {
       if (!frozen_ || *frozen_ != body.AsCut()->cut) mistakes_.emplace_back("a cut without freeze");
       cut_ = *body.AsCut();
-      std::vector<CutEntry> entries;
+      std::vector<WorkerClock> entries;
       for (const wire::CutEntry& entry : cut_->entries) {
         entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
       }
@@ -153,7 +153,7 @@ void ScheduledServer::work() {
 // Who rests does so when its last push has been dealt with here as well.
 bool ScheduledServer::rest() {
   bool has_changed = false;
-  for (const CutEntry& clock : rule_.clocks()) {
+  for (const WorkerClock& clock : rule_.clocks()) {
     const auto resting = resting_.find(clock.worker);
     if (resting == resting_.end() || clock.sequence < resting->second) continue;
     if (!rule_.takes_part(clock.worker, clock.incarnation)) continue;

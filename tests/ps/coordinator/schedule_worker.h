@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ps/coordinator/ledger.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/wire/message.h"
 #include "tests/ps/coordinator/schedule_server.h"
 
@@ -55,7 +56,7 @@ class ScheduledWorker {
   void begin_step();
   void push_to(int server);
   bool is_in_step() const {
-    return declaration_.consistency == 0 && declaration_.backup_workers == 0;
+    return consistency_of(declaration_) == Consistency::kSync && declaration_.backup_workers == 0;
   }
 
   const int index_;

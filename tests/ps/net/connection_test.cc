@@ -24,7 +24,7 @@ using std::chrono::seconds;
 
 Deadline soon() { return Deadline::after(seconds(10)); }
 
-// What `call` throws, or "" when it does not.
+// Returns the message of the error that `call` throws, or "".
 template <typename Error, typename Call>
 std::string message_of(Call call) {
   try {
@@ -41,7 +41,7 @@ std::pair<FileDescriptor, FileDescriptor> socket_pair() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// A connection and the bare other end of it.
+// A connection, and the plain socket at its other end.
 class AConnection : public testing::Test {
  protected:
   AConnection() {
@@ -58,7 +58,7 @@ class AConnection : public testing::Test {
   FileDescriptor other_;
 };
 
-TEST_F(AConnection, PutsTogetherAFrameThatArrivesByteByByte) {
+TEST_F(AConnection, AssemblesAFrameThatArrivesByteByByte) {
   const std::string bytes = encode_frame({7, std::string("a\0b", 3)});
   for (std::size_t i = 0; i + 1 < bytes.size(); ++i) {
     arrive(bytes.substr(i, 1));
@@ -70,7 +70,7 @@ TEST_F(AConnection, PutsTogetherAFrameThatArrivesByteByByte) {
   EXPECT_EQ(frame.payload, std::string("a\0b", 3));
 }
 
-TEST_F(AConnection, TakesApartFramesThatArriveTogether) {
+TEST_F(AConnection, SplitsFramesThatArriveTogether) {
   arrive(encode_frame({1, "one"}) + encode_frame({2, ""}) + encode_frame({3, "three"}));
   EXPECT_EQ(connection_.receive(soon()).payload, "one");
   EXPECT_EQ(connection_.receive(soon()).type, 2);
@@ -78,10 +78,10 @@ TEST_F(AConnection, TakesApartFramesThatArriveTogether) {
   EXPECT_FALSE(connection_.try_receive().has_value());
 }
 
-TEST_F(AConnection, RefusesWhoeverSpeaksSomethingElse) {
+TEST_F(AConnection, RefusesAnotherProtocol) {
   arrive("GET / HTTP/1.1\r\n");
   EXPECT_EQ(message_of<PeerError>([&] { connection_.try_receive(); }),
-            "rank 1: it does not speak our protocol (its first bytes are: 47 45 54 20 2f 20 48 "
+            "rank 1: it uses another protocol (its first bytes are: 47 45 54 20 2f 20 48 "
             "54); is another program using this port?");
 }
 
@@ -100,7 +100,7 @@ TEST_F(AConnection, RefusesALengthBeyondTheLimitBeforeThePayloadArrives) {
             "rank 1: it announced a message of 101 bytes, expected at most 100");
 }
 
-TEST_F(AConnection, HandsOutWhatCameBeforeTheEndAndThenNamesThePeer) {
+TEST_F(AConnection, ReturnsFramesBeforeTheEndAndThenNamesThePeer) {
   arrive(encode_frame({1, "last words"}));
   other_.reset();
   EXPECT_EQ(connection_.receive(soon()).payload, "last words");
@@ -108,31 +108,31 @@ TEST_F(AConnection, HandsOutWhatCameBeforeTheEndAndThenNamesThePeer) {
             "rank 1: its connection closed");
 }
 
-TEST_F(AConnection, TellsAnEndInTheMiddleOfAMessage) {
+TEST_F(AConnection, ReportsAnEndInTheMiddleOfAMessage) {
   arrive(encode_frame({1, "cut short"}).substr(0, 15));
   other_.reset();
   EXPECT_EQ(message_of<PeerError>([&] { connection_.receive(soon()); }),
             "rank 1: its connection closed in the middle of a message");
 }
 
-TEST_F(AConnection, WaitsNoLongerThanToldToReceive) {
+TEST_F(AConnection, ReceivesUntilTheDeadline) {
   EXPECT_EQ(message_of<PeerError>([&] { connection_.receive(Deadline::after(milliseconds(20))); }),
             "rank 1: it did not answer within 0.02 s");
 }
 
-TEST_F(AConnection, WaitsNoLongerThanToldToSend) {
+TEST_F(AConnection, SendsUntilTheDeadline) {
   const Frame large{1, std::string(8U << 20U, 'x')};
   EXPECT_EQ(
       message_of<PeerError>([&] { connection_.send(large, Deadline::after(milliseconds(20))); }),
       "rank 1: it did not take a message of 8388608 bytes within 0.02 s");
 }
 
-TEST_F(AConnection, SurvivesSendingToWhoHasGone) {
+TEST_F(AConnection, ThrowsWhenItSendsToAClosedPeer) {
   other_.reset();
   EXPECT_EQ(message_of<PeerError>([&] {
-              connection_.send({1, "anybody?"}, soon());
+              connection_.send({1, "hello?"}, soon());
             }),
-            "rank 1: its connection closed");  // and no SIGPIPE ends this program
+            "rank 1: its connection closed");  // SIGPIPE would have ended this program
 }
 
 TEST_F(AConnection, PassesALargeMessageInBothDirectionsAtOnce) {
@@ -150,7 +150,7 @@ TEST_F(AConnection, PassesALargeMessageInBothDirectionsAtOnce) {
   EXPECT_EQ(received, large.payload);
 }
 
-TEST_F(AConnection, QueuesWhatTheSocketDoesNotTakeAtOnce) {
+TEST_F(AConnection, QueuesBytesThatTheSocketDoesNotTake) {
   Connection peer(std::move(other_), "rank 0");
   const std::string large(4U << 20U, 'x');
   connection_.queue({1, large});
@@ -182,7 +182,7 @@ TEST(Listener, IsReachedOverIpv4AndIpv6WhenItListensEverywhere) {
   }
 }
 
-TEST(Listener, GivesUpWhenNobodyCalls) {
+TEST(Listener, GivesUpAtTheDeadline) {
   Listener listener(Endpoint{"127.0.0.1", 0});
   EXPECT_FALSE(listener.accept(Deadline::after(milliseconds(20))).has_value());
 }
@@ -196,7 +196,7 @@ TEST(Listener, NamesAPortThatIsInUse) {
 }
 
 TEST(Listener, RefusesAnAddressOfAnotherMachine) {
-  // 192.0.2.0/24 is kept for documentation (RFC 5737).
+  // 192.0.2.0/24 is reserved for documentation (RFC 5737).
   const std::string message = message_of<UsageError>([&] {
     const Listener other(Endpoint{"192.0.2.1", 4000});
   });
@@ -204,7 +204,7 @@ TEST(Listener, RefusesAnAddressOfAnotherMachine) {
       << message;
 }
 
-TEST(Listener, AdoptsASocketAndKeepsItFromPrograms) {
+TEST(Listener, AdoptsASocketAndMakesItCloseOnExec) {
   Listener first(Endpoint{"127.0.0.1", 0});
   const std::uint16_t port = first.port();
   FileDescriptor inherited = first.release();
@@ -216,15 +216,15 @@ TEST(Listener, AdoptsASocketAndKeepsItFromPrograms) {
   EXPECT_TRUE(adopted.accept(soon()).has_value());
 }
 
-TEST(Listener, RefusesADescriptorThatListensToNothing) {
+TEST(Listener, RefusesADescriptorThatDoesNotListen) {
   const FileDescriptor file(open("/dev/null", O_RDONLY | O_CLOEXEC));
   EXPECT_THROW(Listener(FileDescriptor(fcntl(file.get(), F_DUPFD_CLOEXEC, 0))), UsageError);
 }
 
-TEST(Connecting, GoesOnUntilSomebodyListens) {
+TEST(ConnectTo, RetriesUntilTheListenerIsThere) {
   Listener reserved(Endpoint{"127.0.0.1", 0});
   const Endpoint endpoint{"127.0.0.1", reserved.port()};
-  reserved = Listener(Endpoint{"127.0.0.1", 0});  // nobody listens at `endpoint` now
+  reserved = Listener(Endpoint{"127.0.0.1", 0});  // no socket listens at `endpoint` now
   std::optional<Connection> called;
   {
     const std::jthread late([&] {
@@ -240,7 +240,7 @@ TEST(Connecting, GoesOnUntilSomebodyListens) {
   EXPECT_TRUE(called.has_value());
 }
 
-TEST(Connecting, NamesWhomItDidNotReachAndWhy) {
+TEST(ConnectTo, NamesThePeerAndTheReasonWhenItFails) {
   Listener reserved(Endpoint{"127.0.0.1", 0});
   const Endpoint endpoint{"127.0.0.1", reserved.port()};
   reserved = Listener(Endpoint{"127.0.0.1", 0});
@@ -252,21 +252,21 @@ TEST(Connecting, NamesWhomItDidNotReachAndWhy) {
       << message;
 }
 
-TEST(Connecting, RefusesAHostThatNobodyKnowsWhenItHadTimeToAppear) {
-  // A label has 63 characters at most, so that no name server needs to be asked.
+TEST(ConnectTo, RefusesAnUnknownHostAfterTheTimeout) {
+  // A label has at most 63 characters, so no name server is asked.
   const Endpoint nowhere{std::string(70, 'x'), 4000};
   const Deadline deadline = Deadline::after(milliseconds(200));
   const std::string message =
       message_of<UsageError>([&] { connect_to(nowhere, "rank 0", deadline); });
-  EXPECT_NE(message.find("nobody knows the host 'xxx"), std::string::npos) << message;
+  EXPECT_NE(message.find("the host name 'xxx"), std::string::npos) << message;
   EXPECT_TRUE(deadline.passed());
 }
 
-TEST(Listener, RefusesAHostThatNobodyKnowsAtOnce) {
+TEST(Listener, RefusesAnUnknownHostAtOnce) {
   EXPECT_THROW(Listener(Endpoint{std::string(70, 'x'), 0}), UsageError);
 }
 
-TEST(Connecting, MakesSocketsThatSendAtOnceAndEndWithTheProgram) {
+TEST(ConnectTo, SetsNoDelayAndCloseOnExec) {
   Listener listener(Endpoint{"127.0.0.1", 0});
   const Connection caller = connect_to({"127.0.0.1", listener.port()}, "rank 0", soon());
   const std::optional<Connection> called = listener.accept(soon());
@@ -285,7 +285,7 @@ TEST(Connecting, MakesSocketsThatSendAtOnceAndEndWithTheProgram) {
   }
 }
 
-TEST(Seconds, ReadLikeSeconds) {
+TEST(InSeconds, FormatsDurations) {
   EXPECT_EQ(in_seconds(seconds(5)), "5 s");
   EXPECT_EQ(in_seconds(milliseconds(3500)), "3.5 s");
   EXPECT_EQ(in_seconds(milliseconds(50)), "0.05 s");

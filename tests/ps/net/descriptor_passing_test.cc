@@ -1,4 +1,4 @@
-// A descriptor in the hands of another process: here both ends are this one.
+// Passing descriptors; here one process is both ends.
 #include "ps/net/descriptor_passing.h"
 
 #include <fcntl.h>
@@ -31,7 +31,7 @@ constexpr bool kSanitized = false;
 
 using std::chrono::seconds;
 
-// Both ends of a connection by name.
+// Both ends of a connection to an abstract name.
 struct Ends {
   FileDescriptor caller;
   FileDescriptor called;
@@ -56,7 +56,7 @@ std::ptrdiff_t open_descriptors() {
   return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
 }
 
-TEST(ADescriptor, IsTheSameFileAtTheOtherEnd) {
+TEST(PassedDescriptor, RefersToTheSameFile) {
   const Ends ends = connect_by_name();
   ASSERT_TRUE(ends.caller && ends.called);
   std::array<int, 2> pipe_ends{};
@@ -71,25 +71,25 @@ TEST(ADescriptor, IsTheSameFileAtTheOtherEnd) {
   EXPECT_EQ(fcntl(received.get(), F_GETFD), FD_CLOEXEC);
 }
 
-TEST(ADescriptor, IsNothingWhenItWasRefused) {
+TEST(PassedDescriptor, IsEmptyAfterARefusal) {
   const Ends ends = connect_by_name();
   refuse_descriptor(ends.called.get());
   EXPECT_FALSE(receive_descriptor(ends.caller.get(), "the owner"));
 }
 
-TEST(ADescriptor, OfAnOwnerThatHasClosedIsAnErrorThatNamesIt) {
+TEST(PassedDescriptor, IsAnErrorThatNamesAnOwnerThatHasClosed) {
   Ends ends = connect_by_name();
   ends.called.reset();
   try {
     (void)receive_descriptor(ends.caller.get(), "the owner");
-    FAIL() << "received a descriptor from nobody";
+    FAIL() << "a closed connection passed a descriptor";
   } catch (const PeerError& error) {
     EXPECT_STREQ(error.what(), "the owner closed the connection before it handed it over");
   }
 }
 
-// Whoever sends two has one of them closed by the kernel, not left open here.
-TEST(ADescriptor, ComesAlone) {
+// When a process sends two descriptors, the kernel closes the second one.
+TEST(PassedDescriptor, ArrivesAlone) {
   const Ends ends = connect_by_name();
   std::array<int, 2> both = {ends.called.get(), ends.called.get()};
   char byte = 0;
@@ -112,9 +112,9 @@ TEST(ADescriptor, ComesAlone) {
   EXPECT_EQ(open_descriptors(), before + 1);
 }
 
-TEST(ADescriptor, ThatTheLimitOnOpenFilesKeepsOutIsAnErrorThatSaysSo) {
+TEST(PassedDescriptor, BeyondTheLimitOnOpenFilesIsAnErrorThatNamesTheLimit) {
   if (kSanitized) {
-    GTEST_SKIP() << "UndefinedBehaviorSanitizer takes a type for wrong when it cannot open a file";
+    GTEST_SKIP() << "UndefinedBehaviorSanitizer reports a wrong type when it cannot open a file";
   }
   const Ends ends = connect_by_name();
   send_descriptor(ends.called.get(), ends.called.get());
@@ -134,11 +134,11 @@ TEST(ADescriptor, ThatTheLimitOnOpenFilesKeepsOutIsAnErrorThatSaysSo) {
   EXPECT_NE(error_text.find("ulimit -n"), std::string::npos) << error_text;
 }
 
-TEST(AName, IsNotReachedWhenNobodyListens) { EXPECT_FALSE(call_name(random_socket_name())); }
+TEST(AbstractName, IsNotReachedWithoutAListener) { EXPECT_FALSE(call_name(random_socket_name())); }
 
-TEST(AName, IsNobodyElses) { EXPECT_NE(random_socket_name(), random_socket_name()); }
+TEST(AbstractName, IsUnique) { EXPECT_NE(random_socket_name(), random_socket_name()); }
 
-TEST(AName, IsFreeAgainWhenItsOwnerHasEnded) {
+TEST(AbstractName, IsFreeAgainWhenItsOwnerHasEnded) {
   const std::string name = random_socket_name();
   FileDescriptor listening = listen_at_name(name);
   EXPECT_THROW((void)listen_at_name(name), FileError);

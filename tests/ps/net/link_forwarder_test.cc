@@ -1,4 +1,4 @@
-// A link that is slow on purpose: how late, how fast, and what it must not change.
+// A simulated slow link: its delay, its rate, and that it changes nothing else.
 #include "ps/net/link_forwarder.h"
 
 #include <gtest/gtest.h>
@@ -56,7 +56,7 @@ struct Received {
   int error_number = 0;
 };
 
-// Until there are so many bytes, or the end.
+// Reads until this many bytes have arrived, or the stream ends.
 Received receive(const FileDescriptor& socket, std::size_t most) {
   const Deadline deadline = soon();
   Received received;
@@ -110,7 +110,7 @@ void reset(FileDescriptor socket) {
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
 }
 
-TEST(LinkForwarder, BringsAllBytesInOrderBothWays) {
+TEST(LinkForwarder, ForwardsAllBytesInOrderInBothDirections) {
   Slowed slowed({.delay_seconds = 0.001, .bytes_per_second = 50e6});
   const Pair pair = slowed.call();
   const std::string there = pattern(3'000'001, 1);
@@ -124,7 +124,7 @@ TEST(LinkForwarder, BringsAllBytesInOrderBothWays) {
   EXPECT_TRUE(came_back == back);
 }
 
-TEST(LinkForwarder, TakesTwoDelaysThereAndBack) {
+TEST(LinkForwarder, DelaysARoundTripTwice) {
   Slowed slowed({.delay_seconds = 0.02});
   const Pair pair = slowed.call();
   double shortest = 1e9;
@@ -140,7 +140,7 @@ TEST(LinkForwarder, TakesTwoDelaysThereAndBack) {
   EXPECT_LE(shortest, 0.06);
 }
 
-// Seconds that so many bytes take through each of the connections at once.
+// Returns the seconds that `bytes` take through each of several connections at the same time.
 double time_of(const std::vector<Pair>& pairs, std::size_t bytes) {
   const std::string text = pattern(bytes, 3);
   const auto begin = Clock::now();
@@ -154,7 +154,7 @@ double time_of(const std::vector<Pair>& pairs, std::size_t bytes) {
   return seconds_since(begin);
 }
 
-TEST(LinkForwarder, LetsThroughAsMuchAsItsRate) {
+TEST(LinkForwarder, LimitsTheRate) {
   Slowed slowed({.delay_seconds = 0.005, .bytes_per_second = 20e6});
   std::vector<Pair> pairs;
   pairs.push_back(slowed.call());
@@ -164,7 +164,7 @@ TEST(LinkForwarder, LetsThroughAsMuchAsItsRate) {
   EXPECT_LE(shortest, 0.46) << "15 % more";
 }
 
-TEST(LinkForwarder, SharesItsRateAmongConnections) {
+TEST(LinkForwarder, SharesItsRateBetweenConnections) {
   Slowed slowed({.bytes_per_second = 20e6});
   std::vector<Pair> pairs;
   for (int i = 0; i < 4; ++i) pairs.push_back(slowed.call());
@@ -174,7 +174,7 @@ TEST(LinkForwarder, SharesItsRateAmongConnections) {
   EXPECT_LE(shortest, 0.345) << "15 % more";
 }
 
-TEST(LinkForwarder, StopsReadingWhenNobodyTakesAndLosesNothing) {
+TEST(LinkForwarder, StopsReadingWhenTheReceiverDoesAndLosesNothing) {
   constexpr std::size_t kMegabyte = 1 << 20;
   Slowed slowed({.delay_seconds = 0.001});
   const Pair pair = slowed.call();
@@ -189,7 +189,8 @@ TEST(LinkForwarder, StopsReadingWhenNobodyTakesAndLosesNothing) {
       break;
     }
   }
-  EXPECT_LT(sent, 100 * kMegabyte) << "32 MiB of its own, and what four sockets hold";
+  EXPECT_LT(sent, 100 * kMegabyte)
+      << "expected at most its own 32 MiB and the buffers of four sockets";
   const Received received = receive(pair.callee, sent);
   EXPECT_EQ(received.bytes.size(), sent);
   for (std::size_t at = 0; at + kMegabyte <= received.bytes.size(); at += kMegabyte) {
@@ -197,7 +198,7 @@ TEST(LinkForwarder, StopsReadingWhenNobodyTakesAndLosesNothing) {
   }
 }
 
-TEST(LinkForwarder, PassesOnThatOneSideHasSaidAll) {
+TEST(LinkForwarder, PassesOnTheEndOfOneDirection) {
   Slowed slowed({.delay_seconds = 0.01});
   Pair pair = slowed.call();
   send_all(pair.caller, "question");
@@ -212,7 +213,7 @@ TEST(LinkForwarder, PassesOnThatOneSideHasSaidAll) {
   EXPECT_TRUE(answer.has_ended);
 }
 
-TEST(LinkForwarder, PassesOnAResetBothWays) {
+TEST(LinkForwarder, PassesOnAResetInBothDirections) {
   Slowed slowed({.delay_seconds = 0.01});
   Pair pair = slowed.call();
   reset(std::move(pair.caller));
@@ -222,7 +223,7 @@ TEST(LinkForwarder, PassesOnAResetBothWays) {
   EXPECT_EQ(receive(pair.caller, kToTheEnd).error_number, ECONNRESET);
 }
 
-TEST(LinkForwarder, TellsTheSenderThatItsReceiverIsGone) {
+TEST(LinkForwarder, ResetsTheSenderWhenItsReceiverIsGone) {
   Slowed slowed({.delay_seconds = 0.001});
   Pair pair = slowed.call();
   pair.callee.reset();
@@ -232,10 +233,10 @@ TEST(LinkForwarder, TellsTheSenderThatItsReceiverIsGone) {
     count = send(pair.caller.get(), "x", 1, MSG_NOSIGNAL);
     if (count < 0 && errno == EAGAIN) count = 0;
   }
-  EXPECT_LT(count, 0) << "it goes on sending to nobody";
+  EXPECT_LT(count, 0) << "it still sends to a receiver that is gone";
 }
 
-TEST(LinkForwarder, TurnsCallersAwayWhereNobodyListens) {
+TEST(LinkForwarder, ResetsCallersWhenNoSocketListens) {
   std::uint16_t nobodys_port = 0;
   {
     const Listener gone(Endpoint{"127.0.0.1", 0});
@@ -248,7 +249,7 @@ TEST(LinkForwarder, TurnsCallersAwayWhereNobodyListens) {
   EXPECT_TRUE(received.has_ended || received.error_number == ECONNRESET) << received.error_number;
 }
 
-TEST(LinkForwarder, EndsAtOnceWithBytesUnderWay) {
+TEST(LinkForwarder, EndsAtOnceWithUndeliveredBytes) {
   Slowed slowed({.delay_seconds = 60.0});
   const Pair pair = slowed.call();
   send_all(pair.caller, "late");

@@ -1,4 +1,4 @@
-// A worker's segment between processes: segment_program.cc is the other end.
+// A worker's segment shared between processes; segment_program.cc is the other process.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -22,7 +22,7 @@ using test::RunningProgram;
 
 constexpr std::int64_t kElements = 100'000;
 
-TEST(SegmentBetweenProcesses, IsOneMemory) {
+TEST(SegmentBetweenProcesses, IsSharedMemory) {
   const SegmentOwner owner(kElements, "a job");
   std::iota(owner.values().f32().begin(), owner.values().f32().end(), 0.0F);
   const ProgramResult shard = RunningProgram({SYNCOPATE_SEGMENT_PROGRAM, "map", owner.name(),
@@ -54,8 +54,8 @@ TEST(SegmentBetweenProcesses, OutlivesAWorkerThatIsKilled) {
   EXPECT_FALSE(map_segment(name, "a job", kElements, Deadline::after(seconds(30))));
 }
 
-// It has been reached, and says nothing: the shard goes on without it.
-TEST(SegmentBetweenProcesses, IsNothingWhenTheWorkerIsStopped) {
+// The worker can be connected to but does not answer: the shard continues without shared memory.
+TEST(SegmentBetweenProcesses, IsNotMappedWhenTheWorkerIsStopped) {
   const std::filesystem::path folder =
       std::filesystem::path(testing::TempDir()) / ("stopped_" + std::to_string(getpid()));
   std::filesystem::create_directories(folder);
@@ -67,7 +67,7 @@ TEST(SegmentBetweenProcesses, IsNothingWhenTheWorkerIsStopped) {
   ASSERT_TRUE(is_there);
   name.pop_back();
   worker.send(SIGSTOP);
-  siginfo_t stopped{};  // told once all its threads have
+  siginfo_t stopped{};  // reported once all its threads have stopped
   ASSERT_EQ(waitid(P_PID, static_cast<id_t>(worker.pid()), &stopped, WSTOPPED | WEXITED | WNOWAIT),
             0);
   EXPECT_FALSE(map_segment(name, "a job", 10, Deadline::after(std::chrono::milliseconds(50))));

@@ -1,10 +1,10 @@
 // One end of a segment in a process of its own, started by segment_process_test.cc:
 //
-//   segment_program own FILE NONCE ELEMENTS    hands out a segment whose values are 0, 1, 2 ...,
+//   segment_program own FILE NONCE ELEMENTS    owns a segment whose values are 0, 1, 2 ...,
 //                                              writes its name to FILE, and waits to be killed
-//   segment_program map NAME NONCE ELEMENTS    maps it; the gradients become twice the values
+//   segment_program map NAME NONCE ELEMENTS    maps it, and sets the gradients to twice the values
 //
-// Exits 0, or 1 after a line that says what was wrong.
+// Exits with 0, or with 1 after an error message.
 #include <unistd.h>
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Memory that a worker shares with shards: who is given it, and what a shard refuses to map.
+// A worker's shared memory: which processes may map it, and what a shard refuses to map.
 #include "ps/net/segment.h"
 
 #include <fcntl.h>
@@ -26,7 +26,6 @@
 #include "models/base/shared_memory_file.h"
 #include "ps/net/connection.h"
 #include "ps/net/descriptor_passing.h"
-#include "ps/net/segment_desk.h"
 
 namespace syncopate::ps {
 namespace {
@@ -42,7 +41,7 @@ std::optional<MappedSegment> map(const SegmentOwner& owner, const std::string& n
   return map_segment(owner.name(), nonce, elements, Deadline::after(seconds(20)));
 }
 
-// What mapping throws, "" for nothing.
+// Returns the message of the error that `mapping` throws, or "".
 template <typename ErrorT>
 std::string error_of(const std::function<void()>& mapping) {
   try {
@@ -53,7 +52,7 @@ std::string error_of(const std::function<void()>& mapping) {
   return "";
 }
 
-// Answers the first who asks with this file, whatever was asked.
+// Passes this file to the first caller, whatever the request.
 class FakeOwner {
  public:
   explicit FakeOwner(FileDescriptor file)
@@ -76,7 +75,7 @@ std::optional<MappedSegment> map(const FakeOwner& owner) {
   return map_segment(owner.name(), "a job", kElements, Deadline::after(seconds(20)));
 }
 
-TEST(Segment, IsOneMemoryForAWorkerAndTwoShards) {
+TEST(Segment, IsSharedByAWorkerAndTwoShards) {
   const SegmentOwner owner(kElements, "a job");
   const auto one = map(owner);
   const auto other = map(owner);
@@ -92,7 +91,7 @@ TEST(Segment, IsOneMemoryForAWorkerAndTwoShards) {
   EXPECT_EQ(other->values.f32()[0], 5.0F);
 }
 
-TEST(Segment, BeginsWithZerosOnBoundariesOfParameters) {
+TEST(Segment, BeginsWithZerosAndIsAligned) {
   const SegmentOwner owner(kElements, "a job");
   for (const Tensor& block : {owner.values(), owner.gradients()}) {
     EXPECT_EQ(reinterpret_cast<std::uintptr_t>(block.f32().data()) % kAlignmentBytes, 0U);
@@ -100,7 +99,7 @@ TEST(Segment, BeginsWithZerosOnBoundariesOfParameters) {
   }
 }
 
-TEST(Segment, IsMappedByManyShardsAtOnce) {
+TEST(Segment, IsMappedByManyShardsAtTheSameTime) {
   const SegmentOwner owner(kElements, "a job");
   std::array<bool, 8> mapped{};
   {
@@ -120,7 +119,7 @@ TEST(Segment, IsRefusedToAnotherJob) {
   EXPECT_TRUE(map(owner));
 }
 
-TEST(Segment, IsRefusedByAShardWhoseNetworkHasAnotherSize) {
+TEST(Segment, OfAnotherSizeIsRefusedByTheShard) {
   const SegmentOwner owner(kElements, "a job");
   const std::string few = error_of<UsageError>([&] { (void)map(owner, "a job", kElements - 1); });
   EXPECT_NE(few.find(" has 1000 values, expected 999; start all tasks"), std::string::npos) << few;
@@ -131,8 +130,8 @@ TEST(Segment, IsRefusedByAShardWhoseNetworkHasAnotherSize) {
       << many;
 }
 
-// Whoever maps it would die of SIGBUS when it is cut off.
-TEST(Segment, IsRefusedByAShardWhenItCanBeMadeSmaller) {
+// A shard that maps it would end with SIGBUS when the file is made smaller.
+TEST(Segment, ThatIsNotSealedAgainstShrinkingIsRefusedByTheShard) {
   constexpr std::size_t kBytes = std::size_t{2} << 20;
   FileDescriptor file(memfd_create("test", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   ASSERT_EQ(ftruncate(file.get(), kBytes), 0);
@@ -142,17 +141,17 @@ TEST(Segment, IsRefusedByAShardWhenItCanBeMadeSmaller) {
   EXPECT_NE(error.find("can be made smaller"), std::string::npos) << error;
 }
 
-TEST(Segment, IsRefusedByAShardWhenItDoesNotCarryTheNonce) {
+TEST(Segment, WithoutTheNonceIsRefusedByTheShard) {
   const FakeOwner owner(make_shared_memory_file(std::size_t{2} << 20, "a test"));
   const std::string error = error_of<FileError>([&] { (void)map(owner); });
-  EXPECT_NE(error.find("does not carry this job's nonce"), std::string::npos) << error;
+  EXPECT_NE(error.find("does not contain this job's nonce"), std::string::npos) << error;
 }
 
-TEST(Segment, IsNothingWhereNobodyHasTheName) {
+TEST(Segment, IsNotMappedWhenTheNameIsUnknown) {
   EXPECT_FALSE(map_segment(random_socket_name(), "a job", kElements, Deadline::after(seconds(20))));
 }
 
-TEST(Segment, StaysMappedWhenItsOwnerHasGone) {
+TEST(Segment, StaysMappedWhenItsOwnerHasEnded) {
   auto owner = std::make_unique<SegmentOwner>(kElements, "a job");
   owner->values().f32()[1] = 2.0F;
   const auto segment = map(*owner);
@@ -164,35 +163,35 @@ TEST(Segment, StaysMappedWhenItsOwnerHasGone) {
   EXPECT_FALSE(map_segment(name, "a job", kElements, Deadline::after(seconds(20))));
 }
 
-TEST(Segment, IsNotHeldUpByStrangersWhoSayNothing) {
+TEST(Segment, IsNotDelayedBySilentCallers) {
   const SegmentOwner owner(kElements, "a job", hours(1));
   std::vector<FileDescriptor> silent;
   for (int i = 0; i < 20; ++i) silent.push_back(call_name(owner.name()));
   EXPECT_TRUE(map(owner));
 }
 
-TEST(Segment, HearsNoLongerThanItsPatienceWhoSaysNothing) {
+TEST(Segment, ClosesASilentCallerAfterTheTimeout) {
   const SegmentOwner owner(kElements, "a job", milliseconds(1));
   const FileDescriptor silent = call_name(owner.name());
   ASSERT_TRUE(wait_ready(silent.get(), POLLIN, Deadline::after(seconds(20))));
   EXPECT_THROW((void)receive_descriptor(silent.get(), "the owner"), PeerError);
 }
 
-TEST(Segment, IsGivenToNobodyWhoSaysSomethingElse) {
+TEST(Segment, IsNotGivenToACallerOfAnotherProtocol) {
   const SegmentOwner owner(kElements, "a job");
-  Connection stranger(call_name(owner.name()), "the owner");
-  stranger.send({0x1234, "a job"}, Deadline::after(seconds(20)));
-  ASSERT_TRUE(wait_ready(stranger.descriptor(), POLLIN, Deadline::after(seconds(20))));
-  EXPECT_FALSE(receive_descriptor(stranger.descriptor(), "the owner"));
+  Connection caller(call_name(owner.name()), "the owner");
+  caller.send({0x1234, "a job"}, Deadline::after(seconds(20)));
+  ASSERT_TRUE(wait_ready(caller.descriptor(), POLLIN, Deadline::after(seconds(20))));
+  EXPECT_FALSE(receive_descriptor(caller.descriptor(), "the owner"));
 }
 
-// Threads of Linux have credentials of their own, below what the C library shows.
+// Linux threads have credentials of their own; the C library hides this.
 bool become_another_user() {
   constexpr int kNobody = 65534;
   return syscall(SYS_setresuid, -1, kNobody, -1) == 0;
 }
 
-FileDescriptor call_whoever_listens(const std::string& name) {
+FileDescriptor connect_to_name(const std::string& name) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -203,7 +202,7 @@ FileDescriptor call_whoever_listens(const std::string& name) {
   return socket;
 }
 
-TEST(Segment, IsGivenToNobodyOfAnotherUser) {
+TEST(Segment, IsNotGivenToAnotherUser) {
   const SegmentOwner owner(kElements, "a job");
   bool is_another = false;
   bool is_mapped = true;
@@ -212,16 +211,16 @@ TEST(Segment, IsGivenToNobodyOfAnotherUser) {
     is_another = become_another_user();
     if (!is_another) return;
     is_mapped = map(owner).has_value();
-    Connection stranger(call_whoever_listens(owner.name()), "the owner");
+    Connection caller(connect_to_name(owner.name()), "the owner");
     try {
-      stranger.send({kSegmentRequest, "a job"}, Deadline::after(seconds(20)));
-      (void)wait_ready(stranger.descriptor(), POLLIN, Deadline::after(seconds(20)));
-      is_given = static_cast<bool>(receive_descriptor(stranger.descriptor(), "the owner"));
+      caller.send({kSegmentRequest, "a job"}, Deadline::after(seconds(20)));
+      (void)wait_ready(caller.descriptor(), POLLIN, Deadline::after(seconds(20)));
+      is_given = static_cast<bool>(receive_descriptor(caller.descriptor(), "the owner"));
     } catch (const PeerError&) {
       is_given = false;
     }
   }).join();
-  if (!is_another) GTEST_SKIP() << "only root can be somebody else";
+  if (!is_another) GTEST_SKIP() << "only root can run as another user";
   EXPECT_FALSE(is_mapped);
   EXPECT_FALSE(is_given);
 }

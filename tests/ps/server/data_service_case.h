@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "ps/server/data_service.h"
-#include "ps/wire/socket.h"
+#include "ps/wire/zmq_socket.h"
 #include "tests/ps/server/served_job.h"
 #include "tests/ps/wire/socket_case.h"
 

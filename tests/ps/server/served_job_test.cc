@@ -38,8 +38,8 @@ int train(TestWorker& worker) {
     worker.step(1.0F, *batch);
     ++steps;
   }
-  while (const auto appointment = worker.client->wait_appointment()) {
-    worker.client->done(appointment->cut);
+  while (const auto appointment = worker.client->wait_assignment()) {
+    worker.client->complete_assignment(appointment->cut);
   }
   worker.client->leave();
   return steps;

@@ -17,7 +17,7 @@ ConsistencyOptions compensating(StalenessRule rule) {
           .mean_square_decay = 0.75F};
 }
 
-TEST(DelayCompensation, AddsLambdaTimesTheSquareTimesTheWayThatTheValuesHaveGone) {
+TEST(DelayCompensation, AddsLambdaTimesTheSquareTimesTheChangeOfTheValues) {
   const std::array gradient{2.0F, -3.0F};
   const std::array values{1.0F, 5.0F};
   const std::array read{0.0F, 7.0F};
@@ -36,11 +36,11 @@ TEST(DelayCompensation, DividesAnAdaptiveLambdaByTheRootOfTheMeanSquare) {
       .lambda = 1.0F, .mean_square_decay = 0.75F, .read = read, .mean_square = mean_square};
   (void)compensate(compensation, gradient, values, result);
   EXPECT_EQ(mean_square[0], 4.0F);  // 0.75 4 + 0.25 4
-  // 1e-6: the 1e-7 under the root.
+  // 1e-6: the 1e-7 that is added under the root.
   EXPECT_NEAR(result[0], 4.0F, 1e-6F);  // 2 + 1/2 4 1
 }
 
-TEST(DelayCompensation, LeavesAGradientOfCurrentValuesButLearnsFromIt) {
+TEST(DelayCompensation, LeavesAGradientOfCurrentValuesButUpdatesTheMeanSquare) {
   const std::array gradient{-0.0F};
   std::array mean_square{4.0F};
   std::array<float, 1> result{7.0F};
@@ -50,34 +50,34 @@ TEST(DelayCompensation, LeavesAGradientOfCurrentValuesButLearnsFromIt) {
   EXPECT_EQ(mean_square[0], 3.0F);
 }
 
-TEST(ACompensatingShard, RemembersWhatEachWorkerHasRead) {
+TEST(CompensatingShard, KeepsTheValuesThatEachWorkerRead) {
   OneValue one(compensating(StalenessRule::kDelayCompensation), 2, 10.0F);
   one.read(0);
   one.read(1);
   one.push(0, 1, 1, {.gradient = 4.0F});
-  EXPECT_EQ(one.value(), 6.0F) << "nothing has changed";
+  EXPECT_EQ(one.value(), 6.0F) << "the values have not changed since";
   one.push(1, 1, 1, {.gradient = 2.0F});
   EXPECT_EQ(one.value(), 12.0F);  // 2 + 0.5 4 (6 - 10) = -6
   one.push(0, 2, 2, {.gradient = 2.0F});
   EXPECT_EQ(one.value(), -2.0F);  // 2 + 0.5 4 (12 - 6) = 14
 }
 
-TEST(ACompensatingShard, LeavesAGradientOfValuesThatItDoesNotRemember) {
+TEST(CompensatingShard, LeavesAGradientOfUnknownValues) {
   OneValue one(compensating(StalenessRule::kDelayCompensation), 2, 10.0F);
   one.read(0);
   one.push(0, 1, 1, {.gradient = 4.0F});
   one.push(1, 1, 1, {.gradient = 2.0F});
-  EXPECT_EQ(one.value(), 4.0F) << "worker 1 has read nothing";
+  EXPECT_EQ(one.value(), 4.0F) << "worker 1 has not read values";
   one.push(0, 2, 1, {.gradient = 2.0F});
-  EXPECT_EQ(one.value(), 2.0F) << "worker 0 has read something newer meanwhile";
+  EXPECT_EQ(one.value(), 2.0F) << "worker 0 has read newer values since";
   one.read(0);
   one.push(1, 2, 0, {.gradient = 1.0F});
   one.shard().join(0, 2, 0);
   one.push(0, 1, 4, {.gradient = 1.0F, .incarnation = 2});
-  EXPECT_EQ(one.value(), 0.0F) << "an earlier incarnation had read it";
+  EXPECT_EQ(one.value(), 0.0F) << "an earlier incarnation read the values";
 }
 
-TEST(ACompensatingShard, KeepsOneMeanSquareForAllWorkers) {
+TEST(CompensatingShard, KeepsOneMeanSquareForAllWorkers) {
   OneValue one(compensating(StalenessRule::kDelayCompensationAdaptive), 2, 10.0F);
   one.read(0);
   one.read(1);

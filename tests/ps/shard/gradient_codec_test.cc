@@ -1,4 +1,4 @@
-// How gradients travel: what arrives, what is carried over, and what is not taken from strangers.
+// Encoding and decoding of gradients, error feedback, and the check of received bytes.
 #include "ps/shard/gradient_codec.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Floats random_gradient(std::int64_t elements, std::uint64_t stream) {
   return gradient;
 }
 
-// u32 indices, then f32 values.
+// Returns u32 indices followed by f32 values.
 std::vector<std::byte> largest(const std::vector<std::uint32_t>& indices, const Floats& values) {
   std::vector<std::byte> bytes(4 * (indices.size() + values.size()));
   std::byte* const after = std::ranges::copy(std::as_bytes(std::span(indices)), bytes.data()).out;
@@ -44,7 +44,7 @@ std::vector<std::byte> largest(const std::vector<std::uint32_t>& indices, const 
   return bytes;
 }
 
-TEST(ParseCompression, KnowsThreeWords) {
+TEST(ParseCompression, AcceptsThreeForms) {
   EXPECT_EQ(parse_compression("none", "--compress").codec, Codec::kF32);
   EXPECT_EQ(parse_compression("bf16", "--compress").codec, Codec::kBf16);
   const CompressionOptions options = parse_compression("topk:0.25", "--compress");
@@ -53,7 +53,7 @@ TEST(ParseCompression, KnowsThreeWords) {
   EXPECT_EQ(parse_compression("topk:1", "--compress").fraction, 1.0);
 }
 
-TEST(ParseCompression, NamesTheFlagAndWhatIsRightForAnythingElse) {
+TEST(ParseCompression, NamesTheFlagAndTheExpectedFormsForOtherText) {
   for (const std::string text : {"", "f32", "topk", "topk:", "topk:0", "topk:1.5", "topk:-1",
                                  "topk:nan", "topk:0.1x", "bf16 "}) {
     try {
@@ -78,7 +78,7 @@ TEST(EncodedGradient, OfF32IsTheGradientItself) {
   EXPECT_EQ(chunk.size(), 3U);
 }
 
-TEST(EncodedGradient, OfF32IsCopiedWhereItIsNotAligned) {
+TEST(EncodedGradient, OfF32IsCopiedIfItIsNotAligned) {
   const Floats gradient = random_gradient(10, 1);
   std::vector<std::byte> bytes(41);
   std::memcpy(bytes.data() + 1, gradient.data(), 40);
@@ -90,7 +90,7 @@ TEST(EncodedGradient, OfF32IsCopiedWhereItIsNotAligned) {
 }
 
 TEST(EncodedGradient, OfBf16IsRoundedToNearestEven) {
-  // bf16 has 8 bits of mantissa: the steps between 1 and 2 are 2^-7.
+  // bf16 has 8 bits of mantissa, so numbers between 1 and 2 are 2^-7 apart.
   const float step = std::exp2(-7.0F);
   const Floats gradient = {1.0F,
                            1.0F + step / 4,         // down
@@ -108,17 +108,17 @@ TEST(EncodedGradient, OfBf16IsRoundedToNearestEven) {
                                      0.0F, kInfinity}));
 }
 
-TEST(EncodedGradient, OfBf16KeepsWhatIsNoNumber) {
+TEST(EncodedGradient, OfBf16KeepsInfinityAndNaN) {
   const Floats gradient = {std::bit_cast<float>(0x7f800001U), std::bit_cast<float>(0xffffffffU)};
   GradientEncoder encoder({.codec = Codec::kBf16}, 2);
   const Floats decoded = decode(encoder.encode(gradient));
   EXPECT_TRUE(std::isnan(decoded[0]));
   EXPECT_TRUE(std::isnan(decoded[1]));
-  // The next step is none the worse.
+  // The next step is not affected.
   EXPECT_EQ(decode(encoder.encode(Floats{1.0F, 2.0F})), (Floats{1.0F, 2.0F}));
 }
 
-TEST(EncodedGradient, OfTopKHasTheLargestElementsAndZerosElsewhere) {
+TEST(EncodedGradient, OfTopKHasTheLargestElementsAndZeros) {
   GradientEncoder encoder({.codec = Codec::kTopK, .fraction = 0.5}, 6);
   const EncodedGradient encoded = encoder.encode(Floats{0.1F, -3.0F, 0.2F, 2.0F, -0.3F, 4.0F});
   EXPECT_EQ(encoded.bytes.size(), 3U * 8U);
@@ -126,7 +126,7 @@ TEST(EncodedGradient, OfTopKHasTheLargestElementsAndZerosElsewhere) {
   EXPECT_EQ(decode(encoded), (Floats{0.0F, -3.0F, 0.0F, 2.0F, 0.0F, 4.0F}));
 }
 
-TEST(EncodedGradient, OfTopKTakesTheFirstOfEquals) {
+TEST(EncodedGradient, OfTopKTakesTheFirstOfEqualElements) {
   GradientEncoder encoder({.codec = Codec::kTopK, .fraction = 0.5}, 6);
   EXPECT_EQ(decode(encoder.encode(Floats{1.0F, -1.0F, 5.0F, 1.0F, 1.0F, 0.0F})),
             (Floats{1.0F, -1.0F, 5.0F, 0.0F, 0.0F, 0.0F}));
@@ -139,7 +139,7 @@ TEST(EncodedGradient, OfTopKHasAtLeastOneElementAndAtMostAll) {
   EXPECT_EQ(decode(all.encode(Floats{1.0F, 2.0F, 0.0F})), (Floats{1.0F, 2.0F, 0.0F}));
 }
 
-TEST(EncodedGradient, OfTopKForgetsWhatIsNoNumberAndWasNotSent) {
+TEST(EncodedGradient, OfTopKDropsAnUnsentNaNFromTheError) {
   GradientEncoder encoder({.codec = Codec::kTopK, .fraction = 0.5}, 2);
   EXPECT_EQ(decode(encoder.encode(Floats{kInfinity, kInfinity})), (Floats{kInfinity, 0.0F}));
   EXPECT_EQ(decode(encoder.encode(Floats{1.0F, 2.0F})), (Floats{0.0F, 2.0F}));
@@ -159,7 +159,7 @@ TEST(EncodedGradient, OfTopKAgreesWithASort) {
   }
 }
 
-TEST(GradientEncoder, SendsWhatItLeftOutWithTheNextStep) {
+TEST(GradientEncoder, AddsTheErrorToTheNextStep) {
   GradientEncoder encoder({.codec = Codec::kTopK, .fraction = 0.5}, 2);
   EXPECT_EQ(decode(encoder.encode(Floats{4.0F, 3.0F})), (Floats{4.0F, 0.0F}));
   EXPECT_EQ(decode(encoder.encode(Floats{4.0F, 2.0F})), (Floats{0.0F, 5.0F}));
@@ -176,7 +176,7 @@ TEST(GradientEncoder, LosesNothingOverManySteps) {
     GradientEncoder encoder(options, kElements);
     std::vector<double> wanted(kElements);
     std::vector<double> arrived(kElements);
-    // The last ten steps bring nothing new: ten times a tenth is everything.
+    // The last ten gradients are zero: ten steps of a tenth send all that is left.
     for (int step = 0; step < kSteps + 10; ++step) {
       const Floats gradient = step < kSteps ? random_gradient(kElements, 100 + step) : Floats(500);
       const Floats decoded = decode(encoder.encode(gradient));
@@ -185,17 +185,17 @@ TEST(GradientEncoder, LosesNothingOverManySteps) {
         arrived[i] += decoded[i];
       }
     }
-    // 1e-4: 50 additions in f32 of numbers up to 8.
+    // 1e-4: 50 f32 additions of numbers up to 8.
     for (std::size_t i = 0; i < wanted.size(); ++i) EXPECT_NEAR(arrived[i], wanted[i], 1e-4) << i;
   }
 }
 
-TEST(GradientEncoder, TakesGradientsOfItsLengthOnly) {
+TEST(GradientEncoder, RefusesGradientsOfAnotherLength) {
   GradientEncoder encoder({}, 3);
   EXPECT_THROW((void)encoder.encode(Floats(2)), ShapeError);
 }
 
-TEST(DecodeChunk, CutAnyhowGivesTheSameValues) {
+TEST(DecodeChunk, GivesEqualValuesForChunksOfAnySize) {
   constexpr std::int64_t kElements = 1000;
   const Floats gradient = random_gradient(kElements, 3);
   for (const Codec codec : {Codec::kF32, Codec::kBf16, Codec::kTopK}) {
@@ -227,7 +227,7 @@ TEST(DecodeChunk, NeedsNoAlignment) {
   }
 }
 
-TEST(WellFormed, IsNoGradientOfAnotherLength) {
+TEST(IsWellFormed, RejectsAnotherLength) {
   const std::vector<std::byte> bytes(24);
   for (const std::int64_t elements : {-1, 0, 5, 7}) {
     EXPECT_FALSE(is_well_formed({Codec::kF32, elements, bytes})) << elements;
@@ -237,7 +237,7 @@ TEST(WellFormed, IsNoGradientOfAnotherLength) {
   EXPECT_FALSE(is_well_formed({Codec::kBf16, 12, std::span(bytes).first(23)}));
 }
 
-TEST(WellFormed, AreIndicesThatAscendBelowTheLength) {
+TEST(IsWellFormed, RequiresAscendingIndicesBelowTheLength) {
   const auto with = [](const std::vector<std::uint32_t>& indices, std::int64_t elements) {
     const std::vector<std::byte> bytes = largest(indices, Floats(indices.size()));
     return is_well_formed({Codec::kTopK, elements, bytes});
@@ -253,7 +253,7 @@ TEST(WellFormed, AreIndicesThatAscendBelowTheLength) {
   EXPECT_FALSE(is_well_formed({Codec::kTopK, 10, std::span(bytes).first(7)}));
 }
 
-TEST(WellFormed, IsNoUnknownCodec) {
+TEST(IsWellFormed, RejectsAnUnknownCodec) {
   const std::vector<std::byte> bytes(24);
   EXPECT_FALSE(is_well_formed({static_cast<Codec>(3), 6, bytes}));
 }

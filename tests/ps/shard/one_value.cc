@@ -24,8 +24,8 @@ const char* word(ShardEvent::Kind kind) {
       return "answered";
     case ShardEvent::Kind::kForgotten:
       return "forgotten";
-    case ShardEvent::Kind::kCutCopied:
-      return "cut";
+    case ShardEvent::Kind::kSnapshotCopied:
+      return "snapshot";
   }
   return "?";
 }
@@ -72,7 +72,7 @@ void OneValue::work() {
   for (const ShardEvent& event : events) {
     if (!log_.empty() || text.tellp() > 0) text << ", ";
     text << word(event.kind);
-    if (event.kind != ShardEvent::Kind::kCutCopied) {
+    if (event.kind != ShardEvent::Kind::kSnapshotCopied) {
       text << " " << event.worker << ":" << event.sequence;
     }
     if (event.kind != ShardEvent::Kind::kDropped && event.kind != ShardEvent::Kind::kForgotten) {

@@ -1,4 +1,4 @@
-// Which part of a network lives on which shard.
+// The placement of networks on shards.
 #include "ps/shard/placement.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace {
 
 using Kind = PartitionRule::Kind;
 
-constexpr std::int64_t kRow = 4;  // bytes of a row of one f32
+constexpr std::int64_t kRow = 4;  // bytes of a row with one f32
 
 std::int64_t parts_of_six(Kind kind, std::int64_t value, std::int64_t most_parts) {
   return count_parts({kind, value}, 6, kRow, most_parts);
@@ -43,7 +43,7 @@ Placement place(const ArenaLayout& layout, int servers, PartitionRule rule = {},
 
 std::int64_t size_bytes(Bucket bucket) { return 4 * (bucket.end - bucket.begin); }
 
-// From the last element to the first, without a gap.
+// Whether the buckets cover the arena from the last element to the first, without a gap.
 void expect_to_cover(const Placement& placement, const ArenaLayout& layout) {
   ASSERT_EQ(placement.buckets.size(), placement.owner.size());
   std::int64_t end = layout.total();
@@ -55,7 +55,7 @@ void expect_to_cover(const Placement& placement, const ArenaLayout& layout) {
   EXPECT_EQ(end, 0);
 }
 
-// Every border is the beginning of a variable or of one of its rows.
+// Whether every bucket begins with a variable or with one of its rows.
 void expect_rows_whole(const Placement& placement, const ArenaLayout& layout) {
   for (const Bucket bucket : placement.buckets) {
     std::size_t i = layout.entries().size() - 1;
@@ -66,8 +66,8 @@ void expect_rows_whole(const Placement& placement, const ArenaLayout& layout) {
   }
 }
 
-// The vectors of TensorFlow's sharded_variable_test.py and of its documentation.
-TEST(CountParts, IsWhatTensorFlowsPartitionersSay) {
+// The examples of TensorFlow's sharded_variable_test.py and of its documentation.
+TEST(CountParts, AgreesWithTensorFlowsPartitioners) {
   EXPECT_EQ(parts_of_six(Kind::kFixed, 2, 0), 2);
   EXPECT_EQ(parts_of_six(Kind::kFixed, 10, 0), 6);
   EXPECT_EQ(parts_of_six(Kind::kMinSize, 4, 2), 2);
@@ -86,7 +86,7 @@ TEST(CountParts, OfMinSizeIsRoundedUp) {
   EXPECT_EQ(count_parts({Kind::kMinSize, 256 << 10}, 256, 1024, 0), 1);
 }
 
-TEST(CountParts, LetsARowBeLargerThanTheMostBytes) {
+TEST(CountParts, AllowsARowLargerThanTheMostBytes) {
   EXPECT_EQ(count_parts({Kind::kMaxSize, 10}, 5, 100, 0), 5);
   EXPECT_EQ(count_parts({Kind::kMaxSize, 250}, 5, 100, 0), 3);
 }
@@ -108,7 +108,7 @@ TEST(FirstRow, GivesTheFirstPartsOneRowMore) {
   EXPECT_EQ(first_row(10, 4, 4), 10);
 }
 
-TEST(ParsePartition, KnowsFourRules) {
+TEST(ParsePartition, AcceptsFourRules) {
   EXPECT_EQ(parse_partition("auto", "--partition").kind, Kind::kAuto);
   const PartitionRule fixed = parse_partition("fixed:4", "--partition");
   EXPECT_EQ(fixed.kind, Kind::kFixed);
@@ -119,7 +119,7 @@ TEST(ParsePartition, KnowsFourRules) {
   EXPECT_EQ(parse_partition("max-size:4194304", "--partition").kind, Kind::kMaxSize);
 }
 
-TEST(ParsePartition, NamesTheFlagAndWhatIsRightForAnythingElse) {
+TEST(ParsePartition, NamesTheFlagAndTheExpectedFormsForOtherText) {
   for (const std::string text : {"", "fixed", "fixed:", "fixed:0", "fixed:-1", "fixed:2.5",
                                  "max-size:1k", "round-robin:2", "auto:1"}) {
     try {
@@ -164,7 +164,7 @@ TEST(Placement, BalancesShardsByBytes) {
   }
 }
 
-TEST(Placement, SendsAboutFourMessagesPerShardOrAsManyAsTheirSizeNeeds) {
+TEST(Placement, HasAboutFourMessagesPerShardOrAsManyAsTheirSizeRequires) {
   for (const NetworkRow& network : networks()) {
     const ArenaLayout layout = network_layout(network.name);
     const std::int64_t message = std::int64_t{1} << 20;
@@ -190,7 +190,7 @@ TEST(Placement, OfASmallNetworkOnOneServerLeavesVariablesWhole) {
   }
 }
 
-TEST(Placement, KeepsMessagesToTheirSize) {
+TEST(Placement, LimitsTheSizeOfMessages) {
   for (const int servers : {1, 3}) {
     for (const Bucket bucket : place(one_huge_variable(), servers, {}, 100000).buckets) {
       EXPECT_LE(size_bytes(bucket), 100000);
@@ -208,8 +208,8 @@ TEST(Placement, SendsAPartThatIsLargerThanAMessageAlone) {
       (std::vector<Bucket>{{300032, 300288}, {200000, 300032}, {100000, 200000}, {0, 100000}}));
 }
 
-TEST(Placement, HasTheLargestStretchOnTheFirstShardWhereThereIsNoChoice) {
-  // The padding of 3 elements to 64 belongs to the variable before it.
+TEST(Placement, HasTheLargestRangeOnTheFirstShardIfThereIsNoChoice) {
+  // The padding from 3 to 64 elements belongs to the variable before it.
   const Placement placement = place(two_small_variables(), 2);
   EXPECT_EQ(placement.buckets.size(), 2U);
   EXPECT_EQ(placement.owner, (std::vector<int>{0, 1}));
@@ -222,8 +222,9 @@ TEST(Placement, OfMinSizeMakesNoMorePartsThanServers) {
             (std::vector<Bucket>{{256, 512}, {0, 256}}));
 }
 
-TEST(Placement, GivesTheLargestStretchesFirst) {
-  // 5, 4, 3, 3 and 3 hundred thousand elements: 10 and 8 (the smallest first: 11 and 7).
+TEST(Placement, AssignsTheLargestRangesFirst) {
+  // 5, 4, 3, 3 and 3 hundred thousand elements give shards of 10 and 8; the smallest first would
+  // give 11 and 7.
   const ArenaLayout layout({{.name = "a", .shape = {300000}},
                             {.name = "b", .shape = {400000}},
                             {.name = "c", .shape = {300000}},
@@ -232,8 +233,8 @@ TEST(Placement, GivesTheLargestStretchesFirst) {
   EXPECT_NEAR(imbalance(place(layout, 2, {Kind::kFixed, 1}), 2), 10.0 / 9.0, 0.001);
 }
 
-// (As many bytes as the whole has elements are a quarter.)
-TEST(Placement, JoinsNeighboursOnAShardUpToAQuarterOfTheNetwork) {
+// An element has four bytes, so a limit in bytes equal to the number of elements is a quarter.
+TEST(Placement, JoinsNeighboursOfOneShardUpToAQuarterOfTheNetwork) {
   const ArenaLayout layout = network_layout("resnet56");
   const Placement placement = place(layout, 2);
   EXPECT_LT(placement.buckets.size(), 8U);
@@ -245,7 +246,7 @@ TEST(Placement, JoinsNeighboursOnAShardUpToAQuarterOfTheNetwork) {
   }
 }
 
-TEST(Placement, IsTheSameEverywhere) {
+TEST(Placement, IsDeterministic) {
   for (const int servers : {1, 3, 8}) {
     const Placement first = place(network_layout("resnet56"), servers);
     const Placement second = place(network_layout("resnet56"), servers);
@@ -254,7 +255,7 @@ TEST(Placement, IsTheSameEverywhere) {
   }
 }
 
-TEST(Placement, SaysWhatToTryWhenThereAreMoreServersThanParts) {
+TEST(Placement, NamesARemedyWhenThereAreMoreServersThanParts) {
   try {
     (void)place(two_small_variables(), 3, {Kind::kFixed, 1});
     FAIL();
@@ -274,12 +275,12 @@ TEST(Imbalance, IsTheLargestShardOverTheMean) {
 }
 
 TEST(Placement, RefusesAPartThatIsTooLargeForAMessage) {
-  // 77 MB.
+  // One row has 77 MB.
   const ArenaLayout layout({{"small", {3}, true}, {"large.weight", {4400, 4400}, true}});
   PlacementOptions options{.partition = {PartitionRule::Kind::kFixed, 1}};
   try {
     place_variables(layout, options);
-    FAIL() << "placed";
+    FAIL() << "the part was placed";
   } catch (const UsageError& error) {
     EXPECT_NE(std::string(error.what()).find("variable large.weight"), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("--partition"), std::string::npos);

@@ -1,4 +1,4 @@
-// What a shard refuses, with what words, and that a refusal changes nothing.
+// The errors of a shard: their messages, and that an error changes nothing.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -11,7 +11,7 @@
 namespace syncopate::ps {
 namespace {
 
-// The message of the error of type E that the call must throw.
+// Returns the message of the error of type E that the call must throw.
 template <typename E>
 std::string message(const std::function<void()>& call) {
   try {
@@ -19,11 +19,11 @@ std::string message(const std::function<void()>& call) {
   } catch (const E& error) {
     return error.what();
   }
-  ADD_FAILURE() << "nothing was thrown";
+  ADD_FAILURE() << "the call threw no exception";
   return "";
 }
 
-// GoogleTest's own matchers need its mock library.
+// GoogleTest's matchers need its mock library.
 testing::AssertionResult says(const std::string& text, const std::string& part) {
   if (text.find(part) != std::string::npos) return testing::AssertionSuccess();
   return testing::AssertionFailure() << "\"" << text << "\" does not say \"" << part << "\"";
@@ -45,7 +45,7 @@ class ShardMisuse : public testing::Test {
     return events;
   }
 
-  // Two good pushes still make the one update due.
+  // Two valid pushes still make one update due.
   void expect_unchanged() {
     EXPECT_EQ(shard_->view(0).version, 1U);
     EXPECT_TRUE(push(0, 1, 8));
@@ -90,7 +90,7 @@ TEST_F(ShardMisuse, AGradientOfOtherValuesIsDropped) {
   expect_unchanged();
 }
 
-TEST_F(ShardMisuse, BytesThatAreNotWhatTheirCodecSaysAreRefused) {
+TEST_F(ShardMisuse, BytesThatAreInvalidForTheirCodecAreRefused) {
   PushRequest request = sync_push(0, 0, 1, gradient(), 0.1F);
   request.gradient.bytes = request.gradient.bytes.first(255);
   EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(request); }),
@@ -138,17 +138,17 @@ TEST_F(ShardMisuse, AnUnknownBucketIsRefused) {
 TEST_F(ShardMisuse, APieceThatIsNotUnderWayIsRefused) {
   std::vector<ShardEvent> events;
   const Bucket whole = shard_->buckets().at(0);
-  EXPECT_THROW(shard_->update({0, 0, whole}, events), InternalError) << "not due";
+  EXPECT_THROW(shard_->update({0, 0, whole}, events), InternalError) << "no task is under way";
   push(0, 1);
   push(1, 1);
-  EXPECT_THROW(shard_->update({0, 1, whole}, events), InternalError) << "not claimed";
+  EXPECT_THROW(shard_->update({0, 1, whole}, events), InternalError) << "the piece is not claimed";
   const std::optional<Piece> piece = shard_->claim(0);
   ASSERT_TRUE(piece);
   EXPECT_THROW(shard_->update({0, piece->task + 1, whole}, events), InternalError)
-      << "of another task";
+      << "the piece belongs to another task";
   EXPECT_THROW(shard_->update({0, piece->task, {whole.begin, whole.end + 1}}, events),
                InternalError)
-      << "beyond it";
+      << "the piece lies beyond the task";
   shard_->update(*piece, events);
   EXPECT_EQ(events.size(), 2U);
   EXPECT_TRUE(
@@ -166,10 +166,10 @@ TEST_F(ShardMisuse, BucketsAndValuesThatDoNotFitAreRefused) {
                      make({{100, 200}, {0, 101}}, 201);
                    }),
                    "bucket 0 is [100, 200), expected elements that no other bucket has"))
-      << "they overlap";
-  EXPECT_THROW(make({{total - 1, total + 1}}, 2), ShapeError) << "beyond the arena";
-  EXPECT_THROW(make({{-1, 1}}, 2), ShapeError) << "before the arena";
-  EXPECT_THROW(make({{5, 5}}, 0), ShapeError) << "empty";
+      << "the buckets overlap";
+  EXPECT_THROW(make({{total - 1, total + 1}}, 2), ShapeError) << "the bucket ends beyond the arena";
+  EXPECT_THROW(make({{-1, 1}}, 2), ShapeError) << "the bucket begins before the arena";
+  EXPECT_THROW(make({{5, 5}}, 0), ShapeError) << "the bucket is empty";
   EXPECT_TRUE(says(message<ShapeError>([&] {
                      make({{0, 100}}, 99);
                    }),

@@ -61,24 +61,25 @@ std::string ModelBucket::answer(const ModelRequest& request, const ShardEvent& e
   return may_read(request) ? "" : "an answer that the rule forbids";
 }
 
-std::string ModelBucket::check_cut(const std::map<WorkerId, CutEntry>& entries,
-                                   const ShardState& copy, BucketId bucket) {
+std::string ModelBucket::check_snapshot(const std::map<WorkerId, WorkerClock>& entries,
+                                        const ShardSnapshot& copy, BucketId bucket) {
   const auto elements = static_cast<std::int64_t>(workers_.size());
   const Tensor part = copy.values.rows(bucket * elements, (bucket + 1) * elements);
-  if (!std::ranges::equal(part.f32(), values())) return "a cut has other values";
-  const ShardState::Variable& state = copy.buckets[static_cast<std::size_t>(bucket)];
-  if (state.version != version()) return "a cut has another version";
-  for (const CutEntry& clock : state.workers) {
+  if (!std::ranges::equal(part.f32(), values())) return "a snapshot has other values";
+  const ShardSnapshot::Variable& state = copy.buckets[static_cast<std::size_t>(bucket)];
+  if (state.version != version()) return "a snapshot has another version";
+  for (const WorkerClock& clock : state.workers) {
     const Worker& member = worker(clock.worker);
     const auto entry = entries.find(clock.worker);
     const bool is_named = entry != entries.end() && entry->second.incarnation == clock.incarnation;
-    if (clock.incarnation != member.incarnation) continue;  // came while it was copied
-    if (clock.sequence != member.done) return "a cut has another clock";
-    if (!is_named && clock.sequence % 10 != 0) return "a cut has a push of one it does not name";
-    if (is_named && clock.sequence > entry->second.sequence) return "a cut has a later push";
+    if (clock.incarnation != member.incarnation) continue;  // joined during the copy
+    if (clock.sequence != member.done) return "a snapshot has another clock";
+    if (!is_named && clock.sequence % 10 != 0)
+      return "a snapshot has a push of a worker without a clock";
+    if (is_named && clock.sequence > entry->second.sequence) return "a snapshot has a later push";
     if (is_named && member.is_active && member.accepted <= entry->second.sequence &&
         clock.sequence != entry->second.sequence) {
-      return "a cut lacks a push";
+      return "a snapshot lacks a push";
     }
   }
   return "";

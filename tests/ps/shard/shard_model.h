@@ -1,7 +1,7 @@
-// A model of a shard that is slow and obvious, and random schedules that hold a shard against it:
-// workers that push, send again, read, leave and come back, threads that take pieces in any order,
-// and cuts. Worker w's gradients are whole numbers at element w, the learning rate is 1: the values
-// tell which pushes they have.
+// A slow and simple model of a shard. Random schedules (shard_schedule.h) compare a shard with it:
+// workers push, send again, read, leave and come back, threads claim pieces in any order, and
+// snapshots are taken. Worker w's gradients are whole numbers at element w and the learning rate is
+// 1, so the values show which pushes they contain.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace syncopate::ps {
 
-// What was asked of the shard, by token.
+// A request to the shard; its index is the token.
 struct ModelRequest {
   bool is_push = false;
   WorkerId worker = 0;
@@ -23,7 +23,7 @@ struct ModelRequest {
   std::uint64_t version = 0;
   bool is_duplicate = false;
   bool wants_values = false;
-  std::uint64_t after = 0;   // the last own push that its values must have
+  std::uint64_t after = 0;   // the last push of its worker that the values must include
   bool is_consumed = false;  // applied or dropped
   bool is_closed = false;
   std::vector<float> gradient;
@@ -40,7 +40,7 @@ class ModelBucket {
     std::int64_t offset = 0;
     std::uint64_t accepted = 0;
     std::uint64_t done = 0;
-    bool rests = false;  // once `rests_after` is done
+    bool rests = false;  // from the moment `rests_after` is done
     std::uint64_t rests_after = 0;
     bool is_awaited() const { return is_active && !(rests && done >= rests_after); }
     std::int64_t clock() const { return static_cast<std::int64_t>(done) + offset; }
@@ -49,14 +49,15 @@ class ModelBucket {
   std::uint64_t version() const { return history_.size(); }
   const std::vector<float>& values() const { return history_.back(); }
 
-  // Ho et al., (1) and (3): nobody is more than the bound behind; (4): it sees its own.
+  // Ho et al., conditions (1) and (3): no worker is further behind than the bound; (4): the values
+  // include the worker's own pushes.
   bool may_read(const ModelRequest& request);
-  // Each returns what is wrong, or "".
+  // Each returns a description of a deviation of the shard from the model, or "".
   std::string apply(ModelRequest& push, const ShardEvent& event);
   std::string drop(ModelRequest& push);
   std::string answer(const ModelRequest& request, const ShardEvent& event);
-  std::string check_cut(const std::map<WorkerId, CutEntry>& entries, const ShardState& copy,
-                        BucketId bucket);
+  std::string check_snapshot(const std::map<WorkerId, WorkerClock>& entries,
+                             const ShardSnapshot& copy, BucketId bucket);
 
   int last_update_pushes() const { return last_update_pushes_; }
 

@@ -1,4 +1,4 @@
-// A push is applied once, whatever is sent again, whoever comes back.
+// A push is applied exactly once, also when it is sent again or its worker is restarted.
 #include <gtest/gtest.h>
 
 #include "tests/ps/shard/one_value.h"
@@ -29,7 +29,7 @@ TEST(Push, ThatIsSentAgainWhileItWaitsIsAnsweredTogetherWithTheFirst) {
             "answered 1:1 v2 =-2");
 }
 
-TEST(Push, OfAnEarlierIncarnationIsForgottenWhereItWaits) {
+TEST(Push, OfAnEarlierIncarnationIsDroppedWhileItWaits) {
   OneValue one({}, 2);
   one.push(0, 1, 1);
   one.read(0);
@@ -43,7 +43,7 @@ TEST(Push, OfAnEarlierIncarnationIsForgottenWhereItWaits) {
   EXPECT_EQ(one.log(), "applied 0:1 v2, applied 1:1 v2, answered 0:1 v2 =-6, answered 1:1 v2 =-6");
 }
 
-TEST(Push, OfAStepThatABucketHasBehindItIsNotAwaitedThere) {
+TEST(Push, OfAStepThatABucketHasFinishedIsNotAwaitedThere) {
   OneValue one(kAsync, 1);
   const std::vector<BucketId> ahead{0};
   one.shard().join(0, 2, 4, ahead);
@@ -65,7 +65,7 @@ TEST(Push, OfAWorkerThatHasLeftIsRefusedUntilItJoinsAgain) {
   one.push(0, 1, 1);
   one.push(0, 2, 2);
   EXPECT_EQ(one.log(), "dropped 0:1, answered 0:1 v2 =-1, applied 0:2 v3, answered 0:2 v3 =-2")
-      << "it goes on where it was";
+      << "the worker continues at its own sequence";
 }
 
 TEST(Push, UpToTheSequenceThatItsWorkerJoinedWithIsKnown) {
@@ -82,7 +82,7 @@ TEST(Push, IsKnownToAShardThatWasRestored) {
   one.push(0, 1, 1);
   one.push(0, 2, 2);
   OneValue other(kAsync, 0);
-  other.shard().restore(one.shard().state());
+  other.shard().restore(one.shard().snapshot());
   EXPECT_EQ(other.value(), -2.0F);
   other.push(0, 3, 3);
   EXPECT_EQ(other.log(), "refused");
@@ -92,7 +92,7 @@ TEST(Push, IsKnownToAShardThatWasRestored) {
   EXPECT_EQ(other.log(), "dropped 0:2, answered 0:2 v3 =-2, applied 0:3 v4, answered 0:3 v4 =-3");
 }
 
-TEST(ALeave, OfAnotherIncarnationChangesNothing) {
+TEST(Leave, OfAnotherIncarnationChangesNothing) {
   OneValue one({}, 2);
   one.shard().join(1, 3, 0);
   one.shard().leave(1, 1);

@@ -11,7 +11,7 @@ namespace {
 constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
 constexpr ConsistencyOptions kSspOf1{.consistency = Consistency::kSsp, .max_staleness = 1};
 
-TEST(SyncRule, AnswersAllWithOneUpdateOnceTheLastHasPushed) {
+TEST(SyncRule, AnswersAllWorkersWithOneUpdateAfterTheLastPush) {
   OneValue one({}, 2);
   one.push(1, 1, 1, {.gradient = 2.0F});
   EXPECT_EQ(one.log(), "");
@@ -19,7 +19,7 @@ TEST(SyncRule, AnswersAllWithOneUpdateOnceTheLastHasPushed) {
   EXPECT_EQ(one.log(), "applied 0:1 v2, applied 1:1 v2, answered 0:1 v2 =-3, answered 1:1 v2 =-3");
 }
 
-TEST(SyncRule, ReadsOwnPushesOnly) {
+TEST(SyncRule, AnswersAReadWithTheWorkersOwnPushes) {
   OneValue one({}, 2);
   one.push(0, 1, 1, {.wants_values = false});
   one.read(0);
@@ -42,7 +42,7 @@ TEST(SyncRule, DropsALateGradientAndAnswersItWithTheCurrentValues) {
   EXPECT_EQ(one.log(), "applied 1:2 v3, applied 2:2 v3, answered 1:2 v3 =-4, answered 2:2 v3 =-4");
 }
 
-TEST(SyncRule, TakesTheFirstOfMoreThanItWaitsFor) {
+TEST(SyncRule, TakesOnlyAsManyPushesAsItWaitsFor) {
   OneValue one({.backup_workers = 1}, 3);
   one.shard().freeze(1);
   one.push(2, 1, 1);
@@ -56,7 +56,7 @@ TEST(SyncRule, TakesTheFirstOfMoreThanItWaitsFor) {
             "dropped 0:1, answered 0:1 v2 =-2");
 }
 
-TEST(SyncRule, GoesOnWhenTheOneWhoIsWaitedForLeaves) {
+TEST(SyncRule, ContinuesWhenTheLastAwaitedWorkerLeaves) {
   OneValue one({}, 3);
   one.push(0, 1, 1);
   one.push(1, 1, 1);
@@ -66,7 +66,7 @@ TEST(SyncRule, GoesOnWhenTheOneWhoIsWaitedForLeaves) {
   one.shard().leave(2, 1);
   one.work();
   EXPECT_EQ(one.log(), "applied 0:1 v2, applied 1:1 v2, forgotten 1:1, answered 0:1 v2 =-2")
-      << "what worker 1 pushed stays";
+      << "the push of worker 1 is kept";
 }
 
 TEST(AsyncRule, AppliesEachPushAloneAndAnswersIt) {
@@ -89,7 +89,7 @@ TEST(AsyncRule, CountsTheStalenessOfEachWorker) {
   EXPECT_EQ(staleness[0].counts(), std::vector<std::int64_t>{4});
   EXPECT_EQ(staleness[1].count(), 0);
   EXPECT_EQ(staleness[2].counts(), (std::vector<std::int64_t>{0, 0, 0, 0, 1}))
-      << "what was computed from no version of ours has no staleness";
+      << "a push of an unknown version has no staleness";
   EXPECT_EQ(staleness[2].max(), 4U);
 }
 
@@ -100,7 +100,7 @@ TEST(InverseRule, DividesTheLearningRateByTheStalenessFrom2On) {
   EXPECT_EQ(one.value(), -2.0F);
   one.push(0, 3, 1);  // 2: -1/2
   EXPECT_EQ(one.value(), -2.5F);
-  one.push(1, 1, 0);  // not known
+  one.push(1, 1, 0);  // unknown version
   EXPECT_EQ(one.value(), -3.5F);
   one.push(1, 2, 1);  // 4: -1/4
   EXPECT_EQ(one.value(), -3.75F);
@@ -126,7 +126,7 @@ TEST(SspRule, AnswersWhenTheSlowestLeaves) {
   EXPECT_EQ(one.log(), "answered 0:2 v3 =-2");
 }
 
-TEST(SspRule, DoesNotWaitForOneThatRests) {
+TEST(SspRule, DoesNotWaitForARestingWorker) {
   OneValue one(kSspOf1, 2);
   one.push(0, 1, 1, {.wants_values = false});
   one.push(0, 2, 2);
@@ -141,22 +141,22 @@ TEST(SspRule, DoesNotWaitForOneThatRests) {
   EXPECT_EQ(one.log(),
             "applied 1:1 v5 s3, answered 1:1 v5 =-4, applied 1:2 v6, applied 0:4 v7 s2, "
             "answered 1:2 v7 =-6, answered 0:4 v7 =-6")
-      << "it went on at clock 3, as worker 0";
+      << "it continued at clock 3, like worker 0";
 }
 
-TEST(SspRule, WaitsForWhatOneThatRestsHasPushedBefore) {
+TEST(SspRule, WaitsForPushesFromBeforeTheRest) {
   OneValue one({.consistency = Consistency::kSsp}, 2);
   one.shard().rest(1, 1, 1);
   one.push(0, 1, 1);
-  EXPECT_EQ(one.log(), "applied 0:1 v2") << "worker 1's push is on its way";
+  EXPECT_EQ(one.log(), "applied 0:1 v2") << "worker 1's push has not arrived";
   one.push(1, 1, 1, {.wants_values = false});
   one.push(0, 2, 3);
   EXPECT_EQ(one.log(),
             "applied 1:1 v3 s1, answered 0:1 v3 =-2, applied 0:2 v4, answered 0:2 v4 =-3")
-      << "and that did not wake it";
+      << "this push did not end the rest";
 }
 
-TEST(SspRule, PutsAJoinerLevelWithTheSlowest) {
+TEST(SspRule, LevelsAJoiningWorkerWithTheSlowest) {
   OneValue one(kSspOf1, 1);
   for (std::uint64_t step = 1; step <= 5; ++step) one.push(0, step, step);
   one.shard().join(1, 1, 0);
@@ -171,7 +171,7 @@ TEST(SspRule, PutsAJoinerLevelWithTheSlowest) {
   EXPECT_EQ(one.log(), "applied 1:3 v10 s1") << "clock 8, and the slowest is at 6";
 }
 
-TEST(SspRule, PutsAJoinerEquallyFarBehindOnAllBuckets) {
+TEST(SspRule, GivesAJoiningWorkerOneClockForAllBuckets) {
   const float gradient = 1.0F;
   std::vector<float> values(1);
   Shard shard(ArenaLayout({{.name = "values", .shape = {2}}}), {{0, 1}, {1, 2}}, make_optimizer({}),
@@ -190,13 +190,13 @@ TEST(SspRule, PutsAJoinerEquallyFarBehindOnAllBuckets) {
   shard.join(0, 1, 0);
   EXPECT_EQ(push(0, 0), 2U);
   shard.join(1, 1, 0);
-  // At clock 1 as worker 0 is. Were it level with worker 0 here, it would be ahead now.
+  // Worker 1 is at clock 1, as worker 0 is. Levelled per bucket it would be ahead on this one.
   EXPECT_EQ(push(1, 0), 2U) << "applied and answered";
   EXPECT_EQ(push(1, 1), 1U) << "worker 0 is at clock 0 there";
-  EXPECT_EQ(push(0, 1), 3U) << "applied, and both are answered";
+  EXPECT_EQ(push(0, 1), 3U) << "applied, and both workers are answered";
 }
 
-TEST(SspRule, OfBound0HoldsAWorkerUntilAllHaveFinishedTheStep) {
+TEST(SspRule, WithBound0HoldsAWorkerUntilAllHaveFinishedTheStep) {
   OneValue one({.consistency = Consistency::kSsp}, 2);
   one.push(0, 1, 1);
   EXPECT_EQ(one.log(), "applied 0:1 v2");
@@ -204,7 +204,7 @@ TEST(SspRule, OfBound0HoldsAWorkerUntilAllHaveFinishedTheStep) {
   EXPECT_EQ(one.log(), "applied 1:1 v3 s1, answered 0:1 v3 =-2, answered 1:1 v3 =-2");
 }
 
-TEST(Rules, MayChangeWhileAJobRuns) {
+TEST(Rules, MayChangeDuringAJob) {
   OneValue one({}, 2);
   one.push(0, 1, 1);
   EXPECT_EQ(one.log(), "");

@@ -10,6 +10,7 @@ namespace syncopate::ps {
 namespace {
 
 constexpr int kActs = 80;
+constexpr int kMostRounds = 200;
 
 }  // namespace
 
@@ -28,7 +29,7 @@ ShardSchedule::ShardSchedule(std::uint64_t number) : random_(5, number) {
   shard_.emplace(ArenaLayout({{.name = "values", .shape = {total}}}), buckets, make_optimizer({}),
                  options_, make_host_tensor({total}, DType::kF32));
   pieces_.resize(static_cast<std::size_t>(buckets_));
-  heard_.resize(static_cast<std::size_t>(buckets_));
+  num_events_.resize(static_cast<std::size_t>(buckets_));
   clients_.resize(static_cast<std::size_t>(workers_));
   for (int worker = 0; worker < workers_; ++worker) join(worker, true);
 }
@@ -44,8 +45,8 @@ int ShardSchedule::below(int bound) {
   return static_cast<int>(random_.below(drawn_++, static_cast<std::uint32_t>(bound)));
 }
 
-void ShardSchedule::expect(const std::string& wrong) {
-  if (failure_.empty()) failure_ = wrong;
+void ShardSchedule::expect(const std::string& failure) {
+  if (failure_.empty()) failure_ = failure;
 }
 
 std::string ShardSchedule::run() {
@@ -74,20 +75,20 @@ void ShardSchedule::act() {
   } else if (draw < 93) {
     drain(bucket);
   } else if (draw < 97) {
-    // Without backups a lost worker is the end of a synchronous job.
+    // A synchronous job without backup workers ends with a lost worker.
     if (is_plain_sync()) return;
     if (draw >= 95) {
       join(worker, client.is_active || one_in(2));
     } else if (client.is_active) {
       leave(worker);
     }
-  } else if (cut_ == Cut::kNone) {
+  } else if (phase_ == Phase::kNone) {
     freeze();
-  } else if (cut_ == Cut::kFrozen) {
-    cut();
+  } else if (phase_ == Phase::kFrozen) {
+    begin_snapshot();
   } else if (one_in(4)) {
     shard_->thaw();
-    cut_ = Cut::kNone;
+    phase_ = Phase::kNone;
   }
 }
 
@@ -139,7 +140,7 @@ void ShardSchedule::push(int worker) {
 }
 
 void ShardSchedule::push_again(int worker) {
-  // Late from the wire, of whichever incarnation.
+  // A delayed message of any incarnation.
   std::vector<std::size_t> sent;
   for (std::size_t i = 0; i < requests_.size(); ++i) {
     if (requests_[i].is_push && requests_[i].worker == worker) sent.push_back(i);
@@ -198,7 +199,7 @@ void ShardSchedule::update_one(int bucket) {
   pieces.erase(at);
   std::vector<ShardEvent> events;
   shard_->update(piece, events);
-  hear(bucket, events);
+  on_event(bucket, events);
 }
 
 void ShardSchedule::end_task(int bucket) {
@@ -216,6 +217,125 @@ void ShardSchedule::drain(int bucket) {
 
 void ShardSchedule::drain() {
   for (int b = 0; b < buckets_; ++b) drain(b);
+}
+
+using Kind = ShardEvent::Kind;
+
+void ShardSchedule::on_event(int bucket, const std::vector<ShardEvent>& events) {
+  if (events.empty()) return;
+  for (const ShardEvent& event : events) on_event(event);
+  const bool is_update = std::ranges::any_of(
+      events, [](const ShardEvent& event) { return event.kind == Kind::kApplied; });
+  if (!is_update) return;
+  ++tally_.updates;
+  if (is_plain_sync() &&
+      models_[static_cast<std::size_t>(bucket)].last_update_pushes() != workers_) {
+    expect("a synchronous update without all workers");
+  }
+}
+
+void ShardSchedule::on_event(const ShardEvent& event) {
+  ModelBucket& model = models_[static_cast<std::size_t>(event.bucket)];
+  if (event.order != num_events_[static_cast<std::size_t>(event.bucket)]++) {
+    expect("events out of order");
+  }
+  if (event.kind == Kind::kSnapshotCopied) {
+    if (phase_ != Phase::kCopying || event.token != snapshots_begun_) return;  // withdrawn
+    ++tally_.snapshots;
+    expect(model.check_snapshot(clocks_, *target_, event.bucket));
+    if (--not_copied_ == 0) phase_ = Phase::kNone;
+    return;
+  }
+  ModelRequest& request = requests_[event.token];
+  Client& client = clients_[static_cast<std::size_t>(request.worker)];
+  const bool is_current = client.is_active && client.incarnation == request.incarnation;
+  if (request.is_closed) return expect("an event after the last one of its request");
+  if (event.worker != request.worker || event.bucket != request.bucket ||
+      event.sequence != request.sequence) {
+    return expect("an event of another request");
+  }
+  switch (event.kind) {
+    case Kind::kApplied:
+      expect(model.apply(request, event));
+      request.is_closed = !request.wants_values;
+      break;
+    case Kind::kDropped:
+      if (!request.is_duplicate) ++tally_.late;
+      if (event.is_duplicate != request.is_duplicate)
+        expect("a late push reported as a duplicate, or the reverse");
+      expect(model.drop(request));
+      request.is_closed = !request.wants_values;
+      break;
+    case Kind::kAnswered:
+      expect(model.answer(request, event));
+      request.is_closed = true;
+      if (is_current && !request.is_duplicate) {
+        --client.answers;
+        client.versions[static_cast<std::size_t>(event.bucket)] = event.version;
+      }
+      break;
+    case Kind::kForgotten:
+      // The worker may have left and joined again since.
+      if (is_current && !request.is_consumed && request.is_push) expect("a push was forgotten");
+      request.is_closed = true;
+      break;
+    case Kind::kSnapshotCopied:
+      break;
+  }
+}
+
+// When no work is due, no request waits that the rule would answer.
+void ShardSchedule::check_idle(int bucket) {
+  ModelBucket& model = models_[static_cast<std::size_t>(bucket)];
+  if (!std::ranges::equal(shard_->view(bucket).values, model.values())) {
+    expect("the values are not the sum of what was applied");
+  }
+  for (const ModelRequest& request : requests_) {
+    if (request.is_closed || request.bucket != bucket) continue;
+    const Client& client = clients_[static_cast<std::size_t>(request.worker)];
+    if (request.is_push && !request.is_consumed) {
+      if (request.is_duplicate) expect("a duplicate waits");
+      if (options_.consistency != Consistency::kSync && phase_ == Phase::kNone) {
+        expect("a push waits without a reason");
+      }
+    } else if (!client.is_active || client.incarnation != request.incarnation) {
+      expect("a worker that has left is still to be answered");
+    } else if (model.may_read(request)) {
+      expect("a request waits for values that its worker may read");
+    } else {
+      ++tally_.answers_that_waited;
+    }
+  }
+}
+
+bool ShardSchedule::can_continue(int worker) {
+  const Client& client = clients_[static_cast<std::size_t>(worker)];
+  if (!can_push(client)) return false;
+  if (client.pushed > 0) return true;
+  if (phase_ != Phase::kCopying) return true;
+  const auto entry = clocks_.find(worker);
+  return entry != clocks_.end() && entry->second.incarnation == client.incarnation &&
+         std::ranges::any_of(models_, [&](ModelBucket& model) {
+           return model.worker(worker).done < entry->second.sequence;
+         });
+}
+
+// All workers continue until every request that waits now has been answered.
+void ShardSchedule::finish() {
+  if (phase_ == Phase::kFrozen) begin_snapshot();
+  drain();
+  const auto asked = static_cast<std::ptrdiff_t>(requests_.size());
+  for (int round = 0; round < kMostRounds && failure_.empty(); ++round) {
+    const bool all_answered =
+        std::all_of(requests_.begin(), requests_.begin() + asked,
+                    [](const ModelRequest& request) { return request.is_closed; });
+    if (all_answered && phase_ == Phase::kNone) return;
+    for (int worker = 0; worker < workers_; ++worker) {
+      if (can_continue(worker)) push(worker);
+    }
+    drain();
+  }
+  expect(phase_ == Phase::kNone ? "a request is never answered" : "a snapshot is never made");
 }
 
 }  // namespace syncopate::ps

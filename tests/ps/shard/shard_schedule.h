@@ -1,4 +1,4 @@
-// One random schedule of workers, threads and cuts on a shard, held against the model.
+// One random schedule of workers, threads and snapshots on a shard, compared with the model.
 #pragma once
 
 #include <cstdint>
@@ -19,28 +19,28 @@ class ShardSchedule {
  public:
   explicit ShardSchedule(std::uint64_t number);
 
-  // What went wrong first, or "".
+  // Returns the first deviation from the model, or "".
   std::string run();
   std::string describe() const;
-  // How much of what is rare has happened.
+  // How often rare events have happened.
   struct Tally {
     int updates = 0;
     int late = 0;
     int answers_that_waited = 0;
-    int cuts = 0;
+    int snapshots = 0;
   };
   const Tally& tally() const { return tally_; }
 
  private:
-  // Reads all, then pushes bucket after bucket, step after step; in any order, since buckets may be
-  // on shards of their own.
+  // A worker: reads all buckets, then pushes them step by step. The order of the buckets within a
+  // step is random, since buckets may be on different shards.
   struct Client {
     std::uint32_t incarnation = 0;
     bool is_active = false;
-    std::uint64_t step = 1;  // that it pushes next, or is pushing
-    int pushed = 0;          // buckets of this step
-    std::vector<int> order;  // of this step's pushes
-    int answers = 0;         // that it waits for
+    std::uint64_t step = 1;  // the next or current step
+    int pushed = 0;          // buckets pushed in this step
+    std::vector<int> order;  // of the buckets in this step
+    int answers = 0;         // answers that it waits for
     std::vector<std::uint64_t> versions;
   };
 
@@ -49,7 +49,8 @@ class ShardSchedule {
   bool is_plain_sync() const {
     return options_.consistency == Consistency::kSync && options_.backup_workers == 0;
   }
-  void expect(const std::string& wrong);
+  // Records the first non-empty failure.
+  void expect(const std::string& failure);
 
   void act();
   bool can_push(const Client& client) const;
@@ -60,21 +61,21 @@ class ShardSchedule {
   void join_model(int worker);
   void rest(int worker);
   void wake_model(int worker);
-  std::optional<std::int64_t> slowest_but(int worker);
+  std::optional<std::int64_t> slowest_other(int worker);
   void leave(int worker);
   void freeze();
-  void cut();
+  void begin_snapshot();
 
   bool claim(int bucket);
   void update_one(int bucket);
   void end_task(int bucket);
   void drain(int bucket);
   void drain();
-  void hear(int bucket, const std::vector<ShardEvent>& events);
-  void hear(const ShardEvent& event);
+  void on_event(int bucket, const std::vector<ShardEvent>& events);
+  void on_event(const ShardEvent& event);
   void check_idle(int bucket);
 
-  bool wants_to_go_on(int worker);
+  bool can_continue(int worker);
   void finish();
 
   const RandomStream random_;
@@ -86,13 +87,13 @@ class ShardSchedule {
   std::vector<ModelBucket> models_;
   std::vector<Client> clients_;
   std::deque<ModelRequest> requests_;
-  std::vector<std::vector<Piece>> pieces_;  // by bucket: claimed
-  std::vector<std::uint64_t> heard_;        // events, by bucket
-  std::shared_ptr<ShardState> copy_;        // of the cut under way
-  std::uint64_t cuts_begun_ = 0;
-  std::map<WorkerId, CutEntry> entries_;
-  enum class Cut { kNone, kFrozen, kCutting } cut_ = Cut::kNone;
-  int uncut_ = 0;  // buckets that are not copied yet
+  std::vector<std::vector<Piece>> pieces_;  // claimed, by bucket
+  std::vector<std::uint64_t> num_events_;   // events returned, by bucket
+  std::shared_ptr<ShardSnapshot> target_;   // of the snapshot under way
+  std::uint64_t snapshots_begun_ = 0;
+  std::map<WorkerId, WorkerClock> clocks_;
+  enum class Phase { kNone, kFrozen, kCopying } phase_ = Phase::kNone;
+  int not_copied_ = 0;  // buckets not copied yet
   std::string failure_;
   Tally tally_;
 };

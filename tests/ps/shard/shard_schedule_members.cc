@@ -1,4 +1,4 @@
-// ShardSchedule: workers that come, rest and go, and cuts.
+// ShardSchedule: workers that join, rest and leave, and snapshots.
 #include <algorithm>
 
 #include "tests/ps/shard/shard_schedule.h"
@@ -7,7 +7,7 @@ namespace syncopate::ps {
 
 void ShardSchedule::join(int worker, bool as_new) {
   Client& client = clients_[static_cast<std::size_t>(worker)];
-  // So that the model can tell what had begun.
+  // Work that is due is done first, so that the model knows which pushes have begun.
   drain();
   if (client.incarnation == 0 || as_new) {
     const auto sequence = static_cast<std::uint64_t>(10 * below(3));
@@ -15,7 +15,7 @@ void ShardSchedule::join(int worker, bool as_new) {
         .incarnation = client.incarnation + 1, .step = sequence + 1, .order = {}, .versions = {}};
     for (int b = 0; b < buckets_; ++b) client.order.push_back(b);
   } else {
-    // It goes on where it was. What it pushed before it left may still wait.
+    // The worker continues at its own sequence. Pushes from before it left may still wait.
     client.answers = static_cast<int>(std::ranges::count_if(requests_, [&](const auto& request) {
       return request.worker == worker && request.incarnation == client.incarnation &&
              !request.is_closed && !request.is_duplicate && request.wants_values;
@@ -27,16 +27,16 @@ void ShardSchedule::join(int worker, bool as_new) {
     if (one_in(2)) (void)claim(b);
   }
   shard_->join(worker, client.incarnation, client.step - 1);
-  // What had begun counts.
+  // Pushes that have begun count.
   for (int b = 0; b < buckets_; ++b) end_task(b);
   join_model(worker);
   for (int b = 0; b < buckets_; ++b) read(worker, b);
 }
 
-// Level with the slowest of the others on any bucket.
+// The slowest clock of the other workers on any bucket.
 void ShardSchedule::join_model(int worker) {
   const Client& client = clients_[static_cast<std::size_t>(worker)];
-  const std::optional<std::int64_t> slowest = slowest_but(worker);
+  const std::optional<std::int64_t> slowest = slowest_other(worker);
   std::optional<std::uint64_t> own;
   for (ModelBucket& model : models_) {
     ModelBucket::Worker& joiner = model.worker(worker);
@@ -53,7 +53,7 @@ void ShardSchedule::join_model(int worker) {
   }
 }
 
-std::optional<std::int64_t> ShardSchedule::slowest_but(int worker) {
+std::optional<std::int64_t> ShardSchedule::slowest_other(int worker) {
   std::optional<std::int64_t> slowest;
   for (ModelBucket& model : models_) {
     for (int other = 0; other < workers_; ++other) {
@@ -76,7 +76,7 @@ void ShardSchedule::rest(int worker) {
 
 void ShardSchedule::wake_model(int worker) {
   drain();
-  const std::optional<std::int64_t> slowest = slowest_but(worker);
+  const std::optional<std::int64_t> slowest = slowest_other(worker);
   for (ModelBucket& model : models_) {
     ModelBucket::Worker& waking = model.worker(worker);
     waking.rests = false;
@@ -101,15 +101,16 @@ void ShardSchedule::leave(int worker) {
 void ShardSchedule::freeze() {
   drain();
   for (int i = 0; i < 4; ++i) (void)claim(below(buckets_));
-  entries_.clear();
-  for (const CutEntry& entry : shard_->freeze(++cuts_begun_)) entries_[entry.worker] = entry;
-  cut_ = Cut::kFrozen;
+  clocks_.clear();
+  for (const WorkerClock& entry : shard_->freeze(++snapshots_begun_)) clocks_[entry.worker] = entry;
+  phase_ = Phase::kFrozen;
 }
 
-// Other shards may have begun more: of a step that its worker is in, or has all values for.
-void ShardSchedule::cut() {
-  const bool all = one_in(2);  // who has to keep step
-  for (auto& [worker, entry] : entries_) {
+// Other shards may have begun more pushes: of the current step of a worker, or of the next one if
+// it has all values.
+void ShardSchedule::begin_snapshot() {
+  const bool all = one_in(2);  // synchronous workers push all buckets
+  for (auto& [worker, entry] : clocks_) {
     const Client& client = clients_[static_cast<std::size_t>(worker)];
     if (!client.is_active || client.incarnation != entry.incarnation) continue;
     if (is_plain_sync()) {
@@ -118,14 +119,14 @@ void ShardSchedule::cut() {
       entry.sequence = std::max(entry.sequence, client.step);
     }
   }
-  std::vector<CutEntry> entries;
-  for (const auto& [worker, entry] : entries_) entries.push_back(entry);
-  // Nobody keeps a copy that was given up: only the shard may still write to it.
-  copy_ = std::make_shared<ShardState>();
-  copy_->values = make_host_tensor({std::int64_t{buckets_} * workers_}, DType::kF32);
-  cut_ = Cut::kCutting;
-  uncut_ = buckets_;
-  shard_->cut(cuts_begun_, entries, copy_);
+  std::vector<WorkerClock> entries;
+  for (const auto& [worker, entry] : clocks_) entries.push_back(entry);
+  // Only the shard keeps a reference to an earlier snapshot, which it may still write to.
+  target_ = std::make_shared<ShardSnapshot>();
+  target_->values = make_host_tensor({std::int64_t{buckets_} * workers_}, DType::kF32);
+  phase_ = Phase::kCopying;
+  not_copied_ = buckets_;
+  shard_->begin_snapshot(snapshots_begun_, entries, target_);
 }
 
 }  // namespace syncopate::ps

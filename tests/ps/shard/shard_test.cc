@@ -1,4 +1,4 @@
-// What a shard computes, one thread at a time.
+// The results of a shard that one thread works on.
 #include "ps/shard/shard.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ namespace {
 constexpr std::array kOptimizers = {"sgd", "momentum", "nesterov", "adam", "adamw"};
 constexpr std::int64_t kSteps = 3;
 
-// Zeroes the padding, as every gradient of a model has it.
+// Sets the padding to zero, as in every gradient of a model.
 void clear_padding(std::span<float> block) {
   const ArenaLayout layout = small_layout();
   for (std::size_t p = 0; p < layout.entries().size(); ++p) {
@@ -50,7 +50,7 @@ TEST(Shard, WithOneWorkerGivesTheBitsOfOneDevice) {
       std::ranges::copy(gradients.front(), arena.gradients().f32().begin());
       backend->update(*optimizer, update_step(step), arena, slots, {0, small_layout().total()});
     }
-    EXPECT_FALSE(same_bits(shard->values(), first_values())) << name << " does nothing";
+    EXPECT_FALSE(same_bits(shard->values(), first_values())) << name << " changes no values";
     EXPECT_TRUE(same_bits(shard->values(), arena.values())) << name;
     EXPECT_TRUE(same_bits(shard->slots(), slots)) << name;
   }
@@ -110,7 +110,7 @@ TEST(Shard, GivesTheSameBitsForPiecesInAnyOrder) {
   EXPECT_TRUE(same_bits(shard->slots(), reference.slots()));
 }
 
-TEST(Shard, ThatHoldsAPartOfTheArenaKeepsItPackedInTheArenasOrder) {
+TEST(Shard, WithAPartOfTheArenaStoresItInTheOrderOfTheArena) {
   const std::vector<Gradient> gradients = random_gradients(2, 1);
   Reference reference(decaying("adam"));
   reference.run_step(gradients, update_step(1));
@@ -130,7 +130,7 @@ TEST(Shard, ThatHoldsAPartOfTheArenaKeepsItPackedInTheArenasOrder) {
   EXPECT_TRUE(std::ranges::equal(shard.view(0).values, packed.rows(16900, 36901).f32()));
 }
 
-TEST(Shard, DecaysOnlyWhatDecays) {
+TEST(Shard, DecaysOnlyParametersWithWeightDecay) {
   const ArenaLayout layout(
       {{.name = "weight", .shape = {2}}, {.name = "bias", .shape = {2}, .decays = false}});
   const Tensor values = make_host_tensor({layout.total()}, DType::kF32);
@@ -179,12 +179,12 @@ TEST(Shard, RaisesABucketsVersionWithTheLastPieceOfItsUpdate) {
     EXPECT_EQ(event.version, 2U);
     EXPECT_EQ(event.staleness, 0U);
   }
-  EXPECT_EQ(events[0].worker, 0) << "by worker, not by arrival";
+  EXPECT_EQ(events[0].worker, 0) << "events are ordered by worker, not by arrival";
   EXPECT_EQ(shard->view(1).version, 2U);
   EXPECT_EQ(shard->view(0).version, 1U);
 }
 
-TEST(Shard, TakesThePieceOfAThreadThatComesLateForNothingOfALaterUpdate) {
+TEST(Shard, DoesNotApplyALatePieceToALaterUpdate) {
   const auto shard = make_shard(decaying("sgd"), 1);
   const std::vector<Gradient> gradients = random_gradients(1, 1);
   const std::span<const float> gradient = part_of(gradients[0], shard->buckets().at(0));
@@ -199,7 +199,7 @@ TEST(Shard, TakesThePieceOfAThreadThatComesLateForNothingOfALaterUpdate) {
   EXPECT_NO_THROW(shard->update(second, events));
 }
 
-TEST(Shard, GoesOnFromValuesWrittenFromOutside) {
+TEST(Shard, ContinuesFromARestoredSnapshot) {
   const std::vector<Gradient> first = random_gradients(2, 1);
   const std::vector<Gradient> second = random_gradients(2, 2);
   const auto uninterrupted = make_shard(decaying("adam"), 2);
@@ -207,12 +207,12 @@ TEST(Shard, GoesOnFromValuesWrittenFromOutside) {
 
   const auto resumed = make_shard(decaying("adam"), 2);
   (void)resumed->push(sync_push(0, 0, 1, part_of(first[0], resumed->buckets().at(0)), 0.1F));
-  resumed->restore(uninterrupted->state());
+  resumed->restore(uninterrupted->snapshot());
   EXPECT_EQ(resumed->view(0).version, 2U);
   for (const int worker : {0, 1}) {
     EXPECT_FALSE(
         resumed->push(sync_push(worker, 0, 2, part_of(first[0], resumed->buckets().at(0)), 0.1F)))
-        << "nobody has joined";
+        << "no worker has joined";
     resumed->join(worker, 1, 0);
   }
 
@@ -222,7 +222,7 @@ TEST(Shard, GoesOnFromValuesWrittenFromOutside) {
   EXPECT_TRUE(same_bits(resumed->slots(), uninterrupted->slots()));
 }
 
-TEST(Shard, DecodesGradientsAsItUpdates) {
+TEST(Shard, DecodesGradientsWhileItUpdates) {
   const std::vector<Gradient> gradients = random_gradients(2, 1);
   Reference reference(decaying("sgd"));
   reference.run_step(gradients, update_step(1));
@@ -231,7 +231,7 @@ TEST(Shard, DecodesGradientsAsItUpdates) {
   for (BucketId bucket = 0; std::cmp_less(bucket, shard->buckets().size()); ++bucket) {
     const Bucket range = shard->buckets()[static_cast<std::size_t>(bucket)];
     PushRequest aligned = sync_push(0, bucket, 1, part_of(gradients[0], range), 0.1F);
-    // As frames arrive.
+    // Unaligned, as frames may arrive.
     const auto bytes = std::as_bytes(part_of(gradients[1], range));
     std::vector<std::byte> shifted(bytes.size() + 1);
     std::ranges::copy(bytes, shifted.begin() + 1);
@@ -244,7 +244,7 @@ TEST(Shard, DecodesGradientsAsItUpdates) {
   }
   EXPECT_TRUE(same_bits(shard->values(), reference.values()));
 
-  // [0, -1.5, 0, ...]: one u32 index, one f32.
+  // [0, -1.5, 0, ...] is encoded as one u32 index and one f32.
   const auto sparse = make_shard({}, 1);
   struct {
     std::uint32_t index = 1;
@@ -262,7 +262,7 @@ TEST(Shard, DecodesGradientsAsItUpdates) {
   EXPECT_EQ(sparse->view(1).values[1], before[1] + 1.5F);
 }
 
-TEST(Shard, TakesFirstValuesUntilItIsPushedTo) {
+TEST(Shard, AcceptsFirstValuesUntilTheFirstPush) {
   const auto shard = make_shard(decaying("momentum"), 1);
   const Shard::Window window = shard->window(1);
   EXPECT_EQ(window.count, shard->buckets()[1].end - shard->buckets()[1].begin);
@@ -282,7 +282,8 @@ TEST(Shard, TakesFirstValuesUntilItIsPushedTo) {
   EXPECT_THROW(shard->write(1, 8, short_one), ShapeError);
   EXPECT_THROW(shard->write(1, 8, {}), ShapeError);
 
-  EXPECT_TRUE(shard->push(sync_push(0, 1, 8, values, 0.1F))) << "it has joined before";
+  EXPECT_TRUE(shard->push(sync_push(0, 1, 8, values, 0.1F)))
+      << "the worker joined before the write";
   EXPECT_FALSE(shard->write(1, 9, both));
   std::vector<ShardEvent> events;
   shard->work(1, events);

@@ -1,4 +1,4 @@
-// Several workers' threads on one shard: each pushes as it goes, and all update together.
+// Threads of several workers on one shard: each pushes at its own pace, and all do the updates.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -92,7 +92,7 @@ TEST(ShardOfSeveralThreads, GivesTheBitsOfOneThread) {
   const auto shard = make_shard(decaying("adam"), kWorkers);
   WorkerThreads workers(*shard, gradients);
   workers.run();
-  ASSERT_FALSE(workers.late()) << "an update never ended";
+  ASSERT_FALSE(workers.late()) << "an update did not end";
   EXPECT_FALSE(workers.saw_half_of_an_update());
 
   Reference reference(decaying("adam"));
@@ -106,7 +106,7 @@ TEST(ShardOfSeveralThreads, GivesTheBitsOfOneThread) {
   EXPECT_EQ(workers.applied(), updates * kWorkers);
 }
 
-// Each thread is a worker that nobody keeps step with, and works on whatever is due.
+// Each thread is an asynchronous worker that also does any work that is due.
 class FreeWorkers {
  public:
   static constexpr int kFreeWorkers = 4;
@@ -155,7 +155,7 @@ class FreeWorkers {
           if (!help(bucket)) std::this_thread::yield();
         }
       }
-      // The answer is ours: no work on it is under way.
+      // The answer belongs to this thread: no other thread writes to it.
       if (values[static_cast<std::size_t>(small_layout().offset(0))] >= 0.0F) late_ = true;
     }
     shard_.leave(worker, 1);
@@ -184,7 +184,7 @@ class FreeWorkers {
   std::atomic<bool> late_{false};
 };
 
-TEST(ShardOfSeveralThreads, AppliesEachPushOfWorkersThatKeepNoStepOnce) {
+TEST(ShardOfSeveralThreads, AppliesEachPushOfAsynchronousWorkersOnce) {
   for (const ConsistencyOptions& options :
        {ConsistencyOptions{.consistency = Consistency::kAsync},
         ConsistencyOptions{.consistency = Consistency::kAsync,
@@ -198,7 +198,7 @@ TEST(ShardOfSeveralThreads, AppliesEachPushOfWorkersThatKeepNoStepOnce) {
     }
     FreeWorkers workers(shard);
     workers.run();
-    ASSERT_FALSE(workers.late()) << "an answer never came";
+    ASSERT_FALSE(workers.late()) << "an answer did not arrive";
     const int pushes = FreeWorkers::kFreeWorkers *
                        static_cast<int>(FreeWorkers::kFreeSteps * shard.buckets().size());
     EXPECT_EQ(workers.applied(), pushes);

@@ -5,7 +5,7 @@
 namespace syncopate::ps {
 namespace {
 
-TEST(StalenessHistogram, OfNothingHasMeanAndMaximumZero) {
+TEST(StalenessHistogram, WithoutPushesHasMeanAndMaximumZero) {
   const StalenessHistogram histogram;
   EXPECT_EQ(histogram.mean(), 0.0);
   EXPECT_EQ(histogram.max(), 0U);
@@ -21,7 +21,7 @@ TEST(StalenessHistogram, CountsEachStaleness) {
   EXPECT_EQ(histogram.max(), 2U);
 }
 
-TEST(StalenessHistogram, CountsTheLongestTogetherButKeepsTheirSum) {
+TEST(StalenessHistogram, CountsTheLargestTogetherButKeepsTheirSum) {
   StalenessHistogram histogram;
   histogram.add(1'000'000);
   histogram.add(1023);
@@ -31,7 +31,7 @@ TEST(StalenessHistogram, CountsTheLongestTogetherButKeepsTheirSum) {
   EXPECT_EQ(histogram.mean(), 500'511.5);
 }
 
-TEST(StalenessHistogram, OfTwoIsTheirSum) {
+TEST(StalenessHistogram, MergesByAddingCounts) {
   StalenessHistogram histogram;
   histogram.add(1);
   StalenessHistogram other;
@@ -43,7 +43,7 @@ TEST(StalenessHistogram, OfTwoIsTheirSum) {
   EXPECT_EQ(histogram.max(), 3U);
 }
 
-TEST(StalenessHistogram, IsTheSameAfterATravel) {
+TEST(StalenessHistogram, IsRebuiltFromItsFields) {
   StalenessHistogram histogram;
   histogram.add(5);
   histogram.add(2000);

@@ -1,11 +1,11 @@
-// libFuzzer's way in: any bytes as the header of a message. What decodes must encode, and decode
-// again to the same. tests/README.md says how to run it.
+// The entry point for libFuzzer: decodes any bytes as a message header. A decoded message must
+// encode, and decode again to an equal message. tests/README.md says how to run it.
 #include <cstdlib>
 #include <span>
 
 #include "ps/wire/message.h"
 
-// The name and types are libFuzzer's.
+// libFuzzer prescribes the name and the types.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size);   // NOLINT
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {  // NOLINT
   using namespace syncopate::ps::wire;                                               // NOLINT

@@ -1,5 +1,5 @@
-// Headers that nobody means well with: nothing is read outside of them, and nothing that decodes
-// takes memory or time out of proportion.
+// Malicious headers: decoding reads no byte outside of them, and takes memory and time in
+// proportion to their size.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,7 +15,7 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-// xorshift: speed counts here, and the order of the tests must not.
+// xorshift: fast, and its numbers do not depend on the order of the tests.
 class Dice {
  public:
   std::uint64_t throw_below(std::uint64_t limit) {
@@ -35,10 +35,10 @@ std::vector<Bytes> sample_headers() {
   return headers;
 }
 
-// Of the decoded objects: what a decoded message says encodes to about the memory it takes.
+// The memory of the decoded objects: a decoded message takes about as much as its encoding.
 void expect_in_proportion(const MessageT& message, std::size_t header_bytes) {
   const std::size_t again = encode(message).size();
-  // An absent vector comes back as an empty one, a shared string as two.
+  // An absent vector decodes as an empty one, and a shared string as two strings.
   ASSERT_LE(again, 4 * header_bytes + 4096) << name_of(message);
 }
 
@@ -63,27 +63,27 @@ void mutate(Bytes& header, Dice& dice) {
         std::memcpy(header.data() + at / 4 * 4, &value, 4);
         break;
       }
-      default:  // the end is missing
+      default:  // cuts the end off
         header.resize(std::max<std::size_t>(1, at));
     }
   }
 }
 
-TEST(RandomBytes, AreNoHeader) {
+TEST(RandomBytes, AreNotAHeader) {
   Dice dice;
   for (int i = 0; i < 100000; ++i) {
     Bytes bytes(dice.throw_below(200));
     for (std::byte& byte : bytes) byte = std::byte(dice.throw_below(256));
-    // Half of them get past the first look.
+    // Half of them begin with the file identifier.
     if (i % 2 == 0 && bytes.size() >= 8) std::memcpy(bytes.data() + 4, MessageIdentifier(), 4);
     ASSERT_FALSE(decode(bytes));
   }
 }
 
-TEST(AMillionMutatedHeaders, AreDecodedInBoundedTimeAndMemoryOrNotAtAll) {
+TEST(AMillionMutatedHeaders, AreRefusedOrDecodedInBoundedTimeAndMemory) {
   const std::vector<Bytes> headers = sample_headers();
   Dice dice;
-  // Takes one second; a sanitizer costs a factor of ten.
+  // Takes one second; ten times as long under a sanitizer.
   const Deadline deadline = Deadline::after(std::chrono::seconds(60));
   std::int64_t decoded = 0;
   Bytes header;
@@ -96,12 +96,12 @@ TEST(AMillionMutatedHeaders, AreDecodedInBoundedTimeAndMemoryOrNotAtAll) {
     ASSERT_NO_FATAL_FAILURE(expect_in_proportion(*message, header.size()));
   }
   EXPECT_FALSE(deadline.passed());
-  // The mutations were no more than that, else nothing was tested.
+  // Some mutated headers must still decode, or the test would prove nothing.
   EXPECT_GT(decoded, 100000);
   EXPECT_LT(decoded, 900000);
 }
 
-// Every variable is the same table, whose name is half the header.
+// Every variable refers to one table, whose name is half of the header.
 Bytes bomb(std::size_t bytes) {
   flatbuffers::FlatBufferBuilder builder;
   const auto name = builder.CreateString(std::string(bytes / 2, 'x'));
@@ -115,10 +115,10 @@ Bytes bomb(std::size_t bytes) {
   return {header.begin(), header.end()};
 }
 
-TEST(AHeaderThatSaysOneThingManyTimes, IsRefusedBeforeItFillsMemory) {
+TEST(HeaderWithRepeatedReferences, IsRefusedBeforeItFillsMemory) {
   const Bytes large = bomb(kLongestHeader - 1000);
   ASSERT_LE(large.size(), kLongestHeader);
-  // The check of FlatBuffers has nothing against it: 65,536 times half a megabyte.
+  // FlatBuffers' own verification accepts it: 65,536 times half a megabyte.
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(large.data()), large.size());
   ASSERT_TRUE(VerifyMessageBuffer(verifier));
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
@@ -127,8 +127,8 @@ TEST(AHeaderThatSaysOneThingManyTimes, IsRefusedBeforeItFillsMemory) {
   EXPECT_FALSE(deadline.passed());
 }
 
-// FlatBuffers verifies where the length of a vector lies, not where its elements lie.
-TEST(AHeaderWithNumbersAtOddAddresses, IsRefused) {
+// FlatBuffers verifies the alignment of the length of a vector, not of its elements.
+TEST(HeaderWithUnalignedNumbers, IsRefused) {
   HelloT hello;
   hello.snapshots = {1, 0, 0};
   Bytes header = encode(make_message(std::move(hello)));
@@ -137,7 +137,7 @@ TEST(AHeaderWithNumbersAtOddAddresses, IsRefused) {
   const std::uint8_t* reference = body->GetAddressOf(Hello::VT_SNAPSHOTS);
   const auto at =
       static_cast<std::size_t>(reference - reinterpret_cast<const std::uint8_t*>(header.data()));
-  // Four bytes on, the first element is taken for a length, and elements follow half-way.
+  // Four bytes later, the first element is read as a length, and the elements are unaligned.
   header[at] = std::byte(static_cast<std::uint8_t>(header[at]) + 4);
   flatbuffers::Verifier verifier(reinterpret_cast<const std::uint8_t*>(header.data()),
                                  header.size());

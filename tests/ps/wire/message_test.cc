@@ -21,7 +21,7 @@ std::string problem_with(std::span<const std::byte> header) {
   return problem;
 }
 
-TEST(AMessage, ComesBackWithEveryKindOfBody) {
+TEST(Message, RoundTripsWithEveryKindOfBody) {
   std::set<Body> seen;
   for (const MessageT& message : sample_messages()) {
     const Bytes header = encode(message);
@@ -39,7 +39,7 @@ TEST(AMessage, ComesBackWithEveryKindOfBody) {
   }
 }
 
-TEST(AMessage, KeepsItsFields) {
+TEST(Message, KeepsItsFields) {
   PushT push;
   push.bucket = 2;
   push.sequence = std::uint64_t{1} << 63;
@@ -61,7 +61,7 @@ TEST(AMessage, KeepsItsFields) {
   EXPECT_EQ(found->stops, (std::vector<std::int32_t>{0, 1}));
 }
 
-TEST(AMessage, MayBeLong) {
+TEST(Message, MayBeLong) {
   ExchangeT exchange;
   exchange.text.assign(kLongestHeader - 1000, 7);
   const auto back = decode(encode(make_message(std::move(exchange))));
@@ -79,7 +79,7 @@ TEST(AMessage, MayBeLong) {
   EXPECT_TRUE(decode(encode(make_message(std::move(declared)))));
 }
 
-TEST(AMessage, WithSomethingOfEveryWorkerMayBeOf512) {
+TEST(Message, WithDataOfEveryWorkerAllowsFor512Workers) {
   constexpr int kWorkers = 512;
   ExchangedT exchanged;
   CutDoneT done;
@@ -101,14 +101,14 @@ TEST(AMessage, WithSomethingOfEveryWorkerMayBeOf512) {
   EXPECT_TRUE(decode(encode(make_message(std::move(appointment)))));
 }
 
-TEST(AMessage, IsNotSentWithoutABodyOrTooLong) {
+TEST(Message, IsNotEncodedWithoutABodyOrTooLong) {
   EXPECT_THROW(encode(MessageT{}), InternalError);
   ExchangeT exchange;
   exchange.text.assign(kLongestHeader, 7);
   EXPECT_THROW(encode(make_message(std::move(exchange))), InternalError);
 }
 
-TEST(AHeader, MayLieAtAnyAddress) {
+TEST(Header, NeedsNoAlignment) {
   for (const MessageT& message : sample_messages()) {
     const Bytes header = encode(message);
     Bytes memory(header.size() + 8);
@@ -119,14 +119,14 @@ TEST(AHeader, MayLieAtAnyAddress) {
   }
 }
 
-TEST(AHeader, ThatIsCutShortIsNone) {
+TEST(Header, ThatIsTruncatedIsRefused) {
   for (const MessageT& message : sample_messages()) {
     const Bytes header = encode(message);
     for (std::size_t length = 0; length < header.size(); ++length) {
-      // In memory of its own, so that a sanitizer sees a read behind the end.
+      // Copied, so that a sanitizer notices a read beyond the end.
       const Bytes part(header.begin(), header.begin() + static_cast<std::ptrdiff_t>(length));
       const auto back = decode(part);
-      // Unless nothing but padding is missing.
+      // It may decode when only padding is missing.
       if (back) {
         EXPECT_GT(length + 4, header.size());
         EXPECT_EQ(encode(*back), header) << name_of(message) << ", " << length;
@@ -135,7 +135,7 @@ TEST(AHeader, ThatIsCutShortIsNone) {
   }
 }
 
-TEST(AHeader, OfAnotherProtocolIsNamed) {
+TEST(Header, OfAnotherVersionIsRefusedWithBothVersions) {
   MessageT message = make_message(ReadyT{});
   message.protocol = 2;
   EXPECT_EQ(problem_with(encode(message)), "protocol 2, expected 1");
@@ -143,8 +143,8 @@ TEST(AHeader, OfAnotherProtocolIsNamed) {
   EXPECT_EQ(problem_with(encode(message)), "protocol 0, expected 1");
 }
 
-TEST(AHeader, OfAnotherProtocolIsReadNoFurther) {
-  // Version 2 has a table there that version 1 would find broken.
+TEST(Header, OfAnotherVersionIsNotDecodedFurther) {
+  // Version 2 has a table in a place where it is invalid for version 1.
   flatbuffers::FlatBufferBuilder builder;
   const auto text = builder.CreateString("in version 2, a text");
   const auto start = builder.StartTable();
@@ -156,17 +156,17 @@ TEST(AHeader, OfAnotherProtocolIsReadNoFurther) {
             "protocol 2, expected 1");
 }
 
-TEST(AHeader, OfSomebodyElseIsNamedByItsLength) {
-  EXPECT_EQ(problem_with(Bytes(12)), "a header of 12 bytes that is none of ours");
-  EXPECT_EQ(problem_with({}), "a header of 0 bytes that is none of ours");
+TEST(Header, OfAnotherProgramIsRefusedWithItsLength) {
+  EXPECT_EQ(problem_with(Bytes(12)), "a header of 12 bytes that is invalid");
+  EXPECT_EQ(problem_with({}), "a header of 0 bytes that is invalid");
   Bytes other = encode(make_message(ReadyT{}));
   std::memcpy(other.data() + 4, "HTTP", 4);
-  EXPECT_NE(problem_with(other).find("none of ours"), std::string::npos);
+  EXPECT_NE(problem_with(other).find("is invalid"), std::string::npos);
   EXPECT_EQ(problem_with(Bytes(kLongestHeader + 1)),
             "a header of 1048577 bytes, expected at most 1048576");
 }
 
-// Messages that FlatBuffers' own verification lets pass.
+// Messages that FlatBuffers' own verification accepts.
 Bytes built(Body type, bool with_body) {
   flatbuffers::FlatBufferBuilder builder;
   const auto body = CreateReady(builder);
@@ -177,14 +177,14 @@ Bytes built(Body type, bool with_body) {
   return {bytes.begin(), bytes.end()};
 }
 
-TEST(AHeader, NeedsABodyOfAKindThatWeKnow) {
+TEST(Header, NeedsABodyOfAKnownKind) {
   EXPECT_TRUE(decode(built(Body::Ready, true)));
   EXPECT_NE(problem_with(built(Body::Ready, false)), "");
   EXPECT_NE(problem_with(built(Body::NONE, true)), "");
   EXPECT_NE(problem_with(built(static_cast<Body>(200), true)), "");
 }
 
-TEST(AHeader, NeedsACodecThatWeKnow) {
+TEST(Header, NeedsAKnownCodec) {
   PushT push;
   push.codec = static_cast<Codec>(9);
   EXPECT_NE(problem_with(encode(make_message(std::move(push)))), "");

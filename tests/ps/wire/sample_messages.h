@@ -1,4 +1,4 @@
-// One message with every kind of body, no field left as it is by itself.
+// Returns one message with every kind of body; every field differs from its default.
 #pragma once
 
 #include <vector>

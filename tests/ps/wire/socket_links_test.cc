@@ -1,23 +1,30 @@
-// Connections that break and come back.
+// Connections that break and are made again, and the routing ids of callers.
 #include <gtest/gtest.h>
+#include <netdb.h>
 #include <poll.h>
 #include <sys/socket.h>
 
 #include <array>
+#include <cstring>
 #include <optional>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "models/base/errors.h"
-#include "ps/net/addresses.h"
 #include "ps/net/connection.h"
+#include "ps/net/endpoint.h"
+#include "ps/net/socket.h"
 #include "tests/ps/wire/socket_case.h"
 
 namespace syncopate::ps::wire {
 namespace {
 
+using namespace std::string_view_literals;
+
 Deadline soon() { return Deadline::after(std::chrono::seconds(10)); }
 
-// ZeroMQ closes a socket in the background: its port is free a moment later.
+// ZeroMQ closes a socket in the background: its port becomes free a moment later.
 std::unique_ptr<Socket> listen_again(Context& context, const Endpoint& at) {
   for (const Deadline deadline = soon();;) {
     try {
@@ -29,10 +36,10 @@ std::unique_ptr<Socket> listen_again(Context& context, const Endpoint& at) {
   }
 }
 
-// Nobody listens there now.
+// Returns an endpoint where no socket listens.
 std::uint16_t free_port() { return Listener(Endpoint{"127.0.0.1", 0}).port(); }
 
-TEST(AWorkerWhoseServerIsLost, HearsOfItAndOfItsReturn) {
+TEST(WorkerOfALostServer, IsToldOfTheLossAndOfTheReturn) {
   Line line;
   const Endpoint place{"127.0.0.1", line.server->port()};
   const auto worker = line.call("w0.1");
@@ -47,7 +54,7 @@ TEST(AWorkerWhoseServerIsLost, HearsOfItAndOfItsReturn) {
   EXPECT_EQ(worker->link_event(), std::nullopt);
 }
 
-TEST(AWorkerWhoseServerIsLost, SendsNothingUntilItHasHeardOfIt) {
+TEST(WorkerOfALostServer, SendsNothingUntilItIsToldOfTheLoss) {
   Line line;
   const Endpoint place{"127.0.0.1", line.server->port()};
   const auto worker = line.call("w0.1");
@@ -55,7 +62,8 @@ TEST(AWorkerWhoseServerIsLost, SendsNothingUntilItHasHeardOfIt) {
   EXPECT_TRUE(wait_until({worker.get()}, [&] { return !worker->send(numbered("", 1)); }));
   EXPECT_EQ(worker->queued_bytes(), 0);
   line.server = listen_again(line.context, place);
-  // Connected again, but the owner has not looked: what it sends was meant for the lost server.
+  // The socket is connected again, but its owner does not know yet: what it sends is meant for the
+  // lost server.
   EXPECT_FALSE(worker->send(numbered("", 2)));
   await_link(*worker, LinkEvent::kDisconnected, {line.server.get()});
   EXPECT_TRUE(worker->send(numbered("", 3)));
@@ -63,7 +71,7 @@ TEST(AWorkerWhoseServerIsLost, SendsNothingUntilItHasHeardOfIt) {
   EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 3);
 }
 
-TEST(AWorkerThatComesBeforeItsServer, KeepsItsMessagesInOrder) {
+TEST(WorkerBeforeItsServer, KeepsItsMessagesInOrder) {
   Context context;
   const Endpoint place{"127.0.0.1", free_port()};
   const auto worker = Socket::connect(context, place, "w0.1");
@@ -77,8 +85,8 @@ TEST(AWorkerThatComesBeforeItsServer, KeepsItsMessagesInOrder) {
   await_link(*worker, LinkEvent::kConnected, {server.get()});
 }
 
-// ZeroMQ alone never calls again whoever once answered with something else than its protocol.
-TEST(AWorkerThatMeetsAStrangerOnTheServersPort, ComesBackForTheServer) {
+// ZeroMQ alone never connects again after a peer answered with another protocol.
+TEST(WorkerThatMetAnotherProgram, ConnectsAgainToTheServer) {
   Context context;
   auto wrong = std::make_unique<Listener>(Endpoint{"127.0.0.1", 0});
   const Endpoint place{"127.0.0.1", wrong->port()};
@@ -91,7 +99,7 @@ TEST(AWorkerThatMeetsAStrangerOnTheServersPort, ComesBackForTheServer) {
         "\3 and then nothing that makes sense ......"
         ".......................................................................................";
     ASSERT_GT(::send(caller->descriptor(), text.data(), text.size(), MSG_NOSIGNAL), 0);
-    // Until the worker has hung up.
+    // Reads until the worker has closed the connection.
     std::array<char, 1000> rest{};
     while (wait_ready(caller->descriptor(), POLLIN, soon()) &&
            recv(caller->descriptor(), rest.data(), rest.size(), 0) > 0) {
@@ -103,21 +111,21 @@ TEST(AWorkerThatMeetsAStrangerOnTheServersPort, ComesBackForTheServer) {
   EXPECT_EQ(number_of(await_message(*server, {worker.get()})), 1);
 }
 
-// By turns IPv4 and IPv6: here IPv6 by name, as IPv4 has failed, or IPv4 again after that.
-TEST(AHostsName, IsLookedUpInBothFamilies) {
+// The address families are tried in turn: here IPv6 after IPv4 has failed, and then IPv4 again.
+TEST(HostName, IsLookedUpInBothAddressFamilies) {
   for (const char* address : {"::1", "127.0.0.1"}) {
     Context context;
     std::uint16_t port = 0;
     try {
-      port = Listener(Endpoint{address, 0}).port();  // nobody listens there now
+      port = Listener(Endpoint{address, 0}).port();  // no socket listens there now
     } catch (const UsageError& error) {
-      GTEST_SKIP() << "no IPv6 here: " << error.what();
+      GTEST_SKIP() << "this machine has no IPv6: " << error.what();
     }
     std::optional<Addresses> looked_up;
     try {
       looked_up.emplace(look_up({"localhost", port}, 0));
     } catch (const UsageError& error) {
-      GTEST_SKIP() << "no /etc/hosts here: " << error.what();
+      GTEST_SKIP() << "this machine has no /etc/hosts: " << error.what();
     }
     const auto& found = *looked_up;
     bool is_address_of_name = false;
@@ -126,7 +134,7 @@ TEST(AHostsName, IsLookedUpInBothFamilies) {
     }
     if (!is_address_of_name) continue;
     const auto worker = Socket::connect(context, {"localhost", port}, "w0.1");
-    // Long enough for three turns: pauses of 20, 40, 80 and 160 ms, with ZeroMQ's jitter.
+    // Enough for three turns: pauses of 20, 40, 80 and 160 ms, with ZeroMQ's jitter.
     const Deadline later = Deadline::after(std::chrono::milliseconds(800));
     wait_until({worker.get()}, [&] { return later.passed() || worker->link_event(); });
     const auto server = listen_again(context, {address, port});
@@ -135,28 +143,128 @@ TEST(AHostsName, IsLookedUpInBothFamilies) {
   }
 }
 
-TEST(AnAddressOfVersionSix, IsCalled) {
+TEST(Ipv6Address, IsConnectedTo) {
   Context context;
   std::unique_ptr<Socket> server;
   try {
     server = Socket::listen(context, {"::1", 0});
   } catch (const UsageError& error) {
-    GTEST_SKIP() << "no IPv6 here: " << error.what();
+    GTEST_SKIP() << "this machine has no IPv6: " << error.what();
   }
   const auto worker = Socket::connect(context, {"::1", server->port()}, "w0.1");
   worker->send(numbered("", 1));
   EXPECT_EQ(number_of(await_message(*server, {worker.get()})), 1);
 }
 
-// A restarted worker's id names its incarnation; should two ever have the same, the later one
-// counts.
-TEST(ASecondWorkerOfTheSameName, TakesThePlaceOfTheFirst) {
+// The routing id of a restarted worker contains its incarnation. If two sockets ever have equal
+// ids, the later one counts.
+TEST(SecondSocketOfOneRoutingId, ReplacesTheFirst) {
   Line line;
   auto first = line.call("w0.1");
   const auto second = line.call("w0.1");
   first.reset();
   EXPECT_TRUE(line.server->send(numbered("w0.1", 1)));
   EXPECT_EQ(number_of(await_message(*second, {line.server.get()})), 1);
+}
+
+// A DEALER made of a plain socket. It connects early and sends its routing id late, like an
+// abandoned socket whose connection was delayed by the system. Source: ZMTP 3.0
+// (rfc.zeromq.org/spec/23), NULL mechanism.
+class LateCaller {
+ public:
+  explicit LateCaller(Socket& server)
+      : connection_(connect_to({"127.0.0.1", server.port()}, "the server", soon())) {
+    send_bytes("\xFF\0\0\0\0\0\0\0\1\x7F\3\0NULL"sv);
+    send_bytes(std::string(64 - 16, '\0'));
+    read_until(server, 64);
+  }
+
+  void send_routing_id(const std::string& name) {
+    std::string ready("\5READY\13Socket-Type\0\0\0\6DEALER\10Identity\0\0\0"sv);
+    ready += static_cast<char>(name.size());
+    ready += name;
+    send_bytes(std::string("\4") + static_cast<char>(ready.size()) + ready);
+  }
+
+  void send(const Envelope& message) {
+    const auto header = message.frames.front().bytes();
+    ASSERT_LT(header.size(), 256U);
+    send_bytes(std::string("\0", 1) + static_cast<char>(header.size()) +
+               std::string(reinterpret_cast<const char*>(header.data()), header.size()));
+  }
+
+  // Returns whether the peer sends a message after its greeting.
+  bool receives(Socket& server, std::string_view bytes) {
+    const Deadline deadline = soon();
+    while (received_.find(bytes) == std::string::npos) {
+      if (deadline.passed()) return false;
+      read_until(server, received_.size() + 1);
+    }
+    return true;
+  }
+
+ private:
+  void send_bytes(std::string_view bytes) {
+    ASSERT_EQ(::send(connection_.descriptor(), bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              std::ssize(bytes));
+  }
+
+  // Reads until this many bytes have arrived in total.
+  void read_until(Socket& server, std::size_t bytes) {
+    const Deadline deadline = soon();
+    while (received_.size() < bytes && !deadline.passed()) {
+      server.flush();
+      char byte = 0;
+      if (recv(connection_.descriptor(), &byte, 1, MSG_DONTWAIT) == 1) {
+        received_ += byte;
+      } else {
+        wait_ready(connection_.descriptor(), POLLIN, Deadline::after(std::chrono::milliseconds(5)));
+      }
+    }
+  }
+
+  Connection connection_;
+  std::string received_;
+};
+
+std::string header_of(const Envelope& message) {
+  const auto header = message.frames.front().bytes();
+  return {reinterpret_cast<const char*>(header.data()), header.size()};
+}
+
+// The reason why every socket has a routing id of its own (PROTOCOL.md): the ROUTER gives the id to
+// the last caller; the first one is neither read from any more nor informed.
+TEST(TwoSocketsOfOneRoutingId, DisconnectTheFirstSilently) {
+  Line line;
+  LateCaller given_up(*line.server);
+  const auto worker = line.call("w0.1");
+  EXPECT_TRUE(worker->send(numbered("", 1)));
+  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 1);
+  given_up.send_routing_id("w0.1");
+  given_up.send(numbered("", 2));
+  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 2);
+  const Envelope answer = numbered("w0.1", 3);
+  EXPECT_TRUE(line.server->send(numbered("w0.1", 3)));
+  EXPECT_TRUE(given_up.receives(*line.server, header_of(answer)));
+  EXPECT_FALSE(worker->receive());
+  // The first socket is not told, and its messages are lost.
+  EXPECT_TRUE(worker->send(numbered("", 4)));
+  EXPECT_EQ(worker->link_event(), std::nullopt);
+  given_up.send(numbered("", 5));
+  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 5);
+}
+
+TEST(TwoSocketsOfDifferentRoutingIds, AreBothReceivedInAnyOrder) {
+  Line line;
+  LateCaller given_up(*line.server);
+  const auto worker = line.call("w0.1.2");
+  given_up.send_routing_id("w0.1.1");
+  given_up.send(numbered("", 2));
+  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 2);
+  EXPECT_TRUE(worker->send(numbered("", 7)));
+  EXPECT_EQ(number_of(await_message(*line.server, {worker.get()})), 7);
+  EXPECT_TRUE(line.server->send(numbered("w0.1.2", 8)));
+  EXPECT_EQ(number_of(await_message(*worker, {line.server.get()})), 8);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "ps/wire/socket.h"
+#include "ps/wire/zmq_socket.h"
 
 #include <gtest/gtest.h>
 
@@ -20,7 +20,7 @@ Bytes pattern(std::size_t size) {
   return bytes;
 }
 
-TEST(ASocket, ExchangesFramesOfAMegabyteBothWays) {
+TEST(Socket, ExchangesFramesOfAMegabyteInBothDirections) {
   Line line;
   const auto worker = line.call("w0.1");
   const Bytes gradient = pattern(std::size_t{1} << 20);
@@ -42,7 +42,7 @@ TEST(ASocket, ExchangesFramesOfAMegabyteBothWays) {
   EXPECT_EQ(line.server->foreign_messages(), 0);
 }
 
-TEST(ASocket, SendsEmptyFrames) {
+TEST(Socket, SendsEmptyFrames) {
   Line line;
   const auto worker = line.call("w0.1");
   Envelope message = numbered("", 1, {Bytes{}});
@@ -53,7 +53,7 @@ TEST(ASocket, SendsEmptyFrames) {
   EXPECT_TRUE(arrived.frames[1].bytes().empty());
 }
 
-TEST(BorrowedMemory, IsGivenBackOnceItIsSent) {
+TEST(BorrowedMemory, IsReleasedAfterItIsSent) {
   Line line;
   const auto worker = line.call("w0.1");
   const Bytes memory = pattern(std::size_t{1} << 20);
@@ -64,13 +64,14 @@ TEST(BorrowedMemory, IsGivenBackOnceItIsSent) {
   worker->send(std::move(message));
   const Envelope arrived = await_message(*line.server, {worker.get()});
   EXPECT_TRUE(std::ranges::equal(arrived.frames[1].bytes(), memory));
-  // The I/O thread has sent all of it and is about to say so: nothing wakes us.
+  // The I/O thread has sent everything and will call the release function: no descriptor wakes
+  // poll.
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   while (given_back == 0 && !deadline.passed()) std::this_thread::yield();
   EXPECT_EQ(given_back, 1);
 }
 
-TEST(BorrowedMemory, IsGivenBackThoughItIsNeverSent) {
+TEST(BorrowedMemory, IsReleasedIfItIsNeverSent) {
   int given_back = 0;
   const Bytes memory = pattern(100);
   const auto message = [&] {
@@ -83,10 +84,11 @@ TEST(BorrowedMemory, IsGivenBackThoughItIsNeverSent) {
   }
   EXPECT_EQ(given_back, 1);
   Line line;
-  EXPECT_FALSE(line.server->send(message()));  // to a stranger
+  EXPECT_FALSE(line.server->send(message()));  // to an unknown peer
   EXPECT_EQ(given_back, 2);
   {
-    const auto early = Socket::connect(line.context, {"127.0.0.1", 1}, "w0.1");  // nobody listens
+    const auto early =
+        Socket::connect(line.context, {"127.0.0.1", 1}, "w0.1");  // no socket listens
     Envelope waiting = message();
     const std::size_t header = waiting.frames[0].bytes().size();
     EXPECT_TRUE(early->send(std::move(waiting)));
@@ -96,10 +98,10 @@ TEST(BorrowedMemory, IsGivenBackThoughItIsNeverSent) {
   EXPECT_EQ(given_back, 3);
 }
 
-// More than ZeroMQ and the system's buffers take.
+// More than fits into the buffers of ZeroMQ and the system.
 constexpr int kMany = 600;
 
-TEST(ASlowServer, MakesAWorkersMessagesWaitInOrder) {
+TEST(SlowServer, MakesAWorkersMessagesWaitInOrder) {
   Line line;
   const auto worker = line.call("w0.1");
   const Bytes gradient = pattern(65536);
@@ -110,7 +112,7 @@ TEST(ASlowServer, MakesAWorkersMessagesWaitInOrder) {
   }
   EXPECT_GT(worker->queued_bytes(), 65536);
   for (int i = 0; i <= kMany; ++i) {
-    // There is room again, as ZeroMQ has taken 64 at once; but others were first.
+    // There is room again because ZeroMQ took 64 messages, but earlier messages go first.
     if (i == 50) worker->send(numbered("", kMany));
     std::vector<Socket*> attended;
     if (i >= 50) attended.push_back(worker.get());
@@ -119,7 +121,7 @@ TEST(ASlowServer, MakesAWorkersMessagesWaitInOrder) {
   EXPECT_EQ(worker->queued_bytes(), 0);
 }
 
-TEST(ASlowWorker, MakesNobodyElseWait) {
+TEST(SlowWorker, DoesNotDelayOtherWorkers) {
   Line line;
   const auto slow = line.call("w0.1");
   const auto quick = line.call("w1.1");
@@ -140,7 +142,7 @@ TEST(ASlowWorker, MakesNobodyElseWait) {
   EXPECT_EQ(line.server->queued_bytes(), 0);
 }
 
-TEST(AWorkerThatHasLeft, IsNobodyToSendTo) {
+TEST(WorkerThatHasLeft, CannotBeSentTo) {
   Line line;
   EXPECT_FALSE(line.server->send(numbered("w0.1", 1)));
   auto worker = line.call("w0.1");
@@ -152,7 +154,7 @@ TEST(AWorkerThatHasLeft, IsNobodyToSendTo) {
   EXPECT_EQ(line.server->queued_bytes(), 0);
 }
 
-TEST(AWorkerThatHasLeft, LeavesNothingQueued) {
+TEST(WorkerThatHasLeft, LeavesNoQueuedMessages) {
   Line line;
   auto worker = line.call("w0.1");
   const Bytes values = pattern(65536);
@@ -166,8 +168,8 @@ TEST(AWorkerThatHasLeft, LeavesNothingQueued) {
   EXPECT_TRUE(wait_until({line.server.get()}, [&] { return line.server->queued_bytes() == 0; }));
 }
 
-// Sending swallows the news of what has arrived; wait_until() sleeps unless it is told again.
-TEST(AnOwnerThatSends, IsStillWokenForWhatArrives) {
+// Sending consumes the edge of ZMQ_FD for messages that have arrived; wait_until() would sleep on.
+TEST(SocketThatSends, StillWakesItsOwnerForMessages) {
   Line line;
   const auto worker = line.call("w0.1");
   std::int64_t sent = 0;
@@ -186,7 +188,7 @@ TEST(AnOwnerThatSends, IsStillWokenForWhatArrives) {
   EXPECT_TRUE(wait_until({worker.get(), line.server.get()}, talk)) << answered;
 }
 
-TEST(AListeningSocket, MayBeInherited) {
+TEST(ListeningSocket, MayBeInherited) {
   Context context;
   Listener bound(Endpoint{"127.0.0.1", 0});
   const std::uint16_t port = bound.port();
@@ -198,7 +200,7 @@ TEST(AListeningSocket, MayBeInherited) {
   EXPECT_THROW(Socket::listen(context, FileDescriptor(dup(0))), UsageError);
 }
 
-TEST(APortThatIsTaken, IsNamed) {
+TEST(PortInUse, IsNamedInTheError) {
   Line line;
   try {
     const auto second = Socket::listen(line.context, {"127.0.0.1", line.server->port()});

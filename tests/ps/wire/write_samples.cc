@@ -1,4 +1,4 @@
-// Writes one header of every kind into a folder: what the fuzzer starts from.
+// Writes one header of every kind into a folder: the fuzzer's initial corpus.
 #include <fstream>
 
 #include "tests/ps/wire/sample_messages.h"

@@ -59,9 +59,7 @@ const std::vector<std::string>& adam_slots() {
 }
 
 Progress some_progress() {
-  return {.step = 1234,
-          .samples = 78'976,
-          .position = {.epoch = 1, .offset = 18'976},
+  return {.at = {.step = 1234, .samples = 78'976, .position = {.epoch = 1, .offset = 18'976}},
           .data = "digits",
           .seed = 42};
 }

@@ -34,9 +34,9 @@ TEST_F(CheckpointTest, ComesBackBitForBit) {
   EXPECT_EQ(info.path, path_);
   EXPECT_EQ(info.model, "small");
   EXPECT_EQ(info.optimizer, "adam");
-  EXPECT_EQ(info.progress.step, 1234);
-  EXPECT_EQ(info.progress.samples, 78'976);
-  EXPECT_EQ(info.progress.position, (DataPosition{1, 18'976}));
+  EXPECT_EQ(info.progress.at.step, 1234);
+  EXPECT_EQ(info.progress.at.samples, 78'976);
+  EXPECT_EQ(info.progress.at.position, (ps::DataPosition{1, 18'976}));
   EXPECT_EQ(info.progress.data, "digits");
   EXPECT_EQ(info.progress.seed, 42U);
 }
@@ -59,10 +59,10 @@ TEST_F(CheckpointTest, KeepsByWhatLossesWereScaledIfTheyWere) {
 
 TEST_F(CheckpointTest, KeepsWhatOfTheDataWasPassedOver) {
   Progress progress = some_progress();
-  progress.position.untrained = {{0, 59'904, 60'000}, {1, 64, 128}, {1, 18'880, 18'944}};
+  progress.at.position.untrained = {{0, 59'904, 60'000}, {1, 64, 128}, {1, 18'880, 18'944}};
   save_checkpoint(path_, graph_, saved_, "adam", progress);
-  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.position,
-            progress.position);
+  EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.at.position,
+            progress.at.position);
   // A program that knows of no gaps must not take the file for one without.
   EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"2")", read_file(path_));
 }

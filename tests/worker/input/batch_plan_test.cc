@@ -63,20 +63,20 @@ TEST(BatchPlan, CountsTheSamplesOfAllShards) {
 TEST(BatchPlan, DropsTheRemainderWhenAsked) {
   const BatchPlan plan(10, {.batch_size = 4}, {});
   EXPECT_EQ(plan.batches_per_epoch(), 2);
-  EXPECT_EQ(plan.batch(1).position, (DataPosition{0, 4}));
-  EXPECT_EQ(plan.batch(2).position, (DataPosition{1, 0}));
+  EXPECT_EQ(plan.batch(1).position, (ps::DataPosition{0, 4}));
+  EXPECT_EQ(plan.batch(2).position, (ps::DataPosition{1, 0}));
 }
 
 TEST(BatchPlan, GoesOnInTheMiddleOfAnEpoch) {
   const BatchPlan plan(10, {.batch_size = 4}, {3, 4});
-  EXPECT_EQ(plan.batch(0).position, (DataPosition{3, 4}));
-  EXPECT_EQ(plan.batch(1).position, (DataPosition{4, 0}));
+  EXPECT_EQ(plan.batch(0).position, (ps::DataPosition{3, 4}));
+  EXPECT_EQ(plan.batch(1).position, (ps::DataPosition{4, 0}));
 }
 
 TEST(BatchPlan, MovesToTheNextEpochWhenNoBatchIsLeft) {
-  EXPECT_EQ(BatchPlan(10, {.batch_size = 4}, {3, 8}).batch(0).position, (DataPosition{4, 0}));
+  EXPECT_EQ(BatchPlan(10, {.batch_size = 4}, {3, 8}).batch(0).position, (ps::DataPosition{4, 0}));
   EXPECT_EQ(BatchPlan(10, {.batch_size = 4, .drop_remainder = false}, {3, 10}).batch(0).position,
-            (DataPosition{4, 0}));
+            (ps::DataPosition{4, 0}));
 }
 
 TEST(BatchPlan, RefusesWhatCannotBe) {

@@ -47,7 +47,7 @@ TEST(BatchSource, HandsOutEverySampleOnceAnEpochOverAllShards) {
                                                           .threads = threads,
                                                           .shard = {shard, 1, shards}});
           for (const std::int32_t label : take(*source, source->batches_per_epoch())) ++seen[label];
-          EXPECT_EQ(source->position(), (DataPosition{1, 0}));
+          EXPECT_EQ(source->position(), (ps::DataPosition{1, 0}));
         }
         ASSERT_EQ(static_cast<std::int64_t>(seen.size()), size);
         for (const auto& [label, times] : seen) {
@@ -148,7 +148,7 @@ TEST(BatchSource, GoesOnBitEqualFromEveryPosition) {
                                  .augment = Augment::kCropFlip,
                                  .threads = 2,
                                  .shard = {shards - 1, 1, shards}};
-      std::vector<DataPosition> positions;
+      std::vector<ps::DataPosition> positions;
       std::vector<std::vector<std::uint8_t>> batches;
       const auto uninterrupted = make_batch_source(dataset, options);
       for (int i = 0; i < 16; ++i) {
@@ -174,7 +174,7 @@ TEST(BatchSource, DeliversAnErrorAtTheBatchItBelongsTo) {
     EXPECT_EQ(take(*source, 3).back(), 14);
     EXPECT_THROW(source->next(), FileError);
     EXPECT_THROW(source->next(), FileError);
-    EXPECT_EQ(source->position(), (DataPosition{0, 15}));
+    EXPECT_EQ(source->position(), (ps::DataPosition{0, 15}));
     EXPECT_EQ(source->counters().batches, 3);
   }
 }

@@ -210,11 +210,11 @@ TEST(LeasedBatchSource, StandsWhereTheUpcomingBatchBegins) {
   Office office({{2, 10, 14}, {1, 50, 52}});
   LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, office.hooks());
   source.upcoming();
-  EXPECT_EQ(source.position(), (DataPosition{2, 10}));
+  EXPECT_EQ(source.position(), (ps::DataPosition{2, 10}));
   source.next();
-  EXPECT_EQ(source.position(), (DataPosition{2, 14}));
+  EXPECT_EQ(source.position(), (ps::DataPosition{2, 14}));
   source.upcoming();
-  EXPECT_EQ(source.position(), (DataPosition{1, 50}));
+  EXPECT_EQ(source.position(), (ps::DataPosition{1, 50}));
   EXPECT_EQ(source.batches_per_epoch(), 25);
 }
 

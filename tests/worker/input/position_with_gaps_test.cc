@@ -43,7 +43,8 @@ TEST(APositionWithGaps, ComesFirstOneEpochAfterTheOther) {
 TEST(APositionWithGaps, JoinsRangesOfOneEpochInABatch) {
   const BatchPlan plan(10, {.batch_size = 4}, {1, 0, {{0, 8, 9}, {0, 0, 1}, {0, 3, 7}}});
   EXPECT_EQ(places(plan, 0), (EpochPlaces{0, {0, 3, 4, 5}}));
-  EXPECT_EQ(plan.batch(1).position, (DataPosition{1, 0})) << "the two that are left are no batch";
+  EXPECT_EQ(plan.batch(1).position, (ps::DataPosition{1, 0}))
+      << "the two that are left are no batch";
 }
 
 TEST(APositionWithGaps, JoinsTheGapsOfItsEpochWithWhatFollows) {
@@ -56,7 +57,7 @@ TEST(APositionWithGaps, JoinsTheGapsOfItsEpochWithWhatFollows) {
 TEST(APositionWithGaps, JoinsThemWithARemainderThatAloneIsNoBatch) {
   const BatchPlan plan(7, {.batch_size = 2}, {1, 6, {{1, 1, 2}}});
   EXPECT_EQ(places(plan, 0), (EpochPlaces{1, {1, 6}}));
-  EXPECT_EQ(plan.batch(1).position, (DataPosition{2, 0}));
+  EXPECT_EQ(plan.batch(1).position, (ps::DataPosition{2, 0}));
 }
 
 TEST(APositionWithGaps, HasAShortBatchPerEpochWhereNothingIsDropped) {
@@ -83,17 +84,17 @@ TEST(APositionWithGaps, NamesWhatIsLeftAtEveryBatch) {
   const BatchPlan plan(10, {.batch_size = 2},
                        {1, 6, {{0, 2, 5}, {0, 9, 10}, {1, 0, 1}, {1, 3, 4}}});
   EXPECT_EQ(plan.batch(1).position,
-            (DataPosition{1, 6, {{0, 4, 5}, {0, 9, 10}, {1, 0, 1}, {1, 3, 4}}}));
-  EXPECT_EQ(plan.batch(2).position, (DataPosition{1, 6, {{1, 0, 1}, {1, 3, 4}}}));
-  EXPECT_EQ(plan.batch(3).position, (DataPosition{1, 6}));
-  EXPECT_EQ(plan.batch(4).position, (DataPosition{1, 8}));
+            (ps::DataPosition{1, 6, {{0, 4, 5}, {0, 9, 10}, {1, 0, 1}, {1, 3, 4}}}));
+  EXPECT_EQ(plan.batch(2).position, (ps::DataPosition{1, 6, {{1, 0, 1}, {1, 3, 4}}}));
+  EXPECT_EQ(plan.batch(3).position, (ps::DataPosition{1, 6}));
+  EXPECT_EQ(plan.batch(4).position, (ps::DataPosition{1, 8}));
 }
 
 TEST(APositionWithGaps, LeavesOutWhatMakesNoBatch) {
   EXPECT_EQ(BatchPlan(10, {.batch_size = 4}, {1, 4, {{0, 0, 3}}}).batch(0).position,
-            (DataPosition{1, 4}));
+            (ps::DataPosition{1, 4}));
   EXPECT_EQ(BatchPlan(10, {.batch_size = 4}, {1, 8, {{1, 0, 1}}}).batch(0).position,
-            (DataPosition{2, 0}));
+            (ps::DataPosition{2, 0}));
 }
 
 TEST(APositionWithGaps, CountsBatchesToTheEndOfAnEpoch) {
@@ -126,7 +127,7 @@ TEST(APositionWithGaps, RefusesRangesThatCannotBe) {
 
 // What a run of three workers left that had no common end: of three epochs, in uneven pieces.
 constexpr std::int64_t kSize = 60;
-const DataPosition kGaps = {
+const ps::DataPosition kGaps = {
     2, 36, {{0, 48, 54}, {1, 0, 5}, {1, 17, 18}, {1, 31, 37}, {2, 6, 12}, {2, 24, 30}}};
 const std::map<std::int64_t, std::int64_t> kUntrained = {{0, 6}, {1, 12}, {2, 36}, {3, 60}};
 
@@ -182,7 +183,7 @@ TEST(ARunResumedWithGaps, GoesOnBitEqualFromEveryPosition) {
                                  .augment = Augment::kCropFlip,
                                  .threads = 2,
                                  .shard = {world - 1, 1, world}};
-      std::vector<DataPosition> positions;
+      std::vector<ps::DataPosition> positions;
       std::vector<std::vector<std::uint8_t>> batches;
       const auto uninterrupted = make_batch_source(dataset, options, kGaps);
       for (int i = 0; i < 20; ++i) {

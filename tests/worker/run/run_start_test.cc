@@ -46,20 +46,20 @@ class OneOfSeveralTasks final : public Strategy {
   void agree() override {}
   Snapshot snapshot() override { return values_; }
   void restore(const Snapshot& /*saved*/) override { ++restored_; }
-  void begin(const StartPoint& start) override {
+  void begin(const ps::RunPosition& start) override {
     EXPECT_EQ(restored_, 1) << "the variables hold what training starts from";
     begun_.push_back(start);
   }
   void abort(std::string_view /*reason*/) noexcept override {}
 
-  const std::vector<StartPoint>& begun() const { return begun_; }
+  const std::vector<ps::RunPosition>& begun() const { return begun_; }
 
  private:
   bool is_chief_;
   Messages& messages_;
   Snapshot values_;
   int restored_ = 0;
-  std::vector<StartPoint> begun_;
+  std::vector<ps::RunPosition> begun_;
 };
 
 Graph tiny_network() {
@@ -73,7 +73,7 @@ class AFolderOfCheckpoints : public testing::Test {
   std::filesystem::path save(std::int64_t step, const std::string& optimizer = "sgd") {
     const auto path = checkpoint_path(folder_.path(), step);
     save_checkpoint(path, graph_, chief_.snapshot(), optimizer,
-                    {.step = step, .samples = 64 * step, .data = "digits", .seed = 1});
+                    {.at = {.step = step, .samples = 64 * step}, .data = "digits", .seed = 1});
     return path;
   }
   TrainOptions options() const {
@@ -115,7 +115,7 @@ TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestSoundOneOnAllTasks) {
   std::ofstream(checkpoint_path(folder_.path(), 100));
   testing::internal::CaptureStderr();
   for (OneOfSeveralTasks* task : {&chief_, &other_}) {
-    EXPECT_EQ(start_run(options(), graph_, {.data = "digits"}, *task).progress.step, 70);
+    EXPECT_EQ(start_run(options(), graph_, {.data = "digits"}, *task).progress.at.step, 70);
   }
   const std::string said = testing::internal::GetCapturedStderr();
   for (const char* step : {"080", "090", "100"}) {
@@ -126,7 +126,7 @@ TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestSoundOneOnAllTasks) {
 TEST_F(AFolderOfCheckpoints, LosesNoSoundOneToTheDamagedWhenItIsPruned) {
   save(70);
   cut(save(90));
-  ASSERT_EQ(start_run(options(), graph_, {.data = "digits"}, chief_).progress.step, 70);
+  ASSERT_EQ(start_run(options(), graph_, {.data = "digits"}, chief_).progress.at.step, 70);
   const auto next = save(75);
   prune_checkpoints(folder_.path(), 1);
   EXPECT_EQ(newest_checkpoint(folder_.path()), next);
@@ -148,7 +148,7 @@ TEST_F(AFolderOfCheckpoints, IsNotResumedFromAnOlderOneWhereTheNewestIsAnotherRu
 }
 
 TEST_F(AFolderOfCheckpoints, IsNotResumedWithOtherSamplesOfTheSameName) {
-  Progress saved{.step = 70, .data = "synthetic", .data_samples = "256 + 256 samples"};
+  Progress saved{.at = {.step = 70}, .data = "synthetic", .data_samples = "256 + 256 samples"};
   save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd", saved);
   Progress fresh{.data = "synthetic", .data_samples = "512 + 512 samples"};
   try {
@@ -160,12 +160,13 @@ TEST_F(AFolderOfCheckpoints, IsNotResumedWithOtherSamplesOfTheSameName) {
   }
   saved.data_samples = "";  // as older programs wrote them
   save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd", saved);
-  EXPECT_EQ(start_run(options(), graph_, fresh, chief_).progress.step, 70);
+  EXPECT_EQ(start_run(options(), graph_, fresh, chief_).progress.at.step, 70);
 }
 
 TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateAndSaysSo) {
-  save_checkpoint(checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
-                  {.step = 70, .data = "digits", .samples_per_update = 32, .learning_rate = 0.001});
+  save_checkpoint(
+      checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
+      {.at = {.step = 70}, .data = "digits", .samples_per_update = 32, .learning_rate = 0.001});
   const RunStart start =
       start_run(options(), graph_,
                 {.data = "digits", .samples_per_update = 64, .learning_rate = 0.01}, chief_);
@@ -180,7 +181,7 @@ TEST_F(AFolderOfCheckpoints, GoesBeforeInitFromAndSaysSo) {
   TrainOptions both = options();
   both.init_from = "weights.safetensors";
   const RunStart start = start_run(both, graph_, {.data = "digits"}, chief_);
-  EXPECT_EQ(start.progress.step, 70);
+  EXPECT_EQ(start.progress.at.step, 70);
   ASSERT_EQ(start.notes.size(), 2U);
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "--init-from weights.safetensors is not used",
                       start.notes[1]);
@@ -194,9 +195,10 @@ TEST_P(RunStartTest, TellsEveryTaskWhereTheCheckpointStands) {
   Messages messages;
   OneOfSeveralTasks chief(graph, true, messages);
   OneOfSeveralTasks other(graph, false, messages);
-  const DataPosition position{2, 640, GetParam()};
-  save_checkpoint(checkpoint_path(folder.path(), 70), graph, chief.snapshot(), "sgd",
-                  {.step = 70, .samples = 4480, .position = position, .data = "digits", .seed = 1});
+  const ps::DataPosition position{2, 640, GetParam()};
+  save_checkpoint(
+      checkpoint_path(folder.path(), 70), graph, chief.snapshot(), "sgd",
+      {.at = {.step = 70, .samples = 4480, .position = position}, .data = "digits", .seed = 1});
 
   TrainOptions options;
   options.strategy.optimizer.name = "sgd";
@@ -205,13 +207,13 @@ TEST_P(RunStartTest, TellsEveryTaskWhereTheCheckpointStands) {
   for (OneOfSeveralTasks* task : {&chief, &other}) {
     const RunStart start = start_run(options, graph, {.data = "digits"}, *task);
     EXPECT_TRUE(start.resumed);
-    EXPECT_EQ(start.progress.step, 70);
-    EXPECT_EQ(start.progress.samples, 4480);
-    EXPECT_EQ(start.progress.position, position);
+    EXPECT_EQ(start.progress.at.step, 70);
+    EXPECT_EQ(start.progress.at.samples, 4480);
+    EXPECT_EQ(start.progress.at.position, position);
     ASSERT_EQ(task->begun().size(), 1U);
     EXPECT_EQ(task->begun().front().step, 70);
     EXPECT_EQ(task->begun().front().samples, 4480);
-    EXPECT_EQ(task->begun().front().position, (ps::LedgerPosition{2, 640, GetParam()}));
+    EXPECT_EQ(task->begun().front().position, (ps::DataPosition{2, 640, GetParam()}));
   }
   EXPECT_TRUE(messages.empty()) << "everything was heard";
 }

@@ -19,7 +19,7 @@ class NotedLines final : public ProgressDisplay {
 
 TrainOutcome stopped() {
   TrainOutcome outcome;
-  outcome.progress.step = 12;
+  outcome.progress.at.step = 12;
   outcome.stopped_by = "SIGTERM";
   return outcome;
 }

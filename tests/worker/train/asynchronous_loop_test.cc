@@ -20,9 +20,9 @@ TEST_F(AsynchronousLoop, TrainsTheBatchesThatItIsGiven) {
   const TrainOutcome outcome =
       train([](ScriptedJob& job) { job.appointments_at_end = {kLast}; }, leases);
   EXPECT_EQ(job_->trained, leases);
-  EXPECT_EQ(outcome.progress.step, 4);
-  EXPECT_EQ(outcome.progress.samples, 16 + 16 + 4 + 16);
-  EXPECT_EQ(outcome.progress.position, (DataPosition{1, 32, {}}));
+  EXPECT_EQ(outcome.progress.at.step, 4);
+  EXPECT_EQ(outcome.progress.at.samples, 16 + 16 + 4 + 16);
+  EXPECT_EQ(outcome.progress.at.position, (ps::DataPosition{1, 32, {}}));
   EXPECT_EQ(run_.display.finished, 1);
 }
 
@@ -46,8 +46,8 @@ TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheLoopInStep) {
   EXPECT_EQ(found.weights_hash, expected.weights_hash);
   EXPECT_EQ(found.test->loss, expected.test->loss);
   EXPECT_EQ(found.test->accuracy, expected.test->accuracy);
-  EXPECT_EQ(found.progress.step, expected.progress.step);
-  EXPECT_EQ(found.progress.samples, expected.progress.samples);
+  EXPECT_EQ(found.progress.at.step, expected.progress.at.step);
+  EXPECT_EQ(found.progress.at.samples, expected.progress.at.samples);
   // 1e-12: differences of sums instead of sums.
   EXPECT_NEAR(found.train_loss, expected.train_loss, 1e-12);
   ASSERT_EQ(run.metrics.evaluations.size(), expected_evaluations.size());
@@ -126,8 +126,8 @@ TEST_F(AsynchronousLoop, WritesACheckpointThatTheLoopInStepGoesOnFrom) {
   ASSERT_EQ(path, checkpoint_path(folder.path(), 7));
   const Snapshot target = deep_copy(resumed->snapshot());
   const CheckpointInfo info = load_checkpoint(*path, run_.graph, target, run_.optimizer, true);
-  EXPECT_EQ(info.progress.samples, 7 * AsynchronousCase::kBatch);
-  EXPECT_EQ(info.progress.position, (DataPosition{1, 32, {}}));
+  EXPECT_EQ(info.progress.at.samples, 7 * AsynchronousCase::kBatch);
+  EXPECT_EQ(info.progress.at.position, (ps::DataPosition{1, 32, {}}));
   EXPECT_EQ(info.progress.data, "synthetic");
   EXPECT_EQ(info.progress.seed, 5U);
   resumed->restore(target);

@@ -53,7 +53,7 @@ TEST_F(TwoReplicas, TrainWhatEachIsGivenAndTheOneAppointedLastReports) {
   EXPECT_EQ(first_.events, strings({"step 0:0"}));
   EXPECT_EQ(second_.events, strings({"step 0:16", "step 0:32", "cut 7", "done 7"}));
   EXPECT_TRUE(outcome.test);
-  EXPECT_EQ(outcome.progress.step, 2) << "as the second one's job counts";
+  EXPECT_EQ(outcome.progress.at.step, 2) << "as the second one's job counts";
 }
 
 TEST_F(TwoReplicas, HearOfARequestToStopThroughTheFirst) {

@@ -7,7 +7,7 @@
 namespace syncopate {
 namespace {
 
-constexpr std::size_t kSigterm = 1;
+constexpr auto kSigterm = ps::StopKind::kSigterm;
 
 class AsynchronousStop : public testing::Test, protected ScriptedRun {};
 
@@ -32,7 +32,7 @@ TEST_F(AsynchronousStop, IsPassedOnAndWhatWasGivenIsTrained) {
 
 TEST_F(AsynchronousStop, ElsewhereIsSaidByWhoIsAppointed) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
-    job.appointments_at_end = {{.cut = 1, .is_final = true, .stopped_by = std::size_t{2}}};
+    job.appointments_at_end = {{.cut = 1, .is_final = true, .stopped_by = ps::StopKind::kSigusr1}};
   });
   EXPECT_EQ(outcome.stopped_by, "SIGUSR1");
   EXPECT_FALSE(outcome.checkpoint);
@@ -50,7 +50,7 @@ TEST_F(AsynchronousStop, OfAWorkerThatIsNotAppointedIsSavedByAnother) {
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
   EXPECT_FALSE(outcome.checkpoint);
   EXPECT_TRUE(outcome.saved_by_another);
-  EXPECT_EQ(outcome.progress.step, 1);
+  EXPECT_EQ(outcome.progress.at.step, 1);
 }
 
 TEST_F(AsynchronousStop, EndsAnEvaluation) {

@@ -94,8 +94,10 @@ TEST_F(EvaluationsPutOff, WaitForAResumeWhenTheJobIsStopped) {
   };
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     evaluate_twice(job);
-    job.appointment_when_stopped = Appointment{
-        .cut = 9, .writes_checkpoint = true, .is_final = true, .stopped_by = std::size_t{1}};
+    job.appointment_when_stopped = Appointment{.cut = 9,
+                                               .writes_checkpoint = true,
+                                               .is_final = true,
+                                               .stopped_by = ps::StopKind::kSigterm};
   });
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
   EXPECT_TRUE(run_.metrics.evaluations.empty());

@@ -31,7 +31,7 @@ class OneBatch final : public BatchSource {
   }
 
   const Batch& next() override { return batch_; }
-  DataPosition position() const override { return {}; }
+  ps::DataPosition position() const override { return {}; }
   std::int64_t batches_per_epoch() const override { return 1; }
   InputCounters counters() const override { return {}; }
 

@@ -114,8 +114,8 @@ void ScriptedJob::refresh() {
   events.push_back("refresh");
 }
 
-void ScriptedJob::request_stop(std::size_t kind) {
-  events.push_back("stop " + std::to_string(kind));
+void ScriptedJob::request_stop(ps::StopKind kind) {
+  events.push_back("stop " + std::to_string(static_cast<int>(kind)));
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

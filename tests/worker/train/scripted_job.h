@@ -47,7 +47,7 @@ class ScriptedJob final : public AsynchronousJob {
   Snapshot read_cut(const Appointment& appointment, bool with_slots) override;
   void done(const Appointment& appointment) override;
   void refresh() override;
-  void request_stop(std::size_t kind) override;
+  void request_stop(ps::StopKind kind) override;
 
   void count(const Scores& scores);  // a step's update is applied
 
@@ -59,7 +59,7 @@ class ScriptedJob final : public AsynchronousJob {
   std::deque<ps::SampleRange> leases_;
   bool stopping_ = false;
   JobStatus status_;
-  ps::LedgerPosition position_;
+  ps::DataPosition position_;
   std::optional<std::uint64_t> open_cut_;
 };
 

@@ -23,7 +23,7 @@ TEST(EpochsAt, LeavesOutWhatWasPassedOver) {
   EXPECT_EQ(epochs_at({2, 4, {{1, 0, 3}}}, 10, 2), 2.2) << "one of the three makes no batch";
 }
 
-std::int64_t steps_left(const DataPosition& position, std::int64_t total_epochs) {
+std::int64_t steps_left(const ps::DataPosition& position, std::int64_t total_epochs) {
   return remaining_steps({.total_epochs = total_epochs}, {.step = 100, .position = position}, 11,
                          2);
 }
@@ -52,14 +52,14 @@ class NotedBatches final : public BatchSource {
  public:
   explicit NotedBatches(std::unique_ptr<BatchSource> source) : source_(std::move(source)) {}
   const Batch& next() override {
-    const DataPosition position = source_->position();
+    const ps::DataPosition position = source_->position();
     const std::int64_t epoch =
         position.untrained.empty() ? position.epoch : position.untrained.front().epoch;
     const Batch& batch = source_->next();
     for (const std::int32_t label : batch.label.i32()) ++times_[{epoch, label}];
     return batch;
   }
-  DataPosition position() const override { return source_->position(); }
+  ps::DataPosition position() const override { return source_->position(); }
   std::int64_t batches_per_epoch() const override { return source_->batches_per_epoch(); }
   InputCounters counters() const override { return source_->counters(); }
 
@@ -80,8 +80,8 @@ TEST(ARunResumedWithGaps, EndsWhenEverySampleIsTrainedOnceAnEpoch) {
   const auto strategy = make_strategy({.batch_size_per_replica = kBatch}, graph);
   // Of the epochs 0, 1 and 2 so many are left: 4, 12 of which 8 lie behind, and 24.
   const Progress start{
-      .step = 8, .samples = 32, .position = {1, 20, {{0, 6, 10}, {1, 2, 5}, {1, 11, 16}}}};
-  NotedBatches input(make_batch_source(dataset, {.batch_size = kBatch}, start.position));
+      .at = {.step = 8, .samples = 32, .position = {1, 20, {{0, 6, 10}, {1, 2, 5}, {1, 11, 16}}}}};
+  NotedBatches input(make_batch_source(dataset, {.batch_size = kBatch}, start.at.position));
   Evaluator evaluator(*strategy, graph, dataset);
   const auto metrics = make_metrics_writer("", false);
   const auto display = make_silent_display();
@@ -98,9 +98,9 @@ TEST(ARunResumedWithGaps, EndsWhenEverySampleIsTrainedOnceAnEpoch) {
                                       .display = *display,
                                       .stop = [] { return std::optional<std::string_view>(); }},
                                      {.total_epochs = 3}, start);
-  EXPECT_EQ(outcome.progress.step, 18) << "1 step of epoch 0, 3 of epoch 1, 6 of epoch 2";
-  EXPECT_EQ(outcome.progress.samples, 3 * kSize);
-  EXPECT_EQ(outcome.progress.position, (DataPosition{3, 0}));
+  EXPECT_EQ(outcome.progress.at.step, 18) << "1 step of epoch 0, 3 of epoch 1, 6 of epoch 2";
+  EXPECT_EQ(outcome.progress.at.samples, 3 * kSize);
+  EXPECT_EQ(outcome.progress.at.position, (ps::DataPosition{3, 0}));
   std::map<std::int64_t, int> samples;
   for (const auto& [sample, count] : input.times()) {
     EXPECT_EQ(count, 1) << "sample " << sample.second << " of epoch " << sample.first;

@@ -35,7 +35,7 @@ TEST(VirtualWorkersWithoutStep, AreOneDeviceBitForBitWhenThereIsOne) {
       const std::vector<EvalMetrics> evaluations = run.lines.evaluations;
       const TrainOutcome expected = run.train_really("one-device", 1);
       EXPECT_EQ(found.weights_hash, expected.weights_hash);
-      EXPECT_EQ(found.steps, expected.progress.step);
+      EXPECT_EQ(found.steps, expected.progress.at.step);
       EXPECT_EQ(found.train_loss, expected.train_loss);
       ASSERT_EQ(evaluations.size(), 2U);
       EXPECT_EQ(evaluations[0].test_loss, run.lines.evaluations[0].test_loss);

@@ -26,8 +26,8 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
   EXPECT_EQ(found.weights_hash, expected.weights_hash) << replicas << " replicas";
   EXPECT_EQ(found.test_accuracy, expected.test->accuracy);
   EXPECT_EQ(found_losses, losses_of(run.lines));
-  EXPECT_EQ(found.steps, expected.progress.step);
-  EXPECT_EQ(found.samples, expected.progress.samples);
+  EXPECT_EQ(found.steps, expected.progress.at.step);
+  EXPECT_EQ(found.samples, expected.progress.at.samples);
   ASSERT_EQ(found_steps.size(), run.lines.steps.size());
   for (std::size_t i = 0; i < found_steps.size(); ++i) {
     EXPECT_EQ(found_steps[i].step, run.lines.steps[i].step);

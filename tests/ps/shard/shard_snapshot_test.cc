@@ -1,4 +1,5 @@
-// Consistent copies: a cut has exactly the pushes that it names, and holds up nobody longer.
+// Snapshots: one contains exactly the pushes that its clocks name, and delays no later push longer
+// than necessary.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -11,83 +12,84 @@ namespace {
 
 constexpr ConsistencyOptions kAsync{.consistency = Consistency::kAsync};
 
-std::shared_ptr<ShardState> copy_for(const Shard& shard) {
-  return std::make_shared<ShardState>(shard.state());
+std::shared_ptr<ShardSnapshot> copy_for(const Shard& shard) {
+  return std::make_shared<ShardSnapshot>(shard.snapshot());
 }
 
-TEST(ACut, HasExactlyThePushesUpToItsEntries) {
+TEST(Snapshot, HasExactlyThePushesUpToItsClocks) {
   OneValue one(kAsync, 2);
   one.push(0, 1, 1);
-  EXPECT_EQ(one.shard().freeze(1), (std::vector<CutEntry>{{0, 1, 1}, {1, 1, 0}}));
+  EXPECT_EQ(one.shard().freeze(1), (std::vector<WorkerClock>{{0, 1, 1}, {1, 1, 0}}));
   one.push(0, 2, 2, {.gradient = 10.0F});
   one.push(1, 1, 1, {.gradient = 100.0F});
   one.log();
-  EXPECT_EQ(one.value(), -1.0F) << "they wait";
+  EXPECT_EQ(one.value(), -1.0F) << "the pushes wait";
 
   const auto copy = copy_for(one.shard());
-  one.shard().cut(1, std::vector<CutEntry>{{0, 1, 3}, {1, 1, 0}}, copy);
+  one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 3}, {1, 1, 0}}, copy);
   one.work();
   EXPECT_EQ(one.log(), "applied 0:2 v3, answered 0:2 v3 =-11");
   one.push(0, 3, 3, {.gradient = 1000.0F});
   EXPECT_EQ(one.log(),
-            "applied 0:3 v4, answered 0:3 v4 =-1011, cut v4, applied 1:1 v5 s3, "
+            "applied 0:3 v4, answered 0:3 v4 =-1011, snapshot v4, applied 1:1 v5 s3, "
             "answered 1:1 v5 =-1111");
   EXPECT_EQ(copy->values.f32()[0], -1011.0F);
   EXPECT_EQ(copy->buckets[0].version, 4U);
-  EXPECT_EQ(copy->buckets[0].workers, (std::vector<CutEntry>{{0, 1, 3}, {1, 1, 0}}));
+  EXPECT_EQ(copy->buckets[0].workers, (std::vector<WorkerClock>{{0, 1, 3}, {1, 1, 0}}));
   EXPECT_EQ(one.value(), -1111.0F);
 }
 
-TEST(ACut, AnswersReadersWhileItWaits) {
+TEST(Snapshot, AnswersReadsWhileItWaits) {
   OneValue one(kAsync, 2);
   one.shard().freeze(1);
   one.read(0);
   EXPECT_EQ(one.log(), "answered 0:0 v1 =0");
 }
 
-TEST(ACut, DoesNotWaitForAWorkerThatHasLeft) {
+TEST(Snapshot, DoesNotWaitForAWorkerThatHasLeft) {
   OneValue one(kAsync, 2);
   one.shard().freeze(1);
   const auto copy = copy_for(one.shard());
-  one.shard().cut(1, std::vector<CutEntry>{{0, 1, 0}, {1, 1, 4}}, copy);
+  one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 0}, {1, 1, 4}}, copy);
   one.work();
   EXPECT_EQ(one.log(), "");
   one.shard().leave(1, 1);
   one.work();
-  EXPECT_EQ(one.log(), "cut v1");
+  EXPECT_EQ(one.log(), "snapshot v1");
 }
 
-TEST(ACut, HoldsBackAnIncarnationThatItDoesNotName) {
+TEST(Snapshot, HoldsBackAnIncarnationWithoutAClock) {
   OneValue one(kAsync, 1);
   one.shard().freeze(1);
   const auto copy = copy_for(one.shard());
   one.shard().join(1, 1, 0);
   one.push(1, 1, 1);
   EXPECT_EQ(one.log(), "");
-  one.shard().cut(1, std::vector<CutEntry>{{0, 1, 0}}, copy);
+  one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 0}}, copy);
   one.work();
-  EXPECT_EQ(one.log(), "cut v1, applied 1:1 v2, answered 1:1 v2 =-1");
+  EXPECT_EQ(one.log(), "snapshot v1, applied 1:1 v2, answered 1:1 v2 =-1");
   EXPECT_EQ(copy->values.f32()[0], 0.0F);
 }
 
-TEST(ACut, OfSynchronousWorkersDoesNotWaitForThoseItHoldsBack) {
+TEST(Snapshot, UnderSyncDoesNotWaitForWorkersThatItHoldsBack) {
   OneValue one({.backup_workers = 1}, 3);
   one.shard().freeze(1);
   const auto copy = copy_for(one.shard());
   one.push(2, 1, 1);
-  // Elsewhere the step's update has begun with workers 0 and 1.
+  // On another shard the update of the step has begun with the pushes of workers 0 and 1.
   one.shard().join(3, 1, 0);
-  one.shard().cut(1, std::vector<CutEntry>{{0, 1, 1}, {1, 1, 1}, {2, 1, 0}}, copy);
+  one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 1}, {1, 1, 1}, {2, 1, 0}}, copy);
   one.push(0, 1, 1, {.wants_values = false});
   one.push(1, 1, 1, {.wants_values = false});
-  EXPECT_EQ(one.log(), "applied 0:1 v2, applied 1:1 v2, cut v2, dropped 2:1, answered 2:1 v2 =-2");
+  EXPECT_EQ(one.log(),
+            "applied 0:1 v2, applied 1:1 v2, snapshot v2, dropped 2:1, answered 2:1 v2 =-2");
 }
 
-TEST(AThaw, LetsGoWhatACutWouldHaveWaitedFor) {
+TEST(Thaw, ReleasesThePushesThatTheSnapshotHeldBack) {
   OneValue one(kAsync, 2);
   one.shard().freeze(1);
   const auto copy = copy_for(one.shard());
-  one.shard().cut(1, std::vector<CutEntry>{{0, 1, 0}, {1, 1, 9}}, copy);
+  one.shard().begin_snapshot(1, std::vector<WorkerClock>{{0, 1, 0}, {1, 1, 9}}, copy);
   one.push(0, 1, 1);
   EXPECT_EQ(one.log(), "");
   one.shard().thaw();
@@ -95,18 +97,18 @@ TEST(AThaw, LetsGoWhatACutWouldHaveWaitedFor) {
   EXPECT_EQ(one.log(), "applied 0:1 v2, answered 0:1 v2 =-1");
 }
 
-TEST(ACut, ThatWasGivenUpIsWrittenToAsLongAsItsCopyIsUnderWay) {
+TEST(Snapshot, ThatWasWithdrawnIsKeptAliveUntilItsCopyEnds) {
   OneValue one(kAsync, 1, 7.0F);
   auto first = copy_for(one.shard());
   const auto second = copy_for(one.shard());
-  one.shard().cut(1, one.shard().freeze(1), first);
+  one.shard().begin_snapshot(1, one.shard().freeze(1), first);
   const auto piece = one.shard().claim(0);
   ASSERT_TRUE(piece);
   one.shard().thaw();
-  one.shard().cut(2, one.shard().freeze(2), second);
-  const std::weak_ptr<ShardState> abandoned = first;
+  one.shard().begin_snapshot(2, one.shard().freeze(2), second);
+  const std::weak_ptr<ShardSnapshot> abandoned = first;
   first.reset();
-  EXPECT_FALSE(abandoned.expired()) << "the piece still copies to it";
+  EXPECT_FALSE(abandoned.expired()) << "a piece still copies to the snapshot";
   std::vector<ShardEvent> events;
   one.shard().update(*piece, events);
   EXPECT_TRUE(abandoned.expired());
@@ -116,24 +118,24 @@ TEST(ACut, ThatWasGivenUpIsWrittenToAsLongAsItsCopyIsUnderWay) {
   EXPECT_EQ(events[1].token, 2U);
 }
 
-TEST(ACut, ThatWasGivenUpBeforeItBeganLeavesTheNextOneAlone) {
+TEST(Snapshot, ThatWasWithdrawnEarlyDoesNotAffectTheNextOne) {
   OneValue one(kAsync, 2);
-  const std::vector<CutEntry> entries = one.shard().freeze(1);
+  const std::vector<WorkerClock> entries = one.shard().freeze(1);
   one.shard().thaw();
   const auto late = copy_for(one.shard());
-  one.shard().cut(1, entries, late);
+  one.shard().begin_snapshot(1, entries, late);
   one.work();
-  EXPECT_EQ(one.log(), "") << "nothing is held for it";
+  EXPECT_EQ(one.log(), "") << "the bucket is not held for snapshot 1";
   one.shard().freeze(2);
-  one.shard().cut(1, entries, late);
+  one.shard().begin_snapshot(1, entries, late);
   one.push(0, 1, 1);
-  EXPECT_EQ(one.log(), "") << "the push waits for the cut that is frozen for";
-  one.shard().cut(2, entries, copy_for(one.shard()));
+  EXPECT_EQ(one.log(), "") << "the push waits for snapshot 2";
+  one.shard().begin_snapshot(2, entries, copy_for(one.shard()));
   one.work();
-  EXPECT_EQ(one.log(), "cut v1, applied 0:1 v2, answered 0:1 v2 =-1");
+  EXPECT_EQ(one.log(), "snapshot v1, applied 0:1 v2, answered 0:1 v2 =-1");
 }
 
-TEST(AFreeze, LetsEveryBucketCatchUpWithTheFurthest) {
+TEST(Freeze, LetsEveryBucketReachTheFurthestClocks) {
   const float gradient = 1.0F;
   Shard shard(ArenaLayout({{.name = "values", .shape = {2}}}), {{0, 1}, {1, 2}}, make_optimizer({}),
               kAsync, make_host_tensor({2}, DType::kF32));
@@ -149,7 +151,7 @@ TEST(AFreeze, LetsEveryBucketCatchUpWithTheFurthest) {
     shard.work(bucket, events);
   };
   push(1, 1);
-  EXPECT_EQ(shard.freeze(1), (std::vector<CutEntry>{{0, 1, 1}}));
+  EXPECT_EQ(shard.freeze(1), (std::vector<WorkerClock>{{0, 1, 1}}));
   push(0, 1);
   push(0, 2);
   push(1, 2);
@@ -157,26 +159,26 @@ TEST(AFreeze, LetsEveryBucketCatchUpWithTheFurthest) {
   EXPECT_EQ(shard.view(1).version, 2U);
 }
 
-TEST(ACut, CopiesSlotsOnlyWhereThereIsRoomForThem) {
+TEST(Snapshot, CopiesSlotsOnlyIfTheTargetHasSlots) {
   Shard shard(ArenaLayout({{.name = "value", .shape = {1}}}), {{0, 1}},
               make_optimizer({.name = "momentum"}), kAsync, make_host_tensor({1}, DType::kF32));
   shard.slots()[0].f32()[0] = 3.0F;
   std::vector<ShardEvent> events;
   const auto with = copy_for(shard);
   with->slots[0].f32()[0] = 0.0F;
-  shard.cut(1, shard.freeze(1), with);
+  shard.begin_snapshot(1, shard.freeze(1), with);
   shard.work(0, events);
   EXPECT_EQ(with->slots[0].f32()[0], 3.0F);
 
   const auto without = copy_for(shard);
   without->slots.clear();
-  shard.cut(2, shard.freeze(2), without);
+  shard.begin_snapshot(2, shard.freeze(2), without);
   shard.work(0, events);
   EXPECT_EQ(events.size(), 2U);
 
   const auto wrong = copy_for(shard);
   wrong->values = make_host_tensor({2}, DType::kF32);
-  EXPECT_THROW(shard.cut(2, {}, wrong), ShapeError);
+  EXPECT_THROW(shard.begin_snapshot(2, {}, wrong), ShapeError);
   EXPECT_THROW(shard.restore(*wrong), ShapeError);
   EXPECT_THROW(shard.restore(*without), ShapeError);
 }

@@ -1,4 +1,4 @@
-// Those who call a port of ours and are none of us.
+// Programs that connect to a socket's port without using this protocol.
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
@@ -13,7 +13,7 @@ namespace {
 
 using namespace std::string_view_literals;
 
-// A plain TCP connection that has said this.
+// Returns a plain TCP connection that has sent these bytes.
 Connection stranger(std::uint16_t port, std::string_view text) {
   Connection connection =
       connect_to({"127.0.0.1", port}, "the server", Deadline::after(std::chrono::seconds(10)));
@@ -37,14 +37,14 @@ std::string noise(std::size_t size) {
   return text;
 }
 
-TEST(AStrangerOnThePort, DisturbsNobody) {
+TEST(UnknownPeer, DoesNotDisturbOtherPeers) {
   Line line;
   const auto worker = line.call("w0.1");
   std::vector<Connection> strangers;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), noise(10000), std::string(""),
         std::string("\xFF\0\0\0\0\0\0\0\1\x7F"sv),                   // half a greeting
-        std::string("\xFF\0\0\0\0\0\0\0\1\x7F\3\0"sv) + noise(500),  // and nonsense after it
+        std::string("\xFF\0\0\0\0\0\0\0\1\x7F\3\0"sv) + noise(500),  // and random bytes after it
         std::string(100, '\xFF'), std::string(100, '\0')}) {
     strangers.push_back(stranger(line.server->port(), text));
     expect_in_service(*line.server, *worker);
@@ -53,8 +53,8 @@ TEST(AStrangerOnThePort, DisturbsNobody) {
   expect_in_service(*line.server, *worker);
 }
 
-// Version 1.0 of ZeroMQ's protocol has no greeting: a frame is its length and a byte of flags.
-TEST(AStrangerWhoSpeaksAnOldZeroMq, IsCountedAndHeardNoFurther) {
+// Version 1.0 of ZeroMQ's protocol has no greeting: a frame begins with its length and flags.
+TEST(UnknownPeer, OfAnOldZeroMqVersionIsCountedAndIgnored) {
   Line line;
   const auto worker = line.call("w0.1");
   const Connection old = stranger(line.server->port(), "\1\0\6\0hello"sv);
@@ -65,7 +65,7 @@ TEST(AStrangerWhoSpeaksAnOldZeroMq, IsCountedAndHeardNoFurther) {
   expect_in_service(*line.server, *worker);
 }
 
-TEST(AMessageWithoutAHeaderOfOurs, IsCountedAndSkipped) {
+TEST(MessageWithoutAValidHeader, IsCountedAndSkipped) {
   Line line;
   const auto worker = line.call("w0.1");
   Envelope foreign;
@@ -84,18 +84,18 @@ TEST(AMessageWithoutAHeaderOfOurs, IsCountedAndSkipped) {
   EXPECT_EQ(worker->foreign_messages(), 1);
 }
 
-TEST(AMessageOfTooManyFrames, IsCountedAndSkipped) {
+TEST(MessageOfTooManyFrames, IsCountedAndSkipped) {
   Line line({.most_frames = 3});
   const auto worker = line.call("w0.1");
   const std::vector<std::byte> byte(1);
-  for (const std::size_t frames : {3, 100}) {  // and the header
+  for (const std::size_t frames : {3, 100}) {  // without the header
     worker->send(numbered("", 1, std::vector(frames, byte)));
   }
   expect_in_service(*line.server, *worker);
   EXPECT_EQ(line.server->foreign_messages(), 2);
 }
 
-TEST(AMessageOfAsManyFramesAsAllowed, IsReceived) {
+TEST(MessageOfTheMostFrames, IsReceived) {
   Line line({.most_frames = 3});
   const auto worker = line.call("w0.1");
   const std::vector<std::byte> byte(1);
@@ -105,7 +105,7 @@ TEST(AMessageOfAsManyFramesAsAllowed, IsReceived) {
   EXPECT_EQ(line.server->foreign_messages(), 1);
 }
 
-TEST(AFrameThatIsTooLong, EndsTheConnectionOfItsSenderOnly) {
+TEST(TooLongFrame, ClosesTheConnectionOfItsSenderOnly) {
   Line line({.longest_frame = 10000});
   const auto worker = line.call("w0.1");
   const auto rude = line.call("w1.1");

@@ -1,15 +1,16 @@
-#include "ps/shard/bucket_rule.h"
+#include "ps/shard/consistency_rule.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
-#include <string>
 
 #include "models/base/errors.h"
 
 namespace syncopate::ps {
 namespace {
 
-// Few, and kept in order: no node is allocated for each.
+// A sorted vector: the set is small, and needs no allocation per worker.
 class WorkerSet {
  public:
   void insert(WorkerId worker) {
@@ -27,17 +28,18 @@ class WorkerSet {
 void check_consistency(const ConsistencyOptions& options) {
   const bool is_sync = options.consistency == Consistency::kSync;
   if (options.max_staleness < 0) {
-    throw UsageError("consistency: a bound of " + std::to_string(options.max_staleness) +
-                     " steps, expected 0 or more");
+    throw UsageError(fmt::format("consistency: a maximum staleness of {} steps, expected 0 or more",
+                                 options.max_staleness));
   }
   if (options.backup_workers < 0) {
-    throw UsageError("consistency: " + std::to_string(options.backup_workers) +
-                     " backup workers, expected 0 or more");
+    throw UsageError(
+        fmt::format("consistency: {} backup workers, expected 0 or more", options.backup_workers));
   }
   if (options.backup_workers > 0 && !is_sync) {
-    throw UsageError(
-        "consistency: " + std::to_string(options.backup_workers) +
-        " backup workers where no worker waits for all others; expected none, or sync");
+    throw UsageError(fmt::format(
+        "consistency: {} backup workers under a rule that does not wait for all workers; expected "
+        "0, or sync",
+        options.backup_workers));
   }
   if (options.staleness_rule != StalenessRule::kNone && is_sync) {
     throw UsageError(
@@ -45,34 +47,34 @@ void check_consistency(const ConsistencyOptions& options) {
         "choose ssp or async");
   }
   if (!(options.compensation >= 0.0F) || !std::isfinite(options.compensation)) {
-    throw UsageError("consistency: a delay compensation of " +
-                     std::to_string(options.compensation) + ", expected 0 or more");
+    throw UsageError(fmt::format("consistency: a delay compensation of {}, expected 0 or more",
+                                 options.compensation));
   }
   if (!(options.mean_square_decay >= 0.0F && options.mean_square_decay < 1.0F)) {
-    throw UsageError("consistency: a mean square's decay of " +
-                     std::to_string(options.mean_square_decay) + ", expected one in [0, 1)");
+    throw UsageError(fmt::format("consistency: a mean square decay of {}, expected one in [0, 1)",
+                                 options.mean_square_decay));
   }
 }
 
-BucketRule::BucketRule(const ConsistencyOptions& options) { set_options(options); }
+ConsistencyRule::ConsistencyRule(const ConsistencyOptions& options) { set_options(options); }
 
-void BucketRule::set_options(const ConsistencyOptions& options) {
+void ConsistencyRule::set_options(const ConsistencyOptions& options) {
   check_consistency(options);
   options_ = options;
 }
 
-BucketRule::Member* BucketRule::find(WorkerId worker) noexcept {
+ConsistencyRule::Member* ConsistencyRule::find(WorkerId worker) noexcept {
   const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
   return at == members_.end() || at->worker != worker ? nullptr : &*at;
 }
 
-const BucketRule::Member* BucketRule::find(WorkerId worker) const noexcept {
+const ConsistencyRule::Member* ConsistencyRule::find(WorkerId worker) const noexcept {
   const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
   return at == members_.end() || at->worker != worker ? nullptr : &*at;
 }
 
-void BucketRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
-                      std::int64_t offset) {
+void ConsistencyRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
+                           std::int64_t offset) {
   Member* member = find(worker);
   if (member == nullptr) {
     const auto at = std::ranges::lower_bound(members_, worker, {}, &Member::worker);
@@ -81,11 +83,12 @@ void BucketRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t 
              (incarnation == member->incarnation && member->is_active)) {
     return;
   } else if (incarnation == member->incarnation) {
-    if (member->is_of_restore) {
-      // It may have gone on while the shard went back: what it has behind it will not come again.
+    if (member->is_restored) {
+      // The worker may have continued while the shard was restored: it does not send pushes up to
+      // `sequence` again.
       member->accepted = std::max(member->accepted, sequence);
       member->begun = std::max(member->begun, sequence);
-      member->is_of_restore = false;
+      member->is_restored = false;
     }
     member->is_active = true;
     member->offset = offset;
@@ -100,13 +103,13 @@ void BucketRule::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t 
              .offset = offset};
 }
 
-BucketRule::Standing BucketRule::standing(WorkerId worker, std::uint32_t incarnation,
-                                          std::uint64_t sequence) const noexcept {
+ConsistencyRule::Standing ConsistencyRule::standing(WorkerId worker, std::uint32_t incarnation,
+                                                    std::uint64_t sequence) const noexcept {
   Standing standing{.sequence = sequence};
   for (const Member& member : members_) {
     if (member.worker == worker) {
       if (member.incarnation == incarnation) {
-        standing.sequence = member.is_of_restore ? std::max(member.begun, sequence) : member.begun;
+        standing.sequence = member.is_restored ? std::max(member.begun, sequence) : member.begun;
       }
     } else if (member.is_awaited()) {
       standing.slowest = std::min(standing.slowest.value_or(member.clock()), member.clock());
@@ -115,26 +118,26 @@ BucketRule::Standing BucketRule::standing(WorkerId worker, std::uint32_t incarna
   return standing;
 }
 
-void BucketRule::leave(WorkerId worker, std::uint32_t incarnation) {
+void ConsistencyRule::leave(WorkerId worker, std::uint32_t incarnation) {
   Member* member = find(worker);
   if (member != nullptr && member->incarnation == incarnation) member->is_active = false;
 }
 
-void BucketRule::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
+void ConsistencyRule::rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence) {
   Member* member = find(worker);
   if (member == nullptr || member->incarnation != incarnation || !member->is_active) return;
-  if (member->accepted > sequence) return;  // it has gone on meanwhile
+  if (member->accepted > sequence) return;  // the worker has pushed more already
   member->rests = true;
   member->rests_after = sequence;
 }
 
-bool BucketRule::ends_rest(const PushId& id) const noexcept {
+bool ConsistencyRule::ends_rest(const PushId& id) const noexcept {
   const Member* member = find(id.worker);
   return member != nullptr && member->incarnation == id.incarnation && member->rests &&
          id.sequence > member->rests_after;
 }
 
-void BucketRule::wake(WorkerId worker, std::optional<std::int64_t> slowest) noexcept {
+void ConsistencyRule::wake(WorkerId worker, std::optional<std::int64_t> slowest) noexcept {
   Member* member = find(worker);
   if (member == nullptr || !member->rests) return;
   member->rests = false;
@@ -143,31 +146,31 @@ void BucketRule::wake(WorkerId worker, std::optional<std::int64_t> slowest) noex
   member->offset = std::max(member->offset, *slowest - after);
 }
 
-bool BucketRule::takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept {
+bool ConsistencyRule::takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept {
   const Member* member = find(worker);
   return member != nullptr && member->is_active && member->incarnation == incarnation;
 }
 
-bool BucketRule::accept(const PushId& id) {
+bool ConsistencyRule::accept(const PushId& id) {
   Member* member = find(id.worker);
-  check(member != nullptr, "pushes are accepted of workers that take part");
+  check(member != nullptr, "only pushes of active workers are accepted");
   if (id.sequence <= member->accepted) return false;
   member->accepted = id.sequence;
   return true;
 }
 
-std::uint64_t BucketRule::accepted(WorkerId worker) const noexcept {
+std::uint64_t ConsistencyRule::accepted(WorkerId worker) const noexcept {
   const Member* member = find(worker);
   return member == nullptr ? 0 : member->accepted;
 }
 
-void BucketRule::advance(const PushId& id) noexcept {
+void ConsistencyRule::advance(const PushId& id) noexcept {
   Member* member = find(id.worker);
   if (member == nullptr || member->incarnation != id.incarnation) return;
   member->begun = std::max(member->begun, id.sequence);
 }
 
-bool BucketRule::may_read(WorkerId worker, std::uint64_t sequence) const noexcept {
+bool ConsistencyRule::may_read(WorkerId worker, std::uint64_t sequence) const noexcept {
   const Member* reader = find(worker);
   if (reader == nullptr || reader->begun < sequence) return false;
   if (options_.consistency != Consistency::kSsp) return true;
@@ -176,18 +179,19 @@ bool BucketRule::may_read(WorkerId worker, std::uint64_t sequence) const noexcep
   });
 }
 
-bool BucketRule::may_begin(const PushId& id) const noexcept {
+bool ConsistencyRule::may_begin(const PushId& id) const noexcept {
   if (!is_limited_) return true;
   const Member* member = find(id.worker);
   return member != nullptr && id.sequence <= member->limit;
 }
 
-bool BucketRule::is_late(const PushRequest& push, std::uint64_t version) const noexcept {
+bool ConsistencyRule::is_late(const PushRequest& push, std::uint64_t version) const noexcept {
   return options_.consistency == Consistency::kSync && push.version != version;
 }
 
-std::size_t BucketRule::awaited(std::span<const PushRequest> waiting) const {
-  // Whom a cut keeps from pushing cannot be waited for: the cut waits for this update.
+std::size_t ConsistencyRule::num_awaited(std::span<const PushRequest> waiting) const {
+  // An update must not wait for a worker that a snapshot keeps from pushing: the snapshot waits for
+  // this update.
   WorkerSet able_here;
   if (is_limited_) {
     for (const PushRequest& push : waiting) {
@@ -206,8 +210,8 @@ std::size_t BucketRule::awaited(std::span<const PushRequest> waiting) const {
   return std::min(active > backups ? active - backups : 1, able);
 }
 
-void BucketRule::choose(std::span<const PushRequest> waiting, std::uint64_t version,
-                        std::vector<std::size_t>& chosen) const {
+void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t version,
+                             std::vector<std::size_t>& chosen) const {
   if (options_.consistency != Consistency::kSync) {
     const auto first =
         std::ranges::find_if(waiting, [&](const PushRequest& push) { return may_begin(push.id); });
@@ -216,15 +220,15 @@ void BucketRule::choose(std::span<const PushRequest> waiting, std::uint64_t vers
     }
     return;
   }
-  const std::size_t awaited = this->awaited(waiting);
-  // At every arrival but a step's last one.
+  const std::size_t awaited = num_awaited(waiting);
+  // Most pushes are not the last one of their step: return before the search below.
   if (waiting.size() < awaited) return;
   WorkerSet taken;
   std::size_t here = 0;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const PushRequest& push = waiting[i];
     if (push.version != version || !may_begin(push.id)) continue;
-    // Its second of one version: late once the first is applied.
+    // A second push of one worker for this version is late once the first is applied.
     if (taken.contains(push.id.worker)) continue;
     if (takes_part(push.id.worker, push.id.incarnation)) {
       if (options_.backup_workers > 0 && here == awaited) continue;
@@ -236,14 +240,14 @@ void BucketRule::choose(std::span<const PushRequest> waiting, std::uint64_t vers
   if (here < awaited) chosen.clear();
 }
 
-void BucketRule::hold() noexcept {
+void ConsistencyRule::hold() noexcept {
   is_limited_ = true;
   for (Member& member : members_) member.limit = 0;
 }
 
-void BucketRule::limit(std::span<const CutEntry> entries) noexcept {
+void ConsistencyRule::limit(std::span<const WorkerClock> clocks) noexcept {
   hold();
-  for (const CutEntry& entry : entries) {
+  for (const WorkerClock& entry : clocks) {
     Member* member = find(entry.worker);
     if (member != nullptr && member->incarnation == entry.incarnation) {
       member->limit = entry.sequence;
@@ -251,15 +255,15 @@ void BucketRule::limit(std::span<const CutEntry> entries) noexcept {
   }
 }
 
-bool BucketRule::has_reached_limits() const noexcept {
+bool ConsistencyRule::has_reached_limits() const noexcept {
   return std::ranges::all_of(members_, [](const Member& member) {
-    // Sequences ascend: after a later one, what is missing will not come.
+    // Sequences ascend: once a later push has arrived, a missing one will not come.
     return !member.is_active || member.begun >= member.limit || member.accepted > member.limit;
   });
 }
 
-std::vector<CutEntry> BucketRule::clocks() const {
-  std::vector<CutEntry> clocks;
+std::vector<WorkerClock> ConsistencyRule::clocks() const {
+  std::vector<WorkerClock> clocks;
   clocks.reserve(members_.size());
   for (const Member& member : members_) {
     clocks.push_back({member.worker, member.incarnation, member.begun});
@@ -267,15 +271,15 @@ std::vector<CutEntry> BucketRule::clocks() const {
   return clocks;
 }
 
-void BucketRule::restore(std::span<const CutEntry> clocks) {
+void ConsistencyRule::restore(std::span<const WorkerClock> clocks) {
   members_.clear();
   is_limited_ = false;
-  for (const CutEntry& entry : clocks) {
+  for (const WorkerClock& entry : clocks) {
     members_.push_back({.worker = entry.worker,
                         .incarnation = entry.incarnation,
                         .accepted = entry.sequence,
                         .begun = entry.sequence,
-                        .is_of_restore = true});
+                        .is_restored = true});
   }
   std::ranges::stable_sort(members_, {}, &Member::worker);
 }

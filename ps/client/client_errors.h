@@ -1,0 +1,39 @@
+// The exceptions of ps::Client that do not mean a failure of the job. The training loop catches
+// them.
+#pragma once
+
+#include <string>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "ps/coordinator/data_position.h"
+
+namespace syncopate::ps {
+
+// All servers were restored to an earlier step, because a server was started again. This worker's
+// open requests and its batches are void. It continues from start() after Client::resume().
+class RolledBack : public Error {
+ public:
+  explicit RolledBack(RunPosition start)
+      : Error("the servers went back to a snapshot of step " + std::to_string(start.step)),
+        start_(std::move(start)) {}
+  const RunPosition& start() const noexcept { return start_; }
+
+ private:
+  RunPosition start_;
+};
+
+// A server that held a part of the assigned snapshot has ended, so the snapshot cannot be read. The
+// coordinator sends another assignment if one is due.
+class SnapshotWithdrawn : public Error {
+ public:
+  SnapshotWithdrawn() : Error("a server that held a part of the snapshot has ended") {}
+};
+
+// The job ended well before this worker was accepted: there is nothing left to train.
+class JobOver : public PeerError {
+ public:
+  using PeerError::PeerError;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,262 @@
+#include "ps/client/io_thread.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <utility>
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kPollTimeout(20);
+// A longer time between two rounds means that the process was stopped or starved.
+constexpr milliseconds kSuspended(500);
+
+}  // namespace
+
+wire::MessageT make_lease_request() {
+  wire::LeaseRequestT request;
+  request.count = 1;
+  return wire::make_message(std::move(request));
+}
+
+IoThread::IoThread(const ClientOptions& options, ClientState& state)
+    : options_(options), state_(state), control_(context_, state_, options_) {
+  for (int shard = 0; shard < options_.servers; ++shard) {
+    links_.push_back(std::make_unique<ShardLink>(context_, state_, options_, shard));
+  }
+  thread_ = std::jthread([this](const std::stop_token& stop) {
+    try {
+      run(stop);
+    } catch (const std::exception& error) {
+      state_.fail(error.what());
+    }
+  });
+}
+
+IoThread::~IoThread() {
+  thread_.request_stop();
+  wake_.notify();
+}
+
+void IoThread::send_control(wire::MessageT message) {
+  {
+    const std::lock_guard lock(mutex_);
+    messages_.push_back(std::move(message));
+  }
+  wake_.notify();
+}
+
+void IoThread::send(std::vector<OutgoingRequest> requests) {
+  {
+    const std::lock_guard lock(mutex_);
+    for (OutgoingRequest& request : requests) requests_.push_back(std::move(request));
+  }
+  wake_.notify();
+}
+
+void IoThread::send(OutgoingRequest request) {
+  {
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(std::move(request));
+  }
+  wake_.notify();
+}
+
+void IoThread::run(const std::stop_token& stop) {
+  auto last_round = Deadline::Clock::now();
+  while (!stop.stop_requested()) {
+    wait_for_events();
+    const auto now = Deadline::Clock::now();
+    if (now - last_round > kSuspended) {
+      control_.extend_deadlines(now - last_round);
+      for (const auto& link : links_) link->extend_deadlines(now - last_round);
+    }
+    last_round = now;
+    process_queues();
+    on_control_changes(control_.process_events());
+    for (const auto& link : links_) {
+      link->process_events();
+      link->check_timeouts();
+    }
+    if (must_send_ready_ &&
+        std::ranges::all_of(links_, [](const auto& link) { return link->is_welcome(); })) {
+      must_send_ready_ = false;
+      send_ready();
+    }
+    control_.check_timeouts();
+  }
+  // The last messages, such as the reason of a failure, are still sent.
+  process_queues();
+  control_.process_events();
+}
+
+void IoThread::wait_for_events() {
+  std::vector<int> descriptors{wake_.descriptor()};
+  control_.append_descriptors(descriptors);
+  for (const auto& link : links_) link->append_descriptors(descriptors);
+  std::vector<pollfd> polled;
+  for (const int descriptor : descriptors) polled.push_back({descriptor, POLLIN, 0});
+  poll(polled.data(), polled.size(), static_cast<int>(kPollTimeout.count()));
+}
+
+void IoThread::process_queues() {
+  wake_.clear();
+  std::vector<wire::MessageT> messages;
+  std::vector<OutgoingRequest> requests;
+  {
+    const std::lock_guard lock(mutex_);
+    messages.swap(messages_);
+    requests.swap(requests_);
+  }
+  for (wire::MessageT& message : messages) send_and_remember(std::move(message));
+  for (OutgoingRequest& outgoing : requests) {
+    if (is_void(outgoing)) continue;
+    links_[static_cast<std::size_t>(outgoing.shard)]->send(std::move(outgoing.request));
+  }
+}
+
+bool IoThread::is_void(const OutgoingRequest& outgoing) {
+  const std::lock_guard lock(state_.mutex);
+  if (outgoing.roll_backs != state_.roll_backs) return true;
+  if (outgoing.request.kind != ShardRequest::Kind::kReadSnapshot) return false;
+  const std::uint64_t snapshot = outgoing.request.message.body.AsReadCut()->cut;
+  return snapshot != wire::kLiveSnapshot && snapshot != state_.assigned_snapshot;
+}
+
+void IoThread::send_and_remember(wire::MessageT message) {
+  switch (message.body.type) {
+    case wire::Body::Ready:
+      return send_ready();
+    case wire::Body::Initialised:
+      awaits_start_ = true;
+      initialised_ = *message.body.AsInitialised();
+      break;
+    case wire::Body::StopRequest:
+      stop_request_ = *message.body.AsStopRequest();
+      break;
+    case wire::Body::Leaving:
+      is_leaving_ = true;
+      break;
+    default:
+      break;
+  }
+  control_.send(std::move(message));
+}
+
+void IoThread::send_ready() {
+  awaits_start_ = true;
+  wire::ReadyT ready;
+  ready.sequence = sequence_at_roll_back_;
+  ready.incarnation = control_.roll_back_incarnation();
+  control_.send(wire::make_message(std::move(ready)));
+}
+
+// After the control connection broke or shard 0 was started again: shard 0 may not have received
+// what it has not answered.
+void IoThread::send_unanswered_again() {
+  if (initialised_) control_.send(wire::make_message(wire::InitialisedT(*initialised_)));
+  if (awaits_start_) send_ready();
+  // Sent even if it was answered: a shard 0 that was started again may continue from a time before
+  // the request.
+  if (stop_request_) control_.send(wire::make_message(wire::StopRequestT(*stop_request_)));
+  if (is_leaving_) control_.send(wire::make_message(wire::LeavingT{}));
+  bool wants_lease = false;
+  std::optional<wire::ExchangeT> exchange;
+  {
+    const std::lock_guard lock(state_.mutex);
+    wants_lease = state_.wants_lease;
+    exchange = state_.open_exchange;
+  }
+  if (wants_lease) control_.send(make_lease_request());
+  if (exchange) control_.send(wire::make_message(*std::move(exchange)));
+}
+
+void IoThread::on_control_changes(const ControlLink::Changes& changes) {
+  if (changes.rolled_back) roll_back(*changes.rolled_back);
+  if (changes.addresses) {
+    for (const wire::ServerAddressT& address : *changes.addresses) {
+      if (address.index < 0 || address.index >= options_.servers) continue;
+      links_[static_cast<std::size_t>(address.index)]->set_address(address, control_.incarnation());
+    }
+  }
+  if (changes.assignment) assign(*changes.assignment);
+  if (changes.start) start_from(*changes.start);
+  if (changes.is_welcome_again) send_unanswered_again();
+}
+
+void IoThread::roll_back(std::uint64_t snapshot) {
+  // The shards and shard 0 are sent the same number, although the worker may begin a step now,
+  // whose pushes will be void.
+  sequence_at_roll_back_ = state_.sequence.load(std::memory_order_relaxed);
+  for (const auto& link : links_) link->roll_back(sequence_at_roll_back_);
+  must_send_ready_ = true;
+  is_leaving_ = false;
+  {
+    const std::lock_guard lock(state_.mutex);
+    ++state_.roll_backs;
+    state_.is_rolling_back = true;
+    state_.leases.clear();
+    state_.in_hand.clear();
+    state_.leases_finished = false;
+    state_.assignments.clear();
+    state_.assigned_snapshot = 0;
+    state_.sums.reset();
+    state_.open_exchange.reset();
+    state_.exchanged.clear();
+    // Synchronous workers exchange texts by rounds, and had reached different rounds. All continue
+    // with a round that depends on the snapshot only.
+    constexpr int kRoundBitsPerSnapshot = 20;
+    state_.round = snapshot << kRoundBitsPerSnapshot;
+  }
+  state_.changed.notify_all();
+}
+
+void IoThread::start_from(const RunPosition& start) {
+  awaits_start_ = false;
+  initialised_.reset();
+  bool was_rolling_back = false;
+  {
+    const std::lock_guard lock(state_.mutex);
+    was_rolling_back = std::exchange(state_.is_rolling_back, false);
+    if (!state_.start || was_rolling_back) state_.start = start;
+    for (ClientState::Bucket& bucket : state_.buckets) bucket.awaited |= was_rolling_back;
+  }
+  if (was_rolling_back) {
+    const auto& buckets = options_.declaration.buckets;
+    for (std::size_t b = 0; b < buckets.size(); ++b) {
+      links_[static_cast<std::size_t>(buckets[b].owner())]->send(
+          pull_request(static_cast<int>(b), buckets[b]));
+    }
+  }
+  state_.changed.notify_all();
+}
+
+void IoThread::assign(const wire::AppointmentT& assignment) {
+  {
+    std::unique_lock lock(state_.mutex);
+    if (assignment.cut == state_.assigned_snapshot) {
+      if (!state_.is_assignment_done) return;
+      lock.unlock();
+      wire::AppointmentDoneT done;
+      done.cut = assignment.cut;
+      return control_.send(wire::make_message(std::move(done)));
+    }
+  }
+  // Requests for an earlier snapshot are dropped before their callers stop waiting: the links must
+  // not write to the callers' memory afterwards.
+  for (const auto& link : links_) link->drop_snapshot_reads_except(assignment.cut);
+  {
+    const std::lock_guard lock(state_.mutex);
+    state_.assignments.assign(1, assignment);
+    state_.assigned_snapshot = assignment.cut;
+    state_.is_assignment_done = false;
+  }
+  state_.changed.notify_all();
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,37 @@
+// Positions in the training data, as every layer names them. wire_conversion.h gives their wire
+// form.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace syncopate::ps {
+
+// The samples [begin, end) of one epoch's order.
+struct SampleRange {
+  std::int64_t epoch = 0;
+  std::int64_t begin = 0;
+  std::int64_t end = 0;
+  bool operator==(const SampleRange&) const = default;
+};
+
+// The place in the data where the next batch starts: `epoch` counts from 0, and `offset` samples of
+// that epoch's order have been handed out. Asynchronous workers leave gaps: `untrained` lists the
+// ranges of earlier epochs, and of this epoch before `offset`, that are still to be trained. These
+// come first, epoch by epoch; those of this epoch are followed by the samples from `offset` on.
+struct DataPosition {
+  std::int64_t epoch = 0;
+  std::int64_t offset = 0;
+  std::vector<SampleRange> untrained = {};
+  bool operator==(const DataPosition&) const = default;
+};
+
+// How far a run is, and where it goes on.
+struct RunPosition {
+  std::int64_t step = 0;       // updates applied, those before a resume included
+  std::int64_t samples = 0;    // samples trained, those before a resume included
+  DataPosition position = {};  // of the next batch
+  bool operator==(const RunPosition&) const = default;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,41 @@
+// Requests to end a job early, by kind. A kind travels between tasks as its number
+// (wire_conversion.h), so the order of the enumerators must not change.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace syncopate::ps {
+
+enum class StopKind : std::uint8_t {
+  kSigint,
+  kSigterm,
+  kSigusr1,
+  kRequest,  // a request that has no kind of its own
+  // --max-seconds have passed: the job is complete, and its result is evaluated as at any other
+  // end. A job that is stopped for another reason ends without an evaluation.
+  kTimeIsUp,
+};
+inline constexpr std::size_t kStopKinds = 5;
+
+// "SIGTERM", "--max-seconds"; "a request" for kRequest.
+std::string_view stop_name(StopKind kind) noexcept;
+// The kind of this name; kRequest for a name of no other kind.
+StopKind stop_kind(std::string_view name) noexcept;
+
+// The number of tasks that were asked to stop, for each kind of request.
+struct StopCounts {
+  std::array<int, kStopKinds> by_kind{};
+
+  int& operator[](StopKind kind) noexcept { return by_kind[static_cast<std::size_t>(kind)]; }
+  int operator[](StopKind kind) const noexcept { return by_kind[static_cast<std::size_t>(kind)]; }
+  StopCounts& operator+=(const StopCounts& more) noexcept;
+  bool operator==(const StopCounts&) const = default;
+  // The first kind, other than kTimeIsUp, of which a task has had a request.
+  std::optional<StopKind> early_stop() const noexcept;
+};
+
+}  // namespace syncopate::ps

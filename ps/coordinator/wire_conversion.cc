@@ -1,0 +1,48 @@
+#include "ps/coordinator/wire_conversion.h"
+
+#include <algorithm>
+#include <cstddef>
+
+namespace syncopate::ps {
+
+wire::SampleRange to_wire(const SampleRange& range) {
+  return {range.epoch, range.begin, range.end};
+}
+
+SampleRange from_wire(const wire::SampleRange& range) {
+  return {range.epoch(), range.begin(), range.end()};
+}
+
+std::vector<wire::SampleRange> to_wire(std::span<const SampleRange> ranges) {
+  std::vector<wire::SampleRange> converted;
+  converted.reserve(ranges.size());
+  for (const SampleRange& range : ranges) converted.push_back(to_wire(range));
+  return converted;
+}
+
+std::vector<SampleRange> from_wire(std::span<const wire::SampleRange> ranges) {
+  std::vector<SampleRange> converted;
+  converted.reserve(ranges.size());
+  for (const wire::SampleRange& range : ranges) converted.push_back(from_wire(range));
+  return converted;
+}
+
+int to_wire(std::optional<StopKind> kind) { return kind ? static_cast<int>(*kind) : -1; }
+
+std::optional<StopKind> stop_kind_from_wire(int number) {
+  if (number < 0) return std::nullopt;
+  if (static_cast<std::size_t>(number) >= kStopKinds) return StopKind::kRequest;
+  return static_cast<StopKind>(number);
+}
+
+std::vector<int> to_wire(const StopCounts& stops) {
+  return {stops.by_kind.begin(), stops.by_kind.end()};
+}
+
+StopCounts stop_counts_from_wire(std::span<const int> stops) {
+  StopCounts counts;
+  std::copy_n(stops.begin(), std::min(stops.size(), kStopKinds), counts.by_kind.begin());
+  return counts;
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,49 @@
+// The only place where positions, kinds of stop requests and consistency models become the numbers
+// of ps/wire/messages.fbs, and are read from them.
+#pragma once
+
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "ps/coordinator/data_position.h"
+#include "ps/coordinator/stop_kind.h"
+#include "ps/shard/consistency.h"
+#include "ps/wire/message.h"
+
+namespace syncopate::ps {
+
+wire::SampleRange to_wire(const SampleRange& range);
+SampleRange from_wire(const wire::SampleRange& range);
+std::vector<wire::SampleRange> to_wire(std::span<const SampleRange> ranges);
+std::vector<SampleRange> from_wire(std::span<const wire::SampleRange> ranges);
+
+// BodyT: InitialisedT, StartT or AppointmentT, which have the fields of a RunPosition.
+template <typename BodyT>
+void set_position(BodyT& body, const RunPosition& at) {
+  body.step = at.step;
+  body.samples = at.samples;
+  body.epoch = at.position.epoch;
+  body.offset = at.position.offset;
+  body.untrained = to_wire(at.position.untrained);
+}
+template <typename BodyT>
+RunPosition position_of(const BodyT& body) {
+  return {.step = body.step,
+          .samples = body.samples,
+          .position = {body.epoch, body.offset, from_wire(body.untrained)}};
+}
+
+// No request is -1. A number of no kind that this version knows reads as kRequest.
+int to_wire(std::optional<StopKind> kind);
+std::optional<StopKind> stop_kind_from_wire(int number);
+std::vector<int> to_wire(const StopCounts& stops);
+// Numbers of kinds that this version does not know are left out.
+StopCounts stop_counts_from_wire(std::span<const int> stops);
+
+// Precondition: the declaration has been accepted by a server, which refuses unknown numbers.
+inline Consistency consistency_of(const wire::DeclarationT& declaration) {
+  return static_cast<Consistency>(declaration.consistency);
+}
+
+}  // namespace syncopate::ps

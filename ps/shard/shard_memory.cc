@@ -1,0 +1,187 @@
+#include "ps/shard/shard_memory.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/isa.h"
+#include "models/optim/update_range.h"
+#include "models/tensor/addition_order.h"
+#include "ps/shard/delay_compensation.h"
+#include "ps/shard/gradient_codec.h"
+
+namespace syncopate::ps {
+namespace {
+
+// A chunk fits into the first-level cache together with what an optimizer reads and writes beside
+// it: the sum of the gradients is used while it is there and never goes to memory.
+constexpr std::int64_t kChunk = 4096;
+static_assert(kBlockElements % kChunk == 0, "all elements of a chunk have one order of additions");
+
+std::span<float> part_of(const Tensor& block, std::int64_t begin, std::int64_t count) {
+  return block.f32().subspan(static_cast<std::size_t>(begin), static_cast<std::size_t>(count));
+}
+
+template <typename Element>
+std::span<Element> part_of(std::span<Element> of, std::int64_t begin, std::size_t count) {
+  return of.empty() ? of : of.subspan(static_cast<std::size_t>(begin), count);
+}
+
+// Source and target may be the same memory. std::ranges::copy of GCC 12 moves spans one float at a
+// time, which took longer than the update.
+void copy_values(std::span<const float> from, std::span<float> to) {
+  std::memmove(to.data(), from.data(), from.size_bytes());
+}
+
+void copy_part(const Tensor& from, const Tensor& to, std::int64_t begin, std::int64_t count) {
+  copy_values(part_of(from, begin, count), part_of(to, begin, count));
+}
+
+Tensor copy_of(const Tensor& tensor) {
+  Tensor copy = make_host_tensor(tensor.shape(), DType::kF32);
+  copy_values(tensor.f32(), copy.f32());
+  return copy;
+}
+
+// sum[i] = sum over workers of gradients[worker][offset + i]; element 0 is element `index` of the
+// arena. The range lies within one chunk. `scratch` is as long as `sum`. Returns `sum`, or the
+// gradient itself when there is one worker and nothing to decode.
+std::span<const float> sum_gradients(const SumKernels& kernels,
+                                     std::span<const EncodedGradient> gradients,
+                                     std::int64_t offset, std::int64_t index, std::span<float> sum,
+                                     std::span<float> scratch) {
+  const std::size_t workers = gradients.size();
+  if (workers == 1) return decode_chunk(gradients.front(), offset, sum);
+  auto worker = static_cast<std::size_t>(first_addend(index, static_cast<int>(workers)));
+  const std::span<const float> first = decode_chunk(gradients[worker], offset, sum);
+  if (first.data() != sum.data()) copy_values(first, sum);
+  for (std::size_t added = 1; added < workers; ++added) {
+    worker = worker + 1 == workers ? 0 : worker + 1;
+    const std::span<const float> addend = decode_chunk(gradients[worker], offset, scratch);
+    kernels.add_f32(sum.data(), addend.data(), static_cast<std::int64_t>(sum.size()));
+  }
+  return sum;
+}
+
+}  // namespace
+
+ShardMemory::ShardMemory(ArenaLayout layout, std::unique_ptr<Optimizer> optimizer, Tensor values)
+    : layout_(std::move(layout)),
+      optimizer_(std::move(optimizer)),
+      sums_(sum_kernels(detect_isa())),
+      values_(std::move(values)) {
+  check(optimizer_->slot_names().size() <= kMaxSlots, "no optimizer has more slots than that");
+  for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i) {
+    slots_.push_back(make_host_tensor(values_.shape(), DType::kF32));
+  }
+}
+
+void ShardMemory::run(const BucketTask& task, const Window& window, Bucket range) {
+  for (Bucket chunk{range.begin, range.begin}; chunk.begin < range.end; chunk.begin = chunk.end) {
+    chunk.end = std::min(range.end, (chunk.begin / kChunk + 1) * kChunk);
+    run_on_chunk(task, window, chunk);
+  }
+}
+
+void ShardMemory::run_on_chunk(const BucketTask& task, const Window& window, Bucket chunk) {
+  const std::int64_t offset = chunk.begin - window.range.begin;
+  const std::int64_t position = window.position + offset;
+  const std::int64_t count = chunk.end - chunk.begin;
+  if (task.kind == BucketTask::Kind::kUpdate) update_chunk(task, window, chunk);
+  if (task.kind == BucketTask::Kind::kSnapshot) {
+    const ShardSnapshot& snapshot = *task.snapshot.target;
+    copy_part(values_, snapshot.values, position, count);
+    for (std::size_t s = 0; s < snapshot.slots.size(); ++s) {
+      copy_part(slots_[s], snapshot.slots[s], position, count);
+    }
+  }
+  const std::span<const float> values = part_of(values_, position, count);
+  for (const Destination& to : task.destinations) {
+    copy_values(values, part_of(to.values, offset, values.size()));
+    if (!to.read_copy.empty()) copy_values(values, part_of(to.read_copy, offset, values.size()));
+  }
+}
+
+void ShardMemory::update_chunk(const BucketTask& task, const Window& window, Bucket chunk) {
+  const std::int64_t offset = chunk.begin - window.range.begin;
+  const std::int64_t position = window.position + offset;
+  const std::int64_t count = chunk.end - chunk.begin;
+  const auto n = static_cast<std::size_t>(count);
+  // Not initialised: both are written before they are read.
+  alignas(kAlignmentBytes) std::array<float, kChunk> sum;
+  alignas(kAlignmentBytes) std::array<float, kChunk> scratch;
+  std::span<const float> gradient =
+      sum_gradients(sums_, task.gradients, offset, chunk.begin, std::span(sum).first(n),
+                    std::span(scratch).first(n));
+  const std::span<float> values = part_of(values_, position, count);
+  if (task.compensation.is_needed()) {
+    DelayCompensation here = task.compensation;
+    here.read = part_of(here.read, offset, n);
+    here.mean_square = part_of(here.mean_square, offset, n);
+    gradient = compensate(here, gradient, values, std::span(sum).first(n));
+  }
+  std::array<std::span<float>, kMaxSlots> slots;
+  for (std::size_t s = 0; s < slots_.size(); ++s) slots[s] = part_of(slots_[s], position, count);
+  update_range(*optimizer_, task.step, layout_, chunk, values, gradient,
+               std::span(slots).first(slots_.size()));
+}
+
+void ShardMemory::check_tensors(const ShardSnapshot& snapshot, bool may_lack_slots) const {
+  const auto elements = values_.f32().size();
+  const auto check_one = [&](const Tensor& tensor, std::string_view what) {
+    if (tensor.num_elements() == 0 || tensor.f32().size() != elements) {
+      throw ShapeError(fmt::format("shard's snapshot: {} of {} elements, expected {}", what,
+                                   tensor.num_elements(), elements));
+    }
+  };
+  check_one(snapshot.values, "values");
+  if (snapshot.slots.empty() && may_lack_slots) return;
+  if (snapshot.slots.size() != slots_.size()) {
+    throw ShapeError(fmt::format("shard's snapshot: {} slots, expected the optimizer's {}",
+                                 snapshot.slots.size(), slots_.size()));
+  }
+  for (const Tensor& slot : snapshot.slots) check_one(slot, "a slot");
+}
+
+ShardSnapshot ShardMemory::copy() const {
+  ShardSnapshot snapshot{.values = copy_of(values_)};
+  for (const Tensor& slot : slots_) snapshot.slots.push_back(copy_of(slot));
+  return snapshot;
+}
+
+void ShardMemory::restore(const ShardSnapshot& snapshot) {
+  copy_values(snapshot.values.f32(), values_.f32());
+  for (std::size_t s = 0; s < slots_.size(); ++s) {
+    copy_values(snapshot.slots[s].f32(), slots_[s].f32());
+  }
+}
+
+void ShardMemory::check_blocks(BucketId bucket, const Window& window,
+                               std::span<const std::span<const std::byte>> blocks) const {
+  if (blocks.size() != 1 && blocks.size() != 1 + slots_.size()) {
+    throw ShapeError(
+        fmt::format("write of bucket {}: {} blocks, expected values alone or with {} slots", bucket,
+                    blocks.size(), slots_.size()));
+  }
+  const std::size_t bytes = static_cast<std::size_t>(window.elements()) * sizeof(float);
+  for (const std::span<const std::byte> block : blocks) {
+    if (block.size() == bytes) continue;
+    throw ShapeError(
+        fmt::format("write of bucket {}: {} bytes, expected {}", bucket, block.size(), bytes));
+  }
+}
+
+void ShardMemory::write(const Window& window, std::span<const std::span<const std::byte>> blocks) {
+  const auto copy = [&](std::span<const std::byte> block, const Tensor& tensor) {
+    std::memcpy(tensor.f32().data() + window.position, block.data(), block.size());
+  };
+  copy(blocks[0], values_);
+  for (std::size_t s = 1; s < blocks.size(); ++s) copy(blocks[s], slots_[s - 1]);
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,65 @@
+// The tensors of a shard (values and optimizer slots) and all work on their elements: updates,
+// copies and snapshots. ps/shard/shard.h decides which work is done and locks.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "models/optim/optimizer.h"
+#include "models/tensor/parameter_arena.h"
+#include "models/tensor/sums.h"
+#include "ps/shard/shard_requests.h"
+#include "ps/shard/shared_bucket.h"
+
+namespace syncopate::ps {
+
+// Thread-safe for calls on different elements.
+class ShardMemory {
+ public:
+  // `values`: [elements of all buckets] f32, in the order of the arena. Slots begin as zeros.
+  ShardMemory(ArenaLayout layout, std::unique_ptr<Optimizer> optimizer, Tensor values);
+
+  const ArenaLayout& layout() const noexcept { return layout_; }
+  const Optimizer& optimizer() const noexcept { return *optimizer_; }
+  const Tensor& values() const noexcept { return values_; }
+  std::span<const Tensor> slots() const noexcept { return slots_; }
+
+  // Where the elements of a bucket are.
+  struct Window {
+    Bucket range;               // in the arena
+    std::int64_t position = 0;  // of the first element, in the tensors
+    std::int64_t elements() const noexcept { return range.end - range.begin; }
+  };
+
+  // Does the task's work on elements `range` of the arena, a part of `window`: one pass over chunks
+  // that fit into the cache decodes the gradients, sums them, updates and copies the values.
+  void run(const BucketTask& task, const Window& window, Bucket range);
+
+  // Throws ShapeError unless the tensors of the snapshot have the shapes of these; it may have no
+  // slots at all if `may_lack_slots`.
+  void check_tensors(const ShardSnapshot& snapshot, bool may_lack_slots) const;
+  // Copies the tensors; buckets are left empty.
+  ShardSnapshot copy() const;
+  // The tensors of the snapshot may be the shard's own.
+  void restore(const ShardSnapshot& snapshot);
+  // Throws ShapeError unless there is one block of bytes for the values of the window, or one more
+  // for each slot. Blocks: [elements] f32, of any alignment.
+  void check_blocks(BucketId bucket, const Window& window,
+                    std::span<const std::span<const std::byte>> blocks) const;
+  void write(const Window& window, std::span<const std::span<const std::byte>> blocks);
+
+ private:
+  void run_on_chunk(const BucketTask& task, const Window& window, Bucket chunk);
+  void update_chunk(const BucketTask& task, const Window& window, Bucket chunk);
+
+  const ArenaLayout layout_;
+  const std::unique_ptr<Optimizer> optimizer_;
+  const SumKernels& sums_;
+  Tensor values_;
+  std::vector<Tensor> slots_;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,345 @@
+#include "ps/wire/zmq_socket.h"
+
+#include <fmt/format.h>
+#include <zmq.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cctype>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <deque>
+#include <new>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "ps/net/connection.h"
+#include "ps/net/wake_event.h"
+#include "ps/wire/link_monitor.h"
+#include "ps/wire/send_queue.h"
+
+namespace syncopate::ps::wire {
+namespace {
+
+using std::chrono::milliseconds;
+
+// ZeroMQ does not always report that a peer's pipe has room again.
+constexpr milliseconds kNextTry(5);
+// Limits the log entries about foreign messages.
+constexpr std::size_t kMostLoggedPeers = 20;
+constexpr std::size_t kLongestLoggedName = 64;
+
+struct BorrowedBytes {
+  std::function<void()> release;
+  // Orders the writes of `release` before its call. ZeroMQ passes frames between threads in a way
+  // that ThreadSanitizer does not recognise as synchronisation.
+  std::atomic<bool> is_written = false;
+};
+
+void give_back(void* /*bytes*/, void* hint) {
+  const std::unique_ptr<BorrowedBytes> borrowed(static_cast<BorrowedBytes*>(hint));
+  if (borrowed->is_written.load(std::memory_order_acquire) && borrowed->release) {
+    borrowed->release();
+  }
+}
+
+bool receive_frame(const SocketHandle& socket, Frame& frame) {
+  while (zmq_msg_recv(&frame.content(), socket.get(), ZMQ_DONTWAIT) < 0) {
+    if (errno == EAGAIN) return false;
+    if (errno != EINTR) check_zmq(-1, "zmq_msg_recv");
+  }
+  return true;
+}
+
+bool has_more(Frame& frame) { return zmq_msg_more(&frame.content()) != 0; }
+
+SocketHandle make_socket(Context& context, int type, const SocketLimits& limits) {
+  SocketHandle socket = context.make_socket(type);
+  check_zmq(zmq_setsockopt(socket.get(), ZMQ_MAXMSGSIZE, &limits.longest_frame,
+                           sizeof limits.longest_frame),
+            "zmq_setsockopt ZMQ_MAXMSGSIZE");
+  return socket;
+}
+
+// The routing id may hold any bytes.
+std::string printable_name(std::string_view peer) {
+  std::string text;
+  for (const char c : peer.substr(0, kLongestLoggedName)) {
+    text += std::isprint(static_cast<unsigned char>(c)) != 0 ? c : '?';
+  }
+  return text;
+}
+
+}  // namespace
+
+Frame::Frame() : content_(new zmq_msg_t) { zmq_msg_init(content_.get()); }
+Frame::Frame(Frame&& other) noexcept = default;
+Frame& Frame::operator=(Frame&& other) noexcept = default;
+Frame::~Frame() = default;
+
+// A message that was sent is empty, and closing it does nothing.
+void Frame::Close::operator()(zmq_msg_t* message) const noexcept {
+  zmq_msg_close(message);
+  delete message;
+}
+
+Frame Frame::copy_of(std::span<const std::byte> bytes) {
+  Frame frame;
+  if (zmq_msg_init_size(&frame.content(), bytes.size()) != 0) throw std::bad_alloc();
+  if (!bytes.empty()) std::memcpy(zmq_msg_data(&frame.content()), bytes.data(), bytes.size());
+  return frame;
+}
+
+Frame Frame::borrow(std::span<const std::byte> bytes, std::function<void()> release) {
+  Frame frame;
+  auto borrowed = std::make_unique<BorrowedBytes>();
+  borrowed->release = std::move(release);
+  borrowed->is_written.store(true, std::memory_order_release);
+  // ZeroMQ's interface takes mutable bytes but does not write to them.
+  auto* data = const_cast<std::byte*>(bytes.data());
+  if (zmq_msg_init_data(&frame.content(), data, bytes.size(), give_back, borrowed.get()) != 0) {
+    zmq_msg_init(&frame.content());
+    throw std::bad_alloc();
+  }
+  (void)borrowed.release();  // give_back() owns it now
+  return frame;
+}
+
+std::span<const std::byte> Frame::bytes() const noexcept {
+  if (!content_) return {};
+  return {static_cast<const std::byte*>(zmq_msg_data(content_.get())),
+          zmq_msg_size(content_.get())};
+}
+
+Envelope envelope(std::string peer, const MessageT& message) {
+  Envelope made{std::move(peer), {}};
+  made.frames.push_back(Frame::copy_of(encode(message)));
+  return made;
+}
+
+struct Socket::State {
+  State(Context& context, int type, const SocketLimits& with_limits)
+      : limits(with_limits),
+        is_router(type == ZMQ_ROUTER),
+        socket(make_socket(context, type, limits)),
+        monitor(context, socket),
+        queue(socket, is_router) {
+    // A DEALER without a connection holds its messages back: for a moment ZeroMQ would accept
+    // messages for a connection that has ended.
+    queue.hold(!is_router);
+  }
+
+  // Handles what the monitor reports about connections. The monitor knows of a change before the
+  // socket does, so the socket is then made to process its commands.
+  void process_link_changes();
+  void on_link_change(LinkChange change);
+  // Whether a message can be received. Makes ZeroMQ process everything that has happened.
+  bool is_readable() const;
+  // Called at the end of every function that may have consumed an edge of ZMQ_FD.
+  void set_timer();
+  // Receives a whole message; frames beyond `most_frames` + 1 are dropped.
+  std::optional<Envelope> next_message();
+  // Returns "" for a valid message, else why it is dropped.
+  std::string problem_of(const Envelope& message) const;
+  void count_foreign_message(const std::string& peer, const std::string& problem);
+
+  const SocketLimits limits;
+  const bool is_router;
+  SocketHandle socket;
+  LinkMonitor monitor;
+  SendQueue queue;
+  WakeTimer timer;
+  std::optional<Reconnector> reconnector;  // of a DEALER
+  std::uint16_t port = 0;                  // of a ROUTER
+  bool is_connected = false;
+  std::deque<LinkEvent> events;  // not returned by link_event() yet
+  std::int64_t foreign_messages = 0;
+  std::set<std::string> logged_peers;
+};
+
+void Socket::State::on_link_change(LinkChange change) {
+  if (is_router) return;
+  reconnector->on_link_change(change);
+  if (change == LinkChange::kHandshake) {
+    is_connected = true;
+    queue.hold(false);
+    events.push_back(LinkEvent::kConnected);
+  } else if (change == LinkChange::kClosed && is_connected) {
+    is_connected = false;
+    queue.hold(true);
+    queue.clear();
+    events.push_back(LinkEvent::kDisconnected);
+  }
+}
+
+void Socket::State::process_link_changes() {
+  while (const std::optional<LinkChange> change = monitor.next()) {
+    on_link_change(*change);
+    (void)is_readable();
+  }
+  if (reconnector) reconnector->reconnect_if_due();
+}
+
+bool Socket::State::is_readable() const {
+  int events_set = 0;
+  std::size_t length = sizeof events_set;
+  check_zmq(zmq_getsockopt(socket.get(), ZMQ_EVENTS, &events_set, &length),
+            "zmq_getsockopt ZMQ_EVENTS");
+  return (events_set & ZMQ_POLLIN) != 0;
+}
+
+void Socket::State::set_timer() {
+  const auto due = reconnector ? reconnector->due() : std::nullopt;
+  if (is_readable() || !events.empty()) {
+    timer.set(milliseconds(0));
+  } else if (!queue.empty() && (is_router || is_connected)) {
+    timer.set(kNextTry);
+  } else if (due) {
+    timer.set(*due);
+  } else {
+    timer.clear();
+  }
+}
+
+std::optional<Envelope> Socket::State::next_message() {
+  Envelope message;
+  Frame frame;
+  if (!receive_frame(socket, frame)) return std::nullopt;
+  bool more = true;
+  if (is_router) {
+    const auto id = frame.bytes();
+    message.peer.assign(reinterpret_cast<const char*>(id.data()), id.size());
+    more = has_more(frame);
+    if (more) receive_frame(socket, frame);
+  }
+  while (more) {
+    more = has_more(frame);
+    // One frame beyond the limit is kept: problem_of() recognises the message by it.
+    if (std::cmp_less_equal(message.frames.size(), limits.most_frames)) {
+      message.frames.push_back(std::move(frame));
+      frame = Frame();
+    }
+    if (more) receive_frame(socket, frame);
+  }
+  return message;
+}
+
+std::string Socket::State::problem_of(const Envelope& message) const {
+  if (message.frames.empty()) return "a message without a frame";
+  if (std::cmp_greater(message.frames.size(), limits.most_frames)) {
+    return fmt::format("a message of more than {} frames", limits.most_frames);
+  }
+  std::string problem;
+  is_header(message.frames.front().bytes(), &problem);
+  return problem;
+}
+
+void Socket::State::count_foreign_message(const std::string& peer, const std::string& problem) {
+  ++foreign_messages;
+  if (logged_peers.size() >= kMostLoggedPeers || !logged_peers.insert(peer).second) return;
+  log(LogLevel::kWarning,
+      fmt::format("dropped a message from '{}': {}; does another program use this port?",
+                  printable_name(peer), problem));
+}
+
+Socket::Socket(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Socket::~Socket() = default;
+
+std::unique_ptr<Socket> Socket::listen(Context& context, const Endpoint& at,
+                                       const SocketLimits& limits) {
+  return listen(context, Listener(at).release(), limits);
+}
+
+std::unique_ptr<Socket> Socket::listen(Context& context, FileDescriptor listening,
+                                       const SocketLimits& limits) {
+  Listener listener(std::move(listening));  // throws unless the descriptor listens
+  auto state = std::make_unique<State>(context, ZMQ_ROUTER, limits);
+  state->port = listener.port();
+  set_option(state->socket, ZMQ_ROUTER_MANDATORY, 1);
+  set_option(state->socket, ZMQ_ROUTER_HANDOVER, 1);
+  set_option(state->socket, ZMQ_USE_FD, listener.descriptor());
+  // ZeroMQ requires an address but does not use it: the socket is bound already.
+  check_zmq(zmq_bind(state->socket.get(), "tcp://127.0.0.1:*"), "zmq_bind");
+  (void)listener.release().release();  // ZeroMQ closes the descriptor
+  return std::unique_ptr<Socket>(new Socket(std::move(state)));
+}
+
+std::unique_ptr<Socket> Socket::connect(Context& context, const Endpoint& to,
+                                        std::string routing_id, const SocketLimits& limits) {
+  auto state = std::make_unique<State>(context, ZMQ_DEALER, limits);
+  // Without a connection ZeroMQ must not queue messages itself: its queue could not be cleared.
+  set_option(state->socket, ZMQ_IMMEDIATE, 1);
+  if (!routing_id.empty()) {
+    check_zmq(
+        zmq_setsockopt(state->socket.get(), ZMQ_ROUTING_ID, routing_id.data(), routing_id.size()),
+        "zmq_setsockopt ZMQ_ROUTING_ID '" + routing_id + "'");
+  }
+  state->reconnector.emplace(state->socket, to);
+  return std::unique_ptr<Socket>(new Socket(std::move(state)));
+}
+
+std::uint16_t Socket::port() const { return state_->port; }
+
+bool Socket::send(Envelope message) {
+  State& state = *state_;
+  state.process_link_changes();
+  if (std::ranges::find(state.events, LinkEvent::kDisconnected) != state.events.end()) {
+    state.set_timer();
+    return false;
+  }
+  const bool has_peer = state.queue.send(std::move(message));
+  state.set_timer();
+  return has_peer;
+}
+
+void Socket::flush() {
+  state_->process_link_changes();
+  if (!state_->queue.empty()) {
+    (void)state_->is_readable();
+    state_->queue.flush();
+  }
+  state_->set_timer();
+}
+
+std::int64_t Socket::queued_bytes() const noexcept { return state_->queue.bytes(); }
+
+std::optional<Envelope> Socket::receive() {
+  State& state = *state_;
+  while (std::optional<Envelope> message = state.next_message()) {
+    const std::string problem = state.problem_of(*message);
+    if (problem.empty()) return message;
+    state.count_foreign_message(
+        state.reconnector ? std::string(state.reconnector->target()) : message->peer, problem);
+  }
+  state.set_timer();
+  return std::nullopt;
+}
+
+std::optional<LinkEvent> Socket::link_event() {
+  State& state = *state_;
+  state.process_link_changes();
+  std::optional<LinkEvent> event;
+  if (!state.events.empty()) {
+    event = state.events.front();
+    state.events.pop_front();
+  }
+  state.set_timer();
+  return event;
+}
+
+std::int64_t Socket::foreign_messages() const noexcept { return state_->foreign_messages; }
+
+std::vector<int> Socket::descriptors() const {
+  int descriptor = -1;
+  std::size_t length = sizeof descriptor;
+  check_zmq(zmq_getsockopt(state_->socket.get(), ZMQ_FD, &descriptor, &length),
+            "zmq_getsockopt ZMQ_FD");
+  return {descriptor, state_->monitor.descriptor(), state_->timer.descriptor()};
+}
+
+}  // namespace syncopate::ps::wire

@@ -1,0 +1,114 @@
+// ZeroMQ sockets that never block and never drop a message silently, and the messages that they
+// carry. One thread owns each socket. Frames are received without a copy, and sent from memory that
+// a callback gives back.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/base/file_descriptor.h"
+#include "ps/net/endpoint.h"
+#include "ps/wire/context.h"
+#include "ps/wire/message.h"
+
+struct zmq_msg_t;
+
+namespace syncopate::ps::wire {
+
+// One frame of a message. A received frame owns memory of ZeroMQ's; a frame to be sent owns a copy
+// or borrows its bytes.
+class Frame {
+ public:
+  Frame();
+  static Frame copy_of(std::span<const std::byte> bytes);
+  // Borrows `bytes`, which must not change until `release` is called: by a thread of ZeroMQ's, or,
+  // for a frame that is never sent, by the thread that destroys the frame. `release` must not
+  // throw.
+  static Frame borrow(std::span<const std::byte> bytes, std::function<void()> release);
+  Frame(Frame&& other) noexcept;
+  Frame& operator=(Frame&& other) noexcept;
+  ~Frame();
+
+  // Empty after the frame was sent or moved from.
+  std::span<const std::byte> bytes() const noexcept;
+  zmq_msg_t& content() noexcept { return *content_; }
+
+ private:
+  struct Close {
+    void operator()(zmq_msg_t* message) const noexcept;
+  };
+  std::unique_ptr<zmq_msg_t, Close> content_;
+};
+
+// A whole message with its routing id.
+struct Envelope {
+  std::string peer;           // ROUTER: routing id of the sender or the receiver; DEALER: unused
+  std::vector<Frame> frames;  // frames[0] is the header
+};
+Envelope envelope(std::string peer, const MessageT& message);  // with the header frame only
+
+struct SocketLimits {
+  std::int64_t longest_frame = kLongestFrame;  // a longer frame closes the connection
+  int most_frames = 16;                        // a message with more frames is dropped
+};
+
+// What happens to the connection of a DEALER, as reported by ZeroMQ's monitor.
+enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
+
+// One thread only.
+class Socket {
+ public:
+  // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY and ROUTER_HANDOVER set; port 0
+  // lets the system choose (see Listener in ps/net/connection.h). Throws UsageError naming a port
+  // that is in use.
+  static std::unique_ptr<Socket> listen(Context& context, const Endpoint& at,
+                                        const SocketLimits& limits = {});
+  // Returns a ROUTER on a descriptor that listens already, such as one inherited from launch.
+  static std::unique_ptr<Socket> listen(Context& context, FileDescriptor listening,
+                                        const SocketLimits& limits = {});
+  // Returns a DEALER that connects in the background, repeatedly, to the addresses that the host
+  // name has at the time. ZeroMQ chooses the routing id if `routing_id` is empty. Messages sent
+  // before the first connection wait in a queue.
+  // When a connection breaks, undelivered messages are lost, both ZeroMQ's and queued ones. So are
+  // messages sent until link_event() has returned kDisconnected: afterwards the caller knows that
+  // no older message arrives through the next connection.
+  static std::unique_ptr<Socket> connect(Context& context, const Endpoint& to,
+                                         std::string routing_id, const SocketLimits& limits = {});
+  Socket(const Socket&) = delete;
+  Socket& operator=(const Socket&) = delete;
+  ~Socket();
+
+  std::uint16_t port() const;  // of a listening socket
+
+  // Never blocks: messages that ZeroMQ does not take now wait in a queue per peer, in order.
+  // Returns false, and drops the message, when the peer is not connected, or when the connection
+  // broke and link_event() has not reported it yet.
+  bool send(Envelope message);
+  // Tries to send queued messages. Call it when a descriptor is readable, and periodically.
+  void flush();
+  std::int64_t queued_bytes() const noexcept;
+
+  // Returns the next message, if one has arrived. Messages without a valid header or with too many
+  // frames are counted, logged once per peer, and skipped.
+  std::optional<Envelope> receive();
+  std::optional<LinkEvent> link_event();  // always empty for a ROUTER
+  std::int64_t foreign_messages() const noexcept;
+
+  // For poll(2). When one is readable, call flush(), link_event() and receive() until they return
+  // nothing. (ZMQ_FD is edge-triggered, and any call into ZeroMQ can consume the edge; the last
+  // descriptor is a timer that compensates for lost edges.)
+  std::vector<int> descriptors() const;
+
+ private:
+  struct State;
+  explicit Socket(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+}  // namespace syncopate::ps::wire
