@@ -33,7 +33,7 @@ Names collective_names() {
   return names;
 }
 
-std::chrono::milliseconds milliseconds_of(double seconds) {
+std::chrono::milliseconds timeout_of(double seconds) {
   return std::chrono::milliseconds(std::llround(1000.0 * seconds));
 }
 
@@ -190,8 +190,8 @@ void add_job_flags(FlagSet& flags, StrategyFlags& words) {
 void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, TrainOptions& options) {
   take_device_flags(words.devices, options);
   options.strategy.bucket_bytes = words.bucket_mib << 20;
-  options.rendezvous_timeout = milliseconds_of(words.rendezvous_timeout.value_or(0.0));
-  options.peer_timeout = milliseconds_of(words.peer_timeout.value_or(0.0));
+  options.rendezvous_timeout = timeout_of(words.rendezvous_timeout.value_or(0.0));
+  options.peer_timeout = timeout_of(words.peer_timeout.value_or(0.0));
   // 0: divided once the tasks of this host are known.
   if (!flags.has("--threads")) options.strategy.lanes = 0;
 }
