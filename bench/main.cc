@@ -1,6 +1,6 @@
-// syncopate-bench: measures, beside a peer where there is one, and says how sure it is.
+// syncopate-bench: measures this project, beside another program where there is one.
 // Exit codes: 0 done, 1 failed, 2 wrong usage.
-#include <CLI/CLI.hpp>
+#include <algorithm>
 #include <array>
 #include <exception>
 #include <iostream>
@@ -9,11 +9,17 @@
 #include "bench/ps/peers/command.h"
 #include "bench/ps/peers/ps_peers.h"
 #include "bench/ps/ps_side.h"
+#include "deploy/cli/flag_help.h"
+#include "deploy/cli/flag_set.h"
+#include "deploy/cli/names.h"
 #include "models/base/errors.h"
 
 namespace {
 
 using syncopate::Environment;
+using syncopate::FlagSet;
+using syncopate::Names;
+using syncopate::UsageError;
 using syncopate::bench::Command;
 using syncopate::bench::CommandRow;
 
@@ -21,20 +27,23 @@ constexpr int kFailed = 1;
 constexpr int kWrongUsage = 2;
 
 constexpr std::array kCommands = {
-    CommandRow{"compare", "the same training under several strategies: which one, and why",
+    CommandRow{"compare",
+               "Trains the same network under several strategies and reports which is best.",
                syncopate::bench::declare_compare},
-    CommandRow{"report", "draws the report of a comparison again",
+    CommandRow{"report", "Writes the report of a comparison again.",
                syncopate::bench::declare_report},
-    CommandRow{"plan", "predicts speed and staleness on a cluster that is not here",
+    CommandRow{"plan", "Predicts speed and staleness of each strategy on a described cluster.",
                syncopate::bench::declare_plan},
-    CommandRow{"step", "one training step, beside PyTorch", syncopate::bench::declare_step},
-    CommandRow{"input", "samples per second of the input pipeline alone",
+    CommandRow{"step", "Measures one training step, beside PyTorch.",
+               syncopate::bench::declare_step},
+    CommandRow{"input", "Measures the samples per second of the input pipeline alone.",
                syncopate::bench::declare_input},
-    CommandRow{"all-reduce", "sums between processes, beside MPI and Gloo",
+    CommandRow{"all-reduce", "Measures sums between processes, beside MPI and Gloo.",
                syncopate::bench::declare_all_reduce},
-    CommandRow{"ps", "parameter servers, beside raw ZeroMQ, TCP and shared memory",
+    CommandRow{"ps", "Measures parameter servers, beside raw ZeroMQ, TCP and shared memory.",
                syncopate::bench::declare_ps},
-    CommandRow{"scaling", "one replica with all threads, beside several that share them",
+    CommandRow{"scaling",
+               "Measures one replica with all threads beside several replicas that share them.",
                syncopate::bench::declare_scaling},
     CommandRow{"scaling-rank", "", syncopate::bench::declare_scaling_rank},
     CommandRow{"all-reduce-rank", "", syncopate::bench::declare_all_reduce_rank},
@@ -42,30 +51,53 @@ constexpr std::array kCommands = {
     CommandRow{syncopate::bench::kPsPeerRank, "", syncopate::bench::declare_ps_peer_rank},
 };
 
-int complain(const std::exception& error, int exit_code) {
-  std::cerr << "syncopate-bench: " << error.what() << std::endl;
+int report(const std::exception& error, int exit_code) {
+  std::cerr << std::string("syncopate-bench: ") + error.what() + "\n" << std::flush;
   return exit_code;
 }
 
-int run(int argc, char** argv) {
-  const Environment environment = Environment::of_process();
-  CLI::App app("Measures syncopate; both sides of a comparison take turns in one run.",
-               "syncopate-bench");
-  app.require_subcommand(1);
-  Command chosen;
+Names command_names() {
+  Names names;
   for (const CommandRow& row : kCommands) {
-    CLI::App* options = app.add_subcommand(std::string(row.name), std::string(row.help));
-    if (row.help.empty()) options->group("");
-    options->callback(
-        [&chosen, command = row.declare(*options, environment)] { chosen = command; });
+    if (!row.help.empty()) names.push_back(row.name);
   }
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    if (error.get_exit_code() == 0) return app.exit(error);  // --help
-    return complain(error, kWrongUsage);
+  return names;
+}
+
+std::string usage() {
+  constexpr std::size_t kColumn = 14;
+  std::string text =
+      "Measures syncopate. The two sides of a comparison take turns in one run.\n\n"
+      "Usage: syncopate-bench COMMAND [FLAGS]\n\n";
+  for (const CommandRow& row : kCommands) {
+    if (row.help.empty()) continue;
+    std::string name = "  " + std::string(row.name);
+    name.resize(kColumn, ' ');
+    text += name + syncopate::wrapped(std::string(row.help), kColumn, kColumn) + "\n";
   }
-  chosen();
+  return text + "\n`syncopate-bench COMMAND --help` lists a command's flags.\n";
+}
+
+int run(const std::vector<std::string>& arguments) {
+  if (arguments.empty()) {
+    throw UsageError("a command is missing" + syncopate::suggest("", command_names()));
+  }
+  const std::string& name = arguments.front();
+  if (name == "--help" || name == "-h" || name == "help") {
+    std::cout << usage() << std::flush;
+    return 0;
+  }
+  const auto row = std::ranges::find(kCommands, std::string_view(name), &CommandRow::name);
+  if (row == kCommands.end()) {
+    throw UsageError("unknown command " + name + syncopate::suggest(name, command_names()));
+  }
+  FlagSet flags("syncopate-bench " + name, std::string(row->help));
+  const Command command = row->declare(flags, Environment::of_process());
+  if (const auto help = flags.parse(std::span(arguments).subspan(1))) {
+    std::cout << *help << std::flush;
+    return 0;
+  }
+  command();
   return 0;
 }
 
@@ -73,12 +105,12 @@ int run(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   try {
-    return run(argc, argv);
-  } catch (const syncopate::UsageError& error) {
-    return complain(error, kWrongUsage);
+    return run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc));
+  } catch (const UsageError& error) {
+    return report(error, kWrongUsage);
   } catch (const syncopate::UnavailableError& error) {
-    return complain(error, kWrongUsage);
+    return report(error, kWrongUsage);
   } catch (const std::exception& error) {
-    return complain(error, kFailed);
+    return report(error, kFailed);
   }
 }

@@ -1,6 +1,9 @@
-// The program `syncopate`: reads arguments and environment, runs a command, and is the only place
-// where the process ends. Every failure is one line on stderr and an exit code: 2 where the user
-// must act, else 1.
+// The program `syncopate`: parses arguments and environment, runs a command, and is the only place
+// where the process ends. Every failure is one line on stderr and an exit code: 2 for wrong usage,
+// 1 otherwise.
+#include <poll.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <iostream>
@@ -48,7 +51,13 @@ struct RunCommand {
   }
 };
 
-int complain(std::string message, int exit_code) {
+// Whether the reader of standard output, such as `head`, has closed its end of the pipe.
+bool is_output_pipe_closed() {
+  pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
+  return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
+}
+
+int report_failure(std::string message, int exit_code) {
   std::replace(message.begin(), message.end(), '\n', ' ');
   std::cerr << "syncopate: " + message + "\n" << std::flush;
   return exit_code;
@@ -61,13 +70,13 @@ int run(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& 
     mpi.reset();
     return std::cout ? exit_code : complain("cannot write to standard output", kExitFailed);
   } catch (const UsageError& error) {
-    return complain(error.what(), kExitUsage);
+    return report_failure(error.what(), kExitUsage);
   } catch (const UnavailableError& error) {
-    return complain(error.what(), kExitUsage);
+    return report_failure(error.what(), kExitUsage);
   } catch (const std::bad_alloc&) {
-    return complain("out of memory; try a smaller batch or network", kExitFailed);
+    return report_failure("out of memory; try a smaller batch or network", kExitFailed);
   } catch (const std::exception& error) {
-    return complain(error.what(), kExitFailed);
+    return report_failure(error.what(), kExitFailed);
   }
 }
 
@@ -75,13 +84,14 @@ int run(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& 
 }  // namespace syncopate
 
 int main(int argc, char** argv) {
-  // A reader that has gone away makes a write fail, not the process end: training goes on when the
-  // terminal's end of a pipe is closed.
+  // Training goes on when the reader of a pipe exits: a write then fails instead of ending the
+  // process.
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<syncopate::MpiSession> mpi;
   const int exit_code =
       syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), mpi);
-  // Still there: the run failed. MPI_Finalize might wait for the others for ever; this ends them.
+  // The session is still open only if the run failed. MPI_Finalize could wait for the other tasks
+  // without end; abort() ends them.
   if (mpi != nullptr) mpi->abort(exit_code);
   return exit_code;
 }

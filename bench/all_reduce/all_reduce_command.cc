@@ -1,6 +1,5 @@
 // syncopate-bench all-reduce: microseconds of one all-reduce between processes of this machine,
 // ours beside MPI and Gloo, which take turns.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "bench/all_reduce/all_reduce.h"
@@ -9,41 +8,36 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr int kMost = 1'000'000;  // of anything one can ask for
-constexpr int kMostRanks = 64;
+constexpr double kMost = 1'000'000;
+constexpr double kMostRanks = 64;
 
 }  // namespace
 
-Command declare_all_reduce(CLI::App& app, const Environment& /*environment*/) {
+Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<AllReduceOptions>();
-  app.add_option("--ranks", options->ranks, "processes of each side")
-      ->check(CLI::Range(2, kMostRanks))
-      ->capture_default_str();
-  app.add_option("--sizes", options->sizes, "of the f32 tensor, in bytes, separated by commas")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--transport", options->transports, "of ours: shm, tcp or both")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--peers", options->peers,
-                 "mpi, mpi-jemalloc, gloo-reno, gloo (the system's congestion control) or none "
-                 "(those that are built)")
-      ->delimiter(',');
-  app.add_flag("--mpi-jemalloc", options->mpi_jemalloc, "also MPI with jemalloc preloaded");
-  app.add_option("--rounds", options->rounds, "turns of each side")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_option("--json", options->json_file, "write the results, round by round, to this file");
-  app.add_flag("--quick", options->quick, "2 short rounds: does it run, not how fast");
+  flags.add("--ranks", &options->ranks, "processes of each side", {.least = 2, .most = kMostRanks});
+  flags.add("--sizes", &options->sizes, "sizes of the f32 tensor in bytes, such as 64K or 1M",
+            {.value = "SIZE,...", .separator = ','});
+  flags.add("--transport", &options->transports, "transports of our side",
+            {.choices = {"shm", "tcp"}, .separator = ','});
+  flags.add("--peers", &options->peers,
+            "other sides: mpi, mpi-jemalloc, gloo-reno, gloo (with the system's congestion "
+            "control) or none",
+            {.value = "NAME,...", .default_text = "all that are built", .separator = ','});
+  flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "additionally MPI with jemalloc preloaded");
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMost});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "2 short rounds, to see that the benchmark runs");
   return [options] { run_all_reduce(*options); };
 }
 
-Command declare_all_reduce_rank(CLI::App& app, const Environment& /*environment*/) {
+Command declare_all_reduce_rank(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<AllReduceRankOptions>();
-  app.add_option("--rank", options->rank)->check(CLI::Range(0, kMostRanks));
-  app.add_option("--ranks", options->ranks)->check(CLI::Range(1, kMostRanks));
-  app.add_option("--transport", options->transport)->check(CLI::IsMember({"shm", "tcp"}));
-  app.add_option("--largest-bytes", options->largest_bytes)->check(CLI::PositiveNumber);
+  flags.add("--rank", &options->rank, "", {.least = 0, .most = kMostRanks});
+  flags.add("--ranks", &options->ranks, "", {.least = 1, .most = kMostRanks});
+  flags.add("--transport", &options->transport, "", {.choices = {"shm", "tcp"}});
+  flags.add("--largest-bytes", &options->largest_bytes, "", {.least = 1});
   return [options] { run_all_reduce_rank(*options); };
 }
 

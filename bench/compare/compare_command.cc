@@ -1,6 +1,5 @@
 // syncopate-bench compare and report: the same training under several strategies, with and without
-// trouble.
-#include <CLI/CLI.hpp>
+// fault injection.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -13,22 +12,23 @@
 
 namespace syncopate::bench {
 
-Command declare_compare(CLI::App& app, const Environment& environment) {
-  const auto flags = std::make_shared<CompareFlags>(app);
+Command declare_compare(FlagSet& flags, const Environment& environment) {
+  const auto words = std::make_shared<CompareFlags>(flags);
   const auto record = std::make_shared<std::filesystem::path>();
-  app.add_option("--replay", *record,
-                 "instead: compute again, bit for bit, what train --record FILE wrote down; with "
-                 "--data");
-  return [flags, record, environment] {
-    if (!record->empty()) return replay(*record, flags->options(environment), std::cout);
+  flags.add("--replay", record.get(),
+            "file of train --record whose updates are computed again, bit for bit, in place of a "
+            "comparison; with --data",
+            {.value = "FILE"});
+  return [words, record, environment] {
+    if (!record->empty()) return replay(*record, words->options(environment), std::cout);
     StopSignal signals;  // before any other thread
-    compare(flags->options(environment), command_line(), signals, std::cout);
+    compare(words->options(environment), command_line(), signals, std::cout);
   };
 }
 
-Command declare_report(CLI::App& app, const Environment& /*environment*/) {
+Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
-  app.add_option("DIR", *dir, "a folder that compare has written")->required();
+  flags.add("DIR", dir.get(), "folder of --report that compare has written", {.required = true});
   return [dir] { tell(*dir, read_comparison(*dir), std::cout); };
 }
 

@@ -1,6 +1,5 @@
 #include "bench/compare/compare_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <optional>
 #include <thread>
@@ -8,8 +7,8 @@
 #include "bench/compare/presets.h"
 #include "bench/compare/train_flags.h"
 #include "bench/compare/trouble_flags.h"
-#include "deploy/cli/flags.h"
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
+#include "deploy/cli/flag_set.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -17,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The trainer stands beside this program, or in the next folder of the build.
+// syncopate is in the folder of this program, or in the neighbouring folder of the build.
 fs::path find_program() {
   const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
   for (const fs::path& path : {here / "syncopate", here.parent_path() / "deploy" / "syncopate"}) {
@@ -26,14 +25,9 @@ fs::path find_program() {
   return here / "syncopate";
 }
 
-// One value behind each flag, however often the flag comes.
-void repeat(CLI::Option* option) {
-  option->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)->allow_extra_args(false);
-}
-
 template <typename T>
-void overrule(T& value, const std::optional<T>& said) {
-  if (said) value = *said;
+void override_if_given(T& value, const std::optional<T>& given) {
+  if (given) value = *given;
 }
 
 }  // namespace
@@ -51,16 +45,16 @@ struct CompareFlags::Words {
   std::optional<double> target_accuracy;
   std::optional<int> jobs;
   std::vector<std::string> train_flags;
+  bool hides_progress = false;
   TroubleFlags trouble;
   CompareOptions options;
 };
 
-CompareFlags::CompareFlags(CLI::App& app) : app_(app), words_(std::make_unique<Words>()) {
-  app_.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
+CompareFlags::CompareFlags(FlagSet& flags) : flags_(flags), words_(std::make_unique<Words>()) {
   words_->options.report = "comparison";
   declare_variants();
   declare_training();
-  words_->trouble.declare(app_);
+  words_->trouble.declare(flags_);
 }
 
 CompareFlags::~CompareFlags() = default;
@@ -68,87 +62,79 @@ CompareFlags::~CompareFlags() = default;
 void CompareFlags::declare_variants() {
   Words& words = *words_;
   CompareOptions& options = words.options;
-  repeat(app_.add_option("--strategies", words.strategies,
-                         "variants, separated by commas: STRATEGY[:CONSISTENCY[:N]][+backup:K]"
-                         "[+inverse|+dc|+dc-adaptive]; default: every strategy")
-             ->delimiter(','));
-  std::string help = "instead, an experiment:";
+  flags_.begin_group("Strategy and devices");
+  flags_.add("--strategies", &words.strategies,
+             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive]",
+             {.value = "VARIANT,...",
+              .default_text = "every strategy",
+              .separator = ',',
+              .repeats = true});
+  std::string help = "experiment with its own variants, in place of --strategies:";
   for (const PresetRow& row : presets()) {
-    help += "\n  " + std::string(row.name) + ": " + std::string(row.help);
+    help += "\n" + std::string(row.name) + ": " + std::string(row.help);
   }
-  app_.add_option("--preset", words.preset, help);
-  app_.add_option("--workers", words.workers, "of each variant")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app_.add_option("--servers", words.servers, "of parameter-server")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str();
-  app_.add_option(
-          "--clock", words.clock,
-          "real (processes on this machine) | virtual (simulated time, the same everywhere)")
-      ->capture_default_str();
-  app_.add_option("--target-accuracy", words.target_accuracy,
-                  "whose time is compared, from 0 to 1 (0.95)")
-      ->check(CLI::Range(0.0, 1.0));
-  app_.add_option("--evaluations", words.evaluations, "over a run (20)")
-      ->check(CLI::Range(1, 10000));
-  app_.add_option("--report", options.report, "folder of the results")->capture_default_str();
-  app_.add_flag("--replace", options.replace, "what another comparison has left in that folder");
-  app_.add_option("--program", options.program, "the syncopate to run (the one beside this)");
-  app_.add_option("--jobs", words.jobs, "virtual runs at once (the CPUs)")
-      ->check(CLI::Range(1, 1024));
-  app_.add_flag("!--no-progress", options.show_progress, "notes only, no progress line");
+  flags_.add("--preset", &words.preset, help, {.value = "NAME"});
+  flags_.add("--workers", &words.workers, "workers of each variant", {.least = 1, .most = 1024});
+  flags_.add("--servers", &words.servers, "servers of parameter-server",
+             {.least = 1, .most = 1024});
+  flags_.add("--clock", &words.clock,
+             "clock of the runs (real: processes on this machine; virtual: simulated time, equal "
+             "on every machine)",
+             {.choices = {"real", "virtual"}});
+  flags_.add("--jobs", &words.jobs, "virtual runs at a time",
+             {.default_text = "the number of CPUs", .least = 1, .most = 1024});
+  flags_.add("--program", &options.program, "syncopate program of the real runs",
+             {.value = "FILE", .default_text = "the one beside this program"});
+  flags_.begin_group("Checkpoints and output");
+  flags_.add("--report", &options.report, "folder of the results", {.value = "DIR"});
+  flags_.add("--replace", &options.replace,
+             "removal of what another comparison has left in that folder");
+  flags_.add("--no-progress", &words.hides_progress, "notes only, no progress line");
 }
 
 void CompareFlags::declare_training() {
   Words& words = *words_;
   CompareOptions& options = words.options;
-  const std::string group = "What is trained";
-  app_.add_option("--model", options.model, "a network of train")
-      ->capture_default_str()
-      ->group(group);
-  app_.add_option("--data", options.data, "as train's")->capture_default_str()->group(group);
-  app_.add_option("--epochs", words.epochs, "passes over the data, of every variant (2)")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app_.add_option("--batch-size-per-replica", options.batch_size_per_replica, "of every worker")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  app_.add_option("--budget", words.budget,
-                  "what all variants have alike: samples (--epochs) | updates (--updates) | "
-                  "seconds (--seconds)")
-      ->capture_default_str()
-      ->group(group);
-  app_.add_option("--updates", options.updates, "of every variant, with --budget updates")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app_.add_option("--seconds", options.seconds, "of training, with --budget seconds")
-      ->check(CLI::PositiveNumber)
-      ->group(group);
-  app_.add_option("--seeds", words.seeds, "runs of each variant, from seed 1 on (3)")
-      ->check(CLI::Range(1, 1000))
-      ->group(group);
-  app_.add_option("train_flags", words.train_flags,
-                  "further flags of train for every run, after --")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+  flags_.begin_group("Model and data");
+  flags_.add("--model", &options.model, "network of train", {.value = "NAME"});
+  flags_.add("--data", &options.data, "data set of train", {.value = "NAME"});
+  flags_.add("--batch-size-per-replica", &options.batch_size_per_replica,
+             "samples per worker and step", {.least = 1});
+  flags_.begin_group("Optimizer and schedule");
+  flags_.add("--budget", &words.budget,
+             "quantity that all variants have in common: samples (--epochs), updates (--updates) "
+             "or seconds (--seconds)",
+             {.choices = {"samples", "updates", "seconds"}});
+  flags_.add("--epochs", &words.epochs, "passes of every variant over the data",
+             {.default_text = "2", .least = 1});
+  flags_.add("--updates", &options.updates, "updates of every variant, with --budget updates",
+             {.default_text = "none", .least = 1});
+  flags_.add("--seconds", &options.seconds, "training time, with --budget seconds",
+             {.unit = "seconds", .default_text = "none", .above = 0.0});
+  flags_.add("--seeds", &words.seeds, "runs of each variant, with seeds from 1",
+             {.default_text = "3", .least = 1, .most = 1000});
+  flags_.add("--evaluations", &words.evaluations, "evaluations of a run",
+             {.default_text = "20", .least = 1, .most = 10000});
+  flags_.add("--target-accuracy", &words.target_accuracy,
+             "test accuracy from 0 to 1 up to which time is compared",
+             {.default_text = "0.95", .least = 0.0, .most = 1.0});
+  flags_.take_rest(words.train_flags, "[FLAGS OF train]", "flags of train");
 }
 
 CompareOptions CompareFlags::options(const Environment& environment) const {
   const Words& words = *words_;
   CompareOptions options = words.options;
   options.shared = parse_shared_train_flags(words.train_flags);
-  require_name("--clock", words.clock, {"real", "virtual"});
-  require_name("--budget", words.budget, {"samples", "updates", "seconds"});
+  options.show_progress = !words.hides_progress;
   options.clock = words.clock == "virtual" ? Clock::kVirtual : Clock::kReal;
   options.budget = words.budget == "updates"   ? Budget::kUpdates
                    : words.budget == "seconds" ? Budget::kSeconds
                                                : Budget::kSamples;
   if ((options.budget == Budget::kUpdates) != (options.updates > 0)) {
-    throw UsageError("--updates N and --budget updates belong together");
+    throw UsageError("--updates N and --budget updates require each other");
   }
   if ((options.budget == Budget::kSeconds) != (options.seconds > 0.0)) {
-    throw UsageError("--seconds S and --budget seconds belong together");
+    throw UsageError("--seconds S and --budget seconds require each other");
   }
   if (!words.preset.empty()) {
     apply_preset(options);
@@ -166,10 +152,10 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
       options.variants.push_back(parse_variant(word, words.workers, words.servers));
     }
   }
-  overrule(options.epochs, words.epochs);
-  overrule(options.seeds, words.seeds);
-  overrule(options.evaluations, words.evaluations);
-  overrule(options.target_accuracy, words.target_accuracy);
+  override_if_given(options.epochs, words.epochs);
+  override_if_given(options.seeds, words.seeds);
+  override_if_given(options.evaluations, words.evaluations);
+  override_if_given(options.target_accuracy, words.target_accuracy);
   options.jobs =
       words.jobs.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
   words.trouble.apply(options);
@@ -188,11 +174,13 @@ void CompareFlags::apply_preset(CompareOptions& options) const {
   require_name("--preset", words_->preset, names);
   for (const char* flag : {"--strategies", "--workers", "--servers", "--model",
                            "--batch-size-per-replica", "--budget", "--updates", "--seconds"}) {
-    require_used(app_, flag, false, "--preset says it; leave one of them out");
+    if (flags_.has(flag)) {
+      throw UsageError(std::string(flag) + ": --preset sets it; leave one of them out");
+    }
   }
   const auto row = std::ranges::find(presets(), std::string_view(words_->preset), &PresetRow::name);
-  if (!row->data.empty() && app_.count("--data") == 0) {
-    throw UsageError("--preset " + words_->preset + ": its data is missing; give --data " +
+  if (!row->data.empty() && !flags_.has("--data")) {
+    throw UsageError("--preset " + words_->preset + ": its data set is missing; give --data " +
                      std::string(row->data));
   }
   row->apply(options);

@@ -1,35 +1,32 @@
-// The command line of `syncopate-bench compare`, and the options that it stands for.
+// The command line of `syncopate-bench compare`, and the options that follow from it.
 #pragma once
 
 #include <memory>
 
 #include "bench/compare/compare_options.h"
+#include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
-
-namespace CLI {
-class App;
-}
 
 namespace syncopate::bench {
 
 // One thread only.
 class CompareFlags {
  public:
-  // Declares them. `app` outlives this.
-  explicit CompareFlags(CLI::App& app);
+  // Declares the flags. `flags` outlives this object.
+  explicit CompareFlags(FlagSet& flags);
   ~CompareFlags();
 
-  // Once they are parsed. Throws UsageError.
+  // Called after the flags are parsed. Throws UsageError.
   CompareOptions options(const Environment& environment) const;
 
  private:
-  struct Words;  // as they stand on the command line
+  struct Words;  // values as the command line has them
 
   void declare_variants();
   void declare_training();
   void apply_preset(CompareOptions& options) const;
 
-  CLI::App& app_;
+  FlagSet& flags_;
   std::unique_ptr<Words> words_;
 };
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <string_view>
 
-#include "deploy/cli/train_options.h"
+#include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -74,7 +74,7 @@ SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words)
     }
     if (flag.starts_with("--")) shared.given.push_back(flag);
   }
-  shared.options = parse_shared_train_options(words);
+  shared.options = parse_shared_train(words);
   return shared;
 }
 

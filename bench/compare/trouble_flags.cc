@@ -1,28 +1,27 @@
 #include "bench/compare/trouble_flags.h"
 
-#include <CLI/CLI.hpp>
 #include <algorithm>
 
-#include "deploy/cli/link_options.h"
+#include "deploy/cli/fault_flags.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
 
-// launch starts those that were killed again, all in the same way.
+// launch restarts all killed workers after the same time.
 void require_restarts_alike(const std::vector<Kill>& kills) {
   const auto is_other = [&](const Kill& kill) {
     return kill.restart_seconds != kills.front().restart_seconds;
   };
   if (std::ranges::any_of(kills, is_other)) {
     throw UsageError(
-        "--kill: in real runs all workers that are killed come back after the same time, or none "
-        "does; give each the same restart=, or choose --clock virtual");
+        "--kill: in real runs all killed workers restart after the same time, or none does; give "
+        "each the same restart=, or choose --clock virtual");
   }
 }
 
-// Trouble of a worker that no variant has would do nothing, and be told of all the same.
-void require_somebody_is_meant(const CompareOptions& options) {
+// Refuses a fault of a worker that no variant has: the report would name a fault without effect.
+void require_known_workers(const CompareOptions& options) {
   int most = 0;
   for (const Variant& variant : options.variants) {
     most = std::max(most, places_of(variant.workers, options.trouble.joins));
@@ -31,83 +30,81 @@ void require_somebody_is_meant(const CompareOptions& options) {
     const std::string& flag = options.trouble_words[i];
     const std::string& word = options.trouble_words[i + 1];
     if (worker_of_trouble(flag, word).value_or(0) < most) continue;
-    throw UsageError(flag + " " + word + ": no variant has such a worker; expected 0 to " +
+    throw UsageError(flag + " " + word + ": expected a worker from 0 to " +
                      std::to_string(most - 1) + ", or more --workers");
   }
 }
 
 }  // namespace
 
-void TroubleFlags::declare(CLI::App& app) {
-  const std::string group = "Trouble on purpose, the same for every variant";
-  app.add_option("--service-time", service_time_,
-                 "of a step: constant:MS | exponential:MS | lognormal:MS[:SIGMA]; slept in real "
-                 "runs, all the time there is in virtual ones (constant:1 there)")
-      ->group(group);
-  const auto add_repeated = [&](const char* flag, std::vector<std::string>& texts,
-                                const char* help) {
-    app.add_option(flag, texts, std::string(help) + "; repeat for more")
-        ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-        ->allow_extra_args(false)
-        ->group(group);
-  };
-  add_repeated("--slow", slow_, "worker=W,factor=F");
-  add_repeated("--pause", pauses_, "worker=W,at=S,for=S");
-  add_repeated("--kill", kills_,
-               "worker=W,at=S[,restart=S]: SIGKILL at S since training began; without restart it "
-               "stays away");
-  add_repeated("--join", joins_, "worker=W,at=S: it comes later, to servers under async or ssp");
-  app.add_option("--link-delay", link_delay_,
-                 "of what tasks send each other, one way, such as 1ms; in real runs over TCP, and "
-                 "strategies of one process have no links")
-      ->group(group);
-  app.add_option("--link-rate", link_rate_, "of each task, each way, such as 1gbit")->group(group);
+void TroubleFlags::declare(FlagSet& flags) {
+  flags.begin_group("Fault injection, equal for all variants");
+  flags.add("--service-time", &service_time_,
+            "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
+            "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones",
+            {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
+  flags.add("--slow", &slow_, "factor by which --service-time of worker W is multiplied",
+            {.value = "worker=W,factor=F", .repeats = true});
+  flags.add("--pause", &pauses_, "one pause of worker W",
+            {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
+  flags.add("--kill", &kills_,
+            "SIGKILL of worker W after the start of training; without restart it stays away",
+            {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
+  flags.add("--join", &joins_, "later start of worker W, with servers under async or ssp",
+            {.value = "worker=W,at=TIME", .repeats = true});
+  flags.add("--link-delay", &link_delay_,
+            "delay of messages between tasks, one way, such as 1ms; real runs use TCP, and "
+            "strategies of one process have no links",
+            {.value = "TIME", .default_text = "none"});
+  flags.add("--link-rate", &link_rate_, "rate of each task's link, each way, such as 1gbit",
+            {.value = "RATE", .default_text = "unlimited"});
 }
 
 void TroubleFlags::apply(CompareOptions& options) const {
   Trouble& trouble = options.trouble;
   const bool is_virtual = options.clock == Clock::kVirtual;
-  const auto say = [&](const std::string& flag, const std::string& word) {
+  const auto keep_words = [&](const std::string& flag, const std::string& word) {
     options.trouble_words.push_back(flag);
     options.trouble_words.push_back(word);
   };
   std::string service_time = service_time_;
   if (service_time.empty() && is_virtual && trouble.service_time.kind == ServiceTimeKind::kNone) {
-    service_time = "constant:1";  // without any, all would happen at once
+    service_time = "constant:1";  // without a delay all steps would end at time 0
   }
   if (!service_time.empty()) {
     trouble.service_time = parse_service_time(service_time, "--service-time");
     if (is_virtual && trouble.service_time.mean_milliseconds <= 0.0) {
-      throw UsageError("--service-time " + service_time +
-                       ": under the virtual clock all would happen at once; give more than 0 ms");
+      throw UsageError(
+          "--service-time " + service_time +
+          ": under the virtual clock all steps would end at time 0; give more than 0 ms");
     }
     const auto experiments = std::ranges::find(options.trouble_words, "--service-time");
     if (experiments != options.trouble_words.end()) {
       options.trouble_words.erase(experiments, experiments + 2);
     }
-    say("--service-time", service_time);
+    keep_words("--service-time", service_time);
   }
   for (const std::string& word : slow_) {
     trouble.slow.push_back(parse_slowness(word));
-    say("--slow", word);
+    keep_words("--slow", word);
   }
   for (const std::string& word : pauses_) {
     trouble.pauses.push_back(parse_pause(word));
-    say("--pause", word);
+    keep_words("--pause", word);
   }
   for (const std::string& word : kills_) {
     trouble.kills.push_back(parse_kill(word));
-    say("--kill", word);
+    keep_words("--kill", word);
   }
   if (!is_virtual) require_restarts_alike(trouble.kills);
   for (const std::string& word : joins_) {
     trouble.joins.push_back(parse_join(word));
-    say("--join", word);
+    keep_words("--join", word);
   }
   trouble.link = link_of({.delay = link_delay_, .rate = link_rate_});
-  if (!link_delay_.empty()) say("--link-delay", link_delay_);
-  if (!link_rate_.empty()) say("--link-rate", link_rate_);
-  require_somebody_is_meant(options);
+  if (!link_delay_.empty()) keep_words("--link-delay", link_delay_);
+  if (!link_rate_.empty()) keep_words("--link-rate", link_rate_);
+  require_known_workers(options);
 }
 
 }  // namespace syncopate::bench

@@ -1,25 +1,22 @@
-// The flags of compare that make trouble on purpose.
+// The flags of compare for fault injection.
 #pragma once
 
 #include <string>
 #include <vector>
 
 #include "bench/compare/compare_options.h"
-
-namespace CLI {
-class App;
-}
+#include "deploy/cli/flag_set.h"
 
 namespace syncopate::bench {
 
 // One thread only.
 class TroubleFlags {
  public:
-  // Declares them. Both outlive the parsing.
-  void declare(CLI::App& app);
-  // Once they are parsed: adds what was asked for to options.trouble and, in words, to
-  // options.trouble_words. Clock and variants are known. Throws UsageError, also for trouble of a
-  // worker that no variant has.
+  // Declares the flags. This object and `flags` outlive the parsing.
+  void declare(FlagSet& flags);
+  // Called after the flags are parsed, when clock and variants are known: adds the faults to
+  // options.trouble and, as text, to options.trouble_words. Throws UsageError, also for a worker
+  // that no variant has.
   void apply(CompareOptions& options) const;
 
  private:

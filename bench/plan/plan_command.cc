@@ -1,20 +1,19 @@
 // syncopate-bench plan: what each strategy would do on a cluster that is not here.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "bench/harness/commands.h"
 #include "bench/plan/plan.h"
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr int kMostWorkers = 1 << 16;
-constexpr int kMost = 100'000'000;  // of anything else
+constexpr double kMostWorkers = 1 << 16;
+constexpr double kMost = 100'000'000;
 
 struct PlanFlags {
   PlanOptions options;
@@ -23,80 +22,56 @@ struct PlanFlags {
   std::vector<std::string> slow;
 };
 
-void add_cluster_flags(CLI::App& app, PlanFlags& flags) {
-  PlanOptions& options = flags.options;
-  const std::string group = "The cluster";
-  app.add_option("--workers", options.workers, "of each row, separated by commas")
-      ->delimiter(',')
-      ->check(CLI::Range(1, kMostWorkers))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--servers", options.servers, "of parameter-server")
-      ->check(CLI::Range(1, 1024))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--workers-per-machine", options.workers_per_machine,
-                 "that one machine holds: strategies of one process are recommended up to so many")
-      ->check(CLI::Range(1, kMostWorkers))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--link-rate", flags.link_rate, "of each task, each way; none: without limit")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--link-delay", flags.link_delay, "one way")->capture_default_str()->group(group);
-  app.add_option("--service-time", options.service_time,
-                 "of a step: exponential | lognormal around what was measured; constant:MS | "
-                 "exponential:MS | lognormal:MS[:SIGMA] instead of it; compute+one of those in "
-                 "addition, as train --service-time (default: what was measured, each time)")
-      ->group(group);
-  app.add_option("--slow", flags.slow, "worker=W,factor=F; repeat for more")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false)
-      ->group(group);
+void add_job_flags(FlagSet& flags, PlanFlags& words) {
+  PlanOptions& options = words.options;
+  flags.begin_group("Cluster");
+  flags.add("--workers", &options.workers, "numbers of workers, one row each",
+            {.least = 1, .most = kMostWorkers, .separator = ','});
+  flags.add("--servers", &options.servers, "servers of parameter-server",
+            {.least = 1, .most = 1024});
+  flags.add("--workers-per-machine", &options.workers_per_machine,
+            "workers that one machine holds, the limit for strategies of one process",
+            {.least = 1, .most = kMostWorkers});
+  flags.add("--link-rate", &words.link_rate, "rate of each task's link, each way; none: unlimited",
+            {.value = "RATE"});
+  flags.add("--link-delay", &words.link_delay, "delay of a link, one way", {.value = "TIME"});
+  flags.begin_group("Fault injection");
+  flags.add("--service-time", &options.service_time,
+            "compute delay of a step: exponential | lognormal around the measured time; "
+            "constant:MS | exponential:MS | lognormal:MS[:SIGMA] in its place; compute+ before one "
+            "of these in addition, as train --service-time",
+            {.value = "DELAY", .default_text = "the measured time"});
+  flags.add("--slow", &words.slow, "factor of the step times of worker W",
+            {.value = "worker=W,factor=F", .repeats = true});
 }
 
-void add_training_flags(CLI::App& app, PlanFlags& flags) {
-  PlanOptions& options = flags.options;
-  const std::string group = "What is trained";
-  app.add_option("--strategies", options.strategies,
-                 "separated by commas, as compare has them; default: every strategy")
-      ->delimiter(',')
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll)
-      ->allow_extra_args(false)
-      ->group(group);
-  app.add_option("--model", options.model, "a network of train")
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--data", options.data, "as train's")->capture_default_str()->group(group);
-  app.add_option("--batch-size-per-replica", options.batch_size_per_replica, "of every worker")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  app.add_flag("--time-to-target", options.time_to_target,
-               "also train rows with up to " + std::to_string(kMostTrainedWorkers) +
-                   " workers under the virtual clock, every gradient computed")
-      ->group(group);
-  app.add_option("--target-accuracy", options.target_accuracy, "with --time-to-target")
-      ->check(CLI::Range(0.0, 1.0))
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("--epochs", options.epochs, "with --time-to-target")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str()
-      ->group(group);
-  app.add_option("train_flags", options.train_flags,
-                 "with --time-to-target: further flags of train, after --")
-      ->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
+void add_training_flags(FlagSet& flags, PlanFlags& words) {
+  PlanOptions& options = words.options;
+  flags.begin_group("Model and data");
+  flags.add("--model", &options.model, "network of train", {.value = "NAME"});
+  flags.add("--data", &options.data, "data set of train", {.value = "NAME"});
+  flags.add("--batch-size-per-replica", &options.batch_size_per_replica,
+            "samples per worker and step", {.least = 1});
+  flags.add("--seed", &options.seed, "seed of compute delays and of training");
+  flags.begin_group("Strategy and devices");
+  flags.add(
+      "--strategies", &options.strategies, "strategies, as compare takes them",
+      {.value = "NAME,...", .default_text = "every strategy", .separator = ',', .repeats = true});
+  flags.begin_group("Time to a target");
+  flags.add("--time-to-target", &options.time_to_target,
+            "training of rows with up to " + std::to_string(kMostTrainedWorkers) +
+                " workers under the virtual clock, with every gradient computed");
+  flags.add("--target-accuracy", &options.target_accuracy, "test accuracy from 0 to 1",
+            {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
+  flags.add("--epochs", &options.epochs, "passes over the data",
+            {.least = 1, .needs = "--time-to-target"});
+  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train");
 }
 
-PlanOptions options_of(const CLI::App& app, const PlanFlags& flags,
-                       const Environment& environment) {
+PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
   PlanOptions options = flags.options;
-  if (!options.time_to_target) {
-    for (const char* flag : {"--target-accuracy", "--epochs", "train_flags"}) {
-      if (app.count(flag) == 0) continue;
-      throw UsageError(std::string(flag) + ": nothing is trained without --time-to-target; add it");
-    }
+  if (!options.time_to_target && !options.train_flags.empty()) {
+    throw UsageError("flags of train behind -- require --time-to-target");
   }
   options.link.delay_seconds = parse_seconds(flags.link_delay, "--link-delay");
   options.link.bytes_per_second =
@@ -105,7 +80,7 @@ PlanOptions options_of(const CLI::App& app, const PlanFlags& flags,
   for (const std::string& word : flags.slow) {
     options.slow.push_back(parse_slowness(word));
     if (options.slow.back().worker < most) continue;
-    throw UsageError("--slow " + word + ": no row has such a worker; expected 0 to " +
+    throw UsageError("--slow " + word + ": expected a worker from 0 to " +
                      std::to_string(most - 1) + ", or more --workers");
   }
   if (options.strategies.empty()) {
@@ -118,22 +93,18 @@ PlanOptions options_of(const CLI::App& app, const PlanFlags& flags,
 
 }  // namespace
 
-Command declare_plan(CLI::App& app, const Environment& environment) {
-  const auto flags = std::make_shared<PlanFlags>();
-  PlanOptions& options = flags->options;
-  app.option_defaults()->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
-  add_cluster_flags(app, *flags);
-  add_training_flags(app, *flags);
-  app.add_option("--calibrate-steps", options.calibrate_steps, "of one-device, timed here")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_option("--gradients", options.gradients, "simulated for each row, at least")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_option("--seed", options.seed, "of service times, and of training")
-      ->capture_default_str();
-  app.add_option("--json", options.json, "write everything to this file");
-  return [flags, &app, environment] { run_plan(options_of(app, *flags, environment), std::cout); };
+Command declare_plan(FlagSet& flags, const Environment& environment) {
+  const auto words = std::make_shared<PlanFlags>();
+  PlanOptions& options = words->options;
+  add_job_flags(flags, *words);
+  add_training_flags(flags, *words);
+  flags.begin_group("Measurement and output");
+  flags.add("--calibrate-steps", &options.calibrate_steps,
+            "steps of one-device that are measured here", {.least = 1, .most = kMost});
+  flags.add("--gradients", &options.gradients, "least number of simulated gradients per row",
+            {.least = 1, .most = kMost});
+  flags.add("--json", &options.json, "file for all results", {.value = "FILE"});
+  return [words, environment] { run_plan(options_of(*words, environment), std::cout); };
 }
 
 }  // namespace syncopate::bench

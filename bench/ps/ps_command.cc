@@ -1,6 +1,5 @@
 // syncopate-bench ps: pushes and pulls between workers and parameter servers of this machine,
 // beside raw ZeroMQ, TCP and copies through shared memory, which take turns.
-#include <CLI/CLI.hpp>
 #include <memory>
 
 #include "bench/harness/commands.h"
@@ -11,58 +10,51 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr int kMost = 1'000'000;  // of anything one can ask for
-constexpr int kMostTasks = 64;
+constexpr double kMost = 1'000'000;
+constexpr double kMostTasks = 64;
 
 }  // namespace
 
-Command declare_ps(CLI::App& app, const Environment& /*environment*/) {
+Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<PsOptions>();
-  app.add_option("--sizes", options->sizes, "of the model, in bytes, separated by commas")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--message", options->message, "at most so many bytes in one message")
-      ->capture_default_str();
-  app.add_option("--variable", options->variable,
-                 "bytes of each variable of ours (one variable for all)");
-  app.add_option("--workers", options->workers, "of ours")
-      ->check(CLI::Range(1, kMostTasks))
-      ->capture_default_str();
-  app.add_option("--servers", options->servers, "of ours")
-      ->check(CLI::Range(1, kMostTasks))
-      ->capture_default_str();
-  app.add_option("--transport", options->transports, "of ours: shm, tcp or both")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--optimizers", options->optimizers, "on our servers: sgd, adam or both")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--consistency", options->consistency, "of ours: async or sync")
-      ->capture_default_str();
-  app.add_option("--peers", options->peers, ps_peer_names() + " or none (all)")->delimiter(',');
-  app.add_option("--idle", options->idle_seconds,
-                 "first, the CPU time of servers to whom nobody speaks for so many seconds")
-      ->check(CLI::Range(0, 100));
-  app.add_option("--rounds", options->rounds, "turns of each side")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_option("--turn", options->seconds_per_turn, "seconds of a turn")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
-  app.add_option("--json", options->json_file, "write the results, round by round, to this file");
-  app.add_flag("--quick", options->quick, "2 short rounds: does it run, not how fast");
+  flags.add("--sizes", &options->sizes, "sizes of the model in bytes, such as 64K or 1M",
+            {.value = "SIZE,...", .separator = ','});
+  flags.add("--message", &options->message, "largest message in bytes", {.value = "SIZE"});
+  flags.add("--variable", &options->variable, "size of each of our variables in bytes",
+            {.value = "SIZE", .default_text = "one variable"});
+  flags.add("--workers", &options->workers, "number of our workers",
+            {.least = 1, .most = kMostTasks});
+  flags.add("--servers", &options->servers, "number of our servers",
+            {.least = 1, .most = kMostTasks});
+  flags.add("--transport", &options->transports, "transports of our side",
+            {.choices = {"shm", "tcp"}, .separator = ','});
+  flags.add("--optimizers", &options->optimizers, "optimizers of our servers: sgd, adam",
+            {.value = "NAME,...", .separator = ','});
+  flags.add("--consistency", &options->consistency, "consistency rule of our servers",
+            {.choices = {"async", "sync"}});
+  flags.add("--peers", &options->peers, "other sides: " + ps_peer_names() + " or none",
+            {.value = "NAME,...", .default_text = "all", .separator = ','});
+  flags.add("--idle", &options->idle_seconds,
+            "duration of a measurement of idle servers' CPU time before the rounds; 0: none",
+            {.unit = "seconds", .least = 0, .most = 100});
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMost});
+  flags.add("--turn", &options->seconds_per_turn, "duration of a turn",
+            {.unit = "seconds", .above = 0.0});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "2 short rounds, to see that the benchmark runs");
   return [options] { run_ps(*options); };
 }
 
-Command declare_ps_rank(CLI::App& app, const Environment& /*environment*/) {
+Command declare_ps_rank(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<PsRankOptions>();
-  app.add_option("--rank", options->rank)->check(CLI::Range(0, 2 * kMostTasks));
-  app.add_option("--workers", options->job.workers)->check(CLI::Range(1, kMostTasks));
-  app.add_option("--servers", options->job.servers)->check(CLI::Range(1, kMostTasks));
+  flags.add("--rank", &options->rank, "", {.least = 0, .most = 2 * kMostTasks});
+  flags.add("--workers", &options->job.workers, "", {.least = 1, .most = kMostTasks});
+  flags.add("--servers", &options->job.servers, "", {.least = 1, .most = kMostTasks});
   const auto transport = std::make_shared<std::string>("shm");
-  app.add_option("--transport", *transport)->check(CLI::IsMember({"shm", "tcp"}));
-  app.add_option("--optimizer", options->job.optimizer);
-  app.add_option("--consistency", options->job.consistency);
+  flags.add("--transport", transport.get(), "", {.choices = {"shm", "tcp"}});
+  flags.add("--optimizer", &options->job.optimizer, "");
+  flags.add("--consistency", &options->job.consistency, "");
   return [options, transport] {
     options->job.tcp = *transport == "tcp";
     run_ps_rank(*options);

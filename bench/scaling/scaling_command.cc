@@ -1,7 +1,6 @@
 // syncopate-bench scaling: samples per second of one replica with all threads, beside several
 // replicas that share them, and what the sums between replicas cost; with --grid, every combination
 // of threads and replicas.
-#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <memory>
 #include <thread>
@@ -13,55 +12,49 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr int kMost = 1'000'000;  // of anything one can ask for
+constexpr double kMost = 1'000'000;
 
 }  // namespace
 
-Command declare_scaling(CLI::App& app, const Environment& /*environment*/) {
+Command declare_scaling(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<ScalingOptions>();
   options->threads_total = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  app.add_option("--model", options->models, "networks, separated by commas")
-      ->delimiter(',')
-      ->capture_default_str();
-  auto* replicas = app.add_option("--replicas", options->replicas,
-                                  "numbers of replicas to compare; first the base")
-                       ->delimiter(',')
-                       ->check(CLI::Range(1, kMost))
-                       ->capture_default_str();
-  app.add_option("--strategy", options->strategies,
-                 "of several replicas: mirrored (in one process), multi-worker-mirrored (a process "
-                 "each) or both")
-      ->delimiter(',')
-      ->capture_default_str();
-  auto* threads_total =
-      app.add_option("--threads-total", options->threads_total, "dealt out to the replicas")
-          ->check(CLI::Range(1, kMost))
-          ->capture_default_str();
-  auto* per_replica = app.add_option("--batch-size-per-replica", options->batch_size_per_replica,
-                                     "(each network's usual one)")
-                          ->check(CLI::Range(1, kMost));
-  app.add_option("--batch-size", options->batch_size, "of all replicas together, instead")
-      ->check(CLI::Range(1, kMost))
-      ->excludes(per_replica);
-  auto* peer_ddp = app.add_option("--peer-ddp", options->peer_ddp,
-                                  "PyTorch's DDP in the same rounds: an interpreter, or a whole "
-                                  "command, words split at blanks");
-  app.add_option("--rounds", options->rounds, "turns of each side")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_option("--steps-per-round", options->steps_per_round, "(about a second of work)")
-      ->check(CLI::Range(1, kMost));
-  app.add_option("--json", options->json_file, "write the results, round by round, to this file");
-  app.add_flag("--quick", options->quick, "3 short rounds: does it run, not how fast");
+  flags.add("--model", &options->models, "networks", {.value = "NAME,...", .separator = ','});
+  flags.add("--replicas", &options->replicas, "numbers of replicas, the first one the base",
+            {.least = 1, .most = kMost, .separator = ','});
+  flags.add("--strategy", &options->strategies,
+            "strategies of several replicas, in one process or in one process each",
+            {.choices = {"mirrored", "multi-worker-mirrored"}, .separator = ','});
+  flags.add("--threads-total", &options->threads_total,
+            "compute threads, divided among the replicas", {.least = 1, .most = kMost});
+  flags.add("--batch-size-per-replica", &options->batch_size_per_replica,
+            "samples per replica and step",
+            {.default_text = "each network's usual one", .least = 1, .most = kMost});
+  flags.add("--batch-size", &options->batch_size,
+            "samples per step of all replicas, in place of --batch-size-per-replica",
+            {.default_text = "the sum over the replicas",
+             .least = 1,
+             .most = kMost,
+             .excludes = {"--batch-size-per-replica"}});
+  flags.add("--peer-ddp", &options->peer_ddp,
+            "PyTorch's DDP in the same rounds: a Python interpreter, or a command with its "
+            "arguments",
+            {.value = "COMMAND", .default_text = "none"});
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMost});
+  flags.add("--steps-per-round", &options->steps_per_round, "steps of a turn",
+            {.default_text = "about a second of work", .least = 1, .most = kMost});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
   const auto words = std::make_shared<std::vector<std::string>>();
-  auto* grid = app.add_option("--grid", *words,
-                              "instead: every combination of threads=N,... of each replica and "
-                              "replicas=N,..., over the smallest; also more threads than CPUs")
-                   ->excludes(replicas)
-                   ->excludes(threads_total)
-                   ->excludes(peer_ddp);
-  app.add_option("--report", options->report, "of a grid: a folder for a page with table and plots")
-      ->needs(grid);
+  flags.add("--grid", words.get(),
+            "all combinations of threads=N,... per replica and replicas=N,..., each relative to "
+            "the smallest; they may use more threads than there are CPUs",
+            {.value = "threads=N,... replicas=N,...",
+             .excludes = {"--replicas", "--threads-total", "--peer-ddp"},
+             .several_words = true});
+  flags.add("--report", &options->report, "folder for a page with the table and plots of --grid",
+            {.value = "DIR", .default_text = "none", .needs = "--grid"});
   return [options, words] {
     if (!words->empty()) options->grid = parse_scaling_grid(*words);
     options->command = command_line();
@@ -69,13 +62,13 @@ Command declare_scaling(CLI::App& app, const Environment& /*environment*/) {
   };
 }
 
-Command declare_scaling_rank(CLI::App& app, const Environment& /*environment*/) {
+Command declare_scaling_rank(FlagSet& flags, const Environment& /*environment*/) {
   const auto options = std::make_shared<ScalingRankOptions>();
-  app.add_option("--rank", options->rank)->check(CLI::Range(0, kMost));
-  app.add_option("--ranks", options->ranks)->check(CLI::Range(1, kMost));
-  app.add_option("--model", options->model);
-  app.add_option("--batch-size", options->batch_size)->check(CLI::Range(1, kMost));
-  app.add_option("--lanes", options->lanes)->check(CLI::Range(1, kMost));
+  flags.add("--rank", &options->rank, "", {.least = 0, .most = kMost});
+  flags.add("--ranks", &options->ranks, "", {.least = 1, .most = kMost});
+  flags.add("--model", &options->model, "");
+  flags.add("--batch-size", &options->batch_size, "", {.least = 1, .most = kMost});
+  flags.add("--lanes", &options->lanes, "", {.least = 1, .most = kMost});
   return [options] { run_scaling_rank(*options); };
 }
 

@@ -1,59 +1,55 @@
 // syncopate-bench step: milliseconds of one training step (forward, backward, update) on samples in
 // memory, and beside it, in turns, a peer that trains the same network with the same batch,
 // optimizer and threads.
-#include <CLI/CLI.hpp>
 #include <memory>
 #include <thread>
 
 #include "bench/harness/commands.h"
 #include "bench/step/step.h"
-#include "deploy/cli/device_options.h"
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
+#include "deploy/cli/device_flags.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr int kMost = 1'000'000;  // of anything one can ask for
+constexpr double kMost = 1'000'000;
 
 }  // namespace
 
-Command declare_step(CLI::App& app, const Environment& environment) {
+Command declare_step(FlagSet& flags, const Environment& environment) {
   const auto options = std::make_shared<StepOptions>();
   options->training.lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
-  app.add_option("--model", options->models, "networks, separated by commas")
-      ->delimiter(',')
-      ->capture_default_str();
-  app.add_option("--batch-size", options->batch_size, "samples per step (each network's usual one)")
-      ->check(CLI::Range(1, kMost));
-  app.add_option("--optimizer", options->optimizer, "(each network's usual one)");
-  app.add_option("--threads", options->training.lanes, "compute lanes, and the peer's threads")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_option("--learning-rate", options->training.learning_rate, "of both sides")
-      ->check(CLI::Range(1e-9, 1e3))
-      ->capture_default_str();
-  app.add_option("--rounds", options->rounds, "turns of each side")
-      ->check(CLI::Range(1, kMost))
-      ->capture_default_str();
-  app.add_option("--steps-per-round", options->steps_per_round, "(about a second of work)")
-      ->check(CLI::Range(1, kMost));
-  auto* peer =
-      app.add_option("--peer", options->peer, "command of the other side, words split at blanks");
-  app.add_option("--peer-python", options->peer_python,
-                 "the other side is this interpreter with bench/peers/torch_step.py, on a GPU "
-                 "torch_gpu_step.py")
-      ->excludes(peer);
-  app.add_option("--json", options->json_file, "write the results, round by round, to this file");
-  app.add_option("--retune", options->retune_file,
-                 "instead: measure convolution algorithms and write the table to this file "
-                 "(models/backend/cpu/algorithm_rows.inc)");
-  app.add_flag("--quick", options->quick, "3 short rounds: does it run, not how fast");
-  app.add_flag("--no-winograd", options->no_winograd, "direct convolutions only");
-  app.add_flag("--no-fuse", options->no_fuse, "every node alone");
-  app.add_flag("--profile", options->profile, "also forward, backward and update apart");
+  flags.add("--model", &options->models, "networks", {.value = "NAME,...", .separator = ','});
+  flags.add("--batch-size", &options->batch_size, "samples per step",
+            {.default_text = "each network's usual one", .least = 1, .most = kMost});
+  flags.add("--optimizer", &options->optimizer, "update rule",
+            {.value = "NAME", .default_text = "each network's usual one"});
+  flags.add("--threads", &options->training.lanes, "compute threads of both sides",
+            {.least = 1, .most = kMost});
+  flags.add("--learning-rate", &options->training.learning_rate, "learning rate of both sides",
+            {.least = 1e-9, .most = 1e3});
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMost});
+  flags.add("--steps-per-round", &options->steps_per_round, "steps of a turn",
+            {.default_text = "about a second of work", .least = 1, .most = kMost});
+  flags.add("--peer", &options->peer, "command of the other side with its arguments",
+            {.value = "COMMAND", .default_text = "none"});
+  flags.add("--peer-python", &options->peer_python,
+            "Python interpreter that runs the other side: bench/peers/torch_step.py, on a GPU "
+            "torch_gpu_step.py",
+            {.value = "FILE", .default_text = "none", .excludes = {"--peer"}});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--retune", &options->retune_file,
+            "file for a table of measured convolution algorithms, in place of the benchmark "
+            "(models/backend/cpu/algorithm_rows.inc)",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
+  flags.add("--no-winograd", &options->no_winograd, "direct convolutions only");
+  flags.add("--no-fuse", &options->no_fuse, "no fusion of nodes");
+  flags.add("--profile", &options->profile, "separate times of forward, backward and update");
   const auto devices = std::make_shared<DeviceFlags>();
-  add_device_flags(app, *devices);
+  add_device_flags(flags, *devices);
   return [options, devices, cache_dir = default_cache_dir(environment)] {
     TrainOptions found;
     found.cache_dir = cache_dir;

@@ -4,7 +4,7 @@
 
 #include <iosfwd>
 
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
 #include "strategies/collective/mpi_session.h"
 #include "worker/train/stop_signal.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <utility>
 
-#include "deploy/cli/device_options.h"
+#include "deploy/cli/device_flags.h"
 #include "deploy/commands/commands.h"
 #include "models/base/deadline.h"
 #include "models/base/errors.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <ostream>
 
-#include "deploy/cli/device_options.h"
+#include "deploy/cli/device_flags.h"
 #include "deploy/commands/commands.h"
 #include "models/base/formatted.h"
 #include "models/base/log.h"
@@ -161,6 +161,7 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   });
   TrainOptions options = given;
   find_devices(options);
+  warn_of_threads(options);
   prepare_rendezvous(options.cluster);
   const auto membership = meet(options, mpi);
   try {

@@ -10,7 +10,7 @@
 #include <thread>
 #include <utility>
 
-#include "deploy/cli/device_options.h"
+#include "deploy/cli/device_flags.h"
 #include "deploy/doctor/library_versions.h"
 #include "deploy/doctor/train_checks.h"
 #include "models/backend/cuda_module.h"

@@ -4,7 +4,7 @@
 #include <filesystem>
 #include <string>
 
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
 #include "deploy/doctor/task_report.h"
 #include "models/base/environment.h"
 #include "strategies/cluster/membership.h"

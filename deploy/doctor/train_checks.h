@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate {

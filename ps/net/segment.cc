@@ -19,7 +19,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/shared_memory_file.h"
-#include "models/tensor/mapped_buffer.h"
+#include "models/tensor/buffer.h"
 #include "ps/net/connection.h"
 #include "ps/net/descriptor_passing.h"
 #include "ps/net/wake_event.h"

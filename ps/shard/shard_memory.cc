@@ -11,7 +11,7 @@
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/optim/update_range.h"
-#include "models/tensor/addition_order.h"
+#include "models/tensor/sums.h"
 #include "ps/shard/delay_compensation.h"
 #include "ps/shard/gradient_codec.h"
 

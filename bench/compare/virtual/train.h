@@ -12,7 +12,7 @@
 #include <functional>
 
 #include "bench/harness/fault_injection.h"
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
 #include "models/graph/graph.h"
 #include "worker/input/dataset.h"
 #include "worker/train/metrics.h"

@@ -1,4 +1,4 @@
-// The subcommand behind the raw peers of `syncopate-bench ps`: not for people.
+// The command that runs a raw peer of `syncopate-bench ps`, which starts it itself.
 #pragma once
 
 #include "bench/harness/commands.h"
@@ -6,6 +6,6 @@
 namespace syncopate::bench {
 
 // Under the name kPsPeerRank (ps_peers.h).
-Command declare_ps_peer_rank(CLI::App& app, const Environment& environment);
+Command declare_ps_peer_rank(FlagSet& flags, const Environment& environment);
 
 }  // namespace syncopate::bench

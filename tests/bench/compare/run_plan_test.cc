@@ -11,7 +11,7 @@
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/run_result.h"
 #include "bench/compare/run_files.h"
-#include "deploy/cli/train_options.h"
+#include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
@@ -164,7 +164,7 @@ TEST(ARun, IsTheSameAfterItsCommandLineIsParsed) {
   options.seconds = 1.5;
   const RunSpec run = plan_runs(options, 1000).front();
   const std::vector<std::string> words = command_line_of(run.train);
-  const CommandOptions parsed = parse_train_options(words, Environment(Environment::Variables{}));
+  const CommandOptions parsed = parse_train(words, Environment(Environment::Variables{}));
   EXPECT_EQ(command_line_of(std::get<TrainOptions>(parsed)), [&] {
     Words with_cache = words;  // train chooses a folder
     const std::string folder = std::get<TrainOptions>(parsed).cache_dir.string();
@@ -189,7 +189,7 @@ TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
                      {"SYNCOPATE_NONCE", "a"},
                      {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
       }
-      EXPECT_NO_THROW(parse_train_options(command_line_of(run.train), Environment(variables)))
+      EXPECT_NO_THROW(parse_train(command_line_of(run.train), Environment(variables)))
           << row.name << ": " << run.variant.label;
     }
   }

@@ -1,7 +1,7 @@
 // `syncopate sbatch`: which script it takes, what it fills in, what it refuses.
 #include <gtest/gtest.h>
 
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
 #include "deploy/slurm/filled_script.h"
 #include "models/base/errors.h"
 
@@ -122,24 +122,25 @@ TEST(SbatchCommand, FillsInAComparisonAndABuild) {
 }
 
 TEST(SbatchCommand, SaysInOneLineWhatItWillNotSubmit) {
-  EXPECT_EQ(complaint({}), "train under which strategy? Give --strategy, or --script");
+  EXPECT_EQ(complaint({}), "--strategy is missing; give --strategy NAME, or --script NAME");
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--script", "one_node"}),
             "--script and --strategy: leave one of them out");
   EXPECT_EQ(complaint({"--strategy", "mirrored"}),
-            "--strategy mirrored: how many replicas? Give --replicas behind two dashes, such as -- "
-            "--replicas 2");
+            "--strategy mirrored requires a number of replicas behind --, such as -- --replicas 2");
   EXPECT_EQ(complaint({"--strategy", "one-device", "--nodes", "2"}),
             "--strategy one-device is one process, but --nodes and --tasks-per-node ask for 2; "
             "choose --strategy multi-worker-mirrored or parameter-server");
-  EXPECT_EQ(complaint({"--strategy", "parameter-server", "--servers", "3", "--server-nodes", "2"}),
-            "--servers 3 on --server-nodes 2: every node gets as many; choose a multiple");
+  EXPECT_EQ(
+      complaint({"--strategy", "parameter-server", "--servers", "3", "--server-nodes", "2"}),
+      "--servers 3: expected a multiple of --server-nodes 2, since all nodes run equally many "
+      "servers");
   EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--servers", "3"}),
-            "--servers has no effect here: it belongs to --strategy parameter-server");
-  EXPECT_EQ(complaint({"--script", "compare", "--servers", "3"}),
-            "--servers 3 of 3 tasks: nobody is left to train; give more --nodes or "
-            "--tasks-per-node");
+            "--servers requires --strategy parameter-server");
+  EXPECT_EQ(
+      complaint({"--script", "compare", "--servers", "3"}),
+      "--servers 3 of 3 tasks: no task is left to train; give more --nodes or --tasks-per-node");
   EXPECT_EQ(complaint({"--strategy", "one-device", "--container-flags", "--nv"}),
-            "--container-flags has no effect here: it belongs to --container");
+            "--container-flags requires --container");
   EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--partition", "a b"}),
             "--partition 'a b': expected one word as sbatch takes it");
 }
@@ -149,11 +150,10 @@ TEST(SbatchCommand, RefusesWhatTrainWouldRefuseOnceTheJobHasStarted) {
                   .starts_with("--model resnet21: no such name; did you mean 'resnet20'?"));
   EXPECT_EQ(complaint({"--strategy", "multi-worker-mirrored", "--", "--rank", "0", "--world-size",
                        "2", "--rendezvous", "a:1"}),
-            "--rank, --world-size and --rendezvous: Slurm tells each task who it is; leave them "
-            "out");
+            "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
   EXPECT_EQ(complaint({"--strategy", "one-device", "--", "--strategy", "mirrored"}),
-            "--strategy mirrored behind the two dashes: give it in front of them, it decides what "
-            "is started");
+            "--strategy mirrored behind --: give it in front, because it decides which script is "
+            "submitted");
 }
 
 TEST(SbatchCommand, AsksForTheCpusThatReplicasAndThreadsWant) {
@@ -174,7 +174,7 @@ TEST(SbatchCommand, AsksForTheCpusThatReplicasAndThreadsWant) {
 TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessThatIsMeant) {
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4"}),
             "--cpus-per-task 2 for --replicas 4: replicas that share a CPU wait for each other; "
-            "give one to each, or --share-devices behind the two dashes if that is meant");
+            "give one to each, or --share-devices behind -- if that is meant");
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--cpus-per-task", "2", "--", "--replicas", "4",
                        "--devices", "cuda"}),
             "")

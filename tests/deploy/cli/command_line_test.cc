@@ -1,5 +1,5 @@
-#include "deploy/cli/options.h"
-#include "deploy/cli/flags.h"
+#include "deploy/cli/command_line.h"
+#include "worker/run/run_sizes.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -166,9 +166,11 @@ TEST(TrainFlags, OfTheCommandLineOutrankWhatTheyExcludeInAFile) {
   EXPECT_EQ(with({"--batch-size-per-replica", "32"}).strategy.batch_size_per_replica, 32);
   EXPECT_EQ(with({}).loop.total_epochs, 5);
   EXPECT_FALSE(with({}).resume);
-  // Two lines of the file are nobody's choice.
+  // Nothing decides between two lines of the file.
   std::ofstream(file) << "epochs = 5\nsteps = 3\n";
-  EXPECT_NE(complaint(read_it).find("excludes"), std::string::npos) << complaint(read_it);
+  EXPECT_NE(complaint(read_it).find("--epochs and --steps: leave one of them out"),
+            std::string::npos)
+      << complaint(read_it);
   std::ofstream(file) << "[train]\nepochs = 5\n";
   EXPECT_NE(complaint(read_it).find("no sections"), std::string::npos) << complaint(read_it);
   std::filesystem::remove(file);
@@ -191,7 +193,9 @@ INSTANTIATE_TEST_SUITE_P(
     EachKind, BadTrainFlags,
     testing::Values(
         BadFlags{{"--modle", "mlp"}, "unknown flag --modle; did you mean '--model'"},
-        BadFlags{{"mlp"}, "unexpected argument mlp"}, BadFlags{{"--epochs"}, "--epochs"},
+        BadFlags{{"mlp"}, "unexpected argument mlp"},
+        BadFlags{{"--epochs"}, "--epochs: its value is missing; expected --epochs N"},
+        BadFlags{{"--epochs", "--steps", "3"}, "--epochs: its value is missing; --steps stands in"},
         BadFlags{{"--model", "mnist_cnn"},
                  "did you mean 'mnist-cnn'? Choose one of mnist-cnn, mlp"},
         BadFlags{{"--strategy", "mirored"}, "--strategy mirored: no such name"},
@@ -200,20 +204,24 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--strategy", "central-storage", "--consistency", "lazy"}, "--consistency lazy"},
         BadFlags{
             {"--strategy", "central-storage", "--consistency", "async", "--max-staleness", "2"},
-            "it belongs to --consistency ssp"},
+            "--max-staleness requires --consistency ssp"},
         BadFlags{
             {"--strategy", "central-storage", "--consistency", "async", "--backup-workers", "1"},
-            "it belongs to --consistency sync"},
+            "--backup-workers requires --consistency sync"},
         BadFlags{{"--strategy", "central-storage", "--staleness-rule", "dc"},
                  "under --consistency sync no gradient is stale"},
         BadFlags{{"--service-time", "20"}, "expected constant:MS, exponential:MS or"},
-        BadFlags{{"--slow", "worker=1,factor=2"}, "it multiplies --service-time"},
-        BadFlags{{"--pause", "worker=1,at=1,for=1"}, "of 1 worker the last is 0"},
+        BadFlags{{"--slow", "worker=1,factor=2"},
+                 "--slow requires --service-time, which it multiplies"},
+        BadFlags{{"--pause", "worker=1,at=1,for=1"},
+                 "expected a worker from 0 to 0, as the job has 1 worker"},
         BadFlags{{"--pause", "worker=1"}, "such as worker=1,at=20s,for=5s"},
         BadFlags{{"--eval-every-steps", "-1"}, "--eval-every-steps"},
-        BadFlags{{"--tensorboard", "here"}, "--tensorboard: not in this version"},
-        BadFlags{{"--model", "vgg16"}, "vgg16: not in this version; choose one of: mnist-cnn"},
-        BadFlags{{"--consistency", "ssp"}, "it belongs to --strategy parameter-server"},
+        BadFlags{{"--tensorboard", "here"},
+                 "unknown flag --tensorboard; did you mean '--metrics FILE'"},
+        BadFlags{{"--model", "vgg16"}, "--model vgg16: no such name; choose one of mnist-cnn"},
+        BadFlags{{"--consistency", "ssp"},
+                 "--consistency requires --strategy parameter-server or central-storage"},
         BadFlags{{"--collective", "rings"}, "did you mean 'ring'?"},
         BadFlags{{"--transport", "udp"}, "--transport udp"},
         BadFlags{{"--batch-norm", "global"}, "--batch-norm global"},
@@ -225,21 +233,24 @@ INSTANTIATE_TEST_SUITE_P(
                  "choose --strategy multi-worker-mirrored"},
         BadFlags{{"--learning-rate-scale", "cubic"}, "--learning-rate-scale cubic"},
         BadFlags{{"--learning-rate-scale", "inverse"},
-                 "--learning-rate-scale inverse: no such rule"},
+                 "--learning-rate-scale inverse: no such name"},
         BadFlags{{"--learning-rate-scale", "linear", "--batch-size", "64"},
                  "--reference-batch-size"},
         BadFlags{{"--reference-batch-size", "64"}, "--learning-rate-scale"},
-        BadFlags{{"--epochs", "9223372036854775807"}, "expected a whole number from 1 to"},
-        BadFlags{{"--steps", "9223372036854775807"}, "expected a whole number from 1 to"},
+        BadFlags{{"--epochs", "9223372036854775807"},
+                 "expected a whole number from 1 to 1000000000"},
+        BadFlags{{"--steps", "9223372036854775807"},
+                 "expected a whole number from 1 to 1000000000"},
         BadFlags{{"--checkpoint-dir", ""}, "--checkpoint-dir is empty"},
         BadFlags{{"--metrics", ""}, "--metrics is empty"},
         BadFlags{{"--optimizer", "lion"}, "choose one of sgd"},
         BadFlags{{"--batch-size-per-replica", "0"}, "--batch-size-per-replica 0: expected"},
         BadFlags{{"--batch-size", "-8"}, "--batch-size -8: expected"},
-        BadFlags{{"--batch-size", "8", "--batch-size-per-replica", "8"}, "excludes"},
+        BadFlags{{"--batch-size", "8", "--batch-size-per-replica", "8"},
+                 "--batch-size-per-replica and --batch-size: leave one of them out"},
         BadFlags{{"--batch-size", "8x"}, "--batch-size"},
         BadFlags{{"--epochs", "-1"}, "--epochs -1: expected"},
-        BadFlags{{"--epochs", "2", "--steps", "2"}, "excludes"},
+        BadFlags{{"--epochs", "2", "--steps", "2"}, "--epochs and --steps: leave one of them out"},
         BadFlags{{"--steps", "0"}, "--steps 0"},
         BadFlags{{"--learning-rate", "nan"}, "--learning-rate nan: expected"},
         BadFlags{{"--learning-rate", "0"}, "--learning-rate 0: expected"},
@@ -251,7 +262,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--bucket-mb", "0"}, "--bucket-mb 0: expected"},
         BadFlags{{"--seed", "-1"}, "--seed"},
         BadFlags{{"--seed", "18446744073709551616"}, "2^64 - 1"},
-        BadFlags{{"--lr-schedule", "linear"}, "cosine"},
+        BadFlags{{"--lr-schedule", "linear"}, "choose one of constant, step, cosine"},
         BadFlags{{"--lr-schedule", "step"}, "--lr-milestones"},
         BadFlags{{"--lr-schedule", "step", "--lr-milestones", "1,x"}, "--lr-milestones 1,x"},
         BadFlags{{"--lr-milestones", "1"}, "--lr-schedule step"},
@@ -266,7 +277,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadFlags{{"--replicas", "2"}, "one-device has one replica"},
         BadFlags{{"--replicas", "0"}, "--replicas 0: expected"},
         BadFlags{{"--precision", "bf16"}, "choose f32"},
-        BadFlags{{"--precision", "f8"}, "no such precision"},
+        BadFlags{{"--precision", "f8"}, "no such name"},
         BadFlags{{"--augment", "rotate"}, "crop-flip"}, BadFlags{{"--resume"}, "--checkpoint-dir"},
         BadFlags{{"--checkpoint-dir", "d", "--checkpoint-every", "0"},
                  "--checkpoint-every 0: expected"},
@@ -296,7 +307,7 @@ TEST(CommandLine, NamesTheCommandsWhenOneIsUnknown) {
 TEST(CommandLine, HelpOfTrainShowsEveryTableAndDefault) {
   const std::string help = std::get<TextOptions>(parse({"train", "--help"})).text;
   for (const char* expected : {"--learning-rate", "one-device", "resnet56", "adamw", "mnist:DIR",
-                               "synthetic:CxHxW:CLASSES", "--no-progress", "INT=64", "75"}) {
+                               "synthetic:CxHxW:CLASSES", "--no-progress", "(default: 64)", "75"}) {
     EXPECT_NE(help.find(expected), std::string::npos) << expected << " is not in\n" << help;
   }
 }

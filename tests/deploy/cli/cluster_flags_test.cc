@@ -1,6 +1,6 @@
 // What commands make of a cluster that the environment describes: strategies that fit it or not,
 // servers that are started as such.
-#include "deploy/cli/cluster_options.h"
+#include "deploy/cli/command_line.h"
 
 #include <gtest/gtest.h>
 
@@ -83,7 +83,7 @@ TEST(InAStepOfSeveralTasks, TheStrategyDecidesWhetherAComponentServes) {
 TEST(InAStepOfSeveralTasks, AParameterServerJobWantsServers) {
   const std::string line = complaint({"train", "--strategy", "parameter-server"}, kStep);
   EXPECT_TRUE(contains(line, "no servers")) << line;
-  EXPECT_TRUE(contains(line, "say --servers M under srun")) << line;
+  EXPECT_TRUE(contains(line, "give --servers M under srun")) << line;
   EXPECT_EQ(complaint({"train", "--strategy", "parameter-server", "--servers", "1"}, kStep), "");
 }
 

@@ -1,14 +1,17 @@
-#include "deploy/cli/device_options.h"
+#include "deploy/cli/device_flags.h"
 
-#include <CLI/CLI.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include <algorithm>
 #include <charconv>
 #include <sstream>
 #include <utility>
 #include <vector>
 
-#include "deploy/cli/flags.h"
+#include "deploy/cli/names.h"
 #include "models/backend/cuda_module.h"
+#include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/net/endpoint.h"
@@ -26,10 +29,9 @@ Device parse_cuda_device(const std::string& word, const std::string& all) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
       index >= kMostDevices) {
-    // What others call it.
-    const std::string meant = word.starts_with("gpu") ? "cuda" : word;
-    throw UsageError("--devices " + all + ": no such device" +
-                     suggest(meant, {"cpu", "cuda", "cuda:0,cuda:1"}));
+    const std::string meant = word.starts_with("gpu") ? "cuda" : word;  // TensorFlow's word
+    throw UsageError(fmt::format("--devices {}: no such device{}", all,
+                                 suggest(meant, {"cpu", "cuda", "cuda:0,cuda:1"})));
   }
   return {DeviceKind::kCuda, index};
 }
@@ -38,8 +40,7 @@ Precision parse_precision(const std::string& text) {
   for (const Precision precision : {Precision::kF32, Precision::kBf16, Precision::kF16}) {
     if (text == name(precision)) return precision;
   }
-  throw UsageError("--precision " + text + ": no such precision" +
-                   suggest(text, {"f32", "bf16", "fp16"}));
+  throw InternalError("the flag lets only known names through");
 }
 
 int tasks_of_host(const ClusterSpec& task) {
@@ -55,25 +56,26 @@ std::vector<Device> as_devices(const std::vector<int>& gpus) {
 
 // "cuda:0, cuda:1"
 std::string list_of(const std::vector<Device>& devices) {
-  std::string text;
-  for (const Device& device : devices) text += (text.empty() ? "" : ", ") + to_string(device);
-  return text;
+  std::vector<std::string> names;
+  for (const Device& device : devices) names.push_back(to_string(device));
+  return fmt::format("{}", fmt::join(names, ", "));
 }
 
 std::string count_of_gpus(std::size_t count) {
-  return std::to_string(count) + (count == 1 ? " GPU" : " GPUs");
+  return fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
 }
 
-// Of every task, by index: first its machine, then a line for each GPU.
+// The GPUs that each task sees, by the task's index. The message of a task is its machine in the
+// first line, then a line for each GPU.
 std::vector<SeenGpus> exchange_seen(const std::vector<std::string>& bus_ids,
                                     Membership& membership) {
   std::string mine = own_boot_id();
   if (mine.empty()) mine = own_host_name();
   for (const std::string& id : bus_ids) mine += '\n' + id;
   std::vector<SeenGpus> all;
-  for (const std::string& said : membership.exchange(mine)) {
+  for (const std::string& message : membership.exchange(mine)) {
     SeenGpus& seen = all.emplace_back();
-    std::istringstream lines(said);
+    std::istringstream lines(message);
     std::getline(lines, seen.machine);
     for (std::string id; std::getline(lines, id);) seen.bus_ids.push_back(id);
   }
@@ -82,15 +84,14 @@ std::vector<SeenGpus> exchange_seen(const std::vector<std::string>& bus_ids,
 
 }  // namespace
 
-void add_device_flags(CLI::App& app, DeviceFlags& flags) {
-  app.add_option("--devices", flags.devices,
-                 "cpu | cuda (those of this task) | cuda:0,cuda:1 (dealt out to its replicas)")
-      ->capture_default_str()
-      ->group("Where");
-  app.add_option("--precision", flags.precision,
-                 "f32 | bf16, fp16 (of activations, on cuda; master values stay f32)")
-      ->capture_default_str()
-      ->group("Where");
+void add_device_flags(FlagSet& flags, DeviceFlags& devices) {
+  flags.add("--devices", &devices.devices,
+            "devices of the replicas: cpu | cuda (the GPUs of this task) | cuda:0,cuda:1 (divided "
+            "among its replicas)",
+            {.value = "LIST"});
+  flags.add("--precision", &devices.precision,
+            "type of activations (bf16 and fp16 require cuda; parameters stay f32)",
+            {.choices = {"f32", "bf16", "fp16"}});
 }
 
 void take_device_flags(const DeviceFlags& flags, TrainOptions& options) {
@@ -110,8 +111,8 @@ void take_device_flags(const DeviceFlags& flags, TrainOptions& options) {
     if (strategy.devices.empty()) parse_cuda_device(flags.devices, flags.devices);
   }
   if (flags.devices == "cpu" && strategy.precision != Precision::kF32) {
-    throw UsageError("--precision " + flags.precision +
-                     ": the CPU computes in f32; choose f32, or --devices cuda");
+    throw UsageError(fmt::format(
+        "--precision {}: the CPU computes in f32; choose f32, or --devices cuda", flags.precision));
   }
 }
 
@@ -128,8 +129,8 @@ void find_devices(TrainOptions& options) {
   for (const Device& device : devices) {
     if (std::cmp_less(device.index, visible.size())) continue;
     throw UnavailableError(
-        "--devices " + to_string(device) + ": " + std::to_string(visible.size()) +
-        (visible.size() == 1 ? " GPU is" : " GPUs are") + " visible here, from cuda:0");
+        fmt::format("--devices {}: {} visible here, from cuda:0", to_string(device),
+                    visible.size() == 1 ? "1 GPU is" : fmt::format("{} GPUs are", visible.size())));
   }
 }
 
@@ -141,10 +142,11 @@ void deal_out_devices(TrainOptions& options, Membership* membership) {
   }
   if (membership == nullptr) {
     if (devices.size() < seen.size() && tasks_of_host(options.cluster) > 1) {
-      log(LogLevel::kInfo, "the " + count_of_gpus(seen.size()) +
-                               " seen here are taken for those of " +
-                               std::to_string(tasks_of_host(options.cluster)) +
-                               " tasks of this host: this one has " + list_of(devices));
+      log(LogLevel::kInfo,
+          fmt::format("the {} visible here are divided among the {} tasks of this host: this task "
+                      "has {}",
+                      count_of_gpus(seen.size()), tasks_of_host(options.cluster),
+                      list_of(devices)));
     }
     return;
   }
@@ -153,14 +155,25 @@ void deal_out_devices(TrainOptions& options, Membership* membership) {
   const GpuShare share = share_of_gpus(all, static_cast<std::size_t>(membership->index()));
   devices = as_devices(share.gpus);
   if (share.tasks == 1) return;
-  log(LogLevel::kInfo, std::to_string(share.tasks) + " tasks share " + count_of_gpus(seen.size()) +
-                           " of this host: this one has " + list_of(devices));
+  log(LogLevel::kInfo, fmt::format("{} tasks share {} of this host: this task has {}", share.tasks,
+                                   count_of_gpus(seen.size()), list_of(devices)));
 }
 
 std::unique_ptr<DeviceMonitor> monitor_devices(const TrainOptions& options) {
   const std::vector<Device>& devices = options.strategy.devices;
   if (devices.front().kind == DeviceKind::kCpu) return nullptr;
   return load_cuda_module().monitor(devices);
+}
+
+void warn_of_threads(const TrainOptions& options) {
+  const auto cpus = static_cast<int>(usable_cpus().size());
+  const StrategyOptions& strategy = options.strategy;
+  if (strategy.lanes == 0 || strategy.lanes * strategy.replicas <= cpus) return;
+  if (strategy.devices.front().kind != DeviceKind::kCpu || options.shares_devices) return;
+  log(LogLevel::kWarning,
+      fmt::format("--threads {} for {} replica{}: this process may use {} CPUs, and more threads "
+                  "than CPUs train more slowly",
+                  strategy.lanes, strategy.replicas, strategy.replicas == 1 ? "" : "s", cpus));
 }
 
 }  // namespace syncopate

@@ -1,7 +1,7 @@
 // The command lines of `launch` and `cluster`.
 #include <gtest/gtest.h>
 
-#include "deploy/cli/options.h"
+#include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -99,11 +99,12 @@ TEST_P(BadLaunchFlags, AreRefusedWithOneLineThatSaysWhy) {
 INSTANTIATE_TEST_SUITE_P(
     EachKind, BadLaunchFlags,
     testing::Values(
-        BadLaunch{{"launch"}, "Give --workers"},
-        BadLaunch{{"launch", "--", "train"}, "Give --workers"},
-        BadLaunch{{"launch", "--workers", "2"}, "launch what?"},
-        BadLaunch{{"launch", "--workers", "2", "--"}, "launch what?"},
-        BadLaunch{{"launch", "--workers", "2", "train"}, "unexpected argument train"},
+        BadLaunch{{"launch"}, "--workers is missing; give --workers N"},
+        BadLaunch{{"launch", "--", "train"}, "--workers is missing; give --workers N"},
+        BadLaunch{{"launch", "--workers", "2"}, "launch: the command is missing"},
+        BadLaunch{{"launch", "--workers", "2", "--"}, "launch: the command is missing"},
+        BadLaunch{{"launch", "--workers", "2", "train"},
+                  "unexpected argument train; put -- before train"},
         BadLaunch{{"launch", "--workers", "2", "--", "info"},
                   "launch starts train or doctor, not info"},
         BadLaunch{{"launch", "--workers", "0", "--", "train"}, "--workers 0: expected"},
@@ -112,7 +113,7 @@ INSTANTIATE_TEST_SUITE_P(
                   "choose --strategy parameter-server"},
         BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--", "train", "--strategy",
                    "multi-worker-mirrored", "--collective", "mpi"},
-                  "--servers 1: under --collective mpi there are none"},
+                  "--servers 1: a job under --collective mpi has no servers"},
         BadLaunch{{"launch", "--workers", "2", "--", "train", "--strategy", "parameter-server"},
                   "syncopate launch --servers M"},
         BadLaunch{{"launch", "--workers", "2", "--servers", "1", "--restart", "1", "--", "train",
@@ -125,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
         BadLaunch{{"launch", "--workers", "2", "--on-failure", "go", "--", "train"},
                   "--on-failure go: no such name"},
         BadLaunch{{"launch", "--workers", "2", "--restart-after", "46", "--", "train"},
-                  "--restart-after 46: expected 0 to 45 seconds"},
+                  "--restart-after 46: expected seconds from 0 to 45"},
         BadLaunch{{"launch", "--workers", "2", "--restart", "-1", "--", "train"}, "--restart -1"},
         BadLaunch{{"launch", "--workers", "2", "--restart", "1", "--", "train", "--strategy",
                    "multi-worker-mirrored"},
@@ -135,10 +136,10 @@ INSTANTIATE_TEST_SUITE_P(
         BadLaunch{{"launch", "--workers", "2", "--", "train"}, "choose --strategy multi-worker"},
         BadLaunch{{"launch", "--workers", "2", "--env", "A", "--", "train"}, "--env A: expected"},
         BadLaunch{{"launch", "--workers", "2", "--env", "SYNCOPATE_INDEX=1", "--", "train"},
-                  "launch sets this one itself"},
+                  "launch sets this variable for each role"},
         BadLaunch{{"launch", "--workers", "2", "--", "train", "--strategy", "multi-worker-mirrored",
                    "--rank=0", "--world-size=2", "--rendezvous=127.0.0.1:4000"},
-                  "launch tells each who it is"},
+                  "launch gives each task its own"},
         BadLaunch{{"launch", "--wrokers", "2", "--", "train"}, "did you mean '--workers'"},
         BadLaunch{{"cluster", "--rank", "1"}, "missing --world-size and --rendezvous"},
         BadLaunch{{"cluster", "--rank", "x"}, "--rank"},
@@ -178,17 +179,18 @@ TEST(LaunchFlags, RefuseLateWorkersWhereTheyHaveNoMeaning) {
   EXPECT_NE(complaint(with_joins({"worker=1,at=3s"}, in_step)).find("fixed number of workers"),
             std::string::npos);
   EXPECT_NE(complaint(with_joins({"worker=0,at=3s", "worker=1,at=3s"}, served))
-                .find("somebody must be there from the start"),
+                .find("one worker must be there from the start"),
             std::string::npos);
-  EXPECT_NE(complaint(with_joins({"worker=1,at=3s", "worker=1,at=4s"}, served)).find("comes once"),
-            std::string::npos);
+  EXPECT_NE(
+      complaint(with_joins({"worker=1,at=3s", "worker=1,at=4s"}, served)).find("is named twice"),
+      std::string::npos);
   EXPECT_NE(complaint(with_joins({"worker=1"}, served)).find("worker=W,at=TIME"),
             std::string::npos);
   EXPECT_NE(complaint(with_joins({"worker=1024,at=1s"}, served)).find("below 1024"),
             std::string::npos);
   EXPECT_NE(complaint({"launch", "--workers", "2", "--join", "worker=1,at=3s", "--", "train",
                        "--strategy", "multi-worker-mirrored"})
-                .find("--strategy multi-worker-mirrored waits for a fixed number"),
+                .find("--strategy multi-worker-mirrored has a fixed number"),
             std::string::npos);
 }
 

@@ -1,0 +1,78 @@
+#include "deploy/cli/cluster_flags.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+#include <limits>
+
+#include "deploy/cli/command_line.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+
+void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
+  const std::string from_environment = "the environment's";
+  flags.begin_group("Cluster");
+  flags.add("--rank", &cluster.rank,
+            "number of this task, from 0; with --world-size and --rendezvous",
+            {.default_text = from_environment});
+  flags.add("--world-size", &cluster.world_size, "number of tasks, servers not counted",
+            {.default_text = from_environment});
+  flags.add("--rendezvous", &cluster.rendezvous,
+            "address where rank 0 listens, or server 0; with the two flags above it takes "
+            "precedence over the environment, alone over the environment's address (under srun "
+            "HOST is enough)",
+            {.value = "HOST:PORT", .default_text = from_environment});
+  flags.add("--servers", &cluster.servers,
+            "number of parameter servers: with the three flags above (start the servers with "
+            "syncopate serve), or under srun, where the first M tasks are servers",
+            {.value = "M", .default_text = from_environment});
+  flags.add("--nonce", &cluster.nonce,
+            "name of the job, equal for all its tasks; with the flags above",
+            {.value = "NAME", .default_text = from_environment});
+  flags.add(
+      "--role",
+      [&cluster](const std::string& text) {
+        cluster.role = text == name(Role::kServer) ? Role::kServer : Role::kWorker;
+      },
+      "role of this component of a heterogeneous job, where the servers are not the first "
+      "component",
+      {.default_text = from_environment, .choices = {name(Role::kWorker), name(Role::kServer)}});
+  // torch.distributed.launch appends it, beside the variables that are read.
+  flags.add("--local-rank,--local_rank", [](const std::string& /*rank*/) {}, "", {.hidden = true});
+}
+
+CommandOptions parse_cluster(std::span<const std::string> arguments,
+                             const Environment& environment) {
+  ClusterFlags cluster;
+  ClusterOptions options;
+  std::string as = "json";
+  std::optional<int> port_base;
+  std::string sources = "Sources, of which the first complete one is used:\n";
+  for (const ResolverRow& row : resolvers()) {
+    sources += fmt::format("  {:<11} {}\n", row.name, row.help);
+  }
+  FlagSet flags("syncopate cluster",
+                "Prints the cluster of this task as flags and environment describe it, and in "
+                "`notes` why other sources were not used.",
+                sources);
+  add_cluster_flags(flags, cluster);
+  flags.begin_group("Output");
+  flags.add("--as", &as, "format of the output (tf-config: the value of TF_CONFIG)",
+            {.choices = {"json", "tf-config"}});
+  flags.add("--port-base", &port_base,
+            "port of the first task of each host, the next task has the next port; with --as "
+            "tf-config",
+            {.value = "PORT",
+             .default_text = "the port of the rendezvous",
+             .least = 1,
+             .most = std::numeric_limits<std::uint16_t>::max()});
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  options.as_tf_config = as == "tf-config";
+  options.port_base = port_base.value_or(0);
+  flags.require("--port-base", options.as_tf_config, "--as tf-config");
+  options.cluster = resolve_cluster(cluster, environment);
+  return options;
+}
+
+}  // namespace syncopate

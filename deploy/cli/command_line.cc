@@ -1,0 +1,176 @@
+#include "deploy/cli/command_line.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "deploy/cli/flag_set.h"
+#include "deploy/cli/names.h"
+#include "models/base/errors.h"
+#include "models/zoo/zoo.h"
+#include "worker/run/run_sizes.h"
+#include "worker/run/version.h"
+
+namespace syncopate {
+namespace {
+
+constexpr double kMostEvaluateThreads = 1024;
+
+Names data_patterns() {
+  Names patterns;
+  for (const DatasetRow& row : datasets()) patterns.push_back(row.pattern);
+  return patterns;
+}
+
+// Throws UsageError unless `text` begins with the name of a data set. What follows the name is
+// checked when the data are opened.
+void require_data_name(const std::string& text) {
+  const std::string name = text.substr(0, text.find(':'));
+  const Names names = names_of(datasets());
+  if (std::ranges::find(names, std::string_view(name)) != names.end()) return;
+  std::string meant;
+  std::error_code error;
+  if (text.starts_with('/') || text.starts_with('.') || std::filesystem::exists(text, error)) {
+    meant = fmt::format("; did you mean mnist:{0} or cifar10:{0}?", text);
+  } else if (const auto nearest = nearest_name(name, names)) {
+    const auto row = std::ranges::find(datasets(), *nearest, &DatasetRow::name);
+    meant = fmt::format("; did you mean '{}'?", row->pattern);
+  }
+  throw UsageError(fmt::format("--data {}: no such data set{} Choose one of {}", text,
+                               meant.empty() ? "." : meant, fmt::join(data_patterns(), ", ")));
+}
+
+CommandOptions parse_evaluate(std::span<const std::string> arguments,
+                              const Environment& environment) {
+  EvaluateOptions options;
+  options.lanes = default_lanes();
+  options.cache_dir = default_cache_dir(environment);
+  FlagSet flags("syncopate evaluate",
+                "Measures a checkpoint on a test split, every sample exactly once.");
+  flags.begin_group("Checkpoints and output");
+  flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
+            {.value = "FILE", .required = true});
+  flags.add("--json", &options.json, "one JSON object in place of text");
+  add_data_flags(flags, options.model, options.data, options.cache_dir, options.seed);
+  flags.add("--input-threads", &options.input_threads, "threads that read samples",
+            {.least = 1, .most = kMostEvaluateThreads});
+  flags.begin_group("Strategy and devices");
+  flags.add("--threads", &options.lanes, "compute threads", {.least = 1, .most = kMostEvaluateThreads});
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  return options;
+}
+
+CommandOptions parse_info(std::span<const std::string> arguments) {
+  InfoOptions options;
+  FlagSet flags("syncopate info", "Lists what is built in, and the libraries that were found.");
+  flags.add("--json", &options.json, "one JSON object in place of text");
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  return options;
+}
+
+CommandOptions parse_doctor(std::span<const std::string> arguments,
+                            const Environment& environment) {
+  const auto asks_for_help = [](const std::string& word) {
+    return word == "--help" || word == "-h";
+  };
+  if (std::ranges::any_of(arguments, asks_for_help)) {
+    return TextOptions{
+        "Checks this machine, or all tasks of a job, for the usual mistakes before anything is\n"
+        "trained. Takes the flags of train, and is started as train would be:\n\n"
+        "  syncopate doctor --strategy mirrored --replicas 2\n"
+        "  srun syncopate doctor --strategy multi-worker-mirrored --checkpoint-dir /shared/run\n"
+        "  syncopate launch --workers 2 -- doctor --strategy multi-worker-mirrored\n\n"
+        "The first task prints what is wrong with what to try, and what is in order. Exit codes:\n"
+        "0 nothing is wrong; 1 an error was found; 2 wrong usage.\n"};
+  }
+  CommandOptions options = parse_train(arguments, environment);
+  auto* train = std::get_if<TrainOptions>(&options);
+  if (train == nullptr) return options;
+  return DoctorOptions{std::move(*train), environment};
+}
+
+constexpr std::array kCommands = {std::string_view("train"),  std::string_view("evaluate"),
+                                  std::string_view("launch"), std::string_view("serve"),
+                                  std::string_view("sbatch"), std::string_view("cluster"),
+                                  std::string_view("doctor"), std::string_view("info")};
+
+constexpr std::string_view kUsage =
+    "Trains a network under any distribution strategy, chosen by one flag: with the same initial\n"
+    "values, on the same samples.\n\n"
+    "  syncopate train [FLAGS]                    trains; without flags mnist-cnn on digits\n"
+    "  syncopate evaluate --checkpoint F [FLAGS]  measures a checkpoint on the test split\n"
+    "  syncopate launch --workers N -- train ...  trains with N processes on this machine\n"
+    "  syncopate serve [FLAGS]                    serves variables to the workers of a job\n"
+    "  syncopate sbatch --strategy S ...          submits a job to Slurm, or prints its script\n"
+    "  syncopate cluster                          prints this task's cluster and its source\n"
+    "  syncopate doctor [FLAGS OF train]          finds mistakes before anything is trained\n"
+    "  syncopate info [--json]                    lists what is built in\n\n"
+    "`syncopate COMMAND --help` lists a command's flags.\n";
+
+bool is_local_rank(std::string_view word) {
+  return word.starts_with("--local-rank=") || word.starts_with("--local_rank=");
+}
+
+}  // namespace
+
+void add_data_flags(FlagSet& flags, std::string& model, std::string& data,
+                    std::filesystem::path& cache_dir, std::uint64_t& seed) {
+  flags.begin_group("Model and data");
+  flags.add("--model", &model, "network", {.choices = names_of(networks())});
+  flags.add("--data",
+            [&data](const std::string& text) {
+              require_data_name(text);
+              data = text;
+            },
+            fmt::format("data set: {}", fmt::join(data_patterns(), " | ")),
+            {.value = "NAME", .default_text = data});
+  flags.add("--cache-dir", &cache_dir,
+            "folder in which rendered samples and measurements of GPUs are kept between runs",
+            {.value = "DIR"});
+  flags.add("--seed", &seed,
+            "seed of initial values, sample order, augmentation and synthetic data");
+}
+
+std::filesystem::path default_cache_dir(const Environment& environment) {
+  const auto named = [&](const char* variable) { return environment.get(variable).value_or(""); };
+  if (const std::string dir = named("SYNCOPATE_CACHE_DIR"); !dir.empty()) return dir;
+  if (const std::string dir = named("XDG_CACHE_HOME"); !dir.empty()) {
+    return std::filesystem::path(dir) / "syncopate";
+  }
+  if (const std::string dir = named("HOME"); !dir.empty()) {
+    return std::filesystem::path(dir) / ".cache" / "syncopate";
+  }
+  return std::filesystem::temp_directory_path() / "syncopate-cache";
+}
+
+CommandOptions parse_command_line(std::span<const std::string> arguments,
+                                  const Environment& environment) {
+  // torch.distributed.launch --no-python puts it in front of the user's words.
+  if (!arguments.empty() && is_local_rank(arguments.front())) arguments = arguments.subspan(1);
+  if (arguments.empty()) {
+    throw UsageError(
+        fmt::format("a command is missing; choose one of {}, --help", fmt::join(kCommands, ", ")));
+  }
+  const std::string& command = arguments.front();
+  const auto rest = arguments.subspan(1);
+  if (command == "train") return parse_train(rest, environment);
+  if (command == "evaluate") return parse_evaluate(rest, environment);
+  if (command == "info") return parse_info(rest);
+  if (command == "serve") return parse_serve(rest, environment);
+  if (command == "sbatch") return parse_sbatch(rest);
+  if (command == "launch") return parse_launch(rest, environment);
+  if (command == "doctor") return parse_doctor(rest, environment);
+  if (command == "cluster") return parse_cluster(rest, environment);
+  if (command == "--help" || command == "-h" || command == "help") {
+    return TextOptions{std::string(kUsage)};
+  }
+  if (command == "--version") return TextOptions{fmt::format("syncopate {}\n", program_version())};
+  Names known(kCommands.begin(), kCommands.end());
+  known.insert(known.end(), {"--help", "--version"});
+  throw UsageError(fmt::format("unknown command {}{}", command, suggest(command, known)));
+}
+
+}  // namespace syncopate

@@ -1,0 +1,221 @@
+// The command line of `syncopate launch`. Its own flags end at `--`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "deploy/cli/command_line.h"
+#include "deploy/cli/flag_set.h"
+#include "deploy/launch/local_roles.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr std::array kOnFailures = {Choice{"auto", OnFailure::kAuto},
+                                    Choice{"stop", OnFailure::kStop},
+                                    Choice{"continue", OnFailure::kContinue}};
+constexpr int kMostWorkers = 1024;
+constexpr int kMostServers = 1024;
+constexpr int kMostRestarts = 1'000'000;
+constexpr double kLatestJoin = 1e6;  // seconds
+// Seconds; the other roles wait 60 s for one that is started again.
+constexpr double kLongestRestart = 45.0;
+
+// The environment of worker 0, in which its flags are parsed before anything starts.
+Environment environment_of_worker(const LaunchOptions& options, bool under_mpirun) {
+  const std::string workers = std::to_string(options.workers);
+  Environment::Variables variables =
+      under_mpirun ? Environment::Variables{{"OMPI_COMM_WORLD_RANK", "0"},
+                                            {"OMPI_COMM_WORLD_SIZE", workers},
+                                            {"OMPI_COMM_WORLD_LOCAL_SIZE", workers}}
+                   : Environment::Variables{{"SYNCOPATE_ROLE", "worker"},
+                                            {"SYNCOPATE_INDEX", "0"},
+                                            {"SYNCOPATE_WORKERS", workers},
+                                            {"SYNCOPATE_SERVERS", std::to_string(options.servers)},
+                                            {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}};
+  for (const auto& [variable, value] : options.environment) variables.emplace(variable, value);
+  return Environment(std::move(variables));
+}
+
+// `options.rules` has what the flags say about restarts.
+LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
+                      const std::optional<double>& restart_after, const TrainOptions& train) {
+  LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts,
+                                   {.has_servers = options.servers > 0,
+                                    .consistency = train.strategy.consistency,
+                                    .has_checkpoints = !train.loop.checkpoint_dir.empty()});
+  const bool loses_work = !rules.restarts_together && !rules.workers.restarts_alone;
+  if (rules.most_restarts > 0 && loses_work) {
+    throw UsageError(fmt::format(
+        "--restart {}: without checkpoints training would begin again at step 0; give train a "
+        "--checkpoint-dir",
+        rules.most_restarts));
+  }
+  if (restart_after) {
+    const auto wait = std::chrono::milliseconds(std::llround(*restart_after * 1000.0));
+    rules.first_back_off = rules.longest_back_off = rules.pause_before_all = wait;
+  }
+  return rules;
+}
+
+// Refuses late workers in a job that has a fixed number of workers, or none from the start.
+void check_joins(const LaunchOptions& options, const TrainOptions& train) {
+  if (options.joins.empty()) return;
+  const std::string flag = "--join " + to_string(options.joins.front());
+  const std::string& strategy = train.strategy.name;
+  const bool waits = train.strategy.consistency.consistency == ps::Consistency::kSync;
+  if (waits || strategy != "parameter-server") {
+    throw UsageError(
+        fmt::format("{}: --strategy {} {}; choose parameter-server with --consistency async or ssp",
+                    flag, strategy, waits ? "has a fixed number of workers" : "is one process"));
+  }
+  const auto late = late_workers(options.workers, options.joins).size();
+  if (std::cmp_equal(late, places_of(options.workers, options.joins))) {
+    throw UsageError(flag + ": one worker must be there from the start; give more --workers");
+  }
+}
+
+// Parses the flags of the workers, the file of --config included. Returns train's help where they
+// ask for it.
+std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailure on_failure,
+                                                const std::optional<double>& restart_after) {
+  const std::vector<std::string>& arguments = options.role_arguments;
+  if (arguments.empty()) {
+    throw UsageError(
+        "launch: the command is missing; give it behind two dashes: syncopate launch --workers 2 "
+        "-- train [FLAGS]");
+  }
+  if (arguments.front() != "train" && arguments.front() != "doctor") {
+    throw UsageError(fmt::format(
+        "launch starts train or doctor, not {}; expected syncopate launch --workers 2 -- train "
+        "[FLAGS]",
+        arguments.front()));
+  }
+  const auto parse = [&](bool under_mpirun) {
+    return parse_train(std::span(arguments).subspan(1),
+                       environment_of_worker(options, under_mpirun));
+  };
+  const bool names_mpi = std::any_of(arguments.begin(), arguments.end(), [](const auto& word) {
+    return word == "mpi" || word == "--collective=mpi";
+  });
+  const CommandOptions parsed = parse(names_mpi);
+  if (const auto* text = std::get_if<TextOptions>(&parsed)) return text->text;
+  const TrainOptions& train = std::get<TrainOptions>(parsed);
+  if (train.cluster.source == "flags") {
+    throw UsageError(
+        "--rank, --world-size and --rendezvous: launch gives each task its own; leave them out");
+  }
+  // The environment of mpirun has no servers, so that train does not refuse them itself.
+  if (names_mpi && options.servers > 0) {
+    throw UsageError(
+        fmt::format("--servers {}: a job under --collective mpi has no servers; choose --strategy "
+                    "parameter-server without --collective, or leave --servers out",
+                    options.servers));
+  }
+  check_joins(options, train);
+  options.rules = rules_for(options, on_failure, restart_after, train);
+  options.checkpoint_dir = train.loop.checkpoint_dir;
+  options.record = train.record;
+  options.with_mpirun = train.strategy.collective == "mpi";
+  return std::nullopt;
+}
+
+void add_joins(const std::vector<std::string>& texts, LaunchOptions& options) {
+  for (const std::string& text : texts) {
+    const Join join = parse_join(text);
+    const auto is_same = [&](const Join& other) { return other.worker == join.worker; };
+    if (std::any_of(options.joins.begin(), options.joins.end(), is_same)) {
+      throw UsageError(fmt::format("--join {}: worker {} is named twice; name each worker once",
+                                   text, join.worker));
+    }
+    if (join.worker >= kMostWorkers || join.at_seconds > kLatestJoin) {
+      throw UsageError(fmt::format("--join {}: expected a worker below {} and at most 1000000s",
+                                   text, kMostWorkers));
+    }
+    options.joins.push_back(join);
+  }
+}
+
+void add_variables(const std::vector<std::string>& assignments, LaunchOptions& options) {
+  for (const std::string& assignment : assignments) {
+    const std::size_t equals = assignment.find('=');
+    if (equals == std::string::npos || equals == 0) {
+      throw UsageError(fmt::format("--env {}: expected NAME=VALUE", assignment));
+    }
+    const std::string variable = assignment.substr(0, equals);
+    if (is_set_by_launch(variable)) {
+      throw UsageError(fmt::format(
+          "--env {}: launch sets this variable for each role; leave it out", assignment));
+    }
+    options.environment[variable] = assignment.substr(equals + 1);
+    options.added_variables.push_back(variable);
+  }
+}
+
+}  // namespace
+
+CommandOptions parse_launch(std::span<const std::string> arguments,
+                            const Environment& environment) {
+  LaunchOptions options;
+  options.environment = environment.variables();
+  OnFailure on_failure = OnFailure::kAuto;
+  std::string bind = "auto";
+  std::vector<std::string> assignments;
+  std::vector<std::string> joins;
+  std::optional<double> restart_after;
+  FlagSet flags(
+      "syncopate launch",
+      "Starts the roles of a job as processes on this machine and prints their output, each line "
+      "with the role's name in front.",
+      "SIGINT, SIGTERM and SIGUSR1 are passed on to all roles; the third one of a kind kills "
+      "them.\n"
+      "With --collective mpi among the flags of train, mpirun starts the workers.\n"
+      "Exit code: the worst of the roles', in the order 2, 1, 75, 0.\n\n"
+      "Examples:\n"
+      "  syncopate launch --workers 2 -- train --strategy multi-worker-mirrored --epochs 1\n"
+      "  syncopate launch --workers 4 --servers 2 -- train --strategy parameter-server");
+  flags.begin_group("Cluster");
+  flags.add("--workers", &options.workers, "number of worker processes",
+            {.least = 1, .most = kMostWorkers, .required = true});
+  flags.add("--servers", &options.servers, "number of parameter server processes",
+            {.least = 0, .most = kMostServers});
+  flags.add("--bind", &bind,
+            "CPUs of a worker (auto: its part of them, where there are enough; none: all)",
+            {.choices = {"auto", "none"}});
+  flags.add("--env", &assignments, "environment variable of every role",
+            {.value = "NAME=VALUE", .repeats = true});
+  flags.begin_group("Failures");
+  add_choice(
+      flags, "--on-failure", on_failure, kOnFailures,
+      "effect of a failed role on the others (auto: stop, but continue under async, ssp, and "
+      "sync with backup workers)");
+  flags.add("--restart", &options.rules.most_restarts,
+            "number of restarts after failures: of all roles from the newest checkpoint, or, in a "
+            "job with servers, of the failed role where the others can go on",
+            {.least = 0, .most = kMostRestarts});
+  flags.add("--restart-after", &restart_after,
+            "time between a failure and the restart; at most 45, since the others wait no longer",
+            {.unit = "seconds",
+             .default_text = "0 for all roles; 0.2 for one, doubled each time up to 2",
+             .least = 0.0,
+             .most = kLongestRestart});
+  flags.begin_group("Fault injection");
+  flags.add("--join", &joins,
+            "start of worker W so much later than the others, such as worker=4,at=30s, in a job "
+            "with servers under async or ssp; W from --workers on is an additional worker",
+            {.value = "worker=W,at=TIME", .repeats = true});
+  flags.take_rest(options.role_arguments, "train [FLAGS]", "train and its flags");
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  options.bind_workers = bind == "auto";
+  add_variables(assignments, options);
+  add_joins(joins, options);
+  if (const auto help = check_role_arguments(options, on_failure, restart_after)) {
+    return TextOptions{*help};
+  }
+  return options;
+}
+
+}  // namespace syncopate

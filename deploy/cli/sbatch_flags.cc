@@ -1,0 +1,217 @@
+// The command line of `syncopate sbatch`.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+
+#include "deploy/cli/command_line.h"
+#include "deploy/cli/flag_set.h"
+#include "deploy/slurm/job_script.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostNodes = 65536;
+constexpr int kMostJobTasks = 1024;
+constexpr int kScriptsCpus = 2;  // per task, in the scripts
+
+Names script_names() {
+  Names names;
+  for (const JobScriptRow& row : job_scripts()) names.push_back(row.name);
+  return names;
+}
+
+std::string script_for(const std::string& strategy) {
+  if (strategy == "multi-worker-mirrored") return "multi_node";
+  if (strategy == "parameter-server") return "parameter_server_het";
+  return "one_node";
+}
+
+// The number of tasks that the flags give; a number that they leave out counts as one.
+int tasks_of(const SbatchOptions& options) {
+  return std::max(1, options.nodes) * std::max(1, options.tasks_per_node);
+}
+
+// The number of tasks of a comparison, whose script has a default number of nodes.
+int compared_tasks(const SbatchOptions& options) {
+  constexpr int kNodes = 3;
+  return (options.nodes > 0 ? options.nodes : kNodes) * std::max(1, options.tasks_per_node);
+}
+
+// Refuses what a #SBATCH line, which has no quotes, cannot hold.
+void require_plain_word(std::string_view flag, const std::string& value) {
+  const bool is_plain =
+      std::ranges::all_of(value, [](unsigned char c) { return std::isgraph(c) != 0 && c != '#'; });
+  if (is_plain) return;
+  throw UsageError(fmt::format("{} '{}': expected one word as sbatch takes it", flag, value));
+}
+
+// Parses the flags of train in the environment of worker 0, so that mistakes are reported before
+// the job is submitted. The CPUs of this machine are not counted: the job runs on others.
+TrainOptions check_train_flags(const SbatchOptions& options) {
+  std::vector<std::string> arguments = options.train_flags;
+  arguments.insert(arguments.begin(), {"--strategy", options.strategy, "--share-devices"});
+  const int workers = options.script == "one_node" ? 1 : tasks_of(options);
+  const Environment worker({{"SYNCOPATE_ROLE", "worker"},
+                            {"SYNCOPATE_INDEX", "0"},
+                            {"SYNCOPATE_WORKERS", std::to_string(workers)},
+                            {"SYNCOPATE_SERVERS", std::to_string(options.servers)},
+                            {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:1"}});
+  const CommandOptions parsed = parse_train(arguments, worker);
+  if (std::holds_alternative<TextOptions>(parsed)) {
+    throw UsageError("--help behind --: see syncopate train --help");
+  }
+  const auto& train = std::get<TrainOptions>(parsed);
+  if (train.strategy.name != options.strategy) {
+    throw UsageError(
+        fmt::format("--strategy {} behind --: give it in front, because it decides which script is "
+                    "submitted",
+                    train.strategy.name));
+  }
+  if (train.cluster.source == "flags") {
+    throw UsageError(
+        "--rank, --world-size and --rendezvous: Slurm gives each task its own; leave them out");
+  }
+  const bool shares_process = options.script == "one_node" && options.strategy != "one-device";
+  const bool has_replicas = train.strategy.replicas > 1 ||
+                            std::ranges::any_of(options.train_flags, [](const std::string& flag) {
+                              return flag.starts_with("--replicas");
+                            });
+  if (shares_process && !has_replicas) {
+    throw UsageError(fmt::format(
+        "--strategy {} requires a number of replicas behind --, such as -- --replicas 2",
+        options.strategy));
+  }
+  return train;
+}
+
+// Asks for as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
+// job has waited and started.
+void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
+  // The flag of the user: check_train_flags() adds another one, for the CPUs of this machine.
+  const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
+  const int replicas = train.strategy.replicas;
+  const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
+  if (shares) return;
+  if (options.cpus_per_task == 0) {
+    const int wanted = replicas * std::max(1, train.strategy.lanes);
+    if (wanted > kScriptsCpus) options.cpus_per_task = wanted;
+  } else if (options.cpus_per_task < replicas && !is_on_gpus) {
+    throw UsageError(fmt::format(
+        "--cpus-per-task {} for --replicas {}: replicas that share a CPU wait for each other; give "
+        "one to each, or --share-devices behind -- if that is meant",
+        options.cpus_per_task, replicas));
+  }
+}
+
+// Chooses the script, and the numbers of tasks in it.
+void check_strategy(const FlagSet& flags, SbatchOptions& options) {
+  if (options.strategy.empty() && options.script.empty()) {
+    throw UsageError("--strategy is missing; give --strategy NAME, or --script NAME");
+  }
+  if (options.script.empty()) options.script = script_for(options.strategy);
+  const bool is_heterogeneous = options.script == "parameter_server_het";
+  flags.require("--servers", is_heterogeneous || options.script == "compare",
+                "--strategy parameter-server");
+  for (const char* flag : {"--server-nodes", "--server-partition"}) {
+    flags.require(flag, is_heterogeneous, "--strategy parameter-server");
+  }
+  if (is_heterogeneous && options.servers == 0) options.servers = options.server_nodes;
+  if (is_heterogeneous && options.servers % options.server_nodes != 0) {
+    throw UsageError(
+        fmt::format("--servers {}: expected a multiple of --server-nodes {}, since "
+                    "all nodes run equally many servers",
+                    options.servers, options.server_nodes));
+  }
+  const int tasks = compared_tasks(options);
+  if (options.script == "compare" && options.servers >= tasks) {
+    throw UsageError(fmt::format(
+        "--servers {} of {} tasks: no task is left to train; give more --nodes or --tasks-per-node",
+        options.servers, tasks));
+  }
+  const bool is_one_task = options.script == "one_node" || options.script == "build";
+  if (is_one_task && tasks_of(options) > 1) {
+    throw UsageError(fmt::format(
+        "{} is one process, but --nodes and --tasks-per-node ask for {}; choose --strategy "
+        "multi-worker-mirrored or parameter-server",
+        options.strategy.empty() ? "--script " + options.script : "--strategy " + options.strategy,
+        tasks_of(options)));
+  }
+}
+
+void add_sbatch_flags(FlagSet& flags, SbatchOptions& options) {
+  const auto count = [](double most, std::string default_text) {
+    return FlagRules{.default_text = std::move(default_text), .least = 1, .most = most};
+  };
+  flags.add("--strategy", &options.strategy, "strategy of train, which decides the script",
+            {.choices = names_of(strategies()), .excludes = {"--script"}});
+  flags.add("--script", &options.script, "script, in place of --strategy",
+            {.choices = script_names()});
+  flags.add("--print", &options.print, "print the script in place of submitting it");
+  flags.begin_group("Size of the job");
+  flags.add("--nodes", &options.nodes, "nodes, of the workers where there are servers",
+            count(kMostNodes, "the script's"));
+  flags.add("--tasks-per-node", &options.tasks_per_node, "processes on each node",
+            count(kMostJobTasks, "the script's"));
+  flags.add("--cpus-per-task", &options.cpus_per_task, "CPUs of each process",
+            count(kMostJobTasks, "the script's, or what --replicas and --threads behind -- use"));
+  flags.add("--servers", &options.servers, "parameter servers",
+            count(kMostJobTasks, "one for each server node"));
+  flags.add("--server-nodes", &options.server_nodes, "nodes of the servers", count(kMostNodes, ""));
+  flags.add("--time", &options.time, "time limit of the job, as sbatch takes it",
+            {.value = "TIME", .default_text = "the script's"});
+  flags.begin_group("Place of the job");
+  flags.add("--partition", &options.partition, "partition of Slurm",
+            {.value = "NAME", .default_text = "Slurm's"});
+  flags.add("--server-partition", &options.server_partition, "partition of the servers",
+            {.value = "NAME", .default_text = "--partition"});
+  flags.add("--account", &options.account, "account to charge",
+            {.value = "NAME", .default_text = "Slurm's"});
+  flags.add("--job-name", &options.job_name, "name of the job",
+            {.value = "NAME", .default_text = "the script's"});
+  flags.add("--container", &options.container, "Apptainer image that contains the program",
+            {.value = "FILE", .default_text = "none"});
+  flags.add(
+      "--container-flags", &options.container_flags,
+      "flags of apptainer exec, such as \"--nv --bind /scratch\"; the folder of submission is "
+      "bound without them",
+      {.value = "FLAGS", .needs = "--container"});
+  flags.add("--program", &options.program, "syncopate program that the job runs",
+            {.value = "FILE", .default_text = "this program; with --container: syncopate"});
+  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train");
+}
+
+}  // namespace
+
+CommandOptions parse_sbatch(std::span<const std::string> arguments) {
+  SbatchOptions options;
+  FlagSet flags(
+      "syncopate sbatch", "Submits a training job to Slurm, or prints its script to be edited.",
+      "The script writes runs below the folder of submission, ends with a checkpoint 60 s before\n"
+      "the time limit, returns to the queue and resumes.\n\n"
+      "Examples:\n"
+      "  syncopate sbatch --nodes 2 --strategy multi-worker-mirrored --print -- --epochs 3\n"
+      "  syncopate sbatch --nodes 4 --strategy parameter-server --servers 2 --partition cpu\n"
+      "  syncopate sbatch --script build --print");
+  add_sbatch_flags(flags, options);
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  for (const auto& [flag, value] :
+       {std::pair{"--time", options.time}, std::pair{"--partition", options.partition},
+        std::pair{"--server-partition", options.server_partition},
+        std::pair{"--account", options.account}, std::pair{"--job-name", options.job_name}}) {
+    require_plain_word(flag, value);
+  }
+  check_strategy(flags, options);
+  if (!options.strategy.empty()) {
+    const TrainOptions train = check_train_flags(options);
+    options.data = train.data;
+    options.uses_mpirun = train.strategy.collective == "mpi";
+    fit_cpus(train, options);
+  } else if (!options.train_flags.empty() && options.script == "build") {
+    throw UsageError("--script build trains nothing; leave the flags behind -- out");
+  }
+  return options;
+}
+
+}  // namespace syncopate

@@ -1,0 +1,133 @@
+// The command line of `syncopate serve`.
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "deploy/cli/command_line.h"
+#include "deploy/cli/fault_flags.h"
+#include "deploy/cli/flag_set.h"
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+constexpr double kMostServeTasks = 1024;
+constexpr double kLeastServeSeconds = 0.1;
+constexpr double kMostServeSeconds = 1e6;
+
+// The description of the job that the flags give.
+struct JobFlags {
+  std::optional<int> index;
+  std::optional<int> servers;
+  std::optional<int> workers;
+  std::string rendezvous;
+  std::string nonce;
+};
+
+ClusterSpec cluster_from_flags(const JobFlags& flags) {
+  ClusterSpec cluster{.source = "flags", .role = Role::kServer};
+  cluster.num_servers = flags.servers.value_or(1);
+  cluster.world_size = flags.workers.value_or(1);
+  cluster.index = flags.index.value_or(0);
+  if (cluster.index >= cluster.num_servers) {
+    throw UsageError(fmt::format("--index {}: expected a whole number from 0 to {}", cluster.index,
+                                 cluster.num_servers - 1));
+  }
+  cluster.rendezvous = parse_endpoint(flags.rendezvous, "--rendezvous");
+  cluster.nonce = flags.nonce;
+  return cluster;
+}
+
+// --workers and --rendezvous together are complete; otherwise the environment must complete them.
+ClusterSpec cluster_of(const JobFlags& flags, const Environment& environment) {
+  if (flags.workers && !flags.rendezvous.empty()) return cluster_from_flags(flags);
+  if (resolve_cluster({}, environment).source == "none") {
+    throw UsageError(
+        "serve: the number of workers and the rendezvous are missing; give --workers N and "
+        "--rendezvous HOST:PORT, or start it as a component of a heterogeneous job of Slurm: srun "
+        "syncopate serve : syncopate train --strategy parameter-server");
+  }
+  ClusterSpec cluster = resolve_cluster({.world_size = flags.workers,
+                                         .servers = flags.servers,
+                                         .rendezvous = flags.rendezvous,
+                                         .nonce = flags.nonce,
+                                         .role = Role::kServer,
+                                         .wants_servers = true},
+                                        environment);
+  if (flags.index && *flags.index != cluster.index) {
+    throw UsageError(fmt::format("--index {}: {} says {}; leave it out", *flags.index,
+                                 cluster.source, cluster.index));
+  }
+  if (!cluster.rendezvous) {
+    throw UsageError(
+        fmt::format("serve: {} does not name the rendezvous; give all tasks --rendezvous HOST:PORT",
+                    cluster.source));
+  }
+  return cluster;
+}
+
+void add_serve_flags(FlagSet& flags, JobFlags& job, ServeOptions& options, LinkFlags& link) {
+  const auto seconds = [](std::string default_text) {
+    return FlagRules{.unit = "seconds",
+                     .default_text = std::move(default_text),
+                     .least = kLeastServeSeconds,
+                     .most = kMostServeSeconds};
+  };
+  flags.begin_group("Cluster");
+  flags.add("--index", &job.index, "number of this server, from 0",
+            {.default_text = "0", .least = 0});
+  flags.add("--servers", &job.servers, "number of servers",
+            {.default_text = "1", .least = 1, .most = kMostServeTasks});
+  flags.add("--workers", &job.workers, "number of workers", {.least = 1, .most = kMostServeTasks});
+  flags.add("--rendezvous", &job.rendezvous, "address where server 0 listens",
+            {.value = "HOST:PORT"});
+  flags.add("--host", &options.host, "name or address by which workers reach this server",
+            {.default_text = "this host's name"});
+  flags.add("--port", &options.port, "port of this server's data",
+            {.value = "PORT", .default_text = "the system chooses", .least = 0, .most = 65535});
+  flags.add("--nonce", &job.nonce,
+            "name of the job, equal for all its tasks; a task that is started again finds the job "
+            "by it",
+            {.value = "NAME"});
+  flags.add("--rendezvous-timeout", &options.rendezvous_timeout,
+            "time to wait for the other tasks at the start", seconds(""));
+  flags.add("--peer-timeout", &options.peer_timeout,
+            "time without a message after which a task counts as dead",
+            seconds("15, on one machine 5"));
+  flags.begin_group("Servers and staleness");
+  flags.add("--threads", &options.threads, "threads that apply updates",
+            {.default_text = "the CPUs, at most 4", .least = 1, .most = kMostServeTasks});
+  flags.begin_group("Checkpoints and output");
+  flags.add("--checkpoint-dir", &options.snapshot_dir,
+            "folder of snapshots, from which a server that is started again goes on",
+            {.value = "DIR", .default_text = "nothing is saved"});
+  flags.add("--snapshot-every", &options.snapshot_every, "time between snapshots", seconds(""));
+  flags.add("--record", &options.record, "file of the order in which pushes are applied",
+            {.value = "FILE", .default_text = "none"});
+  add_link_flags(flags, link);
+}
+
+}  // namespace
+
+CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment) {
+  ServeOptions options;
+  JobFlags job;
+  LinkFlags link;
+  FlagSet flags(
+      "syncopate serve",
+      "Serves a part of a job's variables.\n"
+      "Under srun: one component runs servers, srun syncopate serve : syncopate train --strategy "
+      "parameter-server. A heterogeneous job (#SBATCH hetjob) needs no flag, a normal one "
+      "--servers "
+      "M on both sides.\n"
+      "By hand: with --workers N and --rendezvous HOST:PORT; the workers are syncopate train "
+      "--strategy parameter-server --servers M --world-size N --rank I --rendezvous HOST:PORT.\n"
+      "launch and TF_CONFIG start servers through train.");
+  add_serve_flags(flags, job, options, link);
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  options.cluster = cluster_of(job, environment);
+  options.link = link_of(link);
+  return options;
+}
+
+}  // namespace syncopate

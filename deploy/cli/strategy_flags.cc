@@ -1,0 +1,228 @@
+#include "deploy/cli/strategy_flags.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+
+#include "models/base/affinity.h"
+#include "models/base/errors.h"
+#include "strategies/collective/collectives.h"
+
+namespace syncopate {
+namespace {
+
+constexpr int kMostReplicas = 1024;
+constexpr int kMostThreads = 1024;
+constexpr int kMostBucketMib = 1 << 20;
+constexpr double kLeastTimeout = 0.5;  // seconds
+constexpr double kMostTimeout = 1e6;
+
+constexpr std::array kTransports = {Choice{"auto", Transport::kAuto},
+                                    Choice{"tcp", Transport::kTcp}, Choice{"shm", Transport::kShm}};
+constexpr std::array kBatchNorms = {Choice{"local", BatchNormStatistics::kLocal},
+                                    Choice{"sync", BatchNormStatistics::kSync}};
+
+Names collective_names() {
+  Names names = names_of(collectives());
+  names.insert(names.begin(), "auto");
+  return names;
+}
+
+std::chrono::milliseconds timeout_of(double seconds) {
+  return std::chrono::milliseconds(std::llround(1000.0 * seconds));
+}
+
+// launch reports whether it bound the task to its part of the machine. mpirun binds and does not
+// report it. Slurm reports how many CPUs it gave, and a task that may use that many is bound.
+bool has_cpus_of_its_own(const ClusterSpec& cluster) {
+  const std::size_t usable = usable_cpus().size();
+  if (cluster.num_cpus > 0) return static_cast<std::size_t>(cluster.num_cpus) == usable;
+  if (cluster.source != "Open MPI") return cluster.is_bound;
+  return static_cast<long>(usable) < sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+// Refuses a strategy of several tasks where a source of the cluster was found but is incomplete.
+void require_source(const TrainOptions& options) {
+  if (options.cluster.source != "none" || options.cluster.notes.empty()) return;
+  throw UsageError(
+      fmt::format("--strategy {}: no complete description of the cluster was found: {}; to train "
+                  "alone, give --rank 0 --world-size 1",
+                  options.strategy.name, fmt::join(options.cluster.notes, "; ")));
+}
+
+// Servers and --strategy parameter-server require each other.
+void check_servers(const TrainOptions& options) {
+  const ClusterSpec& cluster = options.cluster;
+  const bool has_servers = options.strategy.name == "parameter-server";
+  if (has_servers && cluster.num_servers == 0) {
+    throw UsageError(
+        "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
+        "--workers N -- train ..., list ps tasks in TF_CONFIG, give --servers M under srun, start "
+        "srun SERVERS : WORKERS in a heterogeneous job, or start each with syncopate serve and "
+        "give --servers M here");
+  }
+  if (has_servers && !cluster.rendezvous) {
+    throw UsageError(fmt::format(
+        "--strategy parameter-server: {} does not say where server 0 runs; give all tasks "
+        "--rendezvous HOST:PORT",
+        cluster.source));
+  }
+  if (!has_servers && (cluster.num_servers > 0 || cluster.role == Role::kServer)) {
+    throw UsageError(fmt::format(
+        "--strategy {}: {} lists {} parameter servers; choose --strategy parameter-server",
+        options.strategy.name, cluster.source, cluster.num_servers));
+  }
+}
+
+bool is_on_gpus(const TrainOptions& options) {
+  return options.strategy.devices.front().kind == DeviceKind::kCuda;
+}
+
+// All roles of launch start at once, and launch notices one that ends. Before they meet, though,
+// tasks on GPUs load CUDA's libraries and initialise all GPUs; workers of servers open their data,
+// which is rendered the first time, and plan their network, on GPUs by measurement.
+std::chrono::seconds default_rendezvous_timeout(const TrainOptions& options) {
+  const bool has_servers = options.strategy.name == "parameter-server";
+  const bool is_slow = is_on_gpus(options);
+  if (has_servers && is_slow) return std::chrono::seconds(300);
+  if (options.cluster.source != "launch") return std::chrono::seconds(120);
+  return std::chrono::seconds(has_servers || is_slow ? 60 : 5);
+}
+
+void check_replicas(const TrainOptions& options) {
+  const int replicas = options.strategy.replicas;
+  if (options.strategy.name == "one-device" && replicas > 1) {
+    throw UsageError(fmt::format(
+        "--replicas {}: --strategy one-device has one replica; choose --strategy mirrored",
+        replicas));
+  }
+  if (options.strategy.name == "parameter-server" && replicas > 1) {
+    throw UsageError(fmt::format(
+        "--replicas {}: a worker of --strategy parameter-server has one replica; start more "
+        "workers",
+        replicas));
+  }
+  if (is_on_gpus(options)) return;  // a CPU can feed several GPUs
+  const std::size_t cpus = usable_cpus().size();
+  if (static_cast<std::size_t>(replicas) > cpus && !options.shares_devices) {
+    throw UsageError(fmt::format(
+        "--replicas {}: this process may use {} of the CPUs, and replicas that share one wait for "
+        "each other; give fewer, or add --share-devices if that is meant (launch gives each worker "
+        "its part of the CPUs; its --bind none does not)",
+        replicas, cpus));
+  }
+}
+
+// Refuses flags of a strategy with other tasks, or with another way to sum.
+void check_communication(const StrategyFlags& words, TrainOptions& options) {
+  StrategyOptions& strategy = options.strategy;
+  const bool has_servers = strategy.name == "parameter-server";
+  const bool has_ranks = strategy.name == "multi-worker-mirrored";
+  const bool sums_on_gpus = strategy.name == "mirrored" && strategy.collective == "nccl";
+  if (!has_ranks && strategy.collective != "auto" && strategy.collective != "local" &&
+      !sums_on_gpus) {
+    throw UsageError(fmt::format(
+        "--collective {}: --strategy {} {}; leave it out, or choose multi-worker-mirrored",
+        strategy.collective, strategy.name,
+        has_servers ? "sums on its servers" : "is one process"));
+  }
+  const Transport transport = strategy.transport;
+  check_link(words.faults.link, strategy);
+  if (!has_ranks && !has_servers && transport != Transport::kAuto) {
+    throw UsageError(fmt::format(
+        "--transport: --strategy {} is one process; leave it out, or choose multi-worker-mirrored",
+        strategy.name));
+  }
+  if (has_servers && strategy.batch_norm == BatchNormStatistics::kSync) {
+    throw UsageError(
+        "--batch-norm sync: workers of --strategy parameter-server have no batch in common; leave "
+        "it out, or choose multi-worker-mirrored");
+  }
+}
+
+}  // namespace
+
+void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& options) {
+  StrategyOptions& strategy = options.strategy;
+  flags.begin_group("Strategy and devices");
+  flags.add("--strategy", &strategy.name, "distribution strategy",
+            {.choices = names_of(strategies())});
+  add_device_flags(flags, words.devices);
+  flags.add("--replicas", &strategy.replicas,
+            "copies of the network in this process, which share its CPUs",
+            {.least = 1, .most = kMostReplicas});
+  flags.add("--share-devices", &options.shares_devices,
+            "permission for more replicas than CPUs, and for tasks that share a GPU");
+  flags.add(
+      "--threads", &strategy.lanes,
+      "compute threads per replica; two runs are bit-equal only with equal numbers",
+      {.default_text = "the CPUs, divided among the replicas", .least = 1, .most = kMostThreads});
+  flags.add("--collective", &strategy.collective, "implementation of the all-reduce",
+            {.choices = collective_names()});
+  add_choice(flags, "--transport", strategy.transport, kTransports,
+             "transport of the ring and of servers (auto: shared memory on one host, else tcp)");
+  flags.add("--bucket-mb", &words.bucket_mib, "size of a bucket of gradients, in MiB",
+            {.value = "MIB", .least = 1, .most = kMostBucketMib});
+  add_choice(flags, "--batch-norm", strategy.batch_norm, kBatchNorms,
+             "samples of the batch statistics: those of a replica, or of the global batch");
+  flags.add("--deterministic", &options.deterministic,
+            "bit-equal runs on GPUs; synchronous runs on the CPU always are");
+}
+
+void add_job_flags(FlagSet& flags, StrategyFlags& words) {
+  add_cluster_flags(flags, words.cluster);
+  const FlagRules timeout = {.unit = "seconds", .least = kLeastTimeout, .most = kMostTimeout};
+  FlagRules rules = timeout;
+  rules.default_text = "120; under launch 5, with servers or on GPUs 60; servers and GPUs: 300";
+  flags.add("--rendezvous-timeout", &words.rendezvous_timeout,
+            "time to wait for the other tasks at the start", rules);
+  rules = timeout;
+  rules.default_text = "15, on one machine 5";
+  flags.add("--peer-timeout", &words.peer_timeout,
+            "time from the death of a task to the end of the job", rules);
+}
+
+void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, TrainOptions& options) {
+  take_device_flags(words.devices, options);
+  options.strategy.bucket_bytes = words.bucket_mib << 20;
+  options.rendezvous_timeout = timeout_of(words.rendezvous_timeout.value_or(0.0));
+  options.peer_timeout = timeout_of(words.peer_timeout.value_or(0.0));
+  // 0: divided once the tasks of this host are known.
+  if (!flags.has("--threads")) options.strategy.lanes = 0;
+}
+
+void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Environment& environment,
+                   TrainOptions& options) {
+  StrategyOptions& strategy = options.strategy;
+  check_replicas(options);
+  check_communication(words, options);
+  const bool has_servers = strategy.name == "parameter-server";
+  const bool is_one_task = strategy.name != "multi-worker-mirrored" && !has_servers;
+
+  ClusterFlags cluster = words.cluster;
+  cluster.wants_servers = has_servers;
+  options.cluster = resolve_cluster(cluster, environment);
+  if (!is_one_task) require_source(options);
+  check_servers(options);
+  if (options.cluster.world_size > 1 && is_one_task) {
+    throw UsageError(fmt::format(
+        "--strategy {} is one task, but {} made this task {} of {}; choose --strategy "
+        "multi-worker-mirrored, or start one task",
+        strategy.name, options.cluster.source, options.cluster.index, options.cluster.world_size));
+  }
+  if (strategy.collective == "mpi" && options.cluster.source == "none") {
+    throw UsageError(
+        "--collective mpi: MPI did not start this task; start it with mpirun, or with syncopate "
+        "launch --workers N -- train --collective mpi ...");
+  }
+  if (!words.rendezvous_timeout) options.rendezvous_timeout = default_rendezvous_timeout(options);
+  options.has_own_cpus = has_cpus_of_its_own(options.cluster);
+  check_compute_delays(flags, words.faults, options);
+}
+
+}  // namespace syncopate

@@ -1,0 +1,274 @@
+// The command line of `syncopate train`: its flags, in the groups that --help shows, and what must
+// hold between them.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <sstream>
+
+#include "deploy/cli/command_line.h"
+#include "deploy/cli/consistency_flags.h"
+#include "deploy/cli/strategy_flags.h"
+#include "models/base/errors.h"
+#include "models/zoo/zoo.h"
+
+namespace syncopate {
+namespace {
+
+// Far above any real run, far below where steps per epoch times epochs overflow.
+constexpr double kMostEpochs = 1e9;
+constexpr double kMostSamples = 2147483648.0;  // of a batch
+constexpr double kMostSteps = 1e12;
+constexpr double kMostInputThreads = 1024;
+constexpr double kMostTrainSeconds = 1e6;
+
+constexpr std::array kAugments = {Choice{"none", Augment::kNone},
+                                  Choice{"crop-flip", Augment::kCropFlip}};
+constexpr std::array kEvalWhens = {Choice{"due", EvalWhen::kDue}, Choice{"end", EvalWhen::kEnd}};
+constexpr std::array kScales = {Choice{"none", LearningRateScale::kNone},
+                                Choice{"linear", LearningRateScale::kLinear},
+                                Choice{"sqrt", LearningRateScale::kSqrt},
+                                Choice{"inverse-workers", LearningRateScale::kInverseWorkers}};
+
+// The values of flags that are not yet in the form that TrainOptions has.
+struct TrainFlags {
+  TrainOptions options;
+  StrategyFlags strategy;
+  ConsistencyFlags consistency;
+  std::int64_t steps = 0;
+  double snapshot_seconds = 10.0;
+  std::string schedule = "constant";
+  std::string milestones;
+  bool hides_progress = false;
+};
+
+void add_input_flags(FlagSet& flags, TrainFlags& words) {
+  TrainOptions& options = words.options;
+  add_data_flags(flags, options.model, options.data, options.cache_dir, options.strategy.seed);
+  add_choice(flags, "--augment", options.input.augment, kAugments,
+             "augmentation (crop-flip: pad by 4, crop, mirror)");
+  flags.add("--input-threads", &options.input.threads,
+            "threads that read and augment samples; results do not depend on them",
+            {.least = 1, .most = kMostInputThreads});
+  flags.add("--prefetch", &options.input.prefetch, "batches that are prepared ahead",
+            {.least = 1, .most = kMostInputThreads});
+}
+
+void add_optimizer_flags(FlagSet& flags, TrainFlags& words) {
+  OptimizerOptions& optimizer = words.options.strategy.optimizer;
+  ScheduleOptions& schedule = words.options.schedule;
+  flags.add("--optimizer", &optimizer.name, "update rule", {.choices = names_of(optimizers())});
+  flags.add("--learning-rate", &schedule.learning_rate, "learning rate per update",
+            {.default_text = "0.001 for adam and adamw, 0.01 for the others",
+             .above = 0.0,
+             .example = "0.001"});
+  flags.add("--momentum", &optimizer.momentum, "momentum of --optimizer momentum");
+  flags.add("--nesterov", &optimizer.nesterov, "Nesterov's form of --optimizer momentum");
+  flags.add("--weight-decay", &optimizer.weight_decay,
+            "factor of the weights that is added to the gradient; with adamw it is subtracted from "
+            "the weights");
+  flags.add("--beta1", &optimizer.beta1, "decay of the first moment, with adam and adamw");
+  flags.add("--beta2", &optimizer.beta2, "decay of the second moment, with adam and adamw");
+  flags.add("--epsilon", &optimizer.epsilon, "term of the denominator, with adam and adamw");
+  flags.add("--lr-schedule", &words.schedule, "learning rate schedule",
+            {.choices = {"constant", "step", "cosine"}});
+  flags.add("--lr-milestones", &words.milestones,
+            "epochs at which the learning rate falls, such as 80,120; with --lr-schedule step",
+            {.value = "EPOCHS", .default_text = "none"});
+  flags.add("--lr-factor", &schedule.factor,
+            "factor of the learning rate at each milestone; with --lr-schedule step",
+            {.above = 0.0, .example = "0.1"});
+  flags.add("--warmup-epochs", &schedule.warmup_epochs,
+            "epochs in which the learning rate rises from 0 to --learning-rate", {.least = 0.0});
+  add_choice(flags, "--learning-rate-scale", words.options.learning_rate_scale, kScales,
+             "factor of --learning-rate: 1, a power of global batch / reference batch, or 1 / "
+             "workers");
+  flags.add("--reference-batch-size", &words.options.reference_batch_size,
+            "batch size that --learning-rate was chosen for, in samples",
+            {.default_text = "one replica's batch", .least = 1});
+}
+
+void add_schedule_flags(FlagSet& flags, TrainFlags& words) {
+  TrainOptions& options = words.options;
+  flags.begin_group("Optimizer and schedule");
+  flags.add("--epochs", &options.loop.total_epochs, "passes over the data",
+            {.least = 1, .most = kMostEpochs});
+  flags.add("--steps", &words.steps, "updates, in place of --epochs",
+            {.default_text = "--epochs decides",
+             .least = 1,
+             .most = kMostSteps,
+             .excludes = {"--epochs"}});
+  flags.add("--max-seconds", &options.loop.max_seconds,
+            "limit of the training time, after which the run is complete; it begins again in a "
+            "process that is started again",
+            {.unit = "seconds", .default_text = "none", .above = 0.0, .example = "60 or 0.5"});
+  flags.add("--batch-size-per-replica", &options.strategy.batch_size_per_replica,
+            "samples per replica and step", {.least = 1, .most = kMostSamples});
+  flags.add("--batch-size", &options.global_batch_size,
+            "samples per step over all replicas, in place of --batch-size-per-replica",
+            {.default_text = "the sum over the replicas",
+             .least = 1,
+             .most = kMostSamples,
+             .excludes = {"--batch-size-per-replica"}});
+  add_optimizer_flags(flags, words);
+}
+
+void add_output_flags(FlagSet& flags, TrainFlags& words) {
+  TrainOptions& options = words.options;
+  TrainLoopOptions& loop = options.loop;
+  flags.begin_group("Checkpoints and output");
+  flags.add_config();
+  flags.add("--checkpoint-dir", &loop.checkpoint_dir, "folder of the checkpoints",
+            {.value = "DIR", .default_text = "nothing is saved"});
+  flags.add("--checkpoint-every", &loop.checkpoint_every_steps, "steps between checkpoints",
+            {.default_text = "one epoch", .least = 1});
+  flags.add("--keep-checkpoints", &loop.keep_checkpoints,
+            "number of checkpoints to keep; older ones are removed", {.least = 1});
+  flags.add("--resume", &options.resume,
+            "start from the newest checkpoint of --checkpoint-dir, if there is one");
+  flags.add("--init-from", &options.init_from, "checkpoint with the weights at step 0",
+            {.value = "FILE", .default_text = "--seed"});
+  flags.add("--eval-every", &loop.eval_every_epochs,
+            "epochs between evaluations on the test split; 0: at the end only", {.least = 0});
+  flags.add("--eval-every-steps", &loop.eval_every_steps,
+            "steps between evaluations; 0: --eval-every decides", {.least = 0});
+  add_choice(flags, "--eval-when", loop.eval_when, kEvalWhens,
+             "time of the evaluations: when they are due, or at the end, from copies in "
+             "--checkpoint-dir or $TMPDIR, so that no asynchronous worker stops training for one");
+  flags.add("--metrics", &options.metrics, "file of JSON lines: begin, step, eval, summary",
+            {.value = "FILE", .default_text = "none"});
+  flags.add("--log-every", &loop.log_every_steps, "steps between step lines of --metrics",
+            {.least = 1});
+  flags.add("--no-progress", &words.hides_progress, "notes and results only, no progress line");
+  flags.add("--snapshot-every", &words.snapshot_seconds,
+            "time between the servers' snapshots in --checkpoint-dir, from which a server that is "
+            "started again goes on",
+            {.unit = "seconds", .least = 0.1, .most = kMostTrainSeconds});
+  flags.add("--record", &options.record,
+            "file of the order in which servers applied pushes: FILE.shard0, ...",
+            {.value = "FILE", .default_text = "none"});
+}
+
+std::vector<double> parse_milestones(const std::string& text) {
+  std::vector<double> milestones;
+  std::istringstream items(text);
+  for (std::string item; std::getline(items, item, ',');) {
+    std::size_t used = 0;
+    try {
+      milestones.push_back(std::stod(item, &used));
+    } catch (const std::exception&) {
+      used = 0;
+    }
+    if (used == 0 || used != item.size()) {
+      throw UsageError(fmt::format(
+          "--lr-milestones {}: expected epochs with commas between, such as 80,120", text));
+    }
+  }
+  return milestones;
+}
+
+// Fills what follows from each flag alone.
+void take_values(const FlagSet& flags, TrainFlags& words) {
+  TrainOptions& options = words.options;
+  take_strategy_flags(flags, words.strategy, options);
+  take_consistency_flags(words.consistency, options);
+  if (flags.has("--steps")) options.loop.total_steps = words.steps;
+  options.snapshot_interval =
+      std::chrono::milliseconds(std::llround(1000.0 * words.snapshot_seconds));
+  options.show_progress = !words.hides_progress;
+  const OptimizerOptions& optimizer = options.strategy.optimizer;
+  make_optimizer(optimizer);  // throws for a constant out of range
+  ScheduleOptions& schedule = options.schedule;
+  if (!flags.has("--learning-rate")) {
+    schedule.learning_rate = optimizer.name.starts_with("adam") ? 0.001 : 0.01;
+  }
+  schedule.kind = parse_schedule(words.schedule);
+  schedule.milestones = parse_milestones(words.milestones);
+  if (schedule.kind == ScheduleKind::kStep && schedule.milestones.empty()) {
+    throw UsageError("--lr-schedule step requires --lr-milestones EPOCHS, such as 80,120");
+  }
+}
+
+// Refuses flags that the chosen optimizer or schedule does not use.
+void check_optimizer(const FlagSet& flags, const TrainOptions& options) {
+  const std::string& optimizer = options.strategy.optimizer.name;
+  for (const char* flag : {"--momentum", "--nesterov"}) {
+    flags.require(flag, optimizer == "momentum", "--optimizer momentum");
+  }
+  for (const char* flag : {"--beta1", "--beta2", "--epsilon"}) {
+    flags.require(flag, optimizer.starts_with("adam"), "--optimizer adam or adamw");
+  }
+  for (const char* flag : {"--lr-milestones", "--lr-factor"}) {
+    flags.require(flag, options.schedule.kind == ScheduleKind::kStep, "--lr-schedule step");
+  }
+  const LearningRateScale scale = options.learning_rate_scale;
+  const bool scales = scale == LearningRateScale::kLinear || scale == LearningRateScale::kSqrt;
+  flags.require("--reference-batch-size", scales, "--learning-rate-scale linear or sqrt");
+  if (scales && options.global_batch_size > 0 && !flags.has("--reference-batch-size")) {
+    throw UsageError(
+        "--learning-rate-scale with --batch-size requires --reference-batch-size: the batch size "
+        "that --learning-rate was chosen for");
+  }
+}
+
+void check_together(const FlagSet& flags, const Environment& environment, TrainFlags& words) {
+  TrainOptions& options = words.options;
+  const std::optional<std::string> temporary = environment.get("TMPDIR");
+  if (temporary && !temporary->empty()) options.loop.temporary_dir = *temporary;
+  check_cluster(flags, words.strategy, environment, options);
+  check_consistency(flags, words.consistency, options);
+  check_optimizer(flags, options);
+  for (const char* flag : {"--checkpoint-every", "--keep-checkpoints", "--resume"}) {
+    flags.require(flag, !options.loop.checkpoint_dir.empty(), "--checkpoint-dir DIR");
+  }
+}
+
+// In the order in which --help shows the groups.
+void add_train_flags(FlagSet& flags, TrainFlags& words) {
+  words.options.strategy.optimizer.name = "adam";
+  add_input_flags(flags, words);
+  add_strategy_flags(flags, words.strategy, words.options);
+  add_schedule_flags(flags, words);
+  add_job_flags(flags, words.strategy);
+  add_consistency_flags(flags, words.consistency, words.options);
+  add_output_flags(flags, words);
+  add_fault_flags(flags, words.strategy.faults);
+}
+
+}  // namespace
+
+CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment) {
+  TrainFlags words;
+  words.options.cache_dir = default_cache_dir(environment);
+  FlagSet flags("syncopate train",
+                "Trains a network. Without flags it trains mnist-cnn on digits that it renders "
+                "itself.",
+                "Exit codes: 0 done; 1 failed; 2 wrong usage; 75 stopped by SIGINT, SIGTERM or "
+                "SIGUSR1 after a\n"
+                "checkpoint was written: run again with --resume.\n\n"
+                "Examples:\n"
+                "  syncopate train --epochs 1\n"
+                "  syncopate train --model resnet20 --data cifar10:DIR --augment crop-flip \\\n"
+                "      --optimizer momentum --learning-rate 0.1 --weight-decay 1e-4 \\\n"
+                "      --lr-schedule step --lr-milestones 80,120 --epochs 164\n"
+                "  syncopate train --checkpoint-dir runs/a --resume --metrics runs/a.jsonl");
+  add_train_flags(flags, words);
+  if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  take_values(flags, words);
+  check_together(flags, environment, words);
+  return words.options;
+}
+
+TrainOptions parse_shared_train(std::span<const std::string> arguments) {
+  TrainFlags words;
+  FlagSet flags("syncopate train", "Flags of `syncopate train` that several runs share.");
+  add_train_flags(flags, words);
+  if (flags.parse(arguments)) {
+    throw UsageError("--help belongs to no run; see syncopate train --help");
+  }
+  take_values(flags, words);
+  return words.options;
+}
+
+}  // namespace syncopate
