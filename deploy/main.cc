@@ -68,7 +68,8 @@ int run(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& 
     const CommandOptions command = parse_command_line(arguments, Environment::of_process());
     const int exit_code = std::visit(RunCommand{mpi}, command);
     mpi.reset();
-    return std::cout ? exit_code : complain("cannot write to standard output", kExitFailed);
+    if (std::cout || is_output_pipe_closed()) return exit_code;
+    return report_failure("cannot write to standard output", kExitFailed);
   } catch (const UsageError& error) {
     return report_failure(error.what(), kExitUsage);
   } catch (const UnavailableError& error) {

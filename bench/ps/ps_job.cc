@@ -6,6 +6,7 @@
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
 #include "ps/server/server.h"
+#include "ps/shard/consistency.h"
 
 namespace syncopate::bench {
 namespace {
