@@ -87,7 +87,7 @@ class CentralVariables final : public VariableStore {
     report_.stood_seconds = peers_wait_.stood_seconds();
   }
 
-  void push(BucketId bucket, const Event& /*ready*/) override {
+  void push(BucketId bucket) override {
     watch_.begin();
     const Stopwatch::Exposed exposed(watch_);
     const auto b = static_cast<std::size_t>(bucket);

@@ -65,7 +65,7 @@ class CentralCopyStore final : public VariableStore {
     watch_.end();
   }
 
-  void push(BucketId bucket, const Event& /*ready*/) override {
+  void push(BucketId bucket) override {
     watch_.begin();
     const Stopwatch::Exposed exposed(watch_);
     const Bucket& range = replica_.arena->buckets()[static_cast<std::size_t>(bucket)];

@@ -38,9 +38,9 @@ class MirroredVariables final : public VariableStore {
     write_trailer(report_, trailer());
   }
 
-  void push(BucketId bucket, const Event& ready) override {
+  void push(BucketId bucket) override {
     Travelling& part = travelling_[static_cast<std::size_t>(bucket)];
-    part.work = replica_.collective->all_reduce(part.gradients, part.begin, ready);
+    part.work = replica_.collective->all_reduce(part.gradients, part.begin);
   }
 
   StepReport commit() override {
@@ -98,10 +98,10 @@ class VariablesOnDevice final : public VariableStore {
     report_ = mine;
     report_.stood_seconds = peers_wait_.stood_seconds();
     write_trailer(report_, trailer_.f32());
-    travelling_ = replica_.collective->all_reduce(trailer_, -kTrailerElements, Event{});
+    travelling_ = replica_.collective->all_reduce(trailer_, -kTrailerElements);
   }
 
-  void push(BucketId /*bucket*/, const Event& /*ready*/) override {}
+  void push(BucketId /*bucket*/) override {}
 
   // The update is started before anybody is waited for.
   StepReport commit() override {

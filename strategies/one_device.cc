@@ -18,7 +18,7 @@ class DeviceVariables final : public VariableStore {
   void pull(const UpdateStep& update) override { update_ = update; }
   void wait_values(BucketId /*bucket*/) override {}
   void report(const StepReport& mine) override { report_ = mine; }
-  void push(BucketId /*bucket*/, const Event& /*ready*/) override {}
+  void push(BucketId /*bucket*/) override {}
   StepReport commit() override {
     ParameterArena& arena = *replica_.arena;
     replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),

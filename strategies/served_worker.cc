@@ -47,7 +47,7 @@ class ServedVariableStore final : public VariableStore {
     watch_.end();
   }
 
-  void push(BucketId bucket, const Event& /*ready*/) override {
+  void push(BucketId bucket) override {
     watch_.begin();
     client_.push(bucket);
   }

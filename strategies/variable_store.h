@@ -29,9 +29,9 @@ class VariableStore {
   virtual void wait_values(BucketId bucket) = 0;
   // After forward and before the first push, once per step.
   virtual void report(const StepReport& mine) = 0;
-  // The bucket's gradient is complete once `ready` has passed; may start to travel, must not block
+  // Called as soon as the bucket's gradients are complete. May start to send them; must not block
   // for long.
-  virtual void push(BucketId bucket, const Event& ready) = 0;
+  virtual void push(BucketId bucket) = 0;
   // Every push of this step is summed and applied, as the strategy promises. Returns the reports of
   // the replicas that the strategy keeps in step, summed. Throws PeerError.
   virtual StepReport commit() = 0;

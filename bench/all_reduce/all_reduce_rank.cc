@@ -24,7 +24,7 @@ class RingReducer final : public Reducer {
     tensor_ = collective_.block().rows(0, elements);
   }
   std::span<float> input() override { return tensor_.f32(); }
-  void all_reduce() override { collective_.wait(collective_.all_reduce(tensor_, 0, Event{})); }
+  void all_reduce() override { collective_.wait(collective_.all_reduce(tensor_, 0)); }
   std::span<const float> result() override { return tensor_.f32(); }
 
  private:

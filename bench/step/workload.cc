@@ -158,11 +158,11 @@ StepParts InMemoryTraining::profile(int steps) {
     replica.variables->report({scores, {}});
     buckets.clear();
     start = Clock::now();
-    replica.model->backward([&](BucketId bucket, const Event&) { buckets.push_back(bucket); });
+    replica.model->backward([&](BucketId bucket) { buckets.push_back(bucket); });
     backward.push_back(seconds_since(start));
     start =
         Clock::now();  // buckets may be applied as they are pushed: not in the midst of backward
-    for (const BucketId bucket : buckets) replica.variables->push(bucket, Event{});
+    for (const BucketId bucket : buckets) replica.variables->push(bucket);
     replica.variables->commit();
     update.push_back(seconds_since(start));
   }

@@ -10,7 +10,7 @@ namespace {
 
 // Incremented with every change of the headers that the program and the module share: backend.h,
 // model.h and their includes.
-constexpr int kInterface = 3;
+constexpr int kInterface = 4;
 
 // The message for an error of dlopen().
 std::string describe_load_error(const std::string& error) {

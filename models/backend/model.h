@@ -31,15 +31,11 @@ struct Scores {
 
 enum class Mode : std::uint8_t { kTrain, kEvaluate };
 
-// A point in a device's stream. On the CPU every event has passed when it is handed out.
-struct Event {
-  void* native = nullptr;
-};
-
 // Called before the forward pass first uses the values of a bucket.
 using ValuesHook = std::function<void(BucketId)>;
-// Called once per bucket, last layers first, as soon as `ready` marks the end of what writes it.
-using GradientHook = std::function<void(BucketId, const Event& ready)>;
+// Called once per bucket, last layers first, as soon as the bucket's gradients are complete. If the
+// host sums gradients, they are in the arena's gradient block when the hook is called.
+using GradientHook = std::function<void(BucketId)>;
 
 // Sums the statistics of batch norm over replicas. A strategy with several replicas implements it
 // on a communicator of its own. The CPU backend has summed the lanes of a replica before, in lane

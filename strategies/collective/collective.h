@@ -17,7 +17,6 @@
 #include <string_view>
 #include <vector>
 
-#include "models/backend/model.h"
 #include "models/tensor/sums.h"
 #include "models/tensor/tensor.h"
 
@@ -50,7 +49,7 @@ class Collective {
   // Starts to sum the tensor over all ranks, in place; f32 or bf16, on the host. Its first element
   // is element `index` of the arena. The tensor is the collective's until wait(). Up to 256 may be
   // under way. Throws PeerError.
-  virtual WorkId all_reduce(const Tensor& tensor, std::int64_t index, const Event& after) = 0;
+  virtual WorkId all_reduce(const Tensor& tensor, std::int64_t index) = 0;
   // Returns when this rank's tensor holds the sum. Throws PeerError: a rank died, or one did not
   // come within the collective's patience (then named).
   virtual void wait(WorkId work) = 0;

@@ -56,7 +56,7 @@ class MpiCollective final : public Collective {
   int size() const noexcept override { return size_; }
   const Tensor& block() const noexcept override { return block_; }
 
-  WorkId all_reduce(const Tensor& tensor, std::int64_t index, const Event& /*after*/) override {
+  WorkId all_reduce(const Tensor& tensor, std::int64_t index) override {
     const Clock::time_point begun = Clock::now();
     check_all_reduce(tensor);
     end_.throw_if_set();

@@ -49,7 +49,7 @@ class SharedMemoryCollective final : public Collective {
   int size() const noexcept override { return hand_.num_ranks(); }
   const Tensor& block() const noexcept override { return block_; }
 
-  WorkId all_reduce(const Tensor& tensor, std::int64_t index, const Event& /*after*/) override {
+  WorkId all_reduce(const Tensor& tensor, std::int64_t index) override {
     if (ranks_->board->is_aborted()) ranks_->board->throw_aborted();
     if (size() == 1 || tensor.num_elements() == 0) return kDone;
     const std::span<std::byte> bytes = tensor.bytes();

@@ -42,7 +42,7 @@ TcpRing::~TcpRing() {
   wake_communication();
 }
 
-WorkId TcpRing::all_reduce(const Tensor& tensor, std::int64_t index, const Event& /*after*/) {
+WorkId TcpRing::all_reduce(const Tensor& tensor, std::int64_t index) {
   const Clock::time_point begun = Clock::now();
   check_all_reduce(tensor);
   if (progress_.is_over()) throw_reason();

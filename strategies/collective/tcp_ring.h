@@ -43,7 +43,7 @@ class TcpRing final : public Collective {
   int rank() const noexcept override { return options_.rank; }
   int size() const noexcept override { return options_.size; }
   const Tensor& block() const noexcept override { return block_; }
-  WorkId all_reduce(const Tensor& tensor, std::int64_t index, const Event& after) override;
+  WorkId all_reduce(const Tensor& tensor, std::int64_t index) override;
   void wait(WorkId work) override;
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override;
   void broadcast(std::span<std::byte> bytes, int root) override;

@@ -123,7 +123,7 @@ TEST_P(GoldenNetwork, HasTheInitialValuesOfPyTorch) {
 TEST_P(GoldenNetwork, HasTheLogitsLossAndGradientsOfPyTorch) {
   compile();
   const Scores scores = model_->forward(batch_, [](BucketId) {});
-  model_->backward([](BucketId, const Event&) {});
+  model_->backward([](BucketId) {});
   EXPECT_LE(reference::relative_l2(golden("logits"), model_->logits().f32()), tolerance());
   EXPECT_NEAR(scores.loss / golden("losses")[0], 1.0, tolerance());
   for (std::size_t p = 0; p < graph_.parameters.size(); ++p) {
@@ -160,7 +160,7 @@ TEST_P(GoldenNetwork, HasTheLossesOfPyTorchForTenSteps) {
   for (std::size_t i = 0; i < golden("losses").size(); ++i) {
     const double loss = model_->forward(batch_, [](BucketId) {}).loss;
     EXPECT_NEAR(loss / golden("losses")[i], 1.0, allowed) << "step " << i + 1;
-    model_->backward([](BucketId, const Event&) {});
+    model_->backward([](BucketId) {});
     backend_->update(*optimizer, step, arena_, slots, {0, arena_.layout().total()});
     arena_.bump_all_versions();
     ++step.step;

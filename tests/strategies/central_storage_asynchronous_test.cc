@@ -49,8 +49,7 @@ void step(
       replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
   before_push();
   variables.report({.scores = scores});
-  replica.model->backward(
-      [&](BucketId bucket, const Event& ready) { variables.push(bucket, ready); });
+  replica.model->backward([&](BucketId bucket) { variables.push(bucket); });
   variables.commit();
 }
 

@@ -42,8 +42,7 @@ class CentralStorageStrategy : public testing::Test {
         replica.variables->pull({.learning_rate = 0.05F, .step = step});
         (void)replica.model->forward(
             batch, [&](BucketId bucket) { replica.variables->wait_values(bucket); });
-        replica.model->backward(
-            [&](BucketId bucket, const Event& ready) { replica.variables->push(bucket, ready); });
+        replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket); });
         replica.variables->commit();
       }
     });

@@ -43,8 +43,7 @@ class ReplicasOnGpus : public testing::TestWithParam<Case> {
     const Scores scores =
         replica.model->forward(batch_, [&](BucketId bucket) { variables.wait_values(bucket); });
     variables.report({.scores = scores});
-    replica.model->backward(
-        [&](BucketId bucket, const Event& ready) { variables.push(bucket, ready); });
+    replica.model->backward([&](BucketId bucket) { variables.push(bucket); });
     return variables.commit();
   }
 

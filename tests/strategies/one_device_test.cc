@@ -36,8 +36,7 @@ class OneDeviceStrategy : public testing::Test {
       replica.variables->pull({.learning_rate = 0.05F, .step = step});
       (void)replica.model->forward(
           batch_, [&](BucketId bucket) { replica.variables->wait_values(bucket); });
-      replica.model->backward(
-          [&](BucketId bucket, const Event& ready) { replica.variables->push(bucket, ready); });
+      replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket); });
       replica.variables->commit();
     }
   }

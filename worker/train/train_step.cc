@@ -22,13 +22,13 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
   replica.samples_in_statistics += batch.size();
   // Asked for as late as may be: a device should find its backward waiting when its forward ends.
   bool has_reported = false;
-  replica.model->backward([&](BucketId bucket, const Event& ready) {
+  replica.model->backward([&](BucketId bucket) {
     if (!has_reported) {
       has_reported = true;
       // A task asks once, through its first replica.
       variables.report({replica.model->scores(), replica.index == 0 ? stops : ps::StopCounts{}});
     }
-    variables.push(bucket, ready);
+    variables.push(bucket);
   });
   return variables.commit();
 }

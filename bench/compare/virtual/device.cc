@@ -36,7 +36,7 @@ void VirtualDevice::load(std::span<const float> values) {
 Scores VirtualDevice::train(const Batch& batch, std::span<float> state) {
   copy_values(state, state_->values.f32());
   const Scores scores = model_->forward(batch, [](BucketId) {});
-  model_->backward([](BucketId, const Event&) {});
+  model_->backward([](BucketId) {});
   if (!state.empty()) copy_values(state_->values.f32(), state);
   return scores;
 }

@@ -162,7 +162,7 @@ void CpuModel::complete_bucket(BucketId bucket, int lane) {
   }
   if (plan_->n == 0 && lane == 0) std::fill(sum + range.begin, sum + range.end, 0.0F);
   lanes_.barrier();
-  if (lane == 0) (*on_ready_)(bucket, Event{});
+  if (lane == 0) (*on_ready_)(bucket);
 }
 
 Tensor CpuModel::logits() const {

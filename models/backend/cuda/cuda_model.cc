@@ -194,7 +194,7 @@ void CudaModel::backward(const GradientHook& on_ready) {
     if (!options_.updates_on_device) {
       check_cuda(cudaEventSynchronize(arrived_[static_cast<std::size_t>(bucket)].get()));
     }
-    on_ready(bucket, Event{});
+    on_ready(bucket);
   }
 }
 

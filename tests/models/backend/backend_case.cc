@@ -84,7 +84,7 @@ void BackendCase::set_state(const reference::Variables& variables) {
 
 Scores BackendCase::step(const Batch& batch) {
   const Scores scores = model->forward(batch, [](BucketId) {});
-  if (mode == Mode::kTrain) model->backward([](BucketId, const Event&) {});
+  if (mode == Mode::kTrain) model->backward([](BucketId) {});
   return scores;
 }
 

@@ -66,7 +66,7 @@ TEST_P(BackendHooks, AskForEveryBucketOnceAndUseTheValuesThatTheHookWrites) {
               bucket(subject_.arena.values(), id).begin());
     subject_.arena.bump_version(id);
   });
-  subject_.model->backward([](BucketId, const Event&) {});
+  subject_.model->backward([](BucketId) {});
   expect_equal(expected_, subject_, scores, graph_, tolerance(options_));
   std::ranges::sort(asked);
   EXPECT_EQ(asked, every_bucket());
@@ -77,7 +77,7 @@ TEST_P(BackendHooks, AreCalledForEveryBucketOnceInOrderWithFinalGradients) {
   (void)subject_.model->forward(batch_, [](BucketId) {});
   std::vector<BucketId> handed_out;
   std::vector<std::vector<float>> copies;
-  subject_.model->backward([&](BucketId id, const Event&) {
+  subject_.model->backward([&](BucketId id) {
     handed_out.push_back(id);
     const std::span<float> gradients = bucket(subject_.arena.gradients(), id);
     copies.emplace_back(gradients.begin(), gradients.end());
@@ -99,7 +99,7 @@ TEST_P(BackendHooks, ReceiveZeroGradientsForAnEmptyBatch) {
   poison_gradients();
   (void)subject_.model->forward(make_batch(graph_, {}, kBatch), [](BucketId) {});
   std::vector<BucketId> handed_out;
-  subject_.model->backward([&](BucketId id, const Event&) {
+  subject_.model->backward([&](BucketId id) {
     handed_out.push_back(id);
     EXPECT_TRUE(std::ranges::all_of(bucket(subject_.arena.gradients(), id),
                                     [](float gradient) { return gradient == 0.0F; }))

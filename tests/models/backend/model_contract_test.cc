@@ -192,7 +192,7 @@ TEST_P(BackendModel, ComputesCorrectlyAfterAHookThatThrew) {
                                       }),
                PeerError);
   (void)subject.model->forward(batch_, [](BucketId) {});
-  EXPECT_THROW(subject.model->backward([](BucketId id, const Event&) {
+  EXPECT_THROW(subject.model->backward([](BucketId id) {
     if (id == 1) throw PeerError("gone");
   }),
                PeerError);

@@ -54,7 +54,7 @@ struct TrainedReplica {
     const auto model =
         backend->compile(network, arena, state, {.batch_size = 8, .statistics = reducer});
     scores = model->forward(part, [](BucketId) {});
-    model->backward([](BucketId, const Event&) {});
+    model->backward([](BucketId) {});
   }
 
   ParameterArena arena;

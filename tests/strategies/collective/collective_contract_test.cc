@@ -138,7 +138,7 @@ TEST_P(EveryCollective, TakesMoreAllReducesThanMayBeUnderWay) {
     WorkId last = 0;
     for (int i = 0; i < kAllReduces; ++i) {
       if (rank.rank() == 0) ++of_first_rank;
-      last = rank.all_reduce(block.rows(i, i + 1), i, Event{});
+      last = rank.all_reduce(block.rows(i, i + 1), i);
     }
     rank.wait(last);
     for (int i = 0; i < kAllReduces; ++i) {
@@ -207,7 +207,7 @@ TEST_P(EveryCollectiveWithAbsentRank, WakesAllWaitersWithTheReasonOfAnAbort) {
         std::vector<std::byte> all(static_cast<std::size_t>(size()));
         rank.all_gather(std::span(all).first(1), all);
       } else {
-        rank.wait(rank.all_reduce(rank.block(), 0, Event{}));
+        rank.wait(rank.all_reduce(rank.block(), 0));
       }
     });
     for (const std::string& error : errors) EXPECT_EQ(error, "worker 3 on node7 died");
@@ -221,7 +221,7 @@ TEST_P(EveryCollectiveWithAbsentRank, ThrowsTheReasonOfAnAbortEverAfter) {
     const Tensor tensor = make_host_tensor({4}, DType::kF32);
     std::vector<std::byte> bytes(static_cast<std::size_t>(size()));
     const std::vector<std::function<void()>> calls = {
-        [&] { rank->wait(rank->all_reduce(tensor, 0, Event{})); },
+        [&] { rank->wait(rank->all_reduce(tensor, 0)); },
         [&] { rank->all_gather(std::span(bytes).first(1), bytes); },
         [&] { rank->broadcast(bytes, 0); }};
     for (std::size_t i = 0; i < calls.size(); ++i) {
@@ -244,7 +244,7 @@ TEST_P(EveryCollectiveWithAbsentRank, NamesTheRankThatNeverComes) {
         std::vector<std::byte> all(static_cast<std::size_t>(size()));
         rank.all_gather(std::span(all).first(1), all);
       } else {
-        rank.wait(rank.all_reduce(rank.block(), 0, Event{}));
+        rank.wait(rank.all_reduce(rank.block(), 0));
       }
     });
     for (const std::string& error : errors) {

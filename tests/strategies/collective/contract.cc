@@ -127,7 +127,7 @@ std::string check_sum(Collective& collective, const Promise& promise, std::int64
                       std::int64_t index, DType dtype) {
   const Tensor tensor = make_host_tensor({length}, dtype);
   fill_addend(tensor, collective.rank(), index);
-  collective.wait(collective.all_reduce(tensor, index, Event{}));
+  collective.wait(collective.all_reduce(tensor, index));
   const std::string wrong = compare_with_sum(tensor, collective.size(), index, promise);
   // Before we leave: the others are in it too.
   const std::string differs = compare_between_ranks(collective, tensor);
@@ -171,7 +171,7 @@ std::string check_several_under_way(Collective& collective, const Promise& promi
   pieces.push_back({make_host_tensor({2 * kBlockElements}, DType::kBf16), 77, 0});
   for (Piece& piece : pieces) fill_addend(piece.tensor, collective.rank(), piece.index);
   for (Piece& piece : pieces) {
-    piece.work = collective.all_reduce(piece.tensor, piece.index, Event{});
+    piece.work = collective.all_reduce(piece.tensor, piece.index);
   }
   // Each rank in an order of its own.
   std::vector<std::size_t> order = {3, 5, 0, 4, 2, 1};
@@ -202,7 +202,7 @@ std::string check_many_small(Collective& collective, const Promise& promise) {
     for (std::size_t i = 0; i < kAtOnce; ++i) {
       const auto index = static_cast<std::int64_t>(i) * 1000;
       fill_addend(tensors[i], collective.rank(), index);
-      works[i] = collective.all_reduce(tensors[i], index, Event{});
+      works[i] = collective.all_reduce(tensors[i], index);
     }
     for (std::size_t i = 0; i < kAtOnce; ++i) {
       collective.wait(works[i]);
@@ -254,7 +254,7 @@ std::string check_broadcast(Collective& collective) {
 std::string check_small_beside_large(Collective& collective, const Promise& promise) {
   const Tensor tensor = make_host_tensor({5 * kBlockElements + 1}, DType::kF32);
   fill_addend(tensor, collective.rank(), 9);
-  const WorkId work = collective.all_reduce(tensor, 9, Event{});
+  const WorkId work = collective.all_reduce(tensor, 9);
   std::string wrong = check_all_gather(collective);
   if (wrong.empty()) wrong = check_broadcast(collective);
   collective.wait(work);

@@ -85,7 +85,7 @@ TEST(TcpRing, SumsNothingAlone) {
   const Ranks ranks = make_ranks(1);
   const Tensor tensor = make_host_tensor({3}, DType::kF32);
   tensor.f32()[1] = 5.0F;
-  ranks[0]->wait(ranks[0]->all_reduce(tensor, 0, Event{}));
+  ranks[0]->wait(ranks[0]->all_reduce(tensor, 0));
   EXPECT_EQ(tensor.f32()[1], 5.0F);
 }
 
@@ -93,7 +93,7 @@ TEST(TcpRing, NamesTheRanksThatDisagreeAboutWhatTheySum) {
   Ranks ranks = make_ranks(3);
   const auto errors = errors_of(ranks, [](std::unique_ptr<Collective>& rank) {
     const Tensor tensor = make_host_tensor({rank->rank() == 1 ? 41 : 40}, DType::kF32);
-    rank->wait(rank->all_reduce(tensor, 0, Event{}));
+    rank->wait(rank->all_reduce(tensor, 0));
   });
   for (const std::string& error : errors) {
     EXPECT_TRUE(has(error, "rank 1 ") && has(error, "41 f32") && has(error, "40 f32")) << error;
@@ -124,7 +124,7 @@ TEST(TcpRing, NamesTheRankWhoseConnectionClosed) {
         if (small) {
           rank->all_gather(std::span(all).first(1), all);
         } else {
-          rank->wait(rank->all_reduce(rank->block(), 0, Event{}));
+          rank->wait(rank->all_reduce(rank->block(), 0));
         }
       }
     });
@@ -138,7 +138,7 @@ TEST(TcpRing, PassesTheReasonOfOneRankOnToAll) {
   Ranks ranks = make_ranks(3);
   ranks[1]->abort("worker 1 ran out of disk");
   const auto errors = errors_of(ranks, [](std::unique_ptr<Collective>& rank) {
-    for (int i = 0; i < 10; ++i) rank->wait(rank->all_reduce(rank->block(), 0, Event{}));
+    for (int i = 0; i < 10; ++i) rank->wait(rank->all_reduce(rank->block(), 0));
   });
   for (const std::string& error : errors) EXPECT_EQ(error, "worker 1 ran out of disk");
 }
@@ -146,15 +146,14 @@ TEST(TcpRing, PassesTheReasonOfOneRankOnToAll) {
 TEST(TcpRing, EndsWithWorkUnderWay) {
   const Ranks ranks = make_ranks(3);
   const Tensor tensor = make_host_tensor({1'000'000}, DType::kF32);
-  (void)ranks[0]->all_reduce(tensor, 0, Event{});
+  (void)ranks[0]->all_reduce(tensor, 0);
   const Tensor other = make_host_tensor({1'000'000}, DType::kF32);
-  (void)ranks[1]->all_reduce(other, 0, Event{});
+  (void)ranks[1]->all_reduce(other, 0);
 }
 
 TEST(TcpRing, RefusesWhatItCannotSum) {
   const Ranks ranks = make_ranks(1);
-  EXPECT_THROW((void)ranks[0]->all_reduce(make_host_tensor({3}, DType::kI32), 0, Event{}),
-               ShapeError);
+  EXPECT_THROW((void)ranks[0]->all_reduce(make_host_tensor({3}, DType::kI32), 0), ShapeError);
   std::vector<std::byte> bytes(3);
   EXPECT_THROW(ranks[0]->all_gather(std::span(bytes).first(1), bytes), ShapeError);
   EXPECT_THROW(ranks[0]->broadcast(bytes, 1), ShapeError);

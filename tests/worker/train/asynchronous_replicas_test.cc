@@ -15,7 +15,7 @@ class IdleVariables final : public VariableStore {
   void pull(const UpdateStep& /*update*/) override {}
   void wait_values(BucketId /*bucket*/) override {}
   void report(const StepReport& mine) override { mine_ = mine; }
-  void push(BucketId /*bucket*/, const Event& /*ready*/) override {}
+  void push(BucketId /*bucket*/) override {}
   StepReport commit() override { return mine_; }
   CommunicationTimes times() const override { return {}; }
 

@@ -106,9 +106,9 @@ TEST_P(AReplica, ThatThrowsBetweenTwoBucketsIsHeardOfAndEndsAll) {
     const Scores scores =
         replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
     variables.report({.scores = scores});
-    replica.model->backward([&](BucketId bucket, const Event& ready) {
+    replica.model->backward([&](BucketId bucket) {
       if (replica.index == culprit() && bucket == 1) throw std::runtime_error("a broken wire");
-      variables.push(bucket, ready);
+      variables.push(bucket);
     });
     variables.commit();
   };

@@ -17,7 +17,7 @@ class CountedVariables final : public VariableStore {
   void pull(const UpdateStep& update) override { inner_->pull(update); }
   void wait_values(BucketId bucket) override { inner_->wait_values(bucket); }
   void report(const StepReport& mine) override { inner_->report(mine); }
-  void push(BucketId bucket, const Event& ready) override { inner_->push(bucket, ready); }
+  void push(BucketId bucket) override { inner_->push(bucket); }
   StepReport commit() override {
     const StepReport report = inner_->commit();
     job_.count(report.scores);

@@ -73,7 +73,7 @@ TEST_P(StreamOrder, ValuesAreThereBeforeTheyAreUsed) {
         });
         const Scores scores = subject.model->scores();
         std::ranges::fill(arena.values().f32(), std::numeric_limits<float>::quiet_NaN());
-        subject.model->backward([](BucketId, const Event&) {});
+        subject.model->backward([](BucketId) {});
         seen.push_back(static_cast<float>(scores.loss));
         const auto gradients = arena.gradients().f32();
         seen.insert(seen.end(), gradients.begin(), gradients.end());
