@@ -1,7 +1,7 @@
-// What a replica that keeps step with nobody is told, and what it may ask: which samples are its
-// own, how far the job is, and whether it has been appointed to evaluate or write a checkpoint.
-// Behind it stands a coordinator (ps/coordinator/coordinator.h), in this process or at parameter
-// server 0.
+// The job as one replica of an asynchronous strategy sees it: the samples that the replica trains,
+// the progress of the whole job, and assignments to evaluate or to write a checkpoint. A
+// coordinator (ps/coordinator/coordinator.h) in this process or at parameter server 0 decides all
+// of these.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 #include "ps/coordinator/data_position.h"
 #include "ps/coordinator/stop_kind.h"
 #include "ps/shard/staleness.h"
-#include "strategies/strategy.h"
+#include "strategies/snapshot.h"
 
 namespace syncopate {
 
-// How far all workers together are.
+// Progress of all workers together.
 struct JobStatus {
   std::int64_t step = 0;     // updates applied, those before a resume included
-  std::int64_t samples = 0;  // trained, ditto
-  // Sums since training began: of the batches' mean losses, and of samples that were right.
+  std::int64_t samples = 0;  // samples trained, those before a resume included
+  // Sums since training began: of the batches' mean losses, and of correctly classified samples.
   double loss = 0.0;
   std::int64_t correct = 0;
   int live_workers = 0;
@@ -28,51 +28,58 @@ struct JobStatus {
   std::optional<ps::StopKind> stopped_by;
 };
 
-// One worker's pushes on all shards together.
+// The staleness of one worker's pushes, on all shards together.
 struct WorkerStaleness {
   int worker = 0;
   ps::StalenessHistogram histogram;
 };
 
-// A consistent copy of the variables that this worker is to do something with, while the others go
-// on.
-struct Appointment {
-  std::uint64_t cut = 0;  // names the copy
+// A request of the coordinator to one worker: evaluate a snapshot of the variables, write it to a
+// checkpoint, or both, while the other workers go on training.
+struct Assignment {
+  std::uint64_t snapshot_id = 0;
   bool evaluates = false;
   bool writes_checkpoint = false;
-  bool is_final = false;  // after it the job is over
+  bool is_final = false;  // the job ends when this assignment is done
   std::optional<ps::StopKind> stopped_by;
-  JobStatus status;           // as of the cut
-  ps::DataPosition position;  // as of the cut
+  JobStatus status;           // as of the snapshot
+  ps::DataPosition position;  // as of the snapshot
   std::vector<WorkerStaleness> staleness;
 };
 
-// Of one replica. next_lease() from one reader thread, everything else from the replica's thread.
+// Belongs to one replica. next_lease() is called by one reader thread, everything else by the
+// replica's thread.
 class AsynchronousJob {
  public:
   virtual ~AsynchronousJob() = default;
 
-  // The next batch for this replica. Waits while all are handed out and some may come back.
-  // Nothing: there is no more to train, or the job is stopping. Throws PeerError.
+  // Returns the next batch for this replica. Waits while all batches are handed out and some may
+  // come back from a lost worker. Returns nothing when no batch is left to train or the job is
+  // stopping. Throws PeerError.
   virtual std::optional<ps::SampleRange> next_lease() = 0;
-  // The step that begins trains this batch.
+  // Call before each step with the batch that the step trains.
   virtual void begin_step(const ps::SampleRange& batch) = 0;
 
-  virtual JobStatus status() const = 0;  // as last heard of; never waits
-  // Lowest of the live workers: it shows progress and writes metrics.
-  virtual bool speaks() const = 0;
-  // Between steps; never waits. Throws PeerError when the job has failed.
-  virtual std::optional<Appointment> appointment() = 0;
-  // After the last lease: the next appointment, or nothing once the job is over. Throws PeerError.
-  virtual std::optional<Appointment> wait_appointment() = 0;
-  // The copy, on the host; of state: the average over workers. Slots only when asked for. Tensors
-  // are the caller's own. Throws PeerError, ps::SnapshotWithdrawn.
-  virtual Snapshot read_cut(const Appointment& appointment, bool with_slots) = 0;
-  virtual void done(const Appointment& appointment) = 0;
-  // Between steps, when time has passed since the last one: the next step computes with values as
-  // of now instead of those that came with the answers to its last pushes.
+  // The latest status received. Does not wait.
+  virtual JobStatus status() const = 0;
+  // Whether this is the lowest live worker, which shows progress and writes metrics.
+  virtual bool is_reporter() const = 0;
+  // Returns an assignment that has arrived, if any. Call between steps; does not wait. Throws
+  // PeerError when the job has failed.
+  virtual std::optional<Assignment> next_assignment() = 0;
+  // Call after the last lease. Waits for the next assignment; returns nothing when the job is over.
+  // Throws PeerError.
+  virtual std::optional<Assignment> wait_assignment() = 0;
+  // Returns the snapshot of an assignment in tensors that the caller owns; its `state` is the
+  // average over workers. The slots are read only if asked for. Throws PeerError,
+  // ps::SnapshotWithdrawn.
+  virtual Snapshot read_snapshot(const Assignment& assignment, bool with_slots) = 0;
+  virtual void done(const Assignment& assignment) = 0;
+  // Call between steps after a pause: the next step computes with the current values instead of
+  // those that came with the answers to the last pushes.
   virtual void refresh() = 0;
-  // This task was asked to stop: the job hands out nothing more, makes a last cut, and ends.
+  // This task was asked to stop: the coordinator hands out no more batches, makes a last snapshot,
+  // and ends the job.
   virtual void request_stop(ps::StopKind kind) = 0;
 };
 

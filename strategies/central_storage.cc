@@ -1,16 +1,15 @@
-// One copy of the variables in host memory, in the shard that a parameter server would hold,
-// without its sockets. Replicas compute on it, lay their buckets' gradients open, and whoever has
-// time takes a piece of a bucket that all have pushed, sums and updates it: while earlier layers
-// still go backward, on all replicas' threads, each element once. With exactly one replica the
-// variables live on its device, as in TensorFlow's CentralStorageStrategy, and this is one-device.
-// Replicas that keep no step are in central_storage_asynchronous.cc.
+// --strategy central-storage, synchronous: one copy of the variables in host memory, held by the
+// shard class of the parameter servers, without sockets. Replicas compute on the shard's values.
+// When all replicas have pushed a bucket, their threads sum and update it in pieces, each element
+// once, while the backward pass goes on with earlier layers. With one replica this is one-device,
+// as TensorFlow's CentralStorageStrategy then keeps the variables on the device. Asynchronous
+// replicas are in central_storage_asynchronous.cc.
+#include <fmt/format.h>
 #include <immintrin.h>
 
-#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <mutex>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -18,9 +17,7 @@
 #include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
 #include "ps/shard/shard.h"
-#include "strategies/central_storage.h"
 #include "strategies/collective/stopwatch.h"
-#include "strategies/peers_wait.h"
 #include "strategies/step_trailer.h"
 #include "strategies/synchronous.h"
 
@@ -29,18 +26,18 @@ namespace {
 
 constexpr std::int64_t kPieceElements = kBlockElements;
 constexpr int kSpins = 200;
-constexpr std::chrono::seconds kPatience(600);
-constexpr std::chrono::milliseconds kNap(50);
+constexpr std::chrono::seconds kUpdateTimeout(600);
+constexpr std::chrono::milliseconds kFutexWait(50);
 
-// What the replicas share besides the shard.
+// What the replicas share.
 struct CentralState {
   CentralState(const ArenaLayout& layout, const StrategyOptions& options, const Tensor& values)
       : replicas(options.replicas),
         shard(layout, plan_buckets(layout, options.bucket_bytes), make_optimizer(options.optimizer),
               {}, values) {}
 
-  // Every replica calls as its step begins, before it pushes. The shard's versions are the numbers
-  // of the steps, also where training goes on from elsewhere: Adam's bias correction needs them.
+  // Every replica calls this at the beginning of a step, before it pushes. The shard's versions
+  // equal the step numbers, also after a resume, because Adam's bias correction uses them.
   void begin_step(std::int64_t step) {
     const std::lock_guard lock(mutex);
     const auto version = static_cast<std::uint64_t>(step);
@@ -53,16 +50,17 @@ struct CentralState {
     is_ready = true;
   }
 
-  void ring() {
-    bell.fetch_add(1, std::memory_order_release);
-    futex_wake_all(bell);
+  void notify() {
+    changes.fetch_add(1, std::memory_order_release);
+    futex_wake_all(changes);
   }
 
   const int replicas;
   ps::Shard shard;
   std::mutex mutex;
-  bool is_ready = false;               // guarded by mutex; false: values came from outside
-  std::atomic<std::uint32_t> bell{0};  // bumped when a bucket becomes due, or is done
+  bool is_ready = false;  // guarded by mutex; false until the shard has taken over new values
+  // Incremented when the last replica has pushed a bucket, and when a bucket is updated.
+  std::atomic<std::uint32_t> changes{0};
   std::atomic<bool> aborted{false};
 };
 
@@ -71,9 +69,9 @@ class CentralVariables final : public VariableStore {
   CentralVariables(Replica& replica, CentralState& central)
       : replica_(replica), central_(central), pulled_(replica.arena->buckets().size()) {}
 
-  // The replica's device is the host: it computes on the shard's values, and nothing is copied.
+  // Copies nothing: the replica computes on the shard's values in host memory.
   void pull(const UpdateStep& update) override {
-    // A step that failed has left pushes of some replicas behind.
+    // After a failed step the shard may hold the pushes of some replicas only.
     if (central_.aborted.load(std::memory_order_acquire)) throw_aborted();
     update_ = update;
     central_.begin_step(update.step);
@@ -82,12 +80,10 @@ class CentralVariables final : public VariableStore {
     }
   }
   void wait_values(BucketId /*bucket*/) override {}
-  void report(const StepReport& mine) override {
-    report_ = mine;
-    report_.stood_seconds = peers_wait_.stood_seconds();
-  }
 
-  void push(BucketId bucket) override {
+  void push(BucketId bucket, const StepReport& report) override {
+    report_ = report;
+    report_.blocked_seconds = peers_wait_.blocked_seconds();
     watch_.begin();
     const Stopwatch::Exposed exposed(watch_);
     const auto b = static_cast<std::size_t>(bucket);
@@ -103,12 +99,13 @@ class CentralVariables final : public VariableStore {
                                       .num_elements = range.end - range.begin,
                                       .bytes = std::as_bytes(gradient)},
                          .values = {}});
-    // It was the last one to push: the others may help.
+    // A piece is available if this replica was the last to push; other replicas may then help.
     if (const auto piece = central_.shard.claim(bucket, kPieceElements)) {
-      central_.ring();
+      central_.notify();
       update(*piece);
     }
-    // Whoever has pushed a bucket is done with its values, so one that is due may change now.
+    // A replica that has pushed a bucket no longer reads its values, so buckets that all replicas
+    // have pushed may be updated now.
     for (std::size_t due = 0; due <= b; ++due) take_pieces(due);
   }
 
@@ -122,7 +119,7 @@ class CentralVariables final : public VariableStore {
     }
     watch_.end();
     const StepReport total = sum_of_reports();
-    peers_wait_.end_step(watch_.times().exposed_seconds, total.stood_seconds);
+    peers_wait_.end_step(watch_.times().exposed_seconds, total.blocked_seconds);
     return total;
   }
 
@@ -137,7 +134,7 @@ class CentralVariables final : public VariableStore {
     throw PeerError("another replica of this task failed");
   }
 
-  bool done(std::size_t b) const {
+  bool is_updated(std::size_t b) const {
     return central_.shard.view(static_cast<BucketId>(b)).version != pulled_[b];
   }
 
@@ -150,26 +147,27 @@ class CentralVariables final : public VariableStore {
   void update(const ps::Piece& piece) {
     events_.clear();
     central_.shard.update(piece, events_);
-    if (!events_.empty()) central_.ring();
+    if (!events_.empty()) central_.notify();
   }
 
+  // Helps to update the bucket and returns when it is updated.
   void finish(std::size_t b) {
-    const Deadline deadline = Deadline::after(kPatience);
+    const Deadline deadline = Deadline::after(kUpdateTimeout);
     for (;;) {
-      const std::uint32_t rung = central_.bell.load(std::memory_order_acquire);
+      const std::uint32_t changes = central_.changes.load(std::memory_order_acquire);
       take_pieces(b);
-      // The last pieces are in others' hands for microseconds.
+      // Another replica needs only microseconds to update the last pieces.
       for (int spin = 0; spin < kSpins; ++spin) {
-        if (done(b)) return;
+        if (is_updated(b)) return;
         _mm_pause();
       }
       if (central_.aborted.load(std::memory_order_acquire)) throw_aborted();
       if (deadline.passed()) {
-        throw PeerError("replica " + std::to_string(replica_.index) + " waited " +
-                        std::to_string(kPatience.count()) +
-                        " s for the gradients of the others in central storage");
+        throw PeerError(fmt::format(
+            "replica {} waited {} s for the gradients of the other replicas in central storage",
+            replica_.index, kUpdateTimeout.count()));
       }
-      futex_wait(central_.bell, rung, kNap);
+      futex_wait(central_.changes, changes, kFutexWait);
     }
   }
 
@@ -178,15 +176,8 @@ class CentralVariables final : public VariableStore {
     reports_.resize(static_cast<std::size_t>(collective.size()));
     collective.all_gather(std::as_bytes(std::span(&report_, 1)),
                           std::as_writable_bytes(std::span(reports_)));
-    StepReport total;
-    total.stood_seconds = reports_.front().stood_seconds;
-    for (const StepReport& one : reports_) {
-      total.stood_seconds = std::min(total.stood_seconds, one.stood_seconds);
-      total.scores.loss += one.scores.loss;
-      total.scores.num_correct += one.scores.num_correct;
-      total.scores.num_samples += one.scores.num_samples;
-      total.stops += one.stops;
-    }
+    StepReport total = reports_.front();
+    for (std::size_t r = 1; r < reports_.size(); ++r) total += reports_[r];
     return total;
   }
 
@@ -196,17 +187,17 @@ class CentralVariables final : public VariableStore {
   std::vector<ps::ShardEvent> events_;
   UpdateStep update_;
   StepReport report_;
-  std::vector<StepReport> reports_;
+  std::vector<StepReport> reports_;  // by replica
   Stopwatch watch_;
   PeersWait peers_wait_;
 };
 
-class CentralStorage final : public Synchronous {
+class CentralStorage final : public SynchronousStrategy {
  public:
   CentralStorage(const StrategyOptions& options, const Graph& graph, const Tensor& values)
-      : Synchronous(options, graph,
-                    {.collectives = make_local_collectives(collective_options(options, graph))},
-                    &values),
+      : SynchronousStrategy(
+            options, graph,
+            {.collectives = make_local_collectives(collective_options(options, graph))}, &values),
         central_(graph.parameter_layout(), options, values) {
     for (Replica& replica : replicas()) {
       replica.variables = std::make_unique<CentralVariables>(replica, central_);
@@ -214,26 +205,20 @@ class CentralStorage final : public Synchronous {
   }
 
   void restore(const Snapshot& saved) override {
-    Synchronous::restore(saved);
+    SynchronousStrategy::restore(saved);
     const std::lock_guard lock(central_.mutex);
     central_.is_ready = false;
   }
 
   void abort(std::string_view reason) noexcept override {
     central_.aborted.store(true, std::memory_order_release);
-    central_.ring();
-    Synchronous::abort(reason);
+    central_.notify();
+    SynchronousStrategy::abort(reason);
   }
 
  private:
   std::vector<Snapshot::Slot> slots_of(const Replica& /*replica*/) const override {
-    std::vector<Snapshot::Slot> slots;
-    const std::span<const Tensor> tensors = central_.shard.slots();
-    const auto names = central_.shard.optimizer().slot_names();
-    for (std::size_t i = 0; i < tensors.size(); ++i) {
-      slots.push_back({std::string(names[i]), tensors[i]});
-    }
-    return slots;
+    return named_slots(central_.shard.optimizer(), central_.shard.slots());
   }
 
   CentralState central_;
@@ -243,15 +228,19 @@ class CentralStorage final : public Synchronous {
 
 std::unique_ptr<Strategy> make_central_storage(const StrategyOptions& options, const Graph& graph) {
   if (options.membership != nullptr && options.membership->members().size() > 1) {
-    throw UsageError("--strategy central-storage runs in one process, and this job has " +
-                     std::to_string(options.membership->members().size()) +
-                     " tasks; choose multi-worker-mirrored");
+    throw UsageError(
+        fmt::format("--strategy central-storage runs in one process, and this job has {} tasks; "
+                    "choose multi-worker-mirrored",
+                    options.membership->members().size()));
   }
   if (options.collective != "auto" && options.collective != "local") {
-    throw UsageError("--collective " + options.collective +
-                     ": --strategy central-storage joins threads of one process; leave it out");
+    throw UsageError(
+        fmt::format("--collective {}: --strategy central-storage joins threads of one process; "
+                    "omit --collective",
+                    options.collective));
   }
-  if (!keeps_step(options.consistency)) return make_asynchronous_central_storage(options, graph);
+  if (!is_synchronous(options.consistency))
+    return make_asynchronous_central_storage(options, graph);
   if (options.replicas == 1) return make_one_device(options, graph);
   return std::make_unique<CentralStorage>(
       options, graph, make_host_tensor({graph.parameter_layout().total()}, DType::kF32));

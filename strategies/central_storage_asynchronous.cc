@@ -1,92 +1,99 @@
-// One copy of the variables in host memory that each replica of this process updates at its own
-// pace, as the consistency rule allows: parameter servers' training without their network. A
-// replica computes on a copy of its own, since the shared values change under its feet; the answer
-// to a push brings it up to date, bucket by bucket, while it still goes backward.
+// --strategy central-storage, asynchronous: one copy of the variables in host memory, which each
+// replica of this process updates at its own pace, as the consistency rule allows. This is the
+// training of parameter servers without their network. A replica computes on a copy of its own,
+// because other replicas change the shared values at any time; the answer to each push brings the
+// copy up to date, bucket by bucket, while the backward pass goes on.
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <exception>
-#include <string>
 #include <utility>
 #include <vector>
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/base/thread_team.h"
-#include "ps/coordinator/wire_conversion.h"
-#include "strategies/central_storage.h"
-#include "strategies/collective/stopwatch.h"
+#include "strategies/asynchronous_job.h"
 #include "strategies/job_messages.h"
 #include "strategies/local_job.h"
-#include "strategies/local_worker.h"
-#include "strategies/restore.h"
+#include "strategies/worker_variables.h"
 
 namespace syncopate {
 namespace {
 
-std::string describe(std::exception_ptr error) {
-  try {
-    std::rethrow_exception(std::move(error));
-  } catch (const std::exception& known) {
-    return known.what();
-  } catch (...) {
-    return "an unknown error";
-  }
-}
-
-std::span<float> part_of(const Tensor& block, const Bucket& bucket) {
-  return block.f32().subspan(static_cast<std::size_t>(bucket.begin),
-                             static_cast<std::size_t>(bucket.end - bucket.begin));
-}
-
-class CentralCopyStore final : public VariableStore {
+// A replica as a worker of the job of its process.
+class LocalWorker final : public AsynchronousJob, public ShardTransport {
  public:
-  CentralCopyStore(Replica& replica, LocalJob& job, const LocalWorker& worker, int lanes)
-      : replica_(replica), job_(job), worker_(worker), lanes_(lanes) {}
+  // Job and replica outlive the worker.
+  LocalWorker(LocalJob& job, Replica& replica)
+      : job_(job), replica_(replica), index_(replica.index) {}
 
-  // The values are on their way: they were asked for with the last push.
-  void pull(const UpdateStep& update) override { update_ = update; }
-
-  void wait_values(BucketId bucket) override {
-    {
-      const Stopwatch::Exposed exposed(watch_);
-      job_.wait_values(replica_.index, bucket);
-    }
-    replica_.arena->bump_version(bucket);
+  void begin_step(ps::StepInfo step) override {
+    step.batch = batch_;
+    job_.begin_step(index_, step);
   }
-
-  void report(const StepReport& mine) override {
-    report_ = mine;
-    ps::wire::PushT ends;
-    ends.batch = std::make_unique<ps::wire::SampleRange>(ps::to_wire(worker_.batch()));
-    ends.lanes = lanes_;
-    ends.loss = mine.scores.loss;
-    ends.correct = mine.scores.num_correct;
-    ends.samples = mine.scores.num_samples;
-    job_.begin_step(replica_.index, std::move(ends), replica_.state->values.f32());
-    watch_.end();
-  }
-
   void push(BucketId bucket) override {
-    watch_.begin();
-    const Stopwatch::Exposed exposed(watch_);
-    const Bucket& range = replica_.arena->buckets()[static_cast<std::size_t>(bucket)];
-    job_.push(replica_.index, bucket, update_.learning_rate,
-              part_of(replica_.arena->gradients(), range),
-              part_of(replica_.arena->values(), range));
+    job_.push(index_, bucket, part_of(replica_.arena->gradients(), bucket), values(bucket));
   }
+  void wait_values(BucketId bucket) override { job_.wait_values(index_, bucket); }
+  std::optional<StepReport> finish_step() override { return std::nullopt; }
+  CommunicationTimes with_traffic(CommunicationTimes times) const override { return times; }
 
-  // What this replica did; what becomes of it, wait_values() waits for.
-  StepReport commit() override { return report_; }
-  CommunicationTimes times() const override { return watch_.times(); }
+  std::optional<ps::SampleRange> next_lease() override { return job_.next_lease(index_); }
+  void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
+  JobStatus status() const override { return job_status_of(job_.status()); }
+  // Replicas of one process are only lost together, so replica 0 is always the lowest live worker.
+  bool is_reporter() const override { return index_ == 0; }
+  std::optional<Assignment> next_assignment() override {
+    const auto next = job_.next_assignment(index_);
+    return next ? std::optional(assignment_of(*next)) : std::nullopt;
+  }
+  std::optional<Assignment> wait_assignment() override {
+    const auto next = job_.wait_assignment(index_);
+    return next ? std::optional(assignment_of(*next)) : std::nullopt;
+  }
+  Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override;
+  void done(const Assignment& assignment) override { job_.done(index_, assignment.snapshot_id); }
+  void refresh() override;
+  void request_stop(ps::StopKind kind) override { job_.request_stop(index_, kind); }
+
+  // Starts to read the bucket's current values from the shard.
+  void read(BucketId bucket) { job_.read(index_, bucket, values(bucket)); }
 
  private:
-  Replica& replica_;
+  std::span<float> part_of(const Tensor& block, BucketId bucket) const {
+    const Bucket& range = replica_.arena->buckets()[static_cast<std::size_t>(bucket)];
+    return block.f32().subspan(static_cast<std::size_t>(range.begin),
+                               static_cast<std::size_t>(range.end - range.begin));
+  }
+  std::span<float> values(BucketId bucket) const {
+    return part_of(replica_.arena->values(), bucket);
+  }
+
   LocalJob& job_;
-  const LocalWorker& worker_;
-  const int lanes_;
-  UpdateStep update_;
-  StepReport report_;
-  Stopwatch watch_;
+  Replica& replica_;
+  const int index_;
+  ps::SampleRange batch_;  // of the current step
 };
+
+// Returns the server's tensors without a copy: each snapshot has its own, and the server does not
+// write to them after the snapshot is complete.
+Snapshot LocalWorker::read_snapshot(const Assignment& assignment, bool with_slots) {
+  const std::shared_ptr<const ps::CutCopy> copy = job_.snapshot(assignment.snapshot_id);
+  Snapshot snapshot{.values = copy->state.values, .slots = {}, .state = {}};
+  snapshot.state =
+      make_host_tensor({static_cast<std::int64_t>(copy->running_statistics.size())}, DType::kF32);
+  std::ranges::copy(copy->running_statistics, snapshot.state.f32().begin());
+  if (with_slots) snapshot.slots = named_slots(job_.shard().optimizer(), copy->state.slots);
+  return snapshot;
+}
+
+void LocalWorker::refresh() {
+  for (std::size_t b = 0; b < replica_.arena->buckets().size(); ++b) {
+    const auto bucket = static_cast<BucketId>(b);
+    wait_values(bucket);  // the answer to the last push is written to the same memory
+    read(bucket);
+  }
+}
 
 class AsynchronousCentralStorage final : public Strategy {
  public:
@@ -106,31 +113,21 @@ class AsynchronousCentralStorage final : public Strategy {
   int replicas_in_sync() const noexcept override { return 1; }
   InputShard input_shard() const noexcept override { return {}; }
   bool is_chief() const noexcept override { return true; }
-  AsynchronousJob* asynchronous_job(int replica) override {
+  Job job(int replica) noexcept override {
     return workers_[static_cast<std::size_t>(replica)].get();
   }
 
   void for_each_replica(const std::function<void(Replica&)>& task) override {
     team_.run([&](int i) { task(replicas_[static_cast<std::size_t>(i)]); },
-              [&](std::exception_ptr error) {
-                abort("a replica of this process failed: " + describe(std::move(error)));
+              [&](const std::exception_ptr& error) {
+                abort("a replica of this process failed: " + message_of(error));
               });
   }
 
-  std::vector<double> gather(std::span<const double> mine) override {
-    return {mine.begin(), mine.end()};
-  }
-  void broadcast(std::span<std::byte> /*bytes*/) override {}
-  void agree() override {}
-
   Snapshot snapshot() override {
     const ps::Shard& shard = job_.shard();
-    Snapshot live{shard.values(), {}, replicas_.front().state->values};
-    const auto names = shard.optimizer().slot_names();
-    for (std::size_t s = 0; s < names.size(); ++s) {
-      live.slots.push_back({std::string(names[s]), shard.slots()[s]});
-    }
-    return live;
+    return {shard.values(), named_slots(shard.optimizer(), shard.slots()),
+            replicas_.front().state->values};
   }
 
   void restore(const Snapshot& saved) override {
@@ -148,19 +145,20 @@ class AsynchronousCentralStorage final : public Strategy {
   void begin(const ps::RunPosition& start) override {
     job_.begin(start, replicas_.front().state->values.f32());
     has_begun_ = true;
-    // Read, not copied: delay compensation compares with what the shard gave out.
+    // Replicas must read their first values from the shard, although they hold equal ones: delay
+    // compensation compares with the values that the shard has handed out.
     for (Replica& replica : replicas_) {
+      LocalWorker& worker = *workers_[static_cast<std::size_t>(replica.index)];
       for (std::size_t b = 0; b < replica.arena->buckets().size(); ++b) {
-        const auto bucket = static_cast<BucketId>(b);
-        job_.read(replica.index, bucket,
-                  part_of(replica.arena->values(), replica.arena->buckets()[b]));
-        job_.wait_values(replica.index, bucket);
+        worker.read(static_cast<BucketId>(b));
+        worker.wait_values(static_cast<BucketId>(b));
       }
       replica.arena->bump_all_versions();
     }
   }
 
   void leave() override { job_.leave(); }
+  void fail(std::string_view reason) noexcept override { job_.abort(reason); }
   void abort(std::string_view reason) noexcept override { job_.abort(reason); }
 
  private:
@@ -186,8 +184,7 @@ void AsynchronousCentralStorage::build(Replica& replica, const StrategyOptions& 
       graph, *replica.arena, *replica.state,
       {.mode = Mode::kTrain, .batch_size = options.batch_size_per_replica});
   workers_.push_back(std::make_unique<LocalWorker>(job_, replica));
-  replica.variables =
-      std::make_unique<CentralCopyStore>(replica, job_, *workers_.back(), options.lanes);
+  replica.variables = make_worker_variables(replica, *workers_.back(), options.lanes);
 }
 
 }  // namespace
@@ -195,14 +192,15 @@ void AsynchronousCentralStorage::build(Replica& replica, const StrategyOptions& 
 std::unique_ptr<Strategy> make_asynchronous_central_storage(const StrategyOptions& options,
                                                             const Graph& graph) {
   if (options.consistency.backup_workers >= options.replicas) {
-    throw UsageError("--backup-workers " + std::to_string(options.consistency.backup_workers) +
-                     ": of " + std::to_string(options.replicas) +
-                     " replicas at least one must be waited for; give more --replicas");
+    throw UsageError(fmt::format(
+        "--backup-workers {}: at least one of the {} replicas must not be a backup; give more "
+        "--replicas",
+        options.consistency.backup_workers, options.replicas));
   }
   if (options.batch_norm == BatchNormStatistics::kSync && options.replicas > 1) {
     throw UsageError(
-        "--batch-norm sync: replicas that keep no step have no batch in common; leave it out, or "
-        "choose --consistency sync without --backup-workers");
+        "--batch-norm sync: asynchronous replicas share no batch; omit --batch-norm, or choose "
+        "--consistency sync without --backup-workers");
   }
   return std::make_unique<AsynchronousCentralStorage>(options, graph);
 }

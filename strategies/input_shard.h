@@ -1,4 +1,4 @@
-// Which part of every global batch a task trains.
+// The part of every global batch that a task trains.
 #pragma once
 
 #include <algorithm>
@@ -6,7 +6,7 @@
 
 namespace syncopate {
 
-// The shares of replicas first .. first + count - 1 of `total`.
+// The shares of replicas first, ..., first + count - 1 out of `total` replicas.
 struct InputShard {
   int first = 0;
   int count = 1;
@@ -19,8 +19,9 @@ struct BatchShare {
   std::int64_t end = 0;
 };
 
-// Replica r's share of a global batch of `samples`: ceil(samples / total) each, the last ones get
-// what is left, which may be nothing. Source: TensorFlow's rule for distributed datasets.
+// The share of replica `replica` in a global batch of `samples`. Each replica gets
+// ceil(samples / total) samples until none are left, so the last shares may be short or empty.
+// Source: TensorFlow's rule for distributed datasets.
 constexpr BatchShare share_of_replica(std::int64_t samples, int replica, int total) noexcept {
   const std::int64_t share = (samples + total - 1) / total;
   return {std::min(replica * share, samples), std::min((replica + 1) * share, samples)};

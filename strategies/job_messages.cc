@@ -8,6 +8,7 @@
 #include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate {
+
 ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& graph,
                                    std::span<const Bucket> buckets, std::span<const int> owners,
                                    int workers) {
@@ -65,30 +66,30 @@ JobStatus job_status_of(const ps::wire::JobStatusT& status) {
           .stopped_by = ps::stop_kind_from_wire(status.stopped_by)};
 }
 
-Appointment appointment_of(const ps::wire::AppointmentT& wire) {
-  Appointment appointment{.cut = wire.cut,
-                          .evaluates = wire.evaluates,
-                          .writes_checkpoint = wire.writes_checkpoint,
-                          .is_final = wire.is_final,
-                          .stopped_by = ps::stop_kind_from_wire(wire.stopped_by),
-                          .status = {},
-                          .position = ps::position_of(wire).position,
-                          .staleness = {}};
+Assignment assignment_of(const ps::wire::AppointmentT& wire) {
+  Assignment assignment{.snapshot_id = wire.cut,
+                        .evaluates = wire.evaluates,
+                        .writes_checkpoint = wire.writes_checkpoint,
+                        .is_final = wire.is_final,
+                        .stopped_by = ps::stop_kind_from_wire(wire.stopped_by),
+                        .status = {},
+                        .position = ps::position_of(wire).position,
+                        .staleness = {}};
   ps::StalenessHistogram all;
   for (const auto& one : wire.staleness) {
-    appointment.staleness.push_back(
+    assignment.staleness.push_back(
         {one->worker, ps::StalenessHistogram::of(one->counts, one->sum, one->max)});
-    all.merge(appointment.staleness.back().histogram);
+    all.merge(assignment.staleness.back().histogram);
   }
-  appointment.status = {.step = wire.step,
-                        .samples = wire.samples,
-                        .loss = wire.loss,
-                        .correct = wire.correct,
-                        .live_workers = 0,
-                        .staleness_mean = all.mean(),
-                        .staleness_max = all.max(),
-                        .stopped_by = appointment.stopped_by};
-  return appointment;
+  assignment.status = {.step = wire.step,
+                       .samples = wire.samples,
+                       .loss = wire.loss,
+                       .correct = wire.correct,
+                       .live_workers = 0,
+                       .staleness_mean = all.mean(),
+                       .staleness_max = all.max(),
+                       .stopped_by = assignment.stopped_by};
+  return assignment;
 }
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "strategies/join_replicas.h"
 
+#include <fmt/format.h>
+
 #include <optional>
 #include <sstream>
 #include <utility>
@@ -13,8 +15,9 @@
 namespace syncopate {
 namespace {
 
-// Two ranks that compute on one GPU.
-std::optional<std::pair<std::size_t, std::size_t>> sharing(std::span<const ReplicaPlace> replicas) {
+// The first pair of ranks that compute on one GPU, if any.
+std::optional<std::pair<std::size_t, std::size_t>> ranks_that_share_a_gpu(
+    std::span<const ReplicaPlace> replicas) {
   for (std::size_t b = 1; b < replicas.size(); ++b) {
     for (std::size_t a = 0; a < b; ++a) {
       if (replicas[a].machine == replicas[b].machine && replicas[a].gpu == replicas[b].gpu) {
@@ -37,7 +40,7 @@ bool is_one_task(std::span<const ReplicaPlace> replicas) {
   return replicas.front().task == replicas.back().task;
 }
 
-// Every task calls: places of all replicas, by rank.
+// Returns the places of all replicas, by rank. Every task calls.
 std::vector<ReplicaPlace> find_places(const StrategyOptions& options) {
   std::vector<CudaDevice> visible;
   if (options.devices.front().kind == DeviceKind::kCuda) visible = load_cuda_module().devices();
@@ -51,13 +54,14 @@ std::vector<ReplicaPlace> find_places(const StrategyOptions& options) {
   for (int replica = 0; replica < options.replicas; ++replica) {
     const Device device = backend_options(options, replica).device;
     const bool is_gpu = device.kind == DeviceKind::kCuda;
-    mine += machine + ' ' +
-            (is_gpu ? visible.at(static_cast<std::size_t>(device.index)).bus_id : "cpu") + '\n';
+    mine += fmt::format(
+        "{} {}\n", machine,
+        is_gpu ? visible.at(static_cast<std::size_t>(device.index)).bus_id : std::string("cpu"));
   }
-  const std::vector<std::string> said = alone ? std::vector{mine} : membership->exchange(mine);
+  const std::vector<std::string> by_task = alone ? std::vector{mine} : membership->exchange(mine);
   std::vector<ReplicaPlace> places;
-  for (std::size_t task = 0; task < said.size(); ++task) {
-    std::istringstream lines(said[task]);
+  for (std::size_t task = 0; task < by_task.size(); ++task) {
+    std::istringstream lines(by_task[task]);
     for (std::string line; std::getline(lines, line);) {
       const std::size_t space = line.find(' ');
       const std::string gpu = line.substr(space + 1);
@@ -74,32 +78,30 @@ SumChoice choose_sums(std::string_view collective, std::span<const ReplicaPlace>
   for (std::size_t r = 0; r < replicas.size(); ++r) {
     if (!replicas[r].gpu.empty()) continue;
     if (!wants_nccl) return {};
-    throw UsageError("--collective nccl: replica " + std::to_string(r) +
-                     " computes on the CPU, and NCCL sums on NVIDIA GPUs; choose --devices cuda, "
-                     "or " +
-                     (is_one_task(replicas) ? "leave --collective out" : "--collective ring"));
+    throw UsageError(fmt::format(
+        "--collective nccl: replica {} computes on the CPU, and NCCL sums on NVIDIA GPUs; choose "
+        "--devices cuda, or {}",
+        r, is_one_task(replicas) ? "omit --collective" : "--collective ring"));
   }
-  const auto shared = sharing(replicas);
-  const std::string who = shared ? "replicas " + std::to_string(shared->first) + " and " +
-                                       std::to_string(shared->second) + " share a GPU (" +
-                                       replicas[shared->first].gpu + ")"
-                                 : "";
+  const auto shared = ranks_that_share_a_gpu(replicas);
+  const std::string sharing =
+      shared ? fmt::format("replicas {} and {} share a GPU ({})", shared->first, shared->second,
+                           replicas[shared->first].gpu)
+             : "";
   if (wants_nccl) {
     if (!shared) return {.place = SumPlace::kNccl};
-    throw UsageError(
-        "--collective nccl: " + who +
-        ", which NCCL refuses; give each replica a GPU of its own, or " +
-        (is_one_task(replicas) ? "leave --collective out" : "choose --collective ring"));
+    throw UsageError(fmt::format(
+        "--collective nccl: {}, which NCCL refuses; give each replica a GPU of its own, or {}",
+        sharing, is_one_task(replicas) ? "omit --collective" : "choose --collective ring"));
   }
   if (collective != "auto" && collective != "local") return {};
   if (replicas.size() == 1) return {.place = SumPlace::kNowhere};
   if (are_on_one_gpu(replicas)) {
     if (replicas.size() <= kMostReplicasOnOneGpu) return {.place = SumPlace::kOneGpu};
-    return {.why_host =
-                "more than " + std::to_string(kMostReplicasOnOneGpu) + " replicas share a GPU"};
+    return {.why_host = fmt::format("more than {} replicas share a GPU", kMostReplicasOnOneGpu)};
   }
   if (collective == "local") return {};
-  if (shared) return {.why_host = who + ", so that NCCL cannot sum"};
+  if (shared) return {.why_host = sharing + ", so NCCL cannot sum their gradients"};
   return {.place = SumPlace::kNccl};
 }
 
@@ -112,7 +114,7 @@ JoinedReplicas join_replicas(const StrategyOptions& options, const Graph& graph)
   JoinedReplicas joined{.collectives = make_collectives(collective)};
   const Collective& first = *joined.collectives.front();
   if (!choice.why_host.empty() && first.rank() == 0) {
-    log(LogLevel::kInfo, "gradients travel to the host and are summed there: " + choice.why_host);
+    log(LogLevel::kInfo, "gradients are copied to the host and summed there: " + choice.why_host);
   }
   joined.updates_on_device = choice.place != SumPlace::kHost;
   if (choice.place == SumPlace::kOneGpu) {

@@ -1,6 +1,6 @@
-// How the replicas of a synchronous job are joined: a collective on the host, and on GPUs, where it
-// can be, what sums gradients there. Then only step reports and rare things (first values,
-// checkpoints, statistics) travel by the host.
+// Joins the replicas of a synchronous job: by a collective on the host, and if possible by a device
+// collective that sums gradients on the GPUs. The host's collective then carries only step reports
+// and rare data (initial values, checkpoints, statistics).
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ namespace syncopate {
 
 struct JoinedReplicas {
   std::vector<std::unique_ptr<Collective>> collectives;  // one per local replica
-  // As many, or none: gradients are summed on the host, or there is one replica.
+  // One per local replica. Empty if the host sums gradients or if there is one replica.
   std::vector<std::unique_ptr<DeviceCollective>> on_device;
   // Values, gradients and slots stay on the device.
   bool updates_on_device = false;
@@ -26,26 +26,26 @@ struct JoinedReplicas {
 enum class SumPlace {
   kNowhere,  // one replica
   kHost,
-  kOneGpu,  // all replicas are threads of one process, on one GPU
-  kNccl,    // each has a GPU of its own
+  kOneGpu,  // all replicas are threads of one process and share one GPU
+  kNccl,    // each replica has a GPU of its own
 };
 struct SumChoice {
   SumPlace place = SumPlace::kHost;
-  std::string why_host;  // where it was chosen for want of a better one
+  std::string why_host;  // the reason, if GPUs were expected to sum but cannot
 };
 
-// Where a replica computes.
+// The task and device of a replica.
 struct ReplicaPlace {
   int task = 0;
   std::string machine;
-  std::string gpu;  // unique in its machine; "": the CPU
+  std::string gpu;  // unique within its machine; "": the replica computes on the CPU
 };
 
-// replicas: all of the job, by rank. Throws UsageError: NCCL was asked for and cannot be.
+// replicas: all replicas of the job, by rank. Throws UsageError if --collective nccl is impossible.
 SumChoice choose_sums(std::string_view collective, std::span<const ReplicaPlace> replicas);
 
-// For mirrored and multi-worker-mirrored; every task calls. Throws as make_collectives() and
-// choose_sums(), and DeviceError.
+// Joins the replicas of mirrored and multi-worker-mirrored; every task calls. Throws DeviceError
+// and what make_collectives() and choose_sums() throw.
 JoinedReplicas join_replicas(const StrategyOptions& options, const Graph& graph);
 
 }  // namespace syncopate

@@ -8,7 +8,7 @@
 namespace syncopate {
 namespace {
 
-constexpr ps::Party kServer{ps::Party::Role::kServer, 0};
+constexpr ps::Party kLocalServer{ps::Party::Role::kServer, 0};
 
 ps::Party party_of(int worker) { return {ps::Party::Role::kWorker, worker}; }
 
@@ -19,19 +19,20 @@ LocalJob::LocalJob(ps::wire::DeclarationT declaration)
   const std::size_t buckets = shard().buckets().size();
   workers_.resize(static_cast<std::size_t>(server_.declaration().workers));
   for (Worker& each : workers_) each.buckets.resize(buckets);
-  lines_.resize(buckets);
+  events_.resize(buckets);
 }
 
 void LocalJob::begin(const ps::RunPosition& start, std::span<const float> statistics) {
   {
     const std::lock_guard lock(mutex_);
     server_.begin(start.step, {statistics.begin(), statistics.end()});
-    meet(start);
+    start_job(start);
   }
   work_everywhere();
 }
 
-void LocalJob::meet(const ps::RunPosition& start) {
+// Goes through the messages with which server and workers join a job over the network.
+void LocalJob::start_job(const ps::RunPosition& start) {
   coordinator_.admit(server_.hello());
   for (int w = 0; w < num_workers(); ++w) {
     ps::wire::HelloT hello;
@@ -40,46 +41,47 @@ void LocalJob::meet(const ps::RunPosition& start) {
     hello.num_servers = 1;
     hello.declaration = std::make_unique<ps::wire::DeclarationT>(server_.declaration());
     const ps::Coordinator::Admission admission = coordinator_.admit(hello);
-    check(admission.party.has_value(), "a replica is welcome in its own job");
+    check(admission.party.has_value(), "a replica is admitted to the job of its process");
   }
-  settle();
+  exchange_messages();
   for (int w = 0; w < num_workers(); ++w) {
     server_.join(w, worker(w).incarnation, worker(w).sequence);
-    if (w > 0) hear(party_of(w), ps::wire::make_message(ps::wire::ReadyT{}));
+    if (w > 0) deliver(party_of(w), ps::wire::make_message(ps::wire::ReadyT{}));
   }
   ps::wire::InitialisedT initialised;
   ps::set_position(initialised, start);
-  hear(party_of(0), ps::wire::make_message(std::move(initialised)));
+  deliver(party_of(0), ps::wire::make_message(std::move(initialised)));
   if (coordinator_.failure()) throw UsageError(*coordinator_.failure());
-  check(coordinator_.has_started(), "all replicas are there");
+  check(coordinator_.has_started(), "the job starts when all replicas are ready");
 }
 
-void LocalJob::hear(const ps::Party& from, const ps::wire::MessageT& message) {
+void LocalJob::deliver(const ps::Party& from, const ps::wire::MessageT& message) {
   coordinator_.hear(from, message);
-  settle();
+  exchange_messages();
 }
 
-// What the one says makes the other say something.
-void LocalJob::settle() {
+// Delivers messages between coordinator, server and workers until none is left. A message may cause
+// the receiver to send further ones.
+void LocalJob::exchange_messages() {
   for (bool busy = true; busy;) {
     busy = false;
     for (const ps::wire::MessageT& reply : server_.take_replies()) {
       busy = true;
-      coordinator_.hear(kServer, reply);
+      coordinator_.hear(kLocalServer, reply);
     }
     for (const ps::Outgoing& outgoing : coordinator_.take_outgoing()) {
       busy = true;
-      if (outgoing.to == kServer) {
-        server_.obey(outgoing.message);
+      if (outgoing.to == kLocalServer) {
+        server_.on_message(outgoing.message);
       } else {
-        tell(worker(outgoing.to.index), outgoing.message);
+        on_message(worker(outgoing.to.index), outgoing.message);
       }
     }
   }
   if (!failure_ && coordinator_.failure()) failure_ = coordinator_.failure();
 }
 
-void LocalJob::tell(Worker& worker, const ps::wire::MessageT& message) {
+void LocalJob::on_message(Worker& worker, const ps::wire::MessageT& message) {
   const ps::wire::BodyUnion& body = message.body;
   switch (body.type) {
     case ps::wire::Body::Welcome:
@@ -92,14 +94,14 @@ void LocalJob::tell(Worker& worker, const ps::wire::MessageT& message) {
       return;
     }
     case ps::wire::Body::Appointment:
-      worker.appointments.push_back(*body.AsAppointment());
+      worker.assignments.push_back(*body.AsAppointment());
       return;
     case ps::wire::Body::Finished:
       worker.has_all_leases = true;
       worker.is_finished = true;
       return;
     default:
-      return;  // what only matters over a network, or is seen in the coordinator itself
+      return;  // other messages concern the network, or repeat what coordinator_ can be asked
   }
 }
 
@@ -108,11 +110,11 @@ void LocalJob::throw_if_failed() const {
 }
 
 template <typename Body>
-void LocalJob::say(int worker, Body body) {
+void LocalJob::send(int worker, Body body) {
   bool is_due = false;
   {
     const std::lock_guard lock(mutex_);
-    hear(party_of(worker), ps::wire::make_message(std::move(body)));
+    deliver(party_of(worker), ps::wire::make_message(std::move(body)));
     is_due = server_.take_due();
   }
   changed_.notify_all();
@@ -126,7 +128,7 @@ std::optional<ps::SampleRange> LocalJob::next_lease(int index) {
     lock.unlock();
     ps::wire::LeaseRequestT request;
     request.count = 1;
-    say(index, request);
+    send(index, request);
     lock.lock();
   }
   changed_.wait(lock, [&] { return failure_ || !mine.leases.empty() || mine.has_all_leases; });
@@ -137,56 +139,57 @@ std::optional<ps::SampleRange> LocalJob::next_lease(int index) {
   return range;
 }
 
-JobStatus LocalJob::status() const {
+ps::wire::JobStatusT LocalJob::status() const {
   const std::lock_guard lock(mutex_);
-  return job_status_of(coordinator_.status());
+  return coordinator_.status();
 }
 
-std::optional<Appointment> LocalJob::appointment(int index) {
+std::optional<ps::wire::AppointmentT> LocalJob::next_assignment(int index) {
   Worker& mine = worker(index);
   const std::lock_guard lock(mutex_);
   throw_if_failed();
-  if (mine.appointments.empty()) return std::nullopt;
-  const Appointment next = appointment_of(mine.appointments.front());
-  mine.appointments.pop_front();
+  if (mine.assignments.empty()) return std::nullopt;
+  std::optional<ps::wire::AppointmentT> next(std::move(mine.assignments.front()));
+  mine.assignments.pop_front();
   return next;
 }
 
-std::optional<Appointment> LocalJob::wait_appointment(int index) {
-  // Others write to this worker's memory until the last answers have come. Those that wait for this
-  // one to catch up would be without theirs: it pushes nothing more.
+std::optional<ps::wire::AppointmentT> LocalJob::wait_assignment(int index) {
+  // This worker pushes nothing more. Resting tells the shard not to hold back the answers of others
+  // until this worker has caught up.
   rest(index);
-  for (std::size_t b = 0; b < lines_.size(); ++b) wait_values(index, static_cast<BucketId>(b));
+  // Other workers' threads write to this worker's memory until its last answers have arrived.
+  for (std::size_t b = 0; b < events_.size(); ++b) wait_values(index, static_cast<BucketId>(b));
   {
     const Worker& mine = worker(index);
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return failure_ || !mine.appointments.empty() || mine.is_finished; });
+    changed_.wait(lock, [&] { return failure_ || !mine.assignments.empty() || mine.is_finished; });
   }
-  return appointment(index);
+  return next_assignment(index);
 }
 
-std::shared_ptr<const ps::CutCopy> LocalJob::copy(std::uint64_t cut) const {
+std::shared_ptr<const ps::CutCopy> LocalJob::snapshot(std::uint64_t id) const {
   const std::lock_guard lock(mutex_);
   throw_if_failed();
   const auto copy = server_.copy();
-  check(copy != nullptr && copy->cut == cut, "a cut is kept until its appointment is done");
+  check(copy != nullptr && copy->cut == id, "a snapshot is kept until its assignment is done");
   return copy;
 }
 
-void LocalJob::done(int worker, std::uint64_t cut) {
+void LocalJob::done(int worker, std::uint64_t snapshot_id) {
   ps::wire::AppointmentDoneT done;
-  done.cut = cut;
-  say(worker, done);
+  done.cut = snapshot_id;
+  send(worker, done);
 }
 
 void LocalJob::request_stop(int worker, ps::StopKind kind) {
   ps::wire::StopRequestT request;
   request.kind = ps::to_wire(kind);
-  say(worker, request);
+  send(worker, request);
 }
 
 void LocalJob::leave() {
-  for (int w = 0; w < num_workers(); ++w) say(w, ps::wire::LeavingT{});
+  for (int w = 0; w < num_workers(); ++w) send(w, ps::wire::LeavingT{});
 }
 
 void LocalJob::abort(std::string_view reason) noexcept {
@@ -194,9 +197,173 @@ void LocalJob::abort(std::string_view reason) noexcept {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::string(reason);
   } catch (...) {
-    return;  // out of memory: whoever threw is heard of when the others come to an end
+    return;  // out of memory: for_each_replica() still throws the error that led here
   }
   changed_.notify_all();
+}
+
+void LocalJob::read(int index, BucketId bucket, std::span<float> values) {
+  Worker& mine = worker(index);
+  {
+    const std::lock_guard lock(mutex_);
+    mine.buckets[static_cast<std::size_t>(bucket)].are_awaited = true;
+  }
+  check(shard().read(
+            {.worker = index, .incarnation = mine.incarnation, .bucket = bucket, .values = values}),
+        "a replica is a member of the shard from the first step on");
+  work_on(bucket);
+}
+
+void LocalJob::begin_step(int index, const ps::StepInfo& step) {
+  ps::wire::PushT push;
+  push.batch = std::make_unique<ps::wire::SampleRange>(ps::to_wire(step.batch));
+  push.lanes = step.lanes;
+  push.loss = step.loss;
+  push.correct = step.correct;
+  push.samples = step.samples;
+  push.ends_step = true;
+  const std::lock_guard lock(mutex_);
+  Worker& mine = worker(index);
+  mine.learning_rate = step.learning_rate;
+  push.sequence = ++mine.sequence;
+  open_steps_[{index, mine.sequence}] = {std::move(push), {step.state.begin(), step.state.end()}};
+}
+
+void LocalJob::push(int index, BucketId bucket, std::span<const float> gradient,
+                    std::span<float> values) {
+  ps::PushRequest request{.bucket = bucket, .values = values};
+  request.gradient = {.codec = ps::Codec::kF32,
+                      .num_elements = static_cast<std::int64_t>(gradient.size()),
+                      .bytes = std::as_bytes(gradient)};
+  {
+    const std::lock_guard lock(mutex_);
+    throw_if_failed();
+    Worker& mine = worker(index);
+    Values& own = mine.buckets[static_cast<std::size_t>(bucket)];
+    request.id = {index, mine.incarnation, mine.sequence};
+    request.version = own.version;
+    request.learning_rate = mine.learning_rate;
+    own.are_awaited = true;
+  }
+  check(shard().push(request), "a replica is a member of the shard until the job is over");
+  work_on(bucket);
+}
+
+void LocalJob::wait_values(int index, BucketId bucket) {
+  const Values& own = worker(index).buckets[static_cast<std::size_t>(bucket)];
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    throw_if_failed();
+    if (!own.are_awaited) return;
+    const std::uint64_t calls = calls_for_help_;
+    ++waiting_;
+    lock.unlock();
+    work_everywhere();
+    lock.lock();
+    changed_.wait(lock, [&] { return failure_ || !own.are_awaited || calls_for_help_ != calls; });
+    --waiting_;
+  }
+}
+
+// The worker pushes nothing after its last step, and the shard waits for it no longer.
+void LocalJob::rest(int index) {
+  const Worker& mine = worker(index);  // without the mutex: only this thread changes the sequence
+  shard().rest(index, mine.incarnation, mine.sequence);
+  work_everywhere();
+}
+
+// Carries out the work that is due on the bucket, and on all buckets if that makes more work due.
+void LocalJob::work_on(BucketId bucket) {
+  if (work_once(bucket)) work_everywhere();
+}
+
+void LocalJob::work_everywhere() {
+  for (bool is_due = true; is_due;) {
+    is_due = false;
+    for (std::size_t b = 0; b < events_.size(); ++b) {
+      if (work_once(static_cast<BucketId>(b))) is_due = true;
+    }
+  }
+}
+
+// Carries out the bucket's work until none is left, so that no due work remains while all threads
+// wait. Returns whether work may have become due on any bucket.
+bool LocalJob::work_once(BucketId bucket) {
+  bool is_due = false;
+  std::vector<ps::ShardEvent> events;
+  const Bucket& range = shard().buckets()[static_cast<std::size_t>(bucket)];
+  while (const auto piece = shard().claim(bucket)) {
+    const bool is_first_of_several =
+        piece->range.begin == range.begin && piece->range.end < range.end;
+    if (is_first_of_several) call_helpers();
+    events.clear();
+    shard().update(*piece, events);
+    if (!events.empty() && take_events(events)) is_due = true;
+  }
+  return is_due;
+}
+
+void LocalJob::call_helpers() {
+  if (waiting_ == 0) return;
+  {
+    const std::lock_guard lock(mutex_);
+    ++calls_for_help_;
+  }
+  changed_.notify_all();
+}
+
+// Processes the events in order. Returns whether work may have become due on any bucket.
+bool LocalJob::take_events(const std::vector<ps::ShardEvent>& events) {
+  bool is_due = false;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const ps::ShardEvent& event : events) {
+      EventQueue& queue = events_[static_cast<std::size_t>(event.bucket)];
+      queue.early.emplace(event.order, event);
+      for (auto next = queue.early.begin(); next != queue.early.end() && next->first == queue.next;
+           next = queue.early.begin()) {
+        on_event(next->second);
+        queue.early.erase(next);
+        ++queue.next;
+      }
+    }
+    exchange_messages();
+    is_due = server_.take_due();
+  }
+  changed_.notify_all();
+  return is_due;
+}
+
+void LocalJob::on_event(const ps::ShardEvent& event) {
+  using Kind = ps::ShardEvent::Kind;
+  if (event.kind == Kind::kSnapshotCopied) return server_.copied();
+  Values& values = worker(event.worker).buckets[static_cast<std::size_t>(event.bucket)];
+  switch (event.kind) {
+    case Kind::kAnswered:
+      values = {.are_awaited = false, .version = event.version};
+      return;
+    case Kind::kForgotten:
+      values.are_awaited = false;
+      return;
+    default:
+      break;
+  }
+  if (event.kind == Kind::kApplied) staleness_.add(event.staleness);
+  // A step's buckets are pushed in order, so the last bucket's event ends the step.
+  if (static_cast<std::size_t>(event.bucket) + 1 == events_.size()) on_step_end(event);
+}
+
+void LocalJob::on_step_end(const ps::ShardEvent& event) {
+  auto ended = open_steps_.extract({event.worker, event.sequence});
+  check(!ended.empty(), "a step ends once");
+  Step& step = ended.mapped();
+  const std::uint32_t incarnation = worker(event.worker).incarnation;
+  coordinator_.note_staleness(staleness_.mean(), staleness_.max());
+  if (event.kind == ps::ShardEvent::Kind::kDropped) {
+    return coordinator_.dropped(event.worker, incarnation, step.push);
+  }
+  server_.trained(event.worker, event.sequence, step.push.samples, std::move(step.statistics));
+  coordinator_.trained(event.worker, incarnation, step.push);
 }
 
 }  // namespace syncopate

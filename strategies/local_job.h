@@ -1,7 +1,7 @@
-// A job whose workers are replicas of this process: the coordinator and the one server that its
-// strategies otherwise meet over the network, with the same rules and none of the sockets. The
-// calling threads do all the work: whoever makes a piece of an update due takes it up, and whoever
-// waits for values helps. Used by central_storage_asynchronous.cc.
+// A job whose workers are replicas of this process: the coordinator and the server that otherwise
+// run in processes of their own, under the same rules, without sockets. It has no threads. A caller
+// that makes a piece of an update due carries it out, and callers that wait for values help. Used
+// by central_storage_asynchronous.cc.
 #pragma once
 
 #include <atomic>
@@ -19,49 +19,51 @@
 #include <vector>
 
 #include "models/tensor/parameter_arena.h"
+#include "ps/client/client.h"
 #include "ps/coordinator/coordinator.h"
-#include "strategies/job_messages.h"
 #include "strategies/local_server.h"
 
 namespace syncopate {
 
-// Thread-safe; calls that name a worker come from its own thread, next_lease() from its reader's.
-// What waits has no time limit of its own: a replica that fails aborts the job, and all wake. Then
-// whatever trains, waits or asks for more throws PeerError.
+// Thread-safe. Calls that name a worker come from that worker's thread, next_lease() from its
+// reader's thread. Blocking calls have no timeout: a replica that fails aborts the job, which wakes
+// them. In an aborted job every function that trains, waits or asks for work throws PeerError.
 class LocalJob {
  public:
-  // Throws UsageError for a declaration that makes no sense.
+  // Throws UsageError for a contradictory declaration.
   explicit LocalJob(ps::wire::DeclarationT declaration);
 
   int num_workers() const noexcept { return static_cast<int>(workers_.size()); }
-  // Alone with it, as before begin(): to write first values and slots, or to read them.
+  // Before begin() and after leave(), the caller may read and write the shard's values and slots.
   ps::Shard& shard() const noexcept { return server_.shard(); }
 
-  // The shard holds what training starts from; `statistics` are the running ones. Throws UsageError
-  // for a position that the data does not have.
+  // Precondition: the shard holds the values that training starts from. statistics: the running
+  // statistics. Throws UsageError if `start` does not fit the data set.
   void begin(const ps::RunPosition& start, std::span<const float> statistics);
 
-  // The worker's values, [bucket] f32, written until wait_values() returns.
+  // Starts to copy the bucket's current values to `values`, [bucket] f32, which is in use until
+  // wait_values() returns.
   void read(int worker, BucketId bucket, std::span<float> values);
-  // The pushes that follow are of one step. ends: what its last one says; running statistics.
-  void begin_step(int worker, ps::wire::PushT ends, std::span<const float> statistics);
-  // One bucket's gradient, and where the next values go: both in use until wait_values() returns.
-  void push(int worker, BucketId bucket, float learning_rate, std::span<const float> gradient,
-            std::span<float> values);
-  // Returns when what the last read or push of the bucket asked for is there.
+  // The pushes that follow belong to one step. step.state: the worker's running statistics.
+  void begin_step(int worker, const ps::StepInfo& step);
+  // Pushes one bucket's gradient; its next values are written to `values`. Both are in use until
+  // wait_values() returns.
+  void push(int worker, BucketId bucket, std::span<const float> gradient, std::span<float> values);
+  // Returns when the values of the bucket's last read or push have arrived.
   void wait_values(int worker, BucketId bucket);
 
   std::optional<ps::SampleRange> next_lease(int worker);
-  JobStatus status() const;
-  std::optional<Appointment> appointment(int worker);
-  std::optional<Appointment> wait_appointment(int worker);
-  // The copy of this cut, which is under appointment.
-  std::shared_ptr<const ps::CutCopy> copy(std::uint64_t cut) const;
-  void done(int worker, std::uint64_t cut);
+  ps::wire::JobStatusT status() const;
+  std::optional<ps::wire::AppointmentT> next_assignment(int worker);
+  // Returns nothing when the job is over.
+  std::optional<ps::wire::AppointmentT> wait_assignment(int worker);
+  // Precondition: the worker has an open assignment with this snapshot.
+  std::shared_ptr<const ps::CutCopy> snapshot(std::uint64_t id) const;
+  void done(int worker, std::uint64_t snapshot_id);
   void request_stop(int worker, ps::StopKind kind);
-  // Everybody has trained all.
+  // Call once, when all workers have trained everything.
   void leave();
-  // All who wait throw.
+  // Wakes all workers that wait; they throw PeerError(reason).
   void abort(std::string_view reason) noexcept;
 
  private:
@@ -69,60 +71,59 @@ class LocalJob {
     bool are_awaited = false;
     std::uint64_t version = 0;
   };
-  // What a worker is told.
+  // The state of one worker, as far as the coordinator and the shard have answered.
   struct Worker {
     std::uint32_t incarnation = 0;
-    std::uint64_t sequence = 0;  // of its last step
+    std::uint64_t sequence = 0;  // number of its last step
+    float learning_rate = 0.0F;
     std::vector<Values> buckets;
     std::deque<ps::SampleRange> leases;
-    std::deque<ps::wire::AppointmentT> appointments;
+    std::deque<ps::wire::AppointmentT> assignments;
     bool has_all_leases = false;
     bool is_finished = false;
   };
-  // What a step's last push said, until it is applied.
+  // The message of a step's last push, kept until the push is applied.
   struct Step {
     ps::wire::PushT push;
     std::vector<float> statistics;
   };
-  // A bucket's events, brought into the order in which they happened.
-  struct EventLine {
+  // Sorts the events of one bucket by their order number.
+  struct EventQueue {
     std::uint64_t next = 0;
     std::map<std::uint64_t, ps::ShardEvent> early;
   };
 
-  // With the mutex held, these seven. They wake nobody.
-  void meet(const ps::RunPosition& start);
-  void hear(const ps::Party& from, const ps::wire::MessageT& message);
-  void settle();
-  void tell(Worker& worker, const ps::wire::MessageT& message);
-  void happened(const ps::ShardEvent& event);
-  void step_ended(const ps::ShardEvent& event);
+  // These functions require the mutex and notify no waiting thread.
+  void start_job(const ps::RunPosition& start);
+  void deliver(const ps::Party& from, const ps::wire::MessageT& message);
+  void exchange_messages();
+  void on_message(Worker& worker, const ps::wire::MessageT& message);
+  void on_event(const ps::ShardEvent& event);
+  void on_step_end(const ps::ShardEvent& event);
   void throw_if_failed() const;
 
+  // These functions must be called without the mutex.
   template <typename Body>
-  void say(int worker, Body body);
-  // It pushes nothing after its last step: nobody waits for it any more.
+  void send(int worker, Body body);
   void rest(int worker);
-  // Does what is due on the bucket; everywhere, if that makes more due. Without the mutex.
   void work_on(BucketId bucket);
   void work_everywhere();
-  // Returns whether work may have become due on any bucket.
   bool work_once(BucketId bucket);
   bool take_events(const std::vector<ps::ShardEvent>& events);
   void call_helpers();
   Worker& worker(int index) { return workers_[static_cast<std::size_t>(index)]; }
 
-  mutable std::mutex mutex_;  // guards all below but the shard
+  mutable std::mutex mutex_;  // guards all members below, except for the shard
   mutable std::condition_variable changed_;
   LocalServer server_;
   ps::Coordinator coordinator_;
   std::vector<Worker> workers_;
-  std::vector<EventLine> lines_;                              // by bucket
+  std::vector<EventQueue> events_;                            // by bucket
   std::map<std::pair<int, std::uint64_t>, Step> open_steps_;  // by worker and sequence
   ps::StalenessHistogram staleness_;
   std::uint64_t calls_for_help_ = 0;
   std::optional<std::string> failure_;
-  std::atomic<int> waiting_{0};  // in wait_values()
+  std::atomic<int> waiting_{0};  // threads in wait_values()
 };
 
 }  // namespace syncopate

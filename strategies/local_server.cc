@@ -10,7 +10,7 @@ LocalServer::LocalServer(ps::wire::DeclarationT declaration)
     : served_(ps::make_served_variables(std::move(declaration), 0)) {}
 
 void LocalServer::begin(std::int64_t step, std::vector<float> statistics) {
-  // Adam's bias correction needs the number of the update.
+  // Versions must equal the update numbers, because Adam's bias correction uses them.
   const auto version = static_cast<std::uint64_t>(step) + 1;
   ps::ShardSnapshot state{.values = shard().values(),
                           .slots = {shard().slots().begin(), shard().slots().end()},
@@ -36,7 +36,7 @@ ps::wire::HelloT LocalServer::hello() const {
 
 void LocalServer::reply(ps::wire::MessageT message) { replies_.push_back(std::move(message)); }
 
-void LocalServer::obey(const ps::wire::MessageT& message) {
+void LocalServer::on_message(const ps::wire::MessageT& message) {
   const ps::wire::BodyUnion& body = message.body;
   switch (body.type) {
     case ps::wire::Body::Declared: {
@@ -57,14 +57,14 @@ void LocalServer::obey(const ps::wire::MessageT& message) {
     case ps::wire::Body::Freeze:
       return freeze(body.AsFreeze()->cut);
     case ps::wire::Body::Cut:
-      return begin_cut(*body.AsCut());
+      return begin_snapshot(*body.AsCut());
     case ps::wire::Body::Release:
       shard().thaw();
       published_.reset();
       is_due_ = true;
       return;
     default:
-      return;  // nothing that concerns a server whose workers cannot be lost alone
+      return;  // the other messages concern lost workers, and replicas are only lost together
   }
 }
 
@@ -82,32 +82,33 @@ void LocalServer::freeze(std::uint64_t cut) {
   reply(ps::wire::make_message(std::move(frozen)));
 }
 
-void LocalServer::begin_cut(const ps::wire::CutT& cut) {
-  cut_ = std::make_shared<ps::CutCopy>();
-  cut_->cut = cut.cut;
+void LocalServer::begin_snapshot(const ps::wire::CutT& cut) {
+  snapshot_ = std::make_shared<ps::CutCopy>();
+  snapshot_->cut = cut.cut;
   for (const ps::wire::CutEntry& entry : cut.entries) {
-    cut_->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
+    snapshot_->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
-  cut_->state.values = make_host_tensor(shard().values().shape(), DType::kF32);
+  snapshot_->state.values = make_host_tensor(shard().values().shape(), DType::kF32);
   if (cut.with_slots) {
     for (const Tensor& slot : shard().slots()) {
-      cut_->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
+      snapshot_->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
     }
   }
   buckets_to_copy_ = shard().buckets().size();
-  shard().begin_snapshot(cut.cut, cut_->entries, {cut_, &cut_->state});
+  shard().begin_snapshot(cut.cut, snapshot_->entries, {snapshot_, &snapshot_->state});
   is_due_ = true;
 }
 
 void LocalServer::copied() {
-  check(cut_ != nullptr && buckets_to_copy_ > 0, "a bucket is copied for a cut");
-  if (--buckets_to_copy_ == 0) end_cut();
+  check(snapshot_ != nullptr && buckets_to_copy_ > 0,
+        "a copied bucket belongs to a snapshot in progress");
+  if (--buckets_to_copy_ == 0) end_snapshot();
 }
 
-void LocalServer::end_cut() {
-  cut_->running_statistics = statistics_->average(cut_->entries);
+void LocalServer::end_snapshot() {
+  snapshot_->running_statistics = statistics_->average(snapshot_->entries);
   ps::wire::CutDoneT done;
-  done.cut = cut_->cut;
+  done.cut = snapshot_->cut;
   const std::vector<ps::StalenessHistogram> histograms = shard().staleness();
   for (std::size_t w = 0; w < histograms.size(); ++w) {
     auto one = std::make_unique<ps::wire::StalenessT>();
@@ -117,7 +118,7 @@ void LocalServer::end_cut() {
     one->max = histograms[w].max();
     done.staleness.push_back(std::move(one));
   }
-  published_ = std::exchange(cut_, nullptr);
+  published_ = std::exchange(snapshot_, nullptr);
   reply(ps::wire::make_message(std::move(done)));
 }
 

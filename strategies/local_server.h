@@ -1,6 +1,6 @@
-// The one server of a job whose workers are replicas of this process: a shard in their memory, and
-// what the coordinator has it do, without sockets, files and threads. Its counterpart in a process
-// of its own is ps/server/server_duties.h.
+// The only server of a job whose workers are replicas of this process. It holds a shard in shared
+// memory and carries out the coordinator's messages, without sockets, files or threads. The
+// counterpart for a server process is ps/server/server_duties.h.
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,48 @@
 
 namespace syncopate {
 
-// One thread at a time, but for the shard. Nobody waits in here.
+// Used by one thread at a time, except for the shard, which is thread-safe. No function blocks.
 class LocalServer {
  public:
-  // Makes the shard, values zero. Throws UsageError for a declaration that makes no sense.
+  // Makes the shard with all values zero. Throws UsageError for a contradictory declaration.
   explicit LocalServer(ps::wire::DeclarationT declaration);
 
   ps::Shard& shard() const noexcept { return *served_->shard; }
   const ps::wire::DeclarationT& declaration() const noexcept { return served_->declaration; }
 
-  // Before anybody trains: the shard's tensors hold the first values, and these are the running
-  // statistics. Updates count on from `step`.
+  // Call before training begins, when the shard's tensors hold the initial values. statistics: the
+  // running statistics. The shard numbers its updates from `step` + 1.
   void begin(std::int64_t step, std::vector<float> statistics);
 
-  // Of a worker of the same incarnation.
+  // Admits a worker to the shard. sequence: the number of its last push.
   void join(ps::WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
 
   ps::wire::HelloT hello() const;
-  void obey(const ps::wire::MessageT& message);
-  // What is to be said to the coordinator since the last call.
+  // Carries out a message of the coordinator.
+  void on_message(const ps::wire::MessageT& message);
+  // Returns the messages to the coordinator that have accumulated since the last call.
   std::vector<ps::wire::MessageT> take_replies();
-  // Whether work may have become due on any bucket since the last call.
+  // Returns whether work may have become due on any bucket since the last call.
   bool take_due() noexcept;
 
-  // A push that ends a step was applied.
+  // Records that a push which ends a step was applied. statistics: the worker's running statistics.
   void trained(ps::WorkerId worker, std::uint64_t sequence, std::int64_t samples,
                std::vector<float> statistics);
-  // One more bucket's part of the cut is copied.
+  // Records that one more bucket is copied to the snapshot in progress.
   void copied();
-  // What the last cut made; null: none, or it is not whole, or released.
+  // The last snapshot. Null before it is complete and after the coordinator has released it.
   std::shared_ptr<const ps::CutCopy> copy() const noexcept { return published_; }
 
  private:
   void freeze(std::uint64_t cut);
-  void begin_cut(const ps::wire::CutT& cut);
-  void end_cut();
+  void begin_snapshot(const ps::wire::CutT& cut);
+  void end_snapshot();
   void reply(ps::wire::MessageT message);
 
   const std::shared_ptr<ps::ServedVariables> served_;
   std::optional<ps::RunningStatistics> statistics_;
   std::vector<ps::wire::MessageT> replies_;
-  std::shared_ptr<ps::CutCopy> cut_;  // under way
+  std::shared_ptr<ps::CutCopy> snapshot_;  // in progress
   std::size_t buckets_to_copy_ = 0;
   std::shared_ptr<const ps::CutCopy> published_;
   bool is_due_ = false;

@@ -1,10 +1,11 @@
-// One replica; its variables live on its device. Nothing travels: pull and push have nothing to do,
-// and commit is the optimizer over the whole arena. Every other strategy with one replica must
-// equal this one bit for bit.
+// --strategy one-device: one replica whose variables live on its device. There is nothing to pull
+// or push, and commit runs the optimizer over the whole arena. Every other strategy with one
+// replica must equal this one bit for bit.
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "models/base/errors.h"
-#include "strategies/optimizer_slots.h"
 #include "strategies/synchronous.h"
 
 namespace syncopate {
@@ -17,8 +18,7 @@ class DeviceVariables final : public VariableStore {
 
   void pull(const UpdateStep& update) override { update_ = update; }
   void wait_values(BucketId /*bucket*/) override {}
-  void report(const StepReport& mine) override { report_ = mine; }
-  void push(BucketId /*bucket*/) override {}
+  void push(BucketId /*bucket*/, const StepReport& report) override { report_ = report; }
   StepReport commit() override {
     ParameterArena& arena = *replica_.arena;
     replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
@@ -37,13 +37,14 @@ class DeviceVariables final : public VariableStore {
   StepReport report_;
 };
 
-class OneDevice final : public Synchronous {
+class OneDevice final : public SynchronousStrategy {
  public:
   OneDevice(const StrategyOptions& options, const Graph& graph)
-      : Synchronous(options, graph,
-                    {.collectives = make_local_collectives(collective_options(options, graph)),
-                     .updates_on_device = true},
-                    nullptr) {
+      : SynchronousStrategy(
+            options, graph,
+            {.collectives = make_local_collectives(collective_options(options, graph)),
+             .updates_on_device = true},
+            nullptr) {
     Replica& replica = replicas().front();
     auto variables = std::make_unique<DeviceVariables>(replica, options.optimizer);
     variables_ = variables.get();
@@ -62,8 +63,9 @@ class OneDevice final : public Synchronous {
 
 std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const Graph& graph) {
   if (options.replicas != 1) {
-    throw UsageError("--replicas " + std::to_string(options.replicas) +
-                     ": --strategy one-device has one replica; choose mirrored for several");
+    throw UsageError(fmt::format(
+        "--replicas {}: --strategy one-device has one replica; choose mirrored for several",
+        options.replicas));
   }
   return std::make_unique<OneDevice>(options, graph);
 }

@@ -1,7 +1,10 @@
-// Variables on parameter servers; this task is one worker. Values arrive in the arena as answers to
-// the pushes of the step before, gradients leave as backward completes them; what a step waits for
-// is the servers' consistency rule. Under `sync` all workers keep step, and the trainer's usual
-// loop drives them; else each trains what shard 0 hands out (asynchronous_job.h).
+// --strategy parameter-server: the variables are on servers, and this task is one worker. Values
+// arrive in the replica's arena as answers to the pushes of the step before, and gradients leave
+// while the backward pass completes them. The servers' consistency rule decides what a step waits
+// for. Under a synchronous rule the loop for synchronous jobs drives the workers; otherwise each
+// worker trains the batches that shard 0 hands out (asynchronous_job.h).
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
 #include <string>
@@ -10,19 +13,18 @@
 #include "models/base/errors.h"
 #include "models/base/random.h"
 #include "models/optim/optimizer.h"
-#include "ps/client/client.h"
+#include "ps/coordinator/wire_conversion.h"
 #include "ps/net/segment.h"
 #include "ps/shard/placement.h"
 #include "strategies/asynchronous_job.h"
+#include "strategies/batch_statistics.h"
 #include "strategies/job_messages.h"
-#include "strategies/restore.h"
-#include "strategies/served_worker.h"
-#include "strategies/strategy.h"
+#include "strategies/worker_variables.h"
 
 namespace syncopate {
 namespace {
 
-// Frames of about 1 MB: smaller ones reach a part of the rate, larger ones hide less.
+// Smaller messages reach a fraction of the link's rate; larger ones overlap less with computation.
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 
 ps::Placement place(const StrategyOptions& options, const ArenaLayout& layout) {
@@ -32,79 +34,157 @@ ps::Placement place(const StrategyOptions& options, const ArenaLayout& layout) {
                               .message_bytes = std::min(options.bucket_bytes, kMessageBytes)});
 }
 
-class ParameterServer final : public Strategy {
+std::string as_text(std::span<const std::byte> bytes) {
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// Slots of zeros for `elements` variables.
+std::vector<Snapshot::Slot> blank_slots(const OptimizerOptions& optimizer, std::int64_t elements) {
+  return OptimizerSlots(optimizer, elements).named();
+}
+
+std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots) {
+  std::vector<std::span<float>> memory;
+  for (const Snapshot::Slot& slot : slots) memory.push_back(slot.values.f32());
+  return memory;
+}
+
+// The transport of a synchronous worker.
+class ServedWorker : public ShardTransport {
  public:
-  ParameterServer(const StrategyOptions& options, const Graph& graph)
-      : options_(options),
-        graph_(graph),
-        in_step_(keeps_step(options.consistency)),
-        optimizer_(make_optimizer(options.optimizer)) {
-    build_replica();
-    meet();
+  explicit ServedWorker(ps::Client& client) : client_(client) {}
+
+  void begin_step(ps::StepInfo step) override {
+    step.state = {};  // running statistics are averaged by agree(), not on the servers
+    client_.begin_step(step);
+  }
+  void push(BucketId bucket) override { client_.push(bucket); }
+  void wait_values(BucketId bucket) override { client_.wait_values(bucket); }
+  std::optional<StepReport> finish_step() override {
+    const ps::wire::StepSumsT sums = client_.finish_step();
+    return StepReport{.scores = {sums.loss, sums.correct, sums.samples},
+                      .stops = ps::stop_counts_from_wire(sums.stops)};
+  }
+  CommunicationTimes with_traffic(CommunicationTimes times) const override {
+    const ps::Client::Traffic traffic = client_.traffic();
+    times.bytes_sent = traffic.bytes_pushed;
+    times.bytes_received = traffic.bytes_pulled;
+    // Servers may hold back answers while the worker computes; that time costs the worker nothing.
+    times.peers_wait_seconds = std::min(traffic.peers_wait_seconds, times.exposed_seconds);
+    return times;
   }
 
-  std::span<Replica> replicas() noexcept override { return {&replica_, 1}; }
-  int replicas_in_sync() const noexcept override { return input_shard().total; }
-  InputShard input_shard() const noexcept override {
-    if (!in_step_) return {};
-    return {.first = cluster().index, .count = 1, .total = cluster().world_size};
-  }
-  bool is_chief() const noexcept override { return client_->initialises(); }
-  AsynchronousJob* asynchronous_job(int /*replica*/) override { return job_.get(); }
-
-  void for_each_replica(const std::function<void(Replica&)>& task) override { task(replica_); }
-
-  std::vector<double> gather(std::span<const double> mine) override {
-    std::vector<double> all;
-    for (const std::string& text : client_->exchange(text_of(std::as_bytes(mine)))) {
-      check(text.size() == mine.size_bytes(), "everybody gathers as many numbers");
-      all.resize(all.size() + mine.size());
-      std::memcpy(all.data() + all.size() - mine.size(), text.data(), text.size());
-    }
-    return all;
-  }
-
-  void broadcast(std::span<std::byte> bytes) override {
-    // Whoever keeps step with nobody hears where training stands with each batch it is given.
-    if (!in_step_) return;
-    const auto texts = client_->exchange(is_chief() ? text_of(bytes) : std::string());
-    check(texts.front().size() == bytes.size(), "the chief's bytes are as long as everybody's");
-    if (!bytes.empty()) std::memcpy(bytes.data(), texts.front().data(), bytes.size());
-  }
-
-  void agree() override;
-  Snapshot snapshot() override;
-  void restore(const Snapshot& saved) override;
-  void begin(const ps::RunPosition& start) override;
-  void abort(std::string_view reason) noexcept override { client_->abort(reason); }
-  void leave() override { client_->leave(); }
-  void fail(std::string_view reason) noexcept override { client_->fail(reason); }
+ protected:
+  ps::Client& client() const noexcept { return client_; }
 
  private:
-  static std::string text_of(std::span<const std::byte> bytes) {
-    return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+  ps::Client& client_;
+};
+
+// The transport of an asynchronous worker, and its view of the job.
+class LeasedWorker final : public ServedWorker, public AsynchronousJob {
+ public:
+  LeasedWorker(Replica& replica, ps::Client& client, const StrategyOptions& options)
+      : ServedWorker(client),
+        replica_(replica),
+        index_(options.parameter_server.cluster.index),
+        optimizer_(options.optimizer) {}
+
+  void begin_step(ps::StepInfo step) override {
+    step.batch = batch_;
+    client().begin_step(step);
   }
+  std::optional<StepReport> finish_step() override {
+    client().finish_step();
+    return std::nullopt;
+  }
+
+  std::optional<ps::SampleRange> next_lease() override { return client().next_lease(); }
+  void begin_step(const ps::SampleRange& batch) override { batch_ = batch; }
+  JobStatus status() const override { return job_status_of(client().status()); }
+  bool is_reporter() const override { return client().status().lowest_worker == index_; }
+  std::optional<Assignment> next_assignment() override {
+    const auto next = client().assignment();
+    return next ? std::optional(assignment_of(*next)) : std::nullopt;
+  }
+  std::optional<Assignment> wait_assignment() override {
+    client().flush();  // the shards write to this worker's memory until their last answers arrive
+    const auto next = client().wait_assignment();
+    return next ? std::optional(assignment_of(*next)) : std::nullopt;
+  }
+
+  Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override {
+    Snapshot copy;
+    copy.values = make_host_tensor(replica_.arena->values().shape(), DType::kF32);
+    if (with_slots) copy.slots = blank_slots(optimizer_, copy.values.num_elements());
+    client().read_snapshot(assignment.snapshot_id, copy.values.f32(), memory_of(copy.slots));
+    copy.state = make_host_tensor(replica_.state->values.shape(), DType::kF32);
+    const std::vector<float> state = client().read_snapshot_state(assignment.snapshot_id);
+    check(state.size() == copy.state.f32().size(),
+          "servers hold as many running statistics as the network has");
+    std::ranges::copy(state, copy.state.f32().begin());
+    return copy;
+  }
+
+  void done(const Assignment& assignment) override {
+    client().complete_assignment(assignment.snapshot_id);
+  }
+  void refresh() override {
+    client().flush();  // pull() does not ask for values whose answers are on their way
+    client().pull();
+  }
+  void request_stop(ps::StopKind kind) override { client().request_stop(kind); }
+
+ private:
+  Replica& replica_;
+  const int index_;
+  const OptimizerOptions optimizer_;
+  ps::SampleRange batch_;  // of the current step
+};
+
+// What synchronous and asynchronous workers have in common.
+class ParameterServer : public Strategy {
+ public:
+  std::span<Replica> replicas() noexcept override { return {&replica_, 1}; }
+  bool is_chief() const noexcept override { return client_->initialises(); }
+  void for_each_replica(const std::function<void(Replica&)>& task) override { task(replica_); }
+  void restore(const Snapshot& saved) override;
+  void begin(const ps::RunPosition& start) override;
+  void leave() override { client_->leave(); }
+  void fail(std::string_view reason) noexcept override { client_->fail(reason); }
+  void abort(std::string_view reason) noexcept override { client_->abort(reason); }
+
+ protected:
+  // Builds the replica and joins the job. The derived class adds Replica::variables.
+  ParameterServer(const StrategyOptions& options, const Graph& graph);
+
+  const StrategyOptions& options() const noexcept { return options_; }
   const ClusterSpec& cluster() const noexcept { return options_.parameter_server.cluster; }
+  Replica& replica() noexcept { return replica_; }
+  ps::Client& client() noexcept { return *client_; }
+  bool has_begun() const noexcept { return has_begun_; }
+  // Values and running statistics of the replica, and slots of zeros.
+  Snapshot local_snapshot() const;
+
+ private:
   void build_replica();
-  void meet();
-  // The values are those after the last step.
-  void settle();
-  void take_running_statistics();
-  std::vector<Snapshot::Slot> blank_slots() const;
+  void join_job();
 
   const StrategyOptions options_;
   const Graph& graph_;
-  const bool in_step_;
-  const std::unique_ptr<Optimizer> optimizer_;
   bool has_begun_ = false;
   std::unique_ptr<ps::SegmentOwner> segment_;
   std::vector<Snapshot::Slot> restored_slots_;  // the chief's, until training begins
-  StepContext context_;
-  // Below the replica, which it writes to; above what uses it.
+  // The client writes to the replica's memory, so it is declared after the replica.
   Replica replica_;
   std::unique_ptr<ps::Client> client_;
-  std::unique_ptr<AsynchronousJob> job_;
 };
+
+ParameterServer::ParameterServer(const StrategyOptions& options, const Graph& graph)
+    : options_(options), graph_(graph) {
+  build_replica();
+  join_job();
+}
 
 void ParameterServer::build_replica() {
   const ArenaLayout layout = graph_.parameter_layout();
@@ -130,7 +210,7 @@ void ParameterServer::build_replica() {
       {.mode = Mode::kTrain, .batch_size = options_.batch_size_per_replica});
 }
 
-void ParameterServer::meet() {
+void ParameterServer::join_job() {
   const ParameterServerOptions& servers = options_.parameter_server;
   const ps::Placement placement = place(options_, graph_.parameter_layout());
   ps::ClientOptions client{.index = cluster().index,
@@ -151,99 +231,28 @@ void ParameterServer::meet() {
                            .server_timeout = servers.server_patience,
                            .asked_to_stop = servers.asked_to_stop};
   client_ = std::make_unique<ps::Client>(client);
-  replica_.variables = make_served_variables(replica_, *client_, context_, options_);
-  if (!in_step_) job_ = make_served_job(replica_, *client_, context_, options_);
 }
 
-std::vector<Snapshot::Slot> ParameterServer::blank_slots() const {
-  std::vector<Snapshot::Slot> slots;
-  for (const std::string_view name : optimizer_->slot_names()) {
-    slots.push_back(
-        {std::string(name), make_host_tensor(replica_.arena->values().shape(), DType::kF32)});
-  }
-  return slots;
-}
-
-void ParameterServer::settle() {
-  if (!has_begun_) return;
-  client_->flush();
-  replica_.arena->bump_all_versions();
-}
-
-void ParameterServer::agree() {
-  // The answers to the last step's pushes may still be on their way, and what they bring is to be
-  // measured.
-  settle();
-  if (replicas_in_sync() == 1) return;
-  // The arithmetic of the synchronous strategies, so that the bits are theirs.
-  const std::span<float> state = replica_.state->values.f32();
-  const double own = static_cast<double>(replica_.samples_in_statistics);
-  const std::vector<double> weights = gather({&own, 1});
-  double total = 0.0;
-  for (const double weight : weights) total += weight;
-  if (state.empty() || total == 0.0) return;
-  const auto texts = client_->exchange(text_of(std::as_bytes(state)));
-  std::vector<std::vector<float>> all;
-  for (const std::string& text : texts) {
-    all.emplace_back(text.size() / sizeof(float));
-    std::memcpy(all.back().data(), text.data(), all.back().size() * sizeof(float));
-    check(all.back().size() == state.size(), "everybody has the same running statistics");
-  }
-  for (std::size_t i = 0; i < state.size(); ++i) {
-    double sum = 0.0;
-    for (std::size_t w = 0; w < all.size(); ++w) {
-      sum += weights[w] * static_cast<double>(all[w][i]);
-    }
-    state[i] = static_cast<float>(sum / total);
-  }
-  replica_.samples_in_statistics = 0;
-}
-
-Snapshot ParameterServer::snapshot() {
-  Snapshot now{replica_.arena->values(), {}, replica_.state->values};
-  if (!has_begun_ || !in_step_) {
-    now.slots = blank_slots();
-    return now;
-  }
-  settle();
-  if (!is_chief()) return now;
-  now.slots = blank_slots();
-  std::vector<std::span<float>> slots;
-  for (const Snapshot::Slot& slot : now.slots) slots.push_back(slot.values.f32());
-  // Nobody updates while this worker has not pushed, so what the servers hold is of this step.
-  const Tensor values = make_host_tensor(now.values.shape(), DType::kF32);
-  client_->read_snapshot(ps::wire::kLiveSnapshot, values.f32(), slots);
-  return now;
+Snapshot ParameterServer::local_snapshot() const {
+  const Tensor& values = replica_.arena->values();
+  return {values, blank_slots(options_.optimizer, values.num_elements()), replica_.state->values};
 }
 
 void ParameterServer::restore(const Snapshot& saved) {
   check(!has_begun_, "variables on servers are written before training begins");
-  if (is_chief()) {
-    check_snapshot(saved, snapshot());
-    std::ranges::copy(saved.values.f32(), replica_.arena->values().f32().begin());
-    std::ranges::copy(saved.state.f32(), replica_.state->values.f32().begin());
-    restored_slots_ = saved.slots;
-    replica_.arena->bump_all_versions();
-  }
-  if (in_step_) broadcast(replica_.state->values.bytes());
-}
-
-// Whoever keeps step has the chief's by restore(); another one's are the average of all workers',
-// or what training starts from: with the graph's own it would spoil the average.
-void ParameterServer::take_running_statistics() {
-  const std::span<float> own = replica_.state->values.f32();
-  if (in_step_ || is_chief() || own.empty()) return;
-  const std::vector<float> all = client_->read_snapshot_state(ps::wire::kLiveSnapshot);
-  check(all.size() == own.size(), "servers hold as many running statistics as the network has");
-  std::ranges::copy(all, own.begin());
+  if (!is_chief()) return;
+  check_snapshot(saved, snapshot());
+  std::ranges::copy(saved.values.f32(), replica_.arena->values().f32().begin());
+  std::ranges::copy(saved.state.f32(), replica_.state->values.f32().begin());
+  restored_slots_ = saved.slots;
+  replica_.arena->bump_all_versions();
 }
 
 void ParameterServer::begin(const ps::RunPosition& start) {
   if (has_begun_) {
-    // All servers went back: the values of this point come by themselves.
+    // All servers have gone back to an earlier step; they send its values without a request.
     client_->resume();
     client_->flush();
-    take_running_statistics();
     replica_.arena->bump_all_versions();
     return;
   }
@@ -256,11 +265,115 @@ void ParameterServer::begin(const ps::RunPosition& start) {
     restored_slots_.clear();
   }
   client_->report_step(client_->wait_start().step);
-  take_running_statistics();
   client_->pull();
   client_->flush();
   replica_.arena->bump_all_versions();
   has_begun_ = true;
+}
+
+class SynchronousParameterServer final : public ParameterServer, public SynchronousJob {
+ public:
+  SynchronousParameterServer(const StrategyOptions& options, const Graph& graph)
+      : ParameterServer(options, graph), worker_(client()) {
+    replica().variables = make_worker_variables(replica(), worker_, options.lanes);
+  }
+
+  int replicas_in_sync() const noexcept override { return cluster().world_size; }
+  InputShard input_shard() const noexcept override {
+    return {.first = cluster().index, .count = 1, .total = cluster().world_size};
+  }
+  Job job(int /*replica*/) noexcept override { return this; }
+  Snapshot snapshot() override;
+  void restore(const Snapshot& saved) override {
+    ParameterServer::restore(saved);
+    broadcast(replica().state->values.bytes());
+  }
+
+  std::vector<double> gather(std::span<const double> mine) override { return gather_numbers(mine); }
+  void broadcast(std::span<std::byte> bytes) override {
+    const auto texts = client().exchange(is_chief() ? as_text(bytes) : std::string());
+    check(texts.front().size() == bytes.size(), "all tasks broadcast the same number of bytes");
+    if (!bytes.empty()) std::memcpy(bytes.data(), texts.front().data(), bytes.size());
+  }
+  void agree() override;
+
+ private:
+  // The numbers of all workers, by worker.
+  template <typename Number>
+  std::vector<Number> gather_numbers(std::span<const Number> mine) {
+    std::vector<Number> all;
+    for (const std::string& text : client().exchange(as_text(std::as_bytes(mine)))) {
+      check(text.size() == mine.size_bytes(), "all tasks gather equally many numbers");
+      all.resize(all.size() + mine.size());
+      if (!text.empty()) std::memcpy(&all[all.size() - mine.size()], text.data(), text.size());
+    }
+    return all;
+  }
+  // Waits until the values are those after the last step.
+  void wait_for_answers() {
+    if (!has_begun()) return;
+    client().flush();
+    replica().arena->bump_all_versions();
+  }
+
+  ServedWorker worker_;
+};
+
+void SynchronousParameterServer::agree() {
+  // The values are about to be evaluated, and answers to the last pushes may still be on their way.
+  wait_for_answers();
+  if (replicas_in_sync() == 1) return;
+  const std::span<float> state = replica().state->values.f32();
+  const double own = static_cast<double>(replica().samples_in_statistics);
+  const std::vector<double> weights = gather({&own, 1});
+  const bool has_trained =
+      std::ranges::any_of(weights, [](double weight) { return weight != 0.0; });
+  if (state.empty() || !has_trained) return;
+  const std::vector<float> all = gather_numbers(std::span<const float>(state));
+  average_running_statistics(weights, all, state);
+  replica().samples_in_statistics = 0;
+}
+
+Snapshot SynchronousParameterServer::snapshot() {
+  if (!has_begun()) return local_snapshot();
+  wait_for_answers();
+  if (!is_chief()) return {replica().arena->values(), {}, replica().state->values};
+  Snapshot now = local_snapshot();
+  // The servers apply no update until this worker has pushed, so their slots are those of the step
+  // that the worker's values belong to.
+  const Tensor unused_values = make_host_tensor(now.values.shape(), DType::kF32);
+  client().read_snapshot(ps::wire::kLiveSnapshot, unused_values.f32(), memory_of(now.slots));
+  return now;
+}
+
+class AsynchronousParameterServer final : public ParameterServer {
+ public:
+  AsynchronousParameterServer(const StrategyOptions& options, const Graph& graph)
+      : ParameterServer(options, graph), worker_(replica(), client(), options) {
+    replica().variables = make_worker_variables(replica(), worker_, options.lanes);
+  }
+
+  int replicas_in_sync() const noexcept override { return 1; }
+  InputShard input_shard() const noexcept override { return {}; }
+  Job job(int /*replica*/) noexcept override { return &worker_; }
+  Snapshot snapshot() override { return local_snapshot(); }
+  void begin(const ps::RunPosition& start) override;
+
+ private:
+  LeasedWorker worker_;
+};
+
+// A worker other than the chief takes over the servers' running statistics, which are the average
+// of all workers or those of a checkpoint. The network's initial ones would distort the next
+// average.
+void AsynchronousParameterServer::begin(const ps::RunPosition& start) {
+  ParameterServer::begin(start);
+  const std::span<float> own = replica().state->values.f32();
+  if (is_chief() || own.empty()) return;
+  const std::vector<float> all = client().read_snapshot_state(ps::wire::kLiveSnapshot);
+  check(all.size() == own.size(), "servers hold as many running statistics as the network has");
+  std::ranges::copy(all, own.begin());
+  replica().arena->bump_all_versions();
 }
 
 }  // namespace
@@ -268,9 +381,10 @@ void ParameterServer::begin(const ps::RunPosition& start) {
 std::unique_ptr<Strategy> make_parameter_server(const StrategyOptions& options,
                                                 const Graph& graph) {
   if (options.replicas != 1) {
-    throw UsageError("--replicas " + std::to_string(options.replicas) +
-                     ": a worker of --strategy parameter-server has one replica; start more "
-                     "workers");
+    throw UsageError(
+        fmt::format("--replicas {}: a worker of --strategy parameter-server has one replica; start "
+                    "more workers",
+                    options.replicas));
   }
   const ClusterSpec& cluster = options.parameter_server.cluster;
   if (cluster.num_servers < 1 || !cluster.rendezvous) {
@@ -278,7 +392,10 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyOptions& options,
         "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
         "--workers N -- train ..., or list ps tasks in TF_CONFIG");
   }
-  return std::make_unique<ParameterServer>(options, graph);
+  if (is_synchronous(options.consistency)) {
+    return std::make_unique<SynchronousParameterServer>(options, graph);
+  }
+  return std::make_unique<AsynchronousParameterServer>(options, graph);
 }
 
 }  // namespace syncopate

@@ -1,7 +1,7 @@
 #include "strategies/step_trailer.h"
 
-#include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <limits>
 
 #include "models/base/errors.h"
@@ -11,24 +11,25 @@ namespace {
 
 constexpr double kDigitBase = 16384.0;
 
-// Where things stand, and how many digits they have.
+// The first element of each number, and its count of digits.
 constexpr std::size_t kLoss = 0;
-constexpr std::size_t kLossDigits = 5;  // two before the point, three behind it
+constexpr std::size_t kLossDigits = 5;  // three of the fraction, then two of the whole part
 constexpr std::size_t kCorrect = 5;
 constexpr std::size_t kSamples = 8;
 constexpr std::size_t kCountDigits = 3;
 constexpr std::size_t kStops = 11;
-// A sum can count but not take the least: each replica adds one to the bin of its time, and the
-// lowest bin in use is that of the least. Half a power of two each, from a microsecond on.
-constexpr std::size_t kStood = 16;
-constexpr std::size_t kStoodBins = 48;
+// A sum can count but cannot take a minimum. Each replica therefore adds one to the bin of its
+// blocked time, and the lowest bin that is not zero holds the least. A bin spans half a power of
+// two, starting at one microsecond.
+constexpr std::size_t kBlocked = 16;
+constexpr std::size_t kBlockedBins = 48;
 constexpr double kBinsPerDoubling = 2.0;
 constexpr double kFirstBinSeconds = 1e-6;
-constexpr double kLossScale = kDigitBase * kDigitBase * kDigitBase;  // makes it a whole number
+constexpr double kFractionScale = kDigitBase * kDigitBase * kDigitBase;
 constexpr double kMostLoss = kDigitBase * kDigitBase;
-static_assert(kStops + ps::kStopKinds <= kStood && kStood + kStoodBins <= kTrailerElements);
+static_assert(kStops + ps::kStopKinds <= kBlocked && kBlocked + kBlockedBins <= kTrailerElements);
 
-// Lowest digit first. `number`: whole, not negative, below kDigitBase ^ digits.size().
+// Lowest digit first. number: whole, not negative, below kDigitBase ^ digits.size().
 void write_digits(double number, std::span<float> digits) {
   for (float& digit : digits) {
     const double rest = std::floor(number / kDigitBase);
@@ -45,27 +46,28 @@ double read_digits(std::span<const float> digits) {
   return number;
 }
 
-std::size_t stood_bin(double seconds) {
+std::size_t bin_of_seconds(double seconds) {
   const double bin =
       kBinsPerDoubling * std::log2(std::max(seconds, kFirstBinSeconds) / kFirstBinSeconds);
-  return std::min(static_cast<std::size_t>(bin), kStoodBins - 1);
+  return std::min(static_cast<std::size_t>(bin), kBlockedBins - 1);
 }
 
-// The middle of a bin, as ratios go.
-double stood_in(std::size_t bin) {
+// The geometric middle of the bin.
+double seconds_of_bin(std::size_t bin) {
   return kFirstBinSeconds * std::exp2((static_cast<double>(bin) + 0.5) / kBinsPerDoubling);
 }
 
 }  // namespace
 
 void write_trailer(const StepReport& report, std::span<float> trailer) {
-  check(trailer.size() == static_cast<std::size_t>(kTrailerElements), "the trailer has its size");
+  check(trailer.size() == static_cast<std::size_t>(kTrailerElements),
+        "a trailer has kTrailerElements elements");
   std::fill(trailer.begin(), trailer.end(), 0.0F);
   const double loss = report.scores.loss;
   if (loss >= 0.0 && loss < kMostLoss) {
-    // In two parts: a double has not the bits for all digits at once.
+    // A double has too few bits for all five digits in one product.
     const double whole = std::floor(loss);
-    write_digits(std::floor((loss - whole) * kLossScale), trailer.subspan(kLoss, 3));
+    write_digits(std::floor((loss - whole) * kFractionScale), trailer.subspan(kLoss, 3));
     write_digits(whole, trailer.subspan(kLoss + 3, kLossDigits - 3));
   } else {
     trailer[kLoss] = std::numeric_limits<float>::quiet_NaN();
@@ -77,13 +79,13 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
   for (std::size_t i = 0; i < ps::kStopKinds; ++i) {
     trailer[kStops + i] = static_cast<float>(report.stops.by_kind[i]);
   }
-  trailer[kStood + stood_bin(report.stood_seconds)] = 1.0F;
+  trailer[kBlocked + bin_of_seconds(report.blocked_seconds)] = 1.0F;
 }
 
 StepReport read_trailer(std::span<const float> trailer) {
   StepReport report;
   report.scores.loss = read_digits(trailer.subspan(kLoss + 3, kLossDigits - 3)) +
-                       read_digits(trailer.subspan(kLoss, 3)) / kLossScale;
+                       read_digits(trailer.subspan(kLoss, 3)) / kFractionScale;
   report.scores.num_correct =
       static_cast<std::int64_t>(read_digits(trailer.subspan(kCorrect, kCountDigits)));
   report.scores.num_samples =
@@ -91,10 +93,10 @@ StepReport read_trailer(std::span<const float> trailer) {
   for (std::size_t i = 0; i < ps::kStopKinds; ++i) {
     report.stops.by_kind[i] = static_cast<int>(trailer[kStops + i]);
   }
-  const auto stood = trailer.subspan(kStood, kStoodBins);
-  const auto least = std::ranges::find_if(stood, [](float replicas) { return replicas > 0.0F; });
-  if (least != stood.end()) {
-    report.stood_seconds = stood_in(static_cast<std::size_t>(least - stood.begin()));
+  const auto bins = trailer.subspan(kBlocked, kBlockedBins);
+  const auto least = std::ranges::find_if(bins, [](float replicas) { return replicas > 0.0F; });
+  if (least != bins.end()) {
+    report.blocked_seconds = seconds_of_bin(static_cast<std::size_t>(least - bins.begin()));
   }
   return report;
 }

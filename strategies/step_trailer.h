@@ -1,6 +1,9 @@
-// A step's report as f32 elements of the gradient block, so that it is summed with the last bucket.
+// Step reports on their way between replicas: a report as f32 elements in front of the gradient
+// block, so that it is summed together with the last bucket, and what replicas derive from the
+// blocked times in the reports.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <span>
 
@@ -8,18 +11,43 @@
 
 namespace syncopate {
 
-// Before the arena's first element in every replica's gradient block; they have the arena indices
-// -kTrailerElements .. -1.
+// Length of the trailer, which precedes the arena's first element in every replica's gradient
+// block. Its elements have the arena indices -kTrailerElements to -1.
 inline constexpr std::int64_t kTrailerElements = 64;
 
-// Numbers are split into digits of 14 bits, so that f32 adds those of so many replicas without
-// rounding.
+// Most replicas whose trailers can be summed. Numbers are split into digits of 14 bits, which f32
+// adds without rounding for up to this many replicas.
 inline constexpr int kMostReplicasInStep = 1024;
 
-// [kTrailerElements]. Counts below 2^42 and the loss to 2^-42 are exact; a loss that is negative,
-// not finite or above 2^28 arrives as not finite. Seconds arrive as the least of all, to a fifth.
+// trailer: [kTrailerElements]. Counts below 2^42 are exact, and the loss is exact to 2^-42. A loss
+// that is negative, not finite or above 2^28 is read back as not finite. Of blocked_seconds a sum
+// of trailers keeps the least, to within a fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
-// Of one replica's trailer, or of the sum of many.
+// trailer: that of one replica, or a sum of several. Returns the sum of their reports.
 StepReport read_trailer(std::span<const float> trailer);
+
+// Separates the time a replica waits for other replicas from the time it waits for bytes. In every
+// step, the last replica to join the sum is blocked only while bytes travel. Any longer time that
+// another replica is blocked was spent waiting for that last replica. One thread only.
+class PeersWait {
+ public:
+  // Seconds this replica was blocked in the last step that ended, to be reported with the next.
+  double blocked_seconds() const noexcept { return blocked_; }
+  // Call when a step has ended. exposed_seconds: CommunicationTimes::exposed_seconds so far.
+  // least_seconds: the least blocked_seconds of all replicas in the step before, which is known
+  // from this step's reports. The last step of a run is therefore not counted.
+  void end_step(double exposed_seconds, double least_seconds) noexcept {
+    waited_ += std::max(0.0, blocked_ - least_seconds);
+    blocked_ = exposed_seconds - exposed_before_;
+    exposed_before_ = exposed_seconds;
+  }
+  // Seconds spent waiting for other replicas, up to the step before the last one.
+  double waited_seconds() const noexcept { return waited_; }
+
+ private:
+  double exposed_before_ = 0.0;
+  double blocked_ = 0.0;
+  double waited_ = 0.0;
+};
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "strategies/strategy.h"
 
+#include <fmt/format.h>
+
 #include <array>
 
 #include "models/base/errors.h"
@@ -11,12 +13,12 @@ constexpr std::array kStrategies = {
     StrategyRow{"one-device", "one replica, variables on its device", make_one_device},
     StrategyRow{"mirrored", "replicas of this process, each with a copy of the variables",
                 make_mirrored},
-    StrategyRow{"multi-worker-mirrored", "the same over several processes",
+    StrategyRow{"multi-worker-mirrored",
+                "replicas of several processes, each with a copy of the variables",
                 make_multi_worker_mirrored},
     StrategyRow{"central-storage", "replicas of this process on one copy in host memory",
                 make_central_storage},
-    StrategyRow{"parameter-server",
-                "variables on servers; workers in step, or each at its own pace",
+    StrategyRow{"parameter-server", "variables on servers, synchronous or asynchronous workers",
                 make_parameter_server},
 };
 
@@ -30,13 +32,39 @@ std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Gr
     if (row.name == options.name) return row.make(options, graph);
     known += (known.empty() ? "" : ", ") + std::string(row.name);
   }
-  throw UsageError("--strategy " + options.name +
-                   ": no such strategy in this build; choose one of " + known);
+  throw UsageError(fmt::format("--strategy {}: no such strategy in this build; choose one of {}",
+                               options.name, known));
+}
+
+bool is_synchronous(Strategy& strategy) noexcept {
+  return std::holds_alternative<SynchronousJob*>(strategy.job(0));
+}
+
+SynchronousJob& synchronous_job(Strategy& strategy) {
+  const Job job = strategy.job(0);
+  check(std::holds_alternative<SynchronousJob*>(job), "the strategy is synchronous");
+  return *std::get<SynchronousJob*>(job);
+}
+
+AsynchronousJob& asynchronous_job(Strategy& strategy, int replica) {
+  const Job job = strategy.job(replica);
+  check(std::holds_alternative<AsynchronousJob*>(job), "the strategy is asynchronous");
+  return *std::get<AsynchronousJob*>(job);
+}
+
+std::string message_of(const std::exception_ptr& error) {
+  try {
+    std::rethrow_exception(error);
+  } catch (const std::exception& known) {
+    return known.what();
+  } catch (...) {
+    return "an unknown error";
+  }
 }
 
 BackendOptions backend_options(const StrategyOptions& options, int replica) {
-  const std::size_t place = static_cast<std::size_t>(replica) % options.devices.size();
-  return {.device = options.devices[place],
+  const std::size_t device = static_cast<std::size_t>(replica) % options.devices.size();
+  return {.device = options.devices[device],
           .precision = options.precision,
           .deterministic = options.deterministic,
           .lanes = options.lanes,

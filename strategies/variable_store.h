@@ -1,6 +1,8 @@
-// The three verbs in which strategies differ: pull, push, commit. One store per replica, used by
-// its thread only.
+// The three verbs in which strategies differ: pull, push, commit. Every replica has one store, used
+// by the replica's thread only.
 #pragma once
+
+#include <algorithm>
 
 #include "models/backend/model.h"
 #include "models/optim/optimizer.h"
@@ -9,31 +11,40 @@
 
 namespace syncopate {
 
-// What a replica says of its step, and what all of them said: it travels with the last bucket, so
-// that every rank learns the same at the same step.
+// What a replica reports about its step. The report travels with the gradients, so that all
+// replicas of a synchronous job learn the sum of all reports at the same step.
 struct StepReport {
-  Scores scores;         // sums
-  ps::StopCounts stops;  // of the tasks that were asked to stop
-  // It stood so long for the others in the step before (strategies/peers_wait.h); of all: the
-  // least.
-  double stood_seconds = 0.0;
+  Scores scores;         // sums over samples
+  ps::StopCounts stops;  // tasks that were asked to stop
+  // Seconds this replica was blocked on communication in the previous step. In a sum of reports:
+  // the least of all replicas. Set by the store.
+  double blocked_seconds = 0.0;
+
+  // Adds the report of another replica.
+  StepReport& operator+=(const StepReport& other) {
+    scores.loss += other.scores.loss;
+    scores.num_correct += other.scores.num_correct;
+    scores.num_samples += other.scores.num_samples;
+    stops += other.stops;
+    blocked_seconds = std::min(blocked_seconds, other.blocked_seconds);
+    return *this;
+  }
 };
 
 class VariableStore {
  public:
   virtual ~VariableStore() = default;
-  // Starts to fetch the values this step computes with. `update` is the step's: it is known from
-  // here on, since a bucket may be applied before the last one is pushed.
+  // Starts to fetch the values that this step computes with. `update` must be known here, because a
+  // bucket may be updated before the last one is pushed.
   virtual void pull(const UpdateStep& update) = 0;
   // Returns when the bucket's values may be read.
   virtual void wait_values(BucketId bucket) = 0;
-  // After forward and before the first push, once per step.
-  virtual void report(const StepReport& mine) = 0;
-  // Called as soon as the bucket's gradients are complete. May start to send them; must not block
-  // for long.
-  virtual void push(BucketId bucket) = 0;
-  // Every push of this step is summed and applied, as the strategy promises. Returns the reports of
-  // the replicas that the strategy keeps in step, summed. Throws PeerError.
+  // Called once per bucket, in the order of buckets, as soon as its gradients are complete. May
+  // start to send them; must not block for long. Every push of a step has the same report.
+  virtual void push(BucketId bucket, const StepReport& report) = 0;
+  // Returns when every push of this step is summed and applied, as far as the strategy promises.
+  // Returns the sum of the reports of all replicas under a synchronous job, else this replica's
+  // own. Throws PeerError.
   virtual StepReport commit() = 0;
   virtual CommunicationTimes times() const = 0;
 };

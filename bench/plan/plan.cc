@@ -13,7 +13,7 @@
 #include "bench/plan/plan_verdict.h"
 #include "models/base/errors.h"
 #include "ps/shard/placement.h"
-#include "strategies/parameter_server_options.h"
+#include "strategies/strategy_options.h"
 #include "worker/run/network_for_data.h"
 
 namespace syncopate::bench {
@@ -148,7 +148,7 @@ TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>&
           .workers = variant.workers,
           // With one replica the variables of central storage are on its device.
           .has_servers = variant.servers > 0 ||
-                         (is_central && (!keeps_step(consistency) || variant.workers > 1)),
+                         (is_central && (!is_synchronous(consistency) || variant.workers > 1)),
           .consistency = consistency,
           .server_bytes = variant.servers > 0 ? server_bytes : std::vector<std::int64_t>{all},
           .trouble = trouble,

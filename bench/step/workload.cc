@@ -155,14 +155,13 @@ StepParts InMemoryTraining::profile(int steps) {
     const Scores scores = replica.model->forward(batch, [](BucketId) {});
     require_finite(scores.loss, workload_.model);
     forward.push_back(seconds_since(start));
-    replica.variables->report({scores, {}});
     buckets.clear();
     start = Clock::now();
     replica.model->backward([&](BucketId bucket) { buckets.push_back(bucket); });
     backward.push_back(seconds_since(start));
     start =
         Clock::now();  // buckets may be applied as they are pushed: not in the midst of backward
-    for (const BucketId bucket : buckets) replica.variables->push(bucket);
+    for (const BucketId bucket : buckets) replica.variables->push(bucket, {.scores = scores});
     replica.variables->commit();
     update.push_back(seconds_since(start));
   }

@@ -126,7 +126,7 @@ void check_consistency(const FlagSet& flags, const ConsistencyFlags& words, Trai
         fmt::format("--backup-workers {}: of {} workers at least one must be waited for",
                     consistency.backup_workers, workers));
   }
-  if (!keeps_step(consistency)) check_asynchronous(flags, options);
+  if (!is_synchronous(consistency)) check_asynchronous(flags, options);
 }
 
 }  // namespace syncopate

@@ -69,9 +69,9 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);
 
-    if (has_servers(options) || !keeps_step(options.strategy.consistency)) {
+    if (has_servers(options) || !is_synchronous(options.strategy.consistency)) {
       // Of a step, as the coordinator counts them: everybody's, or each worker's own.
-      const bool in_step = keeps_step(options.strategy.consistency);
+      const bool in_step = is_synchronous(options.strategy.consistency);
       describe_job(options, data,
                    in_step ? global_batch : run_options.strategy.batch_size_per_replica,
                    run_options.strategy);
@@ -89,7 +89,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
         start_run(run_options, graph, fresh_progress(run_options, data, global_batch), strategy);
     for (const std::string& note : start.notes) display->note(note);
     const StopPoll stop = [&signals] { return signals.poll(); };
-    if (strategy.asynchronous_job(0) != nullptr) {
+    if (!is_synchronous(strategy)) {
       describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
       early_stop.reset();
       train_over_roll_backs(bench, start, *display, [&] {
@@ -124,7 +124,6 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
                        .stop = stop,
                        .membership = membership},
                       loop_options(options, start), start.progress);
-      if (membership != nullptr) membership->leave();
       strategy.leave();
     });
   });
@@ -135,7 +134,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   }
   // Without a step that all take together, whoever was appointed last reports for all.
   const bool reports =
-      keeps_step(options.strategy.consistency) ? is_chief : outcome.test.has_value();
+      is_synchronous(options.strategy.consistency) ? is_chief : outcome.test.has_value();
   if (!reports) return 0;
   Summary summary = summary_of(options, global_batch, *bench.strategy, outcome);
   if (monitor != nullptr) summary.gpu = monitor->load();

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "models/base/errors.h"
-#include "strategies/optimizer_slots.h"
+#include "strategies/snapshot.h"
 #include "worker/run/first_values.h"
 #include "worker/run/network_for_data.h"
 #include "worker/run/run_folder.h"

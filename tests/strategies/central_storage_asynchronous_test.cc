@@ -1,4 +1,4 @@
-// Replicas of one process that update one copy of the variables at their own pace.
+// Asynchronous replicas of one process that update one copy of the variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +29,7 @@ using test::small_network;
 
 constexpr float kLearningRate = 0.05F;
 
-// Another one for each range of samples.
+// A batch that depends on its range of samples.
 Batch batch_of(const ps::SampleRange& range) {
   Batch batch = test::small_batch(static_cast<float>(range.begin % 13) / 13.0F);
   for (std::int64_t i = 0; i < kBatch; ++i) {
@@ -48,8 +48,7 @@ void step(
   const Scores scores =
       replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
   before_push();
-  variables.report({.scores = scores});
-  replica.model->backward([&](BucketId bucket) { variables.push(bucket); });
+  replica.model->backward([&](BucketId bucket) { variables.push(bucket, {.scores = scores}); });
   variables.commit();
 }
 
@@ -59,8 +58,8 @@ struct Rule {
   friend std::ostream& operator<<(std::ostream& out, const Rule& rule) { return out << rule.name; }
 };
 
-struct Cut {
-  Appointment appointment;
+struct TakenSnapshot {
+  Assignment assignment;
   Snapshot copy;
 };
 
@@ -88,29 +87,29 @@ class AsynchronousCentralStorage : public testing::Test {
     return make_strategy(options_, graph_);
   }
 
-  // All replicas to the end of the job; what they were appointed to.
-  std::vector<Cut> train(Strategy& strategy) {
-    std::vector<Cut> cuts;
+  // Trains all replicas to the end of the job. Returns the snapshots of all assignments.
+  std::vector<TakenSnapshot> train(Strategy& strategy) {
+    std::vector<TakenSnapshot> taken;
     std::mutex mutex;
     strategy.for_each_replica([&](Replica& replica) {
-      AsynchronousJob& job = *strategy.asynchronous_job(replica.index);
-      const auto carry_out = [&](const Appointment& appointment) {
+      AsynchronousJob& job = asynchronous_job(strategy, replica.index);
+      const auto carry_out = [&](const Assignment& assignment) {
         {
           const std::lock_guard lock(mutex);
-          cuts.push_back({appointment, copy_of(job.read_cut(appointment, true))});
+          taken.push_back({assignment, copy_of(job.read_snapshot(assignment, true))});
         }
-        job.done(appointment);
+        job.done(assignment);
       };
       while (const auto lease = job.next_lease()) {
         before_step(replica, *lease);
         job.begin_step(*lease);
         step(replica, *lease, 1, [&] { before_push(replica, *lease); });
-        if (const auto appointment = job.appointment()) carry_out(*appointment);
+        if (const auto assignment = job.next_assignment()) carry_out(*assignment);
       }
-      while (const auto appointment = job.wait_appointment()) carry_out(*appointment);
+      while (const auto assignment = job.wait_assignment()) carry_out(*assignment);
     });
     strategy.leave();
-    return cuts;
+    return taken;
   }
 
   Graph graph_ = small_network();
@@ -121,7 +120,7 @@ class AsynchronousCentralStorage : public testing::Test {
 
 class OneReplica : public AsynchronousCentralStorage, public testing::WithParamInterface<Rule> {};
 
-TEST_P(OneReplica, IsOneDeviceBitForBitAtEveryCut) {
+TEST_P(OneReplica, EqualsOneDeviceBitForBitAtEverySnapshot) {
   StrategyOptions alone = options_;
   alone.name = "one-device";
   const auto one_device = make_strategy(alone, graph_);
@@ -133,16 +132,16 @@ TEST_P(OneReplica, IsOneDeviceBitForBitAtEveryCut) {
   }
 
   const auto central = make(1, GetParam().options);
-  ASSERT_NE(central->asynchronous_job(0), nullptr);
+  ASSERT_FALSE(is_synchronous(*central));
   central->begin({});
-  const std::vector<Cut> cuts = train(*central);
-  ASSERT_EQ(cuts.size(), 2U);
-  for (const Cut& cut : cuts) {
-    EXPECT_TRUE(same_blocks(cut.copy, after.at(cut.appointment.status.step)))
-        << "step " << cut.appointment.status.step;
+  const std::vector<TakenSnapshot> taken = train(*central);
+  ASSERT_EQ(taken.size(), 2U);
+  for (const TakenSnapshot& each : taken) {
+    EXPECT_TRUE(same_blocks(each.copy, after.at(each.assignment.status.step)))
+        << "step " << each.assignment.status.step;
   }
-  EXPECT_EQ(cuts.back().appointment.status.step, 20);
-  EXPECT_TRUE(cuts.back().appointment.is_final);
+  EXPECT_EQ(taken.back().assignment.status.step, 20);
+  EXPECT_TRUE(taken.back().assignment.is_final);
   EXPECT_TRUE(same_blocks(copy_of(central->snapshot()), after.at(20)));
 }
 
@@ -161,51 +160,53 @@ INSTANTIATE_TEST_SUITE_P(Under, OneReplica, testing::Values(kAsync, kSsp2, kComp
 
 class Replicas : public AsynchronousCentralStorage, public testing::WithParamInterface<Rule> {};
 
-TEST_P(Replicas, TrainEveryBatchOnceAndEndWithACutOfAll) {
+TEST_P(Replicas, TrainEveryBatchOnceAndEndWithASnapshot) {
   const auto strategy = make(3, GetParam().options);
   strategy->begin({});
-  const std::vector<Cut> cuts = train(*strategy);
-  ASSERT_GE(cuts.size(), 1U);
-  const Cut& last = cuts.back();
-  EXPECT_TRUE(last.appointment.is_final);
-  EXPECT_EQ(last.appointment.status.samples, 20 * kBatch);
-  EXPECT_EQ(last.appointment.position, (ps::DataPosition{2, 0, {}}));
+  const std::vector<TakenSnapshot> taken = train(*strategy);
+  ASSERT_GE(taken.size(), 1U);
+  const TakenSnapshot& last = taken.back();
+  EXPECT_TRUE(last.assignment.is_final);
+  EXPECT_EQ(last.assignment.status.samples, 20 * kBatch);
+  EXPECT_EQ(last.assignment.position, (ps::DataPosition{2, 0, {}}));
   EXPECT_TRUE(std::ranges::equal(last.copy.values.f32(), strategy->snapshot().values.f32()));
 }
 
-// What a checkpoint of a job under way holds is enough to train the rest, and no more than that.
-TEST_P(Replicas, GoOnFromACut) {
+// A checkpoint of an unfinished job determines the samples that are left, and training from it uses
+// each of them once.
+TEST_P(Replicas, ContinueFromASnapshot) {
   const auto first = make(3, GetParam().options);
   first->begin({});
-  const std::vector<Cut> cuts = train(*first);
-  for (const Cut& cut : cuts) {
-    const JobStatus& status = cut.appointment.status;
+  const std::vector<TakenSnapshot> taken = train(*first);
+  for (const TakenSnapshot& from : taken) {
+    const JobStatus& status = from.assignment.status;
     const auto second = make(2, GetParam().options);
-    second->restore(cut.copy);
-    EXPECT_TRUE(same_blocks(copy_of(second->snapshot()), cut.copy));
-    second->begin({status.step, status.samples, cut.appointment.position});
-    const std::vector<Cut> later = train(*second);
+    second->restore(from.copy);
+    EXPECT_TRUE(same_blocks(copy_of(second->snapshot()), from.copy));
+    second->begin({status.step, status.samples, from.assignment.position});
+    const std::vector<TakenSnapshot> later = train(*second);
     ASSERT_GE(later.size(), 1U);
-    EXPECT_EQ(later.back().appointment.status.samples, 20 * kBatch);
-    EXPECT_EQ(later.back().appointment.position, (ps::DataPosition{2, 0, {}}));
+    EXPECT_EQ(later.back().assignment.status.samples, 20 * kBatch);
+    EXPECT_EQ(later.back().assignment.position, (ps::DataPosition{2, 0, {}}));
   }
 }
 
-TEST_P(Replicas, MakeALastCutWhenAskedToStop) {
+TEST_P(Replicas, TakeALastSnapshotWhenAskedToStop) {
   const auto strategy = make(3, GetParam().options);
   strategy->begin({});
   before_step = [&](Replica& replica, const ps::SampleRange& lease) {
-    if (lease.begin == 5 * kBatch)
-      strategy->asynchronous_job(replica.index)->request_stop(ps::StopKind::kSigterm);
+    if (lease.begin == 5 * kBatch) {
+      asynchronous_job(*strategy, replica.index).request_stop(ps::StopKind::kSigterm);
+    }
   };
-  const std::vector<Cut> cuts = train(*strategy);
-  ASSERT_GE(cuts.size(), 1U);
-  EXPECT_EQ(cuts.back().appointment.stopped_by, ps::StopKind::kSigterm);
-  EXPECT_LT(cuts.back().appointment.status.samples, 20 * kBatch);
-  EXPECT_TRUE(cuts.back().appointment.writes_checkpoint);
+  const std::vector<TakenSnapshot> taken = train(*strategy);
+  ASSERT_GE(taken.size(), 1U);
+  EXPECT_EQ(taken.back().assignment.stopped_by, ps::StopKind::kSigterm);
+  EXPECT_LT(taken.back().assignment.status.samples, 20 * kBatch);
+  EXPECT_TRUE(taken.back().assignment.writes_checkpoint);
 }
 
-TEST_P(Replicas, AllEndWhenOneFails) {
+TEST_P(Replicas, EndWhenOneOfThemFails) {
   const auto strategy = make(3, GetParam().options);
   strategy->begin({});
   before_push = [&](Replica&, const ps::SampleRange& lease) {
@@ -213,18 +214,18 @@ TEST_P(Replicas, AllEndWhenOneFails) {
   };
   try {
     train(*strategy);
-    FAIL() << "nobody was told";
+    FAIL() << "the exception did not reach the caller";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "a broken wire");
   }
-  EXPECT_THROW(strategy->asynchronous_job(0)->next_lease(), PeerError);
-  EXPECT_THROW(strategy->asynchronous_job(2)->wait_appointment(), PeerError);
+  EXPECT_THROW(asynchronous_job(*strategy, 0).next_lease(), PeerError);
+  EXPECT_THROW(asynchronous_job(*strategy, 2).wait_assignment(), PeerError);
 }
 
 INSTANTIATE_TEST_SUITE_P(Under, Replicas,
                          testing::Values(kAsync, kAdaptive, kSsp0, kSsp2, kBackup));
 
-TEST_F(AsynchronousCentralStorage, LetsNobodyGetFurtherAheadThanSspAllows) {
+TEST_F(AsynchronousCentralStorage, KeepsEveryReplicaWithinTheStalenessOfSsp) {
   constexpr int kReplicas = 3;
   constexpr std::int64_t kMostStaleness = 1;
   options_.parameter_server.plan.dataset_size = 60 * kBatch;
@@ -237,20 +238,20 @@ TEST_F(AsynchronousCentralStorage, LetsNobodyGetFurtherAheadThanSspAllows) {
     auto& mine = pushed.at(static_cast<std::size_t>(replica.index));
     std::int64_t slowest = mine;
     for (const auto& each : pushed) slowest = std::min(slowest, each.load());
-    // Towards the end some have no batch any more, and nobody waits for them.
+    // Replicas that have no batch left at the end no longer hold back the others.
     if (lease.begin < (60 - 2 * kReplicas) * kBatch) {
       EXPECT_LE(mine - slowest, kMostStaleness) << "replica " << replica.index;
     }
-    ++mine;  // before the push: nobody can have seen it earlier
+    ++mine;  // counted before the push, so that other replicas never see a push that is not counted
   };
   train(*strategy);
 }
 
-TEST_F(AsynchronousCentralStorage, GivesAReplicaTheValuesOfNowWhenItAsksAgain) {
+TEST_F(AsynchronousCentralStorage, GivesAReplicaTheNewestValuesAfterARefresh) {
   const auto strategy = make(2, {.consistency = ps::Consistency::kAsync});
   strategy->begin({});
   const auto train_one = [&](int index) {
-    AsynchronousJob& job = *strategy->asynchronous_job(index);
+    AsynchronousJob& job = asynchronous_job(*strategy, index);
     const auto lease = job.next_lease();
     ASSERT_TRUE(lease);
     job.begin_step(*lease);
@@ -266,17 +267,17 @@ TEST_F(AsynchronousCentralStorage, GivesAReplicaTheValuesOfNowWhenItAsksAgain) {
     }
     return std::ranges::equal(replica.arena->values().f32(), strategy->snapshot().values.f32());
   };
-  EXPECT_FALSE(has_the_newest()) << "the others' updates came after the answers to its push";
-  strategy->asynchronous_job(0)->refresh();
+  EXPECT_FALSE(has_the_newest()) << "the other replica has pushed since";
+  asynchronous_job(*strategy, 0).refresh();
   EXPECT_TRUE(has_the_newest());
 }
 
 TEST_F(AsynchronousCentralStorage, AveragesRunningStatisticsBySamples) {
   const auto strategy = make(2, {.consistency = ps::Consistency::kSsp});
   strategy->begin({});
-  const std::vector<Cut> cuts = train(*strategy);
+  const std::vector<TakenSnapshot> taken = train(*strategy);
   const auto replicas = strategy->replicas();
-  const std::span<const float> found = cuts.back().copy.state.f32();
+  const std::span<const float> found = taken.back().copy.state.f32();
   ASSERT_FALSE(found.empty());
   for (std::size_t i = 0; i < found.size(); ++i) {
     const auto [least, most] =
@@ -286,11 +287,11 @@ TEST_F(AsynchronousCentralStorage, AveragesRunningStatisticsBySamples) {
   }
 }
 
-TEST_F(AsynchronousCentralStorage, HasNoMoreBackupWorkersThanReplicas) {
+TEST_F(AsynchronousCentralStorage, RefusesAsManyBackupWorkersAsReplicas) {
   EXPECT_THROW(make(2, {.backup_workers = 2}), UsageError);
 }
 
-TEST_F(AsynchronousCentralStorage, HasNoBatchInCommonToNormalize) {
+TEST_F(AsynchronousCentralStorage, RefusesSynchronizedBatchNorm) {
   options_.batch_norm = BatchNormStatistics::kSync;
   EXPECT_THROW(make(2, {.consistency = ps::Consistency::kAsync}), UsageError);
 }

@@ -1,4 +1,4 @@
-// Replicas that keep step on one copy of the variables.
+// Synchronous replicas on one copy of the variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,8 +17,8 @@ using test::copy_of;
 using test::kBatch;
 using test::same_blocks;
 
-// Each replica has another one.
-Batch batch_of(int replica) {
+// A different batch for each replica.
+Batch batch_of_replica(int replica) {
   return test::small_batch(-1.0F + 0.25F * static_cast<float>(replica), 2 * kBatch);
 }
 
@@ -37,12 +37,12 @@ class CentralStorageStrategy : public testing::Test {
 
   static void train(Strategy& strategy, std::int64_t first_step, std::int64_t last_step) {
     strategy.for_each_replica([&](Replica& replica) {
-      const Batch batch = batch_of(replica.index);
+      const Batch batch = batch_of_replica(replica.index);
       for (std::int64_t step = first_step; step <= last_step; ++step) {
         replica.variables->pull({.learning_rate = 0.05F, .step = step});
         (void)replica.model->forward(
             batch, [&](BucketId bucket) { replica.variables->wait_values(bucket); });
-        replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket); });
+        replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket, {}); });
         replica.variables->commit();
       }
     });
@@ -51,7 +51,7 @@ class CentralStorageStrategy : public testing::Test {
   Graph graph_ = test::small_network(false);
 };
 
-TEST_F(CentralStorageStrategy, HasTheBitsOfMirrored) {
+TEST_F(CentralStorageStrategy, HasTheSameBitsAsMirrored) {
   const auto central = make("central-storage");
   const auto mirrored = make("mirrored");
   train(*central, 1, 5);
@@ -59,7 +59,7 @@ TEST_F(CentralStorageStrategy, HasTheBitsOfMirrored) {
   EXPECT_TRUE(same_blocks(central->snapshot(), mirrored->snapshot()));
 }
 
-TEST_F(CentralStorageStrategy, GoesOnFromASnapshotAsIfItHadNeverStopped) {
+TEST_F(CentralStorageStrategy, ContinuesFromASnapshotBitForBit) {
   const auto uninterrupted = make("central-storage");
   train(*uninterrupted, 1, 3);
   const Snapshot saved = copy_of(uninterrupted->snapshot());
@@ -70,7 +70,7 @@ TEST_F(CentralStorageStrategy, GoesOnFromASnapshotAsIfItHadNeverStopped) {
   resumed->restore(saved);
   train(*resumed, 4, 6);
   EXPECT_TRUE(same_blocks(resumed->snapshot(), uninterrupted->snapshot()))
-      << "Adam's bias correction is that of the step, not of the shard's age";
+      << "Adam's bias correction must use the step number, not the shard's number of updates";
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Where gradients are summed, by where replicas are.
+// The place where gradients are summed, as a function of where the replicas compute.
 #include "strategies/join_replicas.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ SumPlace place(const std::string& collective, const Places& replicas) {
   return choose_sums(collective, replicas).place;
 }
 
-std::string refusal(const Places& replicas) {
+std::string nccl_refusal(const Places& replicas) {
   try {
     (void)choose_sums("nccl", replicas);
   } catch (const UsageError& error) {
@@ -35,32 +35,34 @@ std::string refusal(const Places& replicas) {
   return "";
 }
 
-TEST(GradientsOfReplicas, AreSummedByNcclWhereEachHasAGpu) {
+TEST(GradientsOfReplicas, AreSummedByNcclIfEachReplicaHasAGpu) {
   EXPECT_EQ(place("auto", kTwoGpusOfAProcess), SumPlace::kNccl);
   EXPECT_EQ(place("auto", kAGpuPerTask), SumPlace::kNccl);
   EXPECT_EQ(place("nccl", kAGpuPerTask), SumPlace::kNccl);
   EXPECT_EQ(place("nccl", kAlone), SumPlace::kNccl);
 }
 
-TEST(GradientsOfReplicas, AreSummedByAKernelOnAGpuThatOneProcessHasToItself) {
+TEST(GradientsOfReplicas, AreSummedByAKernelIfAllReplicasOfOneProcessShareAGpu) {
   EXPECT_EQ(place("auto", kOneGpuForAll), SumPlace::kOneGpu);
   EXPECT_EQ(place("local", kOneGpuForAll), SumPlace::kOneGpu);
 }
 
-TEST(GradientsOfReplicas, NeedNoSumOfOne) { EXPECT_EQ(place("auto", kAlone), SumPlace::kNowhere); }
+TEST(GradientsOfReplicas, AreNotSummedForOneReplica) {
+  EXPECT_EQ(place("auto", kAlone), SumPlace::kNowhere);
+}
 
-TEST(GradientsOfReplicas, AreSummedOnTheHostElsewhereAndItIsSaidWhy) {
+TEST(GradientsOfReplicas, AreSummedOnTheHostIfTasksShareAGpuAndTheReasonIsGiven) {
   for (const Places& replicas : {kTasksOnOneGpu, kTwoOnEachGpu}) {
     const SumChoice choice = choose_sums("auto", replicas);
     EXPECT_EQ(choice.place, SumPlace::kHost);
     EXPECT_NE(choice.why_host.find("share a GPU (0000:1b)"), std::string::npos) << choice.why_host;
   }
-  // Of the CPU nobody expects anything else.
+  // On CPUs the host is the expected place, so no reason is given.
   EXPECT_EQ(choose_sums("auto", kOneOnACpu).why_host, "");
   EXPECT_EQ(place("auto", kOneOnACpu), SumPlace::kHost);
 }
 
-TEST(GradientsOfReplicas, AreSummedOnTheHostWhereThatWasAskedFor) {
+TEST(GradientsOfReplicas, AreSummedOnTheHostIfThatIsRequested) {
   for (const char* collective : {"ring", "mpi"}) {
     for (const Places& replicas : {kTwoGpusOfAProcess, kAGpuPerTask, kAlone}) {
       EXPECT_EQ(place(collective, replicas), SumPlace::kHost);
@@ -69,15 +71,15 @@ TEST(GradientsOfReplicas, AreSummedOnTheHostWhereThatWasAskedFor) {
   EXPECT_EQ(place("local", kTwoGpusOfAProcess), SumPlace::kHost);
 }
 
-TEST(Nccl, IsRefusedWhereReplicasShareAGpu) {
-  EXPECT_EQ(refusal(kTasksOnOneGpu),
+TEST(Nccl, IsRefusedIfReplicasShareAGpu) {
+  EXPECT_EQ(nccl_refusal(kTasksOnOneGpu),
             "--collective nccl: replicas 0 and 1 share a GPU (0000:1b), which NCCL refuses; give "
             "each replica a GPU of its own, or choose --collective ring");
-  EXPECT_NE(refusal(kOneGpuForAll).find("or leave --collective out"), std::string::npos);
+  EXPECT_NE(nccl_refusal(kOneGpuForAll).find("or omit --collective"), std::string::npos);
 }
 
-TEST(Nccl, IsRefusedOnCpus) {
-  EXPECT_EQ(refusal(kOneOnACpu),
+TEST(Nccl, IsRefusedIfAReplicaComputesOnTheCpu) {
+  EXPECT_EQ(nccl_refusal(kOneOnACpu),
             "--collective nccl: replica 1 computes on the CPU, and NCCL sums on NVIDIA GPUs; "
             "choose --devices cuda, or --collective ring");
 }

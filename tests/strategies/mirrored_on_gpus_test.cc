@@ -1,5 +1,5 @@
-// Replicas that sum on their devices, when one of them does not come: on emulated GPUs, of which
-// there are two, with an NCCL that sums in memory.
+// Replicas that sum gradients on their devices: reports, loss scales, and failures of a replica.
+// The module emulates two GPUs, and an NCCL that sums in host memory.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -42,8 +42,7 @@ class ReplicasOnGpus : public testing::TestWithParam<Case> {
     variables.pull({.learning_rate = 0.05F, .step = 1});
     const Scores scores =
         replica.model->forward(batch_, [&](BucketId bucket) { variables.wait_values(bucket); });
-    variables.report({.scores = scores});
-    replica.model->backward([&](BucketId bucket) { variables.push(bucket); });
+    replica.model->backward([&](BucketId bucket) { variables.push(bucket, {.scores = scores}); });
     return variables.commit();
   }
 
@@ -51,7 +50,7 @@ class ReplicasOnGpus : public testing::TestWithParam<Case> {
   Batch batch_ = small_batch(-1.0F, 2 * kBatch);
 };
 
-TEST_P(ReplicasOnGpus, SumThereAndReportOnTheHost) {
+TEST_P(ReplicasOnGpus, SumOnTheDeviceAndReportThroughTheHost) {
   const auto strategy = make();
   std::vector<StepReport> reports(2);
   for (int i = 0; i < 4; ++i) {
@@ -61,10 +60,10 @@ TEST_P(ReplicasOnGpus, SumThereAndReportOnTheHost) {
     });
   }
   for (const StepReport& report : reports) EXPECT_EQ(report.scores.num_samples, 2 * kBatch);
-  EXPECT_NO_THROW(strategy->agree());  // both hold the same bits
+  EXPECT_NO_THROW(synchronous_job(*strategy).agree()) << "replicas must hold the same bits";
 }
 
-TEST_P(ReplicasOnGpus, AllGoOnWithTheLossScaleOfACheckpoint) {
+TEST_P(ReplicasOnGpus, RestoreTheLossScaleOfACheckpoint) {
   const LossScaleState scale{.scale = 4096.0F, .good_steps = 7, .skipped_steps = 3};
   const auto strategy = make(Precision::kF16);
   Snapshot saved = strategy->snapshot();
@@ -74,7 +73,7 @@ TEST_P(ReplicasOnGpus, AllGoOnWithTheLossScaleOfACheckpoint) {
   for (const Replica& replica : strategy->replicas()) {
     EXPECT_EQ(replica.backend->loss_scale(*replica.arena), scale);
   }
-  // One of a run in another precision says nothing of it, and is told nothing.
+  // A checkpoint of a run in f32 has no loss scale, and a run in f32 ignores one.
   saved.loss_scale = std::nullopt;
   strategy->restore(saved);
   EXPECT_EQ(strategy->snapshot().loss_scale, scale);
@@ -84,7 +83,7 @@ TEST_P(ReplicasOnGpus, AllGoOnWithTheLossScaleOfACheckpoint) {
   EXPECT_NO_THROW(in_f32->restore(saved));
 }
 
-TEST_P(ReplicasOnGpus, AreWokenWhenOneOfThemFails) {
+TEST_P(ReplicasOnGpus, AreWokenWhenOneOfThemThrows) {
   const auto strategy = make();
   const auto begun = std::chrono::steady_clock::now();
   EXPECT_THROW(strategy->for_each_replica([&](Replica& replica) {
@@ -95,12 +94,12 @@ TEST_P(ReplicasOnGpus, AreWokenWhenOneOfThemFails) {
   EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(60));
 }
 
-TEST_P(ReplicasOnGpus, EndWithTheVerdictOnADeadPeer) {
+TEST_P(ReplicasOnGpus, ThrowTheReasonOfAnAbort) {
   const auto strategy = make();
   strategy->abort("rank 3 (host d) died");
   try {
     strategy->for_each_replica([&](Replica& replica) { step(replica); });
-    FAIL() << "a step without a peer";
+    FAIL() << "a step succeeded without a peer";
   } catch (const PeerError& error) {
     EXPECT_EQ(std::string(error.what()), "rank 3 (host d) died");
   }

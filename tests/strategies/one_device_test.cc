@@ -1,3 +1,4 @@
+// --strategy one-device: restoring snapshots, and its share of the input.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +37,7 @@ class OneDeviceStrategy : public testing::Test {
       replica.variables->pull({.learning_rate = 0.05F, .step = step});
       (void)replica.model->forward(
           batch_, [&](BucketId bucket) { replica.variables->wait_values(bucket); });
-      replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket); });
+      replica.model->backward([&](BucketId bucket) { replica.variables->push(bucket, {}); });
       replica.variables->commit();
     }
   }
@@ -45,7 +46,7 @@ class OneDeviceStrategy : public testing::Test {
   Batch batch_ = small_batch();
 };
 
-TEST_F(OneDeviceStrategy, GoesOnFromASnapshotAsIfItHadNeverStopped) {
+TEST_F(OneDeviceStrategy, ContinuesFromASnapshotBitForBit) {
   const auto uninterrupted = make("adam");
   train(*uninterrupted, 1, 3);
   const Snapshot saved = copy_of(uninterrupted->snapshot());
@@ -53,13 +54,13 @@ TEST_F(OneDeviceStrategy, GoesOnFromASnapshotAsIfItHadNeverStopped) {
   EXPECT_FALSE(same_blocks(saved, uninterrupted->snapshot()));
 
   const auto resumed = make("adam");
-  train(*resumed, 1, 1);  // working copies of other values exist now
+  train(*resumed, 1, 1);  // the model now has working copies of other values
   resumed->restore(saved);
   train(*resumed, 4, 6);
   EXPECT_TRUE(same_blocks(resumed->snapshot(), uninterrupted->snapshot()));
 }
 
-TEST_F(OneDeviceStrategy, KeepsWhatItHasWhenASnapshotDoesNotFit) {
+TEST_F(OneDeviceStrategy, ChangesNothingWhenASnapshotDoesNotFit) {
   const auto strategy = make("adam");
   train(*strategy, 1, 1);
   const Snapshot before = copy_of(strategy->snapshot());
@@ -78,7 +79,7 @@ TEST_F(OneDeviceStrategy, KeepsWhatItHasWhenASnapshotDoesNotFit) {
   EXPECT_TRUE(same_blocks(before, strategy->snapshot()));
 }
 
-TEST_F(OneDeviceStrategy, IsOneReplicaInSyncWithTheWholeInput) {
+TEST_F(OneDeviceStrategy, HasOneReplicaThatTrainsTheWholeInput) {
   const auto strategy = make("sgd");
   EXPECT_EQ(strategy->replicas().size(), 1U);
   EXPECT_EQ(strategy->replicas_in_sync(), 1);
@@ -87,7 +88,7 @@ TEST_F(OneDeviceStrategy, IsOneReplicaInSyncWithTheWholeInput) {
   EXPECT_TRUE(strategy->is_chief());
 }
 
-TEST(Strategies, NameTheRightOnesWhenAskedForAnUnknownOne) {
+TEST(MakeStrategy, ListsTheKnownStrategiesWhenTheNameIsUnknown) {
   StrategyOptions options;
   options.name = "mirored";
   try {

@@ -1,5 +1,5 @@
-// What tests of strategies train: a network of a few hundred parameters, and copies of what came of
-// it.
+// A network of a few hundred parameters, a batch for it, and copies of snapshots, for the tests of
+// strategies.
 #pragma once
 
 #include <cstdint>
@@ -11,16 +11,17 @@ namespace syncopate::test {
 
 inline constexpr std::int64_t kBatch = 4;
 
-// Convolution, ReLU and a dense layer on [4, 4, 2]; with batch norm between the first two, or not.
+// Convolution, batch norm if asked for, ReLU and a dense layer on samples [4, 4, 2].
 Graph small_network(bool has_batch_norm = true);
 
-// kBatch samples of values that begin at `first`, from -1 to 1, of the classes 0 to 3.
+// kBatch samples of the classes 0 to 3. Their elements rise from `first` in steps of 1/16, and
+// start again at -1 after 1.
 Batch small_batch(float first = -1.0F, std::int64_t loss_divisor = kBatch);
 
-// Live memory written out.
+// A copy in memory of its own.
 Snapshot copy_of(const Snapshot& live);
 
-// Values, running statistics, and slots with their names, bit for bit.
+// Whether values, running statistics and slots are equal bit for bit, and slot names are equal.
 bool same_blocks(const Snapshot& a, const Snapshot& b);
 
 }  // namespace syncopate::test

@@ -1,4 +1,5 @@
-// What replicas say of a step, summed as f32 with their gradients, arrives exactly.
+// Step reports that are summed as f32 arrive exactly, and PeersWait separates waiting for replicas
+// from waiting for bytes.
 #include "strategies/step_trailer.h"
 
 #include <gtest/gtest.h>
@@ -29,8 +30,8 @@ std::vector<Trailer> trailers_of(const std::vector<StepReport>& reports) {
   return trailers;
 }
 
-// One after the other, as collectives sum a block.
-Trailer in_a_row(const std::vector<Trailer>& trailers) {
+// Sums in rank order, as our collectives do.
+Trailer sum_in_rank_order(const std::vector<Trailer>& trailers) {
   Trailer sum = trailers.front();
   for (std::size_t r = 1; r < trailers.size(); ++r) {
     for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += trailers[r][i];
@@ -38,8 +39,8 @@ Trailer in_a_row(const std::vector<Trailer>& trailers) {
   return sum;
 }
 
-// Neighbours first, as MPI and NCCL may.
-Trailer in_a_tree(std::vector<Trailer> trailers) {
+// Sums neighbours first, as MPI and NCCL may.
+Trailer sum_as_tree(std::vector<Trailer> trailers) {
   for (std::size_t step = 1; step < trailers.size(); step *= 2) {
     for (std::size_t r = 0; r + step < trailers.size(); r += 2 * step) {
       for (std::size_t i = 0; i < trailers[r].size(); ++i) trailers[r][i] += trailers[r + step][i];
@@ -49,17 +50,17 @@ Trailer in_a_tree(std::vector<Trailer> trailers) {
 }
 
 StepReport report_of(double loss) {
-  return {.scores = {.loss = loss, .num_correct = 3, .num_samples = 5}, .stops = {0, 1, 0, 0}};
+  return {.scores = {.loss = loss, .num_correct = 3, .num_samples = 5}, .stops = {{0, 1, 0, 0}}};
 }
 
 class Trailers : public testing::TestWithParam<int> {
  protected:
-  // Counts over all of [0, 2^31], both ends among them; losses that are multiples of 2^-40.
+  // Counts in [0, 2^31] that include both ends, and losses that are multiples of 2^-40.
   std::vector<StepReport> random_reports() const {
     constexpr std::int64_t kMost = std::int64_t{1} << 31;
     std::mt19937_64 random(17);
     std::uniform_int_distribution<std::int64_t> count(0, kMost);
-    // Below 4: the exact sum of 1000 fits the 53 bits of a double.
+    // Losses are below 4, so that the exact sum of 1000 fits into the 53 bits of a double.
     std::uniform_int_distribution<std::int64_t> loss(0, (std::int64_t{4} << 40) - 1);
     std::vector<StepReport> reports(static_cast<std::size_t>(GetParam()));
     for (StepReport& report : reports) {
@@ -73,13 +74,8 @@ class Trailers : public testing::TestWithParam<int> {
   }
 
   static void expect_exact(const StepReport& found, const std::vector<StepReport>& reports) {
-    StepReport sum;
-    for (const StepReport& report : reports) {
-      sum.scores.loss += report.scores.loss;
-      sum.scores.num_correct += report.scores.num_correct;
-      sum.scores.num_samples += report.scores.num_samples;
-      sum.stops += report.stops;
-    }
+    StepReport sum = reports.front();
+    for (std::size_t r = 1; r < reports.size(); ++r) sum += reports[r];
     EXPECT_EQ(found.scores.loss, sum.scores.loss);
     EXPECT_EQ(found.scores.num_correct, sum.scores.num_correct);
     EXPECT_EQ(found.scores.num_samples, sum.scores.num_samples);
@@ -87,23 +83,23 @@ class Trailers : public testing::TestWithParam<int> {
   }
 };
 
-TEST_P(Trailers, SumToTheSumOfTheReportsInAnyOrderOfAdditions) {
+TEST_P(Trailers, AreSummedExactlyInAnyOrderOfAdditions) {
   const std::vector<StepReport> reports = random_reports();
   const std::vector<Trailer> trailers = trailers_of(reports);
-  expect_exact(read_trailer(in_a_row(trailers)), reports);
-  expect_exact(read_trailer(in_a_tree(trailers)), reports);
+  expect_exact(read_trailer(sum_in_rank_order(trailers)), reports);
+  expect_exact(read_trailer(sum_as_tree(trailers)), reports);
 }
 
 TEST_P(Trailers, HoldTheLargestCountOfEveryReplica) {
   constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 1;  // all digits at their largest
   const auto n = static_cast<std::size_t>(GetParam());
   const std::vector<StepReport> reports(
-      n,
-      {.scores = {.loss = 0.0, .num_correct = kMost, .num_samples = kMost}, .stops = {1, 1, 1, 1}});
-  expect_exact(read_trailer(in_a_row(trailers_of(reports))), reports);
+      n, {.scores = {.loss = 0.0, .num_correct = kMost, .num_samples = kMost},
+          .stops = {{1, 1, 1, 1}}});
+  expect_exact(read_trailer(sum_in_rank_order(trailers_of(reports))), reports);
 }
 
-TEST_P(Trailers, GiveTheLossToTwoToTheMinusForty) {
+TEST_P(Trailers, KeepTheLossToTwoToTheMinusForty) {
   std::mt19937_64 random(23);
   std::uniform_real_distribution<double> any_loss(0.0, 8.0);
   std::vector<StepReport> reports;
@@ -112,21 +108,21 @@ TEST_P(Trailers, GiveTheLossToTwoToTheMinusForty) {
     reports.push_back(report_of(any_loss(random) / GetParam()));
     sum += reports.back().scores.loss;
   }
-  const double found = read_trailer(in_a_row(trailers_of(reports))).scores.loss;
-  // Each replica may be off by so much; 2^-49 is a rounding of the expected sum of up to 8.
+  const double found = read_trailer(sum_in_rank_order(trailers_of(reports))).scores.loss;
+  // Each replica may be off by 2^-40; 2^-49 is the rounding error of an expected sum of up to 8.
   EXPECT_NEAR(found, sum, GetParam() * (std::ldexp(1.0, -40) + std::ldexp(1.0, -49)));
 }
 
-TEST_P(Trailers, HaveNoFiniteLossWhenThatOfOneReplicaIsNot) {
+TEST_P(Trailers, HaveNoFiniteLossIfOneReplicaHasNone) {
   constexpr double kInfinity = std::numeric_limits<double>::infinity();
   for (const double broken : {std::numeric_limits<double>::quiet_NaN(), kInfinity, -kInfinity}) {
     const auto n = static_cast<std::size_t>(GetParam());
-    for (const std::size_t who : {std::size_t{0}, n / 2, n - 1}) {
+    for (const std::size_t replica : {std::size_t{0}, n / 2, n - 1}) {
       std::vector<StepReport> reports(n, report_of(0.5));
-      reports[who].scores.loss = broken;
-      const StepReport found = read_trailer(in_a_row(trailers_of(reports)));
-      EXPECT_FALSE(std::isfinite(found.scores.loss)) << broken << " of replica " << who;
-      EXPECT_EQ(found.scores.num_samples, 5 * GetParam()) << "the rest still counts";
+      reports[replica].scores.loss = broken;
+      const StepReport found = read_trailer(sum_in_rank_order(trailers_of(reports)));
+      EXPECT_FALSE(std::isfinite(found.scores.loss)) << broken << " of replica " << replica;
+      EXPECT_EQ(found.scores.num_samples, 5 * GetParam()) << "the counts must still arrive";
       EXPECT_EQ(found.stops[ps::StopKind::kSigterm], GetParam());
     }
   }
@@ -138,32 +134,70 @@ INSTANTIATE_TEST_SUITE_P(Of, Trailers, testing::Values(1, 2, 7, 64, 1000, kMostR
                                   (parameters.index == 5 ? "TheMost" : "");
                          });
 
-TEST(ATrailer, HidesNoLossThatIsTooLarge) {
+TEST(ATrailer, ReportsALossThatIsTooLargeAsNotFinite) {
   for (const double loss : {std::ldexp(1.0, 28), 1e30, 1e300}) {
     const double found = read_trailer(trailer_of(report_of(loss))).scores.loss;
     EXPECT_TRUE(found == loss || !std::isfinite(found)) << loss << " arrived as " << found;
   }
 }
 
-TEST(ATrailer, LeavesNothingOfAnOlderOne) {
+TEST(ATrailer, OverwritesAllElementsOfAnOlderOne) {
   Trailer trailer = trailer_of({.scores = {.loss = std::numeric_limits<double>::quiet_NaN(),
                                            .num_correct = std::int64_t{1} << 31,
                                            .num_samples = std::int64_t{1} << 31},
-                                .stops = {1, 1, 1, 1, 1},
-                                .stood_seconds = 3.0});
+                                .stops = {{1, 1, 1, 1, 1}},
+                                .blocked_seconds = 3.0});
   write_trailer({}, trailer);
   EXPECT_EQ(trailer, trailer_of({}));
 }
 
-TEST(ATrailer, BringsTheLeastOfAllTimes) {
+TEST(ATrailer, KeepsTheLeastBlockedTimeOfAllReplicas) {
   for (const double least : {2e-6, 1e-3, 0.5, 12.0}) {
-    const std::vector<StepReport> reports = {
-        {.stood_seconds = 1.5 * least}, {.stood_seconds = least}, {.stood_seconds = 100.0 * least}};
-    const double found = read_trailer(in_a_tree(trailers_of(reports))).stood_seconds;
+    const std::vector<StepReport> reports = {{.blocked_seconds = 1.5 * least},
+                                             {.blocked_seconds = least},
+                                             {.blocked_seconds = 100.0 * least}};
+    const double found = read_trailer(sum_as_tree(trailers_of(reports))).blocked_seconds;
     EXPECT_NEAR(found, least, 0.2 * least);
   }
-  const double longest = read_trailer(trailer_of({.stood_seconds = 1e6})).stood_seconds;
-  EXPECT_GT(longest, 10.0) << "as long as there are bins";
+  const double longest = read_trailer(trailer_of({.blocked_seconds = 1e6})).blocked_seconds;
+  EXPECT_GT(longest, 10.0) << "longer times fall into the last bin";
+}
+
+// The seconds that two replicas are blocked in one step.
+struct BlockedSeconds {
+  double first = 0.0;
+  double second = 0.0;
+};
+
+// Two replicas that use PeersWait as the strategies do.
+struct TwoReplicas {
+  PeersWait first;
+  PeersWait second;
+  BlockedSeconds exposed;
+
+  void end_step(const BlockedSeconds& step) {
+    const double least = std::min(first.blocked_seconds(), second.blocked_seconds());
+    exposed.first += step.first;
+    exposed.second += step.second;
+    first.end_step(exposed.first, least);
+    second.end_step(exposed.second, least);
+  }
+};
+
+TEST(PeersWait, IsTheTimeBlockedLongerThanTheLastReplica) {
+  TwoReplicas replicas;
+  replicas.end_step({.first = 5.0, .second = 1.0});
+  replicas.end_step({.first = 1.0, .second = 3.0});
+  replicas.end_step({});  // the least of a step is known one step later
+  EXPECT_DOUBLE_EQ(replicas.first.waited_seconds(), 4.0);
+  EXPECT_DOUBLE_EQ(replicas.second.waited_seconds(), 2.0);
+}
+
+TEST(PeersWait, IsZeroIfReplicasWaitForBytesOnly) {
+  TwoReplicas replicas;
+  for (int step = 0; step < 3; ++step) replicas.end_step({.first = 2.0, .second = 2.0});
+  EXPECT_DOUBLE_EQ(replicas.first.waited_seconds(), 0.0);
+  EXPECT_DOUBLE_EQ(replicas.second.waited_seconds(), 0.0);
 }
 
 }  // namespace

@@ -47,8 +47,10 @@ void tell_others(Membership* membership, const std::unique_ptr<Strategy>& strate
     }
     end_job(*membership, error, true);
   } catch (const std::exception& error) {
-    if (strategy != nullptr) strategy->fail(error.what());
-    if (membership == nullptr) throw;
+    if (membership == nullptr) {
+      if (strategy != nullptr) strategy->fail(error.what());
+      throw;
+    }
     end_job(*membership, error, false);
   }
 }

@@ -77,7 +77,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
   std::vector<AsynchronousWorker> workers;
   make_kept_copies(options.loop, start, bench);
   for (const Replica& replica : strategy.replicas()) {
-    AsynchronousJob& job = *strategy.asynchronous_job(replica.index);
+    AsynchronousJob& job = asynchronous_job(strategy, replica.index);
     bench.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
         *bench.data.train, input,
         LeaseOffice{.next_lease = [&job] { return job.next_lease(); },

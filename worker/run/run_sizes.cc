@@ -20,7 +20,7 @@ bool has_servers(const TrainOptions& options) {
 }
 
 int count_replicas(const TrainOptions& options, const Membership* membership) {
-  if (!keeps_step(options.strategy.consistency)) return 1;
+  if (!is_synchronous(options.strategy.consistency)) return 1;
   if (has_servers(options)) return options.cluster.world_size;
   if (membership == nullptr) return options.strategy.replicas;
   const Member& last = membership->members().back();
@@ -28,7 +28,7 @@ int count_replicas(const TrainOptions& options, const Membership* membership) {
 }
 
 int expected_replicas(const TrainOptions& options) {
-  if (!keeps_step(options.strategy.consistency)) return 1;
+  if (!is_synchronous(options.strategy.consistency)) return 1;
   return options.cluster.world_size * options.strategy.replicas;
 }
 
@@ -63,7 +63,7 @@ int count_workers(const TrainOptions& options) {
 std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch) {
   const ps::ConsistencyOptions& consistency = options.strategy.consistency;
   const bool is_summed = consistency.consistency == ps::Consistency::kSync;
-  if (!is_summed || keeps_step(consistency)) return batch;
+  if (!is_summed || is_synchronous(consistency)) return batch;
   return batch * (count_workers(options) - consistency.backup_workers);
 }
 

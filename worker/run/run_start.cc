@@ -27,7 +27,7 @@ struct BroadcastStart {
   std::int64_t num_untrained = 0;  // ranges
 };
 
-void broadcast_start(Strategy& strategy, bool& loads, bool& resumed, ps::RunPosition& at) {
+void broadcast_start(SynchronousJob& job, bool& loads, bool& resumed, ps::RunPosition& at) {
   std::vector<ps::SampleRange>& untrained = at.position.untrained;
   BroadcastStart sent{loads,
                       resumed,
@@ -36,11 +36,11 @@ void broadcast_start(Strategy& strategy, bool& loads, bool& resumed, ps::RunPosi
                       at.position.epoch,
                       at.position.offset,
                       static_cast<std::int64_t>(untrained.size())};
-  strategy.broadcast(std::as_writable_bytes(std::span(&sent, 1)));
+  job.broadcast(std::as_writable_bytes(std::span(&sent, 1)));
   loads = sent.loads != 0;
   resumed = sent.resumed != 0;
   untrained.resize(static_cast<std::size_t>(sent.num_untrained));
-  if (!untrained.empty()) strategy.broadcast(std::as_writable_bytes(std::span(untrained)));
+  if (!untrained.empty()) job.broadcast(std::as_writable_bytes(std::span(untrained)));
   at = {sent.step, sent.samples, {sent.epoch, sent.offset, std::move(untrained)}};
 }
 
@@ -77,12 +77,13 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
   } else if (has_servers(options)) {
     start.folder = join_run_folder(folder, options.cluster);
   }
-  // Workers that keep no step append to one file, each from when it speaks for all: what an earlier
-  // run left there must be gone before any of them begins.
-  if (strategy.is_chief() && strategy.asynchronous_job(0) != nullptr && !start.resumed) {
+  if (is_synchronous(strategy)) {
+    broadcast_start(synchronous_job(strategy), loads, start.resumed, start.progress.at);
+  } else if (strategy.is_chief() && !start.resumed) {
+    // Asynchronous workers append to one file, each from the time when it becomes the reporter. The
+    // lines of an earlier run must be gone before any of them begins.
     make_metrics_writer(options.metrics, false);
   }
-  broadcast_start(strategy, loads, start.resumed, start.progress.at);
   if (loads) strategy.restore(first);
   strategy.begin(start.progress.at);
   return start;

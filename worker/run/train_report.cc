@@ -59,7 +59,7 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   tasks == 1 ? "" : "s", static_cast<long long>(global_batch),
                   static_cast<long long>(share_of_replica(global_batch, 0, replicas).end)));
   }
-  if (!keeps_step(options.strategy.consistency)) {
+  if (!is_synchronous(options.strategy.consistency)) {
     const int workers = count_workers(options);
     const int backups = options.strategy.consistency.backup_workers;
     const std::string waits = backups > 0 ? formatted("the slowest %d not waited for", backups)

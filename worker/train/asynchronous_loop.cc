@@ -10,7 +10,7 @@
 #include "models/base/errors.h"
 #include "ps/client/client_errors.h"
 #include "worker/checkpoint/weights_hash.h"
-#include "worker/train/appointment_duties.h"
+#include "worker/train/assignment_runner.h"
 #include "worker/train/divergence.h"
 #include "worker/train/job_log.h"
 #include "worker/train/staleness_text.h"
@@ -60,7 +60,7 @@ class ReplicaLoop {
         options_(options),
         replica_(replica),
         delays_(options.service_time, options.first_worker + replica.index),
-        job_(*run.strategy.asynchronous_job(replica.index)),
+        job_(asynchronous_job(run.strategy, replica.index)),
         input_(run.workers.at(static_cast<std::size_t>(replica.index)).input),
         stop_(stop),
         log_(run.workers[static_cast<std::size_t>(replica.index)].metrics,
@@ -73,15 +73,15 @@ class ReplicaLoop {
       pass_on_stop();
       note_time();
       train(*range);
-      if (const auto appointment = job_.appointment()) {
-        carry_out(*appointment);
+      if (const auto assignment = job_.next_assignment()) {
+        carry_out(*assignment);
         // Others have trained meanwhile; after the last one nobody does, and servers end.
-        if (!appointment->is_final) job_.refresh();
+        if (!assignment->is_final) job_.refresh();
       }
     }
     write_times();
     pass_on_stop();
-    while (const auto appointment = job_.wait_appointment()) carry_out(*appointment);
+    while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
     // Asked to stop from here on, it is too late to make a difference: the job is over.
     const std::optional<ps::StopKind> kind = stop_kind();
     duties_.end((kind && kind != ps::StopKind::kTimeIsUp) || outcome_.stopped_by, asked_to_stop());
@@ -145,29 +145,29 @@ class ReplicaLoop {
                       .learning_rate = learning_rate_,
                       .last_checkpoint = last_checkpoint(options_)});
     }
-    log_.step(status, job_.speaks(), learning_rate_, own());
+    log_.step(status, job_.is_reporter(), learning_rate_, own());
   }
 
-  void carry_out(const Appointment& appointment) {
-    log_.speak_before_beginning(appointment.status);
+  void carry_out(const Assignment& assignment) {
+    log_.speak_before_beginning(assignment.status);
     // Time in which nobody trains any more.
-    if (appointment.is_final) log_.end(appointment.status, own());
-    const EvalMetrics moment{.step = appointment.status.step,
-                             .epoch = log_.epochs(appointment.status),
-                             .trained_samples = appointment.status.samples,
+    if (assignment.is_final) log_.end(assignment.status, own());
+    const EvalMetrics moment{.step = assignment.status.step,
+                             .epoch = log_.epochs(assignment.status),
+                             .trained_samples = assignment.status.samples,
                              .trained_seconds = log_.seconds(),
                              .began_at = log_.began_at()};
     Snapshot copy;
     try {
-      copy = job_.read_cut(appointment, appointment.writes_checkpoint);
+      copy = job_.read_snapshot(assignment, assignment.writes_checkpoint);
     } catch (const ps::SnapshotWithdrawn&) {
-      return;  // another appointment comes
+      return;  // another assignment comes
     }
-    const AppointmentDuties::Done done =
-        duties_.carry_out(appointment, copy, moment, learning_rate_, asked_to_stop());
+    const AssignmentRunner::Done done =
+        duties_.carry_out(assignment, copy, moment, learning_rate_, asked_to_stop());
     pass_on_stop();
-    if (appointment.is_final) finish(appointment, copy, done);
-    job_.done(appointment);
+    if (assignment.is_final) finish(assignment, copy, done);
+    job_.done(assignment);
   }
 
   // When it has nothing left to train: whoever evaluates writes the summary after it.
@@ -196,7 +196,7 @@ class ReplicaLoop {
     return scale ? std::optional(scale->skipped_steps) : std::nullopt;
   }
 
-  void finish(const Appointment& last, const Snapshot& copy, const AppointmentDuties::Done& done) {
+  void finish(const Assignment& last, const Snapshot& copy, const AssignmentRunner::Done& done) {
     is_last_ = true;
     finish(last.status, stop_.kind() ? stop_.kind() : last.status.stopped_by);
     outcome_.progress = done.progress;
@@ -252,7 +252,7 @@ class ReplicaLoop {
   LeasedBatchSource& input_;
   StopRequest& stop_;
   JobLog log_;
-  AppointmentDuties duties_;
+  AssignmentRunner duties_;
   std::optional<std::int64_t> epoch_;  // the last one begun here
   JobStatus at_begin_;
   JobStatus at_epoch_;

@@ -71,7 +71,7 @@ Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& data
 
 std::optional<Evaluation> Evaluator::run(const StopPoll& stop) {
   const auto begun = std::chrono::steady_clock::now();
-  strategy_.agree();
+  synchronous_job(strategy_).agree();
   const auto num_batches = static_cast<std::size_t>(parts_.front()->batches_of_all());
   std::vector<BatchSums> sums(num_batches);
   std::atomic<bool> stopping = false;
@@ -92,7 +92,7 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop) {
   for (const BatchSums& batch : sums) {
     mine.insert(mine.end(), {batch.loss, batch.num_correct, batch.num_samples});
   }
-  const std::vector<double> all = strategy_.gather(mine);
+  const std::vector<double> all = synchronous_job(strategy_).gather(mine);
   std::fill(sums.begin(), sums.end(), BatchSums{});
   for (std::size_t task = 0; task < all.size() / mine.size(); ++task) {
     const double* said = all.data() + task * mine.size();

@@ -45,15 +45,16 @@ void JobLog::write_begin(const JobStatus& status) {
       .step = status.step, .samples = status.samples, .in_step = false, .began_at = *began_at_});
 }
 
-void JobLog::step(const JobStatus& status, bool speaks, double learning_rate, const OwnTimes& own) {
+void JobLog::step(const JobStatus& status, bool is_reporter, double learning_rate,
+                  const OwnTimes& own) {
   learning_rate_ = learning_rate;
   // A job that lost a server goes on from an earlier step.
   if (status.step < at_line_.step) start_line(status, own);
   const bool due =
       status.step / options_.log_every_steps > at_line_.step / options_.log_every_steps;
-  if (speaks) show(status);
+  if (is_reporter) show(status);
   if (!due) return;
-  if (speaks) write_line(status, own);
+  if (is_reporter) write_line(status, own);
   start_line(status, own);
 }
 

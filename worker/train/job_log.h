@@ -39,7 +39,7 @@ class JobLog {
   void begin(const JobStatus& status, const OwnTimes& own);
   // After a step of this worker. Writes and shows only when it speaks for all; a line is due
   // whenever the job has passed a multiple of log_every_steps.
-  void step(const JobStatus& status, bool speaks, double learning_rate, const OwnTimes& own);
+  void step(const JobStatus& status, bool is_reporter, double learning_rate, const OwnTimes& own);
   // It is to report on a job of which it has trained nothing yet, since it came late or once more:
   // its lines say when that was. After begin() nothing happens.
   void speak_before_beginning(const JobStatus& status);

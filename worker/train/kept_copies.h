@@ -1,5 +1,5 @@
 // Copies of the variables whose evaluation is put off until training has ended (--eval-when end).
-// Filled and emptied by appointment_duties.cc; outlives an attempt at training that servers have
+// Filled and emptied by assignment_runner.cc; outlives an attempt at training that servers have
 // taken back.
 #pragma once
 

@@ -3,7 +3,7 @@
 #include <chrono>
 #include <vector>
 
-#include "strategies/restore.h"
+#include "strategies/snapshot.h"
 
 namespace syncopate {
 

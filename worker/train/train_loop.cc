@@ -209,7 +209,7 @@ class TrainLoop {
 
   void save() {
     if (options_.checkpoint_dir.empty() || saved_step_ == progress_.at.step) return;
-    run_.strategy.agree();
+    synchronous_job(run_.strategy).agree();
     require_finite();  // a loss is finite one step longer than the weights it will ruin
     saved_step_ = progress_.at.step;
     if (!run_.strategy.is_chief()) return;
@@ -235,7 +235,7 @@ class TrainLoop {
   TrainOutcome stopped(std::string_view signal) {
     // Nobody says "saved" before the chief's file stands: it comes here only then.
     constexpr double kDone = 1.0;
-    run_.strategy.gather({&kDone, 1});
+    synchronous_job(run_.strategy).gather({&kDone, 1});
     TrainOutcome result = outcome();
     result.stopped_by = std::string(signal);
     result.test.reset();

@@ -20,15 +20,13 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
   variables.pull(step);
   replica.model->start_forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
   replica.samples_in_statistics += batch.size();
-  // Asked for as late as may be: a device should find its backward waiting when its forward ends.
-  bool has_reported = false;
+  StepReport report;
+  if (replica.index == 0) report.stops = stops;  // one replica reports a task's stop requests
   replica.model->backward([&](BucketId bucket) {
-    if (!has_reported) {
-      has_reported = true;
-      // A task asks once, through its first replica.
-      variables.report({replica.model->scores(), replica.index == 0 ? stops : ps::StopCounts{}});
-    }
-    variables.push(bucket);
+    // The scores are read as late as possible: waiting for them earlier would keep a device idle
+    // between its forward and backward passes.
+    if (bucket == 0) report.scores = replica.model->scores();
+    variables.push(bucket, report);
   });
   return variables.commit();
 }

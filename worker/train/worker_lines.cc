@@ -41,7 +41,7 @@ void WorkerLines::write(const Totals& totals, MetricsWriter& metrics) const {
   mine[kReceived] = static_cast<double>(times.bytes_received.value_or(kNotCounted));
   // Everybody gathers as many numbers, whoever has fewer replicas than others too.
   const double count = shard.count;
-  const std::vector<double> counts = strategy_.gather({&count, 1});
+  const std::vector<double> counts = synchronous_job(strategy_).gather({&count, 1});
   const auto most = static_cast<std::size_t>(*std::ranges::max_element(counts));
   mine.resize(kOfTask + kOfReplica * most);
   auto replica_says = mine.begin() + kOfTask;
@@ -53,7 +53,7 @@ void WorkerLines::write(const Totals& totals, MetricsWriter& metrics) const {
         its.peers_wait_seconds.value_or(0.0) - before.peers_wait_seconds.value_or(0.0);
     replica_says += kOfReplica;
   }
-  const std::vector<double> all = strategy_.gather(mine);
+  const std::vector<double> all = synchronous_job(strategy_).gather(mine);
   for (auto task = all.begin(); task != all.end(); task += std::ssize(mine)) {
     for (int r = 0; r < static_cast<int>(task[kCount]); ++r) {
       const auto its = task + kOfTask + r * kOfReplica;

@@ -74,7 +74,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
   options.strategy.membership = nullptr;
   options.cluster.world_size = run.workers;
   if (options.strategy.lanes < 1) options.strategy.lanes = 1;
-  const bool in_step = keeps_step(options.strategy.consistency);
+  const bool in_step = is_synchronous(options.strategy.consistency);
   const int replicas = in_step ? run.workers : 1;
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;

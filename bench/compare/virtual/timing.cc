@@ -7,7 +7,7 @@
 #include "bench/compare/virtual/timing_without_step.h"
 #include "models/base/errors.h"
 #include "ps/shard/consistency_rule.h"
-#include "strategies/parameter_server_options.h"
+#include "strategies/strategy_options.h"
 
 namespace syncopate::bench {
 namespace {
@@ -57,7 +57,7 @@ TimingResult simulate_timing(const TimingOptions& options) {
   check_options(options);
   const std::int64_t rounds =
       std::max(kFewestRounds, (options.gradients + options.workers - 1) / options.workers);
-  if (keeps_step(options.consistency)) return simulate_in_step(options, rounds);
+  if (is_synchronous(options.consistency)) return simulate_in_step(options, rounds);
   const bool sums = options.consistency.consistency == ps::Consistency::kSync;
   const std::int64_t updates_per_round = sums ? 1 : options.workers;
   TimingWindow window(warm_up_rounds(options) * updates_per_round, rounds * updates_per_round);

@@ -19,7 +19,7 @@ namespace {
 using Messages = std::deque<std::vector<std::byte>>;
 
 // One task of several: what the chief broadcasts is kept for the others, who take it in turn.
-class OneOfSeveralTasks final : public Strategy {
+class OneOfSeveralTasks final : public Strategy, public SynchronousJob {
  public:
   OneOfSeveralTasks(const Graph& graph, bool is_chief, Messages& messages)
       : is_chief_(is_chief), messages_(messages) {
@@ -50,6 +50,12 @@ class OneOfSeveralTasks final : public Strategy {
     EXPECT_EQ(restored_, 1) << "the variables hold what training starts from";
     begun_.push_back(start);
   }
+  Job job(int /*replica*/) noexcept override { return this; }
+  void leave() override {}
+  void fail(std::string_view /*reason*/) noexcept override {}
+  Job job(int /*replica*/) noexcept override { return this; }
+  void leave() override {}
+  void fail(std::string_view /*reason*/) noexcept override {}
   void abort(std::string_view /*reason*/) noexcept override {}
 
   const std::vector<ps::RunPosition>& begun() const { return begun_; }

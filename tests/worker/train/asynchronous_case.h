@@ -87,7 +87,7 @@ class AsynchronousCase {
   EvaluationOptions evaluation{.batch_size = 8};
 };
 
-inline const Appointment kLast{.cut = 7, .evaluates = true, .is_final = true};
+inline const Assignment kLast{.snapshot_id = 7, .evaluates = true, .is_final = true};
 
 inline std::vector<ps::SampleRange> two_epochs() {
   return batches_in_order(AsynchronousCase::kSamples, AsynchronousCase::kBatch, 2);

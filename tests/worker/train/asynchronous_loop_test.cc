@@ -18,7 +18,7 @@ class AsynchronousLoop : public testing::Test, protected ScriptedRun {};
 TEST_F(AsynchronousLoop, TrainsTheBatchesThatItIsGiven) {
   const std::vector<ps::SampleRange> leases = {{0, 48, 64}, {0, 0, 16}, {0, 80, 84}, {1, 16, 32}};
   const TrainOutcome outcome =
-      train([](ScriptedJob& job) { job.appointments_at_end = {kLast}; }, leases);
+      train([](ScriptedJob& job) { job.assignments_at_end = {kLast}; }, leases);
   EXPECT_EQ(job_->trained, leases);
   EXPECT_EQ(outcome.progress.at.step, 4);
   EXPECT_EQ(outcome.progress.at.samples, 16 + 16 + 4 + 16);
@@ -39,8 +39,8 @@ TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheLoopInStep) {
 
   const auto apart = run.make_scripted();
   ScriptedJob job(*apart, two_epochs());
-  job.appointment_after_step[5] = {.cut = 1, .evaluates = true};
-  job.appointments_at_end = {kLast};
+  job.assignment_after_step[5] = {.snapshot_id = 1, .evaluates = true};
+  job.assignments_at_end = {kLast};
   const TrainOutcome found = run.train_apart(*apart, job);
 
   EXPECT_EQ(found.weights_hash, expected.weights_hash);
@@ -72,11 +72,11 @@ INSTANTIATE_TEST_SUITE_P(Each, OneWorkerAlone,
                          });
 
 // Others train while it evaluates: what it had asked for before is old when it goes on.
-TEST_F(AsynchronousLoop, CarriesOutAppointmentsAndGoesOnWithNewValues) {
+TEST_F(AsynchronousLoop, CarriesOutAssignmentsAndGoesOnWithNewValues) {
   train(
       [](ScriptedJob& job) {
-        job.appointment_after_step[2] = {.cut = 3, .evaluates = true};
-        job.appointments_at_end = {{.cut = 4, .evaluates = true}, kLast};
+        job.assignment_after_step[2] = {.snapshot_id = 3, .evaluates = true};
+        job.assignments_at_end = {{.snapshot_id = 4, .evaluates = true}, kLast};
       },
       batches_in_order(AsynchronousCase::kSamples, AsynchronousCase::kBatch, 1));
   EXPECT_EQ(job_->events,
@@ -93,13 +93,13 @@ TEST_F(AsynchronousLoop, EvaluatesTheCopyAndLeavesTheReplicaAlone) {
   const auto first = run_.make_one_device();
   const double expected = run_.evaluate(*first).loss;
   const TrainOutcome undisturbed =
-      train([](ScriptedJob& job) { job.appointments_at_end = {kLast}; });
+      train([](ScriptedJob& job) { job.assignments_at_end = {kLast}; });
   run_.metrics.evaluations.clear();
 
   const TrainOutcome outcome = train([&](ScriptedJob& job) {
     job.copy = deep_copy(first->snapshot());
-    job.appointment_after_step[3] = {.cut = 1, .evaluates = true};
-    job.appointment_after_step[6] = {.cut = 2, .evaluates = true};
+    job.assignment_after_step[3] = {.snapshot_id = 1, .evaluates = true};
+    job.assignment_after_step[6] = {.snapshot_id = 2, .evaluates = true};
   });
   ASSERT_EQ(run_.metrics.evaluations.size(), 2U);
   EXPECT_EQ(run_.metrics.evaluations[0].test_loss, expected);
@@ -117,7 +117,7 @@ TEST_F(AsynchronousLoop, WritesACheckpointThatTheLoopInStepGoesOnFrom) {
 
   run_.options.checkpoint_dir = folder.path();
   train([](ScriptedJob& job) {
-    job.appointment_after_step[7] = {.cut = 1, .writes_checkpoint = true};
+    job.assignment_after_step[7] = {.snapshot_id = 1, .writes_checkpoint = true};
   });
   EXPECT_NE(std::find(job_->events.begin(), job_->events.end(), "cut 1 with slots"),
             job_->events.end());
@@ -142,11 +142,11 @@ TEST_F(AsynchronousLoop, KeepsTheNewestCheckpointsOnly) {
   run_.options.keep_checkpoints = 2;
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     for (const std::int64_t step : {2, 4, 6}) {
-      job.appointment_after_step[step] = {.cut = static_cast<std::uint64_t>(step),
-                                          .writes_checkpoint = true};
+      job.assignment_after_step[step] = {.snapshot_id = static_cast<std::uint64_t>(step),
+                                         .writes_checkpoint = true};
     }
-    job.appointments_at_end = {
-        {.cut = 7, .evaluates = true, .writes_checkpoint = true, .is_final = true}};
+    job.assignments_at_end = {
+        {.snapshot_id = 7, .evaluates = true, .writes_checkpoint = true, .is_final = true}};
   });
   EXPECT_EQ(folder.num_files(), 2U);
   EXPECT_EQ(outcome.checkpoint, checkpoint_path(folder.path(), 10));
@@ -180,7 +180,7 @@ TEST_F(AsynchronousLoop, WritesNoCheckpointOfValuesThatAreNotFinite) {
     train([&](ScriptedJob& job) {
       job.copy = deep_copy(strategy_->snapshot());
       job.copy->slots.back().values.f32().back() = std::numeric_limits<float>::infinity();
-      job.appointment_after_step[4] = {.cut = 1, .writes_checkpoint = true};
+      job.assignment_after_step[4] = {.snapshot_id = 1, .writes_checkpoint = true};
     });
     FAIL() << "it went on";
   } catch (const DivergenceError& error) {
@@ -195,7 +195,7 @@ TEST_F(AsynchronousLoop, CountsTheStepsOfAllWorkersInLinesAndProgress) {
   run_.options.log_every_steps = 5;
   train([](ScriptedJob& job) {
     job.steps_of_others = 2;  // 3, 6, 9, ... 30
-    job.appointments_at_end = {kLast};
+    job.assignments_at_end = {kLast};
   });
   std::vector<std::int64_t> steps;
   for (const StepMetrics& line : run_.metrics.steps) steps.push_back(line.step);
@@ -206,7 +206,7 @@ TEST_F(AsynchronousLoop, CountsTheStepsOfAllWorkersInLinesAndProgress) {
 }
 
 TEST_F(AsynchronousLoop, IsSilentWhileAnotherWorkerSpeaks) {
-  train([](ScriptedJob& job) { job.says_that_it_speaks = false; });
+  train([](ScriptedJob& job) { job.is_reporter_in_script = false; });
   EXPECT_TRUE(run_.metrics.steps.empty());
   EXPECT_TRUE(run_.display.states.empty());
   EXPECT_TRUE(run_.display.notes.empty());
@@ -214,9 +214,9 @@ TEST_F(AsynchronousLoop, IsSilentWhileAnotherWorkerSpeaks) {
 
 TEST_F(AsynchronousLoop, HandsTheStalenessOfTheLastCutOn) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
-    Appointment last = kLast;
+    Assignment last = kLast;
     last.staleness = {{0, ps::StalenessHistogram::of({1, 2}, 2.0, 1)}};
-    job.appointments_at_end = {last};
+    job.assignments_at_end = {last};
   });
   ASSERT_EQ(outcome.staleness.size(), 1U);
   EXPECT_EQ(outcome.staleness[0].histogram.count(), 3);
@@ -224,7 +224,7 @@ TEST_F(AsynchronousLoop, HandsTheStalenessOfTheLastCutOn) {
 
 TEST_F(AsynchronousLoop, ThatFindsNothingToTrainEvaluates) {
   const TrainOutcome outcome =
-      train([](ScriptedJob& job) { job.appointments_at_end = {kLast}; }, {});
+      train([](ScriptedJob& job) { job.assignments_at_end = {kLast}; }, {});
   const auto first = run_.make_one_device();
   EXPECT_EQ(outcome.test->loss, run_.evaluate(*first).loss);
   EXPECT_EQ(outcome.seconds, 0.0);

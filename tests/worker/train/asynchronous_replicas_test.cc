@@ -14,8 +14,7 @@ class IdleVariables final : public VariableStore {
  public:
   void pull(const UpdateStep& /*update*/) override {}
   void wait_values(BucketId /*bucket*/) override {}
-  void report(const StepReport& mine) override { mine_ = mine; }
-  void push(BucketId /*bucket*/) override {}
+  void push(BucketId /*bucket*/, const StepReport& report) override { mine_ = report; }
   StepReport commit() override { return mine_; }
   CommunicationTimes times() const override { return {}; }
 
@@ -47,8 +46,8 @@ class TwoReplicas : public testing::Test {
 };
 
 TEST_F(TwoReplicas, TrainWhatEachIsGivenAndTheOneAppointedLastReports) {
-  first_.says_that_it_speaks = false;
-  second_.appointments_at_end = {kLast};
+  first_.is_reporter_in_script = false;
+  second_.assignments_at_end = {kLast};
   const TrainOutcome outcome = run_.train_apart(strategy_, {&first_, &second_});
   EXPECT_EQ(first_.events, strings({"step 0:0"}));
   EXPECT_EQ(second_.events, strings({"step 0:16", "step 0:32", "cut 7", "done 7"}));
@@ -58,7 +57,7 @@ TEST_F(TwoReplicas, TrainWhatEachIsGivenAndTheOneAppointedLastReports) {
 
 TEST_F(TwoReplicas, HearOfARequestToStopThroughTheFirst) {
   run_.stop = [] { return "SIGUSR1"; };
-  first_.says_that_it_speaks = false;
+  first_.is_reporter_in_script = false;
   std::promise<void> asked;
   first_.when_asked_to_stop = [&] { asked.set_value(); };
   const std::shared_future<void> heard = asked.get_future().share();

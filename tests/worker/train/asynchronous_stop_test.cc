@@ -19,8 +19,8 @@ TEST_F(AsynchronousStop, IsPassedOnAndWhatWasGivenIsTrained) {
     return ++polls == 3 ? std::optional<std::string_view>("SIGTERM") : std::nullopt;
   };
   const TrainOutcome outcome = train([](ScriptedJob& job) {
-    job.appointment_when_stopped =
-        Appointment{.cut = 9, .writes_checkpoint = true, .is_final = true, .stopped_by = kSigterm};
+    job.assignment_when_stopped = Assignment{
+        .snapshot_id = 9, .writes_checkpoint = true, .is_final = true, .stopped_by = kSigterm};
   });
   EXPECT_EQ(job_->events, strings({"step 0:0", "step 0:16", "stop 1", "step 0:32",
                                    "cut 9 with slots", "done 9"}));
@@ -32,7 +32,8 @@ TEST_F(AsynchronousStop, IsPassedOnAndWhatWasGivenIsTrained) {
 
 TEST_F(AsynchronousStop, ElsewhereIsSaidByWhoIsAppointed) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
-    job.appointments_at_end = {{.cut = 1, .is_final = true, .stopped_by = ps::StopKind::kSigusr1}};
+    job.assignments_at_end = {
+        {.snapshot_id = 1, .is_final = true, .stopped_by = ps::StopKind::kSigusr1}};
   });
   EXPECT_EQ(outcome.stopped_by, "SIGUSR1");
   EXPECT_FALSE(outcome.checkpoint);
@@ -60,8 +61,9 @@ TEST_F(AsynchronousStop, EndsAnEvaluation) {
     evaluating = !job_->events.empty() && job_->events.back() == "cut 1";
     return evaluating && ++polls == 3 ? std::optional<std::string_view>("SIGINT") : std::nullopt;
   };
-  const TrainOutcome outcome = train(
-      [](ScriptedJob& job) { job.appointment_after_step[2] = {.cut = 1, .evaluates = true}; });
+  const TrainOutcome outcome = train([](ScriptedJob& job) {
+    job.assignment_after_step[2] = {.snapshot_id = 1, .evaluates = true};
+  });
   EXPECT_EQ(job_->events,
             strings({"step 0:0", "step 0:16", "cut 1", "stop 0", "done 1", "refresh"}));
   EXPECT_TRUE(run_.metrics.evaluations.empty());
@@ -78,8 +80,8 @@ TEST_F(AsynchronousStop, InTheLastEvaluationHasItsCheckpoint) {
   const TrainOutcome outcome = train(
       [&](ScriptedJob& job) {
         job.events.push_back("nothing yet");
-        job.appointments_at_end = {
-            {.cut = 7, .evaluates = true, .writes_checkpoint = true, .is_final = true}};
+        job.assignments_at_end = {
+            {.snapshot_id = 7, .evaluates = true, .writes_checkpoint = true, .is_final = true}};
       },
       {{0, 0, 16}});
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");

@@ -13,9 +13,9 @@ class EvaluationsPutOff : public testing::Test, protected ScriptedRun {
  protected:
   void SetUp() override { run_.kept = &kept_; }
   static void evaluate_twice(ScriptedJob& job) {
-    job.appointment_after_step[2] = {.cut = 3, .evaluates = true};
-    job.appointment_after_step[4] = {.cut = 4, .evaluates = true};
-    job.appointments_at_end = {kLast};
+    job.assignment_after_step[2] = {.snapshot_id = 3, .evaluates = true};
+    job.assignment_after_step[4] = {.snapshot_id = 4, .evaluates = true};
+    job.assignments_at_end = {kLast};
   }
 
   TemporaryFolder folder_;
@@ -68,7 +68,7 @@ TEST_F(EvaluationsPutOff, AreMadeAtOnceWhereTheyCannotBeKept) {
 TEST_F(EvaluationsPutOff, AreMadeByWhoKeptThemWhenAnotherEndsTheJob) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     evaluate_twice(job);
-    job.appointments_at_end.clear();
+    job.assignments_at_end.clear();
   });
   ASSERT_EQ(run_.metrics.evaluations.size(), 2U);
   EXPECT_EQ(run_.metrics.evaluations[0].step, 2);
@@ -94,10 +94,10 @@ TEST_F(EvaluationsPutOff, WaitForAResumeWhenTheJobIsStopped) {
   };
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     evaluate_twice(job);
-    job.appointment_when_stopped = Appointment{.cut = 9,
-                                               .writes_checkpoint = true,
-                                               .is_final = true,
-                                               .stopped_by = ps::StopKind::kSigterm};
+    job.assignment_when_stopped = Assignment{.snapshot_id = 9,
+                                             .writes_checkpoint = true,
+                                             .is_final = true,
+                                             .stopped_by = ps::StopKind::kSigterm};
   });
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
   EXPECT_TRUE(run_.metrics.evaluations.empty());

@@ -70,7 +70,10 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
       EXPECT_THROW(within_patience([this] { step(); }), Error);
     }
     const double mine = 1.0;
-    EXPECT_THROW(within_patience([&] { strategy_->gather({&mine, 1}); }), PeerError);
+    EXPECT_THROW(within_patience([&] {
+                   synchronous_job(*strategy_).gather({&mine, 1});
+                 }),
+                 PeerError);
   }
 
   Graph graph_ = build_network(
@@ -105,10 +108,9 @@ TEST_P(AReplica, ThatThrowsBetweenTwoBucketsIsHeardOfAndEndsAll) {
     const Batch batch{all.x.rows(begin, end), all.label.rows(begin, end), kBatch};
     const Scores scores =
         replica.model->forward(batch, [&](BucketId bucket) { variables.wait_values(bucket); });
-    variables.report({.scores = scores});
     replica.model->backward([&](BucketId bucket) {
       if (replica.index == culprit() && bucket == 1) throw std::runtime_error("a broken wire");
-      variables.push(bucket);
+      variables.push(bucket, {.scores = scores});
     });
     variables.commit();
   };

@@ -16,8 +16,7 @@ class CountedVariables final : public VariableStore {
 
   void pull(const UpdateStep& update) override { inner_->pull(update); }
   void wait_values(BucketId bucket) override { inner_->wait_values(bucket); }
-  void report(const StepReport& mine) override { inner_->report(mine); }
-  void push(BucketId bucket) override { inner_->push(bucket); }
+  void push(BucketId bucket, const StepReport& report) override { inner_->push(bucket, report); }
   StepReport commit() override {
     const StepReport report = inner_->commit();
     job_.count(report.scores);
@@ -55,7 +54,7 @@ std::optional<ps::SampleRange> ScriptedJob::next_lease() {
 }
 
 void ScriptedJob::begin_step(const ps::SampleRange& batch) {
-  check(!open_cut_, "a step begins when the appointment is done");
+  check(!open_cut_, "a step begins when the assignment is done");
   events.push_back("step " + std::to_string(batch.epoch) + ":" + std::to_string(batch.begin));
   trained.push_back(batch);
 }
@@ -70,47 +69,48 @@ void ScriptedJob::count(const Scores& scores) {
   position_.offset = trained.back().end;
 }
 
-std::optional<Appointment> ScriptedJob::appointment() {
-  const auto due = appointment_after_step.find(status_.step);
-  if (due == appointment_after_step.end()) return std::nullopt;
+std::optional<Assignment> ScriptedJob::next_assignment() {
+  const auto due = assignment_after_step.find(status_.step);
+  if (due == assignment_after_step.end()) return std::nullopt;
   return as_of_now(due->second);
 }
 
-std::optional<Appointment> ScriptedJob::wait_appointment() {
+std::optional<Assignment> ScriptedJob::wait_assignment() {
   if (stopping_) {
-    appointments_at_end.clear();
-    const auto last = std::exchange(appointment_when_stopped, std::nullopt);
+    assignments_at_end.clear();
+    const auto last = std::exchange(assignment_when_stopped, std::nullopt);
     if (!last) return std::nullopt;
     return as_of_now(*last);
   }
-  if (appointments_at_end.empty()) return std::nullopt;
-  const Appointment next = as_of_now(appointments_at_end.front());
-  appointments_at_end.pop_front();
+  if (assignments_at_end.empty()) return std::nullopt;
+  const Assignment next = as_of_now(assignments_at_end.front());
+  assignments_at_end.pop_front();
   return next;
 }
 
-Appointment ScriptedJob::as_of_now(Appointment appointment) const {
-  appointment.status = status_;
-  appointment.position = position_;
-  return appointment;
+Assignment ScriptedJob::as_of_now(Assignment assignment) const {
+  assignment.status = status_;
+  assignment.position = position_;
+  return assignment;
 }
 
-Snapshot ScriptedJob::read_cut(const Appointment& appointment, bool with_slots) {
-  events.push_back("cut " + std::to_string(appointment.cut) + (with_slots ? " with slots" : ""));
-  open_cut_ = appointment.cut;
+Snapshot ScriptedJob::read_snapshot(const Assignment& assignment, bool with_slots) {
+  events.push_back("cut " + std::to_string(assignment.snapshot_id) +
+                   (with_slots ? " with slots" : ""));
+  open_cut_ = assignment.snapshot_id;
   Snapshot given = deep_copy(copy ? *copy : strategy_.snapshot());
   if (!with_slots) given.slots.clear();
   return given;
 }
 
-void ScriptedJob::done(const Appointment& appointment) {
-  check(open_cut_ == appointment.cut, "what is done is what was read");
+void ScriptedJob::done(const Assignment& assignment) {
+  check(open_cut_ == assignment.snapshot_id, "what is done is what was read");
   open_cut_.reset();
-  events.push_back("done " + std::to_string(appointment.cut));
+  events.push_back("done " + std::to_string(assignment.snapshot_id));
 }
 
 void ScriptedJob::refresh() {
-  check(!open_cut_, "values are asked for when the appointment is done");
+  check(!open_cut_, "values are asked for when the assignment is done");
   events.push_back("refresh");
 }
 

@@ -23,10 +23,10 @@ class ScriptedJob final : public AsynchronousJob {
   ScriptedJob(Strategy& strategy, std::vector<ps::SampleRange> leases, int replica = 0);
 
   // The script, written before training begins. Status and position are filled in when due.
-  std::map<std::int64_t, Appointment> appointment_after_step;
-  std::deque<Appointment> appointments_at_end;
-  std::optional<Appointment> appointment_when_stopped;
-  bool says_that_it_speaks = true;
+  std::map<std::int64_t, Assignment> assignment_after_step;
+  std::deque<Assignment> assignments_at_end;
+  std::optional<Assignment> assignment_when_stopped;
+  bool is_reporter_in_script = true;
   // Trained by others meanwhile, with each step of this replica: so many steps of the same scores.
   std::int64_t steps_of_others = 0;
   // Given instead of the live values.
@@ -41,18 +41,18 @@ class ScriptedJob final : public AsynchronousJob {
   std::optional<ps::SampleRange> next_lease() override;
   void begin_step(const ps::SampleRange& batch) override;
   JobStatus status() const override { return status_; }
-  bool speaks() const override { return says_that_it_speaks; }
-  std::optional<Appointment> appointment() override;
-  std::optional<Appointment> wait_appointment() override;
-  Snapshot read_cut(const Appointment& appointment, bool with_slots) override;
-  void done(const Appointment& appointment) override;
+  bool is_reporter() const override { return is_reporter_in_script; }
+  std::optional<Assignment> next_assignment() override;
+  std::optional<Assignment> wait_assignment() override;
+  Snapshot read_snapshot(const Assignment& assignment, bool with_slots) override;
+  void done(const Assignment& assignment) override;
   void refresh() override;
   void request_stop(ps::StopKind kind) override;
 
   void count(const Scores& scores);  // a step's update is applied
 
  private:
-  Appointment as_of_now(Appointment appointment) const;
+  Assignment as_of_now(Assignment assignment) const;
 
   Strategy& strategy_;
   std::mutex mutex_;  // guards the leases: a reader's thread takes them
@@ -77,14 +77,12 @@ class ScriptedStrategy final : public Strategy {
   void for_each_replica(const std::function<void(Replica&)>& task) override {
     inner_->for_each_replica(task);
   }
-  std::vector<double> gather(std::span<const double> mine) override { return inner_->gather(mine); }
-  void broadcast(std::span<std::byte> bytes) override { inner_->broadcast(bytes); }
-  void agree() override { inner_->agree(); }
   Snapshot snapshot() override { return inner_->snapshot(); }
   void restore(const Snapshot& saved) override { inner_->restore(saved); }
-  AsynchronousJob* asynchronous_job(int replica) override {
-    return jobs.at(static_cast<std::size_t>(replica));
-  }
+  Job job(int replica) noexcept override { return jobs[static_cast<std::size_t>(replica)]; }
+  void begin(const ps::RunPosition& start) override { inner_->begin(start); }
+  void leave() override { inner_->leave(); }
+  void fail(std::string_view reason) noexcept override { inner_->fail(reason); }
   void abort(std::string_view reason) noexcept override { inner_->abort(reason); }
 
  private:

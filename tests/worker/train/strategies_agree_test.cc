@@ -73,7 +73,7 @@ Outcome train(const Training& run, int steps) {
     outcome.reports.push_back(
         train_step(*strategy, *input, {.learning_rate = run.learning_rate, .step = step}));
   }
-  strategy->agree();
+  synchronous_job(*strategy).agree();
   outcome.values = copy_of(strategy->snapshot().values);
   outcome.state = copy_of(strategy->snapshot().state);
   for (const Replica& replica : strategy->replicas()) {

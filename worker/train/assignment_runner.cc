@@ -1,4 +1,4 @@
-#include "worker/train/appointment_duties.h"
+#include "worker/train/assignment_runner.h"
 
 #include <utility>
 
@@ -7,26 +7,25 @@
 #include "worker/train/divergence.h"
 
 namespace syncopate {
-AppointmentDuties::AppointmentDuties(const AsynchronousRun& run, const TrainLoopOptions& options,
-                                     const Progress& start, Replica& replica)
+AssignmentRunner::AssignmentRunner(const AsynchronousRun& run, const TrainLoopOptions& options,
+                                   const Progress& start, Replica& replica)
     : run_(run),
       options_(options),
       start_(start),
       worker_(run.workers.at(static_cast<std::size_t>(replica.index))),
       evaluator_(*replica.backend, run.graph, run.test, run.evaluation) {}
 
-AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointment,
-                                                     const Snapshot& copy,
-                                                     const EvalMetrics& moment,
-                                                     double learning_rate,
-                                                     const std::function<bool()>& stop) {
-  const JobStatus& status = appointment.status;
+AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
+                                                   const Snapshot& copy, const EvalMetrics& moment,
+                                                   double learning_rate,
+                                                   const std::function<bool()>& stop) {
+  const JobStatus& status = assignment.status;
   Done done{.progress = start_};
-  done.progress.at = {status.step, status.samples, appointment.position};
-  if (appointment.writes_checkpoint || appointment.is_final) {
-    require_finite(appointment, copy, learning_rate);
+  done.progress.at = {status.step, status.samples, assignment.position};
+  if (assignment.writes_checkpoint || assignment.is_final) {
+    require_finite(assignment, copy, learning_rate);
   }
-  if (appointment.writes_checkpoint) {
+  if (assignment.writes_checkpoint) {
     // Skipped, it would be taken for written.
     check(!options_.checkpoint_dir.empty(), "who writes a checkpoint has a folder for it");
     const auto path = checkpoint_path(options_.checkpoint_dir, status.step);
@@ -34,9 +33,9 @@ AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointm
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
     done.checkpoint = path;
   }
-  if (!appointment.evaluates) return done;
-  if (worker_.kept != nullptr && !appointment.is_final && keeps(moment, copy)) return done;
-  if (worker_.kept != nullptr && appointment.is_final) {
+  if (!assignment.evaluates) return done;
+  if (worker_.kept != nullptr && !assignment.is_final && keeps(moment, copy)) return done;
+  if (worker_.kept != nullptr && assignment.is_final) {
     worker_.kept->take_over();
     evaluate_kept(stop);
   }
@@ -44,7 +43,7 @@ AppointmentDuties::Done AppointmentDuties::carry_out(const Appointment& appointm
   return done;
 }
 
-bool AppointmentDuties::keeps(const EvalMetrics& moment, const Snapshot& copy) {
+bool AssignmentRunner::keeps(const EvalMetrics& moment, const Snapshot& copy) {
   try {
     worker_.kept->keep(moment, copy);
     return true;
@@ -58,21 +57,21 @@ bool AppointmentDuties::keeps(const EvalMetrics& moment, const Snapshot& copy) {
   }
 }
 
-void AppointmentDuties::end(bool is_stopped, const std::function<bool()>& stop) {
+void AssignmentRunner::end(bool is_stopped, const std::function<bool()>& stop) {
   if (worker_.kept == nullptr || worker_.kept->size() == 0) return;
   if (!is_stopped) evaluate_kept(stop);
   if (worker_.kept->size() > 0) worker_.display.note(worker_.kept->describe_rest());
 }
 
-void AppointmentDuties::evaluate_kept(const std::function<bool()>& stop) {
+void AssignmentRunner::evaluate_kept(const std::function<bool()>& stop) {
   worker_.kept->evaluate([&](const EvalMetrics& moment, const Snapshot& copy) {
     return evaluate(moment, copy, stop).has_value();
   });
 }
 
-std::optional<Evaluation> AppointmentDuties::evaluate(const EvalMetrics& moment,
-                                                      const Snapshot& copy,
-                                                      const std::function<bool()>& stop) {
+std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
+                                                     const Snapshot& copy,
+                                                     const std::function<bool()>& stop) {
   const std::optional<Evaluation> test = evaluator_.run(copy, stop);
   if (!test) return std::nullopt;
   EvalMetrics line = moment;
@@ -85,11 +84,11 @@ std::optional<Evaluation> AppointmentDuties::evaluate(const EvalMetrics& moment,
   return test;
 }
 
-void AppointmentDuties::require_finite(const Appointment& appointment, const Snapshot& copy,
-                                       double learning_rate) const {
+void AssignmentRunner::require_finite(const Assignment& assignment, const Snapshot& copy,
+                                      double learning_rate) const {
   if (all_finite(copy)) return;
   throw diverged("the weights or the optimizer's slots are no longer finite",
-                 {.step = appointment.status.step,
+                 {.step = assignment.status.step,
                   .learning_rate = learning_rate,
                   .last_checkpoint = last_checkpoint(options_)});
 }

@@ -1,4 +1,4 @@
-#include "strategies/gathered_statistics.h"
+#include "strategies/batch_statistics.h"
 
 #include <algorithm>
 #include <cstddef>
@@ -13,6 +13,19 @@ void GatheredStatistics::sum(std::span<double> values) {
   std::copy_n(all_.begin(), values.size(), values.begin());
   for (std::size_t r = 1; r < n; ++r) {
     for (std::size_t i = 0; i < values.size(); ++i) values[i] += all_[r * values.size() + i];
+  }
+}
+
+void average_running_statistics(std::span<const double> weights, std::span<const float> all,
+                                std::span<float> average) {
+  double total = 0.0;
+  for (const double weight : weights) total += weight;
+  for (std::size_t i = 0; i < average.size(); ++i) {
+    double sum = 0.0;
+    for (std::size_t r = 0; r < weights.size(); ++r) {
+      sum += weights[r] * static_cast<double>(all[r * average.size() + i]);
+    }
+    average[i] = static_cast<float>(sum / total);
   }
 }
 

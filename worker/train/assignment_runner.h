@@ -12,27 +12,27 @@
 namespace syncopate {
 
 // One thread only: the replica's. All arguments must outlive it.
-class AppointmentDuties {
+class AssignmentRunner {
  public:
-  AppointmentDuties(const AsynchronousRun& run, const TrainLoopOptions& options,
-                    const Progress& start, Replica& replica);
+  AssignmentRunner(const AsynchronousRun& run, const TrainLoopOptions& options,
+                   const Progress& start, Replica& replica);
 
   struct Done {
     Progress progress;  // of the copy
     std::optional<std::filesystem::path> checkpoint;
     std::optional<Evaluation> test;  // none when `stop` said true
   };
-  // The copy of the variables that the appointment is about. moment: what is known of it before it
+  // The copy of the variables that the assignment is about. moment: what is known of it before it
   // is evaluated; learning_rate: the last one, for what is said. Throws DivergenceError before
   // anything is written that could not be gone on from; FileError.
-  Done carry_out(const Appointment& appointment, const Snapshot& copy, const EvalMetrics& moment,
+  Done carry_out(const Assignment& assignment, const Snapshot& copy, const EvalMetrics& moment,
                  double learning_rate, const std::function<bool()>& stop);
   // Training has ended without this worker's having been appointed to the last copy: evaluates
   // those that it has kept, unless the job was stopped. Throws FileError.
   void end(bool is_stopped, const std::function<bool()>& stop);
 
  private:
-  void require_finite(const Appointment& appointment, const Snapshot& copy,
+  void require_finite(const Assignment& assignment, const Snapshot& copy,
                       double learning_rate) const;
   // Nothing when `stop` said true.
   std::optional<Evaluation> evaluate(const EvalMetrics& moment, const Snapshot& copy,

@@ -1,0 +1,68 @@
+#include "strategies/snapshot.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstddef>
+#include <string_view>
+
+#include "models/base/errors.h"
+
+namespace syncopate {
+namespace {
+
+void check_block(const Tensor& source, const Tensor& target, std::string_view what) {
+  if (source.shape() == target.shape()) return;
+  throw ShapeError(fmt::format("restore: {} has shape {}, expected {}", what,
+                               to_string(source.shape()), to_string(target.shape())));
+}
+
+void copy_block(const Tensor& source, const Tensor& target) {
+  std::ranges::copy(source.f32(), target.f32().begin());
+}
+
+}  // namespace
+
+std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
+                                        std::span<const Tensor> tensors) {
+  const auto names = optimizer.slot_names();
+  check(names.size() == tensors.size(), "an optimizer has one tensor per slot name");
+  std::vector<Snapshot::Slot> slots;
+  for (std::size_t i = 0; i < names.size(); ++i) {
+    slots.push_back({std::string(names[i]), tensors[i]});
+  }
+  return slots;
+}
+
+void check_snapshot(const Snapshot& saved, const Snapshot& live) {
+  check_block(saved.values, live.values, "values");
+  check_block(saved.state, live.state, "state");
+  if (saved.slots.size() != live.slots.size()) {
+    throw ShapeError(fmt::format("restore: {} optimizer slots, expected {}", saved.slots.size(),
+                                 live.slots.size()));
+  }
+  for (std::size_t i = 0; i < live.slots.size(); ++i) {
+    if (saved.slots[i].name != live.slots[i].name) {
+      throw ShapeError(fmt::format("restore: optimizer slot {}, expected {}", saved.slots[i].name,
+                                   live.slots[i].name));
+    }
+    check_block(saved.slots[i].values, live.slots[i].values, live.slots[i].name);
+  }
+}
+
+void copy_snapshot(const Snapshot& saved, const Snapshot& live) {
+  copy_block(saved.values, live.values);
+  copy_block(saved.state, live.state);
+  for (std::size_t i = 0; i < live.slots.size(); ++i) {
+    copy_block(saved.slots[i].values, live.slots[i].values);
+  }
+}
+
+OptimizerSlots::OptimizerSlots(const OptimizerOptions& options, std::int64_t elements)
+    : optimizer_(make_optimizer(options)) {
+  for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i) {
+    tensors_.push_back(make_host_tensor({elements}, DType::kF32));
+  }
+}
+
+}  // namespace syncopate

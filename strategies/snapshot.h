@@ -1,0 +1,58 @@
+// The variables of one copy of the network, with the optimizer's slots: what a checkpoint holds,
+// and how one snapshot is restored from another.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "models/backend/backend.h"
+#include "models/optim/optimizer.h"
+#include "models/tensor/tensor.h"
+
+namespace syncopate {
+
+// Values and optimizer slots in host memory, in the order of the parameter arena. Strategy::
+// snapshot() returns views of live memory: the caller copies them or writes them out before the
+// next step.
+struct Snapshot {
+  struct Slot {
+    std::string name;  // "exp_avg"
+    Tensor values;     // [arena total] f32
+  };
+  Tensor values;  // [arena total] f32
+  std::vector<Slot> slots;
+  Tensor state;  // [state total] f32: the running statistics
+  // The loss scale of replica 0 (fp16); empty if the replicas do not scale their losses or the
+  // variables are on servers.
+  std::optional<LossScaleState> loss_scale = {};
+};
+
+// The optimizer's slots with their names. tensors: one per slot name of the optimizer.
+std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
+                                        std::span<const Tensor> tensors);
+
+// Throws ShapeError unless `saved` has the blocks, shapes and slot names of `live`.
+void check_snapshot(const Snapshot& saved, const Snapshot& live);
+// Copies every block of `saved` into the memory of `live`. Precondition: check_snapshot() passed.
+void copy_snapshot(const Snapshot& saved, const Snapshot& live);
+
+// An optimizer and the slots of one copy of the variables, in host memory.
+class OptimizerSlots {
+ public:
+  // elements: of the arena. Throws what make_optimizer() throws.
+  OptimizerSlots(const OptimizerOptions& options, std::int64_t elements);
+
+  const Optimizer& optimizer() const noexcept { return *optimizer_; }
+  std::span<const Tensor> tensors() const noexcept { return tensors_; }
+  std::vector<Snapshot::Slot> named() const { return named_slots(*optimizer_, tensors_); }
+
+ private:
+  std::unique_ptr<Optimizer> optimizer_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,92 @@
+// The options of a strategy, filled in by the program from flags and environment.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/backend/backend.h"
+#include "models/optim/optimizer.h"
+#include "ps/shard/consistency.h"
+#include "ps/shard/gradient_codec.h"
+#include "ps/shard/placement.h"
+#include "strategies/cluster/cluster_spec.h"
+#include "strategies/cluster/membership.h"
+#include "strategies/collective/collectives.h"
+
+namespace syncopate {
+
+// The training run as the coordinator must know it to hand out batches and to schedule evaluations
+// and checkpoints.
+struct JobPlan {
+  std::string network;  // used in messages only
+  std::int64_t dataset_size = 0;
+  // Samples per step: of all workers together under a synchronous job, else of one worker.
+  std::int64_t batch_size = 0;
+  std::int64_t total_epochs = 0;
+  std::optional<std::int64_t> total_steps;  // replaces total_epochs if set
+  std::int64_t eval_every_epochs = 0;
+  std::int64_t eval_every_steps = 0;
+  std::int64_t checkpoint_every_steps = 0;
+  bool writes_checkpoints = false;
+};
+
+// Options of --strategy parameter-server; asynchronous central-storage reads plan and agreements.
+struct ParameterServerOptions {
+  ps::CompressionOptions compression;
+  ps::PartitionRule partition;
+  ClusterSpec cluster;
+  std::vector<Agreement> agreements;
+  JobPlan plan;
+  std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
+  std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
+  // The user gave --peer-timeout: servers with another timeout are refused.
+  bool insists_on_peer_timeout = false;
+  // A worker fails when a server has been unreachable for this long.
+  std::chrono::milliseconds server_patience = std::chrono::seconds(5);
+  // Returns whether this task was asked to stop. Called from any thread.
+  std::function<bool()> asked_to_stop;
+};
+
+// One update per step, from the gradients of all workers. False for asynchronous training, SSP, and
+// synchronous updates that leave out backup workers.
+constexpr bool is_synchronous(const ps::ConsistencyOptions& consistency) noexcept {
+  return consistency.consistency == ps::Consistency::kSync && consistency.backup_workers == 0;
+}
+
+// Which samples batch normalization takes its statistics of: a replica's own, or the step's.
+enum class BatchNormStatistics : std::uint8_t { kLocal, kSync };
+
+struct StrategyOptions {
+  std::string name = "one-device";  // a row of strategies()
+  std::uint64_t seed = 1;
+  std::int64_t batch_size_per_replica = 64;  // the largest share of a replica
+  std::int64_t bucket_bytes = std::int64_t{8} << 20;
+  int lanes = 1;
+  int replicas = 1;                       // in this task
+  std::vector<Device> devices{Device{}};  // replica r computes on devices[r % size]
+  Precision precision = Precision::kF32;
+  bool deterministic = false;
+  // CUDA: the file that records the fastest engine for each operation. Empty: engines are chosen
+  // without measuring.
+  std::filesystem::path plan_file;
+  BatchNormStatistics batch_norm = BatchNormStatistics::kLocal;
+  std::string collective = "auto";
+  Transport transport = Transport::kAuto;
+  Link link;  // emulated limits of this task's TCP connections; the default has none
+  OptimizerOptions optimizer;
+  // The other tasks of the job; null: this is the only task. Outlives the strategy.
+  Membership* membership = nullptr;
+  // Read by parameter-server and central-storage only.
+  ps::ConsistencyOptions consistency;
+  ParameterServerOptions parameter_server;
+};
+
+// The backend options of one of this task's replicas.
+BackendOptions backend_options(const StrategyOptions& options, int replica);
+
+}  // namespace syncopate
