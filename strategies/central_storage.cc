@@ -25,7 +25,7 @@ namespace syncopate {
 namespace {
 
 constexpr std::int64_t kPieceElements = kBlockElements;
-constexpr int kSpins = 200;
+constexpr int kUpdateSpins = 200;
 constexpr std::chrono::seconds kUpdateTimeout(600);
 constexpr std::chrono::milliseconds kFutexWait(50);
 
@@ -157,7 +157,7 @@ class CentralVariables final : public VariableStore {
       const std::uint32_t changes = central_.changes.load(std::memory_order_acquire);
       take_pieces(b);
       // Another replica needs only microseconds to update the last pieces.
-      for (int spin = 0; spin < kSpins; ++spin) {
+      for (int spin = 0; spin < kUpdateSpins; ++spin) {
         if (is_updated(b)) return;
         _mm_pause();
       }

@@ -32,7 +32,6 @@ set(alone
   strategies/collective/tcp_ring_messages.cc
   strategies/collective/work_board.cc
   strategies/collective/work_progress.cc
-  strategies/synchronous.cc
   worker/checkpoint/sample_ranges_json.cc
   worker/input/digit_painter.cc
   worker/input/idx.cc
