@@ -78,7 +78,7 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
 // Returns the server's tensors without a copy: each snapshot has its own, and the server does not
 // write to them after the snapshot is complete.
 Snapshot LocalWorker::read_snapshot(const Assignment& assignment, bool with_slots) {
-  const std::shared_ptr<const ps::CutCopy> copy = job_.snapshot(assignment.snapshot_id);
+  const std::shared_ptr<const ps::ServedSnapshot> copy = job_.snapshot(assignment.snapshot_id);
   Snapshot snapshot{.values = copy->state.values, .slots = {}, .state = {}};
   snapshot.state =
       make_host_tensor({static_cast<std::int64_t>(copy->running_statistics.size())}, DType::kF32);

@@ -8,9 +8,9 @@
 namespace syncopate {
 namespace {
 
-constexpr ps::Party kLocalServer{ps::Party::Role::kServer, 0};
+constexpr ps::TaskId kLocalServer{ps::TaskId::Role::kServer, 0};
 
-ps::Party party_of(int worker) { return {ps::Party::Role::kWorker, worker}; }
+ps::TaskId party_of(int worker) { return {ps::TaskId::Role::kWorker, worker}; }
 
 }  // namespace
 
@@ -33,15 +33,15 @@ void LocalJob::begin(const ps::RunPosition& start, std::span<const float> statis
 
 // Goes through the messages with which server and workers join a job over the network.
 void LocalJob::start_job(const ps::RunPosition& start) {
-  coordinator_.admit(server_.hello());
+  coordinator_.on_hello(server_.hello());
   for (int w = 0; w < num_workers(); ++w) {
     ps::wire::HelloT hello;
     hello.index = w;
     hello.world_size = num_workers();
     hello.num_servers = 1;
     hello.declaration = std::make_unique<ps::wire::DeclarationT>(server_.declaration());
-    const ps::Coordinator::Admission admission = coordinator_.admit(hello);
-    check(admission.party.has_value(), "a replica is admitted to the job of its process");
+    const ps::Coordinator::HelloAnswer admission = coordinator_.on_hello(hello);
+    check(admission.task.has_value(), "a replica is admitted to the job of its process");
   }
   exchange_messages();
   for (int w = 0; w < num_workers(); ++w) {
@@ -55,8 +55,8 @@ void LocalJob::start_job(const ps::RunPosition& start) {
   check(coordinator_.has_started(), "the job starts when all replicas are ready");
 }
 
-void LocalJob::deliver(const ps::Party& from, const ps::wire::MessageT& message) {
-  coordinator_.hear(from, message);
+void LocalJob::deliver(const ps::TaskId& from, const ps::wire::MessageT& message) {
+  coordinator_.on_message(from, message);
   exchange_messages();
 }
 
@@ -67,7 +67,7 @@ void LocalJob::exchange_messages() {
     busy = false;
     for (const ps::wire::MessageT& reply : server_.take_replies()) {
       busy = true;
-      coordinator_.hear(kLocalServer, reply);
+      coordinator_.on_message(kLocalServer, reply);
     }
     for (const ps::Outgoing& outgoing : coordinator_.take_outgoing()) {
       busy = true;
@@ -168,7 +168,7 @@ std::optional<ps::wire::AppointmentT> LocalJob::wait_assignment(int index) {
   return next_assignment(index);
 }
 
-std::shared_ptr<const ps::CutCopy> LocalJob::snapshot(std::uint64_t id) const {
+std::shared_ptr<const ps::ServedSnapshot> LocalJob::snapshot(std::uint64_t id) const {
   const std::lock_guard lock(mutex_);
   throw_if_failed();
   const auto copy = server_.copy();
@@ -358,12 +358,12 @@ void LocalJob::on_step_end(const ps::ShardEvent& event) {
   check(!ended.empty(), "a step ends once");
   Step& step = ended.mapped();
   const std::uint32_t incarnation = worker(event.worker).incarnation;
-  coordinator_.note_staleness(staleness_.mean(), staleness_.max());
+  coordinator_.set_staleness(staleness_.mean(), staleness_.max());
   if (event.kind == ps::ShardEvent::Kind::kDropped) {
-    return coordinator_.dropped(event.worker, incarnation, step.push);
+    return coordinator_.on_push_dropped(event.worker, incarnation, step.push);
   }
   server_.trained(event.worker, event.sequence, step.push.samples, std::move(step.statistics));
-  coordinator_.trained(event.worker, incarnation, step.push);
+  coordinator_.on_push_applied(event.worker, incarnation, step.push);
 }
 
 }  // namespace syncopate

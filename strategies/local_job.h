@@ -58,7 +58,7 @@ class LocalJob {
   // Returns nothing when the job is over.
   std::optional<ps::wire::AppointmentT> wait_assignment(int worker);
   // Precondition: the worker has an open assignment with this snapshot.
-  std::shared_ptr<const ps::CutCopy> snapshot(std::uint64_t id) const;
+  std::shared_ptr<const ps::ServedSnapshot> snapshot(std::uint64_t id) const;
   void done(int worker, std::uint64_t snapshot_id);
   void request_stop(int worker, ps::StopKind kind);
   // Call once, when all workers have trained everything.
@@ -95,7 +95,7 @@ class LocalJob {
 
   // These functions require the mutex and notify no waiting thread.
   void start_job(const ps::RunPosition& start);
-  void deliver(const ps::Party& from, const ps::wire::MessageT& message);
+  void deliver(const ps::TaskId& from, const ps::wire::MessageT& message);
   void exchange_messages();
   void on_message(Worker& worker, const ps::wire::MessageT& message);
   void on_event(const ps::ShardEvent& event);

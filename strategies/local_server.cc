@@ -83,7 +83,7 @@ void LocalServer::freeze(std::uint64_t cut) {
 }
 
 void LocalServer::begin_snapshot(const ps::wire::CutT& cut) {
-  snapshot_ = std::make_shared<ps::CutCopy>();
+  snapshot_ = std::make_shared<ps::ServedSnapshot>();
   snapshot_->cut = cut.cut;
   for (const ps::wire::CutEntry& entry : cut.entries) {
     snapshot_->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});

@@ -46,7 +46,7 @@ class LocalServer {
   // Records that one more bucket is copied to the snapshot in progress.
   void copied();
   // The last snapshot. Null before it is complete and after the coordinator has released it.
-  std::shared_ptr<const ps::CutCopy> copy() const noexcept { return published_; }
+  std::shared_ptr<const ps::ServedSnapshot> copy() const noexcept { return published_; }
 
  private:
   void freeze(std::uint64_t cut);
@@ -57,9 +57,9 @@ class LocalServer {
   const std::shared_ptr<ps::ServedVariables> served_;
   std::optional<ps::RunningStatistics> statistics_;
   std::vector<ps::wire::MessageT> replies_;
-  std::shared_ptr<ps::CutCopy> snapshot_;  // in progress
+  std::shared_ptr<ps::ServedSnapshot> snapshot_;  // in progress
   std::size_t buckets_to_copy_ = 0;
-  std::shared_ptr<const ps::CutCopy> published_;
+  std::shared_ptr<const ps::ServedSnapshot> published_;
   bool is_due_ = false;
 };
 

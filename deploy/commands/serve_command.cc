@@ -91,26 +91,25 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
   const bool keeps = !options.snapshot_dir.empty();
   const std::chrono::milliseconds peer_timeout =
       served_peer_timeout(milliseconds_of(options.peer_timeout), cluster);
-  return serve(
-      {.index = cluster.index,
-       .workers = cluster.world_size,
-       .servers = cluster.num_servers,
-       .rendezvous = *cluster.rendezvous,
-       .listening = listening_socket(cluster),
-       .host = options.host.empty() ? host_for_workers(cluster) : options.host,
-       .data_port = static_cast<std::uint16_t>(options.port),
-       .nonce = cluster.nonce,
-       .threads = options.threads > 0 ? options.threads : default_update_threads(),
-       .snapshot_dir = options.snapshot_dir,
-       .snapshot_interval = milliseconds_of(options.snapshot_every),
-       .record = options.record,
-       .rendezvous_timeout = milliseconds_of(options.rendezvous_timeout),
-       .peer_timeout = peer_timeout,
-       .worker_patience = keeps ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
-       .servers_return = keeps,
-       .link = options.link,
-       .announces = true},
-      cluster, signals);
+  return serve({.index = cluster.index,
+                .workers = cluster.world_size,
+                .servers = cluster.num_servers,
+                .rendezvous = *cluster.rendezvous,
+                .listening = listening_socket(cluster),
+                .host = options.host.empty() ? host_for_workers(cluster) : options.host,
+                .data_port = static_cast<std::uint16_t>(options.port),
+                .nonce = cluster.nonce,
+                .threads = options.threads > 0 ? options.threads : default_update_threads(),
+                .snapshot_dir = options.snapshot_dir,
+                .snapshot_interval = milliseconds_of(options.snapshot_every),
+                .record = options.record,
+                .rendezvous_timeout = milliseconds_of(options.rendezvous_timeout),
+                .peer_timeout = peer_timeout,
+                .worker_timeout = keeps ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
+                .servers_return = keeps,
+                .link = options.link,
+                .announces = true},
+               cluster, signals);
 }
 
 int run_train_server(const TrainOptions& options, StopSignal& signals) {
@@ -131,7 +130,7 @@ int run_train_server(const TrainOptions& options, StopSignal& signals) {
                 .record = options.record,
                 .rendezvous_timeout = options.rendezvous_timeout,
                 .peer_timeout = peer_timeout,
-                .worker_patience =
+                .worker_timeout =
                     cluster.restarts ? std::chrono::milliseconds(kRestartMayTake) : peer_timeout,
                 .servers_return = cluster.restarts && !options.loop.checkpoint_dir.empty(),
                 .uses_segments = options.strategy.transport != Transport::kTcp,

@@ -26,7 +26,7 @@ ControlLink::ControlLink(wire::Context& context, ClientState& state, const Clien
       give_up_by_(Deadline::after(options.rendezvous_timeout + options.peer_timeout)),
       next_heartbeat_(Deadline::after(peer_timeout_ / 10)),
       silent_until_(Deadline::after(options.rendezvous_timeout)),
-      absence_("this worker", options.server_timeout, options.asked_to_stop) {}
+      reconnect_("this worker", options.server_timeout, options.asked_to_stop) {}
 
 std::string ControlLink::name() const { return "server 0 at " + to_string(options_.rendezvous); }
 
@@ -68,7 +68,7 @@ ControlLink::Changes ControlLink::process_events() {
         send_hello();
       } else if (incarnation_ != 0) {
         is_welcome_ = false;
-        absence_.begin();
+        reconnect_.begin();
       }
     }
     if (const auto envelope = socket_->receive()) {
@@ -76,7 +76,7 @@ ControlLink::Changes ControlLink::process_events() {
       silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
       // A shard 0 that was only suspended still knows this worker; one that was started again
       // refuses.
-      if (is_welcome_) absence_.end();
+      if (is_welcome_) reconnect_.end();
       if (const auto message = wire::decode(envelope->frames.front().bytes())) on_message(*message);
     }
     socket_->flush();
@@ -101,7 +101,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
         return state_.fail(line, FailureKind::kUsage);
       }
       is_welcome_ = true;
-      absence_.end();
+      reconnect_.end();
       incarnation_ = welcome.incarnation;
       changes_.is_welcome_again = state_.welcome.has_value();
       if (!state_.welcome) {
@@ -182,8 +182,8 @@ void ControlLink::check_timeouts() {
                     name(), in_seconds(join_by_.patience())));
   }
   // Shard 0 is suspended or unreachable. Heartbeats continue in case it still receives them.
-  if (incarnation_ != 0 && is_welcome_ && silent_until_.passed()) absence_.begin();
-  if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
+  if (incarnation_ != 0 && is_welcome_ && silent_until_.passed()) reconnect_.begin();
+  if (const auto reason = reconnect_.expired(name(), options_.declaration.writes_checkpoints)) {
     return state_.fail(*reason);
   }
   if (!is_connected_ || !next_heartbeat_.passed()) return;
@@ -195,7 +195,7 @@ void ControlLink::check_timeouts() {
 
 void ControlLink::extend_deadlines(std::chrono::nanoseconds suspended) {
   silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-  absence_.forgive(suspended);
+  reconnect_.extend(suspended);
 }
 
 void ControlLink::append_descriptors(std::vector<int>& descriptors) const {

@@ -10,7 +10,7 @@
 
 #include "models/base/deadline.h"
 #include "ps/client/client_state.h"
-#include "ps/coordinator/absence.h"
+#include "ps/coordinator/reconnect_timeout.h"
 #include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
@@ -61,7 +61,7 @@ class ControlLink {
   Deadline give_up_by_;  // for the join, even if shard 0 sends messages
   Deadline next_heartbeat_;
   Deadline silent_until_;  // a message of shard 0 is expected before this
-  Absence absence_;
+  ReconnectTimeout reconnect_;
 };
 
 }  // namespace syncopate::ps

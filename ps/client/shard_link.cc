@@ -31,7 +31,7 @@ ShardLink::ShardLink(wire::Context& context, ClientState& state, const ClientOpt
       options_(options),
       shard_(shard),
       answer_timeout_(options.answer_timeout),
-      absence_("this worker", options.server_timeout, options.asked_to_stop) {
+      reconnect_("this worker", options.server_timeout, options.asked_to_stop) {
   const auto& buckets = options.declaration.buckets;
   for (std::size_t b = 0; b < buckets.size(); ++b) {
     if (buckets[b].owner() == shard) answered_[static_cast<int>(b)] = 0;
@@ -66,7 +66,7 @@ void ShardLink::connect() {
   const std::string routing_id =
       fmt::format("w{}.{}.{}", options_.index, worker_incarnation_, connections_);
   socket_ = wire::Socket::connect(context_, parse_endpoint(address_.endpoint, name()), routing_id);
-  absence_.begin();
+  reconnect_.begin();
 }
 
 void ShardLink::send_hello() {
@@ -100,7 +100,7 @@ void ShardLink::disconnect() {
   next_hello_.reset();
   answers_until_.reset();
   requests_.end_connection();
-  absence_.begin();
+  reconnect_.begin();
 }
 
 void ShardLink::send(ShardRequest request) {
@@ -239,7 +239,7 @@ void ShardLink::on_welcome(const wire::DataWelcomeT& welcome) {
   if (is_welcome_) return;
   is_welcome_ = true;
   next_hello_.reset();
-  absence_.end();
+  reconnect_.end();
   uses_segment_ = welcome.uses_segment;
   shard_incarnation_ = welcome.incarnation;
   requests_.begin_connection(welcome.credit_bytes, uses_segment_);
@@ -349,7 +349,7 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
 }
 
 void ShardLink::check_timeouts() {
-  if (const auto reason = absence_.verdict(name(), options_.declaration.writes_checkpoints)) {
+  if (const auto reason = reconnect_.expired(name(), options_.declaration.writes_checkpoints)) {
     return state_.fail(*reason);
   }
   // A ROUTER does not report to a connection that its routing id was handed to another one. A new
@@ -385,7 +385,7 @@ void ShardLink::check_timeouts() {
 }
 
 void ShardLink::extend_deadlines(std::chrono::nanoseconds suspended) {
-  absence_.forgive(suspended);
+  reconnect_.extend(suspended);
   if (answers_until_) answers_until_ = Deadline::after(answer_timeout_);
 }
 

@@ -14,7 +14,7 @@
 #include "models/base/deadline.h"
 #include "ps/client/client_state.h"
 #include "ps/client/request_queue.h"
-#include "ps/coordinator/absence.h"
+#include "ps/coordinator/reconnect_timeout.h"
 #include "ps/wire/zmq_socket.h"
 
 namespace syncopate::ps {
@@ -78,7 +78,7 @@ class ShardLink {
   // Set from the sending of a message that the shard answers at once to the next received message.
   std::optional<Deadline> answers_until_;
   std::chrono::milliseconds answer_timeout_;  // doubles with each connection that brings no answer
-  Absence absence_;
+  ReconnectTimeout reconnect_;
 };
 
 }  // namespace syncopate::ps

@@ -1,27 +1,26 @@
 #include "ps/coordinator/coordinator.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/log.h"
-#include "ps/coordinator/cuts.h"
-#include "ps/coordinator/departures.h"
-#include "ps/coordinator/hello_check.h"
+#include "ps/coordinator/failure_handling.h"
 #include "ps/coordinator/job.h"
+#include "ps/coordinator/job_snapshot.h"
 #include "ps/coordinator/lease_queue.h"
-#include "ps/coordinator/meeting.h"
-#include "ps/coordinator/restart.h"
-#include "ps/coordinator/saved_job.h"
+#include "ps/coordinator/registration.h"
 #include "ps/coordinator/server_recovery.h"
+#include "ps/coordinator/snapshots.h"
 #include "ps/coordinator/text_exchange.h"
 #include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
 
-using Phase = WorkerRecord::Phase;
-using ServerPhase = ServerRecord::Phase;
+// More snapshots than a job makes between two starts of server 0.
+constexpr std::uint64_t kSnapshotsPerGeneration = 1'000'000;
 
 }  // namespace
 
@@ -29,24 +28,26 @@ struct Coordinator::State {
   explicit State(CoordinatorOptions options)
       : job(std::move(options)),
         leases(job),
-        cuts(job, leases),
-        meeting(job, leases),
-        departures(job, leases, cuts),
+        snapshots(job, leases),
+        registration(job, leases),
+        failures(job, leases, snapshots),
         exchange(job),
-        recovery(job, leases, cuts, meeting, exchange) {}
+        recovery(job, leases, snapshots, registration, exchange) {}
 
-  void hear_worker(int worker, const wire::BodyUnion& body);
-  void hear_server(int server, const wire::BodyUnion& body);
-  // Of one that trains, and not from before a server went back.
+  void on_worker_message(int worker, const wire::BodyUnion& body);
+  void on_server_message(int server, const wire::BodyUnion& body);
+  // Whether the push is from the current incarnation of a worker that trains, and was made after
+  // the servers last rolled back.
   bool counts(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push) const;
-  // Whatever has become possible happens.
+  // Does everything that the last event has made possible.
   void advance();
+  void restore(JobSnapshot saved);
 
   Job job;
   LeaseQueue leases;
-  Cuts cuts;
-  Meeting meeting;
-  Departures departures;
+  Snapshots snapshots;
+  Registration registration;
+  FailureHandling failures;
   TextExchange exchange;
   ServerRecovery recovery;
 };
@@ -56,137 +57,140 @@ Coordinator::Coordinator(CoordinatorOptions options)
 
 Coordinator::~Coordinator() = default;
 
-Coordinator::Admission Coordinator::admit(const wire::HelloT& hello) {
+Coordinator::HelloAnswer Coordinator::on_hello(const wire::HelloT& hello) {
   State& state = *state_;
   Job& job = state.job;
   if (auto refused = find_refusal(job, hello)) {
-    // The others would wait for it in vain. A stranger, or one of before, is nobody they wait for.
-    if (refused->is_usage_error && job.phase == Job::Phase::kMeeting) job.fail(refused->line);
+    // The other tasks would wait for it until the rendezvous timeout. A task of another job, or a
+    // replaced one, is refused without a usage error, since no task waits for it.
+    if (refused->is_usage_error && job.phase == Job::Phase::kRegistering) job.fail(refused->line);
     return {std::nullopt, 0, wire::make_message(std::move(*refused))};
   }
   const bool is_new = hello.incarnation == 0;
-  Admission admission;
+  HelloAnswer answer;
   if (hello.role == 0) {
     if (!is_new) {
       state.leases.keep(hello.index, from_wire(hello.held));
-      state.cuts.tell_again(hello.index);
-      state.meeting.worker_calls_again(hello);
+      state.snapshots.resend_assignment(hello.index);
+      state.registration.on_worker_reconnect(hello);
     } else {
-      if (!job.workers.empty()) state.departures.drop_worker(hello.index, "was started again");
-      state.meeting.worker_calls(hello);
+      if (!job.workers.empty()) state.failures.remove_worker(hello.index, "was started again");
+      state.registration.on_new_worker(hello);
     }
-    admission.party = {Party::Role::kWorker, hello.index};
-    admission.incarnation = job.worker(hello.index).incarnation;
+    answer.task = {TaskId::Role::kWorker, hello.index};
+    answer.incarnation = job.worker(hello.index).incarnation;
   } else {
     if (is_new) {
-      // Lost first: the newcomer may have the file of a cut that is abandoned with its predecessor,
-      // and is not told to remove it.
-      state.departures.drop_server(hello.index);
-      state.meeting.server_calls(hello);
+      // Before it registers: removing its predecessor abandons the snapshot being made, of which
+      // the new incarnation may have a file. It must not be told to remove that file.
+      state.failures.remove_server(hello.index);
+      state.registration.on_new_server(hello);
     } else {
-      state.cuts.abandon();  // it may not have got what was sent last
-      state.meeting.server_calls_again(hello);
+      state.snapshots.abandon();  // the server may have missed the last messages
+      state.registration.on_server_reconnect(hello);
     }
-    admission.party = {Party::Role::kServer, hello.index};
-    admission.incarnation = job.server(hello.index).incarnation;
+    answer.task = {TaskId::Role::kServer, hello.index};
+    answer.incarnation = job.server(hello.index).incarnation;
   }
   state.advance();
-  return admission;
+  return answer;
 }
 
-void Coordinator::hear(const Party& from, const wire::MessageT& message) {
+void Coordinator::on_message(const TaskId& from, const wire::MessageT& message) {
   State& state = *state_;
   const Job& job = state.job;
   if (job.phase == Job::Phase::kOver || from.index < 0) return;
-  if (from.role == Party::Role::kWorker) {
+  if (from.role == TaskId::Role::kWorker) {
     if (from.index >= job.num_workers() || !job.is_present(from.index)) return;
-    state.hear_worker(from.index, message.body);
+    state.on_worker_message(from.index, message.body);
   } else {
     if (from.index >= job.num_servers()) return;
     const ServerPhase at = job.server(from.index).phase;
     if (at == ServerPhase::kAbsent || at == ServerPhase::kLost) return;
-    state.hear_server(from.index, message.body);
+    state.on_server_message(from.index, message.body);
   }
   state.advance();
 }
 
-void Coordinator::State::hear_worker(int worker, const wire::BodyUnion& body) {
+void Coordinator::State::on_worker_message(int worker, const wire::BodyUnion& body) {
   switch (body.type) {
     case wire::Body::Failing:
-      return departures.worker_fails(worker, body.AsFailing()->reason);
+      return failures.on_worker_failed(worker, body.AsFailing()->reason);
     case wire::Body::Leaving:
-      return departures.worker_leaves(worker);
+      return failures.on_worker_left(worker);
     case wire::Body::StopRequest:
-      // Workers in step tell one another, with their pushes.
+      // Synchronous workers learn of the request from each other, with their pushes.
       if (const auto kind = stop_kind_from_wire(body.AsStopRequest()->kind);
-          kind && !job.is_in_step()) {
+          kind && !job.is_synchronous()) {
         leases.stop(*kind);
       }
       return;
     default:
       break;
   }
-  if (!job.is_welcome(worker)) return;
+  if (!job.is_admitted(worker)) return;
   switch (body.type) {
     case wire::Body::Initialised:
-      return meeting.initialised(worker, *body.AsInitialised());
+      return registration.on_initialised(worker, *body.AsInitialised());
     case wire::Body::Ready:
-      return meeting.ready(worker, *body.AsReady());
+      return registration.on_ready(worker, *body.AsReady());
     case wire::Body::LeaseRequest:
       return leases.request(worker, body.AsLeaseRequest()->count);
     case wire::Body::AppointmentDone:
-      return cuts.hear(worker, *body.AsAppointmentDone());
+      return snapshots.on_assignment_done(worker, *body.AsAppointmentDone());
     case wire::Body::Exchange:
-      return exchange.hear(worker, *body.AsExchange());
+      return exchange.on_exchange(worker, *body.AsExchange());
     default:
       return;
   }
 }
 
-void Coordinator::State::hear_server(int server, const wire::BodyUnion& body) {
+void Coordinator::State::on_server_message(int server, const wire::BodyUnion& body) {
   switch (body.type) {
     case wire::Body::Declared:
-      return meeting.declared(server, *body.AsDeclared());
+      return registration.on_declared(server, *body.AsDeclared());
     case wire::Body::Frozen:
-      return cuts.hear(server, *body.AsFrozen());
+      return snapshots.on_frozen(server, *body.AsFrozen());
     case wire::Body::CutDone:
-      return cuts.hear(server, *body.AsCutDone());
+      return snapshots.on_copied(server, *body.AsCutDone());
     case wire::Body::RollBack:
-      return recovery.hear(server, *body.AsRollBack());
+      return recovery.on_rolled_back(server, *body.AsRollBack());
     case wire::Body::Failing:
-      return departures.lose_server(
+      return failures.on_server_lost(
           server, describe_server(server) + " failed: " + body.AsFailing()->reason);
     default:
       return;
   }
 }
 
-void Coordinator::lose(const Party& party, const std::string& reason) {
+void Coordinator::on_task_lost(const TaskId& task, const std::string& reason) {
   State& state = *state_;
-  if (state.job.phase == Job::Phase::kOver || party.index < 0) return;
-  if (party.role == Party::Role::kWorker) {
-    if (party.index < state.job.num_workers()) state.departures.lose_worker(party.index, reason);
-  } else if (party.index < state.job.num_servers()) {
-    state.departures.lose_server(party.index, reason);
+  if (state.job.phase == Job::Phase::kOver || task.index < 0) return;
+  if (task.role == TaskId::Role::kWorker) {
+    if (task.index < state.job.num_workers()) state.failures.on_worker_lost(task.index, reason);
+  } else if (task.index < state.job.num_servers()) {
+    state.failures.on_server_lost(task.index, reason);
   }
   state.advance();
 }
 
-void Coordinator::end_rendezvous(const std::string& patience) {
-  state_->departures.give_up(patience);
+void Coordinator::on_rendezvous_timeout(const std::string& waited) {
+  state_->failures.fail_missing(waited);
 }
 
-void Coordinator::trained(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push) {
+void Coordinator::on_push_applied(WorkerId worker, std::uint32_t incarnation,
+                                  const wire::PushT& push) {
   State& state = *state_;
   if (!state.counts(worker, incarnation, push)) return;
-  if (state.leases.trained(worker, push)) state.cuts.count_batch();
+  if (state.leases.on_batch_trained(worker, push)) state.snapshots.on_batch_trained();
   state.advance();
 }
 
-void Coordinator::dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push) {
+void Coordinator::on_push_dropped(WorkerId worker, std::uint32_t incarnation,
+                                  const wire::PushT& push) {
   State& state = *state_;
   if (!state.counts(worker, incarnation, push)) return;
-  state.leases.dropped(worker, push);
+  state.leases.on_batch_dropped(worker, push);
   state.advance();
 }
 
@@ -194,29 +198,30 @@ bool Coordinator::State::counts(WorkerId worker, std::uint32_t incarnation,
                                 const wire::PushT& push) const {
   if (worker < 0 || worker >= job.num_workers() || !job.is_training(worker)) return false;
   const WorkerRecord& record = job.worker(worker);
-  return record.incarnation == incarnation && push.sequence > record.began_after;
+  return record.incarnation == incarnation && push.sequence > record.counts_after;
 }
 
-void Coordinator::note_staleness(double mean, std::uint64_t max) {
-  state_->leases.note_staleness(mean, max);
+void Coordinator::set_staleness(double mean, std::uint64_t max) {
+  state_->leases.set_staleness(mean, max);
 }
 
 void Coordinator::request_snapshot() {
-  state_->cuts.request_snapshot();
+  state_->snapshots.request();
   state_->advance();
 }
 
 void Coordinator::State::advance() {
-  // One step makes the next one possible; each says something to somebody.
-  for (std::size_t said = job.outgoing.size() + 1; said != job.outgoing.size();) {
-    said = job.outgoing.size();
+  // Each part may make the next one possible, and then has sent a message: repeats until a pass
+  // sends nothing.
+  for (std::size_t sent = job.outgoing.size() + 1; sent != job.outgoing.size();) {
+    sent = job.outgoing.size();
     if (job.phase == Job::Phase::kOver) return;
     recovery.advance();
-    cuts.advance();  // which end before others are let in
-    meeting.advance();
+    snapshots.advance();  // before registration: no worker is admitted while a snapshot is made
+    registration.advance();
     leases.advance();
     exchange.advance();
-    departures.advance();
+    failures.advance();
   }
 }
 
@@ -242,25 +247,63 @@ wire::JobStatusT Coordinator::status() const { return state_->leases.status(); }
 
 int Coordinator::live_workers() const noexcept { return state_->job.count_present(); }
 
-std::vector<int> Coordinator::joining() const {
+std::vector<int> Coordinator::joining_workers() const {
   const Job& job = state_->job;
   std::vector<int> joining;
   if (!job.all_servers_serve() || job.is_rolling_back) return joining;
   for (int w = 0; w < job.num_workers(); ++w) {
-    if (job.worker(w).phase == Phase::kJoining) joining.push_back(w);
+    if (job.worker(w).phase == WorkerPhase::kJoining) joining.push_back(w);
   }
   return joining;
 }
 
-std::optional<std::string> Coordinator::awaited() const { return state_->departures.awaited(); }
+std::optional<std::string> Coordinator::missing_tasks() const {
+  return state_->failures.missing_tasks();
+}
+
+// All tasks are marked disconnected; each may reconnect under its old incarnation.
+void Coordinator::State::restore(JobSnapshot saved) {
+  if (saved.servers.size() != job.servers.size()) {
+    throw FileError(
+        fmt::format("the snapshot is of a job with {} servers, but this job has {}; start {} "
+                    "servers, or remove "
+                    "the snapshot files",
+                    saved.servers.size(), job.servers.size(), saved.servers.size()));
+  }
+  job.phase = Job::Phase::kTraining;
+  job.declaration = saved.declaration;
+  job.declared_by = saved.declared_by;
+  job.generation = std::max(saved.generation + 1, job.options.life);
+  job.last_snapshot = static_cast<std::uint64_t>(job.generation) * kSnapshotsPerGeneration;
+  job.workers.clear();
+  for (const std::uint32_t incarnation : saved.worker_incarnations) {
+    WorkerRecord worker;
+    worker.phase =
+        incarnation == 0 ? WorkerRecord::Phase::kAbsent : WorkerRecord::Phase::kDisconnected;
+    worker.incarnation = incarnation;
+    job.workers.push_back(std::move(worker));
+  }
+  for (std::size_t s = 0; s < saved.servers.size(); ++s) {
+    const JobSnapshot::Server& server = saved.servers[s];
+    job.servers[s] = {.phase = ServerRecord::Phase::kLost,
+                      .was_serving = true,
+                      .incarnation = server.incarnation,
+                      .endpoint = server.endpoint,
+                      .fingerprint = server.fingerprint,
+                      .snapshots = {server.snapshots.begin(), server.snapshots.end()}};
+  }
+  leases.restore(saved);
+  if (saved.stopped_by) leases.stop(*saved.stopped_by);
+  snapshots.keep(std::move(saved));
+}
 
 std::vector<std::byte> Coordinator::save() const {
-  check(state_->leases.has_begun(), "a job is saved before it has begun");
-  return to_bytes(state_->cuts.save());
+  check(state_->leases.has_begun(), "save() needs a job that has begun");
+  return to_bytes(state_->snapshots.save_job());
 }
 
 void Coordinator::restore(std::span<const std::byte> saved_bytes) {
-  go_on_from(saved_job_of(saved_bytes), state_->job, state_->leases, state_->cuts);
+  state_->restore(job_snapshot_of(saved_bytes));
 }
 
 }  // namespace syncopate::ps

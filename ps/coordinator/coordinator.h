@@ -1,7 +1,8 @@
-// What shard 0 does beside serving: who takes part, who trains which samples, when a cut is made
-// and who writes it. A pure state machine: messages in, messages out; no sockets, no threads, no
-// clock. The server's control thread drives it, or a strategy whose replicas are all in one
-// process. Source of the flows: wire/PROTOCOL.md. Its parts are in coordinator/.
+// The coordinator of a parameter-server job, which server 0 runs besides its shard. It decides
+// which tasks take part, which worker trains which samples, and when a snapshot is made and which
+// worker evaluates it or writes it to a checkpoint. It is a pure state machine: messages in,
+// messages out; no sockets, threads or clock. ControlServer drives it, and LocalJob (strategies/),
+// whose replicas share one process. Source: the flows of ps/wire/PROTOCOL.md.
 #pragma once
 
 #include <cstddef>
@@ -18,102 +19,104 @@
 
 namespace syncopate::ps {
 
-// A task of the job. Server 0 is shard 0's own shard: it says hello like the others, and what is
-// sent to it is done on the spot.
-struct Party {
+// Names a task of the job. Server 0 is one too: it registers its own shard with the coordinator as
+// the other servers do.
+struct TaskId {
   enum class Role : std::uint8_t { kWorker, kServer };
   Role role = Role::kWorker;
   int index = 0;
-  bool operator==(const Party&) const = default;
-  bool operator<(const Party& other) const {
+  bool operator==(const TaskId&) const = default;
+  bool operator<(const TaskId& other) const {
     return role != other.role ? role < other.role : index < other.index;
   }
 };
-std::string describe(const Party& party);  // "worker 2"
+std::string describe(const TaskId& task);  // "worker 2"
 
 struct Outgoing {
-  Party to;
-  std::uint32_t incarnation = 0;  // of the one meant
+  TaskId to;
+  std::uint32_t incarnation = 0;  // of the receiver when the message was made
   wire::MessageT message;
 };
 
 struct CoordinatorOptions {
-  std::string nonce;  // "": any
+  std::string nonce;  // empty: tasks of any nonce are accepted
   int servers = 1;
   std::int64_t peer_timeout_ms = 5000;
-  bool writes_snapshots = false;  // servers keep files of cuts
-  // Ascends with every start of shard 0 in this job: what it numbers after restore() must differ
-  // from what it numbered before. 0: one more than the snapshot's, which is enough for one restart
-  // per snapshot.
+  bool writes_snapshots = false;  // servers write their part of each snapshot to a file
+  // Grows with every start of server 0 in this job, so that numbers given out after restore()
+  // differ from those given out before. 0: one more than the snapshot's, which suffices for one
+  // restart per snapshot.
   int life = 0;
-  // Workers that the job begins without; they are taken in when they come. Not all, and none where
-  // workers keep step.
+  // Workers that training does not wait for at the start; they are admitted when they register. At
+  // least one worker must not be listed. Must be empty where training is synchronous.
   std::vector<int> late_workers = {};
 };
 
-// One thread at a time.
+// Used by one thread at a time.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorOptions options);
   ~Coordinator();
 
-  // Of somebody who says hello: Welcome is among the outgoing then, or comes later (to servers it
-  // comes at once: their incarnation). Nothing when it was refused (`refusal` is what to send);
-  // while the others are still meeting, one that does not fit this job ends it.
-  // Whoever was this party before counts as lost.
-  struct Admission {
-    std::optional<Party> party;
+  // The result of a Hello. With a task: it is registered, and its Welcome is among the outgoing
+  // messages, or follows when it can be admitted. Without a task: `refusal` is the message to send.
+  struct HelloAnswer {
+    std::optional<TaskId> task;
     std::uint32_t incarnation = 0;
     wire::MessageT refusal;
   };
-  Admission admit(const wire::HelloT& hello);
+  // A new incarnation of a task replaces the previous one, which counts as lost. While tasks are
+  // still registering, a task that does not fit this job ends the job.
+  HelloAnswer on_hello(const wire::HelloT& hello);
 
-  // Any other message of an admitted party. One that makes no sense at this point is ignored.
-  void hear(const Party& from, const wire::MessageT& message);
-  // It is silent, or ended without leaving: `reason` says which. A server that is lost already: it
-  // has been away for too long, and the job fails.
-  void lose(const Party& party, const std::string& reason);
-  // Nobody waits any longer for those of awaited(): the job fails and names them. `patience`: how
-  // long and where they were waited for, "within 120 s at node3:13565".
-  void end_rendezvous(const std::string& patience);
-  // A push with ends_step was applied on shard 0, or dropped there.
-  void trained(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
-  void dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
-  // Of all pushes that shard 0's own shard has applied so far; status() says it.
-  void note_staleness(double mean, std::uint64_t max);
-  // The snapshot interval is over: one is taken as soon as a cut can begin, unless one is under
-  // way.
+  // Any other message of a registered task. A message that does not fit the state is ignored.
+  void on_message(const TaskId& from, const wire::MessageT& message);
+  // The task's timeout has passed, or its process ended without Leaving; `reason` says which. For a
+  // server that is already lost: its reconnect timeout has passed, and the job fails.
+  void on_task_lost(const TaskId& task, const std::string& reason);
+  // The rendezvous timeout has passed: the job fails, and the error names missing_tasks(). `waited`
+  // completes the sentence: "within 120 s at node3:13565".
+  void on_rendezvous_timeout(const std::string& waited);
+  // A push that ends a step was applied on shard 0, or was dropped there because it came too late.
+  void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
+  void on_push_dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
+  // Staleness over all pushes that shard 0 has applied so far; status() reports it.
+  void set_staleness(double mean, std::uint64_t max);
+  // The snapshot interval has passed: a snapshot is made as soon as possible, unless one is being
+  // made.
   void request_snapshot();
 
-  // What is to be sent, in this order; empties the list.
+  // Returns the messages to send, in order, and empties the list.
   std::vector<Outgoing> take_outgoing();
 
   bool has_started() const noexcept;
-  // All workers have left after the last cut, or the job has failed: nothing more will come.
+  // True once all workers have left after the final snapshot, or the job has failed.
   bool is_over() const noexcept;
-  // Why the job ended, if it failed.
+  // Why the job failed, if it did.
   const std::optional<std::string>& failure() const noexcept;
-  // It failed because variables are lost: nobody can go on from the snapshots that there are.
+  // True if the job failed because variables are lost: no existing snapshot can be restored.
   bool has_lost_variables() const noexcept;
   wire::JobStatusT status() const;
-  int live_workers() const noexcept;  // that have said hello, and have neither left nor been lost
-  // Workers that were let in and are not ready yet, though nothing keeps them: others may wait for
-  // them, to start or for a cut.
-  std::vector<int> joining() const;
-  // Without whom the job does not go on: "worker 1, server 2"; nothing: all it needs are there. The
-  // caller's clock decides how long is too long.
-  std::optional<std::string> awaited() const;
+  // The number of workers that are registered and have neither left nor been lost.
+  int live_workers() const noexcept;
+  // Workers that are admitted but not yet ready, although nothing delays them. The start or a
+  // snapshot may be waiting for them.
+  std::vector<int> joining_workers() const;
+  // The tasks without which the job cannot continue, "worker 1, server 2"; nothing if all are
+  // there. The caller's clock decides how long to wait for them.
+  std::optional<std::string> missing_tasks() const;
 
-  // Everything to go on from after a restart; while a cut is made, as of that cut: batches of later
-  // pushes count as untrained, and so do those whose pushes have not been heard of yet. Exact
-  // therefore from the moment when shard 0's own part of the cut is copied.
+  // The state that restore() needs. While a snapshot is being made, the state is that of the
+  // snapshot: batches of later pushes, and of pushes not yet reported, count as untrained. It is
+  // exact from the moment at which shard 0's own part of the snapshot is copied.
   std::vector<std::byte> save() const;
-  // Before anybody says hello. Of several snapshots the oldest first: it goes on from the last, and
-  // can go back to the others should a server not have that one. Throws FileError for bytes that
-  // save() did not write.
+  // Called before the first Hello, once for each existing snapshot, oldest first. The job continues
+  // from the last one, and can roll back to an earlier one if a server lacks a file. Throws
+  // FileError for bytes that save() did not write.
   void restore(std::span<const std::byte> saved);
-  // So many of the newest snapshots are gone back to: servers keep files of no fewer.
-  static constexpr std::size_t kKeptCuts = 3;
+  // The number of newest snapshots that a roll-back can choose from; servers keep at least as many
+  // files.
+  static constexpr std::size_t kKeptSnapshots = 3;
 
  private:
   struct State;

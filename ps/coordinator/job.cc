@@ -1,39 +1,38 @@
 #include "ps/coordinator/job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
-#include "models/base/log.h"
 #include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 
-using WorkerPhase = WorkerRecord::Phase;
-
 namespace {
 
-// More than a task is ever started again between two starts of shard 0.
+// More restarts than a task has between two starts of server 0.
 constexpr std::uint32_t kIncarnationsPerGeneration = 1000;
 
 }  // namespace
 
-std::string describe(const Party& party) {
-  return (party.role == Party::Role::kWorker ? "worker " : "server ") + std::to_string(party.index);
+std::string describe(const TaskId& task) {
+  return fmt::format("{} {}", task.role == TaskId::Role::kWorker ? "worker" : "server", task.index);
 }
 
-std::string describe_worker(int index) { return describe({Party::Role::kWorker, index}); }
-std::string describe_server(int index) { return describe({Party::Role::kServer, index}); }
+std::string describe_worker(int index) { return describe({TaskId::Role::kWorker, index}); }
+std::string describe_server(int index) { return describe({TaskId::Role::kServer, index}); }
 
-bool Job::comes_late(int index) const {
+bool Job::is_late_worker(int index) const {
   const std::vector<int>& late = options.late_workers;
   return std::find(late.begin(), late.end(), index) != late.end();
 }
 
 bool Job::is_present(int index) const {
   const WorkerPhase at = worker(index).phase;
-  return at == WorkerPhase::kCalling || is_welcome(index);
+  return at == WorkerPhase::kRegistering || is_admitted(index);
 }
 
-bool Job::is_welcome(int index) const {
+bool Job::is_admitted(int index) const {
   const WorkerPhase at = worker(index).phase;
   return at == WorkerPhase::kJoining || at == WorkerPhase::kReady || at == WorkerPhase::kTraining;
 }
@@ -65,7 +64,7 @@ bool Job::all_servers_serve() const {
 }
 
 std::int64_t Job::batches_per_step() const {
-  if (consistency() != Consistency::kSync || is_in_step()) return 1;
+  if (consistency() != Consistency::kSync || is_synchronous()) return 1;
   return std::max(declaration->workers - declaration->backup_workers, 1);
 }
 
@@ -75,7 +74,7 @@ std::uint32_t Job::next_incarnation(std::uint32_t last) const {
 
 Consistency Job::consistency() const { return consistency_of(*declaration); }
 
-bool Job::is_in_step() const {
+bool Job::is_synchronous() const {
   return declaration && consistency() == Consistency::kSync && declaration->backup_workers == 0;
 }
 
@@ -93,15 +92,15 @@ std::vector<std::unique_ptr<wire::ServerAddressT>> Job::roster() const {
   return addresses;
 }
 
-void Job::tell_roster_to(int index) {
+void Job::send_roster_to(int index) {
   wire::RosterT message;
   message.servers = roster();
-  tell_worker(index, std::move(message));
+  send_to_worker(index, std::move(message));
 }
 
-void Job::tell_roster() {
+void Job::send_roster() {
   for (int w = 0; w < num_workers(); ++w) {
-    if (is_welcome(w)) tell_roster_to(w);
+    if (is_admitted(w)) send_roster_to(w);
   }
 }
 
@@ -111,19 +110,19 @@ void Job::fail(const std::string& reason) {
   refused.line = reason;
   wire::FailingT failing;
   failing.reason = reason;
-  // Whoever has not been let in yet is turned away.
-  const bool has_met = phase != Phase::kMeeting;
+  // Tasks that are not admitted yet are refused.
+  const bool have_all_registered = phase != Phase::kRegistering;
   for (int w = 0; w < num_workers(); ++w) {
-    if (is_welcome(w)) {
-      tell_worker(w, failing);
+    if (is_admitted(w)) {
+      send_to_worker(w, failing);
     } else if (is_present(w)) {
-      tell_worker(w, refused);
+      send_to_worker(w, refused);
     }
   }
-  if (has_met) {
-    tell_servers(failing);
+  if (have_all_registered) {
+    send_to_servers(failing);
   } else {
-    tell_servers(refused);
+    send_to_servers(refused);
   }
   phase = Phase::kOver;
   failure = reason;

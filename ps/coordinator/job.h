@@ -1,5 +1,5 @@
-// What all parts of the coordinator look at: who takes part, what was declared, how far the job is,
-// and what is to be sent. Plain facts; the rules are in the parts.
+// The state that all parts of the coordinator share: the tasks and their phases, the declaration,
+// the phase of the job, and the messages to send. The rules that change it are in the parts.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@ namespace syncopate::ps {
 
 struct WorkerRecord {
   enum class Phase : std::uint8_t {
-    kAbsent,    // never seen
-    kAway,      // known from a snapshot, has not called since
-    kCalling,   // said hello, waits for Welcome
-    kJoining,   // is welcome, meets the shards
-    kReady,     // has met them, waits for Start
-    kTraining,  // has had Start
+    kAbsent,        // has never registered
+    kDisconnected,  // known from the restored snapshot; has not reconnected yet
+    kRegistering,   // has sent Hello, waits for Welcome
+    kJoining,       // has received Welcome, connects to the shards
+    kReady,         // is connected to all shards, waits for Start
+    kTraining,      // has received Start
     kLeft,
     kLost,
   };
   Phase phase = Phase::kAbsent;
   std::uint32_t incarnation = 0;
-  std::uint64_t heard = 0;  // its last push that ended a step on shard 0
-  // Later pushes count: those up to here were made before the servers went back to a cut.
-  std::uint64_t began_after = 0;
-  bool is_resting = false;  // servers were told so
-  // All servers went back to a cut, and its Ready since then has not come.
+  std::uint64_t last_push = 0;  // sequence of its last push that ended a step on shard 0
+  // Only pushes after this sequence count: earlier ones were made before the servers rolled back.
+  std::uint64_t counts_after = 0;
+  bool is_resting = false;  // the servers have been sent Resting for it
+  // All servers have rolled back, and the worker has not sent Ready since.
   bool must_roll_back = false;
   std::string host;
   std::int64_t pid = 0;
-  bool has_failed = false;  // the last incarnation said so
+  bool has_failed = false;  // the last incarnation sent Failing
   std::string reason;       // why it was lost
 };
 
@@ -43,48 +43,52 @@ struct ServerRecord {
   enum class Phase : std::uint8_t {
     kAbsent,
     kLost,
-    kDeclaring,    // said hello; knows the declaration, or will, and has not answered
-    kEmpty,        // has made its shard, whose values are lost: waits for RollBack
-    kRollingBack,  // reads a snapshot
+    kDeclaring,    // has registered; has not yet confirmed the declaration
+    kEmpty,        // has built its shard without values, and waits for RollBack
+    kRollingBack,  // reads a snapshot file
     kServing,
   };
   Phase phase = Phase::kAbsent;
-  bool was_serving = false;  // this incarnation: its values are good when it calls again
+  // This incarnation has served: its values are valid when it reconnects.
+  bool was_serving = false;
   std::uint32_t incarnation = 0;
   std::string endpoint;
   std::uint64_t fingerprint = 0;
-  std::set<std::uint64_t> snapshots;  // cuts that it has files of
+  std::set<std::uint64_t> snapshots;  // those that it has files of
 };
+
+using WorkerPhase = WorkerRecord::Phase;
+using ServerPhase = ServerRecord::Phase;
 
 struct Job {
   enum class Phase : std::uint8_t {
-    kMeeting,       // not everybody has said hello
-    kInitialising,  // workers are welcome; the first values are being written
+    kRegistering,   // not all tasks have registered
+    kInitialising,  // workers are admitted; the first worker writes the initial values
     kTraining,
-    kFinishing,  // after the last cut: workers are leaving
+    kFinishing,  // after the final snapshot: workers are leaving
     kOver,
   };
 
   explicit Job(CoordinatorOptions with)
       : options(std::move(with)), servers(static_cast<std::size_t>(options.servers)) {
-    while (comes_late(initialiser)) ++initialiser;
+    while (is_late_worker(initialiser)) ++initialiser;
   }
 
   const CoordinatorOptions options;
-  Phase phase = Phase::kMeeting;
+  Phase phase = Phase::kRegistering;
   std::optional<std::string> failure;
-  bool has_lost_variables = false;  // that is why: no snapshots are left that all servers have
+  bool has_lost_variables = false;  // the failure is that no snapshot exists on all servers
   std::optional<wire::DeclarationT> declaration;
-  int declared_by = 0;                // worker
-  std::vector<WorkerRecord> workers;  // empty until the first hello says how many
+  int declared_by = 0;                // the worker whose declaration it is
+  std::vector<WorkerRecord> workers;  // empty until the first Hello, which has the number
   std::vector<ServerRecord> servers;
-  int initialiser = 0;  // worker that writes the first values
-  // How often shard 0 was started anew. Numbers given out since the snapshot it goes on from are
-  // forgotten: new ones are far from them.
+  int initialiser = 0;  // the worker that writes the initial values
+  // The number of restarts of server 0. A restarted server 0 does not know the numbers that were
+  // given out after the restored snapshot, so each generation starts far above the previous one.
   int generation = 0;
-  std::uint64_t last_cut = 0;
-  bool is_copying = false;       // a cut is begun, and not all copies are made
-  bool is_rolling_back = false;  // all servers are
+  std::uint64_t last_snapshot = 0;
+  bool is_copying = false;       // a snapshot has begun, and not all servers have copied their part
+  bool is_rolling_back = false;  // all servers are rolling back together
   std::vector<Outgoing> outgoing;
 
   WorkerRecord& worker(int index) { return workers[static_cast<std::size_t>(index)]; }
@@ -94,58 +98,58 @@ struct Job {
   int num_workers() const { return static_cast<int>(workers.size()); }
   int num_servers() const { return static_cast<int>(servers.size()); }
 
-  bool comes_late(int index) const;   // nobody waits for it at the start
-  bool is_present(int index) const;   // it has said hello and is neither lost nor gone
-  bool is_welcome(int index) const;   // present, and has had Welcome
-  bool is_training(int index) const;  // present, and has had Start
+  bool is_late_worker(int index) const;  // listed in CoordinatorOptions::late_workers
+  bool is_present(int index) const;      // has registered, and has neither left nor been lost
+  bool is_admitted(int index) const;     // present, and has received Welcome
+  bool is_training(int index) const;     // present, and has received Start
   int count_present() const;
   std::optional<int> lowest_training() const;
   bool is_any(WorkerRecord::Phase at) const;
   bool all_servers_serve() const;
-  // Of a party whose last one was this.
+  // The incarnation of a task that starts again, whose previous incarnation was `last`.
   std::uint32_t next_incarnation(std::uint32_t last) const;
 
   Consistency consistency() const;
-  // Workers keep step: kSync without backup workers.
-  bool is_in_step() const;
-  // Batches whose gradients make one update: with backup workers those that are waited for. Workers
-  // in step take one of the ledger's together.
+  // True for kSync without backup workers: all workers take each step together.
+  bool is_synchronous() const;
+  // The number of ledger batches whose gradients make one update. Synchronous workers share one
+  // batch of the ledger; with backup workers it is the number of gradients that are waited for.
   std::int64_t batches_per_step() const;
 
   template <typename BodyT>
-  void tell_worker(int index, BodyT body) {
-    outgoing.push_back({{Party::Role::kWorker, index},
+  void send_to_worker(int index, BodyT body) {
+    outgoing.push_back({{TaskId::Role::kWorker, index},
                         worker(index).incarnation,
                         wire::make_message(std::move(body))});
   }
   template <typename BodyT>
-  void tell_server(int index, BodyT body) {
-    outgoing.push_back({{Party::Role::kServer, index},
+  void send_to_server(int index, BodyT body) {
+    outgoing.push_back({{TaskId::Role::kServer, index},
                         server(index).incarnation,
                         wire::make_message(std::move(body))});
   }
-  // To those that have had Welcome.
+  // To all admitted workers.
   template <typename BodyT>
-  void tell_workers(const BodyT& body) {
+  void send_to_workers(const BodyT& body) {
     for (int w = 0; w < num_workers(); ++w) {
-      if (is_welcome(w)) tell_worker(w, body);
+      if (is_admitted(w)) send_to_worker(w, body);
     }
   }
-  // To those that are there.
+  // To all registered servers.
   template <typename BodyT>
-  void tell_servers(const BodyT& body) {
+  void send_to_servers(const BodyT& body) {
     for (int s = 0; s < num_servers(); ++s) {
       const ServerRecord::Phase at = server(s).phase;
       if (at != ServerRecord::Phase::kAbsent && at != ServerRecord::Phase::kLost) {
-        tell_server(s, body);
+        send_to_server(s, body);
       }
     }
   }
 
   std::vector<std::unique_ptr<wire::ServerAddressT>> roster() const;
-  void tell_roster_to(int index);
-  void tell_roster();  // to those that have had Welcome
-  // The job is over: everybody is told why.
+  void send_roster_to(int index);
+  void send_roster();  // to all admitted workers
+  // Ends the job and sends the reason to all tasks.
   void fail(const std::string& reason);
 };
 

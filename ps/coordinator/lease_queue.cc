@@ -1,5 +1,7 @@
 #include "ps/coordinator/lease_queue.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <limits>
 #include <string>
@@ -15,16 +17,17 @@ SampleRange range_of(const wire::PushT& push) {
   return push.batch == nullptr ? SampleRange{} : from_wire(*push.batch);
 }
 
-// Batches that one request asks for, at most; of more it gets no more than these.
+// The largest number of batches that one request is granted.
 constexpr int kMostAtOnce = 1024;
 
-// Batches of the steps that are left.
+// The number of batches in the remaining steps.
 std::int64_t batches_of_steps(std::int64_t total_steps, std::int64_t done, std::int64_t per_step) {
   if (total_steps < 0 || done < 0 ||
       total_steps > std::numeric_limits<std::int64_t>::max() / per_step) {
-    throw UsageError("step " + std::to_string(done) + " of " + std::to_string(total_steps) + ", " +
-                     std::to_string(per_step) +
-                     " batches each: these cannot be counted; look at --steps and the checkpoint");
+    throw UsageError(
+        fmt::format("step {} of {} with {} batches each is out of range; check --steps "
+                    "and the checkpoint",
+                    done, total_steps, per_step));
   }
   return std::max<std::int64_t>(total_steps - done, 0) * per_step;
 }
@@ -41,7 +44,7 @@ LedgerOptions ledger_options(const wire::DeclarationT& declaration, DataPosition
 void LeaseQueue::begin(const RunPosition& start) {
   const wire::DeclarationT& declaration = *job_.declaration;
   LedgerOptions options = ledger_options(declaration, start.position);
-  Ledger fits(options);  // before anybody divides by a batch of nothing
+  const Ledger validated(options);  // throws before a batch size of 0 is divided by
   options.total_batches =
       declaration.total_epochs > 0
           ? batches_left(options, declaration.total_epochs)
@@ -52,11 +55,11 @@ void LeaseQueue::begin(const RunPosition& start) {
 }
 
 void LeaseQueue::request(int worker, int count) {
-  if (job_.is_in_step() || count < 1) return;
+  if (job_.is_synchronous() || count < 1) return;
   requests_.push_back({worker, std::min(count, kMostAtOnce)});
 }
 
-void LeaseQueue::lose(int worker) {
+void LeaseQueue::on_worker_lost(int worker) {
   std::erase_if(requests_, [&](const Request& request) { return request.worker == worker; });
   dismissed_.erase(worker);
   if (ledger_) ledger_->give_back(worker);
@@ -67,36 +70,36 @@ void LeaseQueue::keep(int worker, std::span<const SampleRange> held) {
 }
 
 bool LeaseQueue::count_step(int worker, std::uint64_t sequence) {
-  // A step of workers in step is one, however many push.
+  // All synchronous workers push for the same step; worker 0's push counts it.
   if (worker != 0) return false;
   const std::optional<SampleRange> batch = ledger_->grant(worker);
-  return batch && ledger_->trained(worker, sequence, *batch);
+  return batch && ledger_->mark_trained(worker, sequence, *batch);
 }
 
-bool LeaseQueue::trained(int worker, const wire::PushT& push) {
+bool LeaseQueue::on_batch_trained(int worker, const wire::PushT& push) {
   WorkerRecord& record = job_.worker(worker);
-  record.heard = std::max(record.heard, push.sequence);
+  record.last_push = std::max(record.last_push, push.sequence);
   record.is_resting = false;
   if (!ledger_) return false;
-  const bool is_in_step = job_.is_in_step();
-  const bool counts = is_in_step ? count_step(worker, push.sequence)
-                                 : ledger_->trained(worker, push.sequence, range_of(push));
-  if (!counts && !is_in_step) return false;
+  const bool is_synchronous = job_.is_synchronous();
+  const bool counts = is_synchronous ? count_step(worker, push.sequence)
+                                     : ledger_->mark_trained(worker, push.sequence, range_of(push));
+  if (!counts && !is_synchronous) return false;
   const Sums sums{push.loss, push.correct};
   sums_.add(sums);
-  if (remembers_) {
-    heard_.push_back({worker, push.sequence, sums});
+  if (is_snapshot_begun_) {
+    pushes_since_.push_back({worker, push.sequence, sums});
   } else {
     ledger_->forget({{worker, push.sequence}});
   }
   return counts;
 }
 
-void LeaseQueue::dropped(int worker, const wire::PushT& push) {
+void LeaseQueue::on_batch_dropped(int worker, const wire::PushT& push) {
   WorkerRecord& record = job_.worker(worker);
-  record.heard = std::max(record.heard, push.sequence);
+  record.last_push = std::max(record.last_push, push.sequence);
   record.is_resting = false;
-  if (ledger_ && !job_.is_in_step()) ledger_->give_back(worker, range_of(push));
+  if (ledger_ && !job_.is_synchronous()) ledger_->give_back(worker, range_of(push));
 }
 
 void LeaseQueue::stop(StopKind kind) {
@@ -127,14 +130,14 @@ void LeaseQueue::grant(Request& request) {
   }
   if (leases.ranges.empty()) return;
   leases.status = std::make_unique<wire::JobStatusT>(status());
-  job_.tell_worker(request.worker, std::move(leases));
+  job_.send_to_worker(request.worker, std::move(leases));
 }
 
 void LeaseQueue::finish(const Request& request) {
   wire::LeasesT leases;
   leases.finished = true;
   leases.status = std::make_unique<wire::JobStatusT>(status());
-  job_.tell_worker(request.worker, std::move(leases));
+  job_.send_to_worker(request.worker, std::move(leases));
   dismissed_.insert(request.worker);
 }
 
@@ -145,12 +148,13 @@ bool LeaseQueue::is_waiting(int worker) const {
 }
 
 void LeaseQueue::rest_idle_workers() {
-  // The last batches of a job are fewer than workers. Under kSsp those that have one would wait for
-  // clocks that stand still, under kSync for gradients that nobody computes.
+  // At the end of a job there are fewer batches than workers. The workers that still hold one would
+  // wait for the clocks (kSsp) or the gradients (kSync) of workers that have nothing to push.
   if (!ledger_->all_handed_out() && !stopped_by_) return;
   for (int w = 0; w < job_.num_workers(); ++w) {
     WorkerRecord& record = job_.worker(w);
-    // Whoever is told that there is no more pushes nothing either, though it asks for nothing.
+    // A worker that was sent the end of all batches does not push either, although it requests
+    // nothing.
     const bool has_nothing = is_waiting(w) || is_finished();
     if (!job_.is_training(w) || record.is_resting || ledger_->holds_any(w) || !has_nothing) {
       continue;
@@ -159,13 +163,13 @@ void LeaseQueue::rest_idle_workers() {
     wire::RestingT resting;
     resting.worker = w;
     resting.incarnation = record.incarnation;
-    resting.sequence = record.heard;
-    job_.tell_servers(resting);
+    resting.sequence = record.last_push;
+    job_.send_to_servers(resting);
   }
 }
 
 bool LeaseQueue::is_finished() const noexcept {
-  if (!ledger_ || job_.is_in_step()) return false;
+  if (!ledger_ || job_.is_synchronous()) return false;
   return ledger_->all_trained() || (stopped_by_ && !ledger_->is_any_held());
 }
 
@@ -185,7 +189,7 @@ std::int64_t LeaseQueue::batches_per_epoch() const {
   return job_.declaration->dataset_size / job_.declaration->batch_size;
 }
 
-void LeaseQueue::note_staleness(double mean, std::uint64_t max) {
+void LeaseQueue::set_staleness(double mean, std::uint64_t max) {
   staleness_mean_ = mean;
   staleness_max_ = max;
 }
@@ -205,14 +209,14 @@ wire::JobStatusT LeaseQueue::status() const {
   return status;
 }
 
-void LeaseQueue::begin_cut() {
-  remembers_ = true;
+void LeaseQueue::begin_snapshot() {
+  is_snapshot_begun_ = true;
   sums_before_ = sums_;
-  heard_.clear();
+  pushes_since_.clear();
 }
 
-void LeaseQueue::end_cut() {
-  remembers_ = false;
+void LeaseQueue::end_snapshot() {
+  is_snapshot_begun_ = false;
   std::map<WorkerId, std::uint64_t> everything;
   for (int w = 0; w < job_.num_workers(); ++w) {
     everything[w] = std::numeric_limits<std::uint64_t>::max();
@@ -221,13 +225,13 @@ void LeaseQueue::end_cut() {
 }
 
 JobProgress LeaseQueue::progress_of(const Ledger& ledger,
-                                    const std::map<WorkerId, std::uint64_t>& cut) const {
-  Ledger::AsOf then = ledger.as_of(cut);
-  Sums sums = remembers_ ? sums_before_ : sums_;
-  if (remembers_) {
-    for (const Heard& push : heard_) {
-      const auto entry = cut.find(push.worker);
-      if (entry == cut.end() || push.sequence <= entry->second) sums.add(push.sums);
+                                    const std::map<WorkerId, std::uint64_t>& limits) const {
+  Ledger::AsOf then = ledger.as_of(limits);
+  Sums sums = is_snapshot_begun_ ? sums_before_ : sums_;
+  if (is_snapshot_begun_) {
+    for (const ReportedPush& push : pushes_since_) {
+      const auto entry = limits.find(push.worker);
+      if (entry == limits.end() || push.sequence <= entry->second) sums.add(push.sums);
     }
   }
   return {.at = {.step = step_after(then.batches_trained),
@@ -237,23 +241,23 @@ JobProgress LeaseQueue::progress_of(const Ledger& ledger,
           .correct = sums.correct};
 }
 
-void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& cut, SavedJob& saved) const {
+void LeaseQueue::save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const {
   Ledger ledger = *ledger_;
-  const auto first = cut.find(0);
-  if (job_.is_in_step() && first != cut.end()) {
-    for (std::uint64_t step = job_.worker(0).heard; step < first->second; ++step) {
+  const auto first = limits.find(0);
+  if (job_.is_synchronous() && first != limits.end()) {
+    for (std::uint64_t step = job_.worker(0).last_push; step < first->second; ++step) {
       const std::optional<SampleRange> batch = ledger.grant(0);
-      if (batch) ledger.trained(0, step + 1, *batch);
+      if (batch) ledger.mark_trained(0, step + 1, *batch);
     }
   }
-  const std::int64_t trained = ledger.as_of(cut).batches_trained;
-  saved.progress = progress_of(ledger, cut);
+  const std::int64_t trained = ledger.as_of(limits).batches_trained;
+  saved.progress = progress_of(ledger, limits);
   saved.batches_of_step = (start_batches_of_step_ + trained) % job_.batches_per_step();
   saved.batches_left = ledger.options().total_batches - trained;
   saved.stopped_by = stopped_by_;
 }
 
-void LeaseQueue::restore(const SavedJob& saved) {
+void LeaseQueue::restore(const JobSnapshot& saved) {
   LedgerOptions options = ledger_options(*job_.declaration, saved.progress.at.position);
   options.total_batches = saved.batches_left;
   ledger_.emplace(std::move(options));
@@ -263,7 +267,7 @@ void LeaseQueue::restore(const SavedJob& saved) {
   sums_ = {saved.progress.loss, saved.progress.correct};
   requests_.clear();
   dismissed_.clear();
-  remembers_ = false;
+  is_snapshot_begun_ = false;
   for (WorkerRecord& worker : job_.workers) worker.is_resting = false;
 }
 

@@ -1,5 +1,5 @@
-// Who gets which batches, and how far the job is by what came of them: the ledger, the requests
-// that cannot be granted yet, and the sums that status reports show.
+// Hands out batches to workers and tracks the progress of the job: the ledger, the requests that
+// cannot be granted yet, and the sums that status reports show.
 #pragma once
 
 #include <cstdint>
@@ -11,57 +11,58 @@
 #include <vector>
 
 #include "ps/coordinator/job.h"
+#include "ps/coordinator/job_snapshot.h"
 #include "ps/coordinator/ledger.h"
-#include "ps/coordinator/saved_job.h"
 #include "ps/coordinator/stop_kind.h"
 
 namespace syncopate::ps {
 
-// One thread at a time. Workers in step lease nothing: the ledger counts their steps.
+// Used by one thread at a time. Synchronous workers do not lease: the ledger counts their steps.
 class LeaseQueue {
  public:
   explicit LeaseQueue(Job& job) : job_(job) {}
 
-  // Training starts here. Throws UsageError for a position that the data does not have.
+  // Training starts at this position. Throws UsageError if the data has no such position.
   void begin(const RunPosition& start);
   bool has_begun() const noexcept { return ledger_.has_value(); }
 
   void request(int worker, int count);
-  // It is gone: others get what it had.
-  void lose(int worker);
-  // Its connection broke: of what was granted it has these, the rest has not reached it.
+  // Other workers get the batches that it held.
+  void on_worker_lost(int worker);
+  // The worker has reconnected and holds these batches; other batches that were granted to it have
+  // not reached it, and are handed out again.
   void keep(int worker, std::span<const SampleRange> held);
-  // True when one more batch counts as trained.
-  bool trained(int worker, const wire::PushT& push);
-  void dropped(int worker, const wire::PushT& push);
-  // Nothing more is handed out. The first one counts.
+  // Returns whether one more batch counts as trained.
+  bool on_batch_trained(int worker, const wire::PushT& push);
+  void on_batch_dropped(int worker, const wire::PushT& push);
+  // No more batches are handed out. The first kind is kept.
   void stop(StopKind kind);
   std::optional<StopKind> stopped_by() const noexcept { return stopped_by_; }
-  // Answers the requests that can be answered.
+  // Grants the requests that can be granted.
   void advance();
 
-  // All is trained, or the job is stopping and nobody has anything any more.
+  // All batches are trained, or the job is stopping and no worker holds a batch.
   bool is_finished() const noexcept;
   bool all_trained() const noexcept { return ledger_->all_trained(); }
   JobProgress progress() const { return as_of({}); }
-  // Batches of all epochs trained so far, those before `start` included.
+  // The number of batches trained in all epochs, those before `start` included.
   std::int64_t batches_trained() const;
   std::int64_t batches_per_epoch() const;
-  bool has_ended_step() const;  // with the last batch
+  bool has_ended_step() const;  // whether the last batch completed a step
 
-  void note_staleness(double mean, std::uint64_t max);
+  void set_staleness(double mean, std::uint64_t max);
   wire::JobStatusT status() const;
 
-  // From now on it can be asked how things were as of a cut (worker -> last push); until end_cut().
-  void begin_cut();
-  void end_cut();
-  JobProgress as_of(const std::map<WorkerId, std::uint64_t>& cut) const {
-    return progress_of(*ledger_, cut);
+  // Between these two calls as_of() can be called with the snapshot's limits (worker -> last push).
+  void begin_snapshot();
+  void end_snapshot();
+  JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
+    return progress_of(*ledger_, limits);
   }
-  // With what is the leases' filled in. Of workers in step it knows what the cut's pushes that it
-  // has not heard of yet will have trained.
-  void save(const std::map<WorkerId, std::uint64_t>& cut, SavedJob& saved) const;
-  void restore(const SavedJob& saved);
+  // Fills in the progress as of the limits. For synchronous workers it includes the batches of
+  // pushes within the limits that have not been reported yet.
+  void save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const;
+  void restore(const JobSnapshot& saved);
 
  private:
   struct Request {
@@ -76,7 +77,7 @@ class LeaseQueue {
       correct += more.correct;
     }
   };
-  struct Heard {
+  struct ReportedPush {
     int worker = 0;
     std::uint64_t sequence = 0;
     Sums sums;
@@ -84,25 +85,26 @@ class LeaseQueue {
 
   std::int64_t step_after(std::int64_t batches) const;
   bool count_step(int worker, std::uint64_t sequence);
-  JobProgress progress_of(const Ledger& ledger, const std::map<WorkerId, std::uint64_t>& cut) const;
+  JobProgress progress_of(const Ledger& ledger,
+                          const std::map<WorkerId, std::uint64_t>& limits) const;
   void grant(Request& request);
   void finish(const Request& request);
-  // Servers learn who has nothing to do, and wait for it no longer.
+  // Sends Resting for workers that have nothing to do, so that the servers do not wait for them.
   void rest_idle_workers();
   bool is_waiting(int worker) const;
 
   Job& job_;
   std::optional<Ledger> ledger_;
   std::int64_t start_step_ = 0;
-  std::int64_t start_batches_of_step_ = 0;  // of the step that is under way
+  std::int64_t start_batches_of_step_ = 0;  // trained of the first step before `start`
   std::int64_t start_samples_ = 0;
   Sums sums_;
   std::optional<StopKind> stopped_by_;
-  std::deque<Request> requests_;  // first come, first served
-  std::set<int> dismissed_;       // workers that were told that there is no more
-  bool remembers_ = false;        // a cut is under way
-  Sums sums_before_;              // of what was heard before it began
-  std::vector<Heard> heard_;      // since
+  std::deque<Request> requests_;            // in order of arrival
+  std::set<int> dismissed_;                 // workers that were sent the end of all batches
+  bool is_snapshot_begun_ = false;          // between begin_snapshot() and end_snapshot()
+  Sums sums_before_;                        // as of begin_snapshot()
+  std::vector<ReportedPush> pushes_since_;  // since begin_snapshot()
   double staleness_mean_ = 0.0;
   std::uint64_t staleness_max_ = 0;
 };

@@ -1,5 +1,7 @@
 #include "ps/coordinator/ledger.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <tuple>
@@ -12,49 +14,48 @@ namespace {
 
 std::int64_t size_of(const SampleRange& range) { return range.end - range.begin; }
 
-std::int64_t pieces_of(const LedgerOptions& options, const SampleRange& range) {
+std::int64_t batches_of(const LedgerOptions& options, const SampleRange& range) {
   return (size_of(range) + options.batch_size - 1) / options.batch_size;
 }
 
-std::int64_t pieces_passed_over(const LedgerOptions& options) {
-  std::int64_t pieces = 0;
-  for (const SampleRange& range : options.start.untrained) pieces += pieces_of(options, range);
-  return pieces;
+std::int64_t untrained_batches(const LedgerOptions& options) {
+  std::int64_t batches = 0;
+  for (const SampleRange& range : options.start.untrained) batches += batches_of(options, range);
+  return batches;
 }
 
 void check_options(const LedgerOptions& options) {
   if (options.batch_size < 1 || options.batch_size > options.dataset_size) {
-    throw UsageError("a batch of " + std::to_string(options.batch_size) +
-                     " samples does not fit a dataset of " + std::to_string(options.dataset_size) +
-                     "; expected 1 to " + std::to_string(options.dataset_size) +
-                     "; use another batch size");
+    throw UsageError(
+        fmt::format("a batch of {} samples does not fit a dataset of {}; use a batch "
+                    "size from 1 to {}",
+                    options.batch_size, options.dataset_size, options.dataset_size));
   }
   const DataPosition& start = options.start;
   const auto wrong = [&](const std::string& what) {
-    throw UsageError("the data position (epoch " + std::to_string(start.epoch) + ", sample " +
-                     std::to_string(start.offset) + what + ") does not fit a dataset of " +
-                     std::to_string(options.dataset_size) +
-                     " samples; was the run started on other data?");
+    throw UsageError(
+        fmt::format("the data position (epoch {}, sample {}{}) does not fit a dataset of "
+                    "{} samples; check that the run is given the data it was started on",
+                    start.epoch, start.offset, what, options.dataset_size));
   };
   if (start.epoch < 0 || start.offset < 0 || start.offset > options.dataset_size) wrong("");
   for (const SampleRange& range : start.untrained) {
     if (range.epoch < 0 || range.begin < 0 || range.begin >= range.end ||
         range.end > options.dataset_size) {
-      wrong(", untrained " + std::to_string(range.begin) + " to " + std::to_string(range.end) +
-            " of epoch " + std::to_string(range.epoch));
+      wrong(fmt::format(", untrained {} to {} of epoch {}", range.begin, range.end, range.epoch));
     }
   }
 }
 
-// Where no batch fits any more, the next epoch begins.
+// Continues with the next epoch if the rest of this one is smaller than a batch.
 void skip_remainder(const LedgerOptions& options, DataPosition& next) {
   if (next.offset + options.batch_size <= options.dataset_size) return;
   ++next.epoch;
   next.offset = 0;
 }
 
-// Whole batches that were handed out last and not trained are as good as not handed out: a position
-// without gaps, where there are none, is one that every other strategy can start from.
+// Moves `position` back over untrained batches directly before it. A position without untrained
+// ranges can be the start of a run with any strategy.
 void fold(const LedgerOptions& options, DataPosition& position) {
   std::vector<SampleRange>& untrained = position.untrained;
   while (!untrained.empty() && size_of(untrained.back()) == options.batch_size) {
@@ -73,7 +74,7 @@ void fold(const LedgerOptions& options, DataPosition& position) {
 
 std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epochs) {
   const DataPosition& start = options.start;
-  const std::int64_t passed_over = pieces_passed_over(options);
+  const std::int64_t passed_over = untrained_batches(options);
   if (start.epoch >= total_epochs) return passed_over;
   return passed_over + (options.dataset_size - start.offset) / options.batch_size +
          (total_epochs - start.epoch - 1) * (options.dataset_size / options.batch_size);
@@ -82,7 +83,7 @@ std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epoch
 std::int64_t batches_before(const LedgerOptions& options) {
   const DataPosition& start = options.start;
   return start.epoch * (options.dataset_size / options.batch_size) +
-         start.offset / options.batch_size - pieces_passed_over(options);
+         start.offset / options.batch_size - untrained_batches(options);
 }
 
 Ledger::Ledger(LedgerOptions options)
@@ -118,7 +119,7 @@ std::optional<SampleRange> Ledger::grant(WorkerId worker) {
   return batch;
 }
 
-bool Ledger::trained(WorkerId worker, std::uint64_t sequence, const SampleRange& batch) {
+bool Ledger::mark_trained(WorkerId worker, std::uint64_t sequence, const SampleRange& batch) {
   const auto holder = held_.find(worker);
   const auto held = holder == held_.end()
                         ? std::vector<SampleRange>::iterator()
@@ -165,7 +166,7 @@ bool Ledger::all_handed_out() const noexcept {
   return given_back_.empty() && handed_out_ == options_.total_batches;
 }
 
-Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& cut) const {
+Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
   AsOf as_of{next_, batches_trained_, samples_trained_};
   std::vector<SampleRange>& untrained = as_of.position.untrained;
   untrained.assign(passed_over_.begin(), passed_over_.end());
@@ -174,8 +175,8 @@ Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& cut) const {
     untrained.insert(untrained.end(), batches.begin(), batches.end());
   }
   for (const Trained& push : remembered_) {
-    const auto entry = cut.find(push.worker);
-    if (entry == cut.end() || push.sequence <= entry->second) continue;
+    const auto entry = limits.find(push.worker);
+    if (entry == limits.end() || push.sequence <= entry->second) continue;
     untrained.push_back(push.batch);
     --as_of.batches_trained;
     as_of.samples_trained -= size_of(push.batch);
@@ -187,10 +188,10 @@ Ledger::AsOf Ledger::as_of(const std::map<WorkerId, std::uint64_t>& cut) const {
   return as_of;
 }
 
-void Ledger::forget(const std::map<WorkerId, std::uint64_t>& cut) {
+void Ledger::forget(const std::map<WorkerId, std::uint64_t>& limits) {
   std::erase_if(remembered_, [&](const Trained& push) {
-    const auto entry = cut.find(push.worker);
-    return entry != cut.end() && push.sequence <= entry->second;
+    const auto entry = limits.find(push.worker);
+    return entry != limits.end() && push.sequence <= entry->second;
   });
 }
 

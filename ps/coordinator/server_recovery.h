@@ -1,43 +1,49 @@
-// Servers that were started anew go back to a snapshot: alone where workers wait for nobody, else
-// all of them, to one that all have, and the workers with them.
+// Restarted servers roll back to a snapshot. Under async each server rolls back alone, to its
+// newest file; otherwise all servers and workers roll back together, to a snapshot that all servers
+// have.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 
-#include "ps/coordinator/cuts.h"
 #include "ps/coordinator/job.h"
 #include "ps/coordinator/lease_queue.h"
-#include "ps/coordinator/meeting.h"
+#include "ps/coordinator/registration.h"
+#include "ps/coordinator/snapshots.h"
 #include "ps/coordinator/text_exchange.h"
 
 namespace syncopate::ps {
 
-// One thread at a time.
+// Used by one thread at a time.
 class ServerRecovery {
  public:
-  ServerRecovery(Job& job, LeaseQueue& leases, Cuts& cuts, Meeting& meeting, TextExchange& exchange)
-      : job_(job), leases_(leases), cuts_(cuts), meeting_(meeting), exchange_(exchange) {}
+  ServerRecovery(Job& job, LeaseQueue& leases, Snapshots& snapshots, Registration& registration,
+                 TextExchange& exchange)
+      : job_(job),
+        leases_(leases),
+        snapshots_(snapshots),
+        registration_(registration),
+        exchange_(exchange) {}
 
-  // It has read the snapshot, or found it damaged.
-  void hear(int server, const wire::RollBackT& back);
+  // The server has restored the snapshot, or its file is damaged.
+  void on_rolled_back(int server, const wire::RollBackT& back);
   void advance();
 
  private:
-  void go_back_alone();
-  void go_back_together();
-  void finish_together();
+  void roll_back_alone();
+  void roll_back_together();
+  void finish_roll_back();
   std::optional<std::uint64_t> newest_of_all() const;
-  void send_back(int server, std::uint64_t cut);
+  void send_roll_back(int server, std::uint64_t cut);
   void fail_without_snapshot();
 
   Job& job_;
   LeaseQueue& leases_;
-  Cuts& cuts_;
-  Meeting& meeting_;
+  Snapshots& snapshots_;
+  Registration& registration_;
   TextExchange& exchange_;
-  std::map<int, std::uint64_t> targets_;  // of servers under way
+  std::map<int, std::uint64_t> targets_;  // snapshot by server that rolls back
 };
 
 }  // namespace syncopate::ps

@@ -21,10 +21,20 @@ enum class StopKind : std::uint8_t {
 };
 inline constexpr std::size_t kStopKinds = 5;
 
-// "SIGTERM", "--max-seconds"; "a request" for kRequest.
-std::string_view stop_name(StopKind kind) noexcept;
+// By kind.
+inline constexpr std::array<std::string_view, kStopKinds> kStopNames = {
+    "SIGINT", "SIGTERM", "SIGUSR1", "a request", "--max-seconds"};
+
+constexpr std::string_view stop_name(StopKind kind) noexcept {
+  return kStopNames[static_cast<std::size_t>(kind)];
+}
 // The kind of this name; kRequest for a name of no other kind.
-StopKind stop_kind(std::string_view name) noexcept;
+constexpr StopKind stop_kind(std::string_view name) noexcept {
+  for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
+    if (kStopNames[kind] == name) return static_cast<StopKind>(kind);
+  }
+  return StopKind::kRequest;
+}
 
 // The number of tasks that were asked to stop, for each kind of request.
 struct StopCounts {
@@ -32,10 +42,19 @@ struct StopCounts {
 
   int& operator[](StopKind kind) noexcept { return by_kind[static_cast<std::size_t>(kind)]; }
   int operator[](StopKind kind) const noexcept { return by_kind[static_cast<std::size_t>(kind)]; }
-  StopCounts& operator+=(const StopCounts& more) noexcept;
+  StopCounts& operator+=(const StopCounts& more) noexcept {
+    for (std::size_t kind = 0; kind < kStopKinds; ++kind) by_kind[kind] += more.by_kind[kind];
+    return *this;
+  }
   bool operator==(const StopCounts&) const = default;
   // The first kind, other than kTimeIsUp, of which a task has had a request.
-  std::optional<StopKind> early_stop() const noexcept;
+  std::optional<StopKind> early_stop() const noexcept {
+    for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
+      const auto found = static_cast<StopKind>(kind);
+      if (found != StopKind::kTimeIsUp && by_kind[kind] > 0) return found;
+    }
+    return std::nullopt;
+  }
 };
 
 }  // namespace syncopate::ps

@@ -4,10 +4,10 @@
 
 namespace syncopate::ps {
 
-void TextExchange::hear(int worker, const wire::ExchangeT& exchange) {
-  // Said before it heard that the servers went back: its rounds are begun again.
+void TextExchange::on_exchange(int worker, const wire::ExchangeT& exchange) {
+  // The worker sent this before it received RollBack; it will repeat its rounds.
   if (job_.worker(worker).must_roll_back) return;
-  // It waits for one round at a time.
+  // A worker waits for one round at a time, so its earlier texts are obsolete.
   for (auto& [round, texts] : open_) texts.erase(worker);
   std::erase_if(open_, [](const auto& round) { return round.second.empty(); });
   const auto answered = answered_.find(exchange.round);
@@ -34,10 +34,10 @@ void TextExchange::advance() {
       continue;
     }
     for (int w = 0; w < job_.num_workers(); ++w) {
-      if (job_.is_welcome(w)) answer(w, round->first, round->second);
+      if (job_.is_admitted(w)) answer(w, round->first, round->second);
     }
-    // Workers in step ask again at most for the last one, when a connection broke.
-    if (job_.is_in_step()) answered_.clear();
+    // Synchronous workers repeat at most the last round, after a reconnect.
+    if (job_.is_synchronous()) answered_.clear();
     answered_.insert_or_assign(round->first, std::move(round->second));
     round = open_.erase(round);
   }
@@ -52,7 +52,7 @@ void TextExchange::answer(int worker, std::uint64_t round, const Texts& texts) {
     if (given != texts.end()) text->text = given->second;
     exchanged.texts.push_back(std::move(text));
   }
-  job_.tell_worker(worker, std::move(exchanged));
+  job_.send_to_worker(worker, std::move(exchanged));
 }
 
 }  // namespace syncopate::ps

@@ -1,5 +1,5 @@
-// Workers give each other texts: by round, answered when the last of those that take part has given
-// its own.
+// Exchange of texts between all workers, in numbered rounds: a round is answered when every present
+// worker has sent its text.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,15 @@
 
 namespace syncopate::ps {
 
-// One thread at a time.
+// Used by one thread at a time.
 class TextExchange {
  public:
   explicit TextExchange(Job& job) : job_(job) {}
 
-  void hear(int worker, const wire::ExchangeT& exchange);
-  // Answers rounds that are complete, also because somebody is gone.
+  void on_exchange(int worker, const wire::ExchangeT& exchange);
+  // Answers complete rounds; the loss of a worker can complete one.
   void advance();
-  // The servers went back to a cut, perhaps a second time: rounds since then are begun again.
+  // The servers have rolled back: the workers repeat the rounds since the snapshot.
   void clear();
 
  private:
@@ -27,7 +27,7 @@ class TextExchange {
 
   Job& job_;
   std::map<std::uint64_t, Texts> open_;
-  // Rounds that are over. Where workers come later they ask for the first ones again.
+  // Answered rounds. A worker that is admitted later repeats the first ones.
   std::map<std::uint64_t, Texts> answered_;
 };
 

@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "ps/net/endpoint.h"
@@ -11,37 +12,23 @@
 namespace syncopate::ps {
 namespace {
 
-using std::chrono::milliseconds;
-
-constexpr milliseconds kTick(100);
+constexpr std::chrono::milliseconds kSendInterval(100);
 
 }  // namespace
 
-DataService::DataService(const DataServiceOptions& options) : options_(options) {
-  if (options.link.is_plain()) {
-    socket_ = wire::Socket::listen(context_, listening_endpoint(options.host, options.port));
-    port_ = socket_->port();
-  } else {
-    Listener known(listening_endpoint(options.host, options.port));
-    socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0});
-    forwarder_ = std::make_unique<LinkForwarder>(std::move(known), socket_->port(), options.link);
-    port_ = forwarder_->port();
-  }
-  updates_ = std::make_unique<UpdateThreads>(
-      options.threads,
-      [this](const Shard& shard, std::vector<ShardEvent>& events) {
-        {
-          const std::lock_guard lock(mutex_);
-          for (const ShardEvent& event : events) events_.emplace_back(&shard, event);
-        }
-        wake_.notify();
-      },
-      [this](const std::exception& error) { fail(error); });
+DataService::DataService(const DataServiceOptions& options)
+    : options_(options), sessions_(options.workers, options.nonce), snapshots_(sessions_) {
+  open_socket();
+  requests_ = std::make_unique<RequestService>(RequestServiceOptions{.index = options.index,
+                                                                     .servers = options.servers,
+                                                                     .threads = options.threads,
+                                                                     .record = options.record},
+                                               *socket_, sessions_, snapshots_, queue_, results_);
   thread_ = std::jthread([this](const std::stop_token& stop) {
     try {
       run(stop);
     } catch (const std::exception& error) {
-      fail(error);
+      results_.fail(error.what());
     }
   });
   pthread_setname_np(thread_.native_handle(), "ps-data");
@@ -49,126 +36,77 @@ DataService::DataService(const DataServiceOptions& options) : options_(options) 
 
 DataService::~DataService() {
   thread_.request_stop();
-  wake_.notify();
+  queue_.post([] {});  // wakes the thread
   thread_.join();
-  updates_.reset();
 }
 
-void DataService::fail(const std::exception& error) {
-  {
-    const std::lock_guard lock(mutex_);
-    failure_ = error.what();
+void DataService::open_socket() {
+  if (options_.link.is_plain()) {
+    socket_ = wire::Socket::listen(context_, listening_endpoint(options_.host, options_.port));
+    port_ = socket_->port();
+    return;
   }
-  news_event_.notify();
+  Listener listener(listening_endpoint(options_.host, options_.port));
+  socket_ = wire::Socket::listen(context_, Endpoint{"127.0.0.1", 0});
+  forwarder_ = std::make_unique<LinkForwarder>(std::move(listener), socket_->port(), options_.link);
+  port_ = forwarder_->port();
 }
 
 void DataService::serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back([this, served = std::move(served), incarnation] {
-    if (served_ != nullptr) retired_.push_back({std::move(served_), std::move(open_)});
+  queue_.post([this, served = std::move(served), incarnation] {
     served_ = served;
-    incarnation_ = incarnation;
     sessions_.clear();
-    workers_by_peer_.clear();
-    open_.clear();
-    sums_.clear();
-    event_order_.clear();
-    expected_cut_.reset();
-    if (!options_.record.empty()) {
-      record_ = std::make_unique<ServiceRecord>(options_.record, options_.index, options_.servers,
-                                                incarnation_, *served_);
-    }
+    snapshots_.abandon();
+    requests_->serve(served, incarnation);
   });
-  wake_.notify();
 }
 
-void DataService::forget(WorkerId worker, std::uint32_t incarnation) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back([this, worker, incarnation] {
-    std::uint32_t& last = forgotten_[worker];
-    last = std::max(last, incarnation);
-    const auto session = sessions_.find(worker);
-    if (session == sessions_.end() || session->second.incarnation > incarnation) return;
-    served_->shard->leave(worker, session->second.incarnation);
-    end_session(worker);
-    statistics_.forget(worker);
-    schedule_all();
+void DataService::remove_worker(WorkerId worker, std::uint32_t incarnation) {
+  queue_.post([this, worker, incarnation] {
+    const auto ended = sessions_.remove(worker, incarnation);
+    if (!ended) return;
+    served_->shard->leave(worker, *ended);
+    snapshots_.statistics().forget(worker);
+    requests_->schedule_all();
   });
-  wake_.notify();
 }
 
-void DataService::end_session(WorkerId worker) {
-  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == worker; });
-  sessions_.erase(worker);
-}
-
-void DataService::look_again() {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back([this] {
-    if (served_ == nullptr) return;
-    schedule_all();
+void DataService::schedule_all() {
+  queue_.post([this] {
+    if (served_ != nullptr) requests_->schedule_all();
   });
-  wake_.notify();
 }
 
-void DataService::expect_cut(std::shared_ptr<CutCopy> copy) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back([this, copy = std::move(copy)] {
-    expected_cut_ = copy;
-    cut_buckets_left_ = static_cast<int>(served_->job_bucket.size());
-    if (cut_buckets_left_ == 0) {
-      ++cut_buckets_left_;
-      finish_cut_bucket(copy->cut);
-      return;
-    }
-    served_->shard->begin_snapshot(copy->cut, copy->entries, {copy, &copy->state});
-    schedule_all();
+void DataService::begin_snapshot(std::shared_ptr<ServedSnapshot> snapshot) {
+  queue_.post([this, snapshot = std::move(snapshot)] {
+    requests_->finish(snapshots_.begin(snapshot, *served_));
+    requests_->schedule_all();
   });
-  wake_.notify();
 }
 
-void DataService::publish(std::shared_ptr<const CutCopy> copy) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back([this, copy = std::move(copy)] { published_ = copy; });
-  wake_.notify();
+void DataService::publish(std::shared_ptr<const ServedSnapshot> snapshot) {
+  queue_.post([this, snapshot = std::move(snapshot)] { snapshots_.publish(snapshot); });
 }
 
 void DataService::set_running_statistics(std::vector<float> values) {
-  const std::lock_guard lock(mutex_);
-  tasks_.emplace_back(
-      [this, values = std::move(values)] { statistics_ = RunningStatistics(values); });
-  wake_.notify();
-}
-
-std::vector<StepNews> DataService::take_news() {
-  news_event_.clear();
-  const std::lock_guard lock(mutex_);
-  return std::exchange(news_, {});
-}
-
-std::shared_ptr<CutCopy> DataService::finished_cut() {
-  const std::lock_guard lock(mutex_);
-  return std::exchange(finished_cut_, nullptr);
-}
-
-std::optional<std::string> DataService::failure() {
-  const std::lock_guard lock(mutex_);
-  return failure_;
+  queue_.post(
+      [this, values = std::move(values)] { snapshots_.statistics() = RunningStatistics(values); });
 }
 
 void DataService::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
-    std::vector<pollfd> polled{{wake_.descriptor(), POLLIN, 0}};
+    std::vector<pollfd> polled{{queue_.descriptor(), POLLIN, 0}};
     for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
-    // What waits to be sent to a slow worker goes on when the socket says so, or now and then.
+    // Messages queued for a slow worker are sent when its socket becomes writable, which not every
+    // descriptor reports.
     poll(polled.data(), polled.size(),
-         socket_->queued_bytes() > 0 ? static_cast<int>(kTick.count()) : -1);
+         socket_->queued_bytes() > 0 ? static_cast<int>(kSendInterval.count()) : -1);
     for (bool busy = true; busy;) {
-      do_tasks();
+      run_posted();
       busy = false;
       if (auto envelope = socket_->receive()) {
         busy = true;
-        hear(*envelope);
+        on_envelope(*envelope);
       }
       socket_->flush();
     }
@@ -176,28 +114,68 @@ void DataService::run(const std::stop_token& stop) {
   }
 }
 
-void DataService::do_tasks() {
-  wake_.clear();
-  std::vector<std::function<void()>> tasks;
-  std::vector<std::pair<const Shard*, ShardEvent>> events;
-  {
-    const std::lock_guard lock(mutex_);
-    tasks.swap(tasks_);
-    events.swap(events_);
-  }
-  std::vector<ShardEvent> ordered;
-  for (const auto& [shard, event] : events) {
-    // Threads may still have been at work on the shard that a restart has replaced.
-    if (served_ != nullptr && shard == served_->shard.get()) put_in_order(event, ordered);
-  }
-  if (!ordered.empty()) take_events(ordered);
+void DataService::run_posted() {
+  const auto [events, tasks] = queue_.take();
+  requests_->take_posted(events);
   for (const auto& task : tasks) task();
-  if (!retired_.empty()) let_go_of_retired();
+  requests_->release_retired();
 }
 
-// A thread at work on a shard holds it.
-void DataService::let_go_of_retired() {
-  std::erase_if(retired_, [](const Retired& one) { return one.served->shard.use_count() == 1; });
+void DataService::on_envelope(wire::Envelope& envelope) {
+  const auto message = wire::decode(envelope.frames.front().bytes());
+  if (!message) return;
+  const wire::BodyUnion& body = message->body;
+  if (body.type == wire::Body::DataHello) return on_hello(envelope.peer, *body.AsDataHello());
+  WorkerSession* const session = sessions_.find(envelope.peer);
+  if (session == nullptr) return;
+  switch (body.type) {
+    case wire::Body::Push:
+      return requests_->push(*session, envelope, *body.AsPush());
+    case wire::Body::Pull:
+      return requests_->pull(*session, *body.AsPull());
+    case wire::Body::Probe:
+      return requests_->probe(*session, *body.AsProbe());
+    case wire::Body::Write:
+      return requests_->write(*session, envelope, *body.AsWrite());
+    case wire::Body::ReadCut:
+      if (auto answer = snapshots_.read(*session, *body.AsReadCut(), *served_)) {
+        socket_->send(std::move(*answer));
+      }
+      return;
+    default:
+      return;  // not a message that a worker sends to a shard
+  }
+}
+
+void DataService::on_hello(const std::string& peer, const wire::DataHelloT& hello) {
+  WorkerSessions::Greeting greeting = sessions_.greet(peer, hello, served_.get());
+  if (greeting.refusal) {
+    socket_->send(wire::envelope(peer, wire::make_message(std::move(*greeting.refusal))));
+  }
+  if (greeting.session == nullptr) return;
+  if (greeting.is_new) {
+    snapshots_.statistics().forget(hello.worker);
+    std::vector<BucketId> ahead;
+    for (const int bucket : hello.ahead) {
+      if (bucket < 0 || std::cmp_greater_equal(bucket, served_->shard_bucket.size())) continue;
+      ahead.push_back(served_->shard_bucket[static_cast<std::size_t>(bucket)]);
+    }
+    served_->shard->join(hello.worker, hello.incarnation, hello.sequence, ahead);
+    requests_->schedule_all();
+  }
+  if (options_.uses_segments) {
+    std::int64_t total = 0;
+    for (const wire::BucketPlace& place : served_->declaration.buckets) {
+      total = std::max(total, place.end());
+    }
+    sessions_.map_segment(*greeting.session, hello.segment, total);
+  }
+  wire::DataWelcomeT welcome;
+  welcome.incarnation = requests_->incarnation();
+  welcome.credit_bytes =
+      std::max<std::int64_t>(1, options_.credit_bytes / std::max(1, options_.workers));
+  welcome.uses_segment = greeting.session->segment != nullptr;
+  socket_->send(wire::envelope(peer, wire::make_message(welcome)));
 }
 
 }  // namespace syncopate::ps

@@ -1,6 +1,7 @@
 #include "ps/server/order_record.h"
 
 #include <fcntl.h>
+#include <fmt/format.h>
 
 #include <array>
 #include <bit>
@@ -14,20 +15,21 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/random.h"
+#include "ps/coordinator/wire_conversion.h"
 
 namespace syncopate::ps {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "files are written as memory is");
 
-constexpr std::array<char, 8> kMagic = {'S', 'Y', 'N', 'C', 'O', 'R', 'D', '\n'};
-constexpr std::uint32_t kFormat = 1;
+constexpr std::array<char, 8> kOrderMagic = {'S', 'Y', 'N', 'C', 'O', 'R', 'D', '\n'};
+constexpr std::uint32_t kOrderFormat = 1;
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 
-// At the beginning of the file. Behind it the buckets, begin and end i64 each, and the declaration.
+// The beginning of the file. The buckets follow, as i64 begin and end, and then the declaration.
 struct HeaderBytes {
-  std::array<char, 8> magic = kMagic;
-  std::uint32_t format = kFormat;
+  std::array<char, 8> magic = kOrderMagic;
+  std::uint32_t format = kOrderFormat;
   std::uint32_t incarnation = 0;
   std::int32_t shard = 0;
   std::int32_t servers = 0;
@@ -35,7 +37,7 @@ struct HeaderBytes {
   std::uint64_t num_buckets = 0;
   std::uint64_t declaration_bytes = 0;
   std::uint32_t checksum_behind = 0;  // of buckets and declaration
-  std::uint32_t checksum = 0;         // of everything before it here
+  std::uint32_t checksum = 0;         // of the fields before it
 };
 static_assert(sizeof(HeaderBytes) == 56);
 
@@ -53,7 +55,7 @@ struct EntryBytes {
   std::int64_t begin = 0;
   std::int64_t end = 0;
   float learning_rate = 0.0F;
-  std::uint32_t checksum = 0;  // of everything before it
+  std::uint32_t checksum = 0;  // of the fields before it
 };
 static_assert(sizeof(EntryBytes) == 80);
 
@@ -62,7 +64,7 @@ std::uint32_t checksum_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
 }
 
-// Of a struct that ends with its own checksum.
+// The checksum of a struct whose last field is its checksum.
 template <typename Bytes>
 std::uint32_t checksum_within(const Bytes& bytes) {
   return checksum_of(
@@ -130,7 +132,7 @@ bool is_sound(const EntryBytes& bytes, std::size_t num_buckets) {
          bytes.bucket >= 0 && std::cmp_less(bytes.bucket, num_buckets);
 }
 
-// Takes bytes off the front of a file that has been read.
+// Takes bytes off the front of the content of a file.
 class Cursor {
  public:
   Cursor(const std::string& path, std::span<const std::byte> bytes) : path_(path), left_(bytes) {}
@@ -161,13 +163,14 @@ class Cursor {
 
 OrderHeader take_header(Cursor& cursor) {
   const auto bytes = cursor.take_struct<HeaderBytes>();
-  if (bytes.magic != kMagic) cursor.damaged("is none; expected a file that --record wrote");
-  if (bytes.format != kFormat) {
-    cursor.damaged("has format " + std::to_string(bytes.format) + ", expected " +
-                   std::to_string(kFormat) + "; read it with the program that wrote it");
+  if (bytes.magic != kOrderMagic)
+    cursor.damaged("is not an order record; expected a file that --record wrote");
+  if (bytes.format != kOrderFormat) {
+    cursor.damaged(fmt::format("has format {}, expected {}; read it with the program that wrote it",
+                               bytes.format, kOrderFormat));
   }
   if (bytes.checksum != checksum_within(bytes)) cursor.damaged("its header was changed");
-  // Its checksum is right, so these numbers are what somebody wrote: no overflow to look for.
+  // The checksum is right, so the numbers are valid and their sum does not overflow.
   const std::span<const std::byte> behind =
       cursor.take(bytes.num_buckets * sizeof(Bucket) + bytes.declaration_bytes);
   if (bytes.checksum_behind != checksum_of(behind)) cursor.damaged("its header was changed");
@@ -192,11 +195,24 @@ std::vector<std::byte> read_whole(const std::string& path) {
   return {bytes.begin(), bytes.end()};
 }
 
+OrderHeader order_header_of(int shard, int servers, std::uint32_t incarnation,
+                            const ServedVariables& served) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(wire::Declaration::Pack(builder, &served.declaration));
+  return {.shard = shard,
+          .servers = servers,
+          .incarnation = incarnation,
+          .fingerprint = served.fingerprint,
+          .buckets = served.shard->buckets(),
+          .declaration = {reinterpret_cast<const char*>(builder.GetBufferPointer()),
+                          builder.GetSize()}};
+}
+
 }  // namespace
 
 std::string order_record_path(const std::string& file, int shard, std::uint32_t incarnation) {
-  const std::string path = file + ".shard" + std::to_string(shard);
-  return incarnation <= 1 ? path : path + "." + std::to_string(incarnation);
+  const std::string path = fmt::format("{}.shard{}", file, shard);
+  return incarnation <= 1 ? path : fmt::format("{}.{}", path, incarnation);
 }
 
 OrderRecordWriter::OrderRecordWriter(std::string path, const OrderHeader& header)
@@ -248,12 +264,73 @@ OrderRecord read_order_record(const std::string& path) {
   while (cursor.left() >= sizeof(EntryBytes)) {
     const auto entry = cursor.take_struct<EntryBytes>();
     if (!is_sound(entry, record.header.buckets.size())) {
-      cursor.damaged("entry " + std::to_string(record.entries.size()) + " was changed");
+      cursor.damaged(fmt::format("entry {} was changed", record.entries.size()));
     }
     record.entries.push_back(entry_of(entry));
   }
-  record.is_cut_short = cursor.left() > 0;
+  record.is_truncated = cursor.left() > 0;
   return record;
+}
+
+ServiceRecord::ServiceRecord(const std::filesystem::path& file, int shard, int servers,
+                             std::uint32_t incarnation, const ServedVariables& served)
+    : writer_(order_record_path(file.string(), shard, incarnation),
+              order_header_of(shard, servers, incarnation, served)) {
+  for (std::size_t b = 0; b < served.shard->buckets().size(); ++b) {
+    const auto bucket = static_cast<BucketId>(b);
+    if (const std::uint64_t version = served.shard->view(bucket).version; version > 0) {
+      written(bucket, version);
+    }
+  }
+}
+
+void ServiceRecord::written(BucketId bucket, std::uint64_t version) {
+  append({.kind = OrderEntry::Kind::kWritten, .bucket = bucket, .version_after = version});
+}
+
+template <typename Action>
+void ServiceRecord::attempt(Action action) {
+  try {
+    action();
+  } catch (const FileError& error) {
+    log(LogLevel::kWarning,
+        std::string("the record of the order of pushes ends here: ") + error.what());
+  }
+}
+
+void ServiceRecord::append(const OrderEntry& entry) {
+  attempt([&] { writer_.append(entry); });
+}
+
+void ServiceRecord::flush() {
+  attempt([this] { writer_.flush(); });
+}
+
+void ServiceRecord::applied(const ShardEvent& event, std::uint32_t worker_incarnation,
+                            const wire::PushT& push) {
+  OrderEntry entry{.kind = OrderEntry::Kind::kApplied,
+                   .worker = event.worker,
+                   .incarnation = worker_incarnation,
+                   .bucket = event.bucket,
+                   .sequence = event.sequence,
+                   .version_read = push.version,
+                   .version_after = event.version,
+                   .staleness = event.staleness,
+                   .learning_rate = push.learning_rate};
+  if (push.ends_step && push.batch) {
+    entry.lanes = push.lanes;
+    entry.batch = from_wire(*push.batch);
+  }
+  append(entry);
+}
+
+void ServiceRecord::answered(const ShardEvent& event, std::uint32_t worker_incarnation) {
+  append({.kind = OrderEntry::Kind::kAnswered,
+          .worker = event.worker,
+          .incarnation = worker_incarnation,
+          .bucket = event.bucket,
+          .sequence = event.sequence,
+          .version_after = event.version});
 }
 
 }  // namespace syncopate::ps

@@ -1,5 +1,7 @@
 #include "ps/server/served_variables.h"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
@@ -11,7 +13,7 @@
 namespace syncopate::ps {
 namespace {
 
-// Above any network of today, below where sums of sizes overflow.
+// Larger than any current network, and small enough that sums of sizes do not overflow.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 constexpr std::size_t kNumConstants = 5;
 
@@ -22,7 +24,8 @@ ArenaLayout layout_of(const wire::DeclarationT& declaration) {
     std::int64_t elements = 1;
     for (const std::int64_t extent : variable->shape) {
       if (extent < 1 || extent > kMostElements / elements) {
-        throw UsageError("declaration: variable " + variable->name + " has an impossible shape");
+        throw UsageError(
+            fmt::format("declaration: variable {} has an invalid shape", variable->name));
       }
       elements *= extent;
     }
@@ -35,8 +38,8 @@ ArenaLayout layout_of(const wire::DeclarationT& declaration) {
 
 OptimizerOptions optimizer_of(const wire::DeclarationT& declaration) {
   if (declaration.optimizer_constants.size() != kNumConstants) {
-    throw UsageError("declaration: " + std::to_string(declaration.optimizer_constants.size()) +
-                     " constants of the optimizer, expected " + std::to_string(kNumConstants));
+    throw UsageError(fmt::format("declaration: {} optimizer constants, expected {}",
+                                 declaration.optimizer_constants.size(), kNumConstants));
   }
   const std::vector<double>& constants = declaration.optimizer_constants;
   return {.name = declaration.optimizer,
@@ -52,7 +55,9 @@ ConsistencyOptions consistency_options(const wire::DeclarationT& declaration) {
   if (declaration.consistency > static_cast<std::uint8_t>(Consistency::kAsync) ||
       declaration.staleness_rule >
           static_cast<std::uint8_t>(StalenessRule::kDelayCompensationAdaptive)) {
-    throw UsageError("declaration: a consistency that this version does not know");
+    throw UsageError(
+        "declaration: unknown consistency or staleness rule; start all tasks with the same program "
+        "version");
   }
   ConsistencyOptions options;
   options.consistency = consistency_of(declaration);
@@ -84,7 +89,7 @@ std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declar
     served->shard_bucket.push_back(is_ours ? static_cast<int>(buckets.size()) : -1);
     if (!is_ours) continue;
     if (place.begin() < 0 || place.end() <= place.begin() || place.end() > layout.total()) {
-      throw UsageError("declaration: bucket " + std::to_string(b) + " lies outside the variables");
+      throw UsageError(fmt::format("declaration: bucket {} lies outside the variables", b));
     }
     served->job_bucket.push_back(static_cast<int>(b));
     buckets.push_back({place.begin(), place.end()});

@@ -1,5 +1,5 @@
-// What a server serves once the job is declared: its shard, and where the shard's buckets stand in
-// the job's.
+// What a server serves once the job is declared: its shard, and the mapping between the shard's
+// buckets and the job's.
 #pragma once
 
 #include <cstdint>
@@ -14,24 +14,24 @@ namespace syncopate::ps {
 struct ServedVariables {
   wire::DeclarationT declaration;
   std::uint64_t fingerprint = 0;
-  std::vector<int> job_bucket;    // of each bucket of the shard
-  std::vector<int> shard_bucket;  // of each bucket of the job; -1: another shard's
+  std::vector<int> job_bucket;    // by bucket of the shard
+  std::vector<int> shard_bucket;  // by bucket of the job; -1: on another shard
   std::shared_ptr<Shard> shard;
 };
 
-// A hash of everything in it.
+// A hash of all fields of the declaration.
 std::uint64_t fingerprint_of(const wire::DeclarationT& declaration);
 
-// The shard of server `index`, values zero. Throws UsageError for a declaration that makes no
-// sense: it came over the network.
+// Builds the shard of server `index`; its values are zero. Throws UsageError for an invalid
+// declaration, since it was received over the network.
 std::shared_ptr<ServedVariables> make_served_variables(wire::DeclarationT declaration, int index);
 
-// A copy that a cut made of one shard.
-struct CutCopy {
-  std::uint64_t cut = 0;
+// One shard's part of a snapshot.
+struct ServedSnapshot {
+  std::uint64_t cut = 0;  // the number of the snapshot
   std::vector<WorkerClock> entries;
   ShardSnapshot state;
-  std::vector<float> running_statistics;  // shard 0: the average over workers
+  std::vector<float> running_statistics;  // on shard 0: the average over workers
 };
 
 }  // namespace syncopate::ps

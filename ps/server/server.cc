@@ -1,36 +1,39 @@
 #include "ps/server/server.h"
 
+#include <fmt/format.h>
+
 #include <string>
 #include <utility>
 
 #include "models/base/deadline.h"
 #include "ps/net/endpoint.h"
-#include "ps/server/control_hub.h"
+#include "ps/server/control_server.h"
 #include "ps/server/data_service.h"
-#include "ps/server/hub_link.h"
+#include "ps/server/server_control_client.h"
 #include "ps/server/server_duties.h"
 
 namespace syncopate::ps {
 namespace {
 
 std::string counted(int count, const std::string& noun) {
-  return std::to_string(count) + " " + noun + (count == 1 ? "" : "s");
+  return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// Of server 0, which listens by now. `goes_on`: the job has begun, and who of it is missing is
-// seen later.
+// The line of server 0 once it listens. `goes_on`: the job has begun before this process, so that
+// the tasks it waits for are not known yet.
 std::string listening_line(const ServerOptions& options, bool goes_on) {
   std::string line = "listening at " + to_string(options.rendezvous);
-  if (!listening_endpoint(options.rendezvous.host, 0).host.empty()) line += " (this host alone)";
+  if (!listening_endpoint(options.rendezvous.host, 0).host.empty()) line += " (this host only)";
   if (goes_on) return line;
-  line += ", waits for " + counted(options.workers, "worker");
+  line += fmt::format(", waits up to {} for {}", in_seconds(options.rendezvous_timeout),
+                      counted(options.workers, "worker"));
   if (options.servers > 1) line += " and " + counted(options.servers - 1, "more server");
-  return line + ", up to " + in_seconds(options.rendezvous_timeout);
+  return line;
 }
 
-std::string calling_line(const ServerOptions& options) {
-  return "calls server 0 at " + to_string(options.rendezvous) + ", up to " +
-         in_seconds(options.rendezvous_timeout);
+std::string connecting_line(const ServerOptions& options) {
+  return fmt::format("waits up to {} for server 0 at {}", in_seconds(options.rendezvous_timeout),
+                     to_string(options.rendezvous));
 }
 
 }  // namespace
@@ -38,7 +41,7 @@ std::string calling_line(const ServerOptions& options) {
 ServerSummary run_server(ServerOptions options, const std::function<bool()>& stop,
                          const std::function<void(const std::string&)>& note) {
   if (options.index != 0) {
-    if (options.announces) note(calling_line(options));
+    if (options.announces) note(connecting_line(options));
     await_host(options.rendezvous, Deadline::after(options.rendezvous_timeout));
   }
   DataService data({.index = options.index,
@@ -54,12 +57,12 @@ ServerSummary run_server(ServerOptions options, const std::function<bool()>& sto
                     .link = options.link});
   ServerDuties duties(options, data, note);
   if (options.index == 0) {
-    const bool goes_on = !duties.saved_jobs().empty();
-    ControlHub hub(options, data, duties, note);
+    const bool goes_on = !duties.job_snapshots().empty();
+    ControlServer control(options, data, duties, note);
     if (options.announces) note(listening_line(options, goes_on));
-    hub.run(stop);
+    control.run(stop);
   } else {
-    HubLink(options, data, duties, stop, note).run();
+    ServerControlClient(options, data, duties, stop, note).run();
   }
   StalenessHistogram all;
   for (const StalenessHistogram& worker : duties.staleness()) all.merge(worker);

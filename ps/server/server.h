@@ -21,47 +21,47 @@ struct ServerOptions {
   int index = 0;
   int workers = 1;
   int servers = 1;
-  // Where server 0 listens for control, and the others call. Any host of it: "0.0.0.0". Loopback
-  // alone where it names that, else every interface; so too for `host`.
+  // The endpoint at which server 0 listens for control connections. A loopback host makes it listen
+  // on loopback only, any other host on all interfaces. The same holds for `host`.
   Endpoint rendezvous;
-  FileDescriptor listening;  // server 0: a socket that listens there already; none: it opens one
-  std::string host = "127.0.0.1";  // under which workers reach this server's data socket
+  FileDescriptor listening;        // server 0: a socket that listens there already; may be empty
+  std::string host = "127.0.0.1";  // the name under which workers reach this server
   std::uint16_t data_port = 0;     // 0: the system chooses
   std::string nonce;
-  int threads = 1;                     // that update; a socket's thread counts where it is busy
-  std::filesystem::path snapshot_dir;  // "": none are kept
+  int threads = 1;                     // that update, including the data thread
+  std::filesystem::path snapshot_dir;  // empty: no snapshots
   std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);
-  std::filesystem::path record;  // of the order of pushes; "": none
+  std::filesystem::path record;  // of the order of pushes; empty: none
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  // How long a worker that was let in may take until it is ready to train: it reads its data, and
-  // the first one writes the values.
+  // The time between admission and readiness of a worker, in which it reads its data, and the first
+  // worker writes the initial values.
   std::chrono::milliseconds join_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
-  // How long it waits for workers that may come back when none is left.
-  std::chrono::milliseconds worker_patience = std::chrono::seconds(5);
-  // Somebody starts a server again that has ended; else the job is over with the first one.
+  // How long the job waits for workers to reconnect when none is left.
+  std::chrono::milliseconds worker_timeout = std::chrono::seconds(5);
+  // A server that ends is restarted by the launcher; otherwise its end fails the job.
   bool servers_return = false;
-  bool uses_segments = true;  // of workers on this machine
-  // Bytes of pushes under way, over all workers, and as many of answers. More than a last-level
-  // cache holds costs more than it brings.
+  bool uses_segments = true;  // shared memory of workers on this host
+  // The limit of bytes of unanswered pushes over all workers, and of answers. Values beyond the
+  // size of the last-level cache cost more than they gain.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
-  Link link;  // of its data socket
-  // Server 0: workers that the job begins without.
+  Link link;  // emulated for its data socket
+  // Server 0: workers that training does not wait for at the start.
   std::vector<int> late_workers;
-  bool announces = false;  // notes at the start where it listens or calls, and whom it waits for
+  bool announces = false;  // notes at the start its endpoint and the tasks it waits for
 };
 
-// What a server says at the end.
+// What a server reports at the end.
 struct ServerSummary {
   std::int64_t pushes = 0;
   double staleness_mean = 0.0;
   std::uint64_t staleness_max = 0;
 };
 
-// Serves one job to its end. `stop` is asked now and then: true once somebody wants it to end,
-// which it does when its workers have ended, or soon. `note`: lines for people. Throws PeerError
-// when the job failed, UsageError (such as a port that is taken, a host that nobody knows) and
-// FileError.
+// Serves one job to its end. `stop` is called periodically and returns true once the server is
+// asked to stop; it then ends with its workers, or when StopTimeout has passed. `note` shows a line
+// to the user. Throws PeerError if the job failed, UsageError (for example if the port is in use or
+// the host unknown) and FileError.
 ServerSummary run_server(ServerOptions options, const std::function<bool()>& stop,
                          const std::function<void(const std::string&)>& note);
 

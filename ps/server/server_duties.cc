@@ -1,14 +1,22 @@
 #include "ps/server/server_duties.h"
 
+#include <fmt/format.h>
+
+#include <fstream>
+#include <iterator>
 #include <span>
 #include <utility>
 
-#include "ps/server/start_count.h"
+#include "models/base/replacing_file.h"
 
 namespace syncopate::ps {
 namespace {
 
 constexpr std::uint32_t kFirstIncarnation = 1;
+
+std::filesystem::path start_count_path(const std::filesystem::path& dir) {
+  return dir / "server-0-starts";
+}
 
 }  // namespace
 
@@ -20,12 +28,12 @@ ServerDuties::ServerDuties(const ServerOptions& options, DataService& data,
       writer_(options.snapshot_dir, options.index, options.nonce),
       snapshots_(writer_.existing()) {}
 
-std::vector<std::vector<std::byte>> ServerDuties::saved_jobs() const {
+std::vector<std::vector<std::byte>> ServerDuties::job_snapshots() const {
   std::vector<std::vector<std::byte>> saved;
-  // Jobs without a name cannot be told apart.
+  // Without a nonce the files may belong to another job.
   if (options_.nonce.empty()) return saved;
-  for (const std::uint64_t cut : snapshots_) {
-    const std::vector<std::uint8_t> coordinator = writer_.read_coordinator(cut);
+  for (const std::uint64_t snapshot : snapshots_) {
+    const std::vector<std::uint8_t> coordinator = writer_.read_coordinator(snapshot);
     const auto bytes = std::as_bytes(std::span(coordinator));
     if (!bytes.empty()) saved.emplace_back(bytes.begin(), bytes.end());
   }
@@ -41,7 +49,7 @@ wire::ServerAddressT ServerDuties::address() const {
   return address;
 }
 
-void ServerDuties::obey(const wire::MessageT& message) {
+void ServerDuties::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
   switch (body.type) {
     case wire::Body::Welcome:
@@ -51,25 +59,26 @@ void ServerDuties::obey(const wire::MessageT& message) {
       if (body.AsDeclared()->declaration == nullptr) return;
       return declare(*body.AsDeclared());
     case wire::Body::WorkerLeft:
-      return data_.forget(body.AsWorkerLeft()->worker, body.AsWorkerLeft()->incarnation);
+      return data_.remove_worker(body.AsWorkerLeft()->worker, body.AsWorkerLeft()->incarnation);
     case wire::Body::Resting: {
       const wire::RestingT& resting = *body.AsResting();
       if (served_ == nullptr) return;
       served_->shard->rest(resting.worker, resting.incarnation, resting.sequence);
-      return data_.look_again();
+      return data_.schedule_all();
     }
     case wire::Body::Freeze:
       if (served_ == nullptr || body.AsFreeze()->cut == 0) return;
       return freeze(body.AsFreeze()->cut);
     case wire::Body::Cut:
       if (served_ == nullptr) return;
-      return begin_cut(*body.AsCut());
+      return begin_snapshot(*body.AsCut());
     case wire::Body::Release:
       return release(*body.AsRelease());
     case wire::Body::RollBack:
-      // A large file on a slow disk takes longer than one may be silent.
-      rolls_back_ = body.AsRollBack()->cut;
-      return writer_.read_later(*rolls_back_);
+      // In the background: reading a large file from a slow disk takes longer than the peer
+      // timeout.
+      roll_back_to_ = body.AsRollBack()->cut;
+      return writer_.read_later(*roll_back_to_);
     case wire::Body::Refused:
       failure_ = body.AsRefused()->line;
       return;
@@ -82,7 +91,7 @@ void ServerDuties::obey(const wire::MessageT& message) {
       if (options_.index == 0) forget_starts(options_.snapshot_dir);
       return;
     default:
-      return;  // nothing that concerns a server
+      return;  // not a message to a server
   }
 }
 
@@ -90,7 +99,7 @@ void ServerDuties::declare(const wire::DeclaredT& declared) {
   const bool is_known = served_ != nullptr && declared.fingerprint == served_->fingerprint;
   if (!is_known) {
     if (incarnation_ == kFirstIncarnation) {
-      // The job begins: where jobs have no name of their own, an older one's files may be here.
+      // The job begins: without a nonce the folder may hold files of an older job.
       forget_snapshots();
     }
     served_ = make_served_variables(*declared.declaration, options_.index);
@@ -108,47 +117,47 @@ void ServerDuties::forget_snapshots() {
   snapshots_.clear();
 }
 
-void ServerDuties::freeze(std::uint64_t cut) {
+void ServerDuties::freeze(std::uint64_t snapshot) {
   wire::FrozenT frozen;
-  frozen.cut = cut;
-  for (const WorkerClock& entry : served_->shard->freeze(cut)) {
+  frozen.cut = snapshot;
+  for (const WorkerClock& entry : served_->shard->freeze(snapshot)) {
     frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
   }
   reply(wire::make_message(std::move(frozen)));
 }
 
-void ServerDuties::begin_cut(const wire::CutT& cut) {
-  auto copy = std::make_shared<CutCopy>();
-  copy->cut = cut.cut;
+void ServerDuties::begin_snapshot(const wire::CutT& cut) {
+  auto snapshot = std::make_shared<ServedSnapshot>();
+  snapshot->cut = cut.cut;
   for (const wire::CutEntry& entry : cut.entries) {
-    copy->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
+    snapshot->entries.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
   }
   const Shard& shard = *served_->shard;
-  copy->state.values = make_host_tensor(shard.values().shape(), DType::kF32);
+  snapshot->state.values = make_host_tensor(shard.values().shape(), DType::kF32);
   for (const Tensor& slot : shard.slots()) {
-    copy->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
+    snapshot->state.slots.push_back(make_host_tensor(slot.shape(), DType::kF32));
   }
-  copy->state.buckets.resize(shard.buckets().size());
-  cut_ = cut;
-  data_.expect_cut(std::move(copy));
+  snapshot->state.buckets.resize(shard.buckets().size());
+  requested_ = cut;
+  data_.begin_snapshot(std::move(snapshot));
 }
 
 void ServerDuties::release(const wire::ReleaseT& release) {
   if (served_ != nullptr) served_->shard->thaw();
-  cut_.reset();
+  requested_.reset();
   if (release.is_void) remove_snapshots_from(release.cut);
   data_.publish(nullptr);
-  data_.look_again();
+  data_.schedule_all();
 }
 
-void ServerDuties::remove_snapshots_from(std::uint64_t cut) {
-  writer_.remove_from(cut);
+void ServerDuties::remove_snapshots_from(std::uint64_t snapshot) {
+  writer_.remove_from(snapshot);
   snapshots_ = writer_.existing();
 }
 
-void ServerDuties::end_cut() {
+void ServerDuties::end_snapshot() {
   wire::CutDoneT done;
-  done.cut = cut_->cut;
+  done.cut = requested_->cut;
   const std::vector<StalenessHistogram> histograms = staleness();
   for (std::size_t w = 0; w < histograms.size(); ++w) {
     auto one = std::make_unique<wire::StalenessT>();
@@ -158,53 +167,55 @@ void ServerDuties::end_cut() {
     one->max = histograms[w].max();
     done.staleness.push_back(std::move(one));
   }
-  cut_.reset();
+  requested_.reset();
   reply(wire::make_message(std::move(done)));
 }
 
 std::vector<wire::MessageT> ServerDuties::take_replies() {
-  if (const auto copy = data_.finished_cut(); copy != nullptr && cut_ && cut_->cut == copy->cut) {
-    data_.publish(copy);
-    if (cut_->to_file && !options_.snapshot_dir.empty()) {
-      writer_.write(
-          {.copy = copy, .declaration = served_->declaration, .coordinator = cut_->coordinator});
+  if (const auto finished = data_.take_finished_snapshot();
+      finished != nullptr && requested_ && requested_->cut == finished->cut) {
+    data_.publish(finished);
+    if (requested_->to_file && !options_.snapshot_dir.empty()) {
+      writer_.write({.snapshot = finished,
+                     .declaration = served_->declaration,
+                     .coordinator = requested_->coordinator});
     } else {
-      end_cut();
+      end_snapshot();
     }
   }
   if (const auto written = writer_.take_written()) {
     snapshots_ = writer_.existing();
-    if (cut_ && cut_->cut == *written) end_cut();
+    if (requested_ && requested_->cut == *written) end_snapshot();
   }
-  if (const auto file = writer_.take_read(); file && rolls_back_ == file->cut) go_back_to(*file);
-  if (const auto cut = writer_.take_unreadable()) do_without(*cut);
+  if (const auto file = writer_.take_read(); file && roll_back_to_ == file->cut) restore(*file);
+  if (const auto snapshot = writer_.take_unreadable()) report_unreadable(*snapshot);
   if (const auto problem = writer_.failure()) failure_ = problem;
   if (const auto problem = data_.failure()) failure_ = problem;
   return std::exchange(replies_, {});
 }
 
-void ServerDuties::go_back_to(const SnapshotFile& file) {
-  rolls_back_.reset();
-  // The job goes on from here: later ones are of a past that is void.
+void ServerDuties::restore(const SnapshotFile& file) {
+  roll_back_to_.reset();
+  // The job continues from here: later snapshots are void.
   remove_snapshots_from(file.cut + 1);
   served_ = make_served_variables(file.declaration, options_.index);
   served_->shard->restore(file.state);
   data_.set_running_statistics(file.running_statistics);
   data_.serve(served_, incarnation_);
-  note_("went back to snapshot " + std::to_string(file.cut));
+  note_(fmt::format("rolled back to snapshot {}", file.cut));
   wire::RollBackT answer;
   answer.cut = file.cut;
   answer.incarnation = incarnation_;
   reply(wire::make_message(answer));
 }
 
-// One damaged file does not end the job: shard 0 chooses another cut.
-void ServerDuties::do_without(std::uint64_t cut) {
+// A damaged file does not end the job: the coordinator chooses another snapshot.
+void ServerDuties::report_unreadable(std::uint64_t snapshot) {
   snapshots_ = writer_.existing();
-  if (rolls_back_ != cut) return;
-  rolls_back_.reset();
+  if (roll_back_to_ != snapshot) return;
+  roll_back_to_.reset();
   wire::RollBackT answer;
-  answer.cut = cut;
+  answer.cut = snapshot;
   answer.incarnation = incarnation_;
   answer.lost = true;
   reply(wire::make_message(answer));
@@ -213,6 +224,26 @@ void ServerDuties::do_without(std::uint64_t cut) {
 std::vector<StalenessHistogram> ServerDuties::staleness() const {
   if (served_ == nullptr) return {};
   return served_->shard->staleness();
+}
+
+int count_starts(const std::filesystem::path& dir, const std::string& nonce) {
+  if (dir.empty() || nonce.empty()) return 0;
+  int starts = 0;
+  std::ifstream before(start_count_path(dir), std::ios::binary);
+  before >> starts;
+  // The rest of the file, since a nonce may consist of several words.
+  const std::string rest{std::istreambuf_iterator<char>(before), std::istreambuf_iterator<char>()};
+  const std::string job = " " + nonce + "\n";
+  if (!before || rest != job) starts = 0;
+  const std::string text = fmt::format("{}{}", starts + 1, job);
+  ReplacingFile file(start_count_path(dir));
+  file.write(std::as_bytes(std::span(text)));
+  file.commit();
+  return starts;
+}
+
+void forget_starts(const std::filesystem::path& dir) {
+  if (!dir.empty()) std::filesystem::remove(start_count_path(dir));
 }
 
 }  // namespace syncopate::ps

@@ -1,7 +1,9 @@
-// What every server does when shard 0 tells it to: make its shard, forget workers, take part in
-// cuts, keep snapshots, go back to one.
+// What every server does on messages of the coordinator: build its shard, remove workers, take part
+// in snapshots, write snapshot files, roll back to one. Used by ControlServer and
+// ServerControlClient.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -18,42 +20,50 @@
 
 namespace syncopate::ps {
 
-// The control thread only.
+// The timing of a control thread, on server 0 and on the others.
+inline constexpr std::chrono::milliseconds kPollInterval(20);
+// The interval between two looks at ended steps: those of small networks follow each other faster
+// than the control thread needs to run.
+inline constexpr std::chrono::milliseconds kStepsInterval(2);
+// A longer time between two passes means that the process was suspended or starved.
+inline constexpr std::chrono::milliseconds kSuspended(500);
+
+// Used by the control thread only.
 class ServerDuties {
  public:
   ServerDuties(const ServerOptions& options, DataService& data,
                std::function<void(const std::string&)> note);
 
-  // Of this server, as it stands in the roster.
+  // The address of this server, as in the roster.
   wire::ServerAddressT address() const;
-  // Cuts that it has files of, ascending.
+  // The numbers of the snapshots that it has files of, ascending.
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
-  // Their files are removed: nobody goes back to them any more.
+  // Removes all snapshot files.
   void forget_snapshots();
-  // Server 0: the coordinator's part of them, the oldest first. Nothing else of them is read: that
-  // may take long, and all wait. Throws FileError.
-  std::vector<std::vector<std::byte>> saved_jobs() const;
-  // A message of shard 0's. Throws FileError, UsageError.
-  void obey(const wire::MessageT& message);
-  // What is to be said to shard 0; some of it comes later than the order it answers.
+  // Server 0: the coordinator's part of the snapshots, the oldest first. The values are not read,
+  // since all tasks wait while the coordinator restarts. Throws FileError.
+  std::vector<std::vector<std::byte>> job_snapshots() const;
+  // A message of the coordinator. Throws FileError, UsageError.
+  void on_message(const wire::MessageT& message);
+  // The replies to send to the coordinator; some follow long after the message that they answer.
   std::vector<wire::MessageT> take_replies();
-  // Readable when a reply may have come up.
+  // Readable when there may be a new reply.
   int descriptor() const noexcept { return writer_.descriptor(); }
 
   bool is_finished() const noexcept { return is_finished_; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  // Of all pushes so far.
+  // By worker, of all pushes so far.
   std::vector<StalenessHistogram> staleness() const;
 
  private:
   void declare(const wire::DeclaredT& declared);
-  void freeze(std::uint64_t cut);
-  void begin_cut(const wire::CutT& cut);
+  void freeze(std::uint64_t snapshot);
+  void begin_snapshot(const wire::CutT& cut);
   void release(const wire::ReleaseT& release);
-  void end_cut();
-  void remove_snapshots_from(std::uint64_t cut);
-  void go_back_to(const SnapshotFile& file);
-  void do_without(std::uint64_t cut);
+  void end_snapshot();
+  void remove_snapshots_from(std::uint64_t snapshot);
+  void restore(const SnapshotFile& file);
+  void report_unreadable(std::uint64_t snapshot);
   void reply(wire::MessageT message) { replies_.push_back(std::move(message)); }
 
   const ServerOptions& options_;
@@ -64,10 +74,17 @@ class ServerDuties {
   std::shared_ptr<ServedVariables> served_;
   std::uint32_t incarnation_ = 1;
   std::vector<wire::MessageT> replies_;
-  std::optional<wire::CutT> cut_;            // under way
-  std::optional<std::uint64_t> rolls_back_;  // to this cut, whose file is being read
+  std::optional<wire::CutT> requested_;        // the snapshot being made
+  std::optional<std::uint64_t> roll_back_to_;  // the snapshot whose file is being read
   bool is_finished_ = false;
   std::optional<std::string> failure_;
 };
+
+// Counts the starts of server 0 in a job, in a file beside its snapshots, so that the numbers that
+// it gives out differ from those of earlier starts even if no snapshot was made in between. Returns
+// the number of earlier starts with this nonce, or 0 without a folder or a nonce. Throws FileError.
+int count_starts(const std::filesystem::path& dir, const std::string& nonce);
+// Removes the file when the job is over.
+void forget_starts(const std::filesystem::path& dir);
 
 }  // namespace syncopate::ps

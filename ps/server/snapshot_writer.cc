@@ -1,8 +1,11 @@
 #include "ps/server/snapshot_writer.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <charconv>
 #include <cstring>
 #include <fstream>
@@ -11,14 +14,20 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "models/base/replacing_file.h"
-#include "ps/server/block_checksum.h"
 
 namespace syncopate::ps {
 namespace {
 
-// A file is: magic, length of the head, head, the sum up to here, values, slots, the sum of all.
-constexpr std::uint64_t kMagic = 0x33544f4853504e53;  // "SNPSHOT3"
-constexpr std::uint64_t kWordsBesides = 4;
+constexpr std::uint64_t kChecksumPrime = 0x9E3779B185EBCA87;
+
+std::uint64_t mix(std::uint64_t lane, std::uint64_t word) noexcept {
+  return std::rotl((lane ^ word) * kChecksumPrime, 31);
+}
+
+// The format of a file: magic, length of the header, header, checksum up to here, values, slots,
+// checksum of everything.
+constexpr std::uint64_t kSnapshotMagic = 0x33544f4853504e53;  // "SNPSHOT3"
+constexpr std::uint64_t kExtraWords = 4;
 constexpr std::uint64_t kLongestHeader = std::uint64_t{1} << 32;
 constexpr int kMostSlots = 1000;
 constexpr std::string_view kSuffix = ".snapshot";
@@ -27,11 +36,11 @@ std::span<const std::byte> bytes_of(const std::uint64_t& word) {
   return std::as_bytes(std::span(&word, 1));
 }
 
-wire::CutEntry to_wire(const WorkerClock& entry) {
+wire::CutEntry cut_entry_to_wire(const WorkerClock& entry) {
   return {entry.worker, entry.incarnation, entry.sequence};
 }
 
-std::vector<WorkerClock> from_wire(const std::vector<wire::CutEntry>& entries) {
+std::vector<WorkerClock> cut_entries_from_wire(const std::vector<wire::CutEntry>& entries) {
   std::vector<WorkerClock> result;
   for (const wire::CutEntry& entry : entries) {
     result.push_back({entry.worker(), entry.incarnation(), entry.sequence()});
@@ -41,16 +50,17 @@ std::vector<WorkerClock> from_wire(const std::vector<wire::CutEntry>& entries) {
 
 wire::SnapshotHeaderT header_of(const SnapshotWriter::Job& job, int shard,
                                 const std::string& nonce) {
-  const CutCopy& copy = *job.copy;
+  const ServedSnapshot& copy = *job.snapshot;
   wire::SnapshotHeaderT header;
   header.cut = copy.cut;
   header.shard = shard;
   header.declaration = std::make_unique<wire::DeclarationT>(job.declaration);
-  for (const WorkerClock& entry : copy.entries) header.entries.push_back(to_wire(entry));
+  for (const WorkerClock& entry : copy.entries) header.entries.push_back(cut_entry_to_wire(entry));
   for (const ShardSnapshot::Variable& variable : copy.state.buckets) {
     auto bucket = std::make_unique<wire::SnapshotBucketT>();
     bucket->version = variable.version;
-    for (const WorkerClock& entry : variable.workers) bucket->workers.push_back(to_wire(entry));
+    for (const WorkerClock& entry : variable.workers)
+      bucket->workers.push_back(cut_entry_to_wire(entry));
     header.buckets.push_back(std::move(bucket));
   }
   header.running_statistics = copy.running_statistics;
@@ -61,9 +71,10 @@ wire::SnapshotHeaderT header_of(const SnapshotWriter::Job& job, int shard,
   return header;
 }
 
-class Reader {
+class SnapshotReader {
  public:
-  explicit Reader(const std::filesystem::path& path) : path_(path), in_(path, std::ios::binary) {
+  explicit SnapshotReader(const std::filesystem::path& path)
+      : path_(path), in_(path, std::ios::binary) {
     if (!in_) throw FileError("snapshot " + path.string() + " cannot be opened");
   }
   void read(std::span<std::byte> bytes) {
@@ -81,31 +92,31 @@ class Reader {
 
   struct Header {
     std::uint64_t sum = 0;
-    std::unique_ptr<wire::SnapshotHeaderT> said;
+    std::unique_ptr<wire::SnapshotHeaderT> fields;
   };
-  // All but values and slots is checked.
+  // Checks everything but the values and slots.
   Header read_header() {
-    if (read_word() != kMagic) damaged("is no snapshot of ours");
+    if (read_word() != kSnapshotMagic) damaged("is not a snapshot file of this program version");
     const std::uint64_t size = std::filesystem::file_size(path_);
     const std::uint64_t length = read_word();
     if (length > kLongestHeader || length > size) damaged("is damaged");
     std::vector<std::byte> bytes(length);
     read(bytes);
-    Header header{.sum = block_checksum(kMagic, bytes), .said = nullptr};
+    Header header{.sum = block_checksum(kSnapshotMagic, bytes), .fields = nullptr};
     if (read_word() != header.sum) damaged("is damaged");
     const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
     flatbuffers::Verifier verifier(begin, bytes.size());
     if (!verifier.VerifyBuffer<wire::SnapshotHeader>(nullptr)) damaged("is damaged");
-    header.said.reset(flatbuffers::GetRoot<wire::SnapshotHeader>(begin)->UnPack());
-    const wire::SnapshotHeaderT& said = *header.said;
-    if (said.declaration == nullptr || said.elements < 0 || said.slots < 0 ||
-        static_cast<std::uint64_t>(said.elements) > size || said.slots > kMostSlots) {
+    header.fields.reset(flatbuffers::GetRoot<wire::SnapshotHeader>(begin)->UnPack());
+    const wire::SnapshotHeaderT& fields = *header.fields;
+    if (fields.declaration == nullptr || fields.elements < 0 || fields.slots < 0 ||
+        static_cast<std::uint64_t>(fields.elements) > size || fields.slots > kMostSlots) {
       damaged("is damaged");
     }
-    const std::uint64_t blocks = 1 + static_cast<std::uint64_t>(said.slots);
+    const std::uint64_t blocks = 1 + static_cast<std::uint64_t>(fields.slots);
     const std::uint64_t expected =
-        kWordsBesides * sizeof(std::uint64_t) + length +
-        blocks * static_cast<std::uint64_t>(said.elements) * sizeof(float);
+        kExtraWords * sizeof(std::uint64_t) + length +
+        blocks * static_cast<std::uint64_t>(fields.elements) * sizeof(float);
     if (size != expected) damaged("is cut short");
     return header;
   }
@@ -115,18 +126,35 @@ class Reader {
   std::ifstream in_;
 };
 
-std::string prefix_of(int index) { return "shard-" + std::to_string(index) + "-cut-"; }
+std::string prefix_of(int index) { return fmt::format("shard-{}-cut-", index); }
 
-std::filesystem::path path_of(const std::filesystem::path& dir, int index, std::uint64_t cut) {
-  return dir / (prefix_of(index) + std::to_string(cut) + std::string(kSuffix));
+std::filesystem::path path_of(const std::filesystem::path& dir, int index, std::uint64_t snapshot) {
+  return dir / fmt::format("{}{}{}", prefix_of(index), snapshot, kSuffix);
 }
 
-// Whole, or no more than what a server that was killed has left behind.
-bool is_half_written(const std::string& name, int index) {
+// Whether the file is a temporary file that a killed server has left behind.
+bool is_temporary(const std::string& name, int index) {
   return name.starts_with(prefix_of(index)) && !name.ends_with(kSuffix);
 }
 
 }  // namespace
+
+std::uint64_t block_checksum(std::uint64_t before, std::span<const std::byte> bytes) noexcept {
+  // Four lanes of one word each, since a multiplication depends only on the previous one of its
+  // lane. Byte by byte, one GB would take longer than the peer timeout.
+  std::array<std::uint64_t, 4> lanes{before, before + 1, before + 2, before + 3};
+  const std::size_t size = bytes.size();
+  for (; bytes.size() >= sizeof lanes; bytes = bytes.subspan(sizeof lanes)) {
+    std::array<std::uint64_t, 4> words;
+    std::memcpy(words.data(), bytes.data(), sizeof words);
+    for (std::size_t i = 0; i < lanes.size(); ++i) lanes[i] = mix(lanes[i], words[i]);
+  }
+  std::array<std::uint64_t, 4> rest{};
+  if (!bytes.empty()) std::memcpy(rest.data(), bytes.data(), bytes.size());
+  std::uint64_t sum = mix(before, size);
+  for (std::size_t i = 0; i < lanes.size(); ++i) sum = mix(sum, mix(lanes[i], rest[i]));
+  return sum;
+}
 
 SnapshotWriter::SnapshotWriter(std::filesystem::path dir, int index, std::string nonce)
     : dir_(std::move(dir)), index_(index), nonce_(std::move(nonce)) {
@@ -145,17 +173,17 @@ void SnapshotWriter::remove_foreign() {
   if (!std::filesystem::is_directory(dir_)) return;
   std::vector<std::filesystem::path> unwanted;
   for (const auto& entry : std::filesystem::directory_iterator(dir_)) {
-    if (is_half_written(entry.path().filename().string(), index_)) unwanted.push_back(entry.path());
+    if (is_temporary(entry.path().filename().string(), index_)) unwanted.push_back(entry.path());
   }
   for (const std::uint64_t cut : existing()) {
     std::filesystem::path path = path_of(dir_, index_, cut);
     bool is_own = false;
     try {
-      const std::unique_ptr<wire::SnapshotHeaderT> said = Reader(path).read_header().said;
-      is_own = said->nonce == nonce_ && said->shard == index_ && said->cut == cut;
+      const std::unique_ptr<wire::SnapshotHeaderT> fields =
+          SnapshotReader(path).read_header().fields;
+      is_own = fields->nonce == nonce_ && fields->shard == index_ && fields->cut == cut;
     } catch (const FileError& error) {
-      // Nobody could go back to it.
-      log(LogLevel::kWarning, std::string(error.what()) + ", and is removed");
+      log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
     }
     if (!is_own) unwanted.push_back(std::move(path));
   }
@@ -225,10 +253,10 @@ void SnapshotWriter::run(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex_);
       if (!asked_.wait(lock, stop, [&] { return job_ || wanted_; })) return;
-      wanted = std::exchange(wanted_, std::nullopt);  // somebody waits for it
+      wanted = std::exchange(wanted_, std::nullopt);  // first, since the job waits for it
       if (!wanted) {
         job = std::exchange(job_, std::nullopt);
-        writing_ = job->copy->cut;
+        writing_ = job->snapshot->cut;
         is_unwanted_ = false;
       }
     }
@@ -242,7 +270,7 @@ void SnapshotWriter::write_file(const Job& job) {
   std::optional<std::string> problem;
   try {
     save(job);
-    remove_unwanted(job.copy->cut);
+    remove_unwanted(job.snapshot->cut);
   } catch (const std::exception& error) {
     problem = error.what();
   }
@@ -251,7 +279,7 @@ void SnapshotWriter::write_file(const Job& job) {
     if (problem) {
       failure_ = problem;
     } else if (!is_unwanted_) {
-      written_ = job.copy->cut;
+      written_ = job.snapshot->cut;
     }
     writing_.reset();
   }
@@ -265,15 +293,15 @@ void SnapshotWriter::read_file(std::uint64_t cut) {
   try {
     file = read(cut);
   } catch (const FileError& error) {
-    log(LogLevel::kWarning, std::string(error.what()) + ", and is removed");
+    log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
     unreadable = cut;
-    std::error_code ignored;  // what cannot be removed cannot be read either
+    std::error_code ignored;  // a file that cannot be removed is unreadable as well
     std::filesystem::remove(path_of(dir_, index_, cut), ignored);
   } catch (const std::exception& error) {
     problem = error.what();
   }
   const std::lock_guard lock(mutex_);
-  if (wanted_) return;  // another one
+  if (wanted_) return;  // another one has been requested since
   if (problem) failure_ = problem;
   read_ = std::move(file);
   unreadable_ = unreadable;
@@ -298,7 +326,7 @@ void SnapshotWriter::remove_unwanted(std::uint64_t written) {
 void SnapshotWriter::remove_from(std::uint64_t cut) {
   {
     const std::lock_guard lock(mutex_);
-    if (job_ && job_->copy->cut >= cut) job_.reset();
+    if (job_ && job_->snapshot->cut >= cut) job_.reset();
     if (written_ && *written_ >= cut) written_.reset();
     is_unwanted_ = is_unwanted_ || (writing_ && *writing_ >= cut);
   }
@@ -313,9 +341,9 @@ void SnapshotWriter::save(const Job& job) const {
   builder.Finish(wire::SnapshotHeader::Pack(builder, &header));
   const std::span<const std::byte> head =
       std::as_bytes(std::span(builder.GetBufferPointer(), builder.GetSize()));
-  ReplacingFile file(path_of(dir_, index_, job.copy->cut));
-  std::uint64_t sum = block_checksum(kMagic, head);
-  file.write(bytes_of(kMagic));
+  ReplacingFile file(path_of(dir_, index_, job.snapshot->cut));
+  std::uint64_t sum = block_checksum(kSnapshotMagic, head);
+  file.write(bytes_of(kSnapshotMagic));
   file.write(bytes_of(head.size()));
   file.write(head);
   file.write(bytes_of(sum));
@@ -323,17 +351,17 @@ void SnapshotWriter::save(const Job& job) const {
     file.write(block.bytes());
     sum = block_checksum(sum, block.bytes());
   };
-  write_block(job.copy->state.values);
-  for (const Tensor& slot : job.copy->state.slots) write_block(slot);
+  write_block(job.snapshot->state.values);
+  for (const Tensor& slot : job.snapshot->state.slots) write_block(slot);
   file.write(bytes_of(sum));
   file.commit();
 }
 
 SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
   const std::filesystem::path path = path_of(dir_, index_, cut);
-  Reader reader(path);
-  const Reader::Header head = reader.read_header();
-  wire::SnapshotHeaderT* const header = head.said.get();
+  SnapshotReader reader(path);
+  const SnapshotReader::Header head = reader.read_header();
+  wire::SnapshotHeaderT* const header = head.fields.get();
   std::uint64_t sum = head.sum;
   SnapshotFile file;
   const auto read_block = [&] {
@@ -346,11 +374,11 @@ SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
   for (int s = 0; s < header->slots; ++s) file.state.slots.push_back(read_block());
   if (reader.read_word() != sum) reader.damaged("is damaged");
   for (const auto& bucket : header->buckets) {
-    file.state.buckets.push_back({bucket->version, from_wire(bucket->workers)});
+    file.state.buckets.push_back({bucket->version, cut_entries_from_wire(bucket->workers)});
   }
   file.cut = cut;
   file.declaration = *header->declaration;
-  file.entries = from_wire(header->entries);
+  file.entries = cut_entries_from_wire(header->entries);
   file.running_statistics = std::move(header->running_statistics);
   file.coordinator = std::move(header->coordinator);
   return file;
@@ -358,7 +386,7 @@ SnapshotFile SnapshotWriter::read(std::uint64_t cut) const {
 
 std::vector<std::uint8_t> SnapshotWriter::read_coordinator(std::uint64_t cut) const {
   const std::filesystem::path path = path_of(dir_, index_, cut);
-  return std::move(Reader(path).read_header().said->coordinator);
+  return std::move(SnapshotReader(path).read_header().fields->coordinator);
 }
 
 void SnapshotWriter::remove_all() {

@@ -1,13 +1,15 @@
-// A shard's snapshots: files that a server started anew goes on from. Written in the background, to
-// a temporary file that is synced and renamed; the newest ones are kept.
+// The snapshot files of a shard, which a restarted server restores. They are written in the
+// background to a temporary file, which is synced and renamed; the newest files are kept.
 #pragma once
 
 #include <condition_variable>
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -16,6 +18,11 @@
 #include "ps/server/served_variables.h"
 
 namespace syncopate::ps {
+
+// The checksum of `bytes`, continued from the checksum of the bytes before them. It detects damage
+// by a disk or a crash at the speed of reading memory; every change of a single word is detected.
+// Not cryptographic.
+std::uint64_t block_checksum(std::uint64_t before, std::span<const std::byte> bytes) noexcept;
 
 struct SnapshotFile {
   std::uint64_t cut = 0;
@@ -26,49 +33,49 @@ struct SnapshotFile {
   std::vector<std::uint8_t> coordinator;  // shard 0: Coordinator::save()
 };
 
-// Thread-safe but for construction; a thread of its own writes and reads.
+// Thread-safe except for construction. Its own thread writes and reads the files.
 class SnapshotWriter {
  public:
-  // Files are DIR/shard-<index>-cut-<cut>.snapshot. An empty folder name: write() is not called.
-  // Each file says which job's it is: those of another one are removed, as is what a server that
-  // was killed has left half written. Of what is damaged the log tells. Heads alone are read:
-  // whether values are sound shows when a file is gone back to.
+  // Files are DIR/shard-<index>-cut-<number>.snapshot. If `dir` is empty, write() must not be
+  // called. Removes the files of other jobs, which it knows by the nonce in the header, temporary
+  // files, and files with a damaged header, which are logged. Values are checked only when a file
+  // is restored.
   SnapshotWriter(std::filesystem::path dir, int index, std::string nonce);
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
-  ~SnapshotWriter();  // a file under way is finished
+  ~SnapshotWriter();  // completes the file being written
 
-  // Cuts that there are whole files of, ascending.
+  // The numbers of the snapshots with a complete file, ascending.
   std::vector<std::uint64_t> existing() const;
 
   struct Job {
-    std::shared_ptr<const CutCopy> copy;
+    std::shared_ptr<const ServedSnapshot> snapshot;
     wire::DeclarationT declaration;
     std::vector<std::uint8_t> coordinator;
   };
   void write(Job job);
-  // The cut whose file has come to stand since the last call.
+  // The snapshot whose file was completed since the last call.
   std::optional<std::uint64_t> take_written();
-  // Reads a file in the background, in place of one that was asked for before and is not there yet.
-  void read_later(std::uint64_t cut);
-  // What was read since the last call.
+  // Reads a file in the background. Replaces an earlier request that is not complete.
+  void read_later(std::uint64_t snapshot);
+  // The file that was read since the last call.
   std::optional<SnapshotFile> take_read();
-  // The cut that was to be read, if its file turned out to be gone, cut short or damaged since the
-  // last call: then the log tells why, and the file is removed.
+  // The requested snapshot, if its file was found missing, truncated or damaged since the last
+  // call. The reason is logged, and the file is removed.
   std::optional<std::uint64_t> take_unreadable();
-  // A file that could not be written: disk full, folder gone.
+  // Why a file could not be written: the disk is full, or the folder is missing.
   std::optional<std::string> failure() const;
   int descriptor() const noexcept { return event_.descriptor(); }
 
-  // Throws FileError for a file that is missing, cut short or damaged, naming it.
-  SnapshotFile read(std::uint64_t cut) const;
-  // SnapshotFile::coordinator alone; values and slots are not read, and may be damaged.
-  std::vector<std::uint8_t> read_coordinator(std::uint64_t cut) const;
-  // Removes the files of this cut and of later ones, also one that is being written: they count no
-  // longer, and would push out those that do.
-  void remove_from(std::uint64_t cut);
-  // Removes this shard's files: a fresh job must not go back to an older one's, nor does anybody go
-  // back to those of a job that is over. Waits for a file under way.
+  // Throws FileError, which names the file, if it is missing, truncated or damaged.
+  SnapshotFile read(std::uint64_t snapshot) const;
+  // Reads SnapshotFile::coordinator only; values and slots are not checked.
+  std::vector<std::uint8_t> read_coordinator(std::uint64_t snapshot) const;
+  // Removes the files of this snapshot and of later ones, including one that is being written: they
+  // are void, and would otherwise replace valid ones.
+  void remove_from(std::uint64_t snapshot);
+  // Removes all files of this shard, at the start and at the end of a job. Waits for a file that is
+  // being written.
   void remove_all();
 
   static constexpr std::size_t kKept = 3;
@@ -76,9 +83,9 @@ class SnapshotWriter {
  private:
   void run(const std::stop_token& stop);
   void write_file(const Job& job);
-  void read_file(std::uint64_t cut);
+  void read_file(std::uint64_t snapshot);
   void save(const Job& job) const;
-  // Once a file stands: itself if nobody wants it any more, else the oldest.
+  // After a file is complete: removes it if it has become void, otherwise the oldest ones.
   void remove_unwanted(std::uint64_t written);
   void remove_foreign();
 
@@ -90,10 +97,10 @@ class SnapshotWriter {
   std::condition_variable_any asked_;
   std::condition_variable_any idle_;
   std::optional<Job> job_;
-  std::optional<std::uint64_t> writing_;  // the cut
-  bool is_unwanted_ = false;              // the file that is being written
+  std::optional<std::uint64_t> writing_;  // the snapshot being written
+  bool is_unwanted_ = false;              // it has become void
   std::optional<std::uint64_t> written_;
-  std::optional<std::uint64_t> wanted_;  // to be read
+  std::optional<std::uint64_t> wanted_;  // the snapshot to read
   std::optional<SnapshotFile> read_;
   std::optional<std::uint64_t> unreadable_;
   std::optional<std::string> failure_;

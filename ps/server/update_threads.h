@@ -1,4 +1,4 @@
-// The threads that do a shard's work where it is too much for the thread that owns the socket.
+// Threads that update the variables of a shard where the work is too much for the data thread.
 #pragma once
 
 #include <condition_variable>
@@ -21,14 +21,15 @@ class UpdateThreads {
   using Fail = std::function<void(const std::exception& error)>;
   using TakeEvents = std::function<void(const Shard& shard, std::vector<ShardEvent>& events)>;
 
-  // `take_events` is called from any of the threads with what happened; of one bucket in order of
-  // ShardEvent::order only where one thread works on it at a time. `fail` with what ended a thread.
+  // `take_events` is called from any of the threads; events of one bucket come in ShardEvent::order
+  // only if a single thread works on the bucket. `fail` is called with the error that ends a
+  // thread.
   UpdateThreads(int threads, TakeEvents take_events, Fail fail);
   UpdateThreads(const UpdateThreads&) = delete;
   UpdateThreads& operator=(const UpdateThreads&) = delete;
-  ~UpdateThreads();  // what is queued is not done
+  ~UpdateThreads();  // discards queued work
 
-  // Up to `helpers` threads work on the bucket until nothing is due there.
+  // Lets up to `helpers` threads work on the bucket until no work is due there.
   void work_on(const std::shared_ptr<Shard>& shard, BucketId bucket, int helpers);
 
  private:

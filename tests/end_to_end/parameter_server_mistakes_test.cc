@@ -80,7 +80,7 @@ TEST_P(WorkersThatDiffer, AreToldInWhat) {
                                 command(port, {.index = 1}, other)});
   expect_failures(results);
   for (const ProgramResult& result : results) {
-    EXPECT_EQ(result.err.find("say hello"), std::string::npos) << "it came: " << result.err;
+    EXPECT_EQ(result.err.find("register within"), std::string::npos) << "it came: " << result.err;
   }
   const auto refused = std::find_if(results.begin(), results.end(),
                                     [](const auto& result) { return result.exit_code == 2; });
@@ -136,7 +136,7 @@ TEST(WorkersThatNeverCome, AreNamed) {
                                 command(port, {.index = 2, .workers = 3})});
   expect_failures(results);
   for (const ProgramResult& result : results)
-    expect_one_line(result, {"worker 1 did not say hello within 2 s at " + port.endpoint()});
+    expect_one_line(result, {"worker 1 did not register within 2 s at " + port.endpoint()});
 }
 
 TEST(AServerThatNeverComes, IsNamed) {
@@ -145,7 +145,7 @@ TEST(AServerThatNeverComes, IsNamed) {
                                 command(port, {.workers = 1, .servers = 2})});
   expect_failures(results);
   for (const ProgramResult& result : results)
-    expect_one_line(result, {"server 1 did not say hello within 2 s at " + port.endpoint()});
+    expect_one_line(result, {"server 1 did not register within 2 s at " + port.endpoint()});
 }
 
 TEST(AServerZeroThatNeverComes, IsNamedWithItsAddress) {

@@ -205,7 +205,7 @@ void VirtualJob::end_step(const ps::ShardEvent& event) {
   of.lease.reset();
   if (event.kind == ps::ShardEvent::Kind::kDropped) return ledger_.give_back(event.worker, batch);
   statistics_.add(event.worker, event.sequence, of.scores.num_samples, of.state);
-  if (!ledger_.trained(event.worker, event.sequence, batch)) return;
+  if (!ledger_.mark_trained(event.worker, event.sequence, batch)) return;
   ledger_.forget({{event.worker, event.sequence}});
   count_batch(of.scores);
 }

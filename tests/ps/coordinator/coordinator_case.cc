@@ -6,8 +6,8 @@
 
 namespace syncopate::ps {
 
-Party worker(int index) { return {Party::Role::kWorker, index}; }
-Party server(int index) { return {Party::Role::kServer, index}; }
+TaskId worker(int index) { return {TaskId::Role::kWorker, index}; }
+TaskId server(int index) { return {TaskId::Role::kServer, index}; }
 
 wire::DeclarationT make_declaration() {
   wire::DeclarationT declaration;
@@ -86,10 +86,10 @@ wire::HelloT JobCase::server_hello(int index) const {
 }
 
 std::string JobCase::say_hello(const wire::HelloT& hello) {
-  const Coordinator::Admission admission = coordinator->admit(hello);
+  const Coordinator::HelloAnswer answered = coordinator->on_hello(hello);
   collect();
-  if (admission.party) {
-    // A server makes its shard as soon as it knows the declaration.
+  if (answered.task) {
+    // A server builds its shard when it receives the declaration.
     for (int s = 0; s < servers; ++s) {
       if (!take<wire::DeclaredT>(server(s))) continue;
       wire::DeclaredT answer;
@@ -98,12 +98,12 @@ std::string JobCase::say_hello(const wire::HelloT& hello) {
     }
     return "";
   }
-  const wire::RefusedT* const refused = admission.refusal.body.AsRefused();
+  const wire::RefusedT* const refused = answered.refusal.body.AsRefused();
   return refused == nullptr ? "refused without a line" : refused->line;
 }
 
-void JobCase::lose(const Party& party, const std::string& reason) {
-  coordinator->lose(party, reason);
+void JobCase::lose(const TaskId& task, const std::string& reason) {
+  coordinator->on_task_lost(task, reason);
   collect();
 }
 
@@ -112,7 +112,7 @@ void JobCase::trained(int index, std::uint64_t sequence, const SampleRange& batc
 }
 
 void JobCase::trained(int index, std::uint32_t incarnation, const wire::PushT& push) {
-  coordinator->trained(index, incarnation, push);
+  coordinator->on_push_applied(index, incarnation, push);
   collect();
 }
 
@@ -124,7 +124,7 @@ void JobCase::be_ready(int index, std::uint64_t sequence) {
 }
 
 void JobCase::dropped(int index, std::uint64_t sequence, const SampleRange& batch) {
-  coordinator->dropped(index, 1, make_push(sequence, batch));
+  coordinator->on_push_dropped(index, 1, make_push(sequence, batch));
   collect();
 }
 

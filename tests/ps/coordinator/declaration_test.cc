@@ -1,4 +1,4 @@
-// Who may take part: every difference is told with both values.
+// Tests of hello_check.cc: a refusal names the first difference with both values.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -17,7 +17,7 @@ void agree(wire::DeclarationT& declaration, const std::string& name, const std::
   declaration.agreements.push_back(std::move(agreement));
 }
 
-// What worker 1 is told that declares what `change` makes of worker 0's declaration.
+// The refusal of worker 1 if its declaration is worker 0's, modified by `change`.
 wire::RefusedT refusal_of(const std::function<void(wire::HelloT& hello)>& change) {
   wire::DeclarationT declaration = make_declaration();
   agree(declaration, "--model", "mnist-cnn");
@@ -27,9 +27,9 @@ wire::RefusedT refusal_of(const std::function<void(wire::HelloT& hello)>& change
   job.say_hello(job.worker_hello(0));
   wire::HelloT hello = job.worker_hello(1);
   change(hello);
-  const Coordinator::Admission admission = job.coordinator->admit(hello);
-  if (admission.party) return {};
-  return *admission.refusal.body.AsRefused();
+  const Coordinator::HelloAnswer answered = job.coordinator->on_hello(hello);
+  if (answered.task) return {};
+  return *answered.refusal.body.AsRefused();
 }
 
 TEST(Hello, IsRefusedWithTheFirstAgreementThatDiffers) {
@@ -47,7 +47,7 @@ TEST(Hello, IsRefusedForAnAgreementThatIsMissing) {
   EXPECT_NE(refused.line.find("--model nothing, the job has mnist-cnn"), std::string::npos);
 }
 
-TEST(Hello, IsNotRefusedForWhatNeedNotAgree) {
+TEST(Hello, IsAcceptedIfAnOptionalAgreementDiffers) {
   EXPECT_EQ(
       refusal_of([](wire::HelloT& hello) { hello.declaration->agreements[1]->value = "v4"; }).line,
       "");
@@ -86,12 +86,12 @@ TEST(Hello, IsRefusedForAnotherSizeOfTheJob) {
   const wire::RefusedT servers = refusal_of([](wire::HelloT& hello) { hello.num_servers = 4; });
   EXPECT_NE(servers.line.find("for 4 servers, the job has 1"), std::string::npos);
   const wire::RefusedT index = refusal_of([](wire::HelloT& hello) { hello.index = 2; });
-  EXPECT_NE(index.line.find("worker 2 is none of the job's: it has 2 workers, 0 to 1"),
+  EXPECT_NE(index.line.find("worker 2 is not part of the job, which has 2 workers, 0 to 1"),
             std::string::npos);
   EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.index = -1; }).line.empty());
 }
 
-TEST(Hello, IsRefusedForAnotherNonceWhichIsNobodysMistake) {
+TEST(Hello, IsRefusedWithoutAUsageErrorForAnotherNonce) {
   const wire::RefusedT refused = refusal_of([](wire::HelloT& hello) { hello.nonce = "old"; });
   EXPECT_NE(refused.line.find("job \"old\", this is job \"n\""), std::string::npos);
   EXPECT_FALSE(refused.is_usage_error);
@@ -106,7 +106,7 @@ TEST(Hello, IsRefusedWithoutADeclarationOrAnAddress) {
   EXPECT_FALSE(refusal_of([](wire::HelloT& hello) { hello.role = 2; }).line.empty());
 }
 
-TEST(Hello, OfATaskOfAnEarlierShard0IsRefusedWhenThatLeftNoSnapshot) {
+TEST(Hello, OfAnUnknownIncarnationIsRefusedWithoutASnapshot) {
   const wire::RefusedT refused = refusal_of([](wire::HelloT& hello) { hello.incarnation = 2; });
   EXPECT_NE(refused.line.find("without a snapshot"), std::string::npos);
 }

@@ -21,7 +21,7 @@ wire::DeclarationT steps(std::int64_t count, Consistency consistency = Consisten
   return declaration;
 }
 
-TEST(Leases, HandOutAsManyBatchesAsAreAskedForWithTheJobsStatus) {
+TEST(LeaseQueue, GrantsTheRequestedNumberOfBatchesWithTheStatusOfTheJob) {
   JobCase job;
   job.start();
   job.train(1, 1);
@@ -37,7 +37,7 @@ TEST(Leases, HandOutAsManyBatchesAsAreAskedForWithTheJobsStatus) {
   EXPECT_EQ(leases->status->live_workers, 2);
 }
 
-TEST(Leases, CountStepsDoneBeforeAgainstTheTotal) {
+TEST(LeaseQueue, CountsEarlierStepsTowardsTheTotal) {
   JobCase job(steps(5));
   wire::InitialisedT initialised;
   initialised.step = 3;
@@ -49,7 +49,7 @@ TEST(Leases, CountStepsDoneBeforeAgainstTheTotal) {
             (std::vector<SampleRange>{{0, 0, 2}, {0, 6, 8}}));
 }
 
-TEST(Leases, ParkWhatCannotBeGrantedUntilSomethingComesBack) {
+TEST(LeaseQueue, KeepsARequestUntilABatchIsGivenBack) {
   JobCase job(steps(1));
   job.start();
   const SampleRange only = job.lease(0);
@@ -59,7 +59,7 @@ TEST(Leases, ParkWhatCannotBeGrantedUntilSomethingComesBack) {
   EXPECT_EQ(ranges_of(*job.take<wire::LeasesT>(worker(1))), std::vector{only});
 }
 
-TEST(Leases, AreOfferedAgainWhenAPushWasDropped) {
+TEST(LeaseQueue, GrantsTheBatchOfADroppedPushAgain) {
   JobCase job(steps(1));
   job.start();
   const SampleRange only = job.lease(0);
@@ -67,7 +67,7 @@ TEST(Leases, AreOfferedAgainWhenAPushWasDropped) {
   EXPECT_EQ(job.lease(1), only);
 }
 
-TEST(Leases, AreFinishedForAllWhenAllIsTrained) {
+TEST(LeaseQueue, EndsAllRequestsWhenAllBatchesAreTrained) {
   JobCase job(steps(1));
   job.start();
   ask(job, 1, 1);
@@ -82,7 +82,7 @@ TEST(Leases, AreFinishedForAllWhenAllIsTrained) {
   EXPECT_TRUE(job.take<wire::LeasesT>(worker(1))->finished);
 }
 
-TEST(Leases, OfAJobWithNothingLeftAreFinishedAtOnce) {
+TEST(LeaseQueue, EndsRequestsAtOnceIfNothingIsLeft) {
   JobCase job(steps(3));
   wire::InitialisedT initialised;
   initialised.step = 7;
@@ -91,7 +91,7 @@ TEST(Leases, OfAJobWithNothingLeftAreFinishedAtOnce) {
   EXPECT_TRUE(job.take<wire::LeasesT>(worker(0))->finished);
 }
 
-TEST(Leases, ThatWereAskedForBeforeTheStartAreGrantedThen) {
+TEST(LeaseQueue, GrantsEarlyRequestsAtTheStart) {
   JobCase job;
   job.meet();
   ask(job, 1, 1);
@@ -101,7 +101,7 @@ TEST(Leases, ThatWereAskedForBeforeTheStartAreGrantedThen) {
   EXPECT_TRUE(job.take<wire::LeasesT>(worker(1)));
 }
 
-TEST(Leases, DoNotCountALostIncarnationsPush) {
+TEST(LeaseQueue, IgnoresPushesOfALostIncarnation) {
   JobCase job(steps(1));
   job.start();
   const SampleRange only = job.lease(1);
@@ -111,7 +111,7 @@ TEST(Leases, DoNotCountALostIncarnationsPush) {
   EXPECT_EQ(job.lease(0), only);
 }
 
-TEST(Leases, LetServersKnowWhoHasNothingToDoWhereOthersWouldWaitForIt) {
+TEST(LeaseQueue, ReportsIdleWorkersToServersThatWouldWaitForThem) {
   JobCase job(steps(2, Consistency::kSsp));
   job.start();
   job.train(1, 1);
@@ -124,7 +124,7 @@ TEST(Leases, LetServersKnowWhoHasNothingToDoWhereOthersWouldWaitForIt) {
   EXPECT_EQ(resting->incarnation, 1U);
   EXPECT_EQ(resting->sequence, 1U);
   EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
-  // It gets something to do after all, and later has nothing again.
+  // It is granted a batch after all, and is idle again later.
   job.dropped(0, 1, last);
   ask(job, 0, 1);
   const auto leases = job.take<wire::LeasesT>(worker(1));
@@ -135,7 +135,7 @@ TEST(Leases, LetServersKnowWhoHasNothingToDoWhereOthersWouldWaitForIt) {
   EXPECT_EQ(job.take<wire::RestingT>(server(0))->sequence, 2U);
 }
 
-TEST(Leases, SayAgainWhoRestsToAServerWhoseConnectionBroke) {
+TEST(LeaseQueue, ReportsIdleWorkersAgainToAServerThatReconnects) {
   JobCase job(steps(2, Consistency::kSsp), 2);
   job.start();
   job.train(1, 1);
@@ -151,7 +151,7 @@ TEST(Leases, SayAgainWhoRestsToAServerWhoseConnectionBroke) {
   EXPECT_EQ(resting->sequence, 1U);
 }
 
-TEST(Leases, ThatAWorkerHasStayItsOwnWhenItsConnectionBreaks) {
+TEST(LeaseQueue, KeepsTheBatchesOfAWorkerThatReconnects) {
   JobCase job(steps(2));
   job.start();
   const SampleRange has = job.lease(1);
@@ -167,14 +167,14 @@ TEST(Leases, ThatAWorkerHasStayItsOwnWhenItsConnectionBreaks) {
   EXPECT_EQ(job.coordinator->status().step, 1);
 }
 
-TEST(Leases, AreNoMoreAtOnceThanAnybodyNeeds) {
+TEST(LeaseQueue, LimitsTheBatchesOfOneRequest) {
   JobCase job(steps(5000));
   job.start();
   ask(job, 0, std::numeric_limits<int>::max());
   EXPECT_EQ(job.take<wire::LeasesT>(worker(0))->ranges.size(), 1024U);
 }
 
-TEST(Leases, OfStepsThatCannotBeCountedEndTheJob) {
+TEST(LeaseQueue, FailsForANumberOfStepsThatOverflows) {
   JobCase job(steps(5));
   wire::InitialisedT initialised;
   initialised.step = std::numeric_limits<std::int64_t>::min();
@@ -184,7 +184,7 @@ TEST(Leases, OfStepsThatCannotBeCountedEndTheJob) {
   EXPECT_NE(job.coordinator->failure()->find("cannot be counted"), std::string::npos);
 }
 
-TEST(Leases, RestNobodyWhereNobodyWaits) {
+TEST(LeaseQueue, DoesNotReportIdleWorkersUnderAsync) {
   JobCase job(steps(1));
   job.start();
   job.lease(0);
@@ -192,7 +192,7 @@ TEST(Leases, RestNobodyWhereNobodyWaits) {
   EXPECT_FALSE(job.take<wire::RestingT>(server(0)));
 }
 
-TEST(Leases, RestThoseThatAStoppingJobHasDismissed) {
+TEST(LeaseQueue, ReportsWorkersOfAStoppingJobAsIdle) {
   JobCase job(steps(9, Consistency::kSsp));
   job.start();
   job.lease(0);

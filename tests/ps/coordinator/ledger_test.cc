@@ -15,7 +15,7 @@ Ledger make_ledger(std::int64_t total_batches, DataPosition start = {}) {
                  .start = std::move(start)});
 }
 
-TEST(Ledger, HandsOutTheEpochsOrderWithoutItsRemainder) {
+TEST(Ledger, GrantsTheOrderOfAnEpochWithoutItsRemainder) {
   Ledger ledger = make_ledger(4);
   EXPECT_EQ(ledger.grant(0), (SampleRange{0, 0, 3}));
   EXPECT_EQ(ledger.grant(1), (SampleRange{0, 3, 6}));
@@ -26,7 +26,7 @@ TEST(Ledger, HandsOutTheEpochsOrderWithoutItsRemainder) {
   EXPECT_FALSE(ledger.all_trained());
 }
 
-TEST(Ledger, BeginsWithWhatWasPassedOverInPiecesOfABatch) {
+TEST(Ledger, GrantsUntrainedRangesFirstInBatches) {
   Ledger ledger = make_ledger(4, {1, 6, {{0, 0, 4}, {1, 3, 6}}});
   EXPECT_EQ(ledger.grant(0), (SampleRange{0, 0, 3}));
   EXPECT_EQ(ledger.grant(0), (SampleRange{0, 3, 4}));
@@ -35,23 +35,23 @@ TEST(Ledger, BeginsWithWhatWasPassedOverInPiecesOfABatch) {
   EXPECT_EQ(ledger.grant(0), std::nullopt);
 }
 
-TEST(Ledger, StartsTheNextEpochWhereThePositionIsAtTheEndOfOne) {
+TEST(Ledger, ContinuesWithTheNextEpochFromTheEndOfOne) {
   EXPECT_EQ(make_ledger(1, {4, 9, {}}).grant(0), (SampleRange{5, 0, 3}));
 }
 
-TEST(Ledger, CountsABatchForTheWorkerThatHasIt) {
+TEST(Ledger, CountsABatchForTheWorkerThatHoldsIt) {
   Ledger ledger = make_ledger(2);
   const SampleRange first = *ledger.grant(0);
   const SampleRange second = *ledger.grant(1);
-  EXPECT_FALSE(ledger.trained(1, 1, first));
-  EXPECT_TRUE(ledger.trained(0, 1, first));
-  EXPECT_FALSE(ledger.trained(0, 2, first));
-  EXPECT_TRUE(ledger.trained(1, 1, second));
+  EXPECT_FALSE(ledger.mark_trained(1, 1, first));
+  EXPECT_TRUE(ledger.mark_trained(0, 1, first));
+  EXPECT_FALSE(ledger.mark_trained(0, 2, first));
+  EXPECT_TRUE(ledger.mark_trained(1, 1, second));
   EXPECT_TRUE(ledger.all_trained());
   EXPECT_EQ(ledger.samples_trained(), 6);
 }
 
-TEST(Ledger, HandsOutFirstWhatALostWorkerHad) {
+TEST(Ledger, GrantsBatchesOfALostWorkerFirst) {
   Ledger ledger = make_ledger(4);
   const SampleRange first = *ledger.grant(0);
   const SampleRange second = *ledger.grant(0);
@@ -62,64 +62,64 @@ TEST(Ledger, HandsOutFirstWhatALostWorkerHad) {
   EXPECT_EQ(ledger.grant(1), (SampleRange{0, 6, 9}));
 }
 
-TEST(Ledger, HandsOutAgainABatchWhosePushWasDropped) {
+TEST(Ledger, GrantsTheBatchOfADroppedPushAgain) {
   Ledger ledger = make_ledger(1);
   const SampleRange only = *ledger.grant(0);
   EXPECT_TRUE(ledger.all_handed_out());
   ledger.give_back(0, only);
   EXPECT_FALSE(ledger.all_handed_out());
   EXPECT_EQ(ledger.grant(1), only);
-  ledger.give_back(0, only);  // not its any more
+  ledger.give_back(0, only);  // it does not hold the batch any more
   EXPECT_TRUE(ledger.all_handed_out());
 }
 
-TEST(Ledger, CountsWhatWasTrainedWhileItWaitedToBeHandedOutAgain) {
+TEST(Ledger, CountsABatchThatIsTrainedAfterItWasGivenBack) {
   Ledger ledger = make_ledger(1);
   const SampleRange only = *ledger.grant(0);
   ledger.give_back(0);
-  EXPECT_TRUE(ledger.trained(0, 1, only));
+  EXPECT_TRUE(ledger.mark_trained(0, 1, only));
   EXPECT_TRUE(ledger.all_trained());
   EXPECT_EQ(ledger.grant(1), std::nullopt);
 }
 
-TEST(Ledger, CountsLaterPushesThanACutsAsUntrained) {
+TEST(Ledger, CountsPushesAfterASnapshotAsUntrained) {
   Ledger ledger = make_ledger(6);
   const SampleRange a = *ledger.grant(0);
   const SampleRange b = *ledger.grant(1);
   const SampleRange c = *ledger.grant(0);
-  ledger.trained(0, 1, a);
-  ledger.trained(1, 1, b);
-  ledger.trained(0, 2, c);
+  ledger.mark_trained(0, 1, a);
+  ledger.mark_trained(1, 1, b);
+  ledger.mark_trained(0, 2, c);
   const Ledger::AsOf as_of = ledger.as_of({{0, 1}, {1, 0}});
   EXPECT_EQ(as_of.batches_trained, 1);
   EXPECT_EQ(as_of.samples_trained, 3);
-  EXPECT_EQ(as_of.position, (DataPosition{0, 3, {}}));  // b and c are what comes next anyhow
+  EXPECT_EQ(as_of.position, (DataPosition{0, 3, {}}));  // b and c are next in any case
   EXPECT_EQ(ledger.as_of({{1, 0}}).position, (DataPosition{1, 0, {b}}));
   EXPECT_EQ(ledger.as_of({}).position, (DataPosition{1, 0, {}}));
 }
 
-TEST(Ledger, PassesOverWhatIsHeldWhileLaterBatchesAreTrained) {
+TEST(Ledger, ListsHeldBatchesAsUntrained) {
   Ledger ledger = make_ledger(6);
   const SampleRange held = *ledger.grant(0);
   const SampleRange trained = *ledger.grant(1);
-  ledger.trained(1, 1, trained);
+  ledger.mark_trained(1, 1, trained);
   EXPECT_EQ(ledger.as_of({}).position, (DataPosition{0, 6, {held}}));
 }
 
-TEST(Ledger, ForgetsPushesThatNoCutWillAskAbout) {
+TEST(Ledger, ForgetsPushesBeforeASnapshot) {
   Ledger ledger = make_ledger(6);
-  ledger.trained(0, 5, *ledger.grant(0));
+  ledger.mark_trained(0, 5, *ledger.grant(0));
   ledger.forget({{0, 5}});
   EXPECT_EQ(ledger.as_of({{0, 0}}).batches_trained, 1);
 }
 
-TEST(Ledger, GoesOnFromAnyCutWithWhatTheCutLeftUntrained) {
+TEST(Ledger, ContinuesFromASnapshotWithItsUntrainedBatches) {
   Ledger ledger = make_ledger(7);
   std::vector<SampleRange> granted;
   granted.reserve(5);
   for (int i = 0; i < 5; ++i) granted.push_back(*ledger.grant(i % 2));
-  ledger.trained(1, 1, granted[1]);
-  ledger.trained(0, 1, granted[2]);
+  ledger.mark_trained(1, 1, granted[1]);
+  ledger.mark_trained(0, 1, granted[2]);
   const Ledger::AsOf as_of = ledger.as_of({{0, 0}});
   EXPECT_EQ(as_of.batches_trained, 1);
   Ledger resumed = make_ledger(7 - as_of.batches_trained, as_of.position);
@@ -137,7 +137,7 @@ TEST(Ledger, CountsBatchesBeforeAndAfterAPosition) {
   EXPECT_EQ(batches_left(options, 2), 3);
 }
 
-TEST(Ledger, RefusesAPositionThatTheDataDoesNotHave) {
+TEST(Ledger, RefusesAPositionOutsideTheData) {
   EXPECT_THROW(make_ledger(1, {0, 11, {}}), UsageError);
   EXPECT_THROW(make_ledger(1, {1, 0, {{0, 8, 11}}}), UsageError);
   EXPECT_THROW(Ledger({.dataset_size = 2, .batch_size = 3, .total_batches = 1, .start = {}}),

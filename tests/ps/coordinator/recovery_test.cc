@@ -1,4 +1,4 @@
-// Servers that are started anew.
+// Recovery of restarted servers.
 #include <gtest/gtest.h>
 
 #include "tests/ps/coordinator/coordinator_case.h"
@@ -6,7 +6,7 @@
 namespace syncopate::ps {
 namespace {
 
-TEST(AServerStartedAnew, GoesBackAloneWhereNobodyWaits) {
+TEST(ARestartedServer, RollsBackAloneUnderAsync) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
   job.train(0, 1);
@@ -28,21 +28,21 @@ TEST(AServerStartedAnew, GoesBackAloneWhereNobodyWaits) {
   job.train(1, 1);
 }
 
-TEST(AServerStartedAnew, EndsTheJobWithoutASnapshot) {
+TEST(ARestartedServer, EndsTheJobWithoutASnapshot) {
   for (const bool keeps_snapshots : {true, false}) {
     JobCase job(make_declaration(Consistency::kAsync), 2, keeps_snapshots);
     job.start();
     job.lose(server(1));
     job.come_back(1, {});
     const std::string line = *job.coordinator->failure();
-    EXPECT_EQ(line.find("server 1 came back without a snapshot"), 0U) << line;
+    EXPECT_EQ(line.find("server 1 reconnected without a snapshot"), 0U) << line;
     EXPECT_NE(line.find(keeps_snapshots ? "--resume" : "--checkpoint-dir"), std::string::npos)
         << line;
     EXPECT_TRUE(job.coordinator->has_lost_variables());
   }
 }
 
-TEST(AServerStartedAnew, DoesNotGoBackToFilesOfCutsThatThisJobHasNotMade) {
+TEST(ARestartedServer, IgnoresFilesOfSnapshotsOfAnotherJob) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
@@ -50,8 +50,9 @@ TEST(AServerStartedAnew, DoesNotGoBackToFilesOfCutsThatThisJobHasNotMade) {
   EXPECT_EQ(job.go_back(1), cut);
 }
 
-// Killed between the file's last byte and its report, and started again before anybody missed it.
-TEST(AServerStartedAnew, KeepsTheFileOfACutThatItWasKilledIn) {
+// The server is killed after it has written the file and before it reports it, and restarts before
+// its timeout passes.
+TEST(ARestartedServer, KeepsTheFileOfASnapshotThatItDidNotReport) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
   const std::uint64_t before = job.make_snapshot({});
@@ -65,7 +66,7 @@ TEST(AServerStartedAnew, KeepsTheFileOfACutThatItWasKilledIn) {
   EXPECT_EQ(job.go_back(1), cut);
 }
 
-TEST(AServerStartedAnew, TakesAllBackWhereWorkersWaitForOneAnother) {
+TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
   job.train(0, 1);
@@ -74,7 +75,7 @@ TEST(AServerStartedAnew, TakesAllBackWhereWorkersWaitForOneAnother) {
   job.make_snapshot({{0, 1, 1}, {1, 1, 1}});
   const SampleRange held = job.lease(1);
   job.lose(server(1));
-  job.come_back(1, {first});  // its second file did not last
+  job.come_back(1, {first});  // its second file is lost
   EXPECT_EQ(job.go_back(0), first);
   EXPECT_EQ(job.go_back(1), first);
   for (int w = 0; w < 2; ++w) {
@@ -89,7 +90,7 @@ TEST(AServerStartedAnew, TakesAllBackWhereWorkersWaitForOneAnother) {
   EXPECT_EQ(job.lease(0), held);
 }
 
-// The server has been told to go back to a cut whose file turns out damaged; returns which.
+// The server reports that the file it was told to restore is damaged; returns the snapshot.
 std::uint64_t find_damaged(JobCase& job, int index) {
   auto back = job.take<wire::RollBackT>(server(index));
   if (!back) {
@@ -101,7 +102,7 @@ std::uint64_t find_damaged(JobCase& job, int index) {
   return back->cut;
 }
 
-TEST(AServerStartedAnew, GoesBackToAnOlderFileWhereTheNewestIsDamaged) {
+TEST(ARestartedServer, RollsBackToAnOlderFileIfTheNewestIsDamaged) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
   const std::uint64_t first = job.make_snapshot({});
@@ -116,7 +117,7 @@ TEST(AServerStartedAnew, GoesBackToAnOlderFileWhereTheNewestIsDamaged) {
   EXPECT_TRUE(job.take<wire::RosterT>(worker(0)));
 }
 
-TEST(AServerStartedAnew, TakesAllBackToAnOlderCutWhereOneFindsItsFileDamaged) {
+TEST(ARestartedServer, RollsAllTasksBackFurtherIfOneFileIsDamaged) {
   for (const bool is_found_first : {true, false}) {
     JobCase job(make_declaration(Consistency::kSsp), 2, true);
     job.start();
@@ -144,7 +145,7 @@ TEST(AServerStartedAnew, TakesAllBackToAnOlderCutWhereOneFindsItsFileDamaged) {
   }
 }
 
-TEST(AServerStartedAnew, EndsTheJobWhereAllItsFilesAreDamaged) {
+TEST(ARestartedServer, EndsTheJobIfAllItsFilesAreDamaged) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
@@ -152,10 +153,10 @@ TEST(AServerStartedAnew, EndsTheJobWhereAllItsFilesAreDamaged) {
   job.come_back(1, {cut});
   EXPECT_EQ(find_damaged(job, 1), cut);
   ASSERT_TRUE(job.coordinator->failure());
-  EXPECT_EQ(job.coordinator->failure()->find("server 1 came back without a snapshot"), 0U);
+  EXPECT_EQ(job.coordinator->failure()->find("server 1 reconnected without a snapshot"), 0U);
 }
 
-TEST(AServerStartedAnew, MakesAWorkerThatIsJustMeetingTheShardsMeetThemAgain) {
+TEST(ARestartedServer, RollsBackAWorkerThatIsJoining) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
@@ -167,14 +168,14 @@ TEST(AServerStartedAnew, MakesAWorkerThatIsJustMeetingTheShardsMeetThemAgain) {
   job.go_back(1);
   job.be_ready(0);
   EXPECT_TRUE(job.take<wire::RollBackT>(worker(1)));
-  job.say(worker(1), wire::ReadyT{});  // sent before it could know
+  job.say(worker(1), wire::ReadyT{});  // sent before it receives RollBack
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
   job.be_ready(1);
   EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
-TEST(AServerStartedAnew, IsSaidAgainToAWorkerWhoseConnectionBrokeBeforeItWentBack) {
+TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
@@ -183,11 +184,11 @@ TEST(AServerStartedAnew, IsSaidAgainToAWorkerWhoseConnectionBrokeBeforeItWentBac
   job.go_back(0);
   job.go_back(1);
   job.be_ready(0);
-  job.forget_messages();  // what was said to worker 1 is lost
+  job.forget_messages();  // worker 1 does not receive these
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
   EXPECT_EQ(job.say_hello(hello), "");
-  // It must not meet the new servers before it has dropped what belongs to the past.
+  // It must drop its void requests before it connects to the restarted servers.
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1))->servers.empty());
   EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, cut);
   EXPECT_TRUE(job.take<wire::RosterT>(worker(1)));
@@ -196,7 +197,7 @@ TEST(AServerStartedAnew, IsSaidAgainToAWorkerWhoseConnectionBrokeBeforeItWentBac
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
-TEST(AServerStartedAnew, MakesTextsOfBeforeCountNoMore) {
+TEST(ARestartedServer, VoidsEarlierTexts) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
@@ -212,7 +213,7 @@ TEST(AServerStartedAnew, MakesTextsOfBeforeCountNoMore) {
   job.come_back(1, {cut});
   job.go_back(0);
   job.go_back(1);
-  say(0, 'c');  // on its way meanwhile
+  say(0, 'c');  // in transit at that time
   job.forget_messages();
   for (int w = 0; w < 2; ++w) job.be_ready(w);
   say(1, 'd');
@@ -224,7 +225,7 @@ TEST(AServerStartedAnew, MakesTextsOfBeforeCountNoMore) {
   EXPECT_EQ(exchanged->texts[1]->text, std::vector<std::uint8_t>{'d'});
 }
 
-TEST(AServerStartedAnew, IsANewIncarnationForAllThatWentBackAndTheWorkersHearSoFirst) {
+TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
@@ -234,7 +235,7 @@ TEST(AServerStartedAnew, IsANewIncarnationForAllThatWentBackAndTheWorkersHearSoF
   wire::RollBackT back;
   back.cut = cut;
   job.say(server(0), back);
-  back.incarnation = 1;  // to a former shard 0
+  back.incarnation = 1;  // to the previous server 0
   job.say(server(1), back);
   EXPECT_TRUE(job.told[worker(0)].empty());
   back.incarnation = 2;
@@ -247,7 +248,7 @@ TEST(AServerStartedAnew, IsANewIncarnationForAllThatWentBackAndTheWorkersHearSoF
   EXPECT_EQ(roster->servers[1]->incarnation, 2U);
 }
 
-TEST(AServerStartedAnew, MakesPushesOfBeforeCountNoMore) {
+TEST(ARestartedServer, VoidsEarlierPushes) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});

@@ -1,4 +1,4 @@
-// What must be true of a job of chance, and what befalls it.
+// Faults of a random job, and the properties that must hold at its end.
 #include <algorithm>
 #include <map>
 #include <tuple>
@@ -66,10 +66,10 @@ void ScheduledJob::check_end() {
   for (const ScheduledWorker& worker : workers_) {
     if (worker.is_alive && !worker.has_left() && !worker.failure()) blame("a worker is left over");
   }
-  if (is_in_step()) {
+  if (is_synchronous()) {
     const std::int64_t steps = std::max<std::int64_t>(declaration_.total_steps - start_.step, 0);
     for (const ScheduledServer& server : servers_) {
-      // One that came back when all had left has nothing to go on with.
+      // A server that returns after all workers have left has no job.
       if (lost_servers_ && !server.is_finished()) continue;
       if (server.version() != static_cast<std::uint64_t>(steps) + 1) blame("steps are missing");
     }
@@ -95,8 +95,8 @@ void ScheduledJob::disturb() {
   --disturbances_left_;
   switch (chance_.below(4)) {
     case 0:
-      // Workers in step have no say in it; their own loop stops them.
-      if (coordinator_->has_started() && !is_in_step()) {
+      // Synchronous workers stop by themselves, not through the coordinator.
+      if (coordinator_->has_started() && !is_synchronous()) {
         workers_[static_cast<std::size_t>(chance_.below(workers_.size()))].stop(0);
         was_stopped_ = true;
       }
@@ -115,14 +115,14 @@ void ScheduledJob::disturb() {
 void ScheduledJob::kill_worker() {
   const int w = chance_.below(workers_.size());
   ScheduledWorker& worker = workers_[static_cast<std::size_t>(w)];
-  if (!worker.is_alive || worker.has_left() || is_in_step()) return;
+  if (!worker.is_alive || worker.has_left() || is_synchronous()) return;
   worker.is_alive = false;
   worker.sent.clear();
   lost_workers_ = true;
   const bool is_last = std::none_of(workers_.begin(), workers_.end(), [](const auto& other) {
     return other.is_alive && !other.has_left();
   });
-  // Nobody else writes the first values.
+  // No other worker writes the initial values.
   const bool is_needed = is_last || !coordinator_->has_started();
   if (!is_needed && chance_.one_in(3)) stays_dead_.insert(w);
 }
@@ -142,7 +142,7 @@ void ScheduledJob::kill_server_0() {
   coordinator_ = make_coordinator();
   for (const auto& [cut, file] : servers_[0].files()) coordinator_->restore(file.coordinator);
   servers_[0].restart();
-  processes_[{Party::Role::kServer, 0}] = next_process_++;
+  processes_[{TaskId::Role::kServer, 0}] = next_process_++;
   links_.clear();
   news_.clear();
   lost_servers_ = true;

@@ -1,4 +1,4 @@
-// What a job of chance trains, and from where.
+// The declaration and the start position of a random job.
 #include <algorithm>
 
 #include "ps/coordinator/wire_conversion.h"
@@ -17,8 +17,8 @@ wire::DeclarationT ScheduledJob::random_declaration() {
   }
   declaration.dataset_size = 7 + chance_.below(4);
   declaration.batch_size = 2;
-  const bool is_in_step = consistency == Consistency::kSync && declaration.backup_workers == 0;
-  if (is_in_step || chance_.one_in(2)) {
+  const bool is_synchronous = consistency == Consistency::kSync && declaration.backup_workers == 0;
+  if (is_synchronous || chance_.one_in(2)) {
     declaration.total_steps = 3 + chance_.below(12);
   } else {
     declaration.total_epochs = 1 + chance_.below(3);
@@ -35,7 +35,8 @@ wire::InitialisedT ScheduledJob::random_start() {
   start.step = chance_.below(4);
   start.samples = 2 * start.step;
   start.offset = 2 + 2 * chance_.below(2);
-  if (!is_in_step() && chance_.one_in(2)) start.untrained.emplace_back(0, 0, 1 + chance_.below(2));
+  if (!is_synchronous() && chance_.one_in(2))
+    start.untrained.emplace_back(0, 0, 1 + chance_.below(2));
   return start;
 }
 

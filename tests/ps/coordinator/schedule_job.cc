@@ -8,8 +8,8 @@ namespace {
 
 constexpr int kMostSteps = 20000;
 
-Party worker_party(int index) { return {Party::Role::kWorker, index}; }
-Party server_party(int index) { return {Party::Role::kServer, index}; }
+TaskId worker_id(int index) { return {TaskId::Role::kWorker, index}; }
+TaskId server_id(int index) { return {TaskId::Role::kServer, index}; }
 
 }  // namespace
 
@@ -25,12 +25,12 @@ ScheduledJob::ScheduledJob(std::uint64_t seed)
   for (int s = 0; s < servers; ++s) {
     servers_.emplace_back(s, consistency);
     to_greet_.insert(s);
-    processes_[server_party(s)] = next_process_++;
+    processes_[server_id(s)] = next_process_++;
   }
   for (int w = 0; w < declaration_.workers; ++w) {
     workers_.emplace_back(w, declaration_, start_, servers_);
     workers_.back().start();
-    processes_[worker_party(w)] = next_process_++;
+    processes_[worker_id(w)] = next_process_++;
   }
   coordinator_ = make_coordinator();
   disturbances_left_ = chance_.one_in(3) ? 0 : chance_.below(5);
@@ -60,12 +60,12 @@ bool ScheduledJob::step() {
   settle();
   Choices can = choices();
   if (can.empty() && !coordinator_->is_over()) {
-    // Nobody but the clock can help.
-    if (!coordinator_->awaited()) {
+    // Only a timeout can make progress possible.
+    if (!coordinator_->missing_tasks()) {
       blame("everybody waits for ever");
       return false;
     }
-    coordinator_->end_rendezvous("within 120 s at h:4000");
+    coordinator_->on_rendezvous_timeout("within 120 s at h:4000");
     settle();
     can = choices();
   }
@@ -83,7 +83,7 @@ ScheduledJob::Choices ScheduledJob::choices() {
     if (!worker.sent.empty()) can.emplace_back([this, w] { deliver(w); });
     if (!worker.inbox.empty()) {
       can.emplace_back([&worker] {
-        worker.hear(worker.inbox.front());
+        worker.on_message(worker.inbox.front());
         worker.inbox.pop_front();
       });
     }
@@ -104,9 +104,9 @@ ScheduledJob::Choices ScheduledJob::choices() {
       push.batch = std::make_unique<wire::SampleRange>(batch.epoch, batch.begin, batch.end);
       const PushId& id = news.push.id;
       if (news.kind == ServerNews::Kind::kApplied) {
-        coordinator_->trained(id.worker, id.incarnation, push);
+        coordinator_->on_push_applied(id.worker, id.incarnation, push);
       } else {
-        coordinator_->dropped(id.worker, id.incarnation, push);
+        coordinator_->on_push_dropped(id.worker, id.incarnation, push);
       }
     });
   }
@@ -122,17 +122,17 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
       can.emplace_back([&server] {
         const wire::MessageT order = std::move(server.orders.front());
         server.orders.pop_front();
-        server.obey(order);
+        server.on_message(order);
       });
     }
     if (!server.replies.empty() && !to_greet_.contains(s)) {
       can.emplace_back([this, s, &server] {
         const wire::MessageT reply = std::move(server.replies.front());
         server.replies.pop_front();
-        coordinator_->hear(server_party(s), reply);
+        coordinator_->on_message(server_id(s), reply);
       });
     }
-    // The control thread hears of pushes before it hears that they are copied.
+    // The control thread receives pushes before it receives the snapshot that contains them.
     if (server.has_copied() && (s != 0 || news_.empty())) {
       can.emplace_back([this, s, &server] {
         const bool asks = s == 0 && chance_.one_in(2);
@@ -143,28 +143,28 @@ void ScheduledJob::add_choices_of_servers(Choices& can) {
 }
 
 void ScheduledJob::add_choices_of_the_dead(Choices& can) {
-  for (const auto& [party, link] : links_) {
-    const bool is_worker = party.role == Party::Role::kWorker;
-    const auto index = static_cast<std::size_t>(party.index);
+  for (const auto& [task, link] : links_) {
+    const bool is_worker = task.role == TaskId::Role::kWorker;
+    const auto index = static_cast<std::size_t>(task.index);
     const bool is_alive = is_worker ? workers_[index].is_alive : servers_[index].is_alive;
-    if (is_alive && link == processes_.at(party)) continue;
-    can.emplace_back([this, party = party] {
-      links_.erase(party);
-      coordinator_->lose(party, "ended");
+    if (is_alive && link == processes_.at(task)) continue;
+    can.emplace_back([this, task = task] {
+      links_.erase(task);
+      coordinator_->on_task_lost(task, "ended");
     });
   }
   for (int w = 0; w < declaration_.workers; ++w) {
     if (workers_[static_cast<std::size_t>(w)].is_alive || stays_dead_.contains(w)) continue;
     can.emplace_back([this, w] {
       workers_[static_cast<std::size_t>(w)].start();
-      processes_[worker_party(w)] = next_process_++;
+      processes_[worker_id(w)] = next_process_++;
     });
   }
   for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
     if (servers_[static_cast<std::size_t>(s)].is_alive) continue;
     can.emplace_back([this, s] {
       servers_[static_cast<std::size_t>(s)].restart();
-      processes_[server_party(s)] = next_process_++;
+      processes_[server_id(s)] = next_process_++;
       to_greet_.insert(s);
     });
   }
@@ -175,48 +175,48 @@ void ScheduledJob::greet(int server) {
   wire::HelloT hello = servers_[static_cast<std::size_t>(server)].make_hello();
   hello.world_size = declaration_.workers;
   hello.num_servers = static_cast<int>(servers_.size());
-  const auto admission = coordinator_->admit(hello);
-  if (!admission.party) {
-    if (!has_ended_) blame("refused: " + admission.refusal.body.AsRefused()->line);
+  const auto answered = coordinator_->on_hello(hello);
+  if (!answered.task) {
+    if (!has_ended_) blame("refused: " + answered.refusal.body.AsRefused()->line);
     return;
   }
-  links_[server_party(server)] = processes_[server_party(server)];
+  links_[server_id(server)] = processes_[server_id(server)];
 }
 
 void ScheduledJob::deliver(int index) {
   ScheduledWorker& worker = workers_[static_cast<std::size_t>(index)];
   const wire::MessageT message = std::move(worker.sent.front());
   worker.sent.pop_front();
-  const Party party = worker_party(index);
+  const TaskId task = worker_id(index);
   if (message.body.type == wire::Body::Hello) {
-    const auto admission = coordinator_->admit(*message.body.AsHello());
-    if (admission.party) {
-      links_[party] = processes_[party];
+    const auto answered = coordinator_->on_hello(*message.body.AsHello());
+    if (answered.task) {
+      links_[task] = processes_[task];
     } else {
-      worker.hear(admission.refusal);
+      worker.on_message(answered.refusal);
     }
-  } else if (links_.contains(party) && links_[party] == processes_[party]) {
-    coordinator_->hear(party, message);
+  } else if (links_.contains(task) && links_[task] == processes_[task]) {
+    coordinator_->on_message(task, message);
   }
 }
 
 void ScheduledJob::settle() {
   for (Outgoing& outgoing : coordinator_->take_outgoing()) {
-    const Party& to = outgoing.to;
+    const TaskId& to = outgoing.to;
     const auto index = static_cast<std::size_t>(to.index);
     if (outgoing.message.body.type == wire::Body::Appointment) {
       check_appointment(*outgoing.message.body.AsAppointment());
     }
     has_ended_ = has_ended_ || outgoing.message.body.type == wire::Body::Finished;
-    if (!links_.contains(to) || links_[to] != processes_[to]) continue;  // for one that is dead
-    if (to.role == Party::Role::kServer) {
+    if (!links_.contains(to) || links_[to] != processes_[to]) continue;  // the receiver is dead
+    if (to.role == TaskId::Role::kServer) {
       if (servers_[index].is_alive) servers_[index].orders.push_back(std::move(outgoing.message));
     } else if (workers_[index].is_alive) {
       workers_[index].inbox.push_back(std::move(outgoing.message));
     }
   }
   for (int s = 0; s < static_cast<int>(servers_.size()); ++s) {
-    for (const ServerNews& news : servers_[static_cast<std::size_t>(s)].take_news()) {
+    for (const ServerNews& news : servers_[static_cast<std::size_t>(s)].take_ended_steps()) {
       const auto index = static_cast<std::size_t>(news.push.id.worker);
       if (news.kind == ServerNews::Kind::kAnswered) {
         workers_[index].answered(s, news.push);

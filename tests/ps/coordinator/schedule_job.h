@@ -1,5 +1,5 @@
-// A whole job of chance: everything that can happen next happens in an order that a seed decides,
-// and tasks die, come back and are asked to stop in between.
+// A random job: at each point one of the possible events is chosen by a seed. Tasks die, restart
+// and are asked to stop in between.
 #pragma once
 
 #include <cstdint>
@@ -36,7 +36,7 @@ class Chance {
 class ScheduledJob {
  public:
   explicit ScheduledJob(std::uint64_t seed);
-  // To its end. What must not have happened is among mistakes().
+  // Runs the job to its end. Violations are listed in mistakes().
   void run();
 
   const std::vector<std::string>& mistakes() const noexcept { return mistakes_; }
@@ -53,11 +53,11 @@ class ScheduledJob {
   wire::DeclarationT random_declaration();
   wire::InitialisedT random_start();
   std::vector<SampleRange> expected_batches() const;
-  bool is_in_step() const {
+  bool is_synchronous() const {
     return consistency_of(declaration_) == Consistency::kSync && declaration_.backup_workers == 0;
   }
   std::int64_t batches_per_step() const {
-    return consistency_of(declaration_) == Consistency::kSync && !is_in_step()
+    return consistency_of(declaration_) == Consistency::kSync && !is_synchronous()
                ? declaration_.workers - 1
                : 1;
   }
@@ -73,7 +73,7 @@ class ScheduledJob {
   void kill_worker();
   void kill_server();
   void kill_server_0();
-  // What the coordinator has said goes on its way, and what servers have done reaches others.
+  // Puts messages of the coordinator and results of the servers in transit.
   void settle();
 
   void check_appointment(const wire::AppointmentT& appointment);
@@ -83,19 +83,19 @@ class ScheduledJob {
   Chance chance_;
   wire::DeclarationT declaration_;
   wire::InitialisedT start_;
-  std::vector<SampleRange> batches_;  // that are to be trained
+  std::vector<SampleRange> batches_;  // to train
   std::deque<ScheduledServer> servers_;
   std::deque<ScheduledWorker> workers_;
   std::unique_ptr<Coordinator> coordinator_;
-  std::set<int> to_greet_;          // servers
-  std::map<Party, int> links_;      // process that shard 0 takes for the party
-  std::map<Party, int> processes_;  // that runs
+  std::set<int> to_greet_;           // servers
+  std::map<TaskId, int> links_;      // the process that server 0 knows as the task
+  std::map<TaskId, int> processes_;  // the process that runs
   int next_process_ = 1;
-  int lives_ = 0;                // of shard 0
+  int lives_ = 0;                // restarts of server 0
   std::set<int> stays_dead_;     // workers
-  std::deque<ServerNews> news_;  // of server 0, on the way to the coordinator
+  std::deque<ServerNews> news_;  // of server 0, in transit to the coordinator
   int disturbances_left_ = 0;
-  bool has_ended_ = false;  // somebody was told so
+  bool has_ended_ = false;  // a task was told that the job is over
   bool lost_workers_ = false;
   bool lost_servers_ = false;
   bool was_stopped_ = false;

@@ -42,14 +42,14 @@ wire::HelloT ScheduledServer::make_hello() const {
   return hello;
 }
 
-void ScheduledServer::obey(const wire::MessageT& message) {
+void ScheduledServer::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
   switch (body.type) {
     case wire::Body::Welcome:
       incarnation_ = body.AsWelcome()->incarnation;
       return;
     case wire::Body::Declared: {
-      // A fresh shard's values are the first ones until it is told to go back.
+      // A new shard has the initial values until it is told to roll back.
       if (!is_declared_) is_serving_ = true;
       is_declared_ = true;
       wire::DeclaredT answer;
@@ -125,7 +125,7 @@ void ScheduledServer::join(WorkerId worker, std::uint32_t incarnation, std::uint
 }
 
 void ScheduledServer::push(const TrainingPush& push) {
-  if (rule_.is_resting(push.id.worker, push.id.incarnation)) {  // it is at work again
+  if (rule_.is_resting(push.id.worker, push.id.incarnation)) {  // it pushes again
     rule_.join(push.id.worker, push.id.incarnation, push.id.sequence - 1);
   }
   if (!rule_.takes_part(push.id.worker, push.id.incarnation)) return;
@@ -150,7 +150,7 @@ void ScheduledServer::work() {
   answer();
 }
 
-// Who rests does so when its last push has been dealt with here as well.
+// A worker rests once its last push has been processed on this server as well.
 bool ScheduledServer::rest() {
   bool has_changed = false;
   for (const WorkerClock& clock : rule_.clocks()) {
@@ -158,7 +158,7 @@ bool ScheduledServer::rest() {
     if (resting == resting_.end() || clock.sequence < resting->second) continue;
     if (!rule_.takes_part(clock.worker, clock.incarnation)) continue;
     if (rule_.accepted(clock.worker) > resting->second) {
-      resting_.erase(resting);  // it is at work again
+      resting_.erase(resting);  // it pushes again
       continue;
     }
     rule_.rest(clock.worker, clock.incarnation);
@@ -208,7 +208,7 @@ void ScheduledServer::answer() {
   });
 }
 
-std::vector<ServerNews> ScheduledServer::take_news() { return std::exchange(news_, {}); }
+std::vector<ServerNews> ScheduledServer::take_ended_steps() { return std::exchange(news_, {}); }
 
 void ScheduledServer::finish_cut(std::vector<std::byte> coordinator) {
   wire::CutDoneT done;
@@ -219,7 +219,7 @@ void ScheduledServer::finish_cut(std::vector<std::byte> coordinator) {
     if (coordinator.empty()) coordinator.assign(sent, sent + cut_->coordinator.size());
     file.coordinator = std::move(coordinator);
     files_[cut_->cut] = std::move(file);
-    while (files_.size() > Coordinator::kKeptCuts) files_.erase(files_.begin());
+    while (files_.size() > Coordinator::kKeptSnapshots) files_.erase(files_.begin());
   }
   cut_.reset();
   has_copied_ = false;
@@ -234,7 +234,7 @@ void ScheduledServer::roll_back(const wire::RollBackT& back) {
   }
   applied_ = file->second.applied;
   version_ = file->second.version;
-  // Workers tell when they join again how far they are.
+  // Workers report their last push when they join again.
   rule_ = ScheduledRule(consistency_);
   waiting_.clear();
   owed_.clear();

@@ -1,5 +1,4 @@
-// A parameter server of a job of chance: one bucket, whose values are a list of the pushes
-// that are in them.
+// A server of a random job: it has one bucket, whose value is the list of applied pushes.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +15,37 @@
 
 namespace syncopate::ps {
 
-// What a push has come to, for the coordinator (server 0), and what a worker may read now.
+// The result of a push, for the coordinator (server 0), or an answer to a worker.
 struct ServerNews {
   enum class Kind : std::uint8_t { kApplied, kDropped, kAnswered };
   Kind kind = Kind::kApplied;
-  TrainingPush push;  // kAnswered: `version` is that of the values
+  TrainingPush push;  // kAnswered: `version` is the version of the values
 };
 
 class ScheduledServer {
  public:
-  // A file of a cut, or a copy in memory.
+  // A snapshot, in a file or in memory.
   struct Copy {
     std::vector<TrainingPush> applied;
     std::uint64_t version = 1;
-    std::vector<std::byte> coordinator;  // server 0's files
+    std::vector<std::byte> coordinator;  // in files of server 0
   };
 
   ScheduledServer(int index, const ConsistencyOptions& consistency)
       : index_(index), consistency_(consistency), rule_(consistency) {}
 
-  // The process ends; what it wrote to disk stays. A new one begins.
+  // The process ends, and a new one begins; its files stay.
   void restart();
   wire::HelloT make_hello() const;
-  void obey(const wire::MessageT& message);
-  // Answers to shard 0; the front is the oldest.
+  void on_message(const wire::MessageT& message);
+  // Answers to server 0, the oldest first.
   std::deque<wire::MessageT> replies;
-  std::deque<wire::MessageT> orders;  // that have not arrived yet
+  std::deque<wire::MessageT> orders;  // in transit
 
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   void push(const TrainingPush& push);
-  std::vector<ServerNews> take_news();
-  // The last bucket is copied. Of server 0 the file gets these bytes, or those that came along.
+  std::vector<ServerNews> take_ended_steps();
+  // The last bucket is copied. The file of server 0 gets these bytes, or those of the Cut message.
   bool has_copied() const noexcept { return has_copied_; }
   void finish_cut(std::vector<std::byte> coordinator);
 
@@ -57,7 +56,7 @@ class ScheduledServer {
   const std::vector<TrainingPush>& applied() const noexcept { return applied_; }
   const std::map<std::uint64_t, Copy>& copies() const noexcept { return copies_; }
   const std::map<std::uint64_t, Copy>& files() const noexcept { return files_; }
-  // Something that must not happen has happened.
+  // The first violation of a rule.
   const std::vector<std::string>& mistakes() const noexcept { return mistakes_; }
 
   bool is_alive = true;
@@ -80,8 +79,8 @@ class ScheduledServer {
   bool is_finished_ = false;
   ScheduledRule rule_;
   std::vector<TrainingPush> waiting_;
-  std::vector<TrainingPush> owed_;             // answers
-  std::map<WorkerId, std::uint64_t> resting_;  // with its last push
+  std::vector<TrainingPush> owed_;             // answers to send
+  std::map<WorkerId, std::uint64_t> resting_;  // the last push by resting worker
   std::vector<TrainingPush> applied_;
   std::uint64_t version_ = 1;
   std::optional<std::uint64_t> frozen_;  // cut

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::uint64_t kJobs = 10000;
 
-TEST(AJobOfChance, EndsHavingTrainedEveryBatchWhateverHappensInWhateverOrder) {
+TEST(ARandomJob, TrainsEveryBatchWhateverFailsAndInWhichOrder) {
   int lost_workers = 0;
   int lost_servers = 0;
   int stopped = 0;
@@ -21,13 +21,13 @@ TEST(AJobOfChance, EndsHavingTrainedEveryBatchWhateverHappensInWhateverOrder) {
     lost_servers += job.lost_servers() ? 1 : 0;
     stopped += job.was_stopped() ? 1 : 0;
     if (job.has_succeeded()) continue;
-    // Only what a server has on its disk can be gone back to, and only by workers that are there.
+    // A roll-back needs snapshot files on all servers and live workers.
     ++failed;
     ASSERT_TRUE(job.lost_servers() && (job.failure()->find("snapshot") != std::string::npos ||
                                        job.failure()->find("left") != std::string::npos))
         << "seed " << seed << ": " << job.description();
   }
-  // The schedules are what they are meant to be.
+  // The schedules contain enough faults.
   EXPECT_GT(lost_workers, 1000);
   EXPECT_GT(lost_servers, 500);
   EXPECT_GT(stopped, 500);

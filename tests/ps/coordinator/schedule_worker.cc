@@ -14,7 +14,7 @@ void ScheduledWorker::start() {
   sent.clear();
   inbox.clear();
   appointments.clear();
-  stage_ = Stage::kCalling;
+  stage_ = Stage::kRegistering;
   incarnation_ = 0;
   sequence_ = 0;
   back_as_ = 0;
@@ -63,17 +63,17 @@ void ScheduledWorker::learn(const std::vector<std::unique_ptr<wire::ServerAddres
   }
 }
 
-void ScheduledWorker::hear(const wire::MessageT& message) {
+void ScheduledWorker::on_message(const wire::MessageT& message) {
   const wire::BodyUnion& body = message.body;
   switch (body.type) {
     case wire::Body::Welcome:
-      // Another one than before: shard 0 was started anew and has not heard of that one.
+      // Another incarnation than before: server 0 was restarted and does not know the previous one.
       if (incarnation_ != body.AsWelcome()->incarnation) {
         go_back();
         incarnation_ = body.AsWelcome()->incarnation;
       }
-      // What it waits for it asks for again.
-      if (stage_ == Stage::kReady) stage_ = Stage::kMeeting;
+      // Repeats the request that it waits for.
+      if (stage_ == Stage::kReady) stage_ = Stage::kConnecting;
       asked_ = 0;
       is_dismissed_ = false;
       initialises_ = body.AsWelcome()->initialises;
@@ -116,7 +116,7 @@ void ScheduledWorker::hear(const wire::MessageT& message) {
 }
 
 void ScheduledWorker::go_back() {
-  stage_ = Stage::kMeeting;
+  stage_ = Stage::kConnecting;
   initialises_ = false;
   leases_.clear();
   asked_ = 0;
@@ -129,7 +129,7 @@ void ScheduledWorker::go_back() {
 void ScheduledWorker::join(int server) {
   to_join_.erase(server);
   ScheduledServer& at = servers_[static_cast<std::size_t>(server)];
-  // What has no answer is sent again.
+  // Sends unanswered pushes again.
   const bool is_under_way = unanswered_.contains(server);
   at.join(index_, incarnation_, is_under_way ? sequence_ - 1 : sequence_);
   versions_[server] = at.version();
@@ -137,7 +137,7 @@ void ScheduledWorker::join(int server) {
 }
 
 void ScheduledWorker::begin_step() {
-  if (is_in_step()) {
+  if (is_synchronous()) {
     --steps_left_;
     batch_ = {};
   } else {
@@ -154,7 +154,7 @@ void ScheduledWorker::begin_step() {
 void ScheduledWorker::push_to(int server) {
   to_push_.erase(server);
   ScheduledServer& at = servers_[static_cast<std::size_t>(server)];
-  // Else nobody is there to hear it.
+  // Otherwise no task receives it.
   if (at.is_alive && at.incarnation() == shards_[server]) {
     at.push({{index_, incarnation_, sequence_}, versions_[server], batch_});
   }
@@ -174,7 +174,7 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
     const bool is_there = at.is_alive && at.is_serving() && at.incarnation() == shards_[s];
     if (is_there) can.emplace_back([this, s] { join(s); });
   }
-  if (stage_ == Stage::kMeeting && to_join_.empty()) {
+  if (stage_ == Stage::kConnecting && to_join_.empty()) {
     can.emplace_back([this] {
       stage_ = Stage::kReady;
       if (initialises_) {
@@ -200,10 +200,10 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
     if (!to_join_.contains(s)) can.emplace_back([this, s] { push_to(s); });
   }
   const bool is_idle = to_push_.empty() && unanswered_.empty();
-  const bool has_work = is_in_step() ? steps_left_ > 0 : !leases_.empty();
+  const bool has_work = is_synchronous() ? steps_left_ > 0 : !leases_.empty();
   if (is_idle && has_work && to_join_.empty()) can.emplace_back([this] { begin_step(); });
   const bool wants_more = leases_.size() + static_cast<std::size_t>(asked_) < kAhead;
-  if (!is_in_step() && !is_dismissed_ && wants_more) {
+  if (!is_synchronous() && !is_dismissed_ && wants_more) {
     can.emplace_back([this] {
       ++asked_;
       wire::LeaseRequestT request;
@@ -211,7 +211,7 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
       say(request);
     });
   }
-  const bool is_done = is_in_step() ? steps_left_ <= 0 && is_idle : has_finished_;
+  const bool is_done = is_synchronous() ? steps_left_ <= 0 && is_idle : has_finished_;
   if (is_done) {
     can.emplace_back([this] {
       stage_ = Stage::kLeft;

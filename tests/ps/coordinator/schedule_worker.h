@@ -1,4 +1,4 @@
-// A worker of a job of chance: it does what the protocol says, one small thing at a time.
+// A worker of a random job: it follows the protocol, one action at a time.
 #pragma once
 
 #include <cstdint>
@@ -22,15 +22,15 @@ class ScheduledWorker {
                   std::deque<ScheduledServer>& servers)
       : index_(index), declaration_(declaration), start_(start), servers_(servers) {}
 
-  // The process is started, again or for the first time.
+  // The process starts or restarts.
   void start();
-  // Shard 0 was started anew: it calls again.
+  // Server 0 was restarted: the worker reconnects.
   void call_again();
   void stop(int kind);
-  void hear(const wire::MessageT& message);
-  // What it could do now; each is one thing.
+  void on_message(const wire::MessageT& message);
+  // The actions that are possible now.
   std::vector<std::function<void()>> choices();
-  // Its push has an answer.
+  // The answer to its push arrives.
   void answered(int server, const TrainingPush& push);
 
   bool is_alive = false;
@@ -38,12 +38,12 @@ class ScheduledWorker {
   bool has_left() const noexcept { return stage_ == Stage::kLeft; }
   bool has_finished() const noexcept { return has_finished_; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  std::deque<wire::MessageT> sent;               // to shard 0, not yet arrived
-  std::deque<wire::MessageT> inbox;              // not yet heard
-  std::vector<wire::AppointmentT> appointments;  // all it ever had, in this process
+  std::deque<wire::MessageT> sent;               // to server 0, in transit
+  std::deque<wire::MessageT> inbox;              // not yet processed
+  std::vector<wire::AppointmentT> appointments;  // all assignments of this process
 
  private:
-  enum class Stage : std::uint8_t { kCalling, kMeeting, kReady, kTraining, kLeft };
+  enum class Stage : std::uint8_t { kRegistering, kConnecting, kReady, kTraining, kLeft };
 
   void greet();
   template <typename BodyT>
@@ -55,7 +55,7 @@ class ScheduledWorker {
   void join(int server);
   void begin_step();
   void push_to(int server);
-  bool is_in_step() const {
+  bool is_synchronous() const {
     return consistency_of(declaration_) == Consistency::kSync && declaration_.backup_workers == 0;
   }
 
@@ -64,22 +64,22 @@ class ScheduledWorker {
   const wire::InitialisedT& start_;
   std::deque<ScheduledServer>& servers_;
 
-  Stage stage_ = Stage::kCalling;
+  Stage stage_ = Stage::kRegistering;
   std::uint32_t incarnation_ = 0;
   bool initialises_ = false;
-  std::map<int, std::uint32_t> shards_;  // their incarnations, as heard; 0: away
+  std::map<int, std::uint32_t> shards_;  // known incarnations; 0: disconnected
   std::set<int> to_join_;
   std::uint64_t sequence_ = 0;
-  std::uint32_t back_as_ = 0;  // as the last RollBack said
+  std::uint32_t back_as_ = 0;  // of the last RollBack
   std::map<int, std::uint64_t> versions_;
   std::deque<SampleRange> leases_;
   int asked_ = 0;
   bool is_dismissed_ = false;
-  std::int64_t steps_left_ = 0;  // in step
+  std::int64_t steps_left_ = 0;  // of a synchronous job
   SampleRange batch_;
   std::set<int> to_push_;
   std::set<int> unanswered_;
-  std::deque<std::uint64_t> undone_;  // appointments
+  std::deque<std::uint64_t> undone_;  // assignments to do
   bool has_finished_ = false;
   std::optional<std::string> failure_;
 };

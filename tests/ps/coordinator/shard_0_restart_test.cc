@@ -1,4 +1,4 @@
-// Shard 0 is started anew, and with it the coordinator.
+// Server 0 is restarted, and with it the coordinator.
 #include <gtest/gtest.h>
 
 #include "models/base/errors.h"
@@ -7,7 +7,7 @@
 namespace syncopate::ps {
 namespace {
 
-TEST(Shard0StartedAnew, NumbersByItsLifeSoThatASecondRestartFromOneSnapshotRepeatsNothing) {
+TEST(RestartedServer0, DoesNotRepeatNumbersAfterASecondRestartFromOneSnapshot) {
   JobCase before(make_declaration(Consistency::kAsync), 1, true);
   before.start();
   const std::vector<std::byte> saved = before.coordinator->save();
@@ -18,7 +18,7 @@ TEST(Shard0StartedAnew, NumbersByItsLifeSoThatASecondRestartFromOneSnapshotRepea
   }
 }
 
-TEST(Shard0StartedAnew, EndsCutsThatAFormerOneBegan) {
+TEST(RestartedServer0, EndsSnapshotsThatItsPredecessorBegan) {
   JobCase before(make_declaration(Consistency::kAsync), 2, true);
   before.start();
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
@@ -29,7 +29,7 @@ TEST(Shard0StartedAnew, EndsCutsThatAFormerOneBegan) {
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
 }
 
-TEST(Shard0StartedAnew, GoesOnFromTheCutWithOutstandingBatchesHandedOutAgain) {
+TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain) {
   JobCase before(make_declaration(Consistency::kAsync), 2, true);
   before.start();
   before.train(0, 1);
@@ -59,7 +59,7 @@ TEST(Shard0StartedAnew, GoesOnFromTheCutWithOutstandingBatchesHandedOutAgain) {
   EXPECT_EQ(job.say_hello(hello), "");
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
   EXPECT_EQ(job.lease(1), later);
-  // Numbers that the first shard 0 may have given out since are not given out again.
+  // Numbers that the first server 0 may have given out since the snapshot are not used again.
   job.say_hello(job.worker_hello(0));
   EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 1000U);
   job.say(worker(0), wire::ReadyT{});
@@ -68,7 +68,7 @@ TEST(Shard0StartedAnew, GoesOnFromTheCutWithOutstandingBatchesHandedOutAgain) {
   EXPECT_EQ(job.take<wire::FreezeT>(server(0))->cut, 1000001U);
 }
 
-TEST(Shard0StartedAnew, TakesEverybodyBackToTheNewestCutThatAllServersHave) {
+TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
   JobCase before(make_declaration(Consistency::kSync), 2, true);
   before.start();
   std::vector<std::vector<std::byte>> saved;
@@ -88,16 +88,16 @@ TEST(Shard0StartedAnew, TakesEverybodyBackToTheNewestCutThatAllServersHave) {
   JobCase job(make_declaration(Consistency::kSync), 2, true);
   for (const auto& bytes : saved) job.coordinator->restore(bytes);
   EXPECT_EQ(job.coordinator->status().step, 2);
-  EXPECT_EQ(job.coordinator->awaited(), "worker 0, worker 1, server 0, server 1");
+  EXPECT_EQ(job.coordinator->missing_tasks(), "worker 0, worker 1, server 0, server 1");
   job.come_back(0, {1, 2});
   wire::HelloT hello = job.worker_hello(0);
   hello.incarnation = 1;
   job.say_hello(hello);
   hello = job.server_hello(1);
   hello.incarnation = 1;
-  hello.snapshots = {1};  // the second one was being written
+  hello.snapshots = {1};  // the second snapshot was being written
   job.say_hello(hello);
-  // Worker 1 calls when the others have gone back already.
+  // Worker 1 reconnects after the others have rolled back.
   EXPECT_EQ(job.go_back(0), 1U);
   EXPECT_EQ(job.go_back(1), 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
@@ -112,7 +112,7 @@ TEST(Shard0StartedAnew, TakesEverybodyBackToTheNewestCutThatAllServersHave) {
   EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
 }
 
-TEST(Shard0StartedAnew, RefusesBytesThatAreNoneOfIts) {
+TEST(RestartedServer0, RefusesBytesThatAreNotASnapshot) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
   std::vector<std::byte> saved = job.coordinator->save();

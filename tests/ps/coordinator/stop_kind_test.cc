@@ -7,7 +7,7 @@
 namespace syncopate::ps {
 namespace {
 
-TEST(StopKind, HasTheNameThatItWasFoundBy) {
+TEST(StopKind, KeepsItsName) {
   for (const char* name : {"SIGINT", "SIGTERM", "SIGUSR1", "--max-seconds"}) {
     EXPECT_EQ(stop_name(stop_kind(name)), name);
   }
@@ -27,7 +27,7 @@ TEST(StopKind, KeepsItsNumberInMessages) {
   EXPECT_EQ(stop_kind_from_wire(77), StopKind::kRequest);
 }
 
-TEST(StopCounts, TimeThatIsUpIsNoEarlyStop) {
+TEST(StopCounts, DoesNotCountTimeIsUpAsEarlyStop) {
   StopCounts stops;
   stops[StopKind::kTimeIsUp] = 2;
   EXPECT_EQ(stops.early_stop(), std::nullopt);

@@ -12,13 +12,13 @@ DataServiceCase::DataServiceCase(const JobShape& shape)
   data.serve(served, 1);
 }
 
-std::vector<StepNews> DataServiceCase::await_news(std::size_t count) {
+std::vector<EndedStep> DataServiceCase::await_news(std::size_t count) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
-  std::vector<StepNews> all;
+  std::vector<EndedStep> all;
   while (all.size() < count && !deadline.passed()) {
     pollfd waiting{data.descriptor(), POLLIN, 0};
     poll(&waiting, 1, deadline.remaining_milliseconds());
-    for (StepNews& one : data.take_news()) all.push_back(std::move(one));
+    for (EndedStep& one : data.take_ended_steps()) all.push_back(std::move(one));
   }
   return all;
 }

@@ -1,4 +1,4 @@
-// The data side of one server, and what workers say to it message by message.
+// The data service of one server, and a worker that sends single messages to it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 
 namespace syncopate::ps::testing {
 
-// A worker's end of a connection.
+// The connection of a worker.
 class Caller {
  public:
   Caller(wire::Context& context, std::uint16_t port, const std::string& routing_id)
@@ -29,7 +29,7 @@ class Caller {
     }
     socket_->send(std::move(message));
   }
-  // The next message, which has to be one of these; `frames`: behind its header.
+  // The next message, which must have this type and this number of frames after the header.
   template <typename BodyT>
   BodyT take(std::size_t frames = 0) {
     const wire::Envelope message = wire::await_message(*socket_, {});
@@ -51,8 +51,8 @@ struct DataServiceCase {
   explicit DataServiceCase(const JobShape& shape);
 
   Caller call(const std::string& routing_id) { return {context, data.port(), routing_id}; }
-  // Until the service has news.
-  std::vector<StepNews> await_news(std::size_t count);
+  // Waits for this number of ended steps.
+  std::vector<EndedStep> await_news(std::size_t count);
 
   wire::Context context;
   std::shared_ptr<ServedVariables> served;
@@ -61,7 +61,7 @@ struct DataServiceCase {
 
 wire::DataHelloT hello_of(WorkerId worker, std::uint32_t incarnation,
                           const std::string& segment = "");
-// Of bucket 0, the only one; it ends the step.
+// A push of bucket 0, the only one, that ends the step.
 wire::PushT push_of(std::uint64_t sequence, std::uint64_t version);
 wire::PullT pull_of(std::vector<int> buckets);
 

@@ -1,4 +1,4 @@
-// What --record writes, and what is made of a file that was cut short or changed.
+// The file of --record, and files that are truncated or damaged.
 #include "ps/server/order_record.h"
 
 #include <gtest/gtest.h>
@@ -49,7 +49,7 @@ OrderEntry answered() {
 
 class OrderRecordTest : public testing::Test {
  protected:
-  // Tests run beside each other.
+  // Tests run in parallel.
   OrderRecordTest()
       : path_(testing::TempDir() + "order_record_" +
               testing::UnitTest::GetInstance()->current_test_info()->name()) {}
@@ -64,7 +64,7 @@ class OrderRecordTest : public testing::Test {
     }
   }
   std::uintmax_t size() const { return std::filesystem::file_size(path_); }
-  // What is said of the file as it is now.
+  // The error of reading the file.
   std::string problem() const {
     try {
       (void)read_order_record(path_);
@@ -84,7 +84,7 @@ class OrderRecordTest : public testing::Test {
   const std::string path_;
 };
 
-TEST_F(OrderRecordTest, GivesBackWhatWasWritten) {
+TEST_F(OrderRecordTest, ReadsWhatWasWritten) {
   {
     OrderRecordWriter writer(path_, header());
     for (const OrderEntry& entry : {written(), applied(), answered()}) writer.append(entry);
@@ -92,7 +92,7 @@ TEST_F(OrderRecordTest, GivesBackWhatWasWritten) {
   const OrderRecord record = read_order_record(path_);
   EXPECT_EQ(record.header, header());
   EXPECT_EQ(record.entries, (std::vector<OrderEntry>{written(), applied(), answered()}));
-  EXPECT_FALSE(record.is_cut_short);
+  EXPECT_FALSE(record.is_truncated);
 }
 
 TEST_F(OrderRecordTest, KeepsTheOrderOfMoreThanABufferHolds) {
@@ -118,21 +118,21 @@ TEST_F(OrderRecordTest, ReplacesAnOlderFile) {
   EXPECT_EQ(read_order_record(path_).entries.size(), 2U);
 }
 
-TEST_F(OrderRecordTest, LeavesOutALastEntryThatIsTorn) {
+TEST_F(OrderRecordTest, LeavesOutAnIncompleteLastEntry) {
   write(3);
   for (const int missing : {1, 40, 79}) {
     write(3);
     std::filesystem::resize_file(path_, size() - static_cast<std::uintmax_t>(missing));
     const OrderRecord record = read_order_record(path_);
     EXPECT_EQ(record.entries.size(), 2U) << missing;
-    EXPECT_TRUE(record.is_cut_short) << missing;
+    EXPECT_TRUE(record.is_truncated) << missing;
   }
   write(3);
   std::filesystem::resize_file(path_, size() - 80);
-  EXPECT_FALSE(read_order_record(path_).is_cut_short);
+  EXPECT_FALSE(read_order_record(path_).is_truncated);
 }
 
-TEST_F(OrderRecordTest, SaysWhichEntryWasChanged) {
+TEST_F(OrderRecordTest, NamesTheDamagedEntry) {
   write(3);
   const std::uintmax_t second = size() - 160;
   for (std::uintmax_t byte = 0; byte < 80; ++byte) {
@@ -143,7 +143,7 @@ TEST_F(OrderRecordTest, SaysWhichEntryWasChanged) {
   EXPECT_EQ(problem(), "");
 }
 
-TEST_F(OrderRecordTest, NoticesEveryChangeOfItsHeader) {
+TEST_F(OrderRecordTest, DetectsEveryChangeOfItsHeader) {
   write(0);
   for (std::uintmax_t byte = 0; byte < size(); ++byte) {
     flip(byte);
@@ -153,7 +153,7 @@ TEST_F(OrderRecordTest, NoticesEveryChangeOfItsHeader) {
   EXPECT_EQ(problem(), "");
 }
 
-TEST_F(OrderRecordTest, NoticesAHeaderThatIsCutShort) {
+TEST_F(OrderRecordTest, DetectsATruncatedHeader) {
   write(0);
   while (size() > 0) {
     std::filesystem::resize_file(path_, size() - 1);
@@ -161,7 +161,7 @@ TEST_F(OrderRecordTest, NoticesAHeaderThatIsCutShort) {
   }
 }
 
-TEST_F(OrderRecordTest, TakesNoEntryOfABucketThatItsShardHasNot) {
+TEST_F(OrderRecordTest, RefusesAnEntryOfAnUnknownBucket) {
   {
     OrderRecordWriter writer(path_, header());
     writer.append({.bucket = 2});
@@ -169,12 +169,12 @@ TEST_F(OrderRecordTest, TakesNoEntryOfABucketThatItsShardHasNot) {
   EXPECT_NE(problem().find("entry 0"), std::string::npos);
 }
 
-TEST_F(OrderRecordTest, NamesAFileThatIsNotThere) {
+TEST_F(OrderRecordTest, NamesAMissingFile) {
   EXPECT_NE(problem().find(path_ + ": No such file"), std::string::npos) << problem();
   EXPECT_THROW(OrderRecordWriter(path_ + "/in/no/folder", header()), FileError);
 }
 
-// A disk with so much room for any file of this process.
+// Limits the size of files that this process can write.
 class RoomOnDisk {
  public:
   explicit RoomOnDisk(rlim_t size_bytes) : ignored_(std::signal(SIGXFSZ, SIG_IGN)) {
@@ -194,7 +194,7 @@ class RoomOnDisk {
   rlimit saved_{};
 };
 
-TEST_F(OrderRecordTest, SaysOnceThatTheDiskIsFull) {
+TEST_F(OrderRecordTest, ReportsAFullDiskOnce) {
   {
     const RoomOnDisk room(300);
     OrderRecordWriter writer(path_, header());
@@ -212,7 +212,7 @@ TEST_F(OrderRecordTest, SaysOnceThatTheDiskIsFull) {
   EXPECT_EQ(read_order_record(path_).entries.size(), 2U);
 }
 
-TEST(OrderRecordPath, HasAFileForEachShardAndForEachOfItsLives) {
+TEST(OrderRecordPath, HasAFileForEachShardAndIncarnation) {
   EXPECT_EQ(order_record_path("run.order", 0, 1), "run.order.shard0");
   EXPECT_EQ(order_record_path("run.order", 2, 3), "run.order.shard2.3");
 }

@@ -1,5 +1,4 @@
-// Servers of a job on threads of this process, and what a worker says to them: the real sockets,
-// without processes.
+// The servers of a job on threads of this process, with real sockets, and workers for them.
 #pragma once
 
 #include <chrono>
@@ -18,11 +17,11 @@ namespace syncopate::ps::testing {
 struct JobShape {
   int workers = 1;
   int servers = 1;
-  int consistency = 2;  // as Consistency counts
+  int consistency = 2;  // the number of a Consistency
   int max_staleness = 0;
   int backup_workers = 0;
   std::string optimizer = "sgd";
-  std::vector<std::int64_t> bucket_sizes = {8};  // dealt to the servers in turn
+  std::vector<std::int64_t> bucket_sizes = {8};  // assigned to the servers in turn
   std::int64_t state_elements = 0;
   std::int64_t dataset_size = 1000;
   std::int64_t batch_size = 1;
@@ -37,10 +36,10 @@ std::int64_t total_elements(const JobShape& shape);
 class ServedJob {
  public:
   explicit ServedJob(const JobShape& shape);
-  ~ServedJob();  // ends them; what one threw is in `failures`
+  ~ServedJob();  // ends the servers; their errors are in failures_
 
   const Endpoint& rendezvous() const noexcept { return rendezvous_; }
-  // Returns when all have ended; what each threw, or "".
+  // Waits until all servers have ended; returns the error of each, or "".
   std::vector<std::string> wait();
 
  private:
@@ -58,8 +57,8 @@ class TestWorker {
   TestWorker(const JobShape& shape, const ServedJob& job, int index,
              const CompressionOptions& compression = {});
 
-  // Everybody meets, the first one writes `first` everywhere; returns when training has begun and
-  // the values are there.
+  // Waits for all workers; the first one writes `first` to all elements. Returns when training has
+  // begun and the values have arrived.
   void begin(float first = 0.0F);
   // One step in which every gradient is `gradient`, at learning rate 1; waits for the values.
   void step(float gradient, const SampleRange& batch = {});

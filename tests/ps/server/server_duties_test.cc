@@ -15,23 +15,23 @@
 namespace syncopate::ps::testing {
 namespace {
 
-TEST(ServerDuties, DoNothingThatTheyWereNotToldEnoughFor) {
+TEST(ServerDuties, IgnoreMessagesThatLackADeclaration) {
   const ServerOptions options;
   DataService data({.record = {}});
   ServerDuties duties(options, data, [](const std::string&) {});
-  duties.obey(wire::make_message(wire::DeclaredT()));
+  duties.on_message(wire::make_message(wire::DeclaredT()));
   wire::FreezeT freeze;
   freeze.cut = 1;
-  duties.obey(wire::make_message(freeze));
+  duties.on_message(wire::make_message(freeze));
   wire::CutT cut;
   cut.cut = 1;
-  duties.obey(wire::make_message(std::move(cut)));
+  duties.on_message(wire::make_message(std::move(cut)));
   EXPECT_TRUE(duties.take_replies().empty());
 }
 
-using Cuts = std::vector<std::uint64_t>;
+using Snapshots = std::vector<std::uint64_t>;
 
-// The next reply, if it is one of these.
+// The next reply, if it has this type.
 template <typename BodyT>
 std::optional<BodyT> reply(ServerDuties& duties, DataService& data) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
@@ -44,7 +44,7 @@ std::optional<BodyT> reply(ServerDuties& duties, DataService& data) {
     std::array<pollfd, 2> waiting{
         {{duties.descriptor(), POLLIN, 0}, {data.descriptor(), POLLIN, 0}}};
     poll(waiting.data(), waiting.size(), deadline.remaining_milliseconds());
-    data.take_news();
+    data.take_ended_steps();
   }
   return std::nullopt;
 }
@@ -64,38 +64,38 @@ class ServerDutiesWithFiles : public ::testing::Test {
   void declare(ServerDuties& duties, std::uint32_t incarnation) {
     wire::WelcomeT welcome;
     welcome.incarnation = incarnation;
-    duties.obey(wire::make_message(std::move(welcome)));
+    duties.on_message(wire::make_message(std::move(welcome)));
     wire::DeclaredT declared;
     declared.declaration = std::make_unique<wire::DeclarationT>(declaration_of({}));
-    duties.obey(wire::make_message(std::move(declared)));
+    duties.on_message(wire::make_message(std::move(declared)));
     ASSERT_TRUE(reply<wire::DeclaredT>(duties, data_));
   }
   void make_cut(ServerDuties& duties, std::uint64_t number, bool is_void) {
     wire::FreezeT freeze;
     freeze.cut = number;
-    duties.obey(wire::make_message(freeze));
+    duties.on_message(wire::make_message(freeze));
     EXPECT_TRUE(reply<wire::FrozenT>(duties, data_));
     wire::CutT cut;
     cut.cut = number;
     cut.to_file = true;
     cut.coordinator = {static_cast<std::uint8_t>(number)};
-    duties.obey(wire::make_message(std::move(cut)));
+    duties.on_message(wire::make_message(std::move(cut)));
     EXPECT_TRUE(reply<wire::CutDoneT>(duties, data_));
     wire::ReleaseT release;
     release.cut = number;
     release.is_void = is_void;
-    duties.obey(wire::make_message(release));
+    duties.on_message(wire::make_message(release));
   }
   void damage_values(std::uint64_t cut) const {
     std::fstream file(options_.snapshot_dir / ("shard-0-cut-" + std::to_string(cut) + ".snapshot"),
                       std::ios::in | std::ios::out | std::ios::binary);
-    file.seekp(-20, std::ios::end);  // behind them is a sum of 8 bytes
+    file.seekp(-20, std::ios::end);  // before the checksum of 8 bytes
     file.write("\x7f\x7f\x7f\x7f", 4);
   }
   std::optional<wire::RollBackT> go_back(ServerDuties& duties, std::uint64_t cut) {
     wire::RollBackT back;
     back.cut = cut;
-    duties.obey(wire::make_message(back));
+    duties.on_message(wire::make_message(back));
     return reply<wire::RollBackT>(duties, data_);
   }
 
@@ -103,18 +103,18 @@ class ServerDutiesWithFiles : public ::testing::Test {
   DataService data_{{.record = {}}};
 };
 
-TEST_F(ServerDutiesWithFiles, KeepNoneOfCutsThatWereGivenUpOrAreOfAPastThatIsVoid) {
+TEST_F(ServerDutiesWithFiles, RemoveFilesOfVoidSnapshots) {
   ServerDuties duties = start();
   declare(duties, 1);
   make_cut(duties, 1, false);
   make_cut(duties, 2, false);
   make_cut(duties, 3, true);
-  EXPECT_EQ(duties.snapshots(), (Cuts{1, 2}));
+  EXPECT_EQ(duties.snapshots(), (Snapshots{1, 2}));
   ASSERT_TRUE(go_back(duties, 1));
-  EXPECT_EQ(duties.snapshots(), (Cuts{1}));
+  EXPECT_EQ(duties.snapshots(), (Snapshots{1}));
 }
 
-TEST_F(ServerDutiesWithFiles, GoOnFromTheOthersWhereOneIsDamaged) {
+TEST_F(ServerDutiesWithFiles, ReportADamagedFileAndKeepTheOthers) {
   {
     ServerDuties before = start();
     declare(before, 1);
@@ -123,17 +123,49 @@ TEST_F(ServerDutiesWithFiles, GoOnFromTheOthersWhereOneIsDamaged) {
   damage_values(1);
   damage_values(3);
   ServerDuties duties = start();
-  EXPECT_EQ(duties.saved_jobs().size(), 3U) << "values are not looked at before they are wanted";
+  EXPECT_EQ(duties.job_snapshots().size(), 3U) << "values are not looked at before they are wanted";
   declare(duties, 2);
   const std::optional<wire::RollBackT> damaged = go_back(duties, 3);
   ASSERT_TRUE(damaged);
   EXPECT_TRUE(damaged->lost);
   EXPECT_EQ(damaged->cut, 3U);
   EXPECT_FALSE(duties.failure());
-  EXPECT_EQ(duties.snapshots(), (Cuts{1, 2}));
+  EXPECT_EQ(duties.snapshots(), (Snapshots{1, 2}));
   const std::optional<wire::RollBackT> sound = go_back(duties, 2);
   ASSERT_TRUE(sound);
   EXPECT_FALSE(sound->lost);
+}
+
+class StartCount : public ::testing::Test {
+ protected:
+  StartCount() { std::filesystem::create_directories(dir_); }
+  ~StartCount() override { std::filesystem::remove_all(dir_); }
+
+  const std::filesystem::path dir_ =
+      ::testing::TempDir() + "start_count_test." + std::to_string(getpid());
+};
+
+TEST_F(StartCount, GrowsForAnyNonce) {
+  for (const std::string nonce : {"job", "my job", " my  job ", "my\tjob", "7"}) {
+    EXPECT_EQ(count_starts(dir_, nonce), 0) << nonce;
+    EXPECT_EQ(count_starts(dir_, nonce), 1) << nonce;
+    EXPECT_EQ(count_starts(dir_, nonce), 2) << nonce;
+  }
+}
+
+TEST_F(StartCount, RestartsWithAnotherJobAndAfterTheEndOfAJob) {
+  EXPECT_EQ(count_starts(dir_, "my job"), 0);
+  EXPECT_EQ(count_starts(dir_, "my other job"), 0);
+  EXPECT_EQ(count_starts(dir_, "my"), 0) << "the beginning of another's";
+  EXPECT_EQ(count_starts(dir_, "my"), 1);
+  forget_starts(dir_);
+  EXPECT_EQ(count_starts(dir_, "my"), 0);
+}
+
+TEST_F(StartCount, RestartsAfterAnUnreadableFile) {
+  std::ofstream(dir_ / "server-0-starts") << "a job";
+  EXPECT_EQ(count_starts(dir_, "job"), 0);
+  EXPECT_EQ(count_starts(dir_, "job"), 1);
 }
 
 }  // namespace

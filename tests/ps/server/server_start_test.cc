@@ -1,4 +1,4 @@
-// What a server or a worker says before anybody has met.
+// Lines and errors at the start of a server or a worker.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -27,7 +27,7 @@ ServerOptions options_of(int index, const Endpoint& rendezvous, milliseconds tim
           .announces = true};
 }
 
-// What it notes until it ends; somebody wants it to end at once.
+// The lines that a server notes if it is asked to stop at once.
 std::vector<std::string> notes_of(ServerOptions options) {
   std::vector<std::string> notes;
   EXPECT_THROW(run_server(
@@ -47,7 +47,7 @@ void expect_unknown_host(const std::function<void()>& call) {
   }
 }
 
-TEST(AServerThatStarts, SaysWhereItListensAndForWhomItWaits) {
+TEST(AServerThatStarts, NotesItsEndpointAndTheTasksItWaitsFor) {
   Listener listener(Endpoint{"127.0.0.1", 0});
   const Endpoint here{"127.0.0.1", listener.port()};
   ServerOptions options = options_of(0, here, std::chrono::seconds(120));
@@ -58,14 +58,14 @@ TEST(AServerThatStarts, SaysWhereItListensAndForWhomItWaits) {
                           " (this host alone), waits for 2 workers and 1 more server, up to 120 s");
 }
 
-TEST(AServerThatStarts, SaysWhereItCallsServer0) {
+TEST(AServerThatStarts, NotesTheEndpointOfServer0) {
   const std::vector<std::string> notes =
       notes_of(options_of(1, {"127.0.0.1", 4000}, std::chrono::seconds(60)));
   ASSERT_FALSE(notes.empty());
   EXPECT_EQ(notes[0], "calls server 0 at 127.0.0.1:4000, up to 60 s");
 }
 
-TEST(AServerThatStarts, NamesAHostThatNobodyKnows) {
+TEST(AServerThatStarts, NamesAnUnknownHost) {
   expect_unknown_host([] {
     run_server(
         options_of(1, {"no..host", 4000}, milliseconds(50)), [] { return false; },
@@ -73,7 +73,7 @@ TEST(AServerThatStarts, NamesAHostThatNobodyKnows) {
   });
 }
 
-TEST(AWorkerThatStarts, NamesAHostThatNobodyKnows) {
+TEST(AWorkerThatStarts, NamesAnUnknownHost) {
   expect_unknown_host([] {
     const ClientOptions options{.rendezvous = {"no..host", 4000},
                                 .rendezvous_timeout = milliseconds(50)};

@@ -10,23 +10,22 @@
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
-#include "ps/server/block_checksum.h"
 #include "tests/ps/server/served_job.h"
 
 namespace syncopate::ps::testing {
 namespace {
 
-class ASnapshotWriter : public ::testing::Test {
+class SnapshotWriterTest : public ::testing::Test {
  protected:
-  ASnapshotWriter() { std::filesystem::create_directories(dir_); }
-  ~ASnapshotWriter() override { std::filesystem::remove_all(dir_); }
+  SnapshotWriterTest() { std::filesystem::create_directories(dir_); }
+  ~SnapshotWriterTest() override { std::filesystem::remove_all(dir_); }
 
   void write(std::uint64_t cut) {
-    auto copy = std::make_shared<CutCopy>();
+    auto copy = std::make_shared<ServedSnapshot>();
     copy->cut = cut;
     copy->state.values = make_host_tensor({1000}, DType::kF32);
     copy->state.values.f32()[999] = static_cast<float>(cut);
-    writer_.write({.copy = copy,
+    writer_.write({.snapshot = copy,
                    .declaration = declaration_of({}),
                    .coordinator = {static_cast<std::uint8_t>(cut)}});
     wait_until([&] { return writer_.take_written() == cut; });
@@ -44,7 +43,7 @@ class ASnapshotWriter : public ::testing::Test {
     return dir_ / ("shard-0-cut-" + std::to_string(cut) + ".snapshot");
   }
 
-  // Of the values, or so many bytes behind the file's beginning.
+  // Changes a byte of the values, or the one at this offset of the file.
   void damage(std::uint64_t cut, std::optional<int> behind = std::nullopt) const {
     std::fstream file(path_of(cut), std::ios::in | std::ios::out | std::ios::binary);
     const auto seek = [&] {
@@ -61,29 +60,29 @@ class ASnapshotWriter : public ::testing::Test {
   SnapshotWriter writer_{dir_, 0, "nonce"};
 };
 
-using Cuts = std::vector<std::uint64_t>;
+using Snapshots = std::vector<std::uint64_t>;
 
-TEST_F(ASnapshotWriter, KeepsTheNewestThreeOfThoseThatCount) {
+TEST_F(SnapshotWriterTest, KeepsTheNewestThreeValidFiles) {
   for (std::uint64_t cut = 1; cut <= 4; ++cut) write(cut);
-  EXPECT_EQ(writer_.existing(), (Cuts{2, 3, 4}));
+  EXPECT_EQ(writer_.existing(), (Snapshots{2, 3, 4}));
   for (std::uint64_t given_up = 5; given_up <= 8; ++given_up) {
     write(given_up);
     writer_.remove_from(given_up);
   }
-  EXPECT_EQ(writer_.existing(), (Cuts{3, 4}));
+  EXPECT_EQ(writer_.existing(), (Snapshots{3, 4}));
   write(9);
-  EXPECT_EQ(writer_.existing(), (Cuts{3, 4, 9}));
+  EXPECT_EQ(writer_.existing(), (Snapshots{3, 4, 9}));
   EXPECT_EQ(writer_.read(4).state.values.f32()[999], 4.0F);
 }
 
-TEST_F(ASnapshotWriter, FindsAByteThatHasChanged) {
+TEST_F(SnapshotWriterTest, DetectsAChangedByte) {
   write(1);
   ASSERT_NO_THROW((void)writer_.read(1));
   damage(1);
   EXPECT_THROW((void)writer_.read(1), FileError);
 }
 
-TEST_F(ASnapshotWriter, ReadsWhileItsOwnerDoesOtherThings) {
+TEST_F(SnapshotWriterTest, ReadsInTheBackground) {
   write(1);
   write(2);
   damage(2);
@@ -100,25 +99,25 @@ TEST_F(ASnapshotWriter, ReadsWhileItsOwnerDoesOtherThings) {
   wait_until([&] { return (unreadable = writer_.take_unreadable()).has_value(); });
   EXPECT_EQ(unreadable, 2U);
   EXPECT_FALSE(writer_.failure()) << "there may be others";
-  EXPECT_EQ(writer_.existing(), (Cuts{1}));
+  EXPECT_EQ(writer_.existing(), (Snapshots{1}));
 }
 
-TEST_F(ASnapshotWriter, ReadsTheCoordinatorsPartWhateverHasBecomeOfTheValues) {
+TEST_F(SnapshotWriterTest, ReadsTheCoordinatorsPartDespiteDamagedValues) {
   write(1);
   damage(1);
   const SnapshotWriter again(dir_, 0, "nonce");
-  EXPECT_EQ(again.existing(), (Cuts{1}));
+  EXPECT_EQ(again.existing(), (Snapshots{1}));
   EXPECT_EQ(again.read_coordinator(1), std::vector<std::uint8_t>{1});
 }
 
-TEST_F(ASnapshotWriter, RemovesWhatIsCutShortOrHasADamagedHeadWhenItIsStarted) {
+TEST_F(SnapshotWriterTest, RemovesTruncatedFilesAndDamagedHeadersAtTheStart) {
   for (std::uint64_t cut = 1; cut <= 3; ++cut) write(cut);
   damage(1, 60);
   std::filesystem::resize_file(path_of(2), std::filesystem::file_size(path_of(2)) - 1);
   ::testing::internal::CaptureStderr();
   const SnapshotWriter again(dir_, 0, "nonce");
   const std::string lines = ::testing::internal::GetCapturedStderr();
-  EXPECT_EQ(again.existing(), (Cuts{3}));
+  EXPECT_EQ(again.existing(), (Snapshots{3}));
   EXPECT_NE(lines.find("shard-0-cut-1.snapshot is damaged, and is removed"), std::string::npos)
       << lines;
   EXPECT_NE(lines.find("shard-0-cut-2.snapshot is cut short"), std::string::npos) << lines;

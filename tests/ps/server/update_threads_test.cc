@@ -11,7 +11,7 @@
 namespace syncopate::ps::testing {
 namespace {
 
-TEST(UpdateThreads, HandOverWhatEndsOneOfThem) {
+TEST(UpdateThreads, ReportTheErrorThatEndsAThread) {
   const auto served = make_served_variables(declaration_of({}), 0);
   std::promise<std::string> failure;
   UpdateThreads threads(

@@ -1,0 +1,44 @@
+// Tasks that leave, fail or are lost: what the job does without them, and which tasks it needs.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "ps/coordinator/job.h"
+#include "ps/coordinator/lease_queue.h"
+#include "ps/coordinator/snapshots.h"
+
+namespace syncopate::ps {
+
+// Used by one thread at a time.
+class FailureHandling {
+ public:
+  FailureHandling(Job& job, LeaseQueue& leases, Snapshots& snapshots)
+      : job_(job), leases_(leases), snapshots_(snapshots) {}
+
+  // The timeout of the task has passed, or its process has ended. A synchronous job fails with the
+  // loss of a worker; a server may reconnect until it is lost a second time.
+  void on_worker_lost(int worker, const std::string& reason);
+  void on_server_lost(int server, const std::string& reason);
+  void on_worker_failed(int worker, const std::string& reason);
+  void on_worker_left(int worker);
+  // A new incarnation replaces the task, if it is still present.
+  void remove_worker(int worker, const std::string& reason);
+  void remove_server(int server);
+  // The rendezvous timeout has passed; `waited`: "within 120 s at node3:13565".
+  void fail_missing(const std::string& waited);
+  // After the final snapshot the workers leave, then the servers.
+  void advance();
+
+  // The tasks without which the job cannot continue: "worker 1, server 2".
+  std::optional<std::string> missing_tasks() const;
+
+ private:
+  bool is_needed(int worker) const;
+
+  Job& job_;
+  LeaseQueue& leases_;
+  Snapshots& snapshots_;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,117 @@
+#include "ps/coordinator/job_snapshot.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
+
+namespace syncopate::ps {
+namespace {
+
+using nlohmann::json;
+
+constexpr int kJobSnapshotFormat = 1;
+
+json json_of(const DataPosition& position) {
+  json untrained = json::array();
+  for (const SampleRange& range : position.untrained) {
+    untrained.push_back({range.epoch, range.begin, range.end});
+  }
+  return {{"epoch", position.epoch}, {"offset", position.offset}, {"untrained", untrained}};
+}
+
+DataPosition data_position_of(const json& saved) {
+  DataPosition position{saved.at("epoch"), saved.at("offset"), {}};
+  for (const json& range : saved.at("untrained")) {
+    position.untrained.push_back({range.at(0), range.at(1), range.at(2)});
+  }
+  return position;
+}
+
+json json_of(const wire::DeclarationT& declaration) {
+  flatbuffers::FlatBufferBuilder builder;
+  builder.Finish(wire::Declaration::Pack(builder, &declaration));
+  const std::span<const std::uint8_t> bytes(builder.GetBufferPointer(), builder.GetSize());
+  return json::binary({bytes.begin(), bytes.end()});
+}
+
+wire::DeclarationT declaration_of(const json& saved) {
+  const auto& bytes = saved.get_binary();
+  flatbuffers::Verifier verifier(bytes.data(), bytes.size());
+  if (!verifier.VerifyBuffer<wire::Declaration>(nullptr)) {
+    throw FileError("its declaration cannot be decoded");
+  }
+  wire::DeclarationT declaration;
+  flatbuffers::GetRoot<wire::Declaration>(bytes.data())->UnPackTo(&declaration);
+  return declaration;
+}
+
+}  // namespace
+
+std::vector<std::byte> to_bytes(const JobSnapshot& job) {
+  json servers = json::array();
+  for (const JobSnapshot::Server& server : job.servers) {
+    servers.push_back({{"incarnation", server.incarnation},
+                       {"endpoint", server.endpoint},
+                       {"fingerprint", server.fingerprint},
+                       {"snapshots", server.snapshots}});
+  }
+  const JobProgress& progress = job.progress;
+  const json saved = {{"format", kJobSnapshotFormat},
+                      {"cut", job.cut},
+                      {"generation", job.generation},
+                      {"declaration", json_of(job.declaration)},
+                      {"declared_by", job.declared_by},
+                      {"workers", job.worker_incarnations},
+                      {"servers", servers},
+                      {"step", progress.at.step},
+                      {"samples", progress.at.samples},
+                      {"loss", progress.loss},
+                      {"correct", progress.correct},
+                      {"position", json_of(progress.at.position)},
+                      {"batches_of_step", job.batches_of_step},
+                      {"batches_left", job.batches_left},
+                      {"stopped_by", to_wire(job.stopped_by)}};
+  const std::vector<std::uint8_t> bytes = json::to_cbor(saved);
+  const auto view = std::as_bytes(std::span(bytes));
+  return {view.begin(), view.end()};
+}
+
+JobSnapshot job_snapshot_of(std::span<const std::byte> bytes) {
+  const auto* const begin = reinterpret_cast<const std::uint8_t*>(bytes.data());
+  try {
+    const json saved = json::from_cbor(begin, begin + bytes.size());
+    if (saved.at("format") != kJobSnapshotFormat)
+      throw FileError(fmt::format("it has format {}, expected {}", saved.at("format").dump(),
+                                  kJobSnapshotFormat));
+    JobSnapshot job{.cut = saved.at("cut"),
+                    .generation = saved.at("generation"),
+                    .declaration = declaration_of(saved.at("declaration")),
+                    .declared_by = saved.at("declared_by"),
+                    .worker_incarnations = saved.at("workers"),
+                    .servers = {},
+                    .progress = {.at = {.step = saved.at("step"),
+                                        .samples = saved.at("samples"),
+                                        .position = data_position_of(saved.at("position"))},
+                                 .loss = saved.at("loss"),
+                                 .correct = saved.at("correct")},
+                    .batches_of_step = saved.at("batches_of_step"),
+                    .batches_left = saved.at("batches_left"),
+                    .stopped_by = stop_kind_from_wire(saved.at("stopped_by"))};
+    for (const json& server : saved.at("servers")) {
+      job.servers.push_back({server.at("incarnation"), server.at("endpoint"),
+                             server.at("fingerprint"), server.at("snapshots")});
+    }
+    return job;
+  } catch (const json::exception& error) {
+    throw FileError(std::string("the coordinator's part of a snapshot is damaged: ") +
+                    error.what());
+  } catch (const FileError& error) {
+    throw FileError(std::string("the coordinator's part of a snapshot is damaged: ") +
+                    error.what());
+  }
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,50 @@
+// The coordinator's part of a snapshot: the state of the job that a restarted server 0 continues
+// from, and its encoding. Stored in the snapshot file of shard 0.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "ps/coordinator/data_position.h"
+#include "ps/coordinator/stop_kind.h"
+#include "ps/wire/message.h"
+
+namespace syncopate::ps {
+
+// How far all workers together are, and the sums of the batches' losses and of the samples that
+// were classified correctly since training began.
+struct JobProgress {
+  RunPosition at;
+  double loss = 0.0;
+  std::int64_t correct = 0;
+};
+
+struct JobSnapshot {
+  struct Server {
+    std::uint32_t incarnation = 0;
+    std::string endpoint;
+    std::uint64_t fingerprint = 0;
+    std::vector<std::uint64_t> snapshots;
+  };
+
+  std::uint64_t cut = 0;  // the number of the snapshot
+  int generation = 0;
+  wire::DeclarationT declaration;
+  int declared_by = 0;
+  std::vector<std::uint32_t> worker_incarnations;
+  std::vector<Server> servers;
+  JobProgress progress;
+  std::int64_t batches_of_step = 0;  // trained of the next step, where a step has several batches
+  std::int64_t batches_left = 0;     // from progress.at on
+  std::optional<StopKind> stopped_by;
+};
+
+std::vector<std::byte> to_bytes(const JobSnapshot& job);
+// Throws FileError for bytes that are truncated or not a JobSnapshot.
+JobSnapshot job_snapshot_of(std::span<const std::byte> bytes);
+
+}  // namespace syncopate::ps

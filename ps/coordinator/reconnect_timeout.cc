@@ -1,0 +1,64 @@
+#include "ps/coordinator/reconnect_timeout.h"
+
+#include <fmt/format.h>
+
+#include <utility>
+
+#include "models/base/log.h"
+
+namespace syncopate::ps {
+namespace {
+
+// Shorter than the time that a launcher gives its tasks after asking them to stop.
+constexpr std::chrono::milliseconds kWhenAskedToStop = std::chrono::seconds(3);
+
+// Time to notice that a connection was closed while this process was suspended.
+constexpr std::chrono::milliseconds kToNotice = std::chrono::seconds(1);
+
+}  // namespace
+
+ReconnectTimeout::ReconnectTimeout(std::string waiting, std::chrono::milliseconds timeout,
+                                   std::function<bool()> asked_to_stop)
+    : waiting_(std::move(waiting)), timeout_(timeout), asked_to_stop_(std::move(asked_to_stop)) {}
+
+void ReconnectTimeout::begin() {
+  if (until_) return;
+  until_ = Deadline::after(timeout_);
+  is_shortened_ = false;
+  broke_while_suspended_ = resumed_until_ && !resumed_until_->passed() && suspended_ > timeout_;
+}
+
+void ReconnectTimeout::extend(std::chrono::nanoseconds suspended) {
+  suspended_ = suspended;
+  resumed_until_ = Deadline::after(kToNotice);
+  if (!until_) return;
+  end();
+  begin();
+}
+
+void ReconnectTimeout::shorten_if_asked_to_stop() {
+  if (is_shortened_ || until_->remaining() <= kWhenAskedToStop) return;
+  if (!asked_to_stop_ || !asked_to_stop_()) return;
+  is_shortened_ = true;
+  until_ = Deadline::after(kWhenAskedToStop);
+}
+
+std::optional<std::string> ReconnectTimeout::expired(const std::string& server,
+                                                     bool has_checkpoints) {
+  if (!until_) return std::nullopt;
+  shorten_if_asked_to_stop();
+  if (!until_->passed()) return std::nullopt;
+  if (broke_while_suspended_) {
+    return fmt::format(
+        "{} disconnected while {} was suspended for {}; see the output of the other "
+        "tasks: they may have completed the job without it",
+        server, waiting_, in_seconds(suspended_));
+  }
+  return fmt::format("{} {} {}{}", server,
+                     is_shortened_ ? "was disconnected when " + waiting_ +
+                                         " was asked to stop, and did not reconnect within"
+                                   : "has been disconnected for",
+                     in_seconds(until_->patience()), resume_advice(has_checkpoints));
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,238 @@
+#include "ps/coordinator/registration.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
+
+namespace syncopate::ps {
+void Registration::set_num_workers(const wire::HelloT& hello) {
+  if (job_.workers.empty()) job_.workers.resize(static_cast<std::size_t>(hello.world_size));
+}
+
+void Registration::on_new_worker(const wire::HelloT& hello) {
+  set_num_workers(hello);
+  WorkerRecord& record = job_.worker(hello.index);
+  const std::uint32_t incarnation = job_.next_incarnation(record.incarnation);
+  record = WorkerRecord{.phase = WorkerPhase::kRegistering,
+                        .incarnation = incarnation,
+                        .host = hello.host,
+                        .pid = hello.pid,
+                        .reason = ""};
+  if (job_.declaration) return;
+  job_.declaration = *hello.declaration;
+  job_.declared_by = hello.index;
+  for (int s = 0; s < job_.num_servers(); ++s) {
+    if (job_.server(s).phase == ServerPhase::kDeclaring) send_declaration(s);
+  }
+}
+
+void Registration::on_worker_reconnect(const wire::HelloT& hello) {
+  WorkerRecord& record = job_.worker(hello.index);
+  if (record.phase == WorkerPhase::kDisconnected) {
+    record.phase = WorkerPhase::kTraining;
+    record.incarnation = hello.incarnation;
+    record.host = hello.host;
+    record.pid = hello.pid;
+    // Its pushes from before the restart of server 0 are in the values or lost; they will not be
+    // reported again.
+    record.last_push = hello.sequence;
+  }
+  admit(hello.index);
+  if (record.phase == WorkerPhase::kTraining && job_.phase == Job::Phase::kFinishing) {
+    job_.send_to_worker(hello.index, wire::FinishedT{});
+  }
+  // The worker may have missed RollBack, and would then resend void pushes to the servers' new
+  // addresses.
+  if (record.must_roll_back) send_roll_back(hello.index);
+}
+
+void Registration::on_new_server(const wire::HelloT& hello) {
+  set_num_workers(hello);
+  ServerRecord& record = job_.server(hello.index);
+  const std::uint32_t incarnation = job_.next_incarnation(record.incarnation);
+  record = ServerRecord{.phase = ServerPhase::kDeclaring,
+                        .incarnation = incarnation,
+                        .endpoint = hello.server->endpoint,
+                        .snapshots = {}};
+  // Files that exist before a job begins belong to an older job.
+  if (job_.phase != Job::Phase::kRegistering) {
+    for (const std::uint64_t cut : hello.snapshots) {
+      if (cut <= job_.last_snapshot) record.snapshots.insert(cut);
+    }
+  }
+  wire::WelcomeT welcome;
+  welcome.incarnation = incarnation;
+  welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
+  job_.send_to_server(hello.index, std::move(welcome));
+  if (job_.declaration) send_declaration(hello.index);
+}
+
+void Registration::on_server_reconnect(const wire::HelloT& hello) {
+  ServerRecord& record = job_.server(hello.index);
+  record.incarnation = hello.incarnation;
+  record.endpoint = hello.server->endpoint;
+  // Its current files; a previous server 0 may have known files that have been replaced since.
+  record.snapshots.clear();
+  for (const std::uint64_t cut : hello.snapshots) {
+    if (cut <= job_.last_snapshot) record.snapshots.insert(cut);
+  }
+  wire::WelcomeT welcome;
+  welcome.incarnation = record.incarnation;
+  welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
+  job_.send_to_server(hello.index, std::move(welcome));
+  // A snapshot that a previous server 0 began will not be completed.
+  job_.send_to_server(hello.index, wire::ReleaseT{});
+  if (record.was_serving) {
+    record.phase = ServerPhase::kServing;
+    job_.send_roster();
+  } else {
+    record.phase = ServerPhase::kDeclaring;
+    if (job_.declaration) send_declaration(hello.index);
+  }
+  // The server may have missed WorkerLeft and Resting messages: they are sent again.
+  for (WorkerRecord& worker : job_.workers) worker.is_resting = false;
+  for (int w = 0; w < job_.num_workers(); ++w) {
+    if (job_.worker(w).phase != WorkerPhase::kLost) continue;
+    wire::WorkerLeftT left;
+    left.worker = w;
+    left.incarnation = job_.worker(w).incarnation;
+    job_.send_to_server(hello.index, left);
+  }
+}
+
+void Registration::send_declaration(int server) {
+  wire::DeclaredT declared;
+  declared.declaration = std::make_unique<wire::DeclarationT>(*job_.declaration);
+  job_.send_to_server(server, std::move(declared));
+}
+
+void Registration::on_declared(int server, const wire::DeclaredT& declared) {
+  ServerRecord& record = job_.server(server);
+  if (record.phase != ServerPhase::kDeclaring || !job_.declaration) return;
+  for (int s = 0; s < job_.num_servers(); ++s) {
+    const ServerRecord& other = job_.server(s);
+    if (s == server || other.fingerprint == 0 || other.fingerprint == declared.fingerprint) {
+      continue;
+    }
+    return job_.fail(fmt::format(
+        "{} and {} compute different fingerprints of the same declaration, {} and {}; start all "
+        "servers with the same version of the program",
+        describe_server(server), describe_server(s), declared.fingerprint, other.fingerprint));
+  }
+  record.fingerprint = declared.fingerprint;
+  const bool is_new_job = job_.phase == Job::Phase::kRegistering;
+  record.phase = is_new_job ? ServerPhase::kServing : ServerPhase::kEmpty;
+  record.was_serving = is_new_job;
+}
+
+void Registration::on_initialised(int worker, const wire::InitialisedT& initialised) {
+  if (job_.phase != Job::Phase::kInitialising || worker != job_.initialiser ||
+      job_.worker(worker).phase != WorkerPhase::kJoining || leases_.has_begun()) {
+    return;
+  }
+  try {
+    leases_.begin(position_of(initialised));
+  } catch (const UsageError& error) {
+    return job_.fail(error.what());
+  }
+  job_.worker(worker).phase = WorkerPhase::kReady;
+}
+
+void Registration::on_ready(int worker, const wire::ReadyT& ready) {
+  WorkerRecord& record = job_.worker(worker);
+  // Pushes that were lost with a server's values will not be reported.
+  record.last_push = std::max(record.last_push, ready.sequence);
+  // A worker that has reconnected may send Ready a second time.
+  if (record.phase == WorkerPhase::kTraining) return start(worker);
+  if (record.phase != WorkerPhase::kJoining) return;
+  // A Ready that was sent before the worker received the last RollBack refers to the old values.
+  if (record.must_roll_back && ready.incarnation != server_0_incarnation_) return;
+  record.must_roll_back = false;
+  // The other workers have been sent Finished already.
+  if (job_.phase == Job::Phase::kFinishing) {
+    start(worker);
+    return job_.send_to_worker(worker, wire::FinishedT{});
+  }
+  const bool has_values = worker != job_.initialiser || leases_.has_begun();
+  if (!has_values) return;
+  record.phase = WorkerPhase::kReady;
+  record.counts_after = ready.sequence;
+}
+
+void Registration::advance() {
+  if (job_.phase == Job::Phase::kRegistering) {
+    if (job_.workers.empty() || !job_.all_servers_serve()) return;
+    for (int w = 0; w < job_.num_workers(); ++w) {
+      if (job_.worker(w).phase != WorkerPhase::kRegistering && !job_.is_late_worker(w)) return;
+    }
+    job_.phase = Job::Phase::kInitialising;
+  }
+  if (job_.phase != Job::Phase::kInitialising && job_.phase != Job::Phase::kTraining) return;
+  if (job_.all_servers_serve() && !job_.is_copying && !job_.is_rolling_back) {
+    for (int w = 0; w < job_.num_workers(); ++w) {
+      if (job_.worker(w).phase == WorkerPhase::kRegistering) admit(w);
+    }
+  }
+  if (!leases_.has_begun() || job_.is_rolling_back) return;
+  if (starts_together_) return start_together();
+  for (int w = 0; w < job_.num_workers(); ++w) {
+    if (job_.worker(w).phase == WorkerPhase::kReady) start(w);
+  }
+}
+
+void Registration::start_together() {
+  if (job_.is_any(WorkerPhase::kRegistering) || job_.is_any(WorkerPhase::kJoining)) return;
+  if (!job_.is_any(WorkerPhase::kReady) ||
+      (job_.is_synchronous() && job_.is_any(WorkerPhase::kDisconnected)))
+    return;
+  starts_together_ = false;
+  job_.phase = Job::Phase::kTraining;
+  for (int w = 0; w < job_.num_workers(); ++w) {
+    if (job_.worker(w).phase == WorkerPhase::kReady) start(w);
+  }
+}
+
+void Registration::admit(int worker) {
+  WorkerRecord& record = job_.worker(worker);
+  if (record.phase == WorkerPhase::kRegistering) record.phase = WorkerPhase::kJoining;
+  wire::WelcomeT welcome;
+  welcome.incarnation = record.incarnation;
+  welcome.peer_timeout_ms = job_.options.peer_timeout_ms;
+  welcome.initialises = worker == job_.initialiser && !leases_.has_begun();
+  if (!record.must_roll_back) welcome.servers = job_.roster();
+  job_.send_to_worker(worker, std::move(welcome));
+}
+
+void Registration::send_roll_back(int worker) {
+  WorkerRecord& record = job_.worker(worker);
+  record.phase = WorkerPhase::kJoining;
+  record.must_roll_back = true;
+  wire::RollBackT back;
+  back.cut = rolled_back_to_;
+  back.incarnation = server_0_incarnation_;
+  job_.send_to_worker(worker, back);
+  job_.send_roster_to(worker);
+}
+
+void Registration::start(int worker) {
+  job_.worker(worker).phase = WorkerPhase::kTraining;
+  wire::StartT start;
+  set_position(start, leases_.progress().at);
+  job_.send_to_worker(worker, std::move(start));
+}
+
+void Registration::roll_back_to(std::uint64_t snapshot) {
+  rolled_back_to_ = snapshot;
+  server_0_incarnation_ = job_.server(0).incarnation;
+  starts_together_ = true;
+  for (int w = 0; w < job_.num_workers(); ++w) {
+    WorkerRecord& record = job_.worker(w);
+    if (job_.is_admitted(w)) send_roll_back(w);
+    if (record.phase == WorkerPhase::kDisconnected) record.must_roll_back = true;
+  }
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,259 @@
+#include "ps/coordinator/snapshots.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "ps/coordinator/wire_conversion.h"
+
+namespace syncopate::ps {
+
+void Snapshots::request() {
+  const bool is_being_copied = stage_ == Stage::kFreezing || stage_ == Stage::kCopying;
+  if (is_being_copied && purpose_.snapshot) return;  // the disk is slower than the interval
+  // It stays due while a snapshot for another purpose is made: frequent checkpoints would otherwise
+  // prevent it altogether.
+  if (job_.options.writes_snapshots) due_.snapshot = true;
+}
+
+void Snapshots::on_batch_trained() {
+  if (job_.is_synchronous() || leases_.all_trained()) return;  // the final snapshot follows
+  const wire::DeclarationT& declaration = *job_.declaration;
+  const bool writes = declaration.writes_checkpoints;
+  const std::int64_t every_steps = declaration.checkpoint_every_steps;
+  if (writes && every_steps > 0 && leases_.has_ended_step() &&
+      leases_.status().step % every_steps == 0) {
+    due_.writes_checkpoint = true;
+  }
+  const std::int64_t eval_steps = declaration.eval_every_steps;
+  if (eval_steps > 0 && leases_.has_ended_step() && leases_.status().step % eval_steps == 0) {
+    due_.evaluates = true;
+  }
+  const std::int64_t batches = leases_.batches_trained();
+  if (batches % leases_.batches_per_epoch() != 0) return;
+  const std::int64_t epochs = batches / leases_.batches_per_epoch();
+  const std::int64_t every_epochs = declaration.eval_every_epochs;
+  if (eval_steps == 0 && every_epochs > 0 && epochs % every_epochs == 0) due_.evaluates = true;
+  if (writes && every_steps == 0) due_.writes_checkpoint = true;
+}
+
+bool Snapshots::may_begin() const {
+  // A worker that connects to the shards now would be counted by some shards before the copy and by
+  // others after it, and under kSync the shards would wait for it while it waits for the snapshot.
+  return job_.phase == Job::Phase::kTraining && !is_final_done_ && leases_.has_begun() &&
+         job_.all_servers_serve() && !job_.is_rolling_back &&
+         !job_.is_any(WorkerRecord::Phase::kJoining) && !job_.is_any(WorkerRecord::Phase::kReady);
+}
+
+void Snapshots::advance() {
+  switch (stage_) {
+    case Stage::kNone:
+      if ((due_.any() || leases_.is_finished()) && may_begin()) begin();
+      return;
+    case Stage::kFreezing:
+      if (all_answered()) send_copy_order();
+      return;
+    case Stage::kCopying:
+      if (is_copied()) finish_copying();
+      return;
+    case Stage::kAssigning:
+      send_assignment();
+      return;
+  }
+}
+
+void Snapshots::begin() {
+  stage_ = Stage::kFreezing;
+  purpose_ = std::exchange(due_, {});
+  is_final_ = leases_.is_finished();
+  if (is_final_) purpose_.writes_checkpoint = job_.declaration->writes_checkpoints;
+  answered_.clear();
+  limits_.clear();
+  staleness_.clear();
+  assigned_.reset();
+  is_assignment_sent_ = false;
+  ++job_.last_snapshot;
+  job_.is_copying = true;
+  leases_.begin_snapshot();
+  wire::FreezeT freeze;
+  freeze.cut = job_.last_snapshot;
+  job_.send_to_servers(freeze);
+}
+
+void Snapshots::on_frozen(int server, const wire::FrozenT& frozen) {
+  if (!is_of_current(Stage::kFreezing, frozen.cut)) return;
+  answered_.insert(server);
+  for (const wire::CutEntry& entry : frozen.entries) {
+    if (entry.worker() < 0 || entry.worker() >= job_.num_workers()) continue;
+    if (entry.incarnation() != job_.worker(entry.worker()).incarnation) continue;
+    Limit& limit = limits_[entry.worker()];
+    limit.incarnation = entry.incarnation();
+    limit.sequence = std::max(limit.sequence, entry.sequence());
+    limit.is_of_shard_0 = limit.is_of_shard_0 || server == 0;
+  }
+}
+
+void Snapshots::send_copy_order() {
+  stage_ = Stage::kCopying;
+  answered_.clear();
+  wire::CutT cut;
+  cut.cut = job_.last_snapshot;
+  for (const auto& [worker, limit] : limits_) {
+    if (!job_.is_training(worker)) continue;
+    cut.entries.emplace_back(worker, limit.incarnation, limit.sequence);
+  }
+  cut.to_file = purpose_.snapshot;
+  cut.with_slots = purpose_.snapshot || purpose_.writes_checkpoint;
+  for (int s = 0; s < job_.num_servers(); ++s) {
+    wire::CutT own = cut;
+    if (s == 0 && cut.to_file) {
+      const std::vector<std::byte> saved = to_bytes(save_job());
+      const auto* const begin = reinterpret_cast<const std::uint8_t*>(saved.data());
+      own.coordinator.assign(begin, begin + saved.size());
+    }
+    job_.send_to_server(s, std::move(own));
+  }
+}
+
+void Snapshots::on_copied(int server, const wire::CutDoneT& done) {
+  if (!is_of_current(Stage::kCopying, done.cut)) return;
+  if (!answered_.insert(server).second) return;
+  if (purpose_.snapshot) job_.server(server).snapshots.insert(done.cut);
+  for (const auto& entry : done.staleness) {
+    staleness_[entry->worker].merge(StalenessHistogram::of(entry->counts, entry->sum, entry->max));
+  }
+}
+
+bool Snapshots::is_copied() const {
+  if (!all_answered()) return false;
+  // The content of the copy is known only once all of its pushes have been reported.
+  return std::all_of(limits_.begin(), limits_.end(), [&](const auto& entry) {
+    const WorkerRecord& worker = job_.worker(entry.first);
+    return !job_.is_training(entry.first) || worker.incarnation != entry.second.incarnation ||
+           worker.last_push >= entry.second.sequence;
+  });
+}
+
+std::map<WorkerId, std::uint64_t> Snapshots::sequences() const {
+  // If shard 0 had no session of a worker when it froze, its copy holds no push of that worker.
+  std::map<WorkerId, std::uint64_t> sequences;
+  for (int w = 0; w < job_.num_workers(); ++w) sequences[w] = 0;
+  for (const auto& [worker, limit] : limits_) {
+    if (limit.is_of_shard_0) sequences[worker] = limit.sequence;
+  }
+  return sequences;
+}
+
+void Snapshots::finish_copying() {
+  progress_ = leases_.as_of(sequences());
+  if (purpose_.snapshot) keep(save_job());
+  leases_.end_snapshot();
+  job_.is_copying = false;
+  stage_ = Stage::kAssigning;
+  StalenessHistogram all;
+  for (const auto& [worker, histogram] : staleness_) all.merge(histogram);
+  leases_.set_staleness(all.mean(), all.max());
+  // A job that is stopped early ends without an evaluation; it is evaluated when it is resumed and
+  // reaches its end.
+  const bool is_stopped_early =
+      leases_.stopped_by().value_or(StopKind::kTimeIsUp) != StopKind::kTimeIsUp;
+  purpose_.evaluates = !is_stopped_early && (purpose_.evaluates || is_final_);
+  if (!is_final_ && !purpose_.evaluates && !purpose_.writes_checkpoint) return release();
+  send_assignment();
+}
+
+void Snapshots::send_assignment() {
+  if (!assigned_) {
+    assigned_ = job_.lowest_training();
+    is_assignment_sent_ = false;
+  }
+  if (!assigned_ || is_assignment_sent_ || !job_.is_training(*assigned_)) return;
+  is_assignment_sent_ = true;
+  wire::AppointmentT appointment;
+  appointment.cut = job_.last_snapshot;
+  appointment.evaluates = purpose_.evaluates;
+  appointment.writes_checkpoint = purpose_.writes_checkpoint;
+  appointment.is_final = is_final_;
+  appointment.stopped_by = to_wire(is_final_ ? leases_.stopped_by() : std::nullopt);
+  set_position(appointment, progress_.at);
+  appointment.loss = progress_.loss;
+  appointment.correct = progress_.correct;
+  for (const auto& [worker, histogram] : staleness_) {
+    auto entry = std::make_unique<wire::StalenessT>();
+    entry->worker = worker;
+    entry->counts = histogram.counts();
+    entry->sum = histogram.sum();
+    entry->max = histogram.max();
+    appointment.staleness.push_back(std::move(entry));
+  }
+  job_.send_to_worker(*assigned_, std::move(appointment));
+}
+
+void Snapshots::on_assignment_done(int worker, const wire::AppointmentDoneT& done) {
+  if (!is_of_current(Stage::kAssigning, done.cut) || assigned_ != worker) return;
+  is_final_done_ = is_final_;
+  release();
+}
+
+void Snapshots::release() {
+  wire::ReleaseT release;
+  release.cut = job_.last_snapshot;
+  release.is_void = stage_ != Stage::kAssigning;
+  job_.send_to_servers(release);
+  stage_ = Stage::kNone;
+}
+
+void Snapshots::on_worker_lost(int worker) {
+  if (assigned_ == worker) assigned_.reset();
+}
+
+void Snapshots::resend_assignment(int worker) {
+  if (assigned_ == worker) is_assignment_sent_ = false;
+}
+
+void Snapshots::abandon() {
+  if (stage_ == Stage::kNone) return;
+  due_.snapshot |=
+      purpose_.snapshot && stage_ != Stage::kAssigning;  // otherwise its files are complete
+  due_.evaluates |= purpose_.evaluates && !is_final_;
+  due_.writes_checkpoint |= purpose_.writes_checkpoint && !is_final_;
+  if (stage_ != Stage::kAssigning) {
+    for (ServerRecord& server : job_.servers) server.snapshots.erase(job_.last_snapshot);
+  }
+  if (job_.is_copying) leases_.end_snapshot();
+  job_.is_copying = false;
+  release();
+}
+
+void Snapshots::roll_back_to(std::uint64_t snapshot) {
+  abandon();
+  due_ = {};
+  kept_.erase(kept_.upper_bound(snapshot), kept_.end());
+}
+
+JobSnapshot Snapshots::save_job() const {
+  JobSnapshot saved;
+  saved.cut = job_.last_snapshot;
+  saved.generation = job_.generation;
+  saved.declaration = *job_.declaration;
+  saved.declared_by = job_.declared_by;
+  for (const WorkerRecord& worker : job_.workers) {
+    saved.worker_incarnations.push_back(worker.incarnation);
+  }
+  for (const ServerRecord& server : job_.servers) {
+    saved.servers.push_back({server.incarnation,
+                             server.endpoint,
+                             server.fingerprint,
+                             {server.snapshots.begin(), server.snapshots.end()}});
+  }
+  const bool is_limited = stage_ == Stage::kCopying;
+  leases_.save(is_limited ? sequences() : std::map<WorkerId, std::uint64_t>{}, saved);
+  return saved;
+}
+
+void Snapshots::keep(JobSnapshot saved) {
+  const std::uint64_t cut = saved.cut;
+  kept_.insert_or_assign(cut, std::move(saved));
+  while (kept_.size() > Coordinator::kKeptSnapshots) kept_.erase(kept_.begin());
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,101 @@
+// Snapshots of the variables, one at a time: when one is due, the two rounds with the servers
+// (Freeze, then Cut), and the worker that is assigned to evaluate it or to write a checkpoint from
+// it. In the messages of the wire schema a snapshot is a `cut`, and the assignment an
+// `Appointment`.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+
+#include "ps/coordinator/job.h"
+#include "ps/coordinator/job_snapshot.h"
+#include "ps/coordinator/lease_queue.h"
+#include "ps/shard/staleness.h"
+
+namespace syncopate::ps {
+
+// Used by one thread at a time.
+class Snapshots {
+ public:
+  Snapshots(Job& job, LeaseQueue& leases) : job_(job), leases_(leases) {}
+
+  // The snapshot interval has passed.
+  void request();
+  // One more batch counts as trained: an evaluation or a checkpoint may be due.
+  void on_batch_trained();
+
+  void on_frozen(int server, const wire::FrozenT& frozen);
+  void on_copied(int server, const wire::CutDoneT& done);
+  void on_assignment_done(int worker, const wire::AppointmentDoneT& done);
+  // If the snapshot is assigned to this worker, it is assigned to another one.
+  void on_worker_lost(int worker);
+  // Whether the worker evaluates the snapshot or writes a checkpoint from it.
+  bool is_assigned_to(int worker) const {
+    return stage_ == Stage::kAssigning && is_assignment_sent_ && assigned_ == worker;
+  }
+  // The worker has reconnected and may have missed its assignment.
+  void resend_assignment(int worker);
+  // A server is lost: the snapshot is given up, and what it was made for stays due.
+  void abandon();
+  // All servers roll back: nothing is due any more, and later snapshots are void.
+  void roll_back_to(std::uint64_t snapshot);
+  // Begins a snapshot that is due, and advances the one being made.
+  void advance();
+
+  // The final snapshot has been evaluated and written.
+  bool is_final_done() const noexcept { return is_final_done_; }
+
+  // The coordinator's state as of the snapshot being made if its limits are known, else as of now.
+  JobSnapshot save_job() const;
+  // The snapshots that a roll-back can choose from, by number.
+  const std::map<std::uint64_t, JobSnapshot>& kept() const noexcept { return kept_; }
+  void keep(JobSnapshot saved);
+
+ private:
+  enum class Stage : std::uint8_t { kNone, kFreezing, kCopying, kAssigning };
+  struct Purpose {
+    bool snapshot = false;
+    bool evaluates = false;
+    bool writes_checkpoint = false;
+    bool any() const { return snapshot || evaluates || writes_checkpoint; }
+  };
+  struct Limit {
+    std::uint32_t incarnation = 0;
+    std::uint64_t sequence = 0;
+    bool is_of_shard_0 = false;  // shard 0 had a session of the worker when it froze
+  };
+
+  bool may_begin() const;
+  void begin();
+  void send_copy_order();
+  bool is_copied() const;
+  void finish_copying();
+  void send_assignment();
+  void release();
+  bool is_of_current(Stage stage, std::uint64_t snapshot) const {
+    return stage_ == stage && job_.last_snapshot == snapshot;
+  }
+  bool all_answered() const { return static_cast<int>(answered_.size()) == job_.num_servers(); }
+  std::map<WorkerId, std::uint64_t> sequences() const;
+
+  Job& job_;
+  LeaseQueue& leases_;
+  Purpose due_;
+  bool is_final_done_ = false;
+  std::map<std::uint64_t, JobSnapshot> kept_;
+
+  // The snapshot being made; its number is job_.last_snapshot.
+  Stage stage_ = Stage::kNone;
+  Purpose purpose_;
+  bool is_final_ = false;
+  std::set<int> answered_;  // servers that have answered in this stage
+  std::map<WorkerId, Limit> limits_;
+  std::map<WorkerId, StalenessHistogram> staleness_;
+  JobProgress progress_;  // as of the snapshot
+  std::optional<int> assigned_;
+  bool is_assignment_sent_ = false;
+};
+
+}  // namespace syncopate::ps

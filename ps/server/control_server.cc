@@ -1,0 +1,381 @@
+#include "ps/server/control_server.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "ps/coordinator/reconnect_timeout.h"
+#include "ps/coordinator/wire_conversion.h"
+#include "ps/net/endpoint.h"
+#include "ps/server/server_duties.h"
+#include "ps/server/stop_timeout.h"
+
+namespace syncopate::ps {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Tasks that have not ended after this time are suspended, or do not belong to the job.
+constexpr milliseconds kFinalTimeout(1000);
+constexpr milliseconds kFinalInterval(50);
+
+std::unique_ptr<wire::Socket> open_socket(wire::Context& context, ServerOptions& options) {
+  if (options.listening) return wire::Socket::listen(context, std::move(options.listening));
+  const Endpoint& named = options.rendezvous;
+  return wire::Socket::listen(context, listening_endpoint(named.host, named.port));
+}
+
+CoordinatorOptions coordinator_options(const ServerOptions& options) {
+  return {.nonce = options.nonce,
+          .servers = options.servers,
+          .peer_timeout_ms = options.peer_timeout.count(),
+          .writes_snapshots = !options.snapshot_dir.empty(),
+          .life = count_starts(options.snapshot_dir, options.nonce),
+          .late_workers = options.late_workers};
+}
+
+}  // namespace
+
+ControlServer::ControlServer(ServerOptions& options, DataService& data, ServerDuties& duties,
+                             std::function<void(const std::string&)> note)
+    : options_(options),
+      data_(data),
+      duties_(duties),
+      note_(std::move(note)),
+      socket_(open_socket(context_, options)),
+      coordinator_(coordinator_options(options)),
+      rendezvous_ends_(Deadline::after(options.rendezvous_timeout)),
+      next_heartbeat_(Deadline::after(options.peer_timeout / 10)) {
+  bool is_restarted = false;  // the job began before this process
+  for (const std::vector<std::byte>& saved : duties.job_snapshots()) {
+    coordinator_.restore(saved);
+    is_restarted = true;
+  }
+  if (is_restarted) note_("continues the job from its snapshots");
+  wire::HelloT own;
+  own.nonce = options.nonce;
+  own.role = 1;
+  own.index = 0;
+  own.world_size = options.workers;
+  own.num_servers = options.servers;
+  own.server = std::make_unique<wire::ServerAddressT>(duties.address());
+  own.snapshots = duties.snapshots();
+  coordinator_.on_hello(own);
+  exchange_messages();
+}
+
+void ControlServer::run(const std::function<bool()>& stop) {
+  try {
+    serve(stop);
+  } catch (const std::exception& error) {
+    // The other tasks are sent the reason before this process ends. Reporting the server as lost a
+    // second time means that it will not reconnect.
+    const TaskId own{TaskId::Role::kServer, 0};
+    coordinator_.on_task_lost(own, error.what());
+    coordinator_.on_task_lost(own, error.what());
+    send_final_messages();
+    throw;
+  }
+  send_final_messages();
+  if (coordinator_.failure()) throw PeerError(*coordinator_.failure());
+}
+
+void ControlServer::serve(const std::function<bool()>& stop) {
+  auto last_pass = Deadline::Clock::now();
+  StopTimeout stop_timeout(stop, note_);
+  Deadline steps_due = Deadline::after(milliseconds(0));
+  while (!coordinator_.is_over()) {
+    // poll() ignores a negative descriptor.
+    const bool is_too_early = !steps_due.passed();
+    std::vector<pollfd> polled{{is_too_early ? -1 : data_.descriptor(), POLLIN, 0},
+                               {duties_.descriptor(), POLLIN, 0}};
+    for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    poll(polled.data(), polled.size(),
+         static_cast<int>((is_too_early ? kStepsInterval : kPollInterval).count()));
+    if (polled.front().revents != 0) steps_due = Deadline::after(kStepsInterval);
+    const auto now = Deadline::Clock::now();
+    if (now - last_pass > kSuspended) extend_deadlines();
+    last_pass = now;
+    run_once();
+    if (duties_.failure()) throw PeerError(*duties_.failure());
+    if (coordinator_.is_over()) continue;
+    stop_timeout.check(coordinator_.has_started(), coordinator_.live_workers() > 0);
+  }
+}
+
+// The tasks end when they have received the final message, and closing this socket discards
+// messages that they have not read. So the message is sent repeatedly until sending fails, which
+// shows that the connection has ended.
+void ControlServer::send_final_messages() {
+  // A restarted server 0 would otherwise wait for the lost variables again.
+  if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
+  exchange_messages();
+  for (const auto& [task, connection] : connections_)
+    final_messages_.emplace(connection.peer, final_message());
+  const auto stopped_by = stop_kind_from_wire(coordinator_.status().stopped_by);
+  const bool is_complete =
+      !coordinator_.failure() && stopped_by.value_or(StopKind::kTimeIsUp) == StopKind::kTimeIsUp;
+  if (is_complete) {
+    wire::RefusedT over;
+    over.line = "this worker was suspended or disconnected, and the job was completed without it";
+    over.is_over = true;
+    for (const std::string& peer : lost_workers_) {
+      final_messages_.emplace(peer, wire::make_message(wire::RefusedT(over)));
+    }
+  }
+  const Deadline end = Deadline::after(kFinalTimeout);
+  Deadline next_send = Deadline::after(kFinalInterval);
+  while (!end.passed() && !final_messages_.empty()) {
+    std::vector<pollfd> polled;
+    for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
+    poll(polled.data(), polled.size(), static_cast<int>(kPollInterval.count()));
+    socket_->flush();
+    while (const auto envelope = socket_->receive()) on_final_envelope(*envelope);
+    if (!next_send.passed()) continue;
+    next_send = Deadline::after(kFinalInterval);
+    std::erase_if(final_messages_, [this](const auto& entry) {
+      return !socket_->send(wire::envelope(entry.first, entry.second));
+    });
+  }
+}
+
+wire::MessageT ControlServer::final_message() const {
+  if (!coordinator_.failure()) return wire::make_message(wire::FinishedT{});
+  wire::FailingT failing;
+  failing.reason = *coordinator_.failure();
+  return wire::make_message(std::move(failing));
+}
+
+void ControlServer::on_final_envelope(const wire::Envelope& envelope) {
+  const auto message = wire::decode(envelope.frames.front().bytes());
+  if (!message) return;
+  if (message->body.type == wire::Body::Hello) {
+    // A task that reconnects receives the final message over the new connection; a new task is
+    // refused.
+    const wire::HelloT& hello = *message->body.AsHello();
+    const TaskId task{hello.role == 1 ? TaskId::Role::kServer : TaskId::Role::kWorker, hello.index};
+    const bool is_known = connections_.contains(task) &&
+                          (task.role == TaskId::Role::kServer || hello.incarnation != 0);
+    final_messages_.insert_or_assign(
+        envelope.peer, is_known ? final_message() : coordinator_.on_hello(hello).refusal);
+    if (is_known) tasks_[envelope.peer] = task;
+    return;
+  }
+  const auto task = tasks_.find(envelope.peer);
+  const bool has_left = message->body.type == wire::Body::Leaving && task != tasks_.end() &&
+                        task->second.role == TaskId::Role::kServer;
+  if (has_left || message->body.type == wire::Body::Failing) final_messages_.erase(envelope.peer);
+}
+
+void ControlServer::run_once() {
+  for (bool busy = true; busy;) {
+    busy = false;
+    if (const auto envelope = socket_->receive()) {
+      busy = true;
+      on_envelope(*envelope);
+    }
+    socket_->flush();
+  }
+  for (const EndedStep& step : data_.take_ended_steps()) {
+    if (step.is_applied) {
+      coordinator_.on_push_applied(step.worker, step.incarnation, step.push);
+    } else {
+      coordinator_.on_push_dropped(step.worker, step.incarnation, step.push);
+    }
+  }
+  check_deadlines();
+  exchange_messages();
+}
+
+void ControlServer::on_envelope(const wire::Envelope& envelope) {
+  const auto message = wire::decode(envelope.frames.front().bytes());
+  if (!message) return;
+  if (message->body.type == wire::Body::Hello)
+    return on_hello(envelope.peer, *message->body.AsHello());
+  const auto task = tasks_.find(envelope.peer);
+  if (task == tasks_.end()) {
+    wire::RefusedT refused;
+    refused.line =
+        "this task sent nothing for longer than the peer timeout; the job continued without it";
+    socket_->send(wire::envelope(envelope.peer, make_message(std::move(refused))));
+    return;
+  }
+  Connection& connection = connections_.at(task->second);
+  connection.lost_after = Deadline::after(options_.peer_timeout * 7 / 10);
+  if (message->body.type == wire::Body::Heartbeat) {
+    connection.step = message->body.AsHeartbeat()->step;
+    return;
+  }
+  const TaskId from = task->second;
+  const std::string name = describe(from, connection);
+  coordinator_.on_message(from, *message);
+  if (message->body.type == wire::Body::Failing && from.role == TaskId::Role::kServer &&
+      !options_.servers_return) {
+    coordinator_.on_task_lost(from, name + " failed: " + message->body.AsFailing()->reason);
+  }
+  if (message->body.type == wire::Body::Failing) {
+    // It sends no more messages, and its timeout would be reported as a second loss.
+    tasks_.erase(envelope.peer);
+    connections_.erase(from);
+  }
+  exchange_messages();
+}
+
+void ControlServer::on_hello(const std::string& peer, const wire::HelloT& hello) {
+  if (hello.role == 1 && hello.index == 0) {
+    wire::RefusedT refused;
+    refused.line = fmt::format(
+        "another process (host {}, pid {}) registers as server 0, which is "
+        "running already; give each server its own index",
+        hello.host, hello.pid);
+    refused.is_usage_error = true;
+    socket_->send(wire::envelope(peer, make_message(std::move(refused))));
+    return;
+  }
+  const Coordinator::HelloAnswer answer = coordinator_.on_hello(hello);
+  if (!answer.task) {
+    socket_->send(wire::envelope(peer, answer.refusal));
+    if (coordinator_.is_over()) final_messages_.emplace(peer, answer.refusal);
+    return exchange_messages();
+  }
+  const auto old = connections_.find(*answer.task);
+  if (old != connections_.end()) {
+    tasks_.erase(old->second.peer);
+    const bool is_same = hello.incarnation != 0 || old->second.peer == peer;
+    if (!is_same) refuse_replaced(old->second.peer, ps::describe(*answer.task), hello);
+  }
+  connections_.insert_or_assign(
+      *answer.task, Connection{.peer = peer,
+                               .incarnation = answer.incarnation,
+                               .lost_after = Deadline::after(options_.peer_timeout * 7 / 10),
+                               .is_lost = false,
+                               .ready_by = std::nullopt,
+                               .host = hello.host,
+                               .pid = hello.pid});
+  tasks_[peer] = *answer.task;
+  exchange_messages();
+}
+
+void ControlServer::refuse_replaced(const std::string& peer, const std::string& name,
+                                    const wire::HelloT& newcomer) {
+  wire::RefusedT refused;
+  refused.line = fmt::format(
+      "another process (host {}, pid {}) has replaced this one as {}; give "
+      "each task its own index",
+      newcomer.host, newcomer.pid, name);
+  refused.is_usage_error = true;
+  socket_->send(wire::envelope(peer, make_message(std::move(refused))));
+}
+
+void ControlServer::exchange_messages() {
+  const TaskId own{TaskId::Role::kServer, 0};
+  for (bool busy = true; busy;) {
+    busy = false;
+    for (const wire::MessageT& reply : duties_.take_replies()) {
+      busy = true;
+      coordinator_.on_message(own, reply);
+    }
+    for (const Outgoing& outgoing : coordinator_.take_outgoing()) {
+      busy = true;
+      if (outgoing.to == own) {
+        duties_.on_message(outgoing.message);
+      } else {
+        send(outgoing);
+      }
+    }
+  }
+}
+
+void ControlServer::send(const Outgoing& outgoing) {
+  const auto found = connections_.find(outgoing.to);
+  if (found == connections_.end()) return;
+  if (outgoing.incarnation != 0) found->second.incarnation = outgoing.incarnation;
+  socket_->send(wire::envelope(found->second.peer, outgoing.message));
+}
+
+std::string ControlServer::describe(const TaskId& task, const Connection& connection) const {
+  return fmt::format("{} (host {}, pid {})", ps::describe(task), connection.host, connection.pid);
+}
+
+void ControlServer::check_connections() {
+  const std::vector<int> joining = coordinator_.joining_workers();
+  std::vector<std::pair<TaskId, std::string>> lost;
+  for (auto& [task, connection] : connections_) {
+    const bool joins = task.role == TaskId::Role::kWorker &&
+                       std::ranges::find(joining, task.index) != joining.end();
+    if (!joins) {
+      connection.ready_by.reset();
+    } else if (!connection.ready_by) {
+      connection.ready_by = Deadline::after(options_.join_timeout);
+    } else if (connection.ready_by->passed()) {
+      lost.emplace_back(task,
+                        fmt::format("{} was admitted, and was not ready within {}",
+                                    describe(task, connection), in_seconds(options_.join_timeout)));
+      continue;
+    }
+    if (connection.is_lost || !connection.lost_after.passed()) continue;
+    connection.is_lost = true;
+    const bool is_worker = task.role == TaskId::Role::kWorker;
+    const std::int64_t step = is_worker ? connection.step : coordinator_.status().step;
+    lost.emplace_back(
+        task, fmt::format("{} sent nothing for {}, last at step {}", describe(task, connection),
+                          in_seconds(connection.lost_after.patience()), step));
+  }
+  for (const auto& [task, reason] : lost) {
+    if (task.role == TaskId::Role::kWorker) lost_workers_.insert(connections_.at(task).peer);
+    tasks_.erase(connections_.at(task).peer);
+    connections_.erase(task);
+    coordinator_.on_task_lost(task, reason);
+    if (task.role == TaskId::Role::kServer && !options_.servers_return) {
+      coordinator_.on_task_lost(task, reason);
+    }
+    if (!coordinator_.failure()) note_(reason);  // a failure is reported by the exception of run()
+  }
+}
+
+void ControlServer::check_deadlines() {
+  if (!coordinator_.has_started() && rendezvous_ends_.passed()) {
+    coordinator_.on_rendezvous_timeout("within " + in_seconds(rendezvous_ends_.patience()) +
+                                       " at " + to_string(options_.rendezvous));
+  }
+  check_connections();
+  const auto missing = coordinator_.has_started() ? coordinator_.missing_tasks() : std::nullopt;
+  if (!missing || coordinator_.is_over()) {
+    missing_until_.reset();
+  } else if (!missing_until_) {
+    missing_until_ = Deadline::after(options_.worker_timeout);
+  } else if (missing_until_->passed()) {
+    throw PeerError(fmt::format("{} did not reconnect within {}{}", *missing,
+                                in_seconds(missing_until_->patience()),
+                                resume_advice(!options_.snapshot_dir.empty())));
+  }
+  if (!options_.snapshot_dir.empty() && coordinator_.has_started()) {
+    // The first snapshot is made at once: without one, the loss of a server ends the job.
+    if (!next_snapshot_) next_snapshot_ = Deadline::after(milliseconds(0));
+    if (next_snapshot_->passed()) {
+      coordinator_.request_snapshot();
+      next_snapshot_ = Deadline::after(options_.snapshot_interval);
+    }
+  }
+  if (!next_heartbeat_.passed()) return;
+  StalenessHistogram all;
+  for (const StalenessHistogram& worker : duties_.staleness()) all.merge(worker);
+  coordinator_.set_staleness(all.mean(), all.max());
+  next_heartbeat_ = Deadline::after(options_.peer_timeout / 10);
+  for (const auto& [task, connection] : connections_) {
+    socket_->send(wire::envelope(connection.peer, make_message(wire::HeartbeatT{})));
+  }
+}
+
+void ControlServer::extend_deadlines() {
+  for (auto& [task, connection] : connections_) {
+    connection.lost_after = Deadline::after(options_.peer_timeout * 7 / 10);
+    connection.ready_by.reset();
+  }
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,86 @@
+// The control side of server 0: the socket that all tasks connect to, the heartbeats, and the
+// coordinator of the job. The other servers use ServerControlClient, workers ps/client.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "models/base/deadline.h"
+#include "ps/coordinator/coordinator.h"
+#include "ps/server/data_service.h"
+#include "ps/server/server.h"
+#include "ps/server/server_duties.h"
+#include "ps/wire/zmq_socket.h"
+
+namespace syncopate::ps {
+
+// Used by one thread only.
+class ControlServer {
+ public:
+  ControlServer(ServerOptions& options, DataService& data, ServerDuties& duties,
+                std::function<void(const std::string&)> note);
+
+  // Returns when the job is over. Throws PeerError when it has failed.
+  void run(const std::function<bool()>& stop);
+
+ private:
+  // The connection of a registered task.
+  struct Connection {
+    std::string peer;  // routing id
+    std::uint32_t incarnation = 0;
+    Deadline lost_after;  // unless a message of the task arrives before
+    bool is_lost = false;
+    std::optional<Deadline> ready_by;  // set for a worker that is admitted but not ready
+    std::string host;
+    std::int64_t pid = 0;
+    std::int64_t step = 0;
+  };
+
+  void serve(const std::function<bool()>& stop);
+  void run_once();
+  void on_envelope(const wire::Envelope& envelope);
+  void on_hello(const std::string& peer, const wire::HelloT& hello);
+  // Tells the previous connection of a task that another process has taken its place.
+  void refuse_replaced(const std::string& peer, const std::string& name,
+                       const wire::HelloT& newcomer);
+  // Passes messages between the coordinator and this server's duties, and sends the others, until
+  // there are none left.
+  void exchange_messages();
+  void send(const Outgoing& outgoing);
+  void check_deadlines();
+  // Reports tasks that have sent nothing for too long, or take too long to become ready.
+  void check_connections();
+  // This process did not run for a while: all timeouts of connections start again.
+  void extend_deadlines();
+  // After the end of the job: sends every task the final message until its connection has ended.
+  void send_final_messages();
+  wire::MessageT final_message() const;
+  void on_final_envelope(const wire::Envelope& envelope);
+  std::string describe(const TaskId& task, const Connection& connection) const;
+
+  ServerOptions& options_;
+  DataService& data_;
+  ServerDuties& duties_;
+  const std::function<void(const std::string&)> note_;
+  wire::Context context_;
+  std::unique_ptr<wire::Socket> socket_;
+  Coordinator coordinator_;
+  std::map<TaskId, Connection> connections_;
+  std::map<std::string, TaskId> tasks_;  // by routing id
+  // Routing ids of lost workers: a suspended one reads its messages when it continues.
+  std::set<std::string> lost_workers_;
+  std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
+  Deadline rendezvous_ends_;
+  Deadline next_heartbeat_;
+  std::optional<Deadline> next_snapshot_;
+  std::optional<Deadline> missing_until_;  // set while the job needs a task that is missing
+};
+
+}  // namespace syncopate::ps

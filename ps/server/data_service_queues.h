@@ -1,0 +1,109 @@
+// The two queues of a DataService: what other threads pass to its data thread, and what the data
+// thread passes to the control thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ps/net/wake_event.h"
+#include "ps/server/served_variables.h"
+#include "ps/wire/message.h"
+
+namespace syncopate::ps {
+
+// Thread-safe. The data thread takes what the control thread and the update threads post.
+class DataThreadQueue {
+ public:
+  using Task = std::function<void()>;
+  using Event = std::pair<const Shard*, ShardEvent>;
+
+  int descriptor() const noexcept { return wake_.descriptor(); }  // readable after a post
+  void post(Task task) {
+    {
+      const std::lock_guard lock(mutex_);
+      tasks_.push_back(std::move(task));
+    }
+    wake_.notify();
+  }
+  void post(const Shard& shard, const std::vector<ShardEvent>& events) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (const ShardEvent& event : events) events_.emplace_back(&shard, event);
+    }
+    wake_.notify();
+  }
+  std::pair<std::vector<Event>, std::vector<Task>> take() {
+    wake_.clear();
+    const std::lock_guard lock(mutex_);
+    return {std::exchange(events_, {}), std::exchange(tasks_, {})};
+  }
+
+ private:
+  WakeEvent wake_;
+  std::mutex mutex_;
+  std::vector<Task> tasks_;
+  std::vector<Event> events_;
+};
+
+// A push that ended a step.
+struct EndedStep {
+  WorkerId worker = 0;
+  std::uint32_t incarnation = 0;
+  wire::PushT push;
+  bool is_applied = true;  // false: it came too late and was dropped
+};
+
+// Thread-safe. The control thread takes what the data thread and the update threads post.
+class DataServiceResults {
+ public:
+  int descriptor() const noexcept { return event_.descriptor(); }  // readable after notify()
+  void notify() { event_.notify(); }
+  // Does not notify: answers to workers are sent first, since the workers wait for them.
+  void add_step(EndedStep step) {
+    const std::lock_guard lock(mutex_);
+    steps_.push_back(std::move(step));
+  }
+  void add_snapshot(std::shared_ptr<ServedSnapshot> snapshot) {
+    {
+      const std::lock_guard lock(mutex_);
+      snapshot_ = std::move(snapshot);
+    }
+    notify();
+  }
+  void fail(const std::string& reason) {
+    {
+      const std::lock_guard lock(mutex_);
+      failure_ = reason;
+    }
+    notify();
+  }
+
+  std::vector<EndedStep> take_steps() {
+    event_.clear();
+    const std::lock_guard lock(mutex_);
+    return std::exchange(steps_, {});
+  }
+  std::shared_ptr<ServedSnapshot> take_snapshot() {
+    const std::lock_guard lock(mutex_);
+    return std::exchange(snapshot_, nullptr);
+  }
+  std::optional<std::string> failure() const {
+    const std::lock_guard lock(mutex_);
+    return failure_;
+  }
+
+ private:
+  WakeEvent event_;
+  mutable std::mutex mutex_;
+  std::vector<EndedStep> steps_;
+  std::shared_ptr<ServedSnapshot> snapshot_;
+  std::optional<std::string> failure_;
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,436 @@
+#include "ps/server/request_service.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <utility>
+
+#include "ps/coordinator/wire_conversion.h"
+
+namespace syncopate::ps {
+namespace {
+
+// For fewer elements the hand-over to another thread takes longer than the work.
+constexpr std::int64_t kInlineElements = 16384;
+constexpr std::chrono::microseconds kLongestPeersWait(std::numeric_limits<std::uint32_t>::max());
+
+bool is_aligned(std::span<const std::byte> bytes) {
+  return reinterpret_cast<std::uintptr_t>(bytes.data()) % alignof(float) == 0;
+}
+
+std::string unfit(const char* what, std::size_t found, std::size_t expected) {
+  return fmt::format("{} {}, expected {}", found, what, expected);
+}
+
+std::vector<float> floats_of(std::span<const std::byte> bytes) {
+  std::vector<float> values(bytes.size() / sizeof(float));
+  // An empty frame has no address to copy from.
+  if (!bytes.empty()) std::memcpy(values.data(), bytes.data(), values.size() * sizeof(float));
+  return values;
+}
+
+}  // namespace
+
+Tensor BufferPool::take(std::int64_t count) {
+  {
+    const std::lock_guard lock(mutex_);
+    std::vector<Tensor>& free = free_[count];
+    if (!free.empty()) {
+      Tensor buffer = std::move(free.back());
+      free.pop_back();
+      return buffer;
+    }
+  }
+  return make_host_tensor({count}, DType::kF32);
+}
+
+void BufferPool::give_back(Tensor buffer) {
+  const std::lock_guard lock(mutex_);
+  free_[buffer.num_elements()].push_back(std::move(buffer));
+}
+
+RequestService::RequestService(const RequestServiceOptions& options, wire::Socket& socket,
+                               WorkerSessions& sessions, SnapshotService& snapshots,
+                               DataThreadQueue& queue, DataServiceResults& results)
+    : options_(options),
+      socket_(socket),
+      sessions_(sessions),
+      snapshots_(snapshots),
+      results_(results),
+      updates_(
+          options.threads,
+          [&queue](const Shard& shard, std::vector<ShardEvent>& events) {
+            queue.post(shard, events);
+          },
+          [&results](const std::exception& error) { results.fail(error.what()); }) {}
+
+void RequestService::serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation) {
+  if (current_.variables != nullptr) retired_.push_back(std::move(current_));
+  current_ = ServedShard();
+  current_.variables = std::move(served);
+  current_.incarnation = incarnation;
+  if (options_.record.empty()) return;
+  record_ = std::make_unique<ServiceRecord>(options_.record, options_.index, options_.servers,
+                                            incarnation, *current_.variables);
+}
+
+// An update thread that works on a shard shares ownership of it.
+void RequestService::release_retired() {
+  std::erase_if(retired_,
+                [](const ServedShard& one) { return one.variables->shard.use_count() == 1; });
+}
+
+Bucket RequestService::bucket_range(int shard_bucket) const {
+  return shard().buckets()[static_cast<std::size_t>(shard_bucket)];
+}
+
+std::size_t RequestService::state_bytes() const {
+  return static_cast<std::size_t>(current_.variables->declaration.state_elements) * sizeof(float);
+}
+
+RequestService::OpenRequest& RequestService::open_request(std::uint64_t token,
+                                                          const WorkerSession& session,
+                                                          int bucket) {
+  OpenRequest& open = current_.open[token];
+  open.worker = session.worker;
+  open.incarnation = session.incarnation;
+  open.bucket = bucket;
+  return open;
+}
+
+std::span<float> RequestService::answer_window(const WorkerSession& session, OpenRequest& open,
+                                               int shard_bucket) {
+  const Bucket range = bucket_range(shard_bucket);
+  const std::int64_t count = range.end - range.begin;
+  if (session.segment != nullptr) {
+    open.segment = session.segment;
+    return session.segment->values.f32().subspan(static_cast<std::size_t>(range.begin),
+                                                 static_cast<std::size_t>(count));
+  }
+  open.answer = buffers_->take(count);
+  return open.answer.f32();
+}
+
+void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
+                          const wire::PushT& header) {
+  const int bucket = sessions_.shard_bucket(session, *current_.variables, "push", header.bucket);
+  if (bucket < 0) return;
+  const auto drop = [&](const std::string& problem) {
+    sessions_.drop(session, "push", header.bucket, problem);
+  };
+  const Bucket range = bucket_range(bucket);
+  const auto count = static_cast<std::size_t>(range.end - range.begin);
+  const bool in_segment = header.in_segment;
+  // A worker may write to its segment at any time: data that must be checked has to come in a
+  // frame.
+  if (in_segment && header.codec != wire::Codec::F32) {
+    return drop("it is compressed, in shared memory");
+  }
+  if (in_segment && session.segment == nullptr) {
+    return drop("its shared memory is not mapped by this server");
+  }
+  const std::size_t frames = 1 + (in_segment ? 0 : 1) + (header.has_state ? 1 : 0);
+  if (envelope.frames.size() != frames) {
+    return drop(unfit("frames", envelope.frames.size(), frames));
+  }
+  const std::size_t last_bytes = envelope.frames.back().bytes().size();
+  if (header.has_state && last_bytes != state_bytes()) {
+    return drop(unfit("bytes of running statistics", last_bytes, state_bytes()));
+  }
+
+  const std::uint64_t token = next_token_++;
+  OpenRequest& open = open_request(token, session, header.bucket);
+  open.push = header;
+  open.received = Clock::now();
+  open.frames = std::move(envelope.frames);
+  PushRequest request{
+      .id = {open.worker, session.incarnation, header.sequence},
+      .bucket = bucket,
+      .version = header.shard_incarnation == current_.incarnation ? header.version : 0,
+      .learning_rate = header.learning_rate,
+      .token = token};
+  request.gradient.codec = static_cast<Codec>(header.codec);
+  request.gradient.num_elements = static_cast<std::int64_t>(count);
+  if (in_segment) {
+    open.segment = session.segment;
+    request.gradient.bytes = std::as_bytes(
+        session.segment->gradients.f32().subspan(static_cast<std::size_t>(range.begin), count));
+  } else {
+    request.gradient.bytes = open.frames[1].bytes();
+  }
+  if (!is_well_formed(request.gradient)) {
+    const std::size_t size = request.gradient.bytes.size();
+    current_.open.erase(token);
+    return drop(fmt::format("{} bytes are no gradient of {} elements in {}", size, count,
+                            wire::EnumNameCodec(header.codec)));
+  }
+  if (request.gradient.codec == Codec::kF32 && !is_aligned(request.gradient.bytes)) {
+    open.aligned = floats_of(request.gradient.bytes);
+    request.gradient.bytes = std::as_bytes(std::span(open.aligned));
+  }
+  if (header.wants_values) request.values = answer_window(session, open, bucket);
+  if (!shard().push(request)) {
+    current_.open.erase(token);
+    return;
+  }
+  schedule(bucket, threads_for(session));
+}
+
+void RequestService::pull(WorkerSession& session, const wire::PullT& header) {
+  // Each bucket is answered from memory of its own, so a repeated bucket would cost memory.
+  const std::size_t buckets = current_.variables->shard_bucket.size();
+  if (header.buckets.size() > buckets) {
+    return sessions_.drop(session, "pull", -1, unfit("buckets", header.buckets.size(), buckets));
+  }
+  for (const int job_bucket : header.buckets) {
+    const int bucket = sessions_.shard_bucket(session, *current_.variables, "pull", job_bucket);
+    if (bucket < 0) continue;
+    const std::uint64_t token = next_token_++;
+    OpenRequest& open = open_request(token, session, job_bucket);
+    const ReadRequest request{.worker = open.worker,
+                              .incarnation = session.incarnation,
+                              .bucket = bucket,
+                              .values = answer_window(session, open, bucket),
+                              .token = token};
+    if (!shard().read(request)) {
+      current_.open.erase(token);
+      continue;
+    }
+    schedule(bucket, threads_for(session));
+  }
+}
+
+void RequestService::probe(const WorkerSession& session, const wire::ProbeT& header) {
+  wire::ProbeAnswerT answer;
+  answer.bucket = header.bucket;
+  answer.sequence = header.sequence;
+  answer.is_known = std::ranges::any_of(current_.open, [&](const auto& entry) {
+    const OpenRequest& open = entry.second;
+    return open.worker == session.worker && open.incarnation == session.incarnation &&
+           open.bucket == header.bucket && open.push.sequence == header.sequence;
+  });
+  socket_.send(envelope(session.peer, make_message(answer)));
+}
+
+void RequestService::write(WorkerSession& session, const wire::Envelope& envelope,
+                           const wire::WriteT& header) {
+  wire::WrittenT written;
+  written.bucket = header.bucket;
+  written.state = header.state;
+  if (header.state) {
+    const std::span<const std::byte> bytes =
+        envelope.frames.size() == 2 ? envelope.frames[1].bytes() : std::span<const std::byte>();
+    if (envelope.frames.size() != 2 || bytes.size() != state_bytes()) {
+      return sessions_.drop(session, "write", -1,
+                            unfit("bytes of running statistics", bytes.size(), state_bytes()));
+    }
+    snapshots_.statistics() = RunningStatistics(floats_of(bytes));
+    socket_.send(wire::envelope(session.peer, make_message(written)));
+    return;
+  }
+  const int bucket = sessions_.shard_bucket(session, *current_.variables, "write", header.bucket);
+  if (bucket < 0) return;
+  const Bucket range = bucket_range(bucket);
+  const std::size_t bytes = static_cast<std::size_t>(range.end - range.begin) * sizeof(float);
+  const std::size_t count = 2 + (header.with_slots ? shard().slots().size() : 0);
+  if (envelope.frames.size() != count) {
+    return sessions_.drop(session, "write", header.bucket,
+                          unfit("frames", envelope.frames.size(), count));
+  }
+  std::vector<std::span<const std::byte>> frames;
+  for (std::size_t i = 1; i < envelope.frames.size(); ++i) {
+    frames.push_back(envelope.frames[i].bytes());
+    if (frames.back().size() != bytes) {
+      return sessions_.drop(session, "write", header.bucket,
+                            unfit("bytes", frames.back().size(), bytes));
+    }
+  }
+  if (shard().write(bucket, header.version, frames) && record_ != nullptr) {
+    record_->written(bucket, header.version);
+  }
+  socket_.send(wire::envelope(session.peer, make_message(written)));
+}
+
+// Messages from a socket keep ZeroMQ's thread as busy as the update keeps another thread. Waking a
+// third thread for each message costs more than it gains where there is no third CPU.
+int RequestService::threads_for(const WorkerSession& session) const {
+  return session.segment != nullptr ? options_.threads : options_.threads - 1;
+}
+
+void RequestService::schedule(int shard_bucket, int threads) {
+  const Bucket range = bucket_range(shard_bucket);
+  const std::int64_t elements = range.end - range.begin;
+  if (elements > kInlineElements && threads > 1) {
+    const std::int64_t pieces = (elements + kInlineElements - 1) / kInlineElements;
+    const auto helpers = static_cast<int>(std::min<std::int64_t>(pieces, threads));
+    updates_.work_on(current_.variables->shard, shard_bucket, helpers);
+    return;
+  }
+  std::vector<ShardEvent> events;
+  shard().work(shard_bucket, events);
+  std::vector<ShardEvent> ordered;
+  for (const ShardEvent& event : events) put_in_order(event, ordered);
+  if (!ordered.empty()) take_events(ordered);
+}
+
+void RequestService::schedule_all() {
+  const int buckets = static_cast<int>(current_.variables->job_bucket.size());
+  for (int b = 0; b < buckets; ++b) schedule(b, options_.threads);
+}
+
+void RequestService::take_posted(const std::vector<DataThreadQueue::Event>& posted) {
+  std::vector<ShardEvent> ordered;
+  for (const auto& [shard, event] : posted) {
+    // Update threads may have worked on a previous shard.
+    const bool is_current =
+        current_.variables != nullptr && shard == current_.variables->shard.get();
+    if (is_current) put_in_order(event, ordered);
+  }
+  if (!ordered.empty()) take_events(ordered);
+}
+
+// Two update threads may post the events of one bucket in the wrong order, and an answer must not
+// be taken before the push that it answers.
+void RequestService::put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered) {
+  EventOrder& of = current_.event_order[event.bucket];
+  of.early.emplace(event.order, event);
+  for (auto next = of.early.find(of.next); next != of.early.end(); next = of.early.find(of.next)) {
+    ordered.push_back(next->second);
+    of.early.erase(next);
+    ++of.next;
+  }
+}
+
+void RequestService::take_events(const std::vector<ShardEvent>& events) {
+  std::vector<std::uint64_t> unanswered;
+  for (const ShardEvent& event : events) {
+    if (event.kind == ShardEvent::Kind::kSnapshotCopied) {
+      finish(snapshots_.on_bucket_copied(event.token));
+      continue;
+    }
+    const auto found = current_.open.find(event.token);
+    if (found == current_.open.end()) continue;
+    OpenRequest& open = found->second;
+    if (event.kind == ShardEvent::Kind::kAnswered) {
+      on_answered(event, open);
+    } else if (event.kind == ShardEvent::Kind::kForgotten) {
+      if (open.answer.num_elements() > 0) buffers_->give_back(std::move(open.answer));
+    } else {
+      on_processed(event, open);
+      if (open.push.wants_values) {
+        unanswered.push_back(event.token);
+        continue;
+      }
+    }
+    current_.open.erase(found);
+  }
+  send_consumed(unanswered);
+  // After the answers, since workers wait for those.
+  if (std::exchange(has_ended_steps_, false)) results_.notify();
+}
+
+// The values of a processed push may have to wait for other workers; the credit of the push is
+// returned at once.
+void RequestService::send_consumed(const std::vector<std::uint64_t>& tokens) {
+  for (const std::uint64_t token : tokens) {
+    const auto found = current_.open.find(token);
+    if (found == current_.open.end()) continue;  // answered by now
+    OpenRequest& open = found->second;
+    open.frames.clear();
+    open.aligned = {};
+    const WorkerSession* const session = sessions_.find_worker(open.worker);
+    if (session == nullptr || open.is_consumed) continue;
+    open.is_consumed = true;
+    wire::ConsumedT consumed;
+    consumed.bucket = open.bucket;
+    consumed.sequence = open.push.sequence;
+    socket_.send(envelope(session->peer, make_message(consumed)));
+  }
+}
+
+void RequestService::on_processed(const ShardEvent& event, OpenRequest& open) {
+  const bool was_applied = event.kind == ShardEvent::Kind::kApplied;
+  open.processed = Clock::now();
+  const bool is_sync = consistency_of(current_.variables->declaration) == Consistency::kSync;
+  if (record_ != nullptr && was_applied) record_->applied(event, open.incarnation, open.push);
+  // A push that was sent again has an event of its own for the first time it was received.
+  if (!open.push.ends_step || event.is_duplicate || (!was_applied && !is_sync)) return;
+  if (was_applied) add_statistics(open);
+  if (was_applied && is_sync) add_totals(event, open);
+  results_.add_step({open.worker, open.incarnation, open.push, was_applied});
+  has_ended_steps_ = true;
+}
+
+void RequestService::add_statistics(const OpenRequest& open) {
+  if (sessions_.find(open.worker, open.incarnation) == nullptr) return;
+  std::vector<float> values;
+  if (open.push.has_state) values = floats_of(open.frames.back().bytes());
+  snapshots_.statistics().add(open.worker, open.push.sequence, open.push.samples,
+                              std::move(values));
+}
+
+void RequestService::add_totals(const ShardEvent& event, const OpenRequest& open) {
+  StepTotals& totals = current_.totals[event.bucket];
+  if (totals.version != event.version) {
+    totals = StepTotals{.version = event.version, .sums = {}, .last_received = open.received};
+  }
+  totals.last_received = std::max(totals.last_received, open.received);
+  wire::StepSumsT& sums = totals.sums;
+  sums.loss += open.push.loss;
+  sums.correct += open.push.correct;
+  sums.samples += open.push.samples;
+  sums.stops.resize(std::max(sums.stops.size(), open.push.stops.size()));
+  for (std::size_t i = 0; i < open.push.stops.size(); ++i) sums.stops[i] += open.push.stops[i];
+}
+
+std::chrono::microseconds RequestService::peers_wait(const OpenRequest& open,
+                                                     const StepTotals* totals) {
+  const Clock::duration waited =
+      totals != nullptr ? totals->last_received - open.received : Clock::now() - open.processed;
+  return std::clamp(std::chrono::duration_cast<std::chrono::microseconds>(waited),
+                    std::chrono::microseconds(0), kLongestPeersWait);
+}
+
+void RequestService::on_answered(const ShardEvent& event, OpenRequest& open) {
+  if (record_ != nullptr) record_->answered(event, open.incarnation);
+  const WorkerSession* const session = sessions_.find(open.worker, open.incarnation);
+  if (session == nullptr) {
+    if (open.answer.num_elements() > 0) buffers_->give_back(std::move(open.answer));
+    return;
+  }
+  wire::ValuesT values;
+  values.bucket = open.bucket;
+  values.version = event.version;
+  values.sequence = open.push.sequence;
+  // As of the request: a worker that has greeted again since may have a segment only now.
+  values.in_segment = open.answer.num_elements() == 0;
+  values.staleness = event.staleness;
+  if (open.push.ends_step) {
+    const auto found = current_.totals.find(event.bucket);
+    const bool is_of_step =
+        found != current_.totals.end() && found->second.version == event.version;
+    const StepTotals* const totals = is_of_step ? &found->second : nullptr;
+    if (totals != nullptr) values.report = std::make_unique<wire::StepSumsT>(totals->sums);
+    values.peers_wait_us = static_cast<std::uint32_t>(peers_wait(open, totals).count());
+  }
+  const bool in_frame = !values.in_segment;
+  wire::Envelope message = envelope(session->peer, make_message(std::move(values)));
+  if (in_frame) {
+    const std::span<const std::byte> bytes = std::as_bytes(open.answer.f32());
+    message.frames.push_back(
+        wire::Frame::borrow(bytes, [buffers = buffers_, buffer = std::move(open.answer)]() mutable {
+          buffers->give_back(std::move(buffer));
+        }));
+  }
+  socket_.send(std::move(message));
+}
+
+void RequestService::finish(std::shared_ptr<ServedSnapshot> snapshot) {
+  if (snapshot == nullptr) return;
+  if (record_ != nullptr) record_->flush();
+  results_.add_snapshot(std::move(snapshot));
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,142 @@
+// Pushes, pulls and writes of workers: each is checked and handed to the shard, and what the shard
+// does with it is answered. Part of DataService.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ps/server/data_service_queues.h"
+#include "ps/server/order_record.h"
+#include "ps/server/served_variables.h"
+#include "ps/server/snapshot_service.h"
+#include "ps/server/update_threads.h"
+#include "ps/server/worker_sessions.h"
+#include "ps/wire/zmq_socket.h"
+
+namespace syncopate::ps {
+
+// Memory for the values of answers, which is reused: writing to new pages costs more than the copy.
+// Thread-safe, since ZeroMQ gives buffers back on a thread of its own.
+class BufferPool {
+ public:
+  Tensor take(std::int64_t count);  // [count] f32 of any content
+  void give_back(Tensor buffer);
+
+ private:
+  std::mutex mutex_;
+  std::map<std::int64_t, std::vector<Tensor>> free_;  // by number of elements
+};
+
+struct RequestServiceOptions {
+  int index = 0;  // of this server
+  int servers = 1;
+  int threads = 1;               // that update the variables
+  std::filesystem::path record;  // of the order of pushes; empty: none
+};
+
+// Used by the data thread only. All arguments of the constructor outlive it.
+class RequestService {
+ public:
+  RequestService(const RequestServiceOptions& options, wire::Socket& socket,
+                 WorkerSessions& sessions, SnapshotService& snapshots, DataThreadQueue& queue,
+                 DataServiceResults& results);
+
+  // From now on requests are for this shard. Requests to the previous one are not answered.
+  void serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation);
+  std::uint32_t incarnation() const noexcept { return current_.incarnation; }
+
+  void push(WorkerSession& session, wire::Envelope& envelope, const wire::PushT& header);
+  void pull(WorkerSession& session, const wire::PullT& header);
+  void probe(const WorkerSession& session, const wire::ProbeT& header);
+  void write(WorkerSession& session, const wire::Envelope& envelope, const wire::WriteT& header);
+
+  // Events that update threads have posted.
+  void take_posted(const std::vector<DataThreadQueue::Event>& posted);
+  // Starts the work that is due on any bucket. Called when the shard was changed from outside.
+  void schedule_all();
+  // The snapshot is complete, if it is not null: passes it on to the control thread.
+  void finish(std::shared_ptr<ServedSnapshot> snapshot);
+  // Frees the memory of previous shards once no update thread uses them.
+  void release_retired();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // A push or pull that the shard has not answered.
+  struct OpenRequest {
+    WorkerId worker = 0;
+    std::uint32_t incarnation = 0;
+    int bucket = 0;    // of the job
+    wire::PushT push;  // sequence 0: a pull
+    std::vector<wire::Frame> frames;
+    std::vector<float> aligned;  // the copy of a gradient whose frame was not aligned
+    Tensor answer;               // empty if the values go to a segment
+    // Kept, since the shard may write there after the worker has left.
+    std::shared_ptr<const MappedSegment> segment;
+    bool is_consumed = false;     // Consumed has been sent
+    Clock::time_point received;   // of the push
+    Clock::time_point processed;  // the push was applied or dropped
+  };
+  // The totals of an update that all workers contribute to.
+  struct StepTotals {
+    std::uint64_t version = 0;
+    wire::StepSumsT sums;
+    Clock::time_point last_received;  // of the pushes in the sums
+  };
+  // The events of one bucket: the number of the next one, and those that came before their turn.
+  struct EventOrder {
+    std::uint64_t next = 0;
+    std::map<std::uint64_t, ShardEvent> early;
+  };
+  // A shard, and the requests to it.
+  struct ServedShard {
+    std::shared_ptr<ServedVariables> variables;
+    std::uint32_t incarnation = 0;
+    std::unordered_map<std::uint64_t, OpenRequest> open;  // by token
+    std::map<BucketId, EventOrder> event_order;
+    std::map<int, StepTotals> totals;  // by bucket of the shard, of the last update
+  };
+
+  Shard& shard() const { return *current_.variables->shard; }
+  Bucket bucket_range(int shard_bucket) const;
+  std::size_t state_bytes() const;  // of the running statistics
+  OpenRequest& open_request(std::uint64_t token, const WorkerSession& session, int bucket);
+  // The memory that the next values of the bucket are written to for this worker.
+  std::span<float> answer_window(const WorkerSession& session, OpenRequest& open, int shard_bucket);
+  // Lets up to `threads` threads do what is due on the bucket; if that is one, this thread does it.
+  void schedule(int shard_bucket, int threads);
+  int threads_for(const WorkerSession& session) const;
+  // Appends the events whose turn has come to `ordered`.
+  void put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered);
+  void take_events(const std::vector<ShardEvent>& events);
+  void send_consumed(const std::vector<std::uint64_t>& tokens);
+  void on_processed(const ShardEvent& event, OpenRequest& open);
+  void on_answered(const ShardEvent& event, OpenRequest& open);
+  void add_statistics(const OpenRequest& open);
+  void add_totals(const ShardEvent& event, const OpenRequest& open);
+  // How long the answer to a push that ends a step was delayed by other workers, not by transfers:
+  // by later pushes of the same step, or by the workers that the consistency rule waits for.
+  static std::chrono::microseconds peers_wait(const OpenRequest& open, const StepTotals* totals);
+
+  const RequestServiceOptions options_;
+  wire::Socket& socket_;
+  WorkerSessions& sessions_;
+  SnapshotService& snapshots_;
+  DataServiceResults& results_;
+  ServedShard current_;  // without variables before the first serve()
+  // Previous shards: update threads may still read and write their memory.
+  std::vector<ServedShard> retired_;
+  std::uint64_t next_token_ = 1;
+  std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
+  std::unique_ptr<ServiceRecord> record_;
+  bool has_ended_steps_ = false;  // in results_, and the control thread has not been notified
+  UpdateThreads updates_;
+};
+
+}  // namespace syncopate::ps

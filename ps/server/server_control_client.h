@@ -1,0 +1,56 @@
+// The control side of a server other than 0: its connection to the ControlServer of server 0.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "models/base/deadline.h"
+#include "ps/coordinator/reconnect_timeout.h"
+#include "ps/server/data_service.h"
+#include "ps/server/server.h"
+#include "ps/server/server_duties.h"
+#include "ps/wire/zmq_socket.h"
+
+namespace syncopate::ps {
+
+// Used by one thread only.
+class ServerControlClient {
+ public:
+  // stop: returns whether this server has been asked to stop.
+  ServerControlClient(const ServerOptions& options, DataService& data, ServerDuties& duties,
+                      std::function<bool()> stop, std::function<void(const std::string&)> note);
+
+  // Returns when the job is over. Throws PeerError if it has failed, or server 0
+  // does not reconnect in time.
+  void run();
+
+ private:
+  std::string name() const;  // of server 0, for messages
+  void send_hello();
+  // Sends the message once server 0 has accepted this connection: before Hello, server 0 takes the
+  // sender for a task that it has given up.
+  void send(wire::MessageT message);
+  void serve();
+  std::chrono::milliseconds server_0_timeout() const;
+  void run_once();
+  void check_deadlines();
+
+  const ServerOptions& options_;
+  DataService& data_;
+  ServerDuties& duties_;
+  const std::function<bool()> stop_;
+  const std::function<void(const std::string&)> note_;
+  wire::Context context_;
+  std::unique_ptr<wire::Socket> socket_;
+  bool is_registered_ = false;          // server 0 has sent a Welcome, on any connection
+  bool is_accepted_ = false;            // ... on this connection
+  std::vector<wire::MessageT> unsent_;  // until it is accepted
+  Deadline next_heartbeat_;
+  Deadline lost_after_;         // unless server 0 sends a message before
+  ReconnectTimeout reconnect_;  // runs while the connection is broken
+};
+
+}  // namespace syncopate::ps

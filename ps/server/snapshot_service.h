@@ -1,0 +1,48 @@
+// A shard's snapshots in memory, and the running statistics that belong to them: the snapshot that
+// the shard is copying, and the copies that workers read. Part of DataService; files are written by
+// SnapshotWriter.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "ps/server/served_variables.h"
+#include "ps/server/worker_sessions.h"
+#include "ps/shard/running_statistics.h"
+#include "ps/wire/zmq_socket.h"
+
+namespace syncopate::ps {
+
+// Used by the data thread only.
+class SnapshotService {
+ public:
+  explicit SnapshotService(WorkerSessions& sessions) : sessions_(sessions) {}
+
+  RunningStatistics& statistics() noexcept { return statistics_; }
+
+  // The shard starts to copy its values into `snapshot`; an earlier one that is not complete is
+  // abandoned. Returns the snapshot if it is complete at once, because the shard has no buckets.
+  std::shared_ptr<ServedSnapshot> begin(std::shared_ptr<ServedSnapshot> snapshot,
+                                        const ServedVariables& served);
+  // One bucket of this snapshot was copied. Returns the snapshot if it is complete now.
+  std::shared_ptr<ServedSnapshot> on_bucket_copied(std::uint64_t snapshot);
+  void abandon() { copying_.reset(); }
+  // Workers can read this snapshot from now on; null: none.
+  void publish(std::shared_ptr<const ServedSnapshot> snapshot) { published_ = std::move(snapshot); }
+
+  // The answer to ReadCut: a part of the published snapshot, or of the live values. Nothing if
+  // there is no such snapshot or bucket.
+  std::optional<wire::Envelope> read(WorkerSession& session, const wire::ReadCutT& header,
+                                     const ServedVariables& served);
+
+ private:
+  WorkerSessions& sessions_;
+  RunningStatistics statistics_{{}};
+  std::shared_ptr<ServedSnapshot> copying_;
+  int buckets_left_ = 0;  // to be copied into it
+  std::shared_ptr<const ServedSnapshot> published_;
+};
+
+}  // namespace syncopate::ps

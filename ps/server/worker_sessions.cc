@@ -1,0 +1,139 @@
+#include "ps/server/worker_sessions.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+
+namespace syncopate::ps {
+namespace {
+
+constexpr std::chrono::milliseconds kMapTimeout(1000);
+
+WorkerSessions::Greeting refuse_greeting(std::string line, bool is_usage_error) {
+  wire::RefusedT refused;
+  refused.line = std::move(line);
+  refused.is_usage_error = is_usage_error;
+  return {.refusal = std::move(refused)};
+}
+
+}  // namespace
+
+WorkerSessions::WorkerSessions(int workers, std::string nonce)
+    : workers_(workers), nonce_(std::move(nonce)) {}
+
+WorkerSessions::Greeting WorkerSessions::greet(const std::string& peer,
+                                               const wire::DataHelloT& hello,
+                                               const ServedVariables* served) {
+  if (hello.nonce != nonce_) return refuse_greeting("it serves another job", false);
+  // The server has not been declared to yet, or was restarted: the worker will greet again.
+  if (served == nullptr) return {};
+  if (hello.worker < 0 || hello.worker >= workers_) return {};
+  if (hello.fingerprint != 0 && hello.fingerprint != served->fingerprint) {
+    return refuse_greeting(
+        fmt::format(
+            "it serves another network than worker {} trains; start all tasks with the same "
+            "program and flags",
+            hello.worker),
+        true);
+  }
+  // The greeting may have been in transit for longer than the peer timeout.
+  if (hello.incarnation <= removed_[hello.worker]) {
+    return refuse_greeting(
+        fmt::format(
+            "worker {} sent nothing for longer than the peer timeout, and the job continued "
+            "without it",
+            hello.worker),
+        false);
+  }
+  const auto known = sessions_.find(hello.worker);
+  if (known != sessions_.end() && known->second.incarnation > hello.incarnation) {
+    return refuse_greeting(
+        fmt::format("a later incarnation of worker {} has replaced this one", hello.worker), false);
+  }
+  // A late greeting over a socket that the worker has closed: it would not receive answers there.
+  if (known != sessions_.end() && known->second.incarnation == hello.incarnation &&
+      known->second.call > hello.call) {
+    return {};
+  }
+  const bool is_new = known == sessions_.end() || known->second.incarnation < hello.incarnation;
+  if (is_new) end(hello.worker);
+  WorkerSession& session = sessions_[hello.worker];
+  session.worker = hello.worker;
+  session.incarnation = hello.incarnation;
+  session.call = hello.call;
+  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == hello.worker; });
+  session.peer = peer;
+  workers_by_peer_[peer] = hello.worker;
+  return {.session = &session, .is_new = is_new};
+}
+
+void WorkerSessions::map_segment(WorkerSession& session, const std::string& segment,
+                                 std::int64_t elements) {
+  if (session.segment != nullptr || segment.empty()) return;
+  try {
+    auto mapped = ps::map_segment(segment, nonce_, elements, Deadline::after(kMapTimeout));
+    if (mapped) session.segment = std::make_shared<const MappedSegment>(std::move(*mapped));
+  } catch (const Error& error) {
+    log(LogLevel::kWarning, fmt::format("the shared memory of worker {} is not used: {}",
+                                        session.worker, error.what()));
+  }
+}
+
+WorkerSession* WorkerSessions::find(const std::string& peer) {
+  const auto worker = workers_by_peer_.find(peer);
+  return worker == workers_by_peer_.end() ? nullptr : &sessions_.at(worker->second);
+}
+
+WorkerSession* WorkerSessions::find_worker(WorkerId worker) {
+  const auto session = sessions_.find(worker);
+  return session == sessions_.end() ? nullptr : &session->second;
+}
+
+WorkerSession* WorkerSessions::find(WorkerId worker, std::uint32_t incarnation) {
+  WorkerSession* const session = find_worker(worker);
+  return session != nullptr && session->incarnation == incarnation ? session : nullptr;
+}
+
+std::optional<std::uint32_t> WorkerSessions::remove(WorkerId worker, std::uint32_t incarnation) {
+  std::uint32_t& last = removed_[worker];
+  last = std::max(last, incarnation);
+  const auto session = sessions_.find(worker);
+  if (session == sessions_.end() || session->second.incarnation > incarnation) return std::nullopt;
+  const std::uint32_t ended = session->second.incarnation;
+  end(worker);
+  return ended;
+}
+
+void WorkerSessions::clear() {
+  sessions_.clear();
+  workers_by_peer_.clear();
+}
+
+void WorkerSessions::end(WorkerId worker) {
+  std::erase_if(workers_by_peer_, [&](const auto& entry) { return entry.second == worker; });
+  sessions_.erase(worker);
+}
+
+void WorkerSessions::drop(WorkerSession& session, const char* message, int bucket,
+                          const std::string& problem) {
+  ++unfit_messages_;
+  if (std::exchange(session.has_logged_drop, true)) return;
+  log(LogLevel::kWarning,
+      fmt::format("dropped a {}{} by worker {}: {}; check that both run the same program", message,
+                  bucket < 0 ? "" : fmt::format(" of bucket {}", bucket), session.worker, problem));
+}
+
+int WorkerSessions::shard_bucket(WorkerSession& session, const ServedVariables& served,
+                                 const char* message, int bucket) {
+  const bool is_known = bucket >= 0 && std::cmp_less(bucket, served.shard_bucket.size());
+  const int own = is_known ? served.shard_bucket[static_cast<std::size_t>(bucket)] : -1;
+  if (own < 0) drop(session, message, bucket, "this shard has no such bucket");
+  return own;
+}
+
+}  // namespace syncopate::ps

@@ -1,0 +1,75 @@
+// The sessions of workers with a server's data socket: which worker each connection belongs to, and
+// which messages of a worker are dropped. Used by data_service.cc and the classes behind it.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "ps/net/segment.h"
+#include "ps/server/served_variables.h"
+#include "ps/wire/message.h"
+
+namespace syncopate::ps {
+
+// A worker that has sent DataHello and was accepted.
+struct WorkerSession {
+  WorkerId worker = 0;
+  std::uint32_t incarnation = 0;
+  std::uint64_t call = 0;                        // of the socket it uses, see DataHello
+  std::string peer;                              // routing id of the connection
+  std::shared_ptr<const MappedSegment> segment;  // its shared memory; null: values travel in frames
+  bool has_logged_drop = false;
+};
+
+// Used by the data thread only, but for unfit_messages(). A worker has one connection, and a
+// connection one worker.
+class WorkerSessions {
+ public:
+  WorkerSessions(int workers, std::string nonce);
+
+  struct Greeting {
+    WorkerSession* session = nullptr;  // null: refused, or ignored because the worker greets again
+    bool is_new = false;               // this incarnation had no session before
+    std::optional<wire::RefusedT> refusal = {};
+  };
+  // served: what the server serves; null before the job is declared.
+  Greeting greet(const std::string& peer, const wire::DataHelloT& hello,
+                 const ServedVariables* served);
+  // Maps the worker's shared memory, which has `elements` values. A failure is logged; values then
+  // travel in frames.
+  void map_segment(WorkerSession& session, const std::string& segment, std::int64_t elements);
+
+  // All three return null if there is no such session.
+  WorkerSession* find(const std::string& peer);
+  WorkerSession* find(WorkerId worker, std::uint32_t incarnation);
+  WorkerSession* find_worker(WorkerId worker);  // of any incarnation
+  // Refuses this incarnation of the worker and earlier ones from now on. Returns the incarnation
+  // whose session has ended because of that, if any.
+  std::optional<std::uint32_t> remove(WorkerId worker, std::uint32_t incarnation);
+  void clear();
+
+  // Counts a message that does not fit what is served, and logs the first one of each session.
+  // message: "push". bucket: -1 if the message is of no bucket.
+  void drop(WorkerSession& session, const char* message, int bucket, const std::string& problem);
+  // The shard's number for this bucket of the job. -1, and the message is dropped, if the shard
+  // does not have the bucket.
+  int shard_bucket(WorkerSession& session, const ServedVariables& served, const char* message,
+                   int bucket);
+  std::int64_t unfit_messages() const noexcept { return unfit_messages_; }  // thread-safe
+
+ private:
+  void end(WorkerId worker);
+
+  const int workers_;
+  const std::string nonce_;
+  std::map<WorkerId, WorkerSession> sessions_;
+  std::map<std::string, WorkerId> workers_by_peer_;
+  std::map<WorkerId, std::uint32_t> removed_;  // incarnations up to this one
+  std::atomic<std::int64_t> unfit_messages_{0};
+};
+
+}  // namespace syncopate::ps

@@ -1,0 +1,157 @@
+#include <gtest/gtest.h>
+
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+void fail(JobCase& job, int index, const std::string& reason) {
+  wire::FailingT failing;
+  failing.reason = reason;
+  job.say(worker(index), std::move(failing));
+}
+
+TEST(ALostWorker, IsReportedToTheServersAndTheJobContinues) {
+  JobCase job(make_declaration(), 2);
+  job.start();
+  job.lose(worker(0));
+  for (int s = 0; s < 2; ++s) {
+    const auto left = job.take<wire::WorkerLeftT>(server(s));
+    ASSERT_TRUE(left);
+    EXPECT_EQ(left->worker, 0);
+    EXPECT_EQ(left->incarnation, 1U);
+  }
+  EXPECT_EQ(job.coordinator->live_workers(), 1);
+  EXPECT_FALSE(job.coordinator->is_over());
+  EXPECT_EQ(job.coordinator->missing_tasks(), std::nullopt);
+}
+
+TEST(ALostWorker, IsMissingIfItWasTheLastOne) {
+  JobCase job;
+  job.start();
+  job.lose(worker(0));
+  job.lose(worker(1), "ended by signal 9");
+  EXPECT_EQ(job.coordinator->live_workers(), 0);
+  EXPECT_EQ(job.coordinator->missing_tasks(), "worker 0, worker 1");
+  job.coordinator->on_rendezvous_timeout("within 120 s at h:4000");
+  EXPECT_NE(job.coordinator->failure()->find("ended by signal 9"), std::string::npos);
+}
+
+TEST(ALostWorker, IsMissingIfItHadToWriteTheInitialValues) {
+  JobCase job;
+  job.meet();
+  job.lose(worker(0));
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_EQ(job.coordinator->missing_tasks(), "worker 0");
+  job.say_hello(job.worker_hello(0));
+  EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 1U);
+  const auto welcome = job.take<wire::WelcomeT>(worker(0));
+  ASSERT_TRUE(welcome);
+  EXPECT_TRUE(welcome->initialises);
+  job.say(worker(0), wire::InitialisedT{});
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+}
+
+TEST(ALostWorker, DoesNotDelayTheStartOnceItWasAdmitted) {
+  JobCase job;
+  job.meet();
+  job.say(worker(0), wire::InitialisedT{});
+  EXPECT_FALSE(job.coordinator->has_started());
+  job.lose(worker(1));
+  EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
+}
+
+TEST(AFailingWorker, IsRemovedLikeALostOne) {
+  JobCase job;
+  job.start();
+  const SampleRange batch = job.lease(0);
+  fail(job, 0, "the disk is full");
+  EXPECT_FALSE(job.coordinator->is_over());
+  EXPECT_EQ(job.lease(1), batch);
+}
+
+TEST(AFailingWorker, EndsTheJobWithItsReasonIfAllHaveFailed) {
+  JobCase job;
+  job.start();
+  fail(job, 0, "the disk is full");
+  fail(job, 1, "the loss is nan");
+  EXPECT_EQ(job.coordinator->failure(), "worker 1 (host h, pid 7) failed: the loss is nan");
+  EXPECT_TRUE(job.take<wire::FailingT>(server(0)));
+}
+
+TEST(AFailingWorker, EndsTheJobBeforeItHasStarted) {
+  JobCase job;
+  job.meet();
+  fail(job, 1, "no such folder");
+  EXPECT_EQ(job.take<wire::FailingT>(worker(0))->reason,
+            "worker 1 (host h, pid 7) failed: no such folder");
+}
+
+TEST(ALostServer, IsMarkedInTheRosterAndMissing) {
+  JobCase job(make_declaration(), 2);
+  job.start();
+  job.lose(server(1));
+  const auto roster = job.take<wire::RosterT>(worker(1));
+  ASSERT_TRUE(roster);
+  EXPECT_EQ(roster->servers[0]->incarnation, 1U);
+  EXPECT_EQ(roster->servers[1]->incarnation, 0U);
+  EXPECT_EQ(job.coordinator->missing_tasks(), "server 1");
+  job.lose(server(1), "server 1 has been away for 5 s");
+  EXPECT_EQ(job.coordinator->failure(), "server 1 has been away for 5 s");
+}
+
+TEST(AServerThatReconnects, KeepsItsValues) {
+  JobCase job(make_declaration(), 2);
+  job.start();
+  job.lose(worker(0));
+  job.lose(server(1));
+  job.forget_messages();
+  wire::HelloT hello = job.server_hello(1);
+  hello.incarnation = 1;
+  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.take<wire::WelcomeT>(server(1))->incarnation, 1U);
+  EXPECT_EQ(job.take<wire::WorkerLeftT>(server(1))->worker, 0);
+  EXPECT_EQ(job.take<wire::RosterT>(worker(1))->servers[1]->incarnation, 1U);
+  EXPECT_FALSE(job.take<wire::RollBackT>(server(1)));
+}
+
+TEST(AWorkerLostAfterTheFinalSnapshot, DoesNotKeepOthersFromLeaving) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.total_epochs = 1;
+  JobCase job(declaration);
+  job.start();
+  for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
+  job.freeze_all({{0, 1, 6}});
+  job.copy_all();
+  wire::AppointmentDoneT done;
+  done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
+  job.say(worker(0), done);
+  job.say(worker(0), wire::LeavingT{});
+  EXPECT_FALSE(job.coordinator->is_over());
+  job.lose(worker(1));
+  EXPECT_TRUE(job.coordinator->is_over());
+  EXPECT_FALSE(job.coordinator->failure());
+}
+
+TEST(AWorkerThatRegistersAfterTheFinalSnapshot, IsRefused) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.total_epochs = 1;
+  JobCase job(declaration);
+  job.start();
+  job.lose(worker(1));
+  for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
+  job.freeze_all({{0, 1, 6}});
+  job.copy_all();
+  wire::AppointmentDoneT done;
+  done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
+  job.say_hello(job.worker_hello(1));  // is admitted and connects to the shards
+  ASSERT_TRUE(job.take<wire::WelcomeT>(worker(1)));
+  job.say(worker(0), done);
+  EXPECT_NE(job.say_hello(job.worker_hello(1)).find("when the job was over"), std::string::npos);
+  job.say(worker(1), wire::ReadyT{});
+  EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
+  EXPECT_TRUE(job.take<wire::FinishedT>(worker(1)));
+}
+
+}  // namespace
+}  // namespace syncopate::ps

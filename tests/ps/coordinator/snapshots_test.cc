@@ -1,0 +1,343 @@
+#include <gtest/gtest.h>
+
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+wire::StalenessT staleness(int index, std::vector<std::int64_t> counts, double sum,
+                           std::uint64_t max) {
+  wire::StalenessT entry;
+  entry.worker = index;
+  entry.counts = std::move(counts);
+  entry.sum = sum;
+  entry.max = max;
+  return entry;
+}
+
+void finish_appointment(JobCase& job, int index, std::uint64_t cut) {
+  wire::AppointmentDoneT done;
+  done.cut = cut;
+  job.say(worker(index), done);
+}
+
+wire::DeclarationT with_checkpoints(std::int64_t every_steps) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.writes_checkpoints = true;
+  declaration.checkpoint_every_steps = every_steps;
+  return declaration;
+}
+
+TEST(Snapshots, SendsTheLargestSequenceThatAnyServerReports) {
+  JobCase job(make_declaration(), 2, true);
+  job.start();
+  job.train(0, 1);
+  job.coordinator->request_snapshot();
+  job.collect();
+  wire::FrozenT frozen;
+  frozen.cut = job.take<wire::FreezeT>(server(0))->cut;
+  frozen.entries = {{0, 1, 1}, {1, 1, 4}};
+  job.say(server(0), frozen);
+  EXPECT_FALSE(job.take<wire::CutT>(server(0)));
+  frozen.entries = {
+      {0, 1, 2}, {1, 1, 3}, {1, 9, 99}};  // the last entry is of an unknown incarnation
+  job.say(server(1), frozen);
+  for (int s = 0; s < 2; ++s) {
+    const auto cut = job.take<wire::CutT>(server(s));
+    ASSERT_TRUE(cut);
+    EXPECT_EQ(entries_of(*cut), (std::vector<WorkerClock>{{0, 1, 2}, {1, 1, 4}}));
+    EXPECT_TRUE(cut->to_file);
+    EXPECT_TRUE(cut->with_slots);
+    EXPECT_EQ(cut->coordinator.empty(), s != 0);
+  }
+}
+
+TEST(Snapshots, AreReleasedWhenCopiedAndAllPushesAreReported) {
+  JobCase job(make_declaration(), 2, true);
+  job.start();
+  const SampleRange batch = job.lease(0);
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  EXPECT_FALSE(job.take<wire::ReleaseT>(server(0)));
+  job.trained(0, 1, batch);
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
+  EXPECT_FALSE(job.take<wire::AppointmentT>(worker(0)));
+}
+
+TEST(Snapshots, DoNotWaitForALostWorker) {
+  JobCase job(make_declaration(), 1, true);
+  job.start();
+  job.lease(1);
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({{0, 1, 0}, {1, 1, 1}});
+  job.lose(worker(1));
+  job.copy_all();
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+}
+
+TEST(Snapshots, LeaveOutAWorkerThatIsLostDuringFreeze) {
+  JobCase job(make_declaration(), 1, true);
+  job.start();
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.lose(worker(1));
+  job.freeze_all({{0, 1, 0}, {1, 1, 1}});
+  EXPECT_EQ(job.take<wire::CutT>(server(0))->entries.size(), 1U);
+}
+
+TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
+  wire::DeclarationT declaration = with_checkpoints(0);
+  declaration.eval_every_epochs = 1;
+  JobCase job(declaration);
+  job.start();
+  for (int step = 1; step <= 5; ++step) job.train(0, static_cast<std::uint64_t>(step));
+  const SampleRange later = job.lease(1);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  job.trained(1, 1, later);
+  const SampleRange next = job.lease(1);
+  job.freeze_all({{0, 1, 5}, {1, 1, 1}});
+  job.trained(1, 2, next);  // after the snapshot
+  wire::CutDoneT done;
+  done.cut = job.take<wire::CutT>(server(0))->cut;
+  done.staleness.push_back(std::make_unique<wire::StalenessT>(staleness(1, {1, 0, 1}, 2.0, 2)));
+  job.say(server(0), std::move(done));
+  const auto appointment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(appointment);
+  EXPECT_TRUE(appointment->evaluates);
+  EXPECT_TRUE(appointment->writes_checkpoint);
+  EXPECT_FALSE(appointment->is_final);
+  EXPECT_EQ(appointment->stopped_by, -1);
+  EXPECT_EQ(appointment->step, 6);
+  EXPECT_EQ(appointment->samples, 12);
+  EXPECT_EQ(appointment->epoch, 1);
+  EXPECT_EQ(appointment->offset, 0);
+  EXPECT_TRUE(appointment->untrained.empty());
+  EXPECT_EQ(appointment->loss, 3.0);
+  EXPECT_EQ(appointment->correct, 6);
+  ASSERT_EQ(appointment->staleness.size(), 1U);
+  EXPECT_EQ(appointment->staleness[0]->max, 2U);
+  EXPECT_EQ(job.coordinator->status().staleness_mean, 1.0);
+  EXPECT_EQ(job.coordinator->status().step, 7);
+  EXPECT_FALSE(job.take<wire::ReleaseT>(server(0)));
+  finish_appointment(job, 0, appointment->cut);
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+}
+
+// On a full disk the next worker would fail in the same way.
+TEST(Snapshots, EndTheJobIfTheAssignedWorkerFails) {
+  JobCase job(with_checkpoints(1));
+  job.start();
+  job.train(0, 1);
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  ASSERT_TRUE(job.take<wire::AppointmentT>(worker(0)));
+  wire::FailingT failing;
+  failing.reason = "no space left";
+  job.say(worker(0), std::move(failing));
+  EXPECT_FALSE(job.take<wire::AppointmentT>(worker(1)));
+  ASSERT_TRUE(job.coordinator->failure());
+  EXPECT_NE(job.coordinator->failure()->find("no space left"), std::string::npos);
+}
+
+TEST(Snapshots, AreDueAtMultiplesOfTheStepNumber) {
+  JobCase job(with_checkpoints(4));
+  wire::InitialisedT initialised;
+  initialised.step = 3;
+  initialised.offset = 6;
+  job.start(initialised);
+  job.train(0, 1);
+  EXPECT_TRUE(job.take<wire::FreezeT>(server(0)));
+}
+
+TEST(Snapshots, AreEvaluatedByStepsIfThatIsSet) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.eval_every_epochs = 1;
+  declaration.eval_every_steps = 4;
+  JobCase job(declaration);
+  job.start();
+  for (std::uint64_t step = 1; step <= 3; ++step) job.train(0, step);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  job.train(0, 4);
+  job.freeze_all({{0, 1, 4}});
+  job.copy_all();
+  const auto appointment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(appointment);
+  EXPECT_TRUE(appointment->evaluates);
+  finish_appointment(job, 0, appointment->cut);
+  job.train(0, 5);
+  job.train(0, 6);  // ends epoch 0
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+}
+
+TEST(Snapshots, AreEvaluatedAtMultiplesOfTheEpochNumber) {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.total_epochs = 3;
+  declaration.eval_every_epochs = 2;
+  JobCase job(declaration);
+  wire::InitialisedT initialised;
+  initialised.epoch = 0;
+  initialised.offset = 10;
+  job.start(initialised);
+  job.train(0, 1);  // ends epoch 0
+  for (std::uint64_t step = 2; step <= 6; ++step) job.train(0, step);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  job.train(0, 7);  // ends epoch 1
+  EXPECT_TRUE(job.take<wire::FreezeT>(server(0)));
+}
+
+TEST(Snapshots, CombinePurposesThatBecomeDueTogether) {
+  wire::DeclarationT declaration = with_checkpoints(2);
+  declaration.eval_every_epochs = 1;
+  JobCase job(declaration);
+  job.start();
+  job.train(0, 1);
+  job.train(0, 2);
+  for (std::uint64_t step = 3; step <= 6; ++step) job.train(0, step);
+  job.freeze_all({{0, 1, 2}});
+  job.copy_all();
+  const auto first = job.take<wire::AppointmentT>(worker(0));
+  EXPECT_TRUE(first->writes_checkpoint);
+  EXPECT_FALSE(first->evaluates);
+  finish_appointment(job, 0, first->cut);
+  job.freeze_all({{0, 1, 6}});
+  job.copy_all();
+  const auto second = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(second);
+  EXPECT_TRUE(second->writes_checkpoint);
+  EXPECT_TRUE(second->evaluates);
+  finish_appointment(job, 0, second->cut);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+}
+
+TEST(Snapshots, AreWrittenToFilesAfterACheckpointInProgress) {
+  JobCase job(with_checkpoints(1), 2, true);
+  job.start();
+  job.train(0, 1);
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  const auto checkpoint = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(checkpoint);
+  job.coordinator->request_snapshot();
+  finish_appointment(job, 0, checkpoint->cut);
+  job.freeze_all({});
+  // The snapshot is being written when the next interval has passed.
+  job.coordinator->request_snapshot();
+  for (int s = 0; s < 2; ++s) {
+    const auto cut = job.take<wire::CutT>(server(s));
+    ASSERT_TRUE(cut);
+    EXPECT_TRUE(cut->to_file);
+    wire::CutDoneT done;
+    done.cut = cut->cut;
+    job.say(server(s), std::move(done));
+  }
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+}
+
+TEST(Snapshots, AreAssignedToTheNextWorkerIfTheFirstIsLost) {
+  JobCase job(with_checkpoints(1));
+  job.start();
+  job.train(0, 1);
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  const auto first = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(first);
+  job.lose(worker(0));
+  const auto second = job.take<wire::AppointmentT>(worker(1));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->cut, first->cut);
+  finish_appointment(job, 1, second->cut);
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+}
+
+TEST(Snapshots, AreAssignedAgainToAWorkerThatReconnects) {
+  JobCase job(with_checkpoints(1));
+  job.start();
+  job.train(0, 1);
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  const auto first = job.take<wire::AppointmentT>(worker(0));
+  wire::HelloT hello = job.worker_hello(0);
+  hello.incarnation = 1;
+  job.say_hello(hello);
+  const auto again = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(again);
+  EXPECT_EQ(again->cut, first->cut);
+}
+
+TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
+  JobCase job(with_checkpoints(1), 2, true);
+  job.start();
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({});
+  job.copy_all();
+  job.forget_messages();
+  job.train(0, 1);
+  const std::uint64_t first = job.take<wire::FreezeT>(server(0))->cut;
+  job.lose(server(1));
+  const auto release = job.take<wire::ReleaseT>(server(0));
+  EXPECT_EQ(release->cut, first);
+  EXPECT_TRUE(release->is_void);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  wire::HelloT hello = job.server_hello(1);
+  hello.snapshots = {1};
+  job.say_hello(hello);
+  job.go_back(1);
+  const auto again = job.take<wire::FreezeT>(server(0));
+  ASSERT_TRUE(again);
+  EXPECT_GT(again->cut, first);
+}
+
+TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
+  wire::DeclarationT declaration = with_checkpoints(0);
+  declaration.total_epochs = 1;
+  JobCase job(declaration);
+  job.start();
+  for (std::uint64_t step = 1; step <= 6; ++step) job.train(0, step);
+  job.freeze_all({{0, 1, 6}});
+  job.copy_all();
+  const auto appointment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(appointment);
+  EXPECT_TRUE(appointment->is_final);
+  EXPECT_TRUE(appointment->evaluates);
+  EXPECT_TRUE(appointment->writes_checkpoint);
+  wire::AppointmentDoneT done;
+  done.cut = appointment->cut;
+  job.say(worker(0), done);
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_TRUE(job.take<wire::FinishedT>(worker(w)));
+    EXPECT_FALSE(job.take<wire::FinishedT>(server(0)));
+    job.say(worker(w), wire::LeavingT{});
+  }
+  EXPECT_TRUE(job.take<wire::FinishedT>(server(0)));
+  EXPECT_TRUE(job.coordinator->is_over());
+  EXPECT_FALSE(job.coordinator->failure());
+}
+
+TEST(FinalSnapshot, OfAStoppedJobWaitsForHeldBatchesAndIsNotEvaluated) {
+  JobCase job(with_checkpoints(0));
+  job.start();
+  const SampleRange batch = job.lease(0);
+  wire::StopRequestT stop;
+  stop.kind = 1;
+  job.say(worker(1), stop);
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  job.trained(0, 1, batch);
+  job.freeze_all({{0, 1, 1}});
+  job.copy_all();
+  const auto appointment = job.take<wire::AppointmentT>(worker(0));
+  ASSERT_TRUE(appointment);
+  EXPECT_TRUE(appointment->is_final);
+  EXPECT_FALSE(appointment->evaluates);
+  EXPECT_TRUE(appointment->writes_checkpoint);
+  EXPECT_EQ(appointment->stopped_by, 1);
+  EXPECT_EQ(appointment->step, 1);
+}
+
+}  // namespace
+}  // namespace syncopate::ps

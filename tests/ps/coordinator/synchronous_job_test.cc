@@ -1,0 +1,162 @@
+// Jobs with --consistency sync and no backup workers: every worker is needed, and none leases.
+#include <gtest/gtest.h>
+
+#include "tests/ps/coordinator/coordinator_case.h"
+
+namespace syncopate::ps {
+namespace {
+
+wire::DeclarationT in_step() {
+  wire::DeclarationT declaration = make_declaration();
+  declaration.consistency = static_cast<std::uint8_t>(Consistency::kSync);
+  declaration.writes_checkpoints = true;
+  declaration.checkpoint_every_steps = 1;
+  declaration.eval_every_epochs = 1;
+  return declaration;
+}
+
+void push(JobCase& job, int index, std::uint64_t sequence) {
+  wire::PushT pushed;
+  pushed.sequence = sequence;
+  pushed.loss = 0.25;
+  job.trained(index, 1, pushed);
+}
+
+TEST(SynchronousJob, FailsIfAWorkerIsLost) {
+  JobCase job(in_step(), 2);
+  job.start();
+  job.lose(worker(0), "worker 0 was not heard of for 3.5 s");
+  EXPECT_EQ(job.take<wire::FailingT>(worker(1))->reason, "worker 0 was not heard of for 3.5 s");
+  EXPECT_TRUE(job.take<wire::FailingT>(server(1)));
+  EXPECT_FALSE(job.take<wire::FailingT>(worker(0)));
+  EXPECT_EQ(job.coordinator->failure(), "worker 0 was not heard of for 3.5 s");
+  EXPECT_TRUE(job.coordinator->is_over());
+}
+
+TEST(SynchronousJob, DoesNotAdmitARestartedWorker) {
+  JobCase job(in_step());
+  job.start();
+  EXPECT_NE(job.say_hello(job.worker_hello(1)).find("--consistency sync"), std::string::npos);
+  EXPECT_FALSE(job.coordinator->is_over());
+}
+
+TEST(SynchronousJob, IsOverWhenAllWorkersHaveLeft) {
+  JobCase job(in_step());
+  job.start();
+  job.say(worker(1), wire::LeavingT{});
+  EXPECT_FALSE(job.coordinator->is_over());
+  job.say(worker(0), wire::LeavingT{});
+  EXPECT_TRUE(job.take<wire::FinishedT>(server(0)));
+  EXPECT_TRUE(job.coordinator->is_over());
+  EXPECT_FALSE(job.coordinator->failure());
+}
+
+TEST(SynchronousJob, MakesSnapshotsForFilesOnly) {
+  JobCase job(in_step(), 1, true);
+  job.start();
+  for (std::uint64_t step = 1; step <= 12; ++step) {
+    push(job, 0, step);
+    push(job, 1, step);
+  }
+  EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({{0, 1, 12}, {1, 1, 12}});
+  job.copy_all();
+  EXPECT_FALSE(job.take<wire::AppointmentT>(worker(0)));
+  EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
+}
+
+TEST(SynchronousJob, CountsAStepOnce) {
+  JobCase job(in_step());
+  job.start();
+  push(job, 0, 1);
+  push(job, 1, 1);
+  push(job, 1, 2);
+  EXPECT_EQ(job.coordinator->status().step, 1);
+  EXPECT_EQ(job.coordinator->status().samples, 2);
+  EXPECT_EQ(job.coordinator->status().loss, 0.75);
+}
+
+TEST(SynchronousJob, IsSavedAsOfTheSnapshotBeforeAllPushesAreReported) {
+  JobCase job(in_step(), 1, true);
+  job.start();
+  push(job, 0, 1);
+  push(job, 1, 1);
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({{0, 1, 2}, {1, 1, 2}});
+  const auto cut = job.take<wire::CutT>(server(0));
+  ASSERT_TRUE(cut);
+  Coordinator again({.nonce = "n", .servers = 1});
+  again.restore(std::as_bytes(std::span(cut->coordinator)));
+  EXPECT_EQ(again.status().step, 2);
+}
+
+TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
+  JobCase job(in_step(), 2, true);
+  job.start();
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({});
+  job.copy_all();
+  job.say(worker(1), wire::LeavingT{});
+  wire::HelloT hello = job.server_hello(1);
+  hello.snapshots = {1};
+  job.say_hello(hello);
+  EXPECT_NE(job.coordinator->failure()->find("--resume"), std::string::npos);
+}
+
+TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {
+  JobCase job(in_step(), 2, true);
+  job.start();
+  const std::uint64_t cut = job.make_snapshot({});
+  job.lose(server(1));
+  job.come_back(1, {cut});
+  job.say(worker(1), wire::LeavingT{});
+  job.go_back(0);
+  job.go_back(1);
+  job.say(worker(0), wire::LeavingT{});
+  EXPECT_FALSE(job.coordinator->failure());
+  for (int w = 0; w < 2; ++w) {
+    EXPECT_TRUE(job.take<wire::RollBackT>(worker(w)));
+    EXPECT_FALSE(job.take<wire::FinishedT>(worker(w)));
+    job.be_ready(w);
+  }
+  for (int w = 0; w < 2; ++w) EXPECT_TRUE(job.take<wire::StartT>(worker(w)));
+}
+
+TEST(SynchronousJob, RollsBackWithARestartedServer) {
+  JobCase job(in_step(), 2, true);
+  job.start();
+  push(job, 0, 1);
+  push(job, 1, 1);
+  job.coordinator->request_snapshot();
+  job.collect();
+  job.freeze_all({{0, 1, 1}, {1, 1, 1}});
+  push(job, 0, 2);
+  push(job, 1, 2);
+  job.copy_all();
+  job.lose(server(1));
+  wire::HelloT hello = job.server_hello(1);
+  hello.snapshots = {1};
+  job.say_hello(hello);
+  EXPECT_EQ(job.go_back(0), 1U);
+  EXPECT_FALSE(job.take<wire::RollBackT>(worker(0)));
+  EXPECT_EQ(job.go_back(1), 1U);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
+  EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
+  job.be_ready(0);
+  EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
+  job.be_ready(1);
+  for (int w = 0; w < 2; ++w) {
+    const auto start = job.take<wire::StartT>(worker(w));
+    ASSERT_TRUE(start);
+    EXPECT_EQ(start->step, 1);
+    EXPECT_EQ(start->samples, 2);
+    EXPECT_EQ(start->offset, 2);
+  }
+}
+
+}  // namespace
+}  // namespace syncopate::ps

@@ -1,0 +1,65 @@
+// A server other than 0; the test plays server 0.
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <string>
+
+#include "models/base/errors.h"
+#include "ps/server/server.h"
+#include "ps/wire/message.h"
+#include "tests/ps/wire/socket_case.h"
+
+namespace syncopate::ps::testing {
+namespace {
+
+using std::chrono::seconds;
+
+wire::Body kind_of(const wire::Envelope& message) {
+  if (message.frames.empty()) return wire::Body::NONE;
+  const auto header = wire::decode(message.frames.front().bytes());
+  return header ? header->body.type : wire::Body::NONE;
+}
+
+// Server 0 is killed after the last worker has ended, so that it is not restarted.
+TEST(ServerControlClient, EndsSoonAfterAStopRequestIfServer0IsGone) {
+  wire::Context context;
+  auto server0 = wire::Socket::listen(context, {"127.0.0.1", 0});
+  ServerOptions options{.index = 1,
+                        .workers = 1,
+                        .servers = 2,
+                        .rendezvous = {"127.0.0.1", server0->port()},
+                        .listening = {},
+                        .snapshot_dir = {},
+                        .record = {},
+                        .peer_timeout = seconds(1),
+                        .worker_timeout = seconds(120),
+                        .servers_return = true,
+                        .late_workers = {}};
+  std::atomic<bool> stop = false;
+  auto ends = std::async(std::launch::async, [&]() -> std::string {
+    try {
+      run_server(
+          std::move(options), [&] { return stop.load(); }, [](const std::string&) {});
+      return "no failure";
+    } catch (const PeerError& error) {
+      return error.what();
+    }
+  });
+  const wire::Envelope hello = wire::await_message(*server0, {});
+  ASSERT_EQ(kind_of(hello), wire::Body::Hello);
+  server0->send(wire::envelope(hello.peer, wire::make_message(wire::WelcomeT())));
+  // Only an accepted server sends heartbeats.
+  ASSERT_EQ(kind_of(wire::await_message(*server0, {})), wire::Body::Heartbeat);
+  server0.reset();
+  stop = true;
+  ASSERT_EQ(ends.wait_for(seconds(20)), std::future_status::ready);
+  const std::string reason = ends.get();
+  EXPECT_NE(reason.find("was away when this server was asked to stop, and is not back after 3 s"),
+            std::string::npos)
+      << reason;
+}
+
+}  // namespace
+}  // namespace syncopate::ps::testing
