@@ -14,13 +14,6 @@ set(alone
   bench/step/step_command.cc
   deploy/launch/local_roles.cc
   models/base/shared_memory_file.cc
-  ps/coordinator/server_recovery.cc
-  ps/server/control_hub.cc
-  ps/server/data_service.cc
-  ps/server/hub_link.cc
-  ps/server/order_record.cc
-  ps/server/served_variables.cc
-  ps/server/snapshot_writer.cc
   strategies/cluster/hello.cc
   strategies/cluster/membership.cc
   strategies/cluster/resolvers/resolve_horovod.cc
