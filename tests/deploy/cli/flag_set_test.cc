@@ -214,7 +214,9 @@ TEST(HelpText, OfTrainShowsADefaultForEveryValue) {
     if (line.starts_with("  --")) {
       const bool has_value = entry.find(' ', 2) < 33 && entry.size() > entry.find(' ', 2) + 1 &&
                              entry[entry.find(' ', 2) + 1] != ' ';
-      if (has_value) EXPECT_NE(entry.find("(default: "), std::string::npos) << entry;
+      if (has_value) {
+        EXPECT_NE(entry.find("(default: "), std::string::npos) << entry;
+      }
       entry.clear();
     }
     entry += line.substr(line.starts_with("   ") ? 33 : 0);

@@ -43,7 +43,7 @@ Evaluation AsynchronousCase::evaluate(Strategy& strategy) const {
 TrainOutcome AsynchronousCase::train_in_step(Strategy& strategy, const Progress& from) {
   Evaluator evaluator(strategy, graph, *data.test, evaluation);
   const auto input =
-      make_batch_source(*data.train, {.batch_size = kBatch, .seed = from.seed}, from.position);
+      make_batch_source(*data.train, {.batch_size = kBatch, .seed = from.seed}, from.at.position);
   return train({.graph = graph,
                 .strategy = strategy,
                 .input = *input,

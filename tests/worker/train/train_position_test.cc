@@ -24,7 +24,7 @@ TEST(EpochsAt, LeavesOutWhatWasPassedOver) {
 }
 
 std::int64_t steps_left(const ps::DataPosition& position, std::int64_t total_epochs) {
-  return remaining_steps({.total_epochs = total_epochs}, {.step = 100, .position = position}, 11,
+  return remaining_steps({.total_epochs = total_epochs}, {.at = {.step = 100, .position = position}}, 11,
                          2);
 }
 
@@ -43,7 +43,7 @@ TEST(RemainingSteps, IncludeWhatWasPassedOver) {
 
 TEST(RemainingSteps, AreWhatTheUserGaveWhereTheyGaveSteps) {
   EXPECT_EQ(
-      remaining_steps({.total_steps = 120}, {.step = 100, .position = {1, 4, {{0, 0, 4}}}}, 11, 2),
+      remaining_steps({.total_steps = 120}, {.at = {.step = 100, .position = {1, 4, {{0, 0, 4}}}}}, 11, 2),
       20);
 }
 
