@@ -114,7 +114,7 @@ TEST(Segment, IsRefusedToAnotherJob) {
   const SegmentOwner owner(kElements, "a job");
   for (const std::string nonce : {"another", "", "a job that has a longer nonce"}) {
     const std::string error = error_of<UsageError>([&] { (void)map(owner, nonce); });
-    EXPECT_NE(error.find("it does not know this one's nonce"), std::string::npos) << error;
+    EXPECT_NE(error.find("it refused this job's nonce"), std::string::npos) << error;
   }
   EXPECT_TRUE(map(owner));
 }

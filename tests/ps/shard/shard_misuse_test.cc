@@ -94,7 +94,7 @@ TEST_F(ShardMisuse, BytesThatAreInvalidForTheirCodecAreRefused) {
   PushRequest request = sync_push(0, 0, 1, gradient(), 0.1F);
   request.gradient.bytes = request.gradient.bytes.first(255);
   EXPECT_TRUE(says(message<ShapeError>([&] { shard_->push(request); }),
-                   "255 bytes, expected 64 elements as their codec has them"));
+                   "255 bytes, expected 64 elements as their codec encodes them"));
   expect_unchanged();
 }
 
@@ -173,7 +173,7 @@ TEST_F(ShardMisuse, BucketsAndValuesThatDoNotFitAreRefused) {
   EXPECT_TRUE(says(message<ShapeError>([&] {
                      make({{0, 100}}, 99);
                    }),
-                   "99 values, expected as many as its buckets have: 100"));
+                   "99 values, expected 100, the elements of its buckets"));
 }
 
 }  // namespace
