@@ -12,15 +12,15 @@
 #include "bench/compare/predicted_communication.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
+#include "bench/compare/report/comparison_report.h"
+#include "bench/compare/report/comparison_table.h"
 #include "bench/compare/report/machine.h"
-#include "bench/compare/report/page.h"
-#include "bench/compare/report/table.h"
-#include "bench/compare/report/text.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/replay.h"
 #include "bench/compare/virtual_run.h"
+#include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "models/base/formatted.h"
 #include "worker/run/version.h"
@@ -223,7 +223,7 @@ void tell(const std::filesystem::path& dir, const Comparison& comparison, std::o
   if (!said.remarks.empty()) print_paragraph(out << '\n', paragraph_of(said.remarks));
   out << '\n';
   keep_verdict(dir, said);
-  write_report(dir, comparison);
+  write_comparison_report(dir, comparison);
   out << (dir / "report.html").string() << "\n";
 }
 

@@ -3,7 +3,7 @@
 #include <array>
 #include <utility>
 
-#include "bench/compare/report/text.h"
+#include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {

@@ -9,8 +9,8 @@
 #include <utility>
 
 #include "bench/compare/report/run_result.h"
-#include "bench/compare/report/text.h"
 #include "bench/compare/run_plan.h"
+#include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "models/base/replacing_file.h"
 

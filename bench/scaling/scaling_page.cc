@@ -1,16 +1,15 @@
 #include "bench/scaling/scaling_page.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
-#include "bench/compare/report/document.h"
-#include "bench/compare/report/text.h"
-#include "bench/compare/report/whole_file.h"
+#include "bench/plots/document.h"
+#include "bench/plots/text.h"
 #include "bench/scaling/scaling_plots.h"
 
 namespace syncopate::bench {
 namespace {
 
-// Beside the common sheet: many narrow columns, and plots that follow a note.
+// In addition to the common style sheet: narrow columns, and space between a note and the plots.
 constexpr std::string_view kStyle =
     "th,td{padding:.3rem .55rem}\ntbody small{color:var(--soft)}\n.plots{margin-top:1.8rem}\n";
 
@@ -20,49 +19,39 @@ std::string facts_html(const ScalingReport& report) {
   if (!report.processor.empty()) machine += ", " + report.processor;
   std::string html = "<dl>\n" + fact_html("Machine", html_text(machine));
   if (!report.command.empty()) {
-    html += fact_html("Command", "<code>" + html_text(report.command) + "</code>");
+    html += fact_html("Command", fmt::format("<code>{}</code>", html_text(report.command)));
   }
   return html + "</dl>\n";
 }
 
-// A range goes below its median, or the table would be wider than a screen.
+// Puts a range below its median; side by side, the table would be wider than a screen.
 std::string cell_html(const std::string& cell) {
   const std::size_t range = cell.find(" [");
   if (range == std::string::npos) return html_text(cell);
-  return html_text(cell.substr(0, range)) + "<br/><small>" + html_text(cell.substr(range + 1)) +
-         "</small>";
+  return fmt::format("{}<br/><small>{}</small>", html_text(cell.substr(0, range)),
+                     html_text(cell.substr(range + 1)));
 }
 
 std::string cells_html(const Table& table) {
   std::string rows;
   for (const TableRow& row : table.rows) {
     rows += "<tr><th scope=\"row\">" + html_text(row.name);
-    for (const std::string& note : row.notes) rows += "<br/><small>" + html_text(note) + "</small>";
+    for (const std::string& note : row.notes) {
+      rows += fmt::format("<br/><small>{}</small>", html_text(note));
+    }
     rows += "</th>";
-    for (const std::string& cell : row.cells) rows += "<td>" + cell_html(cell) + "</td>";
+    for (const std::string& cell : row.cells) rows += fmt::format("<td>{}</td>", cell_html(cell));
     rows += "</tr>\n";
   }
   return table_html(table.heads, rows);
 }
 
-// A paragraph that keeps its lines.
-std::string note_html(std::string_view text) {
-  std::string html;
-  for (std::size_t begin = 0; begin < text.size();) {
-    const std::size_t end = std::min(text.find('\n', begin), text.size());
-    html += (html.empty() ? "" : "<br/>\n") + html_text(text.substr(begin, end - begin));
-    begin = end + 1;
-  }
-  return "<p class=\"note\">" + html + "</p>\n";
-}
-
 std::string section_html(const ScalingTable& table) {
   const std::string plots = scaling_throughput_plot(table) + scaling_efficiency_plot(table);
-  std::string html = "<h2>" + html_text(table.model) + "</h2>\n" +
-                     cells_html(scaling_cells(table)) + note_html(scaling_note(table)) +
-                     note_html(table.conditions);
-  if (!plots.empty()) html += "<div class=\"grid plots\">\n" + plots + "</div>\n";
-  return html;
+  return fmt::format(
+      "<h2>{}</h2>\n{}{}{}{}", html_text(table.model), cells_html(scaling_cells(table)),
+      note_html(scaling_note(table)), note_html(table.conditions),
+      plots.empty() ? "" : fmt::format("<div class=\"grid plots\">\n{}</div>\n", plots));
 }
 
 }  // namespace
@@ -70,7 +59,7 @@ std::string section_html(const ScalingTable& table) {
 std::string scaling_page(const ScalingReport& report) {
   std::string html;
   for (const ScalingTable& table : report.tables) {
-    html += "<p class=\"verdict\">" + html_text(scaling_verdict(table)) + "</p>\n";
+    html += fmt::format("<p class=\"verdict\">{}</p>\n", html_text(scaling_verdict(table)));
   }
   html += facts_html(report);
   for (const ScalingTable& table : report.tables) html += section_html(table);

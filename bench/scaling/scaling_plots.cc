@@ -4,20 +4,21 @@
 #include <functional>
 #include <set>
 
-#include "bench/compare/report/figure.h"
-#include "bench/compare/report/line_chart.h"
-#include "bench/compare/report/text.h"
+#include "bench/plots/charts.h"
+#include "bench/plots/figure.h"
+#include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
 
-// From this ratio of most to fewest CPUs on, equal factors are equally far apart: the ideal stays
-// a straight line, and small machines are not pressed into a corner.
+// If the largest number of CPUs is at least this many times the smallest, both axes are
+// logarithmic: the ideal remains a straight line, and small numbers are not pressed into a corner.
 constexpr double kLogarithmicFrom = 8.0;
-// From here on a logarithmic axis would mix "50,000" and "1e5".
+// From this throughput on the unit is thousands, because a logarithmic axis would otherwise mix the
+// labels "50,000" and "1e5".
 constexpr double kThousandsFrom = 1e5;
 constexpr double kRoomForX = kPlotWidth - 80.0;
-// Thin, grey, not dashed: where the machine ends.
+// The line that marks the number of CPUs of the machine: thin and grey.
 constexpr const char* kLimitClasses = "s6 seed";
 constexpr std::size_t kLimitSeries = 6;
 
@@ -28,7 +29,8 @@ struct Series {
 
 bool is_one_device(const ScalingRow& row) { return row.replicas == 1; }
 
-// One replica begins the line of every strategy: with one they are all the same.
+// The row with one replica is the first point of every strategy, because all strategies are equal
+// with one replica.
 std::vector<Series> series_of(const ScalingTable& table) {
   std::set<std::string> strategies;
   std::set<int> threads;
@@ -41,7 +43,7 @@ std::vector<Series> series_of(const ScalingTable& table) {
     replicas.insert(row.replicas);
   }
   if (names.empty()) names.push_back(table.rows.front().strategy);
-  // With one number of replicas only, more threads are all there is to draw a line through.
+  // If the number of replicas is fixed, the line connects numbers of threads.
   const bool by_threads = replicas.size() == 1;
   std::vector<Series> all;
   for (const std::string& name : names) {
@@ -70,7 +72,7 @@ bool is_logarithmic(const std::set<double>& counts) {
 }
 
 Axis cpu_axis(const std::set<double>& counts) {
-  const std::string title = "replicas x threads (CPUs asked for)";
+  const std::string title = "replicas x threads (CPUs requested)";
   if (!is_logarithmic(counts)) {
     return fitting_axis(
         kRoomForX, [&](int most) { return counting_axis(title, 0.0, *counts.rbegin(), most); });
@@ -81,16 +83,16 @@ Axis cpu_axis(const std::set<double>& counts) {
   return axis;
 }
 
-// A quantity of rows with its lowest and highest, in the unit of the axis.
+// A quantity of a row, with its minimum and maximum, in the unit of the axis.
 using Quantity = std::function<Spread(const ScalingRow& row, const ScalingRow& base)>;
 
 Spread scaled(const Spread& spread, double factor) {
   return {factor * spread.median, factor * spread.min, factor * spread.max};
 }
 
-// Lines through medians, and at each point a thin one from lowest to highest.
-void add_curves(const ScalingTable& table, const std::vector<Series>& all, const Quantity& quantity,
-                LineChart& chart, std::vector<LegendEntry>& legend) {
+// Adds a line through the medians and, at each point, a thin vertical line from minimum to maximum.
+void add_spreads(const ScalingTable& table, const std::vector<Series>& all,
+                 const Quantity& quantity, LineChart& chart, std::vector<LegendEntry>& legend) {
   for (std::size_t i = 0; i < all.size(); ++i) {
     Curve medians{i, CurveStyle::kMeasured, {}};
     for (const ScalingRow* row : all[i].rows) {
@@ -108,9 +110,9 @@ bool has_limit(const ScalingTable& table, const LineChart& chart) {
   return table.cpus >= chart.x.low && table.cpus < chart.x.high;
 }
 
-// Limit and ideal lie below the curves and stand behind them in the legend.
-std::string finish(const ScalingTable& table, const Quantity& quantity, const Curve& ideal,
-                   const std::string& ideal_name, LineChart& chart) {
+// Draws the limit and the ideal, then the curves on top of them. The legend has the curves first.
+std::string scaling_figure(const ScalingTable& table, const Quantity& quantity, const Curve& ideal,
+                           const std::string& ideal_name, LineChart& chart) {
   const double cpus = table.cpus;
   if (has_limit(table, chart)) {
     chart.curves.push_back(
@@ -118,7 +120,7 @@ std::string finish(const ScalingTable& table, const Quantity& quantity, const Cu
   }
   chart.curves.push_back(ideal);
   std::vector<LegendEntry> legend;
-  add_curves(table, series_of(table), quantity, chart, legend);
+  add_spreads(table, series_of(table), quantity, chart, legend);
   legend.push_back({line_swatch("reference"), "ideal: " + ideal_name});
   if (has_limit(table, chart)) {
     legend.push_back({line_swatch(kLimitClasses),
@@ -156,8 +158,8 @@ std::string scaling_throughput_plot(const ScalingTable& table) {
       0,
       CurveStyle::kReference,
       {{chart.x.low, per_cpu * chart.x.low / unit}, {widest, per_cpu * widest / unit}}};
-  return finish(table, rate, ideal,
-                base.strategy + ", " + combination_text(base) + ", times the CPUs", chart);
+  return scaling_figure(table, rate, ideal,
+                        base.strategy + ", " + combination_text(base) + ", times the CPUs", chart);
 }
 
 std::string scaling_efficiency_plot(const ScalingTable& table) {
@@ -175,7 +177,7 @@ std::string scaling_efficiency_plot(const ScalingTable& table) {
                   .y = linear_axis("efficiency (%)", 0.0, highest, 6, true),
                   .curves = {}};
   const Curve ideal{0, CurveStyle::kReference, {{chart.x.low, 100.0}, {*counts.rbegin(), 100.0}}};
-  return finish(table, percent, ideal, "100 %", chart);
+  return scaling_figure(table, percent, ideal, "100 %", chart);
 }
 
 }  // namespace syncopate::bench

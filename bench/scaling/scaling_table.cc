@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "bench/compare/report/statistics.h"
-#include "bench/compare/report/text.h"
+#include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/report/table.h"
+#include "bench/plots/document.h"
 #include "bench/harness/measure.h"
 #include "bench/scaling/scaling_rounds.h"
 

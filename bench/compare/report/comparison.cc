@@ -1,157 +1,115 @@
 #include "bench/compare/report/comparison.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
 
-#include "bench/compare/report/statistics.h"
+#include "bench/compare/report/verdict.h"
+#include "bench/plots/document.h"
+#include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
 
-std::optional<Sample> sample_of(std::vector<double> values) {
-  if (values.empty()) return std::nullopt;
-  Sample sample;
-  sample.mean = mean(values);
-  sample.deviation = standard_deviation(values);
-  sample.values = std::move(values);
-  return sample;
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+// A string field, "" if it is missing; a value of another type is returned as JSON text.
+std::string string_field(const json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end() || found->is_null()) return "";
+  return found->is_string() ? found->get<std::string>() : found->dump();
 }
 
-// `quantity` of every run that is done.
-template <typename Quantity>
-std::optional<Sample> over_runs(const ComparedVariant& variant, Quantity quantity) {
-  std::vector<double> values;
-  for (const ComparedRun& run : variant.runs) {
-    if (run.is_done()) values.push_back(quantity(*run.result));
+std::optional<bool> bool_field(const json& object, const char* key) {
+  const auto found = object.find(key);
+  return found == object.end() ? std::nullopt : std::optional(found->get<bool>());
+}
+
+Machine read_machine(const json& object) {
+  return {.host = string_field(object, "host"),
+          .processor = string_field(object, "processor"),
+          .cpus = object.at("cpus").get<int>(),
+          .gpus = object.value("gpus", std::vector<std::string>{}),
+          .version = string_field(object, "version"),
+          .date = string_field(object, "date")};
+}
+
+Chance read_chance(const json& object) {
+  return {.share = object.at("share").get<double>(),
+          .classes = object.at("classes").get<int>(),
+          .test_samples = object.at("test_samples").get<std::int64_t>()};
+}
+
+ComparedRun read_compared_run(const fs::path& dir, const std::string& name) {
+  ComparedRun run{.file = name, .result = std::nullopt};
+  for (const fs::path& file : {dir / name, dir / "runs" / name}) {
+    if (!fs::is_regular_file(file)) continue;
+    run.result = read_run(file);
+    break;
   }
-  return sample_of(std::move(values));
+  return run;
 }
 
-void count_runs(const ComparedVariant& variant, VariantSummary& row) {
-  for (const ComparedRun& run : variant.runs) {
-    if (run.is_done()) {
-      ++row.done;
-    } else if (run.has_failed()) {
-      ++row.failed;
-      row.failures.push_back("seed " + std::to_string(run.result->seed) + ": " +
-                             *run.result->failure);
-    } else {
-      ++row.pending;
-    }
+ComparedVariant read_variant(const fs::path& dir, const json& object) {
+  ComparedVariant variant{.label = object.at("label").get<std::string>(),
+                          .workers = object.at("workers").get<int>(),
+                          .runs = {}};
+  variant.is_synchronous = bool_field(object, "keeps_step");
+  variant.is_distributed = bool_field(object, "distributed");
+  for (const json& name : object.at("runs")) {
+    variant.runs.push_back(read_compared_run(dir, name.get<std::string>()));
   }
+  return variant;
 }
 
-// Each once, with the seeds unless it is said of all.
-std::vector<std::string> notes_of(const ComparedVariant& variant) {
-  std::vector<std::string> texts;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    for (const std::string& note : run.result->notes) {
-      if (std::ranges::find(texts, note) == texts.end()) texts.push_back(note);
-    }
+Comparison comparison_of(const fs::path& dir, const json& object) {
+  Comparison comparison;
+  comparison.command = string_field(object, "command");
+  comparison.budget = string_field(object, "budget");
+  comparison.faults = string_field(object, "trouble");
+  const auto target = object.find("target_accuracy");
+  if (target != object.end() && !target->is_null()) {
+    comparison.target_accuracy = target->get<double>();
   }
-  for (std::string& text : texts) {
-    std::string seeds;
-    bool is_of_all = true;
-    for (const ComparedRun& run : variant.runs) {
-      if (!run.is_done()) continue;
-      if (std::ranges::find(run.result->notes, text) == run.result->notes.end()) {
-        is_of_all = false;
-      } else {
-        seeds += (seeds.empty() ? "" : ", ") + std::to_string(run.result->seed);
-      }
-    }
-    if (!is_of_all) text = "seed " + seeds + ": " + text;
+  const std::string clock = object.at("clock").get<std::string>();
+  if (clock != "real" && clock != "virtual") {
+    throw FileError(
+        fmt::format("{}: expected \"clock\" to be \"real\" or \"virtual\", found \"{}\"",
+                    (dir / "comparison.json").string(), clock));
   }
-  return texts;
-}
-
-void add_target(const ComparedVariant& variant, double target, VariantSummary& row) {
-  std::vector<double> samples;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done()) continue;
-    const auto point = time_to_target(*run.result, target);
-    if (!point) continue;
-    row.reached_seconds.push_back(point->seconds);
-    row.reached_gaps.push_back(point->gap_seconds);
-    row.seeds.push_back(run.result->seed);
-    samples.push_back(static_cast<double>(point->samples));
+  comparison.has_virtual_clock = clock == "virtual";
+  for (const json& machine : object.value("machines", json::array())) {
+    comparison.machines.push_back(read_machine(machine));
   }
-  row.reached = static_cast<int>(samples.size());
-  if (row.reached < row.ended()) return;
-  row.seconds_to_target = sample_of(row.reached_seconds);
-  row.samples_to_target = sample_of(std::move(samples));
-}
-
-// Workers that keep step have no histogram.
-bool has_staleness(const ComparedVariant& variant) {
-  return std::ranges::any_of(variant.runs, [](const ComparedRun& run) {
-    return run.is_done() && !run.result->staleness.empty();
-  });
-}
-
-std::vector<double> learning_rates_of(const ComparedVariant& variant) {
-  std::vector<double> rates;
-  for (const ComparedRun& run : variant.runs) {
-    if (!run.is_done() || run.result->training.empty()) continue;
-    const auto rate = run.result->training.front().learning_rate;
-    if (rate) rates.push_back(*rate);
+  comparison.threads_per_worker = object.value("threads_per_worker", 0);
+  if (object.contains("chance")) comparison.chance = read_chance(object.at("chance"));
+  for (const json& variant : object.at("variants")) {
+    comparison.variants.push_back(read_variant(dir, variant));
   }
-  return rates;
-}
-
-// Where nobody says: stale gradients were applied, which those in step never are.
-bool keeps_step(const ComparedVariant& variant) {
-  const auto is_stale = [](const ComparedRun& run) {
-    return run.is_done() && run.result->staleness_max > 0;
-  };
-  return variant.keeps_step.value_or(!std::ranges::any_of(variant.runs, is_stale));
-}
-
-Kind kind_of(const ComparedVariant& variant) {
-  if (variant.workers < 2) return Kind::kOneWorker;
-  return keeps_step(variant) ? Kind::kSynchronous : Kind::kAsynchronous;
-}
-
-VariantSummary summary_of(const ComparedVariant& variant, const std::optional<double>& target) {
-  VariantSummary row;
-  row.name = variant.label;
-  row.label = variant.label;
-  row.workers = variant.workers;
-  row.kind = kind_of(variant);
-  row.is_distributed = variant.is_distributed;
-  count_runs(variant, row);
-  row.notes = notes_of(variant);
-  row.accuracy = over_runs(variant, [](const RunResult& run) { return run.test_accuracy; });
-  row.test_loss = over_runs(variant, [](const RunResult& run) { return run.test_loss; });
-  row.seconds = over_runs(variant, [](const RunResult& run) { return run.seconds; });
-  row.samples_per_second =
-      over_runs(variant, [](const RunResult& run) { return run.samples_per_second; });
-  row.updates =
-      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.steps); });
-  row.samples =
-      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.samples); });
-  row.learning_rate = sample_of(learning_rates_of(variant));
-  for (const ComparedRun& run : variant.runs) {
-    if (run.is_done()) row.weights.push_back(run.result->weights_hash);
-  }
-  if (has_staleness(variant)) {
-    row.staleness = over_runs(variant, [](const RunResult& run) { return run.staleness_mean; });
-  }
-  if (target) add_target(variant, *target, row);
-  return row;
-}
-
-std::optional<double> geometric_mean(const Sample& sample) {
-  double sum = 0.0;
-  for (const double value : sample.values) {
-    if (!(value > 0.0)) return std::nullopt;
-    sum += std::log(value);
-  }
-  return std::exp(sum / static_cast<double>(sample.values.size()));
+  return comparison;
 }
 
 }  // namespace
+
+Comparison read_comparison(const fs::path& dir) {
+  const fs::path file = dir / "comparison.json";
+  std::ifstream in(file, std::ios::binary);
+  if (!in) {
+    throw FileError(fmt::format(
+        "{}: cannot be read; give the folder that --report of compare has written", file.string()));
+  }
+  try {
+    return comparison_of(dir, json::parse(in));
+  } catch (const json::exception& error) {
+    throw FileError(
+        fmt::format("{}: does not describe a comparison: {}; let compare write it again",
+                    file.string(), error.what()));
+  }
+}
 
 double Chance::limit() const noexcept {
   constexpr double kStandardErrors = 3.0;
@@ -159,52 +117,20 @@ double Chance::limit() const noexcept {
   return std::min(1.0, share + kStandardErrors * std::sqrt(share * (1.0 - share) / samples));
 }
 
-bool VariantSummary::is_at_chance(const std::optional<Chance>& chance) const noexcept {
-  if (!accuracy) return false;
-  return !std::isfinite(accuracy->mean) || (chance && accuracy->mean <= chance->limit());
-}
-
-std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
-  double before = 0.0;
-  for (const CurvePoint& point : run.curve) {
-    if (point.accuracy >= target_accuracy) {
-      return TargetPoint{point.seconds, point.samples, point.seconds - before,
-                         point.seconds + point.stood_still_seconds};
-    }
-    before = point.seconds;
+void keep_verdict(const std::filesystem::path& dir, const Verdict& verdict) {
+  using Json = nlohmann::ordered_json;
+  const std::filesystem::path file = dir / "comparison.json";
+  std::ifstream in(file, std::ios::binary);
+  Json comparison = Json::parse(in, nullptr, false);
+  if (!comparison.is_object()) {
+    throw FileError(
+        fmt::format("{}: expected a JSON object that describes a comparison", file.string()));
   }
-  return std::nullopt;
-}
-
-std::vector<VariantSummary> summarise(const Comparison& comparison) {
-  std::vector<VariantSummary> rows;
-  for (const ComparedVariant& variant : comparison.variants) {
-    rows.push_back(summary_of(variant, comparison.target_accuracy));
-    const auto has_this_label = [&](const ComparedVariant& other) {
-      return other.label == variant.label;
-    };
-    if (std::ranges::count_if(comparison.variants, has_this_label) > 1) {
-      rows.back().name +=
-          ", " + std::to_string(variant.workers) + (variant.workers == 1 ? " worker" : " workers");
-    }
-  }
-  return rows;
-}
-
-SpeedUpKind speed_up_kind(const std::vector<VariantSummary>& rows) {
-  const bool has_time = !rows.empty() && rows.front().seconds_to_target;
-  return has_time ? SpeedUpKind::kTimeToTarget : SpeedUpKind::kThroughput;
-}
-
-std::optional<double> speed_up(const std::vector<VariantSummary>& rows, std::size_t row) {
-  const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
-  const auto& first = by_time ? rows.front().seconds_to_target : rows.front().samples_per_second;
-  const auto& own = by_time ? rows[row].seconds_to_target : rows[row].samples_per_second;
-  if (!first || !own) return std::nullopt;
-  const std::optional<double> of_first = geometric_mean(*first);
-  const std::optional<double> of_own = geometric_mean(*own);
-  if (!of_first || !of_own) return std::nullopt;
-  return by_time ? *of_first / *of_own : *of_own / *of_first;
+  Json sentences = verdict.answer;
+  for (const std::string& remark : verdict.remarks) sentences.push_back(remark);
+  comparison["recommended"] = verdict.recommended ? Json(*verdict.recommended) : Json(nullptr);
+  comparison["verdict"] = sentences;
+  write_whole(file, comparison.dump(2, ' ', false, Json::error_handler_t::replace) + "\n");
 }
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// One clock for all lines of a run. A process that trains counts its seconds from when it began:
-// one that was started again, or joined later, counts from 0 once more. Used by run_result.cc.
+// Converts the seconds of a job's processes to one clock. A process counts its seconds from its own
+// start, so one that was restarted or joined later counts from 0 again. Used by run_result.cc.
 #pragma once
 
 #include <cstddef>
@@ -11,17 +11,17 @@ namespace syncopate::bench {
 // One thread only.
 class JobClock {
  public:
-  // In the order of the file: a line of the process that began at `began_at` (wall clock) after so
-  // many seconds of its training.
+  // Takes a line of the process that started at `began_at` (wall clock), `seconds` after that
+  // start. Lines come in the order of the file.
   void add(double began_at, double seconds);
-  // Training stood still for an evaluation that took so long.
+  // Takes an evaluation, during which that process did not train for `seconds`.
   void add_evaluation(double began_at, double seconds);
-  void set_in_step(double began_at, bool in_step);
+  void set_synchronous(double began_at, bool is_synchronous);
 
-  // Once all are added: what must be added to that process's seconds to have those of the job.
-  // has_kills: somebody was killed on purpose, so the time until all went on is the job's, as are
-  // the steps that were lost; else nobody trained meanwhile (a job that was stopped and resumed),
-  // and the job's seconds go on where they were.
+  // Returns, by `began_at`, what to add to the seconds of a process to get those of the job. Called
+  // after all lines were added. With has_kills, workers were killed on purpose, so the time until
+  // all continued counts, as do the steps that were lost. Otherwise a gap between processes is a
+  // job that was stopped and resumed later, and its seconds continue where they ended.
   std::map<double, double> offsets(bool has_kills) const;
 
  private:
@@ -29,14 +29,14 @@ class JobClock {
     double began_at = 0.0;
     std::size_t first_line = 0;
     std::size_t last_line = 0;
-    double seconds = 0.0;             // the most it said
-    double evaluation_seconds = 0.0;  // in which it did not train
-    bool in_step = false;
+    double seconds = 0.0;             // the largest of its lines
+    double evaluation_seconds = 0.0;  // during which it did not train
+    bool is_synchronous = false;
   };
 
   Process& process(double began_at);
 
-  std::vector<Process> processes_;  // as they appear
+  std::vector<Process> processes_;  // in the order of their first lines
   std::size_t lines_ = 0;
 };
 

@@ -1,5 +1,7 @@
 #include "bench/compare/report/machine.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <ctime>
@@ -8,8 +10,7 @@
 #include <utility>
 
 #include "bench/compare/report/comparison.h"
-#include "bench/compare/report/text.h"
-#include "bench/compare/report/wording.h"
+#include "bench/plots/text.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -22,7 +23,7 @@ std::vector<std::string> gpus_here() {
   std::vector<std::string> names;
   try {
     for (const CudaDevice& device : load_cuda_module().devices()) names.push_back(device.name);
-  } catch (const UnavailableError&) {  // there is none, or this build has no use for it
+  } catch (const UnavailableError&) {  // no driver, or a build without CUDA
   }
   return names;
 }
@@ -43,17 +44,12 @@ std::string gpu_words(const std::vector<std::string>& gpus) {
   for (const std::string& gpu : gpus) ++counts[gpu];
   std::vector<std::string> words;
   for (const auto& [name, count] : counts) {
-    words.push_back(count_text(count, "GPU") + " (" + name + ")");
+    words.push_back(fmt::format("{} ({})", count_text(count, "GPU"), name));
   }
   return listed(words);
 }
 
 }  // namespace
-
-bool Machine::is_same_as(const Machine& other) const {
-  return host == other.host && processor == other.processor && cpus == other.cpus &&
-         gpus == other.gpus && version == other.version;
-}
 
 Machine machine_here(std::string version) {
   return {.host = own_host_name(),
@@ -74,22 +70,23 @@ std::string processor_name() {
 }
 
 std::string describe(const Machine& machine) {
-  return machine.host + ": " + count_text(machine.cpus, "CPU") +
-         (machine.processor.empty() ? "" : " (" + machine.processor + ")") + ", " +
-         gpu_words(machine.gpus) + "; syncopate " + machine.version + ", " + machine.date;
+  return fmt::format("{}: {}{}, {}; syncopate {}, {}", machine.host,
+                     count_text(machine.cpus, "CPU"),
+                     machine.processor.empty() ? "" : fmt::format(" ({})", machine.processor),
+                     gpu_words(machine.gpus), machine.version, machine.date);
 }
 
 std::optional<CpuUse> cpu_use(const Comparison& comparison) {
-  const bool is_told = !comparison.machines.empty() && comparison.threads_per_worker > 0;
-  if (!is_told || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;
+  const bool is_known = !comparison.machines.empty() && comparison.threads_per_worker > 0;
+  if (!is_known || comparison.variants.empty() || comparison.has_virtual_clock) return std::nullopt;
   const int workers = std::ranges::max_element(comparison.variants, {}, [](const auto& variant) {
                         return variant.workers;
                       })->workers;
   const int cpus = std::ranges::min_element(comparison.machines, {}, &Machine::cpus)->cpus;
   const bool is_shared = workers * comparison.threads_per_worker > cpus;
-  return CpuUse{count_text(workers, "worker") + " of " +
-                    count_text(comparison.threads_per_worker, "thread") +
-                    (is_shared ? " shared " : " had ") + count_text(cpus, "CPU"),
+  return CpuUse{fmt::format("{} of {} {} {}", count_text(workers, "worker"),
+                            count_text(comparison.threads_per_worker, "thread"),
+                            is_shared ? "shared" : "had", count_text(cpus, "CPU")),
                 is_shared};
 }
 

@@ -1,107 +1,114 @@
 #include "bench/compare/report/remarks.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <set>
 
-#include "bench/compare/report/late_trouble.h"
-#include "bench/compare/report/text.h"
+#include "bench/compare/report/evidence.h"
+#include "bench/compare/report/reported_faults.h"
 #include "bench/compare/report/wording.h"
+#include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr double kAlike = 1.1;  // samples that are about as many
-
-class Remarks {
+class RemarkWriter {
  public:
-  Remarks(const Comparison& comparison, const Rows& rows) : comparison_(comparison), rows_(rows) {}
+  RemarkWriter(const Comparison& comparison, const Rows& rows)
+      : comparison_(comparison), rows_(rows) {}
 
   std::vector<std::string> write() {
-    say_unfinished();
-    if (reference(rows_) == nullptr) return said_;
-    if (comparison_.target_accuracy) say_late_trouble();
-    if (comparison_.target_accuracy) say_unreached();
-    say_guessing();
-    say_machines();
-    say_accuracy();
-    say_identical();
-    say_batches();
-    if (comparison_.target_accuracy) say_distance();
-    return said_;
+    add_unfinished();
+    if (reference(rows_) == nullptr) return sentences_;
+    if (comparison_.target_accuracy) add_late_faults();
+    if (comparison_.target_accuracy) add_unreached();
+    add_guessing();
+    add_machines();
+    add_accuracy();
+    add_identical();
+    add_batches();
+    if (comparison_.target_accuracy) add_precision();
+    return sentences_;
   }
 
  private:
-  void say(const std::string& sentence) { said_.push_back(sentence + "."); }
+  void add(const std::string& sentence) { sentences_.push_back(sentence + "."); }
 
   std::string target() const { return percent_text(*comparison_.target_accuracy); }
 
-  void say_late_trouble() {
-    for (const LateTrouble& trouble : late_trouble(comparison_)) {
-      std::vector<std::string> names;
-      for (const std::size_t row : trouble.rows) names.push_back(named(rows_[row]));
-      const std::string what = trouble_words(trouble.flag + " " + trouble.value);
-      if (trouble.is_for_all) {
-        say("No time to the target shows " + what + ": by then " + target() + " was reached");
-      } else {
-        say("The " + std::string(names.size() == 1 ? "time of " : "times of ") + listed(names) +
-            " to the target " + (names.size() == 1 ? "does" : "do") + " not show " + what +
-            ": by then " + target() + " was reached there");
-      }
-    }
-  }
-
-  void say_unreached() {
-    std::vector<std::string> never;
-    for (const VariantSummary& row : rows_) {
-      if (row.done > 0 && row.reached == 0) never.push_back(named(row));
-    }
-    if (!never.empty()) say(listed(never) + " never reached " + target());
-    for (const VariantSummary& row : rows_) {
-      if (row.reached == 0 || row.reached == row.ended()) continue;
-      say(named(row) + " reached " + target() + " with " + std::to_string(row.reached) + " of " +
-          count_text(row.ended(), "seed") + " only");
-    }
-  }
-
-  void say_unfinished() {
+  void add_unfinished() {
     std::vector<std::string> pending;
     for (const VariantSummary& row : rows_) {
-      if (row.pending > 0)
-        pending.push_back(named(row) + " (" + count_text(row.pending, "run") + ")");
+      if (row.pending > 0) {
+        pending.push_back(fmt::format("{} ({})", named(row), count_text(row.pending, "run")));
+      }
       if (row.failed == 0) continue;
       const std::string share =
           row.failed == row.ended()
               ? "every time"
-              : count_text(row.failed, "time") + " of " + std::to_string(row.ended());
-      say(named(row) + " failed " + share + " (" + shortened(row.failures.front(), 160) + ")");
+              : fmt::format("{} of {}", count_text(row.failed, "time"), row.ended());
+      add(fmt::format("{} failed {} ({})", named(row), share,
+                      shortened(row.failures.front(), 160)));
     }
-    if (!pending.empty()) say("Still pending: " + listed(pending));
+    if (!pending.empty()) add("Still pending: " + listed(pending));
   }
 
-  // Where others did better; where none did, the recommendation says why there is none.
-  void say_guessing() {
+  void add_late_faults() {
+    for (const LateFault& fault : late_faults(comparison_)) {
+      std::vector<std::string> names;
+      for (const std::size_t row : fault.rows) names.push_back(named(rows_[row]));
+      const std::string what = describe_faults(fault.flag + " " + fault.value);
+      if (fault.is_for_all) {
+        add(fmt::format("No time to the target shows the effect of {}: {} was reached before", what,
+                        target()));
+      } else {
+        add(fmt::format(
+            "The {} of {} to the target {} not show the effect of {}: {} was reached before",
+            names.size() == 1 ? "time" : "times", listed(names), names.size() == 1 ? "does" : "do",
+            what, target()));
+      }
+    }
+  }
+
+  void add_unreached() {
+    std::vector<std::string> never;
+    for (const VariantSummary& row : rows_) {
+      if (row.done > 0 && row.reached == 0) never.push_back(named(row));
+    }
+    if (!never.empty()) add(fmt::format("{} never reached {}", listed(never), target()));
+    for (const VariantSummary& row : rows_) {
+      if (row.reached == 0 || row.reached == row.ended()) continue;
+      add(fmt::format("{} reached {} with {} of {} only", named(row), target(), row.reached,
+                      count_text(row.ended(), "seed")));
+    }
+  }
+
+  // Only if another variant did better than guessing; otherwise the recommendation says it.
+  void add_guessing() {
     if (choices(rows_, comparison_.chance).empty()) return;
     std::vector<std::string> guessing;
     for (const VariantSummary& row : rows_) {
       if (row.is_at_chance(comparison_.chance)) {
-        guessing.push_back(named(row) + " (" + accuracy_of(row) + ")");
+        guessing.push_back(fmt::format("{} ({})", named(row), accuracy_of(row)));
       }
     }
     if (guessing.empty()) return;
-    say(listed(guessing) + " ended no better than guessing" +
-        (comparison_.chance ? ", which may reach " + percent_text(comparison_.chance->limit())
-                            : ""));
+    const auto& chance = comparison_.chance;
+    add(fmt::format("{} ended no better than guessing{}", listed(guessing),
+                    chance ? ", which may reach " + percent_text(chance->limit()) : ""));
   }
 
-  void say_machines() {
+  void add_machines() {
     if (comparison_.has_virtual_clock || comparison_.machines.size() < 2) return;
-    say("Runs were made on " + std::to_string(comparison_.machines.size()) +
-        " machines or versions, whose times do not compare");
+    add(fmt::format("Runs were made on {} machines or versions, whose times cannot be compared",
+                    comparison_.machines.size()));
   }
 
-  // Against the first row.
-  void say_accuracy() {
+  // Compares the final accuracy of each row with that of the first one.
+  void add_accuracy() {
     const VariantSummary& base = *reference(rows_);
     std::vector<std::string> apart;
     std::vector<std::string> plain;
@@ -111,65 +118,69 @@ class Remarks {
       has_others = true;
       const auto gain = difference(row, base, &VariantSummary::accuracy);
       if (!gain) {
-        plain.push_back(named(row) + " " + accuracy_of(row));
+        plain.push_back(fmt::format("{} {}", named(row), accuracy_of(row)));
       } else if (gain->is_significant()) {
-        apart.push_back(named(row) + (gain->value < 0.0 ? " lost " : " gained ") +
-                        points_text(std::abs(gain->value)) + " points (" + interval_words(*gain) +
-                        ")");
+        apart.push_back(fmt::format("{} {} {} points ({})", named(row),
+                                    gain->value < 0.0 ? "lost" : "gained",
+                                    points_text(std::abs(gain->value)), interval_words(*gain)));
       }
     }
     if (!plain.empty()) {
-      say("Final accuracies, of too few seeds to tell them apart: " + named(base) + " " +
-          accuracy_of(base) + ", " + listed(plain));
+      add(fmt::format("Final accuracies, from too few seeds to tell them apart: {} {}, {}",
+                      named(base), accuracy_of(base), listed(plain)));
     } else if (!apart.empty()) {
-      say("Against the final accuracy of " + named(base) + " (" + accuracy_of(base) + "), " +
-          listed(apart) + "; no other differs significantly from it");
+      add(
+          fmt::format("Compared with the final accuracy of {} ({}), {}; no other differs "
+                      "significantly from it",
+                      named(base), accuracy_of(base), listed(apart)));
     } else if (has_others) {
-      say("No final accuracy differs significantly from that of " + named(base) + " (" +
-          accuracy_of(base) + ")");
+      add(fmt::format("No final accuracy differs significantly from that of {} ({})", named(base),
+                      accuracy_of(base)));
     }
   }
 
-  // Rows that ended with the same bits need no interval to be called alike.
-  void say_identical() {
+  // Names the groups of rows that ended with equal weights.
+  void add_identical() {
     std::set<std::size_t> told;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
       if (told.contains(i)) continue;
       std::vector<std::string> names = {named(rows_[i])};
-      bool in_the_same_time = true;
+      bool has_equal_times = true;
       for (std::size_t other = i + 1; other < rows_.size(); ++other) {
         if (told.contains(other) || !have_same_weights(rows_[i], rows_[other])) continue;
         told.insert(other);
         names.push_back(named(rows_[other]));
-        in_the_same_time &= are_identical(rows_[i], rows_[other]);
+        has_equal_times &= are_identical(rows_[i], rows_[other]);
       }
       if (names.size() < 2) continue;
-      say(listed(names) + " ended with the same weights, bit for bit" +
-          (in_the_same_time ? ", after the same time" : ""));
+      add(fmt::format("{} ended with the same weights, bit for bit{}", listed(names),
+                      has_equal_times ? ", after the same time" : ""));
     }
   }
 
-  // What the budget and the learning rate do, before the strategy is given the blame.
-  void say_batches() {
+  // Different batches at one learning rate explain a difference in accuracy without the strategy.
+  void add_batches() {
+    constexpr double kAlike = 1.1;  // ratio of sample counts that needs no mention
     const auto [fewest, most] = batches_at_one_rate(rows_);
     if (fewest == nullptr) return;
     const auto work_of = [](const VariantSummary& row) {
-      return decimal_text(row.updates->mean, 0) + " updates of " + decimal_text(*row.batch(), 0) +
-             " samples";
+      return fmt::format("{} made {} updates of {} samples", named(row),
+                         decimal_text(row.updates->mean, 0), decimal_text(*row.batch(), 0));
     };
-    std::string sentence = "At one learning rate (" + exact_text(most->learning_rate->mean) + ") " +
-                           named(*most) + " made " + work_of(*most) + ", " + named(*fewest) + " " +
-                           work_of(*fewest);
+    std::string totals;
     if (most->samples->mean > kAlike * fewest->samples->mean ||
         fewest->samples->mean > kAlike * most->samples->mean) {
-      sentence += " (" + decimal_text(most->samples->mean, 0) + " and " +
-                  decimal_text(fewest->samples->mean, 0) + " samples in all)";
+      totals = fmt::format(" ({} and {} samples in all)", decimal_text(most->samples->mean, 0),
+                           decimal_text(fewest->samples->mean, 0));
     }
-    say(sentence + ": accuracies may differ for that reason alone, whatever the strategy");
+    add(fmt::format(
+        "With the same learning rate ({}), {} and {}{}: accuracies may differ for that "
+        "reason alone, whatever the strategy",
+        exact_text(most->learning_rate->mean), work_of(*most), work_of(*fewest), totals));
   }
 
-  // Of the evaluations that told that the target was reached.
-  void say_distance() {
+  // The distance between evaluations bounds the precision of every time to the target.
+  void add_precision() {
     double least = std::numeric_limits<double>::infinity();
     double most = 0.0;
     for (const VariantSummary& row : rows_) {
@@ -182,19 +193,21 @@ class Remarks {
     if (!(most > 0.0)) return;
     const std::string low = seconds_text(least);
     const std::string high = seconds_text(most);
-    say("A time to the target is that of the first evaluation there, " +
-        (low == high ? high : low + " to " + high) + " after the one before, and no surer");
+    add(
+        fmt::format("A time to the target is that of the first evaluation that reached it, and "
+                    "evaluations are {} apart",
+                    low == high ? high : fmt::format("{} to {}", low, high)));
   }
 
   const Comparison& comparison_;
   const Rows& rows_;
-  std::vector<std::string> said_;
+  std::vector<std::string> sentences_;
 };
 
 }  // namespace
 
 std::vector<std::string> remarks(const Comparison& comparison, const Rows& rows) {
-  return Remarks(comparison, rows).write();
+  return RemarkWriter(comparison, rows).write();
 }
 
 }  // namespace syncopate::bench

@@ -1,5 +1,7 @@
 #include "bench/compare/report/run_result.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <fstream>
@@ -17,19 +19,19 @@ namespace {
 
 using nlohmann::json;
 
-// One line, and where it stands for whoever has to mend it.
-struct Line {
+// A line with its position, for error messages.
+struct RunLine {
   json object;
   const std::filesystem::path& file;
   std::size_t number;
 
   [[noreturn]] void refuse(const std::string& what) const {
-    throw FileError(file.string() + ", line " + std::to_string(number) + ": " + what +
-                    "; remove the file to run it again");
+    throw FileError(fmt::format("{}, line {}: {}; remove the file to run it again", file.string(),
+                                number, what));
   }
   const json& at(const char* key) const {
     const auto found = object.find(key);
-    if (found == object.end()) refuse(std::string("has no \"") + key + "\"");
+    if (found == object.end()) refuse(fmt::format("has no \"{}\"", key));
     return *found;
   }
   template <typename T>
@@ -37,10 +39,10 @@ struct Line {
     try {
       return at(key).get<T>();
     } catch (const json::exception&) {
-      refuse(std::string("\"") + key + "\" is " + at(key).dump() + ", which it cannot be");
+      refuse(fmt::format("\"{}\" is {}, which has the wrong type", key, at(key).dump()));
     }
   }
-  // JSON has no NaN: it was written as null.
+  // NaN was written as null, because JSON has no NaN.
   double number_at(const char* key) const {
     return at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : get<double>(key);
   }
@@ -52,7 +54,7 @@ struct Line {
   }
 };
 
-CurvePoint curve_point(const Line& line) {
+CurvePoint curve_point(const RunLine& line) {
   return {.step = line.get<std::int64_t>("step"),
           .samples = line.get<std::int64_t>("trained_samples"),
           .seconds = line.number_at("trained_seconds"),
@@ -60,7 +62,7 @@ CurvePoint curve_point(const Line& line) {
           .accuracy = line.number_at("test_accuracy")};
 }
 
-TrainingPoint training_point(const Line& line) {
+TrainingPoint training_point(const RunLine& line) {
   return {.step = line.get<std::int64_t>("step"),
           .samples = line.get<std::int64_t>("samples"),
           .seconds = line.number_at("seconds"),
@@ -69,7 +71,7 @@ TrainingPoint training_point(const Line& line) {
           .learning_rate = line.get_optional<double>("learning_rate")};
 }
 
-WorkerTimes worker_times(const Line& line) {
+WorkerTimes worker_times(const RunLine& line) {
   return {.worker = line.get<int>("worker"),
           .steps = line.get<std::int64_t>("steps"),
           .samples = line.get<std::int64_t>("samples"),
@@ -82,10 +84,10 @@ WorkerTimes worker_times(const Line& line) {
           .bytes_received = line.get_optional<std::int64_t>("bytes_received")};
 }
 
-std::vector<WorkerStalenessCounts> staleness_counts(const Line& line) {
+std::vector<WorkerStalenessCounts> staleness_counts(const RunLine& line) {
   std::vector<WorkerStalenessCounts> workers;
   for (const json& object : line.get<std::vector<json>>("staleness")) {
-    const Line worker{object, line.file, line.number};
+    const RunLine worker{object, line.file, line.number};
     workers.push_back({.worker = worker.get<int>("worker"),
                        .mean = worker.number_at("mean"),
                        .max = worker.get<std::int64_t>("max"),
@@ -94,7 +96,7 @@ std::vector<WorkerStalenessCounts> staleness_counts(const Line& line) {
   return workers;
 }
 
-void read_summary(const Line& line, RunResult& run) {
+void read_summary(const RunLine& line, RunResult& run) {
   run.steps = line.get<std::int64_t>("steps");
   run.samples = line.get<std::int64_t>("samples");
   run.seconds = line.number_at("seconds");
@@ -110,9 +112,10 @@ void read_summary(const Line& line, RunResult& run) {
   run.staleness = staleness_counts(line);
 }
 
-class Reader {
+// Collects the lines of one run in the order of the file.
+class RunReader {
  public:
-  void take(const Line& line) {
+  void take(const RunLine& line) {
     if (!line.object.is_object()) line.refuse("is not an object");
     const auto event = line.get<std::string>("event");
     if (line.number == 1) return take_head(line, event);
@@ -127,8 +130,8 @@ class Reader {
       if (const auto began_at = began_of(line)) {
         const double seconds = line.get_optional<double>("seconds").value_or(0.0);
         clock_.add_evaluation(*began_at, seconds);
-        run_.curve.back().stood_still_seconds = stood_still_seconds_;
-        if (stands_still_[*began_at]) stood_still_seconds_ += seconds;
+        run_.curve.back().paused_seconds = paused_seconds_;
+        if (is_synchronous_[*began_at]) paused_seconds_ += seconds;
       }
     }
     if (event == "worker") run_.times.push_back(worker_times(line));
@@ -141,39 +144,39 @@ class Reader {
     }
   }
 
-  // A run of which one process failed after another had written the summary has failed.
+  // A failure counts even if another process had written the summary before.
   std::optional<RunResult> finish() {
     if (!has_summary_ && !run_.failure) return std::nullopt;
-    count_from_the_jobs_begin();
-    // Several processes may have written lines, each its own in order.
+    convert_to_job_seconds();
+    // Several processes may have written lines; those of each process are in order.
     const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
     std::stable_sort(run_.training.begin(), run_.training.end(), by_step);
     std::stable_sort(run_.curve.begin(), run_.curve.end(), by_step);
     std::ranges::stable_sort(run_.times, {}, &WorkerTimes::worker);
-    if (!run_.failure) require_that_time_rises();
+    if (!run_.failure) check_order_of_time();
     return std::move(run_);
   }
 
  private:
-  // Nothing: written before lines said it, or under the virtual clock.
-  static std::optional<double> began_of(const Line& line) {
+  // The start of the process that wrote the line. Empty under the virtual clock.
+  static std::optional<double> began_of(const RunLine& line) {
     return line.get_optional<double>("began_at");
   }
 
-  void note_begin(const Line& line) {
+  void note_begin(const RunLine& line) {
     const auto began_at = began_of(line);
     if (!began_at) return;
     clock_.add(*began_at, 0.0);
-    stands_still_[*began_at] = line.get<bool>("in_step");
-    clock_.set_in_step(*began_at, stands_still_[*began_at]);
+    is_synchronous_[*began_at] = line.get<bool>("in_step");
+    clock_.set_synchronous(*began_at, is_synchronous_[*began_at]);
   }
 
-  void note_time(const Line& line, double seconds, std::vector<std::optional<double>>& began) {
+  void note_time(const RunLine& line, double seconds, std::vector<std::optional<double>>& began) {
     began.push_back(began_of(line));
     if (began.back()) clock_.add(*began.back(), std::isfinite(seconds) ? seconds : 0.0);
   }
 
-  void count_from_the_jobs_begin() {
+  void convert_to_job_seconds() {
     const std::map<double, double> offsets = clock_.offsets(has_kills_);
     const auto shift = [&](const std::optional<double>& began, double& seconds) {
       if (began) seconds += offsets.at(*began);
@@ -187,14 +190,15 @@ class Reader {
     if (!has_summary_ || !summary_began_.back()) return;
     const double own = run_.seconds;
     shift(summary_began_.back(), run_.seconds);
-    // The process that speaks knows the speed of what it saw itself.
+    // The process that wrote the summary knows only the speed since its own start.
     if (run_.seconds > own) {
       run_.samples_per_second = static_cast<double>(run_.samples) / run_.seconds;
     }
   }
 
-  void require_that_time_rises() {
-    // Clocks of several processes and machines differ by less.
+  // Marks the run as failed if its evaluations go back in time.
+  void check_order_of_time() {
+    // Clocks of several processes and machines may differ by this much.
     constexpr double kSlack = 0.1;
     for (std::size_t i = 1; i < run_.curve.size(); ++i) {
       const double before = run_.curve[i - 1].seconds;
@@ -204,33 +208,34 @@ class Reader {
         seconds = before;
         continue;
       }
-      run_.failure = "its times are no use: the evaluation at step " +
-                     std::to_string(run_.curve[i].step) + " came " + std::to_string(seconds) +
-                     " s after training began, an earlier one " + std::to_string(before) +
-                     " s; train it again";
+      run_.failure = fmt::format(
+          "its times are not in order: the evaluation at step {} came {} s after training began, "
+          "and "
+          "an earlier one {} s; train it again",
+          run_.curve[i].step, seconds, before);
       return;
     }
   }
 
-  void take_head(const Line& line, const std::string& event) {
+  void take_head(const RunLine& line, const std::string& event) {
     if (event != "run") line.refuse("the first line is not {\"event\":\"run\",...}");
     run_.label = line.get<std::string>("label");
     run_.seed = line.get<std::uint64_t>("seed");
     run_.workers = line.get<int>("workers");
     run_.predicted_communication_seconds =
         line.get_optional<double>("predicted_communication_seconds");
-    run_.trouble =
+    run_.faults =
         line.get_optional<std::vector<std::string>>("trouble").value_or(std::vector<std::string>{});
-    has_kills_ = std::ranges::find(run_.trouble, "--kill") != run_.trouble.end();
+    has_kills_ = std::ranges::find(run_.faults, "--kill") != run_.faults.end();
   }
 
   RunResult run_;
   bool has_summary_ = false;
   bool has_kills_ = false;
   JobClock clock_;
-  std::map<double, bool> stands_still_;  // by `began_at`: does training, for evaluations
-  double stood_still_seconds_ = 0.0;
-  // Of whose process the seconds are; by point, and of the summaries.
+  std::map<double, bool> is_synchronous_;  // by `began_at`: evaluations pause training
+  double paused_seconds_ = 0.0;
+  // The start of the process whose seconds they are, for each point and each summary.
   std::vector<std::optional<double>> training_began_;
   std::vector<std::optional<double>> curve_began_;
   std::vector<std::optional<double>> summary_began_;
@@ -240,19 +245,19 @@ class Reader {
 
 std::optional<RunResult> read_run(const std::filesystem::path& file) {
   std::ifstream in(file, std::ios::binary);
-  if (!in) throw FileError(file.string() + ": cannot be read; does it exist?");
-  Reader reader;
+  if (!in) throw FileError(fmt::format("{}: cannot be read; does it exist?", file.string()));
+  RunReader reader;
   std::string text;
   for (std::size_t number = 1; std::getline(in, text); ++number) {
     json object = json::parse(text, nullptr, false);
-    // getline met the end of the file before the end of the line: whoever wrote it was stopped.
+    // A last line without its end was cut short, because its writer was stopped.
     const bool is_open_ended = in.eof();
     if (object.is_discarded() && is_open_ended) break;
-    const Line line{std::move(object), file, number};
-    if (line.object.is_discarded()) line.refuse("is no JSON");
+    const RunLine line{std::move(object), file, number};
+    if (line.object.is_discarded()) line.refuse("is not JSON");
     reader.take(line);
   }
-  if (in.bad()) throw FileError(file.string() + ": reading failed");
+  if (in.bad()) throw FileError(fmt::format("{}: reading failed", file.string()));
   return reader.finish();
 }
 

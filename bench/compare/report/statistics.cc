@@ -37,13 +37,13 @@ double beta_fraction(double a, double b, double x) {
   return fraction;
 }
 
-// Student's t lies within -t and t with this probability.
+// The probability that Student's t lies within -t and t.
 double central_probability(double t, double degrees) {
   if (std::isinf(degrees)) return std::erf(t / std::sqrt(2.0));
   return incomplete_beta(0.5, degrees / 2.0, t * t / (degrees + t * t));
 }
 
-// Squared standard error of the mean, and its share in Welch-Satterthwaite's denominator.
+// The squared standard error of a mean, and its term in the denominator of Welch-Satterthwaite.
 struct MeanError {
   double squared = 0.0;
   double share = 0.0;
@@ -83,7 +83,8 @@ std::int64_t percentile_of_counts(std::span<const std::int64_t> counts, double s
 }
 
 double incomplete_beta(double a, double b, double x) {
-  check(a > 0.0 && b > 0.0 && x >= 0.0 && x <= 1.0, "incomplete_beta wants a, b > 0, x in [0, 1]");
+  check(a > 0.0 && b > 0.0 && x >= 0.0 && x <= 1.0,
+        "incomplete_beta needs a, b > 0 and x in [0, 1]");
   if (x == 0.0 || x == 1.0) return x;
   const double factor = std::exp(std::lgamma(a + b) - std::lgamma(a) - std::lgamma(b) +
                                  a * std::log(x) + b * std::log1p(-x));
@@ -93,13 +94,13 @@ double incomplete_beta(double a, double b, double x) {
 
 double student_t_quantile(double probability, double degrees) {
   check(probability > 0.0 && probability < 1.0 && degrees > 0.0,
-        "student_t_quantile wants a probability in (0, 1) and degrees of freedom > 0");
+        "student_t_quantile needs a probability in (0, 1) and degrees of freedom > 0");
   if (probability < 0.5) return -student_t_quantile(1.0 - probability, degrees);
   const double central = 2.0 * probability - 1.0;
   double low = 0.0;
   double high = 1.0;
   while (central_probability(high, degrees) < central && high < 1e12) high *= 2.0;
-  // Halving until the two are neighbours: no derivative that could fail in the tails.
+  // Bisection until low and high are neighbours; Newton's method could fail in the tails.
   for (double middle = (low + high) / 2; low < middle && middle < high; middle = (low + high) / 2) {
     (central_probability(middle, degrees) < central ? low : high) = middle;
   }
@@ -119,7 +120,7 @@ std::optional<Difference> welch_difference(std::span<const double> a, std::span<
 }
 
 std::optional<Difference> paired_difference(std::span<const double> a, std::span<const double> b) {
-  check(a.size() == b.size(), "pairs have two values");
+  check(a.size() == b.size(), "paired_difference needs as many values on both sides");
   std::vector<double> differences;
   for (std::size_t i = 0; i < a.size(); ++i) differences.push_back(a[i] - b[i]);
   const auto deviation = standard_deviation(differences);

@@ -1,5 +1,5 @@
-// What a comparison has shown, in words: sentences of plain text, every number computed, no claim
-// beyond the runs.
+// What a comparison shows, as sentences of plain text. Every number is computed from the runs, and
+// no sentence claims more than they show.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace syncopate::bench {
 
-// Sentences, with their full stops. Labels and reasons stand in them as they came: whoever shows
-// them makes them harmless.
+// Sentences with full stops. Labels and failure reasons in them are not escaped.
 struct Verdict {
-  // For somebody in a hurry: which to take; synchronous or asynchronous; which one over several
-  // machines; what the machine had to do with it.
+  // In this order, each if it applies: which variant to use, whether synchronous or asynchronous
+  // training was better, which variant to use over several machines, which variant ended more
+  // accurate, and whether workers shared CPUs.
   std::vector<std::string> answer;
-  std::vector<std::string> remarks;          // the rest
-  std::optional<std::string> recommended{};  // label of the variant to take
+  std::vector<std::string> remarks;          // remarks.h
+  std::optional<std::string> recommended{};  // the label of the variant to use
 };
 
 Verdict verdict(const Comparison& comparison);
 
-// With a blank between.
+// The sentences, separated by blanks.
 std::string paragraph_of(const std::vector<std::string>& sentences);
 
 }  // namespace syncopate::bench

@@ -1,21 +1,24 @@
-// Small panels, one per variant: how stale gradients were, and where each worker's time went.
+// Plots of what workers did: the staleness of their gradients, where their time went, the bytes
+// they sent and received, and the time they spent on communication.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <map>
 
-#include "bench/compare/report/bar_chart.h"
-#include "bench/compare/report/figure.h"
-#include "bench/compare/report/plots.h"
+#include "bench/compare/report/comparison_plots.h"
 #include "bench/compare/report/statistics.h"
-#include "bench/compare/report/svg.h"
-#include "bench/compare/report/text.h"
+#include "bench/compare/report/summary.h"
+#include "bench/plots/charts.h"
+#include "bench/plots/figure.h"
+#include "bench/plots/text.h"
 
 namespace syncopate::bench {
 namespace {
 
-// Gradients by staleness, over all workers and runs that are done.
-std::vector<std::int64_t> counts_of(const ComparedVariant& variant) {
+// The number of gradients by staleness, over all workers and all runs that are done.
+std::vector<std::int64_t> staleness_counts_of(const ComparedVariant& variant) {
   std::vector<std::int64_t> counts;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done()) continue;
@@ -28,11 +31,12 @@ std::vector<std::int64_t> counts_of(const ComparedVariant& variant) {
 }
 
 std::string staleness_caption(const std::vector<std::int64_t>& counts, std::size_t shown) {
-  const auto at = [&](double share) { return std::to_string(percentile_of_counts(counts, share)); };
-  std::string text = "median " + at(0.5) + ", 95th percentile " + at(0.95) + ", largest " + at(1.0);
+  const auto at = [&](double share) { return percentile_of_counts(counts, share); };
+  std::string text =
+      fmt::format("median {}, 95th percentile {}, largest {}", at(0.5), at(0.95), at(1.0));
   std::int64_t beyond = 0;
   for (std::size_t t = shown; t < counts.size(); ++t) beyond += counts[t];
-  if (beyond > 0) text += "; " + std::to_string(beyond) + " beyond " + std::to_string(shown - 1);
+  if (beyond > 0) text += fmt::format("; {} beyond {}", beyond, shown - 1);
   return text;
 }
 
@@ -42,7 +46,7 @@ std::int64_t total_of(const std::vector<std::int64_t>& counts) {
   return total;
 }
 
-// Percent of all gradients in each bar of `width` staleness values.
+// The percentage of gradients in each bar of `width` staleness values.
 std::vector<double> shares_of(const std::vector<std::int64_t>& counts, std::size_t shown,
                               std::size_t width) {
   std::vector<double> shares((shown + width - 1) / width, 0.0);
@@ -59,17 +63,17 @@ struct Histogram {
   std::vector<std::int64_t> counts;
 };
 
-// Along x, of all panels alike, so that they can be compared.
+// The horizontal scale that all panels share, so that they can be compared.
 struct HistogramScale {
   std::size_t shown = 1;  // staleness 0 .. shown - 1
-  std::size_t width = 1;  // of a bar
+  std::size_t width = 1;  // staleness values per bar
 };
 
 HistogramScale scale_of(const std::vector<Histogram>& histograms) {
   constexpr std::size_t kMostBars = 50;
   HistogramScale scale;
   for (const Histogram& one : histograms) {
-    // The longest waits are rare: the largest of a thousand would squeeze all others.
+    // The top 0.1 % is left out, because one rare large value would squeeze all others.
     const auto reach = static_cast<std::size_t>(percentile_of_counts(one.counts, 0.999)) + 1;
     scale.shown = std::max(scale.shown, reach);
   }
@@ -96,15 +100,16 @@ std::string draw_histogram(const Histogram& one, const HistogramScale& scale) {
     const double gap = end.x - corner.x > 4.0 ? 1.0 : 0.0;
     svg.rectangle({corner.x + gap / 2, corner.y}, end.x - corner.x - gap, end.y - corner.y,
                   series_classes(one.series) + " bar",
-                  "staleness " + std::to_string(i * scale.width) + ": " +
-                      decimal_text(shares[i], 2) + " % of gradients");
+                  fmt::format("staleness {}: {} % of gradients", i * scale.width,
+                              decimal_text(shares[i], 2)));
   }
   return svg.finish();
 }
 
-// Parts of a worker's time, in the order they are stacked in.
+// The parts of a worker's time, in stacking order.
 enum Part : std::size_t { kCompute, kCommunication, kPeers, kInput, kOther, kParts };
 
+// Sums over the runs of a variant.
 struct WorkerParts {
   std::array<double, kParts> seconds{};
   double total = 0.0;
@@ -135,20 +140,70 @@ std::map<int, WorkerParts> parts_of(const ComparedVariant& variant) {
   return workers;
 }
 
-StackedChart chart_of(const std::string& name, const std::map<int, WorkerParts>& workers) {
+StackedChart time_chart(const std::string& name, const std::map<int, WorkerParts>& workers) {
   StackedChart chart{.title = "Where the time went, " + name,
                      .label_title = "worker",
                      .axis_title = "share of time (%)",
-                     .part_names = {"compute", "exposed communication", "waiting for peers",
+                     .part_names = {"compute", "exposed communication", "waiting for workers",
                                     "waiting for input", "other"},
                      .part_classes = {"p0", "p1", "p2", "p3", "p4"},
                      .rows = {}};
   for (const auto& [worker, parts] : workers) {
-    StackedRow row{.label = std::to_string(worker), .shares = {}};
+    StackedRow row{.label = fmt::format("{}", worker), .shares = {}};
     for (const double seconds : parts.seconds) row.shares.push_back(seconds / parts.total);
     chart.rows.push_back(std::move(row));
   }
   return chart;
+}
+
+constexpr double kMegabyte = 1e6;
+constexpr double kMilliseconds = 1e3;
+
+// The known values of `amount` for each worker of every run that is done.
+template <typename Amount>
+std::vector<double> over_workers(const ComparedVariant& variant, Amount amount) {
+  std::vector<double> values;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    for (const WorkerTimes& times : run.result->times) {
+      const std::optional<double> value = amount(times);
+      if (value && std::isfinite(*value)) values.push_back(*value);
+    }
+  }
+  return values;
+}
+
+Bar mean_bar(const std::vector<double>& values, const std::string& classes) {
+  const double value = mean(values);
+  return {
+      .value = value, .deviation = {}, .dots = {}, .note = short_text(value), .classes = classes};
+}
+
+std::optional<double> megabytes(const std::optional<std::int64_t>& bytes) {
+  return bytes ? std::optional(static_cast<double>(*bytes) / kMegabyte) : std::nullopt;
+}
+
+// Milliseconds per step of a worker, one value per run that has both numbers.
+struct Communication {
+  std::vector<double> predicted;
+  std::vector<double> measured;
+};
+
+Communication communication_of(const ComparedVariant& variant) {
+  Communication found;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done() || !run.result->predicted_communication_seconds) continue;
+    double seconds = 0.0;
+    std::int64_t steps = 0;
+    for (const WorkerTimes& times : run.result->times) {
+      seconds += times.communication_seconds;
+      steps += times.steps;
+    }
+    if (steps == 0 || !std::isfinite(seconds)) continue;
+    found.predicted.push_back(kMilliseconds * *run.result->predicted_communication_seconds);
+    found.measured.push_back(kMilliseconds * seconds / static_cast<double>(steps));
+  }
+  return found;
 }
 
 }  // namespace
@@ -157,7 +212,7 @@ std::string staleness_plots(const Comparison& comparison) {
   const std::vector<VariantSummary> rows = summarise(comparison);
   std::vector<Histogram> histograms;
   for (std::size_t i = 0; i < rows.size(); ++i) {
-    std::vector<std::int64_t> counts = counts_of(comparison.variants[i]);
+    std::vector<std::int64_t> counts = staleness_counts_of(comparison.variants[i]);
     if (total_of(counts) > 0) histograms.push_back({i, rows[i].name, std::move(counts)});
   }
   if (histograms.empty()) return "";
@@ -168,10 +223,11 @@ std::string staleness_plots(const Comparison& comparison) {
         {one.name, draw_histogram(one, scale), staleness_caption(one.counts, scale.shown)});
   }
   std::string caption =
-      "The version a gradient was applied to less the version it was computed from; all workers "
-      "and seeds. Variants whose replicas keep step have none. Panels share the "
-      "horizontal scale, not the vertical one.";
-  if (scale.width > 1) caption += " A bar covers " + std::to_string(scale.width) + " versions.";
+      "The version that a gradient was applied to minus the version that it was computed from, "
+      "over "
+      "all workers and seeds. Synchronous variants have no staleness. Panels share the horizontal "
+      "scale, but not the vertical one.";
+  if (scale.width > 1) caption += fmt::format(" A bar covers {} versions.", scale.width);
   return panels_html(
       {"Staleness", "", {{box_swatch("ink bar"), "share of all gradients"}}, caption}, panels);
 }
@@ -185,20 +241,65 @@ std::string time_plots(const Comparison& comparison) {
     const bool knows_peers =
         std::ranges::all_of(workers, [](const auto& worker) { return worker.second.knows_peers; });
     panels.push_back(
-        {rows[i].name, draw(chart_of(rows[i].name, workers)),
-         knows_peers ? "" : "Waiting for peers could not be told from communication."});
+        {rows[i].name, draw(time_chart(rows[i].name, workers)),
+         knows_peers ? "" : "Waiting for workers was measured as part of communication."});
   }
   if (panels.empty()) return "";
   return panels_html({"Where each worker's time went",
                       "",
                       {{box_swatch("p0"), "compute"},
                        {box_swatch("p1"), "exposed communication"},
-                       {box_swatch("p2"), "waiting for peers"},
+                       {box_swatch("p2"), "waiting for workers"},
                        {box_swatch("p3"), "waiting for input"},
                        {box_swatch("p4"), "other"}},
-                      "Share of a worker's time in steps, over all seeds. Exposed: it stood and "
-                      "waited for bytes."},
+                      "Share of a worker's time in steps, over all seeds. Communication is exposed "
+                      "while the worker waits for it."},
                      panels);
+}
+
+std::string bytes_plot(const Comparison& comparison) {
+  const std::vector<VariantSummary> rows = summarise(comparison);
+  BarChart chart{.title = "Bytes per worker",
+                 .axis_title = "megabytes per worker (MB, 10⁶ bytes)",
+                 .groups = {}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const ComparedVariant& variant = comparison.variants[i];
+    const auto sent =
+        over_workers(variant, [](const WorkerTimes& times) { return megabytes(times.bytes_sent); });
+    const auto received = over_workers(
+        variant, [](const WorkerTimes& times) { return megabytes(times.bytes_received); });
+    if (sent.empty() || received.empty()) continue;
+    chart.groups.push_back(
+        {rows[i].name, {mean_bar(sent, "s0 bar"), mean_bar(received, "s4 bar")}});
+  }
+  if (chart.groups.empty()) return "";
+  return figure_html(
+      {chart.title,
+       draw(chart),
+       {{box_swatch("s0 bar"), "sent"}, {box_swatch("s4 bar"), "received"}},
+       "Over the whole run, mean over workers and seeds. Variants that did not count "
+       "bytes are left out."});
+}
+
+std::string prediction_plot(const Comparison& comparison) {
+  const std::vector<VariantSummary> rows = summarise(comparison);
+  BarChart chart{.title = "Communication of a step: predicted and measured",
+                 .axis_title = "time per step (ms)",
+                 .groups = {}};
+  for (std::size_t i = 0; i < rows.size(); ++i) {
+    const Communication found = communication_of(comparison.variants[i]);
+    if (found.measured.empty()) continue;
+    chart.groups.push_back(
+        {rows[i].name, {mean_bar(found.predicted, "s6 bar"), mean_bar(found.measured, "s1 bar")}});
+  }
+  if (chart.groups.empty()) return "";
+  return figure_html(
+      {chart.title,
+       draw(chart),
+       {{box_swatch("s6 bar"), "predicted from the link"},
+        {box_swatch("s1 bar"), "measured: wait time of a worker"}},
+       "The measured time is shorter where communication overlaps with computation, and longer "
+       "where it includes waiting for other workers."});
 }
 
 }  // namespace syncopate::bench

@@ -279,7 +279,7 @@ TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
     EXPECT_NE(log_of(run).find(slowed), std::string::npos) << log_of(run);
   }
   EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
-  EXPECT_NE(in_one_line(result.out).find("links delayed by 2ms and links of 1gbit"),
+  EXPECT_NE(in_one_line(result.out).find("link delay 2ms and link rate 1gbit"),
             std::string::npos)
       << result.out;
   EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),

@@ -157,7 +157,7 @@ TEST(ScalingVerdict, NamesTheFastestAndDoesNotHideThatOthersDisturbedIt) {
 TEST(ScalingPage, HasAxesWithUnitsALegendAndTheIdealDashed) {
   const std::string page = scaling_page({.command = "bench <x>", .tables = {example()}});
   for (const char* expected :
-       {">throughput (samples/s)<", ">efficiency (%)<", ">replicas x threads (CPUs asked for)<",
+       {">throughput (samples/s)<", ">efficiency (%)<", ">replicas x threads (CPUs requested)<",
         "<ul class=\"legend\">", ">mirrored, replicas of 2 threads<",
         ">multi-worker-mirrored, replicas of 2 threads<", "ideal: one-device, 1 replica x 1 thread",
         "class=\"reference\"", "all 2 CPUs; oversubscribed to the right", "bench &lt;x&gt;"}) {

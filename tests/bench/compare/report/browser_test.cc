@@ -1,4 +1,4 @@
-// The page as a browser lays it out, at the width of a desk and of a hand.
+// Lays out the page in a browser, at the width of a desktop and of a telephone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/report/page.h"
-#include "bench/compare/report/text.h"
+#include "bench/compare/report/comparison_report.h"
+#include "bench/plots/text.h"
 #include "tests/bench/compare/report/made_up.h"
 #include "tests/end_to_end/run_program.h"
 #include "tests/end_to_end/scratch_dir.h"
@@ -21,9 +21,9 @@ using Words = std::vector<std::string>;
 using test::operator+;
 
 constexpr int kHeight = 6000;
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kTimeout(60);
 
-// A name on the PATH, or "".
+// The name of a browser on the PATH, or "".
 std::string find_browser() {
   for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
     const std::string command = "command -v " + std::string(name) + " >/dev/null 2>&1";
@@ -32,8 +32,8 @@ std::string find_browser() {
   return "";
 }
 
-// A window may have no less than 500 pixels, a frame may; its page is laid out for the frame. What
-// is wrong is left as text, one line each.
+// The script checks the page inside a frame, because a window cannot be narrower than 500 pixels.
+// It appends one line of text per flaw.
 const std::string kLook = R"(
 function boxes(list) {
   return Array.from(list).map(e => ({text: e.textContent.trim(), box: e.getBoundingClientRect()}))
@@ -79,21 +79,21 @@ std::string framed(const std::string& page, int width) {
          "\"></iframe>";
 }
 
-class APageInABrowser : public testing::TestWithParam<int> {
+class PageInBrowser : public testing::TestWithParam<int> {
  protected:
   void SetUp() override {
     browser_ = find_browser();
-    if (browser_.empty()) GTEST_SKIP() << "there is no browser: apt-get install chromium";
+    if (browser_.empty()) GTEST_SKIP() << "no browser was found: apt-get install chromium";
   }
 
-  // What the browser prints. Nothing outside this machine can be reached.
+  // Returns the output of the browser, which can reach nothing outside this machine.
   std::string browse(const Words& arguments) const {
     test::RunningProgram browser(
         Words{"/usr/bin/env", browser_, "--headless", "--no-sandbox", "--disable-gpu",
               "--disable-dev-shm-usage", "--hide-scrollbars", "--proxy-server=127.0.0.1:9",
               "--virtual-time-budget=3000", "--user-data-dir=" + (scratch_ / "profile").string()} +
             arguments,
-        kPatience);
+        kTimeout);
     return browser.wait().out;
   }
 
@@ -128,7 +128,7 @@ class APageInABrowser : public testing::TestWithParam<int> {
   std::string browser_;
 };
 
-TEST_P(APageInABrowser, HasNothingThatOverlaps) {
+TEST_P(PageInBrowser, HasNoOverlappingText) {
   look("two", with_everything({"mirrored", "parameter-server:async"}));
   look("eight",
        with_everything({"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
@@ -136,7 +136,7 @@ TEST_P(APageInABrowser, HasNothingThatOverlaps) {
                         "parameter-server:sync+backup:1", "async, 16 workers, rate / staleness"}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Of, APageInABrowser, testing::Values(1280, 390));
+INSTANTIATE_TEST_SUITE_P(Widths, PageInBrowser, testing::Values(1280, 390));
 
 }  // namespace
 }  // namespace syncopate::bench

@@ -5,6 +5,7 @@
 
 #include <fstream>
 
+#include "bench/compare/report/summary.h"
 #include "bench/compare/report/verdict.h"
 #include "models/base/errors.h"
 #include "tests/bench/compare/report/made_up.h"
@@ -12,7 +13,7 @@
 namespace syncopate::bench {
 namespace {
 
-TEST(TimeToTarget, IsThatOfTheFirstMeasurementAtOrAboveIt) {
+TEST(TimeToTarget, IsThatOfTheFirstEvaluationAtOrAboveIt) {
   const ComparedRun run = made_up_run(1, {0.5, 0.949, 0.95, 0.94, 0.97}, 0.01);
   const auto point = time_to_target(*run.result, 0.95);
   ASSERT_TRUE(point.has_value());
@@ -30,21 +31,21 @@ TEST(Summary, HasMeanAndDeviationOverSeeds) {
   EXPECT_DOUBLE_EQ(rows[0].accuracy->mean, 0.97);
   EXPECT_EQ(rows[0].reached, 3);
   EXPECT_TRUE(rows[0].is_complete());
-  EXPECT_FALSE(rows[0].staleness.has_value());  // replicas keep step
+  EXPECT_FALSE(rows[0].staleness.has_value());
 }
 
-TEST(Summary, HasNoMeanTimeUnlessEveryRunThatEndedReachedTheTarget) {
+TEST(Summary, HasNoMeanTimeUnlessEveryEndedRunReachedTheTarget) {
   ComparedVariant variant = made_up_variant("async", 4, {10, 20}, {0.96, 0.97});
   variant.runs.push_back(made_up_run(3, {0.5, 0.6, 0.7}, 0.1));
   auto row = summarise(made_up_comparison({variant}))[0];
   EXPECT_FALSE(row.seconds_to_target.has_value());
   EXPECT_EQ(row.reached, 2);
 
-  variant.runs[2] = failed_run(3, "the loss is no number");
+  variant.runs[2] = failed_run(3, "the loss is NaN");
   row = summarise(made_up_comparison({variant}))[0];
   EXPECT_FALSE(row.seconds_to_target.has_value());
   EXPECT_EQ(row.failed, 1);
-  EXPECT_EQ(row.failures[0], "seed 3: the loss is no number");
+  EXPECT_EQ(row.failures[0], "seed 3: the loss is NaN");
 
   variant.runs[2] = pending_run();
   row = summarise(made_up_comparison({variant}))[0];
@@ -52,7 +53,7 @@ TEST(Summary, HasNoMeanTimeUnlessEveryRunThatEndedReachedTheTarget) {
   EXPECT_FALSE(row.is_complete());
 }
 
-TEST(Summary, SaysNotesOnceAndOfWhichSeedsTheyAre) {
+TEST(Summary, HasEachNoteOnceWithItsSeeds) {
   ComparedVariant variant = made_up_variant("async", 4, {10, 20}, {0.96, 0.97});
   variant.runs[0].result->notes = {"of all", "of one"};
   variant.runs[1].result->notes = {"of all"};
@@ -60,7 +61,7 @@ TEST(Summary, SaysNotesOnceAndOfWhichSeedsTheyAre) {
   EXPECT_EQ(row.notes, (std::vector<std::string>{"of all", "seed 1: of one"}));
 }
 
-TEST(Summary, NamesTheWorkersWhereALabelRepeats) {
+TEST(Summary, AddsTheWorkersToARepeatedLabel) {
   const auto rows = summarise(made_up_comparison({made_up_variant("mirrored", 1, {10}, {0.97}),
                                                   made_up_variant("mirrored", 2, {5}, {0.97}),
                                                   made_up_variant("async", 2, {5}, {0.97})}));
@@ -69,7 +70,7 @@ TEST(Summary, NamesTheWorkersWhereALabelRepeats) {
   EXPECT_EQ(rows[2].name, "async");
 }
 
-TEST(SpeedUp, IsInTimeToTheTargetOverTheFirstRow) {
+TEST(SpeedUp, ComparesTimesToTheTarget) {
   const auto rows = summarise(made_up_comparison(
       {made_up_variant("slow", 1, {40}, {0.97}), made_up_variant("fast", 1, {10}, {0.97}),
        ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.001)}}}));
@@ -78,7 +79,7 @@ TEST(SpeedUp, IsInTimeToTheTargetOverTheFirstRow) {
   EXPECT_FALSE(speed_up(rows, 2).has_value());
 }
 
-TEST(SpeedUp, IsInSamplesPerSecondWhereTheFirstRowNeverReachedTheTarget) {
+TEST(SpeedUp, ComparesSamplesPerSecondIfTheFirstRowNeverReachedTheTarget) {
   const auto rows =
       summarise(made_up_comparison({ComparedVariant{"lost", 1, {made_up_run(1, {0.5}, 0.01)}},
                                     ComparedVariant{"found", 1, {made_up_run(1, {0.96}, 0.002)}}}));
@@ -98,7 +99,7 @@ class ComparisonFolder : public testing::Test {
       std::filesystem::temp_directory_path() / ("syncopate_comparison_" + std::to_string(getpid()));
 };
 
-TEST_F(ComparisonFolder, IsReadWithTheRunsThatItNames) {
+TEST_F(ComparisonFolder, IsReadWithItsRuns) {
   write(
       "comparison.json",
       R"({"command":"compare --seeds 2","target_accuracy":0.9,"budget":"2 epochs","clock":"virtual",
@@ -119,7 +120,7 @@ TEST_F(ComparisonFolder, IsReadWithTheRunsThatItNames) {
   EXPECT_FALSE(comparison.variants[0].runs[2].result.has_value());  // not begun
 }
 
-TEST_F(ComparisonFolder, SaysWhereItWasMadeAndWhatGuessingGets) {
+TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {
   write("comparison.json",
         R"({"clock":"real","machines":[{"host":"node7","processor":"Xeon","cpus":2,"gpus":["H200"],
             "version":"0.1.0","date":"2026-11-23 14:05"}],"threads_per_worker":3,
@@ -140,7 +141,7 @@ TEST_F(ComparisonFolder, SaysWhereItWasMadeAndWhatGuessingGets) {
   EXPECT_FALSE(rows[1].is_distributed.has_value());
 }
 
-TEST_F(ComparisonFolder, KeepsTheVerdictInThePlaceOfTheOneBefore) {
+TEST_F(ComparisonFolder, KeepsOnlyTheLatestVerdict) {
   write("comparison.json", R"({"clock":"real","variants":[]})");
   keep_verdict(dir_, {.answer = {"Use a."}, .remarks = {"So."}, .recommended = "a"});
   keep_verdict(dir_, {.answer = {"Use b."}, .remarks = {"So."}, .recommended = "b"});
@@ -152,7 +153,7 @@ TEST_F(ComparisonFolder, KeepsTheVerdictInThePlaceOfTheOneBefore) {
   EXPECT_NO_THROW(read_comparison(dir_));
 }
 
-TEST_F(ComparisonFolder, WithoutADescriptionIsAnErrorThatNamesIt) {
+TEST_F(ComparisonFolder, WithoutAValidDescriptionIsAnErrorThatNamesTheFile) {
   EXPECT_THROW(read_comparison(dir_), FileError);
   for (const char* text :
        {"{", "[]", R"({"clock":"real"})", R"({"clock":"broken","variants":[]})"}) {

@@ -5,15 +5,15 @@
 namespace syncopate::bench {
 namespace {
 
-TEST(AJobsClock, OfOneProcessIsThatProcesss) {
+TEST(JobClock, OfOneProcessEqualsThatOfTheProcess) {
   JobClock clock;
   clock.add(1000.0, 0.0);
   clock.add(1000.0, 5.0);
   EXPECT_EQ(clock.offsets(false).at(1000.0), 0.0);
 }
 
-// A worker that was killed after 2 s and trains again at 3 s, while another one goes on.
-TEST(AJobsClock, GoesOnForAWorkerThatComesBack) {
+// A worker is killed after 2 s and trains again at 3 s, while another worker continues.
+TEST(JobClock, ContinuesForARestartedWorker) {
   for (const bool has_kills : {false, true}) {
     JobClock clock;
     clock.add(1000.0, 0.0);
@@ -27,16 +27,16 @@ TEST(AJobsClock, GoesOnForAWorkerThatComesBack) {
   }
 }
 
-// It trained 4 s, was gone, and all began again 10 s after they had begun the first time.
-TEST(AJobsClock, CountsWhatAKillCostWhereAllBeginAgain) {
+// The job trained for 4 s, was killed, and started again 10 s after its first start.
+TEST(JobClock, CountsTheTimeThatAKillCostIfTheWholeJobRestarts) {
   JobClock clock;
-  clock.set_in_step(1000.0, true);
+  clock.set_synchronous(1000.0, true);
   clock.add(1000.0, 0.0);
   clock.add(1000.0, 4.0);
   clock.add_evaluation(1000.0, 0.5);
   clock.add(1010.0, 0.0);
   clock.add(1010.0, 3.0);
-  EXPECT_DOUBLE_EQ(clock.offsets(true).at(1010.0), 9.5) << "it did not train for 0.5 s";
+  EXPECT_DOUBLE_EQ(clock.offsets(true).at(1010.0), 9.5) << "an evaluation paused it for 0.5 s";
   EXPECT_DOUBLE_EQ(clock.offsets(false).at(1010.0), 4.0) << "stopped and resumed by hand";
 }
 

@@ -1,4 +1,4 @@
-// What the trainer writes is what comparisons read.
+// The lines that the trainer writes can be read by comparisons.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -11,7 +11,7 @@
 namespace syncopate::bench {
 namespace {
 
-TEST(LinesOfTheTrainer, AreRead) {
+TEST(TrainerLines, CanBeRead) {
   const auto file =
       std::filesystem::temp_directory_path() / ("syncopate_lines_" + std::to_string(getpid()));
   std::ofstream(file) << R"({"event":"run","label":"async","seed":1,"workers":2})"

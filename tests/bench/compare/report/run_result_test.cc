@@ -45,7 +45,7 @@ class RunFile : public testing::Test {
       std::filesystem::temp_directory_path() / ("syncopate_run_" + std::to_string(getpid()));
 };
 
-TEST_F(RunFile, IsReadWhole) {
+TEST_F(RunFile, IsReadCompletely) {
   const auto run = read(
       kHead +
       R"({"event":"step","step":10,"samples":320,"seconds":0.7,"loss":1.5,"samples_per_second":457})" +
@@ -78,14 +78,14 @@ TEST_F(RunFile, IsReadWhole) {
   EXPECT_EQ(run->staleness[0].counts, (std::vector<std::int64_t>{1, 2, 0, 1}));
 }
 
-TEST_F(RunFile, WithAFailureSaysWhy) {
+TEST_F(RunFile, HasTheReasonOfAFailure) {
   const auto run = read(kHead + kEval +
                         R"({"event":"failure","reason":"worker 1 fell silent"})"
                         "\n");
   ASSERT_TRUE(run.has_value());
   EXPECT_EQ(run->failure, "worker 1 fell silent");
   EXPECT_EQ(run->curve.size(), 1U);
-  // Another process had come to its end before.
+  // Another process had written its summary before.
   EXPECT_TRUE(read(kHead + kSummary + R"({"event":"failure","reason":"no"})")->failure.has_value());
 }
 
@@ -114,7 +114,7 @@ const std::string kKilledHead =
     R"({"event":"run","label":"a","seed":1,"workers":1,"trouble":["--kill","worker=0,at=3s"]})"
     "\n";
 
-TEST_F(RunFile, OfAJobThatWasKilledCountsTheTimeUntilItWentOn) {
+TEST_F(RunFile, OfAKilledJobCountsTheTimeUntilItContinued) {
   std::string summary = kSummary;
   summary.insert(summary.size() - 2, R"(,"began_at":110)");
   const auto run = read(kKilledHead + begin_at(100, true) + eval_at(10, 1.0, 100) +
@@ -122,32 +122,33 @@ TEST_F(RunFile, OfAJobThatWasKilledCountsTheTimeUntilItWentOn) {
   ASSERT_TRUE(run.has_value());
   ASSERT_FALSE(run->failure) << *run->failure;
   EXPECT_DOUBLE_EQ(run->curve.at(0).seconds, 1.0);
-  EXPECT_DOUBLE_EQ(run->curve.at(1).seconds, 11.0) << "10 s less an evaluation of 0.5 s, and 1.5 s";
+  EXPECT_DOUBLE_EQ(run->curve.at(1).seconds, 11.0)
+      << "10 s minus an evaluation of 0.5 s, plus 1.5 s";
   EXPECT_DOUBLE_EQ(run->seconds, 11.0);
   EXPECT_DOUBLE_EQ(run->samples_per_second, 640 / 11.0);
 }
 
-TEST_F(RunFile, TellsForHowLongTrainingStoodStillBeforeAnEvaluation) {
+TEST_F(RunFile, HasTheTimeThatEarlierEvaluationsPausedTraining) {
   auto run =
       read(kHead + begin_at(100, true) + eval_at(10, 1.0, 100) + eval_at(20, 2.0, 100) + kSummary);
-  EXPECT_DOUBLE_EQ(run->curve.at(0).stood_still_seconds, 0.0);
-  EXPECT_DOUBLE_EQ(run->curve.at(1).stood_still_seconds, 0.5);
+  EXPECT_DOUBLE_EQ(run->curve.at(0).paused_seconds, 0.0);
+  EXPECT_DOUBLE_EQ(run->curve.at(1).paused_seconds, 0.5);
   run =
       read(kHead + begin_at(100, false) + eval_at(10, 1.0, 100) + eval_at(20, 2.0, 100) + kSummary);
-  EXPECT_DOUBLE_EQ(run->curve.at(1).stood_still_seconds, 0.0) << "others trained meanwhile";
+  EXPECT_DOUBLE_EQ(run->curve.at(1).paused_seconds, 0.0) << "other workers went on training";
 }
 
-TEST_F(RunFile, WhoseEvaluationsGoBackInTimeHasFailed) {
+TEST_F(RunFile, FailsIfItsEvaluationsGoBackInTime) {
   const auto run = read(kHead + eval_at(10, 0.6, 100) + eval_at(20, 0.169, 100) + kSummary);
   ASSERT_TRUE(run->failure.has_value());
   EXPECT_NE(run->failure->find("step 20"), std::string::npos) << *run->failure;
 }
 
-TEST_F(RunFile, OfAnInterruptedRunIsNothing) {
+TEST_F(RunFile, HasNoResultIfTheRunWasInterrupted) {
   EXPECT_FALSE(read("").has_value());
   EXPECT_FALSE(read(kHead).has_value());
   EXPECT_FALSE(read(kHead + kEval).has_value());
-  // Cut short inside its last line, wherever.
+  // The last line is cut short at any position.
   for (std::size_t length = 1; length + 2 < kSummary.size(); length += 7) {
     EXPECT_FALSE(read(kHead + kSummary.substr(0, length)).has_value()) << length;
   }
@@ -157,9 +158,9 @@ TEST_F(RunFile, MayLackTheLastEndOfLine) {
   EXPECT_TRUE(read(kHead + kSummary.substr(0, kSummary.size() - 1)).has_value());
 }
 
-TEST_F(RunFile, ThatIsBadIsAnErrorNamingFileAndLine) {
+TEST_F(RunFile, ThatIsMalformedIsAnErrorNamingFileAndLine) {
   const std::string place = file_.string() + ", line 2: ";
-  EXPECT_NE(error_of(kHead + "{\"event\":\n" + kSummary).find(place + "is no JSON"),
+  EXPECT_NE(error_of(kHead + "{\"event\":\n" + kSummary).find(place + "is not JSON"),
             std::string::npos);
   EXPECT_NE(error_of(kHead + "[1]\n" + kSummary).find(place + "is not an object"),
             std::string::npos);

@@ -13,10 +13,10 @@ namespace {
 
 using Values = std::vector<double>;
 
-TEST(Mean, OfThree) { EXPECT_DOUBLE_EQ(mean(Values{1.0, 2.0, 6.0}), 3.0); }
-TEST(Mean, OfNothingIsABug) { EXPECT_THROW(mean({}), InternalError); }
+TEST(Mean, OfThreeValues) { EXPECT_DOUBLE_EQ(mean(Values{1.0, 2.0, 6.0}), 3.0); }
+TEST(Mean, OfNoValuesThrows) { EXPECT_THROW(mean({}), InternalError); }
 
-TEST(StandardDeviation, IsTheSamples) {
+TEST(StandardDeviation, DividesByOneLessThanTheCount) {
   // 2, 4, 4, 4, 5, 5, 7, 9: squared deviations sum to 32, over n - 1 = 7.
   EXPECT_DOUBLE_EQ(*standard_deviation(Values{2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7.0));
 }
@@ -34,7 +34,7 @@ TEST(PercentileOfCounts, CountsFromZero) {
   EXPECT_EQ(percentile_of_counts({}, 0.5), 0);
 }
 
-TEST(IncompleteBeta, HasItsClosedForms) {
+TEST(IncompleteBeta, EqualsItsClosedForms) {
   EXPECT_NEAR(incomplete_beta(1.0, 1.0, 0.3), 0.3, 1e-14);                    // x
   EXPECT_NEAR(incomplete_beta(2.0, 1.0, 0.3), 0.09, 1e-14);                   // x^2
   EXPECT_NEAR(incomplete_beta(1.0, 3.0, 0.3), 1.0 - 0.7 * 0.7 * 0.7, 1e-14);  // 1 - (1-x)^3
@@ -43,8 +43,8 @@ TEST(IncompleteBeta, HasItsClosedForms) {
   EXPECT_EQ(incomplete_beta(2.0, 3.0, 1.0), 1.0);
 }
 
-TEST(StudentT, HasTheValuesOfTheTables) {
-  // To the three decimals that printed tables have.
+TEST(StudentT, EqualsPrintedTables) {
+  // Printed tables have three decimals.
   EXPECT_NEAR(student_t_quantile(0.975, 1), 12.706, 5e-4);
   EXPECT_NEAR(student_t_quantile(0.975, 2), 4.303, 5e-4);
   EXPECT_NEAR(student_t_quantile(0.975, 4), 2.776, 5e-4);
@@ -54,19 +54,19 @@ TEST(StudentT, HasTheValuesOfTheTables) {
   EXPECT_NEAR(student_t_quantile(0.995, 3), 5.841, 5e-4);
 }
 
-TEST(StudentT, HasItsClosedFormsForOneAndTwoDegrees) {
+TEST(StudentT, EqualsItsClosedFormsForOneAndTwoDegrees) {
   // tan(pi (p - 1/2)), and (2p - 1) sqrt(2 / (4 p (1 - p))).
   EXPECT_NEAR(student_t_quantile(0.9, 1), std::tan(M_PI * 0.4), 1e-10);
   EXPECT_NEAR(student_t_quantile(0.9, 2), 0.8 * std::sqrt(2.0 / (4 * 0.9 * 0.1)), 1e-10);
 }
 
-TEST(StudentT, IsSymmetricAndEndsAtTheNormalDistribution) {
+TEST(StudentT, IsSymmetricAndConvergesToTheNormalDistribution) {
   EXPECT_NEAR(student_t_quantile(0.5, 3), 0.0, 1e-12);
   EXPECT_DOUBLE_EQ(student_t_quantile(0.025, 4), -student_t_quantile(0.975, 4));
   EXPECT_NEAR(student_t_quantile(0.975, std::numeric_limits<double>::infinity()), 1.959964, 1e-6);
 }
 
-TEST(WelchDifference, OfEqualVariancesIsStudents) {
+TEST(WelchDifference, OfEqualVariancesEqualsStudents) {
   // Both variances 1, n = 3: standard error sqrt(2/3), 4 degrees of freedom, t = 2.776445.
   const auto apart = welch_difference(Values{11, 12, 13}, Values{1, 2, 3});
   ASSERT_TRUE(apart.has_value());
@@ -92,7 +92,7 @@ TEST(WelchDifference, OfValuesWithoutSpreadIsCertain) {
   EXPECT_FALSE(welch_difference(Values{5, 5}, Values{5, 5})->is_significant());
 }
 
-TEST(PairedDifference, IsNotWidenedByWhatBothHaveInCommon) {
+TEST(PairedDifference, IsNotWidenedByTheSpreadOverPairs) {
   // 1, 1 and 4: mean 2, deviation sqrt(3), standard error 1; 2 degrees of freedom, t = 4.302653.
   const auto apart = paired_difference(Values{101, 201, 304}, Values{100, 200, 300});
   ASSERT_TRUE(apart.has_value());

@@ -17,7 +17,7 @@ std::string all_of(const Comparison& comparison) {
   return paragraph_of(said.answer) + "\n" + paragraph_of(said.remarks);
 }
 
-// Sentence 0 is the recommendation, 1 says synchronous or asynchronous.
+// Sentence 0 is the recommendation, sentence 1 compares synchronous with asynchronous.
 std::string sentence(const Comparison& comparison, std::size_t number) {
   const Verdict said = verdict(comparison);
   return number < said.answer.size() ? said.answer[number] : "";
@@ -29,31 +29,31 @@ const std::vector<double> kGood = {0.972, 0.973, 0.971};
 const std::vector<double> kPoor = {0.958, 0.957, 0.959};
 
 ComparedVariant asynchronous(ComparedVariant variant) {
-  variant.keeps_step = false;
+  variant.is_synchronous = false;
   return variant;
 }
 
-// Of one process, or of several that may be on several machines.
-ComparedVariant of(bool is_distributed, ComparedVariant variant) {
+// The variant, as one process or as several that may run on several machines.
+ComparedVariant distributed(bool is_distributed, ComparedVariant variant) {
   variant.is_distributed = is_distributed;
   return variant;
 }
 
-TEST(Verdict, BeginsWithWhatToUse) {
+TEST(Verdict, BeginsWithARecommendation) {
   Comparison comparison = made_up_comparison(
       {made_up_variant("mirrored", 8, kSlow, kGood), made_up_variant("backup", 8, kFast, kGood)});
-  comparison.trouble = "one worker 4x slower";
+  comparison.faults = "one worker 4x slower";
   EXPECT_EQ(sentence(comparison, 0),
             "Use backup: with one worker 4x slower, it reached 95 % soonest, in 173 s.");
   EXPECT_EQ(verdict(comparison).recommended, "backup");
   EXPECT_TRUE(says(all_of(comparison),
-                   "A time to the target is that of the first evaluation there, 86.0 s to 340 s "
-                   "after the one before, and no surer."));
+                   "A time to the target is that of the first evaluation that reached it, and "
+                   "evaluations are 86.0 s to 340 s apart."));
   EXPECT_TRUE(says(all_of(comparison),
                    "No final accuracy differs significantly from that of mirrored (97.20 %)."));
 }
 
-TEST(Verdict, SaysWhetherSynchronousOrAsynchronousIsBetterAndHowSurely) {
+TEST(Verdict, SaysWhetherSynchronousOrAsynchronousIsBetterAndHowCertainThatIs) {
   // Seed by seed 676/173, 680/174 and 672/172 are 3.91 but for thousandths; each time may be half
   // as long, since the target was reached at some time since the evaluation before. Variances of
   // the accuracies 1e-6 both: reach 2.776 * sqrt(2/3) * 0.1 points = 0.23.
@@ -78,7 +78,7 @@ TEST(Verdict, ComparesTheBestOfEachKind) {
                    "ssp 4.6x as long"));
 }
 
-TEST(Verdict, SaysPlainlyWhatIsNotSignificant) {
+TEST(Verdict, SaysThatADifferenceIsNotSignificant) {
   const Comparison comparison =
       made_up_comparison({made_up_variant("mirrored", 8, {100, 140, 120}, kGood),
                           asynchronous(made_up_variant("async", 8, {95, 135, 115}, kGood))});
@@ -92,7 +92,7 @@ TEST(Verdict, SaysPlainlyWhatIsNotSignificant) {
   EXPECT_TRUE(says(sentence(comparison, 1), "the same final accuracy"));
 }
 
-TEST(Verdict, SaysPlainlyThatSeedsAreTooFew) {
+TEST(Verdict, SaysThatSeedsAreTooFew) {
   const auto of_seeds = [](const std::vector<double>& slow, const std::vector<double>& fast) {
     const std::vector<double> good(slow.size(), 0.97);
     const std::vector<double> poor(slow.size(), 0.96);
@@ -117,7 +117,7 @@ TEST(Verdict, SaysPlainlyThatSeedsAreTooFew) {
   }
 }
 
-TEST(Verdict, OfFewSeedsTakesForAsFastOnlyWhatWasWithOneOfThem) {
+TEST(Verdict, WithFewSeedsNamesOnlyVariantsThatWereAsFastWithOneSeed) {
   // Three times as long with both seeds, of which two cannot make an interval.
   const std::string text =
       sentence(made_up_comparison({made_up_variant("a", 4, {10, 10.2}, {0.97, 0.97}),
@@ -127,12 +127,12 @@ TEST(Verdict, OfFewSeedsTakesForAsFastOnlyWhatWasWithOneOfThem) {
   EXPECT_TRUE(says(text, "; b may be as fast."));
 }
 
-TEST(Verdict, SaysWhoIsBestOverSeveralMachinesWhereOneMachineWins) {
-  const Comparison comparison =
-      made_up_comparison({of(false, made_up_variant("one-device", 1, {17, 18, 19}, kGood)),
-                          of(false, made_up_variant("mirrored", 8, {20, 21, 22}, kGood)),
-                          of(true, made_up_variant("ring", 8, kFast, kGood)),
-                          of(true, asynchronous(made_up_variant("async", 8, kSlow, kGood)))});
+TEST(Verdict, NamesTheBestVariantOverSeveralMachinesIfOneMachineWins) {
+  const Comparison comparison = made_up_comparison(
+      {distributed(false, made_up_variant("one-device", 1, {17, 18, 19}, kGood)),
+       distributed(false, made_up_variant("mirrored", 8, {20, 21, 22}, kGood)),
+       distributed(true, made_up_variant("ring", 8, kFast, kGood)),
+       distributed(true, asynchronous(made_up_variant("async", 8, kSlow, kGood)))});
   EXPECT_EQ(sentence(comparison, 2),
             "Over several machines, use ring: of those that can span them it reached 95 % soonest "
             "here, in 173 s, 9.6x as long as one-device.");
@@ -141,14 +141,14 @@ TEST(Verdict, SaysWhoIsBestOverSeveralMachinesWhereOneMachineWins) {
   EXPECT_FALSE(says(all_of(already), "Over several machines"));
 }
 
-TEST(Verdict, SaysWhoEndedMoreAccurate) {
+TEST(Verdict, NamesTheMoreAccurateVariant) {
   const std::string text = all_of(made_up_comparison(
       {made_up_variant("mirrored", 8, kSlow, kGood), made_up_variant("async", 8, kFast, kPoor)}));
   EXPECT_TRUE(says(text,
                    "Where the final accuracy counts more than time, use mirrored: 1.40 points "
                    "more than async (95 % interval 1.17 to 1.63)."));
   EXPECT_TRUE(says(text,
-                   "Against the final accuracy of mirrored (97.20 %), async lost 1.40 points "
+                   "Compared with the final accuracy of mirrored (97.20 %), async lost 1.40 points "
                    "(95 % interval 1.17 to 1.63)"));
 }
 
@@ -158,8 +158,8 @@ TEST(Verdict, SaysThatWorkersSharedCpus) {
   comparison.machines = {{.host = "node7", .cpus = 2}};
   comparison.threads_per_worker = 1;
   EXPECT_TRUE(says(all_of(comparison),
-                   "4 workers of 1 thread shared 2 CPUs: with a CPU for each, times and their "
-                   "order may differ."));
+                   "4 workers of 1 thread shared 2 CPUs: with a CPU for each thread, times and "
+                   "their order may differ."));
   comparison.machines.front().cpus = 4;
   EXPECT_FALSE(says(all_of(comparison), "shared"));
   comparison.machines.front().cpus = 2;
@@ -167,7 +167,7 @@ TEST(Verdict, SaysThatWorkersSharedCpus) {
   EXPECT_FALSE(says(all_of(comparison), "shared"));
 }
 
-TEST(Verdict, RecommendsNothingThatIsNoBetterThanGuessing) {
+TEST(Verdict, DoesNotRecommendAVariantThatIsNoBetterThanGuessing) {
   Comparison comparison =
       made_up_comparison({ComparedVariant{"one-device", 1, {failed_run(1, "diverged")}},
                           ComparedVariant{"async", 4, {made_up_run(1, {0.2, 0.2344}, 0.1)}}});
@@ -175,7 +175,7 @@ TEST(Verdict, RecommendsNothingThatIsNoBetterThanGuessing) {
   comparison.chance = Chance{.share = 0.25, .classes = 4, .test_samples = 256};
   EXPECT_EQ(sentence(comparison, 0),
             "Nothing is recommended: no variant ended above 33.12 %, which guessing may reach (the "
-            "most frequent of 4 classes is 25 % of 256 test samples, and three standard errors).");
+            "most frequent of 4 classes is 25 % of 256 test samples, plus three standard errors).");
   EXPECT_FALSE(verdict(comparison).recommended.has_value());
   comparison.variants.push_back(ComparedVariant{"ring", 4, {made_up_run(1, {0.9, 0.34}, 0.1)}});
   EXPECT_EQ(verdict(comparison).recommended, "ring");
@@ -184,34 +184,36 @@ TEST(Verdict, RecommendsNothingThatIsNoBetterThanGuessing) {
                    "33.12 %."));
 }
 
-// A run that is `label`'s with a worker killed after 30 s.
+// The variant with a worker killed after 30 s in every run.
 ComparedVariant killed(ComparedVariant variant) {
-  for (ComparedRun& run : variant.runs) run.result->trouble = {"--kill", "worker=0,at=30s"};
+  for (ComparedRun& run : variant.runs) run.result->faults = {"--kill", "worker=0,at=30s"};
   return variant;
 }
 
-TEST(Verdict, DoesNotCreditTroubleThatCameAfterTheTarget) {
+TEST(Verdict, SaysWhichFaultsCameAfterTheTarget) {
   Comparison comparison = made_up_comparison({killed(made_up_variant("a", 4, {20}, {0.97})),
                                               killed(made_up_variant("b", 4, {25}, {0.97})),
                                               made_up_variant("one-device", 1, {50}, {0.97})});
-  comparison.trouble = "--kill worker=0,at=30s";
+  comparison.faults = "--kill worker=0,at=30s";
   EXPECT_FALSE(says(sentence(comparison, 0), "killed"));
-  EXPECT_TRUE(says(all_of(comparison),
-                   "No time to the target shows worker 0 killed at 30s: by then 95 % was "
-                   "reached."));
+  EXPECT_TRUE(
+      says(all_of(comparison),
+           "No time to the target shows the effect of worker 0 killed at 30s: 95 % was reached "
+           "before."));
   comparison.variants[1] = killed(made_up_variant("b", 4, {40}, {0.97}));
   EXPECT_TRUE(says(sentence(comparison, 0), "with worker 0 killed at 30s, "));
-  EXPECT_TRUE(says(all_of(comparison),
-                   "The time of a to the target does not show worker 0 killed at 30s: by then "
-                   "95 % was reached there."));
-  // 20 s of training, and 15 s in which it stood still for evaluations.
+  EXPECT_TRUE(
+      says(all_of(comparison),
+           "The time of a to the target does not show the effect of worker 0 killed at 30s: "
+           "95 % was reached before."));
+  // 20 s of training, and 15 s of evaluations that paused it.
   for (CurvePoint& point : comparison.variants[0].runs[0].result->curve) {
-    point.stood_still_seconds = 15.0;
+    point.paused_seconds = 15.0;
   }
   EXPECT_FALSE(says(all_of(comparison), "does not show"));
 }
 
-// Runs whose evaluation before the one at the target came a twentieth of the time earlier.
+// Runs whose last evaluation below the target came at 95 % of the time to the target.
 ComparedVariant finely_measured(const std::string& label, const std::vector<double>& seconds) {
   ComparedVariant variant = made_up_variant(label, 4, seconds, {0.97, 0.97, 0.97});
   for (ComparedRun& run : variant.runs) run.result->curve[0].seconds *= 1.9;
@@ -229,7 +231,7 @@ TEST(Verdict, ComparesTimesSeedBySeedAndAsFactors) {
                    "b took 20.0 s, a 1.25x as long (95 % interval 1.19x to 1.32x)"));
 }
 
-TEST(Verdict, DoesNotTellApartWhatEvaluationsDoNot) {
+TEST(Verdict, DoesNotTellApartTimesWithinTheDistanceOfEvaluations) {
   const Comparison close = made_up_comparison(
       {made_up_variant("a", 4, {10}, {0.97}), made_up_variant("b", 4, {9}, {0.97})});
   EXPECT_TRUE(says(sentence(close, 0), "in 9.00 s; a may be as fast."));
@@ -240,7 +242,7 @@ TEST(Verdict, DoesNotTellApartWhatEvaluationsDoNot) {
   EXPECT_TRUE(says(sentence(early, 1), "(evaluations are too far apart to tell)"));
 }
 
-TEST(Verdict, CallsIdenticalWhatIsIdentical) {
+TEST(Verdict, NamesIdenticalVariants) {
   const auto hashed = [](const std::string& label, const std::vector<double>& seconds) {
     ComparedVariant variant = made_up_variant(label, 4, seconds, {0.97, 0.96});
     for (ComparedRun& run : variant.runs) {
@@ -257,7 +259,7 @@ TEST(Verdict, CallsIdenticalWhatIsIdentical) {
                    "a and b ended with the same weights, bit for bit."));
 }
 
-TEST(Verdict, SaysWhatAnUpdateTook) {
+TEST(Verdict, SaysThatBatchesDifferAtOneLearningRate) {
   const auto with_rate = [](const std::string& label, std::int64_t steps, double rate) {
     ComparedVariant variant = made_up_variant(label, 4, kFast, kGood);
     for (ComparedRun& run : variant.runs) {
@@ -269,15 +271,16 @@ TEST(Verdict, SaysWhatAnUpdateTook) {
   };
   std::string text =
       all_of(made_up_comparison({with_rate("mirrored", 30, 0.01), with_rate("async", 120, 0.01)}));
-  EXPECT_TRUE(says(text,
-                   "At one learning rate (0.01) mirrored made 30 updates of 40 samples, async "
-                   "120 updates of 10 samples: accuracies may differ for that reason alone"));
+  EXPECT_TRUE(
+      says(text,
+           "With the same learning rate (0.01), mirrored made 30 updates of 40 samples and "
+           "async made 120 updates of 10 samples: accuracies may differ for that reason alone"));
   text =
       all_of(made_up_comparison({with_rate("mirrored", 30, 0.04), with_rate("async", 120, 0.01)}));
-  EXPECT_FALSE(says(text, "At one learning rate")) << "the user saw to it";
+  EXPECT_FALSE(says(text, "With the same learning rate"));
 }
 
-TEST(Verdict, NamesWhoNeverReachedTheTargetWhoDidSometimesAndWhoFailed) {
+TEST(Verdict, NamesVariantsThatMissedTheTargetOrFailed) {
   ComparedVariant sometimes = made_up_variant("sometimes", 8, {20, 21}, {0.97, 0.97});
   sometimes.runs.push_back(made_up_run(3, {0.5}, 0.1));
   ComparedVariant failing = made_up_variant("failing", 8, {1, 1}, {0.97, 0.97});
@@ -293,7 +296,7 @@ TEST(Verdict, NamesWhoNeverReachedTheTargetWhoDidSometimesAndWhoFailed) {
   EXPECT_TRUE(says(text, "Still pending: later (2 runs)."));
 }
 
-TEST(Verdict, WhereNobodyReachedTheTargetGoesByAccuracy) {
+TEST(Verdict, ComparesAccuraciesIfNoVariantReachedTheTarget) {
   const auto variant = [](const std::string& label, const std::vector<double>& accuracies) {
     ComparedVariant made{label, 2, {}};
     for (const double accuracy : accuracies) {
@@ -311,7 +314,7 @@ TEST(Verdict, WhereNobodyReachedTheTargetGoesByAccuracy) {
             "b ended at 93.00 %, a at 92.00 %; b had as many samples/s.");
 }
 
-TEST(Verdict, SaysWhereOneKindAloneReachedTheTarget) {
+TEST(Verdict, SaysThatOnlyOneKindReachedTheTarget) {
   ComparedVariant stuck{"async", 8, {}};
   for (const std::uint64_t seed : {1, 2, 3}) {
     stuck.runs.push_back(made_up_run(seed, {0.5, 0.6}, 1.0));
@@ -323,21 +326,21 @@ TEST(Verdict, SaysWhereOneKindAloneReachedTheTarget) {
       "async, the best that was asynchronous, did not get there with every seed"));
 }
 
-TEST(Verdict, OfTheVirtualClockSaysSo) {
+TEST(Verdict, NamesTheVirtualClock) {
   Comparison comparison =
       made_up_comparison({made_up_variant("sync", 8, {40, 40}, {0.97, 0.96}),
                           asynchronous(made_up_variant("async", 8, {10, 10}, {0.96, 0.97}))});
   comparison.has_virtual_clock = true;
-  comparison.trouble = "--service-time exponential:1 --slow worker=7,factor=4";
+  comparison.faults = "--service-time exponential:1 --slow worker=7,factor=4";
   EXPECT_EQ(sentence(comparison, 0),
-            "Use async, on the evidence of two seeds: under the virtual clock, with exponential:1 "
-            "service times and worker 7 slowed 4x, it reached 95 % soonest, in 10.0 virtual s.");
+            "Use async, on the evidence of two seeds: under the virtual clock, with compute delay "
+            "exponential:1 and worker 7 slowed 4x, it reached 95 % soonest, in 10.0 virtual s.");
   EXPECT_TRUE(says(sentence(comparison, 1), "sync 4.0x as long (2.0x to 8.0x with the two seeds)"));
 }
 
 TEST(Verdict, WithoutAResultRecommendsNothing) {
   EXPECT_TRUE(says(all_of(made_up_comparison({ComparedVariant{"a", 1, {failed_run(1, "no")}}})),
-                   "Nothing is recommended: no run has come to a good end."));
+                   "Nothing is recommended: no run succeeded."));
   EXPECT_TRUE(says(all_of(made_up_comparison({})), "Nothing is recommended"));
   EXPECT_TRUE(says(all_of(made_up_comparison({made_up_variant("a", 1, kFast, kGood)})),
                    "there is nothing to compare a with"));

@@ -1,0 +1,74 @@
+// What the runs of a comparison show, and how certain it is: which variant was first, which
+// variants cannot be told apart. verdict.h and remarks.h put this into words.
+#pragma once
+
+#include <cmath>
+#include <optional>
+#include <vector>
+
+#include "bench/compare/report/statistics.h"
+#include "bench/compare/report/summary.h"
+
+namespace syncopate::bench {
+
+// A quantity of a row, such as &VariantSummary::accuracy.
+using Quantity = std::optional<Sample> VariantSummary::*;
+
+// Fewer seeds say too little about the spread for a confidence interval.
+inline constexpr int kEnoughSeeds = 3;
+
+// `a` minus `b`; empty unless both have enough seeds.
+std::optional<Difference> difference(const VariantSummary& a, const VariantSummary& b,
+                                     Quantity quantity);
+
+// The time of `a` to the target divided by that of `b`: geometric mean over seeds. Rows with the
+// same seeds are compared seed by seed.
+struct TimeRatio {
+  double value = 1.0;
+  // 95 %; with fewer than kEnoughSeeds the range over the seeds. Widened by the distance between
+  // evaluations, because the target was reached at some time since the previous one. `high` may be
+  // infinite.
+  Interval interval;
+  int seeds = 1;  // those of the row with fewer
+  bool is_significant() const noexcept { return !interval.contains(1.0); }
+  bool has_enough_seeds() const noexcept { return seeds >= kEnoughSeeds; }
+  // False if a run reached the target before its first evaluation.
+  bool is_bounded() const noexcept { return interval.low > 0.0 && std::isfinite(interval.high); }
+};
+// Empty unless every run of both rows reached the target, after more than 0 seconds.
+std::optional<TimeRatio> time_ratio(const VariantSummary& a, const VariantSummary& b);
+
+// All runs of both rows ended with equal weights, bit for bit.
+bool have_same_weights(const VariantSummary& a, const VariantSummary& b);
+// Both rows have the same weights and the same times, also to the target.
+bool are_identical(const VariantSummary& a, const VariantSummary& b);
+
+// The row with the smallest mean time to the target; null if no row has one.
+const VariantSummary* fastest(const Rows& rows);
+// The first row with a result, which others are compared with; null if there is none.
+const VariantSummary* reference(const Rows& rows);
+// The rows that may be recommended: better than chance, and complete; if no row is complete, those
+// with a successful run.
+Rows choices(const Rows& rows, const std::optional<Chance>& chance);
+// Null if no row has a final accuracy.
+const VariantSummary* most_accurate(const Rows& rows);
+
+// The other rows whose `quantity` does not differ significantly from that of `first`. Rows with too
+// few seeds are left out.
+std::vector<const VariantSummary*> not_told_from(const Rows& rows, const VariantSummary& first,
+                                                 Quantity quantity);
+
+// The other rows whose time to the target, over any number of seeds, does not differ significantly
+// from that of `first`. Rows identical to it are left out.
+std::vector<const VariantSummary*> not_later_than(const Rows& rows, const VariantSummary& first);
+std::vector<const VariantSummary*> identical_to(const Rows& rows, const VariantSummary& first);
+
+// The rows with the smallest and the largest batch per update. Both null unless the largest is at
+// least 1.5 times the smallest and all rows have about the same learning rate.
+struct BatchExtremes {
+  const VariantSummary* fewest = nullptr;
+  const VariantSummary* most = nullptr;
+};
+BatchExtremes batches_at_one_rate(const Rows& rows);
+
+}  // namespace syncopate::bench

@@ -1,0 +1,205 @@
+#include "bench/compare/report/summary.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/compare/report/statistics.h"
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+std::optional<Sample> sample_of(std::vector<double> values) {
+  if (values.empty()) return std::nullopt;
+  Sample sample;
+  sample.mean = mean(values);
+  sample.deviation = standard_deviation(values);
+  sample.values = std::move(values);
+  return sample;
+}
+
+// The value of `quantity` for every successful run.
+template <typename Quantity>
+std::optional<Sample> over_runs(const ComparedVariant& variant, Quantity quantity) {
+  std::vector<double> values;
+  for (const ComparedRun& run : variant.runs) {
+    if (run.is_done()) values.push_back(quantity(*run.result));
+  }
+  return sample_of(std::move(values));
+}
+
+void count_runs(const ComparedVariant& variant, VariantSummary& row) {
+  for (const ComparedRun& run : variant.runs) {
+    if (run.is_done()) {
+      ++row.done;
+    } else if (run.has_failed()) {
+      ++row.failed;
+      row.failures.push_back(fmt::format("seed {}: {}", run.result->seed, *run.result->failure));
+    } else {
+      ++row.pending;
+    }
+  }
+}
+
+// Each distinct note once; a note that not all runs have is preceded by their seeds.
+std::vector<std::string> merged_notes(const ComparedVariant& variant) {
+  std::vector<std::string> texts;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    for (const std::string& note : run.result->notes) {
+      if (std::ranges::find(texts, note) == texts.end()) texts.push_back(note);
+    }
+  }
+  for (std::string& text : texts) {
+    std::string seeds;
+    bool is_on_all = true;
+    for (const ComparedRun& run : variant.runs) {
+      if (!run.is_done()) continue;
+      if (std::ranges::find(run.result->notes, text) == run.result->notes.end()) {
+        is_on_all = false;
+      } else {
+        seeds += fmt::format("{}{}", seeds.empty() ? "" : ", ", run.result->seed);
+      }
+    }
+    if (!is_on_all) text = fmt::format("seed {}: {}", seeds, text);
+  }
+  return texts;
+}
+
+void add_target(const ComparedVariant& variant, double target, VariantSummary& row) {
+  std::vector<double> samples;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done()) continue;
+    const auto point = time_to_target(*run.result, target);
+    if (!point) continue;
+    row.reached_seconds.push_back(point->seconds);
+    row.reached_gaps.push_back(point->gap_seconds);
+    row.seeds.push_back(run.result->seed);
+    samples.push_back(static_cast<double>(point->samples));
+  }
+  row.reached = static_cast<int>(samples.size());
+  if (row.reached < row.ended()) return;
+  row.seconds_to_target = sample_of(row.reached_seconds);
+  row.samples_to_target = sample_of(std::move(samples));
+}
+
+// Only asynchronous runs have histograms of staleness.
+bool has_staleness(const ComparedVariant& variant) {
+  return std::ranges::any_of(variant.runs, [](const ComparedRun& run) {
+    return run.is_done() && !run.result->staleness.empty();
+  });
+}
+
+std::vector<double> learning_rates_of(const ComparedVariant& variant) {
+  std::vector<double> rates;
+  for (const ComparedRun& run : variant.runs) {
+    if (!run.is_done() || run.result->training.empty()) continue;
+    const auto rate = run.result->training.front().learning_rate;
+    if (rate) rates.push_back(*rate);
+  }
+  return rates;
+}
+
+// If comparison.json does not say it, a variant with stale gradients is asynchronous.
+bool is_synchronous(const ComparedVariant& variant) {
+  const auto is_stale = [](const ComparedRun& run) {
+    return run.is_done() && run.result->staleness_max > 0;
+  };
+  return variant.is_synchronous.value_or(!std::ranges::any_of(variant.runs, is_stale));
+}
+
+Kind kind_of(const ComparedVariant& variant) {
+  if (variant.workers < 2) return Kind::kOneWorker;
+  return is_synchronous(variant) ? Kind::kSynchronous : Kind::kAsynchronous;
+}
+
+VariantSummary summary_of(const ComparedVariant& variant, const std::optional<double>& target) {
+  VariantSummary row;
+  row.name = variant.label;
+  row.label = variant.label;
+  row.workers = variant.workers;
+  row.kind = kind_of(variant);
+  row.is_distributed = variant.is_distributed;
+  count_runs(variant, row);
+  row.notes = merged_notes(variant);
+  row.accuracy = over_runs(variant, [](const RunResult& run) { return run.test_accuracy; });
+  row.test_loss = over_runs(variant, [](const RunResult& run) { return run.test_loss; });
+  row.seconds = over_runs(variant, [](const RunResult& run) { return run.seconds; });
+  row.samples_per_second =
+      over_runs(variant, [](const RunResult& run) { return run.samples_per_second; });
+  row.updates =
+      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.steps); });
+  row.samples =
+      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.samples); });
+  row.learning_rate = sample_of(learning_rates_of(variant));
+  for (const ComparedRun& run : variant.runs) {
+    if (run.is_done()) row.weights.push_back(run.result->weights_hash);
+  }
+  if (has_staleness(variant)) {
+    row.staleness = over_runs(variant, [](const RunResult& run) { return run.staleness_mean; });
+  }
+  if (target) add_target(variant, *target, row);
+  return row;
+}
+
+std::optional<double> geometric_mean(const Sample& sample) {
+  double sum = 0.0;
+  for (const double value : sample.values) {
+    if (!(value > 0.0)) return std::nullopt;
+    sum += std::log(value);
+  }
+  return std::exp(sum / static_cast<double>(sample.values.size()));
+}
+
+}  // namespace
+
+bool VariantSummary::is_at_chance(const std::optional<Chance>& chance) const noexcept {
+  if (!accuracy) return false;
+  return !std::isfinite(accuracy->mean) || (chance && accuracy->mean <= chance->limit());
+}
+
+std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy) {
+  double before = 0.0;
+  for (const CurvePoint& point : run.curve) {
+    if (point.accuracy >= target_accuracy) {
+      return TargetPoint{point.seconds, point.samples, point.seconds - before,
+                         point.seconds + point.paused_seconds};
+    }
+    before = point.seconds;
+  }
+  return std::nullopt;
+}
+
+Rows summarise(const Comparison& comparison) {
+  Rows rows;
+  for (const ComparedVariant& variant : comparison.variants) {
+    rows.push_back(summary_of(variant, comparison.target_accuracy));
+    const auto has_this_label = [&](const ComparedVariant& other) {
+      return other.label == variant.label;
+    };
+    if (std::ranges::count_if(comparison.variants, has_this_label) > 1) {
+      rows.back().name += ", " + count_text(variant.workers, "worker");
+    }
+  }
+  return rows;
+}
+
+SpeedUpKind speed_up_kind(const Rows& rows) {
+  const bool has_time = !rows.empty() && rows.front().seconds_to_target;
+  return has_time ? SpeedUpKind::kTimeToTarget : SpeedUpKind::kThroughput;
+}
+
+std::optional<double> speed_up(const Rows& rows, std::size_t row) {
+  const bool by_time = speed_up_kind(rows) == SpeedUpKind::kTimeToTarget;
+  const auto& first = by_time ? rows.front().seconds_to_target : rows.front().samples_per_second;
+  const auto& own = by_time ? rows[row].seconds_to_target : rows[row].samples_per_second;
+  if (!first || !own) return std::nullopt;
+  const std::optional<double> of_first = geometric_mean(*first);
+  const std::optional<double> of_own = geometric_mean(*own);
+  if (!of_first || !of_own) return std::nullopt;
+  return by_time ? *of_first / *of_own : *of_own / *of_first;
+}
+
+}  // namespace syncopate::bench

@@ -1,0 +1,178 @@
+#include "bench/plots/axis.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "bench/plots/text.h"
+
+namespace syncopate::bench {
+namespace {
+
+// Tolerance for a tick that misses the end of the axis by a rounding error only.
+constexpr double kSlack = 1e-9;
+// A logarithmic axis whose ends have a smaller ratio has too few round numbers.
+constexpr double kLeastRatio = 8.0;
+
+// Values closer to 100 % than this are drawn at this distance.
+constexpr double kLeastMissing = 0.01;
+constexpr int kMostTicks = 7;
+
+// Widens an empty range, so that a single value still gets an axis.
+void give_extent(double& low, double& high) {
+  if (high > low) return;
+  const double around = low == 0.0 ? 1.0 : std::abs(low) / 10;
+  low -= around;
+  high += around;
+}
+
+std::vector<double> ticks_between(double low, double high, double step) {
+  std::vector<double> ticks;
+  const double first = std::ceil(low / step - kSlack);
+  const double last = std::floor(high / step + kSlack);
+  for (double i = first; i <= last; i += 1.0) ticks.push_back(i == 0.0 ? 0.0 : i * step);
+  return ticks;
+}
+
+int decimals_of(const std::vector<double>& ticks) {
+  if (ticks.size() < 2) return 0;
+  const double step = ticks[1] - ticks[0];
+  return std::clamp(static_cast<int>(std::ceil(-std::log10(step) - kSlack)), 0, 9);
+}
+
+std::string logarithmic_text(double tick) {
+  if (tick >= 1e5 || tick < 1e-4) {
+    const int exponent = static_cast<int>(std::floor(std::log10(tick) + kSlack));
+    const double factor = std::round(tick / std::pow(10.0, exponent));
+    return fmt::format("{:g}e{}", factor, exponent);
+  }
+  const int decimals = std::max(0, -static_cast<int>(std::floor(std::log10(tick) + kSlack)));
+  return decimal_text(tick, decimals);
+}
+
+std::string near_hundred_text(double tick) {
+  const double missing = 100.0 - tick;
+  return decimal_text(tick,
+                      std::max(0, -static_cast<int>(std::floor(std::log10(missing) + kSlack))));
+}
+
+// 1, 2 and 5 times powers of ten, from the last at or below low to the first at or above high.
+std::vector<double> decade_steps(double low, double high) {
+  std::vector<double> steps;
+  for (double power = std::pow(10.0, std::floor(std::log10(low))); power <= high * 10.0;
+       power *= 10.0) {
+    for (const double factor : {1.0, 2.0, 5.0}) steps.push_back(factor * power);
+  }
+  const auto begin = std::find_if(steps.rbegin(), steps.rend(), [&](double step) {
+                       return step <= low * (1.0 + kSlack);
+                     }).base();
+  const auto end = std::find_if(steps.begin(), steps.end(),
+                                [&](double step) { return step >= high * (1.0 - kSlack); });
+  return {begin == steps.begin() ? begin : begin - 1, end == steps.end() ? end : end + 1};
+}
+
+// Thins out the steps to at most kMostTicks: first to powers of ten, then to every n-th of these.
+std::vector<double> marked(const std::vector<double>& steps) {
+  if (steps.size() <= kMostTicks + 1) return steps;
+  std::vector<double> powers;
+  for (const double step : steps) {
+    const double exponent = std::log10(step);
+    if (std::abs(exponent - std::round(exponent)) < kSlack) powers.push_back(step);
+  }
+  const std::size_t stride = (powers.size() + kMostTicks - 1) / kMostTicks;
+  std::vector<double> few;
+  for (std::size_t i = 0; i < powers.size(); i += stride) few.push_back(powers[i]);
+  return few;
+}
+
+}  // namespace
+
+double text_width(std::string_view text) {
+  constexpr double kPerCharacter = 6.9;
+  return kPerCharacter * static_cast<double>(width_of(text));
+}
+
+double widest_tick(const Axis& axis) {
+  double widest = 0.0;
+  for (const std::string& text : tick_texts(axis)) widest = std::max(widest, text_width(text));
+  return widest;
+}
+
+double Axis::place(double value) const {
+  const auto missing = [](double percent) { return std::max(100.0 - percent, kLeastMissing); };
+  switch (scale) {
+    case Scale::kLogarithmic:
+      return std::log(std::max(value, 1e-300) / low) / std::log(high / low);
+    case Scale::kNearHundred:
+      return std::log(missing(value) / missing(low)) / std::log(missing(high) / missing(low));
+    default:
+      return (value - low) / (high - low);
+  }
+}
+
+double round_step(double range, int most) {
+  const double least = range / std::max(1, most);
+  const double power = std::pow(10.0, std::floor(std::log10(least)));
+  for (const double factor : {1.0, 2.0, 5.0}) {
+    if (factor * power >= least * (1.0 - kSlack)) return factor * power;
+  }
+  return 10.0 * power;
+}
+
+Axis linear_axis(const std::string& title, double low, double high, int most, bool extend) {
+  give_extent(low, high);
+  const double step = round_step(high - low, most);
+  if (extend) {
+    low = step * std::floor(low / step + kSlack);
+    high = step * std::ceil(high / step - kSlack);
+  }
+  return {title, low, high, Scale::kLinear, ticks_between(low, high, step)};
+}
+
+Axis logarithmic_axis(const std::string& title, double low, double high) {
+  if (low <= 0.0 || high < kLeastRatio * low)
+    return linear_axis(title, low, high, kMostTicks, true);
+  const std::vector<double> steps = decade_steps(low, high);
+  return {title, steps.front(), steps.back(), Scale::kLogarithmic, marked(steps)};
+}
+
+Axis percent_axis(const std::string& title, double low, double high) {
+  const double most = 100.0 - low;
+  const double least = std::max(100.0 - high, kLeastMissing);
+  if (most < kLeastRatio * least) {
+    Axis axis = linear_axis(title, low, high, kMostTicks, true);
+    axis.high = std::min(axis.high, 100.0);
+    return axis;
+  }
+  const std::vector<double> missing = decade_steps(least, most);
+  Axis axis{title, 100.0 - missing.back(), 100.0 - missing.front(), Scale::kNearHundred, {}};
+  for (const double one : missing) axis.ticks.insert(axis.ticks.begin(), 100.0 - one);
+  return axis;
+}
+
+Axis counting_axis(const std::string& title, double low, double high, int most) {
+  give_extent(low, high);
+  const double step = std::max(1.0, round_step(high - low, most));
+  return {title, low, high, Scale::kLinear, ticks_between(low, high, step)};
+}
+
+std::vector<std::string> tick_texts(const Axis& axis) {
+  std::vector<std::string> texts;
+  const int decimals = decimals_of(axis.ticks);
+  for (const double tick : axis.ticks) {
+    switch (axis.scale) {
+      case Scale::kLogarithmic:
+        texts.push_back(logarithmic_text(tick));
+        break;
+      case Scale::kNearHundred:
+        texts.push_back(near_hundred_text(tick));
+        break;
+      default:
+        texts.push_back(decimal_text(tick, decimals));
+    }
+  }
+  return texts;
+}
+
+}  // namespace syncopate::bench

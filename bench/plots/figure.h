@@ -1,0 +1,39 @@
+// A figure of the page: heading, legend, drawing and caption. The legend is text of the page, not
+// of the drawing, so that long labels wrap at any width.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace syncopate::bench {
+
+struct LegendEntry {
+  std::string swatch;  // a drawing made by one of the functions below
+  std::string text;
+};
+
+// Text is escaped by the functions that take a figure.
+struct Figure {
+  std::string title;
+  std::string drawing;  // from Svg::finish()
+  std::vector<LegendEntry> legend;
+  std::string caption;  // may be empty
+};
+
+std::string figure_html(const Figure& figure);
+
+struct Panel {
+  std::string title;
+  std::string drawing;
+  std::string caption;  // may be empty
+};
+// Several drawings under the heading, legend and caption of `common`.
+std::string panels_html(const Figure& common, const std::vector<Panel>& panels);
+
+std::string series_swatch(std::size_t series);        // a line with the series' marker
+std::string line_swatch(const std::string& classes);  // a line
+std::string box_swatch(const std::string& classes);   // a filled area
+std::string whisker_swatch();                         // mean and deviation
+std::string dot_swatch();                             // one run
+
+}  // namespace syncopate::bench

@@ -1,0 +1,50 @@
+// Text for people: numbers with a fixed number of digits, escaping for HTML and CSV, and line
+// breaking for terminals. Labels and failure reasons come from files and are not trusted, so each
+// output format has its own escaping function here.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace syncopate::bench {
+
+// For a terminal: replaces control characters, which could move the cursor, by '?' and line ends
+// and tabs by blanks.
+std::string plain_text(std::string_view text);
+// For text and attributes of HTML and SVG: plain_text with < > & " ' as entities.
+std::string html_text(std::string_view text);
+// For a field of CSV: quoted if it has a comma, quote or line end. Source: RFC 4180.
+std::string csv_field(std::string_view text);
+
+// The number of characters, not bytes, of UTF-8.
+std::size_t width_of(std::string_view text);
+// At most `most` characters; a longer text is cut and ends with an ellipsis.
+std::string shortened(std::string_view text, std::size_t most);
+
+inline constexpr std::size_t kTerminalWidth = 100;
+// Breaks the text into lines of at most `width` characters.
+std::vector<std::string> wrapped(std::string_view text, std::size_t width);
+
+// "A", "A and B", "A, B and C".
+std::string listed(const std::vector<std::string>& words);
+
+// "12,345.6": with this many decimals; "-" for NaN and infinities.
+std::string decimal_text(double value, int decimals);
+// "0.1": the shortest text that reads back as the same number.
+std::string exact_text(double value);
+// Three significant digits: "12,345", "173", "0.52".
+std::string short_text(double value);
+std::string seconds_text(double seconds);                  // "173 s"
+std::string percent_text(double fraction);                 // "95 %", "97.25 %"
+std::string points_text(double fraction);                  // percentage points: "1.42"
+std::string factor_text(double factor);                    // "3.9x"
+std::string interval_text(double low, double high);        // "480 to 526"
+std::string count_text(int count, std::string_view noun);  // "1 seed", "3 seeds"
+// "97.21 +- 0.15" with `plus_minus` between mean and deviation; three significant digits of the
+// mean unless `decimals` says otherwise. Only the mean where there is no deviation.
+std::string deviation_text(double mean, std::optional<double> deviation,
+                           std::string_view plus_minus, std::optional<int> decimals = {});
+
+}  // namespace syncopate::bench

@@ -1,0 +1,62 @@
+#include "bench/plots/axis.h"
+
+#include <gtest/gtest.h>
+
+namespace syncopate::bench {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+TEST(LinearAxis, MarksRoundNumbers) {
+  EXPECT_EQ(tick_texts(linear_axis("", 0.0, 180'000.0, 4, false)),
+            (Texts{"0", "50,000", "100,000", "150,000"}));
+  EXPECT_EQ(tick_texts(linear_axis("", 0.0, 0.7, 5, false)), (Texts{"0.0", "0.2", "0.4", "0.6"}));
+}
+
+TEST(LinearAxis, ExtendsToTicks) {
+  const Axis axis = linear_axis("", 0.3, 9.1, 5, true);
+  EXPECT_EQ(axis.low, 0.0);
+  EXPECT_EQ(axis.high, 10.0);
+  EXPECT_DOUBLE_EQ(axis.place(5.0), 0.5);
+}
+
+TEST(LinearAxis, OfOneValueHasExtent) {
+  const Axis axis = linear_axis("", 3.0, 3.0, 5, true);
+  EXPECT_LT(axis.low, 3.0);
+  EXPECT_GT(axis.high, 3.0);
+}
+
+TEST(LogarithmicAxis, MarksOneTwoAndFive) {
+  EXPECT_EQ(tick_texts(logarithmic_axis("", 0.03, 1.5)),
+            (Texts{"0.02", "0.05", "0.1", "0.2", "0.5", "1", "2"}));
+}
+
+TEST(LogarithmicAxis, OfManyDecadesMarksFewPowersOfTen) {
+  const Axis axis = logarithmic_axis("", 1e-2, 1e30);
+  EXPECT_LE(axis.ticks.size(), 8U);
+  EXPECT_DOUBLE_EQ(axis.place(1e14), 0.5);
+}
+
+TEST(LogarithmicAxis, IsLinearIfTheRangeIsSmall) {
+  EXPECT_EQ(logarithmic_axis("", 1.0, 2.0).scale, Scale::kLinear);
+  EXPECT_EQ(logarithmic_axis("", 0.0, 2.0).scale, Scale::kLinear);
+}
+
+TEST(PercentAxis, StretchesTowardsOneHundred) {
+  const Axis axis = percent_axis("", 12.0, 97.3);
+  EXPECT_EQ(tick_texts(axis), (Texts{"0", "50", "80", "90", "95", "98"}));
+  EXPECT_NEAR(axis.place(50.0) - axis.place(0.0), axis.place(95.0) - axis.place(90.0), 1e-12);
+}
+
+TEST(PercentAxis, AcceptsOneHundred) {
+  const Axis axis = percent_axis("", 10.0, 100.0);
+  EXPECT_LE(axis.place(100.0), 1.0 + 1e-12);
+  EXPECT_EQ(percent_axis("", 98.0, 99.0).scale, Scale::kLinear);
+}
+
+TEST(CountingAxis, MarksWholeNumbersOnly) {
+  EXPECT_EQ(tick_texts(counting_axis("", -0.5, 2.5, 7)), (Texts{"0", "1", "2"}));
+}
+
+}  // namespace
+}  // namespace syncopate::bench
