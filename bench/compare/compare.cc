@@ -1,14 +1,18 @@
 #include "bench/compare/compare.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <atomic>
+#include <chrono>
+#include <cmath>
 #include <exception>
+#include <map>
 #include <mutex>
 #include <ostream>
 #include <stdexcept>
 #include <thread>
 
-#include "bench/compare/chance.h"
 #include "bench/compare/predicted_communication.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
@@ -22,7 +26,7 @@
 #include "bench/compare/virtual_run.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
-#include "models/base/formatted.h"
+#include "worker/input/dataset.h"
 #include "worker/run/version.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
@@ -30,12 +34,60 @@
 namespace syncopate::bench {
 namespace {
 
+constexpr std::chrono::milliseconds kTick(100);  // between two looks at signals and progress
+
 // "test accuracy 98.12%, 12.3 s, 41203 samples/s"
-std::string in_short(const RunResult& result) {
-  return formatted("test accuracy %.2f%%, %.1f s, %.0f samples/s", 100.0 * result.test_accuracy,
-                   result.seconds, result.samples_per_second);
+std::string result_text(const RunResult& result) {
+  return fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
+                     100.0 * result.test_accuracy, result.seconds, result.samples_per_second);
 }
 
+std::string seed_text(const RunSpec& run) {
+  return fmt::format("{}, seed {}", run.variant.label, run.seed);
+}
+
+// Collects how far the virtual runs are. Any thread.
+class VirtualProgress {
+ public:
+  void set(const RunSpec& run, double fraction) {
+    const std::lock_guard lock(mutex_);
+    fractions_[&run] = fraction;
+  }
+  void erase(const RunSpec& run) {
+    const std::lock_guard lock(mutex_);
+    fractions_.erase(&run);
+  }
+  // "mirrored, seed 2: 45 %; one-device, seed 2: 12 %"
+  std::string text() {
+    const std::lock_guard lock(mutex_);
+    std::string text;
+    for (const auto& [run, fraction] : fractions_) {
+      text += fmt::format("{}{}: {:.0f} %", text.empty() ? "" : "; ", seed_text(*run),
+                          std::floor(100.0 * fraction));
+    }
+    return text;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::map<const RunSpec*, double> fractions_;  // of the runs that are being trained
+};
+
+// The accuracy of always answering with the most frequent class, from at most 10,000 test samples.
+Chance chance_of(const Dataset& test) {
+  constexpr std::int64_t kEnough = 10'000;
+  const std::int64_t looked_at = std::min(test.size(), kEnough);
+  std::vector<std::uint8_t> pixels(static_cast<std::size_t>(num_elements(test.sample_shape())));
+  std::vector<std::int64_t> counts(static_cast<std::size_t>(test.num_classes()));
+  for (std::int64_t sample = 0; sample < looked_at; ++sample) {
+    ++counts[static_cast<std::size_t>(test.read(sample, pixels))];
+  }
+  return {.share = static_cast<double>(std::ranges::max(counts)) / static_cast<double>(looked_at),
+          .classes = test.num_classes(),
+          .test_samples = test.size()};
+}
+
+// Notes on the kills that were to come after the end of a run.
 std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& kills) {
   std::vector<std::string> notes;
   for (const Kill& kill : kills) {
@@ -44,6 +96,7 @@ std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& ki
   return notes;
 }
 
+// Trains the runs of a comparison that its folder does not have yet.
 class Comparer {
  public:
   Comparer(const CompareOptions& options, StopSignal& signals)
@@ -58,24 +111,28 @@ class Comparer {
     }
   }
 
-  // Whether it came to its end.
+  // Returns false if a signal stopped it.
   bool run(const std::string& command) {
     files_.begin(options_, runs_,
                  {.command = command,
                   .machine = machine_here(std::string(program_version())),
                   .chance = chance_of(*data_.test)});
     for (const std::string& one : options_.left_out) display_->note("left out: " + one);
+    display_->note(fmt::format("comparing {}: {}, with {} each",
+                               count_text(static_cast<int>(options_.variants.size()), "variant"),
+                               count_text(static_cast<int>(runs_.size()), "run"),
+                               count_text(options_.seeds, "seed")));
     for (const RunSpec& run : runs_) {
       if (!files_.is_done(run)) missing_.push_back(&run);
     }
     if (missing_.size() < runs_.size()) {
-      display_->note(std::to_string(runs_.size() - missing_.size()) + " of " +
-                     std::to_string(runs_.size()) + " runs are there already");
+      display_->note(fmt::format("{} of {} runs are there already", runs_.size() - missing_.size(),
+                                 runs_.size()));
     }
     const auto failed =
         std::ranges::count_if(runs_, [&](const RunSpec& run) { return files_.has_failed(run); });
     if (failed > 0) {
-      display_->note(std::to_string(failed) + (failed == 1 ? " run" : " runs") +
+      display_->note(count_text(static_cast<int>(failed), "run") +
                      " failed before and will be tried again");
     }
     const bool ended = options_.clock == Clock::kVirtual ? run_virtual_ones() : run_real_ones();
@@ -89,6 +146,7 @@ class Comparer {
       const RealRunOutcome outcome =
           run_really(*run,
                      {.program = options_.program,
+                      .progress_name = fmt::format("[{}] {}", number_text(), seed_text(*run)),
                       .metrics = files_.lines(*run),
                       .log = files_.log(*run),
                       .total_updates = updates_of(options_, run->variant, data_.train->size()),
@@ -105,40 +163,52 @@ class Comparer {
     return true;
   }
 
-  // Each run is one thread's from beginning to end: how many there are shows in no result.
+  // Trains each run in one thread, so the number of threads has no effect on the results. This
+  // thread looks at the signals and shows the progress.
   bool run_virtual_ones() {
     std::atomic<std::size_t> next{0};
-    std::atomic<bool> stopped{false};
-    std::exception_ptr error;  // of the first thread that cannot go on: a full disk
+    std::atomic<int> working{options_.jobs};
+    std::atomic<bool> is_stopped{false};
+    std::exception_ptr error;  // of the first thread that cannot continue, such as for a full disk
     const auto work = [&] {
       try {
-        for (std::size_t at = next++; at < missing_.size() && !stopped; at = next++) {
+        for (std::size_t at = next++; at < missing_.size() && !is_stopped; at = next++) {
           const RunSpec& run = *missing_[at];
-          const RunEnding ending = run_one_virtually(run, stopped);
-          if (!stopped) finish(run, ending);
+          const RunEnding ending = run_one_virtually(run, is_stopped);
+          virtual_progress_.erase(run);
+          if (!is_stopped) finish(run, ending);
         }
       } catch (...) {
         const std::lock_guard lock(mutex_);
         if (!error) error = std::current_exception();
-        stopped = true;
+        is_stopped = true;
       }
+      --working;
     };
     std::vector<std::jthread> threads;
-    for (int job = 1; job < options_.jobs; ++job) threads.emplace_back(work);
-    work();
+    for (int job = 0; job < options_.jobs; ++job) threads.emplace_back(work);
+    const auto began = std::chrono::steady_clock::now();
+    while (working > 0) {
+      std::this_thread::sleep_for(kTick);
+      if (signals_.poll()) is_stopped = true;
+      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+      const std::lock_guard lock(mutex_);
+      display_->update({.text = fmt::format("[{} done, {:.0f} s] {}", done_text(), passed.count(),
+                                            virtual_progress_.text())});
+    }
     threads.clear();
     if (error) std::rethrow_exception(error);
-    return !stopped;
+    return !is_stopped;
   }
 
-  RunEnding run_one_virtually(const RunSpec& run, std::atomic<bool>& stopped) {
+  RunEnding run_one_virtually(const RunSpec& run, const std::atomic<bool>& is_stopped) {
     class Stopped {};
     try {
+      virtual_progress_.set(run, 0.0);
       const auto metrics = make_metrics_writer(files_.lines(run), false);
-      const Summary summary = run_virtually(run, data_, *metrics, [&](double /*fraction*/) {
-        const std::lock_guard lock(mutex_);
-        if (signals_.poll()) stopped = true;
-        if (stopped) throw Stopped();
+      const Summary summary = run_virtually(run, data_, *metrics, [&](double fraction) {
+        virtual_progress_.set(run, fraction);
+        if (is_stopped) throw Stopped();
       });
       return {.notes = kills_after(summary.seconds, run.trouble.kills)};
     } catch (const Stopped&) {
@@ -150,20 +220,23 @@ class Comparer {
     return {};
   }
 
+  // "4/21": the number of the next run to finish, of all runs.
+  std::string number_text() const { return count_of_all(done_ + 1); }
+  std::string done_text() const { return count_of_all(done_); }
+  std::string count_of_all(std::size_t count) const {
+    return fmt::format("{}/{}", runs_.size() - missing_.size() + count, runs_.size());
+  }
+
   void finish(const RunSpec& run, const RunEnding& ending) {
     const std::lock_guard lock(mutex_);
     files_.finish(options_, run, ending);
+    const std::string number = number_text();
     ++done_;
-    std::string line = "[" + std::to_string(runs_.size() - missing_.size() + done_) + "/" +
-                       std::to_string(runs_.size()) + "] " + run.variant.label + ", seed " +
-                       std::to_string(run.seed) + ": ";
     const auto result = read_run(files_.result(run));
-    if (!result || result->failure) {
-      line += "failed: " + (result ? *result->failure : "it left no result");
-    } else {
-      line += in_short(*result);
-    }
-    display_->note(line);
+    const std::string text = !result           ? "failed: it left no result"
+                             : result->failure ? "failed: " + *result->failure
+                                               : result_text(*result);
+    display_->note(fmt::format("[{}] {}: {}", number, seed_text(run), text));
   }
 
   const CompareOptions& options_;
@@ -173,7 +246,8 @@ class Comparer {
   std::vector<RunSpec> runs_;
   std::unique_ptr<ProgressDisplay> display_;
   std::vector<const RunSpec*> missing_;
-  std::mutex mutex_;  // guards what follows, the signals and the display
+  VirtualProgress virtual_progress_;
+  std::mutex mutex_;  // guards done_, files_.finish() and the display
   std::size_t done_ = 0;
 };
 
@@ -187,8 +261,8 @@ void compare(const CompareOptions& options, const std::string& command, StopSign
              std::ostream& out) {
   const bool ended = Comparer(options, signals).run(command);
   const Comparison comparison = read_comparison(options.report);
-  tell(options.report, comparison, out);
-  if (!ended) throw std::runtime_error("stopped; the same command goes on with what is missing");
+  write_and_print_report(options.report, comparison, out);
+  if (!ended) throw std::runtime_error("stopped; the same command continues with the missing runs");
   const auto is_done = [](const ComparedVariant& variant) {
     return std::ranges::any_of(variant.runs, &ComparedRun::is_done);
   };
@@ -205,17 +279,19 @@ void replay(const std::filesystem::path& record, const CompareOptions& options, 
     if (entry.path().filename().string().starts_with(prefix)) files.push_back(entry.path());
   }
   if (files.empty()) {
-    throw UsageError("--replay " + record.string() + ": there is no " + record.string() +
-                     ".shard0; give the FILE of train's --record");
+    throw UsageError(
+        fmt::format("--replay {0}: there is no {0}.shard0; give the FILE of train's --record",
+                    record.string()));
   }
   const DataSplits data = open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = 1});
   const ReplayOutcome outcome = replay_order(files, data);
   out << outcome.model << ": " << outcome.pushes
-      << " pushes computed again, every version as it was recorded\nweights hash    "
+      << " pushes computed again, and every version is the recorded one\nweights hash    "
       << outcome.weights_hash << "\n";
 }
 
-void tell(const std::filesystem::path& dir, const Comparison& comparison, std::ostream& out) {
+void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
+                            std::ostream& out) {
   print_table(out, comparison);
   const Verdict said = verdict(comparison);
   out << '\n';

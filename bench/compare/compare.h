@@ -11,19 +11,20 @@
 
 namespace syncopate::bench {
 
-// Runs what is missing in options.report, one after the other (under the virtual clock several at
-// once), and draws the report of what is there. A run that fails is a row that says so. Throws
-// UsageError, FileError; std::runtime_error when every run has failed, or when a signal ended it:
-// the same command goes on with what is missing.
+// Trains the runs that options.report does not have yet, one after the other (under the virtual
+// clock several at once), and writes the report. A run that fails becomes a note in its row. Throws
+// UsageError, FileError, and std::runtime_error if every run failed or if a signal stopped it; the
+// same command continues with the missing runs.
 void compare(const CompareOptions& options, const std::string& command, StopSignal& signals,
              std::ostream& out);
 
-// The table and the verdict to `out`, the report's files into the folder, and last the page's path.
+// Prints the table, the verdict and the path of the page to `out`, and writes the report's files.
 // Throws FileError.
-void tell(const std::filesystem::path& dir, const Comparison& comparison, std::ostream& out);
+void write_and_print_report(const std::filesystem::path& dir, const Comparison& comparison,
+                            std::ostream& out);
 
-// Computes again what `train --record record` wrote down, on options.data, and says what came out.
-// Throws UsageError when there is no such record, and what replay_order (virtual/replay.h) throws.
+// Replays the job that `train --record record` recorded on options.data, and prints the result.
+// Throws UsageError if there is no such record, and what replay_order (virtual/replay.h) throws.
 void replay(const std::filesystem::path& record, const CompareOptions& options, std::ostream& out);
 
 }  // namespace syncopate::bench

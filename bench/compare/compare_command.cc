@@ -29,7 +29,7 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
 Command declare_report(FlagSet& flags, const Environment& /*environment*/) {
   const auto dir = std::make_shared<std::filesystem::path>();
   flags.add("DIR", dir.get(), "folder of --report that compare has written", {.required = true});
-  return [dir] { tell(*dir, read_comparison(*dir), std::cout); };
+  return [dir] { write_and_print_report(*dir, read_comparison(*dir), std::cout); };
 }
 
 }  // namespace syncopate::bench

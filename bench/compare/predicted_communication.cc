@@ -5,23 +5,23 @@
 
 #include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
-#include "bench/compare/virtual/plan.h"
 #include "bench/compare/virtual/step_times.h"
+#include "bench/compare/virtual/virtual_plan.h"
 #include "models/base/errors.h"
 #include "worker/run/network_for_data.h"
 
 namespace syncopate::bench {
 namespace {
 
-std::vector<std::int64_t> bytes_by_server(const VirtualPlan& plan) {
+std::vector<std::int64_t> value_bytes_by_server(const VirtualPlan& plan) {
   std::vector<std::int64_t> bytes;
   for (int s = 0; s < plan.servers(); ++s) bytes.push_back(bytes_of_values(plan.placement, s));
   return bytes;
 }
 
 VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
-  const std::vector<std::int64_t> bytes = bytes_by_server(plan);
-  // A step must take some time; it goes off again.
+  const std::vector<std::int64_t> bytes = value_bytes_by_server(plan);
+  // The compute time must not be 0; it is subtracted below.
   Trouble trouble{.service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0},
                   .link = link};
   StepTimes times({.strategy = plan.strategy.name,
@@ -33,7 +33,7 @@ VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
 }
 
 VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {
-  const std::vector<std::int64_t> bytes = bytes_by_server(plan);
+  const std::vector<std::int64_t> bytes = value_bytes_by_server(plan);
   Network network(link, 1, plan.servers());
   VirtualTime end{0};
   for (int s = 0; s < plan.servers(); ++s) {
@@ -59,11 +59,11 @@ std::optional<double> predict_communication(const RunSpec& run, const DataSplits
                                       .servers = run.variant.servers,
                                       .data = data,
                                       .graph = graph,
-                                      .trouble = {}});
+                                      .faults = {}});
     const Link& link = run.trouble.link;
-    return seconds_of(plan.in_step ? of_all_at_once(plan, link) : of_one_alone(plan, link));
+    return seconds_of(plan.is_synchronous ? of_all_at_once(plan, link) : of_one_alone(plan, link));
   } catch (const UsageError&) {
-    return std::nullopt;  // the run will say so itself
+    return std::nullopt;  // the run will fail with this error
   }
 }
 

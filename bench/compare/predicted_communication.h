@@ -1,5 +1,4 @@
-// What a step's communication should take on the links that were asked for: to be held against what
-// was measured.
+// Predicts the communication time of a step from the link, for comparison with the measured time.
 #pragma once
 
 #include <optional>
@@ -9,9 +8,10 @@
 
 namespace syncopate::bench {
 
-// Seconds of one worker's step, by the formulas of virtual/network.h: where workers keep step, of
-// all that send at once; else of a worker that has the servers to itself. Nothing without links,
-// with compressed gradients, whose size is not known beforehand, and for flags that train refuses.
+// Returns the seconds per step of one worker, by the formulas of virtual/network.h: for a
+// synchronous variant all workers send at once, otherwise one worker has the servers to itself.
+// Empty without link emulation, with compressed gradients, whose size depends on the data, and for
+// flags that train refuses.
 std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,6 @@
 #include "bench/compare/real_run.h"
 
+#include <fmt/format.h>
 #include <poll.h>
 
 #include <algorithm>
@@ -7,10 +8,11 @@
 #include <csignal>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <sstream>
 #include <string_view>
 #include <utility>
 
-#include "bench/compare/kill_schedule.h"
 #include "bench/compare/run_log.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
@@ -22,14 +24,68 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::chrono::milliseconds kTick(100);
-constexpr std::chrono::milliseconds kTickOfKills(10);  // they come at their time
-constexpr std::chrono::milliseconds kLook(500);        // between two looks at how far it is
-constexpr std::chrono::seconds kLastWord(30);          // from a request to stop to being killed
-constexpr std::size_t kLongestTail = 1U << 16;         // of its lines, to find the last step in
+constexpr std::chrono::milliseconds kPollInterval(100);
+constexpr std::chrono::milliseconds kPollIntervalOfKills(10);  // so that they are on time
+constexpr std::chrono::milliseconds kReadInterval(500);        // between two reads of the metrics
+constexpr std::chrono::seconds kStopTimeout(30);               // from a request to stop to SIGKILL
+constexpr std::size_t kLongestTail = 1U << 16;  // bytes of the metrics to find the last line in
 
-// The first line of a file that is being written says when training began: by the wall clock, in
-// seconds. Nothing: it has not yet.
+std::string file_text(const std::string& file) {
+  const std::ifstream in(file, std::ios::binary);
+  // A stream iterator would throw if the process ends while its file is read.
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+// True if the environment that launch gave to the process names this worker.
+bool is_worker(pid_t process, int index) {
+  const std::string zero(1, '\0');
+  const std::string variables = zero + file_text(fmt::format("/proc/{}/environ", process));
+  const auto has = [&](const std::string& variable) {
+    return variables.find(zero + variable + zero) != std::string::npos;
+  };
+  return has("SYNCOPATE_ROLE=worker") && has(fmt::format("SYNCOPATE_INDEX={}", index));
+}
+
+std::optional<pid_t> find_worker(pid_t launcher, int index) {
+  std::ifstream children(fmt::format("/proc/{0}/task/{0}/children", launcher));
+  for (pid_t child = 0; children >> child;) {
+    if (is_worker(child, index)) return child;
+  }
+  return std::nullopt;
+}
+
+// Kills workers of a run when their time has come. One thread only.
+class KillSchedule {
+ public:
+  // launcher: the process of `syncopate launch`.
+  KillSchedule(std::vector<Kill> kills, pid_t launcher)
+      : kills_(std::move(kills)), launcher_(launcher) {}
+
+  // Sends SIGKILL to the workers whose time has come. A worker that is just being restarted is
+  // killed as soon as it is there.
+  void act(double seconds_trained) {
+    std::erase_if(kills_, [&](const Kill& kill) {
+      if (kill.at_seconds > seconds_trained) return false;
+      const auto worker = find_worker(launcher_, kill.worker);
+      if (!worker || ::kill(*worker, SIGKILL) != 0) return false;
+      killed_roles_.insert(fmt::format("worker {}", kill.worker));
+      return true;
+    });
+  }
+  const std::vector<Kill>& left() const noexcept { return kills_; }  // still to come
+  // The names of the killed workers in the output of launch: "worker 1".
+  const std::set<std::string>& killed_roles() const noexcept { return killed_roles_; }
+
+ private:
+  std::vector<Kill> kills_;  // still to come
+  std::set<std::string> killed_roles_;
+  pid_t launcher_;
+};
+
+// The first line of the metrics, which has the time at which training began, in seconds of the wall
+// clock. Empty if it has not been written yet.
 struct Begin {
   std::string line;
   double began_at = 0.0;
@@ -51,8 +107,8 @@ bool has_summary(const std::filesystem::path& metrics) {
   return false;
 }
 
-// The last whole step line of a file that is being written.
-std::optional<nlohmann::json> last_step(const std::filesystem::path& metrics) {
+// The last complete line of metrics that are being written, if it is a step or an evaluation.
+std::optional<nlohmann::json> last_progress_line(const std::filesystem::path& metrics) {
   std::ifstream in(metrics, std::ios::binary | std::ios::ate);
   if (!in) return std::nullopt;
   const auto size = static_cast<std::size_t>(in.tellg());
@@ -60,13 +116,18 @@ std::optional<nlohmann::json> last_step(const std::filesystem::path& metrics) {
   std::string tail(length, '\0');
   in.seekg(static_cast<std::streamoff>(size - length));
   in.read(tail.data(), static_cast<std::streamsize>(length));
-  const std::size_t at = tail.rfind("{\"event\":\"step\"");
-  if (at == std::string::npos) return std::nullopt;
-  const std::size_t end = tail.find('\n', at);
-  if (end == std::string::npos) return std::nullopt;
-  const auto line = nlohmann::json::parse(tail.substr(at, end - at), nullptr, false);
-  if (!line.is_object()) return std::nullopt;
-  return line;
+  const auto start_of = [&](const char* event) {
+    const std::size_t at = tail.rfind(fmt::format("{{\"event\":\"{}\"", event));
+    return at != std::string::npos && tail.find('\n', at) != std::string::npos
+               ? static_cast<std::ptrdiff_t>(at)
+               : std::ptrdiff_t{-1};
+  };
+  const std::ptrdiff_t at = std::max(start_of("step"), start_of("eval"));
+  if (at < 0) return std::nullopt;
+  const auto begin = static_cast<std::size_t>(at);
+  const auto line =
+      nlohmann::json::parse(tail.substr(begin, tail.find('\n', begin) - begin), nullptr, false);
+  return line.is_object() ? std::optional(line) : std::nullopt;
 }
 
 double number_in(const nlohmann::json& line, const char* key) {
@@ -74,22 +135,17 @@ double number_in(const nlohmann::json& line, const char* key) {
   return at != line.end() && at->is_number() ? at->get<double>() : 0.0;
 }
 
-void show(const RealRunOptions& options, ProgressDisplay& display) {
-  const auto line = last_step(options.metrics);
-  if (!line) return;
+// "step 120/468, loss 0.0612, 41203 samples/s", "evaluated step 120/468" or "starting".
+std::string progress_text(const RealRunOptions& options) {
+  const auto line = last_progress_line(options.metrics);
+  if (!line) return "starting";
   const double step = number_in(*line, "step");
-  const double rate = step > 0.0 ? number_in(*line, "seconds") / step : 0.0;
-  const double total = options.max_seconds > 0.0 && rate > 0.0
-                           ? options.max_seconds / rate
-                           : static_cast<double>(options.total_updates);
-  display.update({.epoch = 1,
-                  .total_epochs = 1,
-                  .step = static_cast<std::int64_t>(step),
-                  .total_steps = static_cast<std::int64_t>(total),
-                  .loss = number_in(*line, "loss"),
-                  .accuracy = number_in(*line, "accuracy"),
-                  .samples_per_second = number_in(*line, "samples_per_second"),
-                  .remaining_seconds = rate * std::max(0.0, total - step)});
+  const bool is_step = line->value("event", "") == "step";
+  std::string count = fmt::format("{:.0f}", step);
+  if (options.max_seconds <= 0.0) count += fmt::format("/{}", options.total_updates);
+  if (!is_step) return fmt::format("evaluated step {}", count);
+  return fmt::format("step {}, loss {:.4f}, {:.0f} samples/s", count, number_in(*line, "loss"),
+                     number_in(*line, "samples_per_second"));
 }
 
 }  // namespace
@@ -106,7 +162,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
       command.insert(command.end(), {"--servers", std::to_string(variant.servers)});
     }
     if (restarts) {
-      // Of all alike: see RealRunOptions.
+      // All kills have the same restart_seconds: see RealRunOptions.
       const double after = options.kills.front().restart_seconds.value_or(0.0);
       command.insert(command.end(), {"--restart", std::to_string(options.kills.size()),
                                      "--restart-after", formatted("%g", after)});
@@ -120,7 +176,7 @@ std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& op
   TrainOptions train = run.train;
   train.metrics = options.metrics;
   if (restarts) {
-    // As often as it evaluates: what is lost with a process is less than that.
+    // Checkpoints come as often as evaluations, so a kill loses fewer steps than that.
     train.loop.checkpoint_dir = options.checkpoints;
     train.loop.checkpoint_every_steps = train.loop.eval_every_steps;
   }
@@ -143,43 +199,48 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
   for (Kill& kill : of_tasks) kill.worker = run.variant.has_tasks() ? kill.worker : 0;
   KillSchedule kills(std::move(of_tasks), process.pid());
   std::optional<Begin> begin;
-  std::optional<Deadline> last_word;  // after a request to stop
-  Deadline next_look = Deadline::after(kLook);
+  std::optional<Deadline> stop_deadline;  // set by a request to stop
+  const auto began = std::chrono::steady_clock::now();
+  Deadline next_read = Deadline::after(kReadInterval);
+  std::string progress = "starting";
   while (process.is_running()) {
     std::array<pollfd, 4> polled{pollfd{process.descriptor(), POLLIN, 0},
                                  pollfd{signals.descriptor(), POLLIN, 0},
                                  pollfd{streams[0] ? streams[0].get() : -1, POLLIN, 0},
                                  pollfd{streams[1] ? streams[1].get() : -1, POLLIN, 0}};
     const bool awaits_kills = !kills.left().empty();
-    const auto tick = awaits_kills ? kTickOfKills : kTick;
+    const auto tick = awaits_kills ? kPollIntervalOfKills : kPollInterval;
     ::poll(polled.data(), polled.size(), static_cast<int>(tick.count()));
     for (std::size_t s = 0; s < streams.size(); ++s) {
       if (polled[2 + s].revents != 0 && !log.read_from(s, streams[s].get())) streams[s] = {};
     }
     if (const auto signal = signals.poll_number()) {
       process.ask_to_stop(*signal);
-      last_word = Deadline::after(kLastWord);
+      stop_deadline = Deadline::after(kStopTimeout);
     }
-    if (last_word && last_word->passed()) process.send(SIGKILL);
+    if (stop_deadline && stop_deadline->passed()) process.send(SIGKILL);
     if (awaits_kills && !begin) begin = first_begin(options.metrics);
     if (begin) kills.act(wall_clock_seconds() - begin->began_at);
-    if (next_look.passed()) {
-      show(options, display);
-      next_look = Deadline::after(kLook);
+    if (next_read.passed()) {
+      progress = progress_text(options);
+      next_read = Deadline::after(kReadInterval);
     }
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
+    display.update(
+        {.text = fmt::format("{}: {}, {:.0f} s", options.progress_name, progress, passed.count())});
     if (polled[0].revents == 0) continue;
     for (std::size_t s = 0; s < streams.size(); ++s) {
       if (streams[s]) log.read_from(s, streams[s].get());
     }
     const RoleEnding ending = process.reap();
-    if (last_word) return {.end = RunEnd::kStopped};
+    if (stop_deadline) return {.end = RunEnd::kStopped};
     RealRunOutcome outcome;
     if (begin) outcome.begin = begin->line;
     for (const Kill& kill : kills.left()) {
       outcome.notes.push_back(never_took_place(kill));
     }
     const bool only_wanted =
-        log.tells_of_none_but(kills.killed_roles()) && has_summary(options.metrics);
+        log.has_only_wanted_failures(kills.killed_roles()) && has_summary(options.metrics);
     if (ending.is_good() || only_wanted) return outcome;
     const std::string said = log.reason(kills.killed_roles());
     outcome.end = RunEnd::kFailed;

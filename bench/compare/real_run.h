@@ -1,4 +1,4 @@
-// One run as processes on this machine: `syncopate train`, or `syncopate launch` where it has
+// Trains one run in processes on this machine: with `syncopate train`, or `syncopate launch` for
 // several tasks.
 #pragma once
 
@@ -16,33 +16,34 @@ namespace syncopate::bench {
 
 struct RealRunOptions {
   std::filesystem::path program;   // syncopate
-  std::filesystem::path metrics;   // where train writes its lines
-  std::filesystem::path log;       // what it says, for people
-  std::int64_t total_updates = 0;  // for the display
-  double max_seconds = 0.0;        // not 0: decides instead
-  // Workers of variants with several tasks; of one that is a single process, that process. All
-  // have the same restart_seconds, or none has any. Their time counts from when training began; a
-  // worker that was killed for good is no failure of a job that came to its end.
+  std::string progress_name;       // the run in the progress line: "[4/21] mirrored, seed 1"
+  std::filesystem::path metrics;   // the file for the metrics of train
+  std::filesystem::path log;       // the file for the output of the processes
+  std::int64_t total_updates = 0;  // for the progress line
+  double max_seconds = 0.0;        // if not 0, the run ends by time instead
+  // Workers to kill; a variant that is a single process is killed as a whole. Either all have the
+  // same restart_seconds or none has any. Times count from the beginning of training. A job whose
+  // workers were killed for good has not failed if it wrote its summary.
   std::vector<Kill> kills;
-  std::vector<Join> joins;            // launch says which variants cannot have any
-  std::filesystem::path checkpoints;  // folder from which killed tasks go on
+  std::vector<Join> joins;            // launch refuses them for variants that cannot have any
+  std::filesystem::path checkpoints;  // the folder from which killed tasks resume
 };
 
-// The command line that trains it.
+// The command line that trains the run.
 std::vector<std::string> command_of(const RunSpec& run, const RealRunOptions& options);
 
 enum class RunEnd : std::uint8_t { kDone, kFailed, kStopped };
 struct RealRunOutcome {
   RunEnd end = RunEnd::kDone;
-  std::string reason{};              // kFailed: the word of who failed first
+  std::string reason{};              // kFailed: the last line of the first process that failed
   std::vector<std::string> notes{};  // kills that never took place
-  // The first line of metrics, where somebody was to be killed: a job that begins anew without a
-  // checkpoint writes others over it.
+  // The first line of the metrics if there were kills: a job that restarts without a checkpoint
+  // overwrites it.
   std::string begin{};
 };
 
-// Runs it to its end, or until `signals` has something, which is passed on to it. Throws FileError
-// when it cannot be started. Forks: the only thread of the process calls it.
+// Runs the processes to their end. A signal from `signals` is passed on to them. Throws FileError
+// if they cannot be started. Forks, so no other thread may run.
 RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, StopSignal& signals,
                           ProgressDisplay& display);
 

@@ -1,5 +1,7 @@
 #include "bench/compare/run_files.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <fstream>
@@ -35,7 +37,7 @@ std::string dump(const Json& json, int indent = -1) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 
-// The first line of a finished run; null where there is no such file, or it says nothing.
+// The first line of a finished run; null if there is no such file or it is empty.
 Json head_in(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
   std::string first;
@@ -46,7 +48,7 @@ Json head_in(const fs::path& file) {
 
 const char* name_of(Clock clock) { return clock == Clock::kVirtual ? "virtual" : "real"; }
 
-// All that a run's outcome depends on, but for what chance does to a real one.
+// All conditions that the result of a run depends on.
 Json head_of(const CompareOptions& options, const RunSpec& run) {
   Json head = {{"event", "run"},
                {"label", run.variant.label},
@@ -67,15 +69,15 @@ struct Condition {
   const char* key;
   const char* words;
 };
-// In the order in which a user should hear of them.
-constexpr std::array kConditions = {Condition{"clock", "under another clock"},
+// The first condition that differs is reported.
+constexpr std::array kConditions = {Condition{"clock", "with another clock"},
                                     Condition{"workers", "with another number of workers"},
                                     Condition{"servers", "with another number of servers"},
-                                    Condition{"trouble", "with other trouble"},
+                                    Condition{"trouble", "with other fault injection"},
                                     Condition{"flags", "with other flags"},
-                                    Condition{"program", "by another program"}};
+                                    Condition{"program", "with another program"}};
 
-// How the conditions of a finished run differ; "" where they do not.
+// How the conditions of a finished run differ; "" if they do not.
 std::string difference_of(const Json& found, const Json& wanted) {
   const auto at = [](const Json& head, const char* key) {
     return head.contains(key) ? head.at(key) : Json(nullptr);
@@ -92,8 +94,7 @@ std::string joined(const std::vector<std::string>& words) {
   return text;
 }
 
-// This machine behind those that runs in the folder were made on; `earlier` names them, or is
-// empty.
+// The machines of the comparison in `earlier`, if it is not empty, followed by this machine.
 Json machines_of(const Machine& here, const fs::path& earlier) {
   Json machines = Json::array();
   const Json found = earlier.empty() ? Json() : Json::parse(text_of(earlier), nullptr, false);
@@ -111,10 +112,10 @@ Json machines_of(const Machine& here, const fs::path& earlier) {
 }
 
 std::string budget_words(const CompareOptions& options) {
-  if (options.budget == Budget::kUpdates) return std::to_string(options.updates) + " updates";
+  if (options.budget == Budget::kUpdates) return fmt::format("{} updates", options.updates);
   if (options.budget == Budget::kSeconds) return exact_text(options.seconds) + " s of training";
-  return std::to_string(options.epochs) + (options.epochs == 1 ? " epoch of " : " epochs of ") +
-         options.data;
+  return fmt::format("{} of {}", count_text(static_cast<int>(options.epochs), "epoch"),
+                     options.data);
 }
 
 }  // namespace
@@ -123,8 +124,8 @@ RunFiles::RunFiles(fs::path dir) : dir_(std::move(dir)) {
   std::error_code error;
   fs::create_directories(dir_ / "runs", error);
   if (error) {
-    throw FileError("--report " + dir_.string() + ": cannot make the folder: " + error.message() +
-                    "; choose another one");
+    throw FileError(fmt::format("--report {}: cannot make the folder: {}; choose another one",
+                                dir_.string(), error.message()));
   }
   lock_.emplace(dir_, FolderLockOptions{.flag = "--report", .user = "comparison"});
 }
@@ -190,9 +191,10 @@ void RunFiles::check_conditions(const CompareOptions& options, const RunSpec& ru
     fs::remove(result(run));
     return;
   }
-  throw UsageError("--report " + dir_.string() + " has another comparison, in which " +
-                   run.variant.label + " was trained " + difference +
-                   "; choose another folder, or add --replace");
+  throw UsageError(
+      fmt::format("--report {} has another comparison, in which {} was trained {}; choose another "
+                  "folder, or add --replace",
+                  dir_.string(), run.variant.label, difference));
 }
 
 bool RunFiles::is_done(const RunSpec& run) const {

@@ -1,6 +1,6 @@
-// The folder of a report: DIR/comparison.json says what is compared, DIR/runs/NAME.jsonl has the
-// lines of a run that has come to its end, good or bad, and nothing of one that has not. The first
-// of these lines says under which conditions: what was made under others is not taken for it.
+// The folder of a report. DIR/comparison.json describes the comparison; DIR/runs/NAME.jsonl has the
+// lines of a run that has ended, successfully or not. The first of these lines has the conditions
+// of the run, and a run with other conditions is not reused.
 #pragma once
 
 #include <filesystem>
@@ -15,39 +15,37 @@
 
 namespace syncopate::bench {
 
-// What the report is told beside the options.
+// What comparison.json has besides the options.
 struct ComparisonFacts {
-  std::string command;  // that makes it
-  Machine machine;      // on which it is made
+  std::string command;  // the command line
+  Machine machine;      // the current machine
   std::optional<Chance> chance{};
 };
 
 struct RunEnding {
-  std::optional<std::string> failure{};  // why it has failed
+  std::optional<std::string> failure{};  // why it failed
   std::vector<std::string> notes{};      // for the reader of its numbers
-  std::string begin{};                   // a first line of metrics that others may have replaced
+  std::string begin{};                   // the first line of the metrics, if it may be overwritten
 };
 
 class RunFiles {
  public:
-  // Makes the folder, and holds it (DIR/.lock) as long as this lives. Throws FileError; UsageError
-  // when another process holds it.
+  // Makes the folder and locks it (DIR/.lock) for the lifetime of this object. Throws FileError,
+  // and UsageError if another process has locked it.
   explicit RunFiles(std::filesystem::path dir);
 
-  // What the run leaves in the end; what train writes to meanwhile; and what its processes say.
-  std::filesystem::path result(const RunSpec& run) const;
-  std::filesystem::path lines(const RunSpec& run) const;
-  std::filesystem::path log(const RunSpec& run) const;
-  std::filesystem::path checkpoints(const RunSpec& run) const;  // gone when the run is over
+  std::filesystem::path result(const RunSpec& run) const;       // the lines of the ended run
+  std::filesystem::path lines(const RunSpec& run) const;        // the metrics while it runs
+  std::filesystem::path log(const RunSpec& run) const;          // the output of its processes
+  std::filesystem::path checkpoints(const RunSpec& run) const;  // removed when the run ends
 
-  // Says what is compared, for whoever draws the report. Throws UsageError when the folder has runs
-  // of this name that were made under other conditions, unless `options.replace`, which removes
-  // them.
+  // Writes comparison.json. Throws UsageError if the folder has runs of the same name with other
+  // conditions; with `options.replace` these are removed instead.
   void begin(const CompareOptions& options, const std::vector<RunSpec>& runs,
              const ComparisonFacts& facts) const;
-  bool is_done(const RunSpec& run) const;     // it came to a good end
-  bool has_failed(const RunSpec& run) const;  // and may be tried again
-  // The run has ended: its lines get their place. One that left no summary has failed.
+  bool is_done(const RunSpec& run) const;     // it ended successfully
+  bool has_failed(const RunSpec& run) const;  // it failed and may be tried again
+  // Writes the result of a run that has ended. A run without a summary counts as failed.
   void finish(const CompareOptions& options, const RunSpec& run, const RunEnding& ending) const;
 
  private:

@@ -17,7 +17,7 @@ constexpr std::string_view kLaunch = "launch: ";
 
 }  // namespace
 
-bool RunLog::BadEnd::is_wanted(const std::set<std::string>& killed) const {
+bool RunLog::Failure::is_wanted(const std::set<std::string>& killed) const {
   return killed.contains(role) && how == describe(RoleEnding{.signal = SIGKILL});
 }
 
@@ -38,7 +38,7 @@ bool RunLog::read_from(std::size_t stream, int descriptor) {
 }
 
 void RunLog::keep(std::size_t stream, std::string_view text) {
-  // A full disk shows where it matters: in the run's own files.
+  // An error is ignored here; a full disk is reported for the run's other files.
   [[maybe_unused]] const ssize_t written = ::write(file_.get(), text.data(), text.size());
   std::string& line = unfinished_.at(stream);
   for (const char c : text) {
@@ -52,16 +52,17 @@ void RunLog::keep(std::size_t stream, std::string_view text) {
 }
 
 void RunLog::take_line(const std::string& line) {
-  last_ = line;
-  if (line.starts_with(kLaunch)) return hear_launch(std::string_view(line).substr(kLaunch.size()));
+  last_line_ = line;
+  if (line.starts_with(kLaunch))
+    return take_launch_line(std::string_view(line).substr(kLaunch.size()));
   const std::size_t end = line.find("] ");
-  if (line.front() == '[' && end != std::string::npos) lasts_[line.substr(1, end - 1)] = line;
+  if (line.front() == '[' && end != std::string::npos) last_lines_[line.substr(1, end - 1)] = line;
 }
 
 // "worker 1 exited with 1", "worker 1 was ended by signal 9 (SIGKILL) and has no restart left",
 // "worker 1 exited with 1; restarting it (1 of 2)", "restart 1 of 2".
-void RunLog::hear_launch(std::string_view words) {
-  if (words.starts_with("restart ")) return bad_ends_.clear();
+void RunLog::take_launch_line(std::string_view words) {
+  if (words.starts_with("restart ")) return failures_.clear();
   std::size_t at = std::string_view::npos;
   for (const char* how : {" exited with ", " was ended by signal "})
     at = std::min(at, words.find(how));
@@ -70,27 +71,27 @@ void RunLog::hear_launch(std::string_view words) {
   }
   std::string_view how = words.substr(at + 1);
   how = how.substr(0, how.find(" and has no restart left"));
-  bad_ends_.push_back({std::string(words.substr(0, at)), std::string(how)});
+  failures_.push_back({std::string(words.substr(0, at)), std::string(how)});
 }
 
-bool RunLog::tells_of_none_but(const std::set<std::string>& killed) const {
-  return !bad_ends_.empty() &&
-         std::ranges::all_of(bad_ends_, [&](const BadEnd& end) { return end.is_wanted(killed); });
+bool RunLog::has_only_wanted_failures(const std::set<std::string>& killed) const {
+  return !failures_.empty() &&
+         std::ranges::all_of(failures_, [&](const Failure& end) { return end.is_wanted(killed); });
 }
 
 std::string RunLog::reason(const std::set<std::string>& killed) const {
-  for (const BadEnd& end : bad_ends_) {
+  for (const Failure& end : failures_) {
     if (end.is_wanted(killed)) continue;
-    const auto said = lasts_.find(end.role);
-    return said == lasts_.end() ? end.role + " " + end.how : said->second;
+    const auto said = last_lines_.find(end.role);
+    return said == last_lines_.end() ? end.role + " " + end.how : said->second;
   }
-  if (!bad_ends_.empty()) {
-    return bad_ends_.front().role + " was killed, as asked for, and the job ended with it";
+  if (!failures_.empty()) {
+    return failures_.front().role + " was killed by --kill, and the job ended with it";
   }
   for (const std::string& line : unfinished_) {
     if (!line.empty()) return line;
   }
-  return last_;
+  return last_line_;
 }
 
 }  // namespace syncopate::bench

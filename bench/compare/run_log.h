@@ -1,4 +1,5 @@
-// What a run's processes say: kept in a file, and read for who ended badly. Used by real_run.cc.
+// The output of a run's processes: kept in a file, and searched for processes that failed. Used by
+// real_run.cc.
 #pragma once
 
 #include <array>
@@ -19,18 +20,19 @@ class RunLog {
   // Throws FileError when it cannot be opened.
   explicit RunLog(const std::filesystem::path& path);
 
-  // Standard output or standard error of the run. False at its end.
+  // Reads from standard output (stream 0) or standard error (1) of the run. Returns false at its
+  // end.
   bool read_from(std::size_t stream, int descriptor);
 
-  // launch told of roles that ended badly and were not started again, and all of them are among
-  // `killed`, which ended by SIGKILL as was wanted ("worker 1").
-  bool tells_of_none_but(const std::set<std::string>& killed) const;
-  // Why the run failed: the last word of the first role that ended badly, those killed excepted; of
-  // a run without roles its last line. "" when nobody said anything.
+  // True if launch reported failed processes that were not restarted, and all of them are among
+  // `killed` ("worker 1") and ended by SIGKILL.
+  bool has_only_wanted_failures(const std::set<std::string>& killed) const;
+  // Why the run failed: the last line of the first process that failed and is not among `killed`;
+  // for a run of a single process its last line. "" if there was no output.
   std::string reason(const std::set<std::string>& killed) const;
 
  private:
-  struct BadEnd {
+  struct Failure {
     std::string role;
     std::string how;  // "was ended by signal 9 (SIGKILL)"
     bool is_wanted(const std::set<std::string>& killed) const;
@@ -38,13 +40,13 @@ class RunLog {
 
   void keep(std::size_t stream, std::string_view text);
   void take_line(const std::string& line);
-  void hear_launch(std::string_view words);
+  void take_launch_line(std::string_view words);
 
   FileDescriptor file_;
-  std::array<std::string, 2> unfinished_;     // by stream
-  std::string last_;                          // line of all
-  std::map<std::string, std::string> lasts_;  // by role
-  std::vector<BadEnd> bad_ends_;              // since all were started the last time
+  std::array<std::string, 2> unfinished_;          // the incomplete line, by stream
+  std::string last_line_;                          // of all processes
+  std::map<std::string, std::string> last_lines_;  // by role
+  std::vector<Failure> failures_;                  // since the last restart of the job
 };
 
 }  // namespace syncopate::bench

@@ -1,6 +1,6 @@
 #include "bench/compare/virtual_run.h"
 
-#include "bench/compare/virtual/train.h"
+#include "bench/compare/virtual/virtual_training.h"
 #include "models/base/errors.h"
 #include "worker/run/network_for_data.h"
 
@@ -15,7 +15,7 @@ Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter&
                           .servers = run.variant.servers,
                           .data = data,
                           .graph = graph,
-                          .trouble = run.trouble},
+                          .faults = run.trouble},
                          metrics, progress);
 }
 

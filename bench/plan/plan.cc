@@ -151,7 +151,7 @@ TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>&
                          (is_central && (!is_synchronous(consistency) || variant.workers > 1)),
           .consistency = consistency,
           .server_bytes = variant.servers > 0 ? server_bytes : std::vector<std::int64_t>{all},
-          .trouble = trouble,
+          .faults = trouble,
           .seed = seed};
 }
 

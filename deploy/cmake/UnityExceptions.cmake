@@ -2,10 +2,7 @@
 # not there is ignored. Make names unique and remove the line.
 set(alone
   deploy/doctor/judge.cc
-  bench/compare/report/csv.cc
   bench/plan/plan_calibration.cc
-  bench/compare/virtual/replay.cc
-  bench/compare/virtual/virtual_job.cc
   bench/ps/peers/tcp_end.cc
   bench/ps/ps_job.cc
   bench/ps/ps_side.cc

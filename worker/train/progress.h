@@ -9,6 +9,7 @@
 namespace syncopate {
 
 struct ProgressState {
+  std::string text;  // if not empty, it is shown instead of the numbers
   std::int64_t epoch = 0;  // from 1
   std::int64_t total_epochs = 0;
   std::int64_t step = 0;

@@ -146,6 +146,9 @@ class PlainProgress final : public ProgressDisplay {
 }  // namespace
 
 std::string format_progress_line(const ProgressState& state, const ProgressLineStyle& style) {
+  if (!state.text.empty()) {
+    return state.text.substr(0, static_cast<std::size_t>(std::max(style.columns, 0)));
+  }
   const std::string epoch = "epoch " + of_total(state.epoch, state.total_epochs);
   const std::string steps = of_total(state.step, state.total_steps);
   std::string tail = steps;
@@ -171,6 +174,7 @@ std::string format_progress_line(const ProgressState& state, const ProgressLineS
 }
 
 std::string format_progress_text(const ProgressState& state) {
+  if (!state.text.empty()) return state.text;
   std::string line = "epoch " + of_total(state.epoch, state.total_epochs) + "  step " +
                      of_total(state.step, state.total_steps);
   for (const std::string& field : score_fields(state)) line += "  " + field;

@@ -9,8 +9,7 @@
 #include "bench/compare/report/summary.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
-#include "models/base/fields.h"
-#include "models/base/measures.h"
+#include "models/base/flag_values.h"
 
 namespace syncopate::bench {
 namespace {

@@ -1,8 +1,9 @@
-// What happens when, in virtual time: events come out by (time, worker, order in which they were
-// added), so that a run is the same on every machine.
+// The queue of events in virtual time. Events come out ordered by time, then worker, then the order
+// in which they were added, so that a run is equal on every machine.
 #pragma once
 
 #include <chrono>
+#include <cmath>
 #include <cstdint>
 #include <queue>
 #include <utility>
@@ -10,19 +11,20 @@
 
 namespace syncopate::bench {
 
-// Since training began; whole nanoseconds, so that sums do not depend on their order.
+// Time since training began, in whole nanoseconds, so that sums do not depend on their order.
 using VirtualTime = std::chrono::nanoseconds;
 
 inline double seconds_of(VirtualTime time) { return static_cast<double>(time.count()) * 1e-9; }
+inline VirtualTime virtual_time(double seconds) { return VirtualTime(std::llround(seconds * 1e9)); }
 
 // One thread only.
 template <typename Event>
 class EventQueue {
  public:
   bool empty() const noexcept { return heap_.empty(); }
-  VirtualTime now() const noexcept { return now_; }  // of the event that was taken last
+  VirtualTime now() const noexcept { return now_; }  // the time of the last event taken
 
-  // Not before now().
+  // Adds an event for a time that is not before now().
   void add(VirtualTime at, int worker, Event event) {
     heap_.push({at, worker, added_++, std::move(event)});
   }
@@ -39,7 +41,7 @@ class EventQueue {
     int worker = 0;
     std::uint64_t order = 0;
     Event event;
-    bool operator<(const Entry& other) const noexcept {  // the largest comes first
+    bool operator<(const Entry& other) const noexcept {  // the queue takes the largest first
       if (at != other.at) return at > other.at;
       if (worker != other.worker) return worker > other.worker;
       return order > other.order;

@@ -2,12 +2,13 @@
 
 #include <algorithm>
 
+#include "worker/train/divergence.h"
 #include "worker/train/tally.h"
 
 namespace syncopate::bench {
 namespace {
 
-// Steps up to `last`.
+// The tally of the steps after sums.step up to `last`.
 Tally tally_of(const JobSums& sums, std::int64_t last, double seconds) {
   return {.loss = sums.loss,
           .seconds = seconds,
@@ -103,6 +104,15 @@ void JobLines::workers(std::span<const WorkerAccount> workers) {
                                  .bytes_sent = account.bytes_sent,
                                  .bytes_received = account.bytes_received});
   }
+}
+
+void require_finite(const ps::Shard& shard, std::int64_t step, double learning_rate) {
+  Snapshot live{.values = shard.values(), .slots = {}, .state = {}};
+  for (const Tensor& slot : shard.slots()) live.slots.push_back({"", slot});
+  live.state = make_host_tensor({0}, DType::kF32);
+  if (all_finite(live)) return;
+  throw diverged("the weights or the optimizer's slots are no longer finite",
+                 {.step = step, .learning_rate = learning_rate});
 }
 
 }  // namespace syncopate::bench

@@ -1,38 +1,41 @@
-// What a virtual job says of itself while it trains: sums over its batches, accounts of its
-// workers, and the lines of metrics that follow from them.
+// The metrics of a virtual job: sums over its batches, the time accounts of its workers, and the
+// lines that are written from them.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "bench/compare/virtual/event_queue.h"
-#include "bench/compare/virtual/plan.h"
+#include "bench/compare/virtual/virtual_plan.h"
+#include "ps/shard/shard.h"
+#include "strategies/asynchronous_job.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 
-// Where one worker's time went, and what it sent and got.
+// The parts of one worker's time, and the bytes that it sent and received.
 struct WorkerAccount {
   bool took_part = false;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  VirtualTime compute{0};        // service times, pauses included
-  VirtualTime communication{0};  // messages under way, or waiting for a link
-  VirtualTime peers{0};          // waiting for other workers, by whatever rule; for batches, too
+  VirtualTime compute{0};        // computation with its delays and pauses
+  VirtualTime communication{0};  // messages in flight or waiting for a link
+  VirtualTime peers{0};          // wait time for other workers and for batches
   std::int64_t bytes_sent = 0;
   std::int64_t bytes_received = 0;
   VirtualTime all() const noexcept { return compute + communication + peers; }
 };
 
-// Of all batches trained so far.
+// Sums over trained batches.
 struct JobSums {
   std::int64_t step = 0;
   std::int64_t samples = 0;
   std::int64_t correct = 0;
-  double loss = 0.0;  // of the steps' mean losses
+  double loss = 0.0;  // the sum of the steps' mean losses
 };
 
 // One thread only.
@@ -42,9 +45,10 @@ class JobLines {
            const std::function<void(double)>& progress);
 
   const JobSums& sums() const noexcept { return sums_; }
-  // A batch, or a whole step of workers in step, was trained. `steps`: that are done now.
+  // Adds a trained batch, or a whole step of a synchronous job. steps: the number of steps that are
+  // now complete.
   void add(const Scores& scores, std::int64_t steps);
-  // The batches that follow are of a later epoch.
+  // Called before the first batch of an epoch.
   void begin_epoch() { epoch_ = {.step = sums_.step}; }
   double train_loss() const;  // mean over the steps since begin_epoch()
 
@@ -55,7 +59,7 @@ class JobLines {
     double staleness_mean = 0.0;
     std::int64_t staleness_max = 0;
   };
-  // Writes a step line where one is due, and tells of progress.
+  // Reports progress, and writes a step line if one is due.
   void step(const Moment& moment, std::span<const WorkerAccount> workers, bool is_last);
   void evaluation(const Moment& moment, const Evaluation& test);
   void workers(std::span<const WorkerAccount> workers);
@@ -68,14 +72,28 @@ class JobLines {
   MetricsWriter& metrics_;
   const std::function<void(double)>& progress_;
   JobSums sums_;
-  // Since begin_epoch(), since the last line; `step` is the one before.
+  // Sums since begin_epoch() and since the last line; their `step` is the last one before.
   JobSums epoch_;
   JobSums line_;
   VirtualTime line_at_{0};
-  WorkerAccount all_at_line_;  // of all workers together
+  WorkerAccount all_at_line_;  // the sum over all workers at the last line
 };
 
-// Of all workers together.
+// The sum over all workers.
 WorkerAccount sum_of(std::span<const WorkerAccount> workers);
+
+// The result of a virtual job.
+struct VirtualOutcome {
+  JobSums sums;
+  VirtualTime end{0};
+  double train_loss = 0.0;
+  Evaluation test;
+  std::string weights_hash;
+  std::vector<WorkerAccount> accounts;     // by worker
+  std::vector<WorkerStaleness> staleness;  // empty for a synchronous job
+};
+
+// Throws DivergenceError, naming step and rate, if a value or slot is infinite or NaN.
+void require_finite(const ps::Shard& shard, std::int64_t step, double learning_rate);
 
 }  // namespace syncopate::bench

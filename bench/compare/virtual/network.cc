@@ -6,7 +6,7 @@
 namespace syncopate::bench {
 namespace {
 
-std::int64_t part_of(std::int64_t bytes, int ranks) { return (bytes + ranks - 1) / ranks; }
+std::int64_t bytes_per_rank(std::int64_t bytes, int ranks) { return (bytes + ranks - 1) / ranks; }
 
 }  // namespace
 
@@ -16,17 +16,15 @@ VirtualTime time_on_link(const Link& link, std::int64_t bytes) {
   return VirtualTime(static_cast<std::int64_t>(std::ceil(seconds * 1e9)));
 }
 
-VirtualTime delay_of(const Link& link) {
-  return VirtualTime(std::llround(link.delay_seconds * 1e9));
-}
+VirtualTime delay_of(const Link& link) { return virtual_time(link.delay_seconds); }
 
 VirtualTime ring_all_reduce_time(const Link& link, int ranks, std::int64_t bytes) {
-  const VirtualTime message = delay_of(link) + time_on_link(link, part_of(bytes, ranks));
+  const VirtualTime message = delay_of(link) + time_on_link(link, bytes_per_rank(bytes, ranks));
   return 2 * (ranks - 1) * message;
 }
 
 std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes) {
-  return 2 * (ranks - 1) * part_of(bytes, ranks);
+  return 2 * (ranks - 1) * bytes_per_rank(bytes, ranks);
 }
 
 Network::Network(const Link& link, int workers, int servers)
@@ -48,7 +46,7 @@ VirtualTime Network::send(VirtualTime now, Ends& from, Ends& to, std::int64_t by
   const VirtualTime time = time_on_link(link_, bytes);
   const VirtualTime leaves = std::max(now, from.out_free);
   from.out_free = leaves + time;
-  // A receiver that is busy holds up its own messages, not the sender's next one to another.
+  // A busy receiver delays messages to itself, not the sender's next message to another task.
   to.in_free = std::max(leaves, to.in_free) + time;
   return to.in_free + delay_of(link_);
 }

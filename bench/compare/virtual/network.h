@@ -1,11 +1,11 @@
-// What it costs to send bytes under the virtual clock. Every task, worker or server, has one link
-// to a network that is itself without limits.
+// The time to send bytes under the virtual clock. Every task, worker or server, has one link to a
+// network that has no limits itself.
 //
-//   one message     b bytes from A to B hold A's link outwards for b / rate, first come first
-//                   served, and B's link inwards as long, from then on or once it is free; they are
-//                   there `delay` later. So one that waits for B does not hold up what A sends to
-//                   others, and the links of many servers can all be full at once
-//   ring all-reduce 2 (n - 1) messages of b / n bytes one after the other on every link at once:
+//   one message     b bytes from A to B occupy A's outgoing link for b / rate, in the order of
+//                   sending, and then B's incoming link for b / rate as soon as it is free. They
+//                   arrive `delay` later. A message that waits for B does not delay messages of A
+//                   to other tasks, so the links of many servers can be full at once
+//   ring all-reduce 2 (n - 1) messages of b / n bytes one after the other, on every link at once:
 //                   2 (n - 1) (delay + ceil(b / n) / rate). Source: Patarasu and Yuan 2009,
 //                   "Bandwidth optimal all-reduce algorithms", section 3
 #pragma once
@@ -18,21 +18,21 @@
 
 namespace syncopate::bench {
 
-// b / rate, rounded up to a nanosecond; 0 on a link without limit.
+// b / rate, rounded up to a nanosecond; 0 on a link without a limit.
 VirtualTime time_on_link(const Link& link, std::int64_t bytes);
 VirtualTime delay_of(const Link& link);
 VirtualTime ring_all_reduce_time(const Link& link, int ranks, std::int64_t bytes);
-// That each rank sends, and receives.
+// The bytes that each rank sends and receives.
 std::int64_t ring_all_reduce_bytes(int ranks, std::int64_t bytes);
 
-// The links of workers and servers. Calls are in order of `now`, for each direction. Copying it
-// remembers a moment.
+// The links of workers and servers. Calls for one direction come in the order of `now`. A copy
+// keeps the state at the time of copying.
 class Network {
  public:
   Network(const Link& link, int workers, int servers);
 
   bool is_plain() const noexcept { return link_.is_plain(); }
-  // When the message is there. Gradients go up, values down.
+  // Return the time at which the message arrives. Gradients go up, values go down.
   VirtualTime up(VirtualTime now, int worker, int server, std::int64_t bytes);
   VirtualTime down(VirtualTime now, int server, int worker, std::int64_t bytes);
 

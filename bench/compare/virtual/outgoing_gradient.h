@@ -1,4 +1,4 @@
-// One virtual worker's gradient on its way to the servers: cut into buckets and encoded.
+// The gradient of one virtual worker as it is sent to the servers: cut into buckets and encoded.
 #pragma once
 
 #include <cstdint>
@@ -13,16 +13,17 @@ namespace syncopate::bench {
 // One thread only.
 class OutgoingGradient {
  public:
-  // The placement outlives it.
+  // The placement must outlive this object.
   OutgoingGradient(const ps::CompressionOptions& compression, const ps::Placement& placement);
 
-  // gradients: [arena total] f32. keep: they are overwritten before this gradient is applied, so it
-  // is copied; else they are borrowed where the codec allows it.
+  // Encodes gradients, [arena total] f32. With `keep` they are copied, because they may be
+  // overwritten before this gradient is applied; otherwise they are borrowed if the codec allows
+  // it.
   void take(const Tensor& gradients, bool keep);
   const ps::EncodedGradient& part(BucketId bucket) const {
     return parts_[static_cast<std::size_t>(bucket)];
   }
-  // Of the last gradient taken.
+  // The encoded bytes of the last gradient for this server.
   std::int64_t bytes_to(int server) const;
 
  private:
@@ -32,7 +33,7 @@ class OutgoingGradient {
   std::vector<ps::EncodedGradient> parts_;  // by bucket
 };
 
-// Of a server's part of the values, as they travel down.
+// The bytes of the values that this server sends to a worker.
 std::int64_t bytes_of_values(const ps::Placement& placement, int server);
 
 }  // namespace syncopate::bench

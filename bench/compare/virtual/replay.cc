@@ -1,16 +1,24 @@
 #include "bench/compare/virtual/replay.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <compare>
+#include <map>
 #include <memory>
 #include <optional>
 #include <utility>
 #include <vector>
 
-#include "bench/compare/virtual/device.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
-#include "bench/compare/virtual/recorded_job.h"
+#include "bench/compare/virtual/virtual_device.h"
 #include "models/base/errors.h"
+#include "ps/coordinator/wire_conversion.h"
+#include "ps/server/order_record.h"
 #include "ps/server/served_variables.h"
+#include "ps/shard/consistency.h"
+#include "ps/shard/placement.h"
+#include "ps/wire/message.h"
 #include "worker/checkpoint/weights_hash.h"
 #include "worker/input/batch_reader.h"
 #include "worker/run/data_agreement.h"
@@ -19,24 +27,165 @@
 namespace syncopate::bench {
 namespace {
 
-using Kind = ps::OrderEntry::Kind;
+using EntryKind = ps::OrderEntry::Kind;
 
-// Applied in the recorded order, whatever the rule that led to it was.
-ps::ConsistencyOptions in_any_order(const ps::wire::DeclarationT& declaration) {
+struct RecordedPush {
+  ps::SampleRange batch;
+  int lanes = 0;                             // 0 if the end of the push was not recorded
+  std::vector<std::uint64_t> versions_read;  // by bucket of the job; 0 if not recorded
+};
+
+// The order records of all shards of a job.
+struct RecordedJob {
+  struct PushName {
+    int worker = 0;
+    std::uint32_t incarnation = 0;
+    std::uint64_t sequence = 0;
+    auto operator<=>(const PushName&) const = default;
+  };
+  struct RecordedShard {
+    std::filesystem::path file;
+    ps::OrderRecord record;
+    std::vector<int> job_bucket;  // the job's bucket for each bucket of the shard
+  };
+
+  ps::wire::DeclarationT declaration;
+  ps::Placement placement;
+  std::vector<RecordedShard> shards;  // by shard number
+  std::map<PushName, RecordedPush> pushes;
+
+  // The value of a flag on which all workers of the job agreed, such as "--seed". Throws UsageError
+  // if it was not recorded.
+  const std::string& agreed(const std::string& flag) const;
+};
+
+const std::string& RecordedJob::agreed(const std::string& flag) const {
+  const auto at = std::ranges::find_if(
+      declaration.agreements, [&](const auto& agreement) { return agreement->name == flag; });
+  if (at == declaration.agreements.end()) {
+    throw UsageError(
+        fmt::format("{}: does not have the job's {}; was it recorded by another version?",
+                    shards.front().file.string(), flag));
+  }
+  return (*at)->value;
+}
+
+ps::wire::DeclarationT declaration_of(const std::filesystem::path& file,
+                                      const ps::OrderHeader& header) {
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(header.declaration.data());
+  flatbuffers::Verifier verifier(bytes, header.declaration.size());
+  if (!verifier.VerifyBuffer<ps::wire::Declaration>(nullptr)) {
+    throw FileError(fmt::format("{}: the declaration of the job in it is damaged", file.string()));
+  }
+  ps::wire::DeclarationT declaration;
+  flatbuffers::GetRoot<ps::wire::Declaration>(bytes)->UnPackTo(&declaration);
+  return declaration;
+}
+
+void check_headers(const std::vector<RecordedJob::RecordedShard>& shards) {
+  const ps::OrderHeader& first = shards.front().record.header;
+  for (std::size_t s = 0; s < shards.size(); ++s) {
+    const ps::OrderHeader& header = shards[s].record.header;
+    const std::string file = shards[s].file.string();
+    if (header.fingerprint != first.fingerprint) {
+      throw UsageError(fmt::format("{} and {} are of different jobs; give the records of one job",
+                                   file, shards.front().file.string()));
+    }
+    if (header.incarnation != 1) {
+      throw UsageError(
+          fmt::format("{}: the server was restarted during the job; only a job without restarted "
+                      "servers can be "
+                      "replayed",
+                      file));
+    }
+    if (header.shard != static_cast<int>(s) || std::cmp_not_equal(header.servers, shards.size())) {
+      throw UsageError(fmt::format(
+          "expected one record of each of the job's {} servers, found {}; give FILE.shard0 to "
+          "FILE.shard{}",
+          header.servers, shards.size(), header.servers - 1));
+    }
+  }
+}
+
+void check_kind(const ps::wire::DeclarationT& declaration) {
+  if (ps::consistency_of(declaration) == ps::Consistency::kSync) {
+    throw UsageError(
+        "the record is of a job under --consistency sync; only async and ssp can be replayed");
+  }
+}
+
+void take_entries(RecordedJob& job, const RecordedJob::RecordedShard& shard) {
+  std::map<BucketId, bool> was_pushed_to;
+  for (const ps::OrderEntry& entry : shard.record.entries) {
+    if (entry.kind == EntryKind::kWritten &&
+        (entry.version_after != 1 || was_pushed_to[entry.bucket])) {
+      throw UsageError(
+          fmt::format("{}: the job began from a checkpoint; only a job that began with the seed's "
+                      "initial values "
+                      "can be replayed",
+                      shard.file.string()));
+    }
+    if (entry.kind != EntryKind::kApplied) continue;
+    was_pushed_to[entry.bucket] = true;
+    RecordedPush& push = job.pushes[{entry.worker, entry.incarnation, entry.sequence}];
+    push.versions_read.resize(job.placement.buckets.size());
+    const int bucket = shard.job_bucket[static_cast<std::size_t>(entry.bucket)];
+    push.versions_read[static_cast<std::size_t>(bucket)] = entry.version_read;
+    if (entry.lanes == 0) continue;
+    push.lanes = entry.lanes;
+    push.batch = entry.batch;
+  }
+}
+
+// Throws as replay_order().
+RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
+  if (files.empty()) throw UsageError("no order record given; give FILE.shard0 and the others");
+  RecordedJob job;
+  for (const std::filesystem::path& file : files) {
+    job.shards.push_back({file, ps::read_order_record(file.string()), {}});
+  }
+  std::ranges::sort(job.shards, {}, [](const auto& shard) { return shard.record.header.shard; });
+  check_headers(job.shards);
+  job.declaration = declaration_of(job.shards.front().file, job.shards.front().record.header);
+  check_kind(job.declaration);
+  for (std::size_t b = 0; b < job.declaration.buckets.size(); ++b) {
+    const ps::wire::BucketPlace& place = job.declaration.buckets[b];
+    if (place.owner() < 0 || std::cmp_greater_equal(place.owner(), job.shards.size())) {
+      throw FileError(fmt::format("{}: a bucket belongs to server {}, which the job did not have",
+                                  job.shards.front().file.string(), place.owner()));
+    }
+    job.placement.buckets.push_back({place.begin(), place.end()});
+    job.placement.owner.push_back(place.owner());
+    job.shards[static_cast<std::size_t>(place.owner())].job_bucket.push_back(static_cast<int>(b));
+  }
+  for (const RecordedJob::RecordedShard& shard : job.shards) {
+    if (shard.job_bucket.size() != shard.record.header.buckets.size()) {
+      throw FileError(
+          fmt::format("{}: its buckets are not those that the job declared", shard.file.string()));
+    }
+    take_entries(job, shard);
+  }
+  return job;
+}
+
+// The consistency that applies pushes in the order in which they come, with the staleness rule of
+// the job.
+ps::ConsistencyOptions consistency_of(const ps::wire::DeclarationT& declaration) {
   ps::ConsistencyOptions options{.consistency = ps::Consistency::kAsync};
   options.staleness_rule = static_cast<ps::StalenessRule>(declaration.staleness_rule);
   if (options.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-    options.compensation = 2.0F;  // as made by make_served_variables()
+    options.compensation = 2.0F;  // the value of make_served_variables()
   }
   return options;
 }
 
-InputOptions input_of(const RecordedJob& job, std::uint64_t seed) {
+InputOptions input_options_of(const RecordedJob& job, std::uint64_t seed) {
   return {.batch_size = job.declaration.batch_size,
           .seed = seed,
           .augment = job.agreed("--augment") == "crop-flip" ? Augment::kCropFlip : Augment::kNone};
 }
 
+// Computes a recorded job again.
 class Replay {
  public:
   Replay(const RecordedJob& job, const DataSplits& data)
@@ -45,19 +194,19 @@ class Replay {
         seed_(std::stoull(job.agreed("--seed"))),
         compression_(ps::parse_compression(job.agreed("--compress"), "--compress")),
         graph_(network_for_data(job.agreed("--model"), data.name, data)),
-        reader_(*data.train, input_of(job, seed_), {}),
+        reader_(*data.train, input_options_of(job, seed_), {}),
         slot_(reader_.make_slot()),
         next_(job.shards.size()) {
     const Tensor first = device_of(1).values();
     for (std::size_t s = 0; s < job.shards.size(); ++s) {
       served_.push_back(ps::make_served_variables(job.declaration, static_cast<int>(s)));
       ps::Shard& shard = *served_.back()->shard;
-      shard.set_consistency(in_any_order(job.declaration));
+      shard.set_consistency(consistency_of(job.declaration));
       for (std::size_t b = 0; b < shard.buckets().size(); ++b) {
         const Bucket& range = shard.buckets()[b];
         if (range.end > first.num_elements()) {
-          throw UsageError(job.shards[s].file.string() + ": the variables are not those of " +
-                           graph_.name + " on this data");
+          throw UsageError(fmt::format("{}: the variables are not those of {} on this data",
+                                       job.shards[s].file.string(), graph_.name));
         }
         const auto window = shard.window(static_cast<BucketId>(b));
         std::ranges::copy(part_of(first.f32(), range), shard.values().f32().begin() + window.begin);
@@ -66,29 +215,29 @@ class Replay {
   }
 
   ReplayOutcome run() {
-    // A shard goes on until it needs a gradient of values that another one has not given out yet.
-    for (bool goes_on = true; goes_on;) {
-      goes_on = false;
+    // A shard advances until it needs a gradient of values that another shard has not sent yet.
+    for (bool is_advancing = true; is_advancing;) {
+      is_advancing = false;
       for (std::size_t s = 0; s < next_.size(); ++s) {
         while (next_[s] < entries(s).size() && replay(s, entries(s)[next_[s]])) {
           ++next_[s];
-          goes_on = true;
+          is_advancing = true;
         }
       }
     }
     for (std::size_t s = 0; s < next_.size(); ++s) {
       if (next_[s] < entries(s).size())
-        throw misfit(s, "a gradient of values that nobody was given");
+        throw mismatch(s, "a gradient of values that were not sent");
     }
     return outcome();
   }
 
  private:
   struct Worker {
-    std::vector<float> values;            // [arena total], what it was handed
-    std::vector<std::uint64_t> versions;  // of them, by bucket of the job
+    std::vector<float> values;            // [arena total], as received
+    std::vector<std::uint64_t> versions;  // of these values, by bucket of the job
     std::optional<OutgoingGradient> gradient;
-    std::uint64_t sequence = 0;  // of it
+    std::uint64_t sequence = 0;  // the number of the push with this gradient
   };
 
   static std::span<const float> part_of(std::span<const float> values, const Bucket& range) {
@@ -99,13 +248,14 @@ class Replay {
     return job_.shards[s].record.entries;
   }
 
-  FileError misfit(std::size_t s, const std::string& what) const {
-    return FileError(job_.shards[s].file.string() + ": entry " + std::to_string(next_[s]) +
-                     " does not follow from those before it: " + what +
-                     "; are all records of one run, and the data what it trained on?");
+  FileError mismatch(std::size_t s, const std::string& what) const {
+    return FileError(fmt::format(
+        "{}: entry {} does not follow from those before it: {}; are all records of one run, and is "
+        "the data the one that it trained on?",
+        job_.shards[s].file.string(), next_[s], what));
   }
 
-  // Lanes fix the order of additions, so each number of them has a device of its own.
+  // The number of lanes fixes the order of additions, so each number has its own device.
   VirtualDevice& device_of(int lanes) {
     std::unique_ptr<VirtualDevice>& device = devices_[lanes];
     if (device == nullptr) {
@@ -130,10 +280,10 @@ class Replay {
     return worker;
   }
 
-  // False: what it needs is not there yet.
+  // Returns false if the entry needs values that were not sent yet.
   bool replay(std::size_t s, const ps::OrderEntry& entry) {
-    if (entry.kind == Kind::kWritten) return true;
-    if (entry.kind == Kind::kAnswered) {
+    if (entry.kind == EntryKind::kWritten) return true;
+    if (entry.kind == EntryKind::kAnswered) {
       answer(s, entry);
       return true;
     }
@@ -158,8 +308,8 @@ class Replay {
     events_.clear();
     shard.work(entry.bucket, events_);
     if (shard.view(entry.bucket).version != entry.version_after) {
-      throw misfit(s, "values of version " + std::to_string(entry.version_after) + ", and it is " +
-                          std::to_string(shard.view(entry.bucket).version));
+      throw mismatch(s, fmt::format("expected values of version {}, found {}", entry.version_after,
+                                    shard.view(entry.bucket).version));
     }
     worker.versions[b] = entry.version_after;
   }
@@ -174,7 +324,7 @@ class Replay {
     VirtualDevice& device = device_of(push.lanes);
     reader_.fill(push.batch, push.batch.end - push.batch.begin, slot_);
     device.load(worker.values);
-    // Training uses the batch's statistics; what is remembered of them changes no weight.
+    // Training uses the statistics of the batch, so running statistics are not needed.
     device.train(slot_.batch, {});
     worker.gradient->take(device.gradients(), true);
     worker.sequence = entry.sequence;
@@ -196,8 +346,8 @@ class Replay {
     if (events_.size() != 1 || events_.front().kind != ps::ShardEvent::Kind::kApplied ||
         events_.front().version != entry.version_after ||
         events_.front().staleness != entry.staleness) {
-      throw misfit(s, "an update to version " + std::to_string(entry.version_after) +
-                          " with staleness " + std::to_string(entry.staleness));
+      throw mismatch(s, fmt::format("expected an update to version {} with staleness {}",
+                                    entry.version_after, entry.staleness));
     }
   }
 
@@ -226,7 +376,7 @@ class Replay {
   std::map<int, std::unique_ptr<VirtualDevice>> devices_;  // by lanes
   std::vector<std::shared_ptr<ps::ServedVariables>> served_;
   std::map<std::pair<int, std::uint32_t>, Worker> workers_;
-  std::vector<std::size_t> next_;  // entry of each shard
+  std::vector<std::size_t> next_;  // the next entry of each shard
   std::vector<ps::ShardEvent> events_;
   std::int64_t pushes_ = 0;
 };
@@ -236,11 +386,13 @@ class Replay {
 ReplayOutcome replay_order(std::span<const std::filesystem::path> files, const DataSplits& data) {
   const RecordedJob job = read_recorded_job(files);
   if (job.agreed("--data") != describe_samples(data)) {
-    throw UsageError(files.front().string() + ": the job trained on other data; give the same");
+    throw UsageError(
+        fmt::format("{}: the job trained on other data; give its --data", files.front().string()));
   }
   if (job.agreed("--init-from") != "absent") {
-    throw UsageError(files.front().string() +
-                     ": the job began with --init-from; only the seed's first values are known");
+    throw UsageError(fmt::format(
+        "{}: the job began with --init-from; only the seed's initial values can be replayed",
+        files.front().string()));
   }
   return Replay(job, data).run();
 }

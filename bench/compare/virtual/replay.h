@@ -1,6 +1,7 @@
-// A recorded job computed again, bit for bit: `train --record FILE` wrote down all that timing
-// decided, which gradient came when and which values it was of, and the rest follows from seed and
-// flags. Shows that a surprising run was no accident of the machine.
+// Computes a recorded job again, bit for bit. `train --record FILE` records all that depends on
+// timing: the order of gradients and the versions of the values that they were computed from.
+// Everything else follows from seed and flags. This shows that a surprising result did not come
+// from a hardware fault.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +16,17 @@ namespace syncopate::bench {
 
 struct ReplayOutcome {
   std::string model;
-  std::int64_t pushes = 0;   // gradients that were computed again
-  std::string weights_hash;  // as the job's summary has it
+  std::int64_t pushes = 0;   // the number of gradients that were computed again
+  std::string weights_hash;  // comparable with that in the job's summary
   Tensor values;             // [arena total] f32
 };
 
-// files: of all shards, in any order, of one job from its first values on, under --consistency
-// async or ssp. data: what the job trained on. Every version and staleness on the way is held
-// against the record.
-// Throws UsageError for records that cannot be replayed (of other data, of workers in step, begun
-// from a checkpoint, of servers that were started anew, of one shard twice or not at all),
-// FileError for those that do not fit together.
+// Replays the order records `files` of all shards of one job, in any order, and compares every
+// version and staleness on the way with the record. The job ran under --consistency async or ssp
+// and began from its initial values; data: the data that it trained on. Throws UsageError for
+// records that cannot be replayed: with other data, of a synchronous job, begun from a checkpoint,
+// with restarted servers, or without exactly one record per shard. Throws FileError for records
+// that contradict each other.
 ReplayOutcome replay_order(std::span<const std::filesystem::path> files, const DataSplits& data);
 
 }  // namespace syncopate::bench

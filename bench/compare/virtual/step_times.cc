@@ -1,7 +1,8 @@
 #include "bench/compare/virtual/step_times.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <cmath>
 #include <numeric>
 #include <tuple>
 #include <utility>
@@ -9,28 +10,15 @@
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
-namespace {
-
-VirtualTime virtual_time(double seconds) { return VirtualTime(std::llround(seconds * 1e9)); }
-
-std::string short_number(double number) {
-  std::string text = std::to_string(number);
-  text.erase(text.find_last_not_of('0') + 1);
-  if (text.ends_with('.')) text.pop_back();
-  return text;
-}
-
-}  // namespace
-
-StepTimes::StepTimes(StepTimesOptions options, const Trouble& trouble, std::uint64_t seed)
+StepTimes::StepTimes(StepTimesOptions options, const Trouble& faults, std::uint64_t seed)
     : options_(std::move(options)),
-      link_(trouble.link),
+      link_(faults.link),
       total_bytes_(std::accumulate(options_.value_bytes.begin(), options_.value_bytes.end(),
                                    std::int64_t{0})),
-      kills_(trouble.kills),
+      kills_(faults.kills),
       now_{.network =
                Network(link_, options_.workers, static_cast<int>(options_.value_bytes.size())),
-           .services = ServiceTimes(trouble, seed)},
+           .delays = ComputeDelays(faults, seed)},
       next_(now_) {
   const auto n = static_cast<std::size_t>(options_.workers);
   now_.ready.resize(n);
@@ -43,12 +31,12 @@ StepTimes::StepTimes(StepTimesOptions options, const Trouble& trouble, std::uint
 }
 
 VirtualTime StepTimes::step(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
-  const VirtualTime end = make(step, gradient_bytes);
+  const VirtualTime end = simulate(step, gradient_bytes);
   for (WorkerAccount& account : now_.accounts) ++account.steps;
   return end;
 }
 
-VirtualTime StepTimes::make(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
+VirtualTime StepTimes::simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes) {
   for (;;) {
     next_ = now_;
     compute(next_, step);
@@ -61,23 +49,23 @@ VirtualTime StepTimes::make(std::int64_t step, std::span<const std::int64_t> gra
     const Kill kill = kills_.back();
     kills_.pop_back();
     if (!kill.restart_seconds) {
-      throw PeerError("worker " + std::to_string(kill.worker) + " was killed at " +
-                      short_number(kill.at_seconds) + " s, in step " + std::to_string(step) +
-                      ": under --strategy " + options_.strategy +
-                      " all workers keep step, and the job ended; let it come back with "
-                      "restart=SECONDS, or choose --backup-workers, ssp or async");
+      throw PeerError(fmt::format(
+          "worker {} was killed at {:g} s, in step {}: --strategy {} is synchronous, so the job "
+          "ended; "
+          "give restart=SECONDS to restart the worker, or choose --backup-workers, ssp or async",
+          kill.worker, kill.at_seconds, step, options_.strategy));
     }
-    stand_still(kill, next_);
+    restart_after(kill, next_);
     const std::int64_t every = options_.checkpoint_every;
     const std::int64_t saved = every > 0 ? (step - 1) / every * every : 0;
-    // The same values come of them: only time passes.
-    for (std::int64_t lost = saved + 1; lost < step; ++lost) make(lost, gradient_bytes);
+    // Repeated steps give the same values, so only their time counts.
+    for (std::int64_t lost = saved + 1; lost < step; ++lost) simulate(lost, gradient_bytes);
   }
 }
 
 void StepTimes::compute(State& state, std::int64_t step) const {
   for (std::size_t w = 0; w < state.ready.size(); ++w) {
-    const VirtualTime time = state.services.take(static_cast<int>(w), step, state.ready[w]);
+    const VirtualTime time = state.delays.take(static_cast<int>(w), step, state.ready[w]);
     state.computed[w] = state.ready[w] + time;
     state.accounts[w].compute += time;
   }
@@ -104,13 +92,13 @@ VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> grad
   std::vector<std::size_t> order(workers);
   std::iota(order.begin(), order.end(), std::size_t{0});
   std::ranges::stable_sort(order, {}, [&](std::size_t w) { return state.computed[w]; });
-  std::vector<std::pair<VirtualTime, std::size_t>> updates(servers);  // when, of which server
+  std::vector<std::pair<VirtualTime, std::size_t>> updates(servers);  // time and server
   for (std::size_t s = 0; s < servers; ++s) updates[s].second = s;
-  std::vector<VirtualTime> sent(workers);  // the last part is there
+  std::vector<VirtualTime> sent(workers);  // the last part arrived
   for (const std::size_t w : order) {
     WorkerAccount& account = state.accounts[w];
     for (std::size_t i = 0; i < servers; ++i) {
-      const std::size_t s = (w + i) % servers;  // so that not all begin with the same server
+      const std::size_t s = (w + i) % servers;  // workers begin with different servers
       const VirtualTime there = state.network.up(state.computed[w], static_cast<int>(w),
                                                  static_cast<int>(s), gradient_bytes[s]);
       updates[s].first = std::max(updates[s].first, there);
@@ -139,18 +127,18 @@ VirtualTime StepTimes::exchange(State& state, std::span<const std::int64_t> grad
   return end;
 }
 
-void StepTimes::stand_still(const Kill& kill, const State& attempt) {
+void StepTimes::restart_after(const Kill& kill, const State& attempt) {
   const VirtualTime at = virtual_time(kill.at_seconds);
   const VirtualTime back = at + virtual_time(*kill.restart_seconds);
   for (std::size_t w = 0; w < now_.ready.size(); ++w) {
-    // What it had computed is lost, and the pauses in it are over.
+    // The computation until the kill is lost; pauses during it are used up.
     const VirtualTime computed = std::clamp(at, now_.ready[w], attempt.computed[w]) - now_.ready[w];
     const VirtualTime begins = std::max(now_.ready[w], back);
     now_.accounts[w].compute += computed;
     now_.accounts[w].peers += begins - now_.ready[w] - computed;
     now_.ready[w] = begins;
   }
-  now_.services = attempt.services;
+  now_.delays = attempt.delays;
   for (std::size_t w = 1; w < now_.ready.size(); ++w) {
     const VirtualTime there = fetch(static_cast<int>(w), now_.ready[w]);
     now_.accounts[w].communication += there - now_.ready[w];

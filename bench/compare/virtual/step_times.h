@@ -1,13 +1,13 @@
-// When workers that keep step are done with each step, under the virtual clock: arithmetic only.
+// Computes when the steps of a synchronous job end under the virtual clock, without training.
 //
-// mirrored, multi-worker-mirrored: all wait for the slowest, then for one ring all-reduce.
-// central-storage, parameter-server: a worker's gradient goes to each server as soon as it is
-// computed; a server that has all of them sends the new values to all; a worker goes on when it has
-// those of every server.
+// mirrored, multi-worker-mirrored: all workers wait for the slowest one, then for one ring
+// all-reduce. central-storage, parameter-server: a worker sends its gradient to each server as soon
+// as it is computed; a server that has all gradients sends the new values to all workers; a worker
+// continues when it has the values of every server.
 //
-// A worker that is killed ends the job: the step under way is lost, all stand still until it is
-// back and those that are not rank 0 have fetched the values, and what was trained since the last
-// checkpoint is done again. As real jobs do (launch --restart).
+// A kill ends the job as in real jobs (launch --restart): the current step is lost, all workers
+// wait until the killed one is back and all but rank 0 have received the values, and the steps
+// since the last checkpoint are repeated.
 #pragma once
 
 #include <cstdint>
@@ -15,57 +15,57 @@
 #include <string>
 #include <vector>
 
+#include "bench/compare/virtual/compute_delays.h"
 #include "bench/compare/virtual/job_lines.h"
 #include "bench/compare/virtual/network.h"
-#include "bench/compare/virtual/service_times.h"
 #include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {
 
 struct StepTimesOptions {
-  std::string strategy;  // for messages
+  std::string strategy;  // for error messages
   int workers = 1;
-  std::vector<std::int64_t> value_bytes;  // of each server's part
-  bool has_servers = false;               // else all-reduce of all bytes
-  std::int64_t checkpoint_every = 0;      // steps; 0: never
+  std::vector<std::int64_t> value_bytes;  // by server
+  bool has_servers = false;               // false: an all-reduce of all bytes
+  std::int64_t checkpoint_every = 0;      // steps between checkpoints; 0: none
 };
 
 // One thread only.
 class StepTimes {
  public:
-  StepTimes(StepTimesOptions options, const Trouble& trouble, std::uint64_t seed);
+  StepTimes(StepTimesOptions options, const Trouble& faults, std::uint64_t seed);
 
-  // Makes step `step`, the one after the last. gradient_bytes: to each server. Returns when the
-  // last worker has the values of after it. Throws PeerError when a worker is killed meanwhile and
-  // does not come back.
+  // Simulates step `step`, the one after the last. gradient_bytes: by server. Returns the time at
+  // which the last worker has the new values. Throws PeerError if a worker is killed during the
+  // step and is not restarted.
   VirtualTime step(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
-  // Without samples.
+  // The accounts of all workers; their samples are not counted.
   std::span<const WorkerAccount> accounts() const noexcept { return now_.accounts; }
 
  private:
   struct State {
-    std::vector<VirtualTime> ready;  // each worker has the values for its next step
+    std::vector<VirtualTime> ready;  // by worker: it has the values for its next step
     std::vector<VirtualTime> computed;
     std::vector<WorkerAccount> accounts;
     Network network;
-    ServiceTimes services;
+    ComputeDelays delays;
   };
 
   void compute(State& state, std::int64_t step) const;
   VirtualTime all_reduce(State& state) const;
   VirtualTime exchange(State& state, std::span<const std::int64_t> gradient_bytes) const;
-  // Also again after a kill.
-  VirtualTime make(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
-  // `attempt`: what the step would have been.
-  void stand_still(const Kill& kill, const State& attempt);
+  // Simulates a step, and simulates it again after a kill.
+  VirtualTime simulate(std::int64_t step, std::span<const std::int64_t> gradient_bytes);
+  // Adds the time that a kill costs. attempt: the step without the kill.
+  void restart_after(const Kill& kill, const State& attempt);
   VirtualTime fetch(int worker, VirtualTime from);
 
   const StepTimesOptions options_;
   const Link link_;
   std::int64_t total_bytes_ = 0;
-  std::vector<Kill> kills_;  // ahead, the next one last
+  std::vector<Kill> kills_;  // still to come, the next one last
   State now_;
-  State next_;  // reused
+  State next_;  // a member to reuse its memory
 };
 
 }  // namespace syncopate::bench

@@ -1,37 +1,339 @@
 #include "bench/compare/virtual/timing.h"
 
-#include <algorithm>
+#include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+#include <span>
+#include <utility>
+
+#include "bench/compare/virtual/compute_delays.h"
+#include "bench/compare/virtual/event_queue.h"
+#include "bench/compare/virtual/job_lines.h"
+#include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/step_times.h"
-#include "bench/compare/virtual/timing_window.h"
-#include "bench/compare/virtual/timing_without_step.h"
 #include "models/base/errors.h"
 #include "ps/shard/consistency_rule.h"
+#include "ps/shard/staleness.h"
 #include "strategies/strategy_options.h"
 
 namespace syncopate::bench {
 namespace {
 
-constexpr std::int64_t kFewestRounds = 10;  // gradients of each worker
+constexpr std::int64_t kParts = 10;
+
+std::int64_t whole_parts(std::int64_t updates) {
+  return std::max<std::int64_t>(1, (updates + kParts - 1) / kParts) * kParts;
+}
+
+// The standard error of the mean of the values, relative to the mean.
+double relative_error(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  double mean = 0.0;
+  for (const double value : values) mean += value / n;
+  double squares = 0.0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return mean > 0.0 ? std::sqrt(squares / (n - 1.0) / n) / mean : 0.0;
+}
+
+// Counts the updates of a simulated job after a warm-up, in ten parts, so that neither its
+// beginning nor its end is counted.
+class TimingWindow {
+ public:
+  // Counts at least `updates` updates after the first `warm_up` ones.
+  TimingWindow(std::int64_t warm_up, std::int64_t updates);
+
+  bool is_open() const noexcept { return done_ >= warm_up_; }
+  bool is_over() const noexcept { return done_ >= warm_up_ + updates_; }
+  // Takes an update. accounts: those of all workers at that time.
+  void update(VirtualTime at, std::span<const WorkerAccount> accounts);
+  void stale(std::uint64_t versions) {
+    if (is_open()) staleness_.add(versions);
+  }
+  // Called when is_over().
+  TimingResult result() const;
+
+ private:
+  const std::int64_t warm_up_;
+  const std::int64_t updates_;  // a multiple of the number of parts
+  std::int64_t done_ = 0;
+  std::vector<VirtualTime> marks_;  // the limits of the parts
+  WorkerAccount begin_;             // the sum over all workers
+  WorkerAccount end_;
+  ps::StalenessHistogram staleness_;
+};
+
+TimingWindow::TimingWindow(std::int64_t warm_up, std::int64_t updates)
+    : warm_up_(warm_up), updates_(whole_parts(updates)) {
+  if (warm_up_ == 0) marks_.emplace_back(0);
+}
+
+void TimingWindow::update(VirtualTime at, std::span<const WorkerAccount> accounts) {
+  ++done_;
+  if (done_ < warm_up_ || done_ > warm_up_ + updates_) return;
+  if (done_ == warm_up_) begin_ = sum_of(accounts);
+  if ((done_ - warm_up_) % (updates_ / kParts) == 0) marks_.push_back(at);
+  if (is_over()) end_ = sum_of(accounts);
+}
+
+TimingResult TimingWindow::result() const {
+  TimingResult result{.updates = updates_,
+                      .staleness_mean = staleness_.mean(),
+                      .staleness_max = static_cast<std::int64_t>(staleness_.max())};
+  const double seconds = seconds_of(marks_.back() - marks_.front());
+  if (seconds > 0.0) result.updates_per_second = static_cast<double>(updates_) / seconds;
+  std::vector<double> lengths;
+  for (std::size_t i = 1; i < marks_.size(); ++i) {
+    lengths.push_back(seconds_of(marks_[i] - marks_[i - 1]));
+  }
+  result.relative_error = relative_error(lengths);
+  const double all = seconds_of(end_.all() - begin_.all());
+  if (all > 0.0) {
+    result.compute_share = seconds_of(end_.compute - begin_.compute) / all;
+    result.communication_share = seconds_of(end_.communication - begin_.communication) / all;
+    result.peers_share = seconds_of(end_.peers - begin_.peers) / all;
+  }
+  return result;
+}
+
+constexpr std::uint32_t kIncarnation = 1;  // no worker is restarted
+
+struct TimedWorker {
+  std::uint64_t sequence = 0;  // number of its last push
+  VirtualTime begun{0};        // it began to compute
+  VirtualTime computed{0};     // it had the gradient
+  VirtualTime sent{0};         // the last part of its gradient arrived
+  VirtualTime answered{0};     // the last part of the answer was sent
+  int parts_missing = 0;       // servers whose part of the answer has not arrived
+};
+
+struct TimedEvent {
+  enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered };
+  Kind kind = Kind::kComputed;
+  int worker = 0;
+  int server = 0;
+};
+
+struct TimedPush {
+  int worker = 0;
+  std::uint64_t sequence = 0;
+};
+
+// The bucket of one server, as ps/shard/shared_bucket.h but without values.
+class TimedBucket {
+ public:
+  TimedBucket(const ps::ConsistencyOptions& consistency, int workers)
+      : rule_(consistency),
+        awaited_(consistency.consistency == ps::Consistency::kSync
+                     ? static_cast<std::size_t>(workers - consistency.backup_workers)
+                     : 1),
+        is_bounded_(consistency.consistency == ps::Consistency::kSsp) {
+    for (int w = 0; w < workers; ++w) rule_.join(w, kIncarnation, 0, 0);
+    read_.assign(static_cast<std::size_t>(workers), version_);
+  }
+
+  struct Events {
+    std::vector<std::uint64_t> applied;  // the staleness of each applied gradient
+    bool is_update = false;
+    std::vector<int> answered;  // workers that are sent values, in this order
+  };
+  void push(int worker, std::uint64_t sequence, Events& events) {
+    events.applied.clear();
+    events.answered.clear();
+    events.is_update = false;
+    const ps::PushRequest request{.id = {worker, kIncarnation, sequence},
+                                  .version = read_[static_cast<std::size_t>(worker)],
+                                  .gradient = {},
+                                  .values = {}};
+    check(rule_.accept(request.id), "a simulated push arrives once");
+    if (rule_.is_late(request, version_)) {
+      rule_.advance(request.id);
+      unanswered_.push_back({worker, sequence});
+      return answer(true, events);
+    }
+    waiting_.push_back(request);
+    // With fewer pushes no update is due; asking the rule each time would cost a look at all.
+    if (waiting_.size() >= awaited_) update(events);
+  }
+
+ private:
+  void update(Events& events) {
+    chosen_.clear();
+    rule_.choose(waiting_, version_, chosen_);
+    if (chosen_.empty()) return;
+    pushes_.clear();
+    for (const std::size_t i : chosen_) pushes_.push_back(waiting_[i]);
+    check(pushes_.size() == waiting_.size(), "an update takes all waiting pushes");
+    waiting_.clear();
+    std::ranges::sort(pushes_, {}, [](const ps::PushRequest& push) { return push.id.worker; });
+    for (const ps::PushRequest& push : pushes_) {
+      rule_.advance(push.id);
+      events.applied.push_back(version_ - push.version);
+      unanswered_.push_back({push.id.worker, push.id.sequence});
+    }
+    ++version_;
+    events.is_update = true;
+    answer(!is_bounded_ || slowest_has_advanced(), events);
+  }
+
+  // Looks at all workers only if one of the slowest has pushed.
+  bool slowest_has_advanced() {
+    const bool may_have = std::ranges::any_of(pushes_, [&](const ps::PushRequest& push) {
+      return static_cast<std::int64_t>(push.id.sequence) == slowest_ + 1;
+    });
+    if (!may_have) return false;
+    const std::int64_t before = std::exchange(slowest_, *rule_.standing(-1, 0, 0).slowest);
+    return slowest_ != before;
+  }
+
+  // Answers the pushes whose workers may read. all: the slowest worker has advanced, so workers
+  // that had to wait may continue; otherwise only the pushes that were just applied are checked.
+  void answer(bool all, Events& events) {
+    const std::size_t fresh = all ? 0 : known_waiting_;
+    const auto answered = std::remove_if(unanswered_.begin() + static_cast<std::ptrdiff_t>(fresh),
+                                         unanswered_.end(), [&](const TimedPush& push) {
+                                           if (!rule_.may_read(push.worker, push.sequence))
+                                             return false;
+                                           read_[static_cast<std::size_t>(push.worker)] = version_;
+                                           events.answered.push_back(push.worker);
+                                           return true;
+                                         });
+    unanswered_.erase(answered, unanswered_.end());
+    known_waiting_ = unanswered_.size();
+  }
+
+  ps::ConsistencyRule rule_;
+  const std::size_t awaited_;
+  const bool is_bounded_;
+  std::int64_t slowest_ = 0;  // the clock of the slowest worker, for ssp
+  std::uint64_t version_ = 1;
+  std::vector<std::uint64_t> read_;  // versions, by worker
+  std::vector<ps::PushRequest> waiting_;
+  std::vector<std::size_t> chosen_;
+  std::vector<ps::PushRequest> pushes_;
+  std::vector<TimedPush> unanswered_;  // applied or dropped, in this order
+  std::size_t known_waiting_ = 0;      // the first ones, whose workers must wait
+};
+
+// Simulates async, ssp, and sync with backup workers.
+class AsynchronousTiming {
+ public:
+  AsynchronousTiming(const TimingOptions& options, TimingWindow& window)
+      : bytes_(options.server_bytes),
+        window_(window),
+        network_(options.faults.link, options.workers, static_cast<int>(bytes_.size())),
+        delays_(options.faults, options.seed),
+        workers_(static_cast<std::size_t>(options.workers)),
+        accounts_(workers_.size()) {
+    for (std::size_t s = 0; s < bytes_.size(); ++s) {
+      buckets_.emplace_back(options.consistency, options.workers);
+    }
+  }
+
+  void run() {
+    for (int w = 0; w < static_cast<int>(workers_.size()); ++w) begin(w);
+    while (!window_.is_over()) {
+      check(!queue_.empty(), "a simulated job does not end");
+      on_event(queue_.take());
+    }
+  }
+
+ private:
+  VirtualTime now() const noexcept { return queue_.now(); }
+  TimedWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
+  WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
+  int servers() const noexcept { return static_cast<int>(bytes_.size()); }
+  std::int64_t bytes_to(int server) const { return bytes_[static_cast<std::size_t>(server)]; }
+
+  void on_event(const TimedEvent& event) {
+    using Kind = TimedEvent::Kind;
+    if (event.kind == Kind::kComputed) return computed(event.worker);
+    if (event.kind == Kind::kPushed) return pushed(event.worker, event.server);
+    answered(event.worker);
+  }
+
+  void begin(int w) {
+    worker(w).begun = now();
+    const VirtualTime time = delays_.take(w, account(w).steps + 1, now());
+    queue_.add(now() + time, w, {.kind = TimedEvent::Kind::kComputed, .worker = w});
+  }
+
+  void computed(int w) {
+    TimedWorker& of = worker(w);
+    ++account(w).steps;
+    account(w).compute += now() - of.begun;
+    of.computed = of.sent = now();
+    ++of.sequence;
+    of.parts_missing = servers();
+    for (int i = 0; i < servers(); ++i) {
+      const int s = (w + i) % servers();  // workers begin with different servers
+      const VirtualTime there = network_.up(now(), w, s, bytes_to(s));
+      if (there == now()) {
+        pushed(w, s);
+      } else {
+        queue_.add(there, w, {TimedEvent::Kind::kPushed, w, s});
+      }
+    }
+  }
+
+  void pushed(int w, int server) {
+    worker(w).sent = now();
+    buckets_[static_cast<std::size_t>(server)].push(w, worker(w).sequence, events_);
+    for (const std::uint64_t staleness : events_.applied) window_.stale(staleness);
+    if (events_.is_update && server == 0) window_.update(now(), accounts_);
+    // A copy, because a worker that is answered at once may push at once and change events_.
+    const std::vector<int> let_go = std::exchange(events_.answered, {});
+    for (const int other : let_go) send_values(other, server);
+  }
+
+  void send_values(int w, int server) {
+    worker(w).answered = now();
+    const VirtualTime there = network_.down(now(), server, w, bytes_to(server));
+    if (there == now()) return answered(w);
+    queue_.add(there, w, {TimedEvent::Kind::kAnswered, w, server});
+  }
+
+  void answered(int w) {
+    TimedWorker& of = worker(w);
+    if (--of.parts_missing > 0) return;
+    const VirtualTime peers = std::max(VirtualTime(0), of.answered - of.sent);
+    account(w).peers += peers;
+    account(w).communication += now() - of.computed - peers;
+    begin(w);
+  }
+
+  const std::vector<std::int64_t>& bytes_;
+  TimingWindow& window_;
+  Network network_;
+  ComputeDelays delays_;
+  std::vector<TimedBucket> buckets_;  // by server
+  std::vector<TimedWorker> workers_;
+  std::vector<WorkerAccount> accounts_;
+  EventQueue<TimedEvent> queue_;
+  TimedBucket::Events events_;
+};
+
+// A round is one gradient of each worker.
+constexpr std::int64_t kFewestRounds = 10;
 constexpr std::int64_t kWarmUpRounds = 4;
 constexpr std::int64_t kMostWarmUpRounds = 100;
 
 void check_options(const TimingOptions& options) {
   ps::check_consistency(options.consistency);
-  check(!options.server_bytes.empty(), "a network has bytes");
+  check(!options.server_bytes.empty(), "server_bytes must not be empty");
   const int backups = options.consistency.backup_workers;
   if (backups >= options.workers) {
-    throw UsageError("backup:" + std::to_string(backups) + ": of " +
-                     std::to_string(options.workers) + " workers at least one must be waited for");
+    throw UsageError(
+        fmt::format("backup:{}: expected fewer than the {} workers", backups, options.workers));
   }
 }
 
-TimingResult simulate_in_step(const TimingOptions& options, std::int64_t rounds) {
+TimingResult simulate_synchronous(const TimingOptions& options, std::int64_t rounds) {
   StepTimes times({.strategy = options.strategy,
                    .workers = options.workers,
                    .value_bytes = options.server_bytes,
                    .has_servers = options.has_servers},
-                  options.trouble, options.seed);
+                  options.faults, options.seed);
   TimingWindow window(kWarmUpRounds, rounds);
   for (std::int64_t step = 1; !window.is_over(); ++step) {
     const VirtualTime end = times.step(step, options.server_bytes);
@@ -42,8 +344,8 @@ TimingResult simulate_in_step(const TimingOptions& options, std::int64_t rounds)
   return result;
 }
 
-// Workers drift apart like random walkers until the bound of ssp stops them: that takes about its
-// square of rounds.
+// Workers drift apart like random walks until the bound of ssp stops them, which takes about the
+// square of the bound in rounds.
 std::int64_t warm_up_rounds(const TimingOptions& options) {
   const std::int64_t bound = options.consistency.consistency == ps::Consistency::kSsp
                                  ? options.consistency.max_staleness
@@ -57,13 +359,13 @@ TimingResult simulate_timing(const TimingOptions& options) {
   check_options(options);
   const std::int64_t rounds =
       std::max(kFewestRounds, (options.gradients + options.workers - 1) / options.workers);
-  if (is_synchronous(options.consistency)) return simulate_in_step(options, rounds);
-  const bool sums = options.consistency.consistency == ps::Consistency::kSync;
-  const std::int64_t updates_per_round = sums ? 1 : options.workers;
+  if (is_synchronous(options.consistency)) return simulate_synchronous(options, rounds);
+  const bool is_summed = options.consistency.consistency == ps::Consistency::kSync;
+  const std::int64_t updates_per_round = is_summed ? 1 : options.workers;
   TimingWindow window(warm_up_rounds(options) * updates_per_round, rounds * updates_per_round);
-  simulate_without_step(options, window);
+  AsynchronousTiming(options, window).run();
   TimingResult result = window.result();
-  if (sums) result.gradients_per_update = options.workers - options.consistency.backup_workers;
+  if (is_summed) result.gradients_per_update = options.workers - options.consistency.backup_workers;
   return result;
 }
 

@@ -1,10 +1,10 @@
-// When a job's updates happen, and how stale they are, without training anything: no values, no
-// gradients, only who waits for whom. Service times are the draws of the virtual clock, links are
-// those of network.h, workers in step those of step_times.h, and what async, ssp and backup workers
-// may do is decided by ps::ConsistencyRule, one per server. So a job of thousands of workers takes
-// seconds, and one of a few takes the time that train_virtually says. Called by `plan`.
+// Simulates when a job's updates happen and how stale they are, without values and gradients.
+// Compute delays, links and synchronous steps are those of the virtual clock (compute_delays.h,
+// network.h, step_times.h); ps::ConsistencyRule, one per server, decides what async, ssp and backup
+// workers may do. A job of thousands of workers takes seconds, and a small one gets the times of
+// train_virtually. Called by `plan`.
 //
-// What a server does besides sending and receiving takes no time, as under the virtual clock.
+// As under the virtual clock, a server spends time only on sending and receiving.
 #pragma once
 
 #include <cstdint>
@@ -17,28 +17,28 @@
 namespace syncopate::bench {
 
 struct TimingOptions {
-  std::string strategy;  // for messages
+  std::string strategy;  // for error messages
   int workers = 1;
-  bool has_servers = false;  // else a ring, in step
+  bool has_servers = false;  // false: a synchronous ring all-reduce
   ps::ConsistencyOptions consistency;
-  std::vector<std::int64_t>
-      server_bytes;  // of values, and of a gradient, by server; of a ring: all
-  Trouble trouble;   // service times, slow workers, pauses, link
+  // Bytes of the values, and of a gradient, by server; one element with all bytes for a ring.
+  std::vector<std::int64_t> server_bytes;
+  Trouble faults;  // compute delays, slow workers, pauses, link
   std::uint64_t seed = 1;
-  // Gradients that are simulated at least, of all workers together; more where so many would be
-  // too few for each of them.
+  // The least number of gradients to simulate, over all workers; more if each worker would compute
+  // too few of them.
   std::int64_t gradients = 200'000;
 };
 
 struct TimingResult {
-  std::int64_t updates = 0;  // that were counted: those of the beginning are not
+  std::int64_t updates = 0;  // that were counted, after a warm-up
   double updates_per_second = 0.0;
-  double gradients_per_update = 1.0;  // that were summed for it: dropped ones are not in it
-  // Standard error of updates_per_second over itself, from ten stretches of the run.
+  double gradients_per_update = 1.0;  // without dropped ones
+  // Standard error of updates_per_second, relative to it, from ten parts of the run.
   double relative_error = 0.0;
-  double staleness_mean = 0.0;  // version at apply minus version read, over all servers
+  double staleness_mean = 0.0;  // over all servers
   std::int64_t staleness_max = 0;
-  // Shares of the workers' time, together 1.
+  // Shares of the workers' time, with a sum of 1.
   double compute_share = 0.0;
   double communication_share = 0.0;
   double peers_share = 0.0;
@@ -46,7 +46,7 @@ struct TimingResult {
   double gradients_per_second() const noexcept { return updates_per_second * gradients_per_update; }
 };
 
-// A function of the options alone. Throws UsageError for what has no meaning together.
+// The result depends on the options only. Throws UsageError for options that contradict each other.
 TimingResult simulate_timing(const TimingOptions& options);
 
 }  // namespace syncopate::bench

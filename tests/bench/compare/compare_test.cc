@@ -106,7 +106,8 @@ TEST(Compare, ThatWasInterruptedGoesOnWithWhatIsMissing) {
     first.send(SIGINT);
     const ProgramResult result = first.wait();
     EXPECT_EQ(result.exit_code, 1) << result.err;
-    EXPECT_NE(result.err.find("the same command goes on with what is missing"), std::string::npos)
+    EXPECT_NE(result.err.find("the same command continues with the missing runs"),
+              std::string::npos)
         << result.err;
   }
   EXPECT_TRUE(fs::exists(runs / "mirrored-seed1.jsonl"));
@@ -279,8 +280,7 @@ TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
     EXPECT_NE(log_of(run).find(slowed), std::string::npos) << log_of(run);
   }
   EXPECT_EQ(log_of("mirrored").find(slowed), std::string::npos);
-  EXPECT_NE(in_one_line(result.out).find("link delay 2ms and link rate 1gbit"),
-            std::string::npos)
+  EXPECT_NE(in_one_line(result.out).find("link delay 2ms and link rate 1gbit"), std::string::npos)
       << result.out;
   EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
             std::string::npos);

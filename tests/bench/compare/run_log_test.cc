@@ -1,4 +1,4 @@
-// Who of a run's processes ended badly, as its log tells.
+// The log of a run tells which of its processes failed.
 #include "bench/compare/run_log.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@ class RunLogTest : public testing::Test {
  protected:
   void TearDown() override { std::filesystem::remove(file_); }
 
-  void say(std::size_t stream, const std::string& text) {
+  void write(std::size_t stream, const std::string& text) {
     int ends[2] = {-1, -1};
     ASSERT_EQ(::pipe(ends), 0);
     ASSERT_EQ(::write(ends[1], text.data(), text.size()), static_cast<ssize_t>(text.size()));
@@ -28,37 +28,36 @@ class RunLogTest : public testing::Test {
   RunLog log_{file_};
 };
 
-TEST_F(RunLogTest, KnowsAKillThatWasWanted) {
-  say(1, "launch: worker 1 was ended by signal 9 (SIGKILL)\n");
-  say(0, "[server 0] syncopate: served 3750 pushes; staleness: mean 0.00, max 0\n");
-  EXPECT_TRUE(log_.tells_of_none_but({"worker 1"}));
-  EXPECT_FALSE(log_.tells_of_none_but({"worker 0"})) << "somebody else killed it";
-  EXPECT_EQ(log_.reason({"worker 1"}),
-            "worker 1 was killed, as asked for, and the job ended with it");
+TEST_F(RunLogTest, RecognisesAWantedKill) {
+  write(1, "launch: worker 1 was ended by signal 9 (SIGKILL)\n");
+  write(0, "[server 0] syncopate: served 3750 pushes; staleness: mean 0.00, max 0\n");
+  EXPECT_TRUE(log_.has_only_wanted_failures({"worker 1"}));
+  EXPECT_FALSE(log_.has_only_wanted_failures({"worker 0"})) << "worker 1 was not to be killed";
+  EXPECT_EQ(log_.reason({"worker 1"}), "worker 1 was killed by --kill, and the job ended with it");
 }
 
-TEST_F(RunLogTest, TakesTheReasonFromWhoFailedAndNotFromWhoSpokeLast) {
-  say(1,
-      "launch: worker 1 was ended by signal 9 (SIGKILL)\n"
-      "[worker 0] syncopate: rank 1 was lost\n"
-      "launch: worker 0 exited with 1\n");
-  say(0, "[server 0] syncopate: served 3750 pushes\n");
-  EXPECT_FALSE(log_.tells_of_none_but({"worker 1"}));
+TEST_F(RunLogTest, HasTheReasonOfTheFailedProcessAndNotTheLastLine) {
+  write(1,
+        "launch: worker 1 was ended by signal 9 (SIGKILL)\n"
+        "[worker 0] syncopate: rank 1 was lost\n"
+        "launch: worker 0 exited with 1\n");
+  write(0, "[server 0] syncopate: served 3750 pushes\n");
+  EXPECT_FALSE(log_.has_only_wanted_failures({"worker 1"}));
   EXPECT_EQ(log_.reason({"worker 1"}), "[worker 0] syncopate: rank 1 was lost");
 }
 
-TEST_F(RunLogTest, ForgetsWhoWasStartedAgain) {
-  say(1,
-      "launch: worker 1 was ended by signal 9 (SIGKILL); restarting it (1 of 1)\n"
-      "launch: worker 0 exited with 1\n"
-      "launch: restart 1 of 1\n"
-      "launch: worker 1 was ended by signal 9 (SIGKILL) and has no restart left\n");
-  EXPECT_TRUE(log_.tells_of_none_but({"worker 1"}));
+TEST_F(RunLogTest, ForgetsRestartedProcesses) {
+  write(1,
+        "launch: worker 1 was ended by signal 9 (SIGKILL); restarting it (1 of 1)\n"
+        "launch: worker 0 exited with 1\n"
+        "launch: restart 1 of 1\n"
+        "launch: worker 1 was ended by signal 9 (SIGKILL) and has no restart left\n");
+  EXPECT_TRUE(log_.has_only_wanted_failures({"worker 1"}));
 }
 
-TEST_F(RunLogTest, OfAProcessWithoutRolesHasItsLastLine) {
-  say(1, "reading\nsyncopate: no such fi");
-  say(0, "");
+TEST_F(RunLogTest, OfASingleProcessHasItsLastLine) {
+  write(1, "reading\nsyncopate: no such fi");
+  write(0, "");
   EXPECT_EQ(log_.reason({}), "syncopate: no such fi");
 }
 

@@ -297,13 +297,13 @@ TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
   };
   using Options = CompareOptions&;
   differs("with other flags", [](Options options) { options.epochs = 7; });
-  differs("under another clock", [](Options options) { options.clock = Clock::kVirtual; });
-  differs("by another program", [](Options options) { options.program = "/other"; });
+  differs("with another clock", [](Options options) { options.clock = Clock::kVirtual; });
+  differs("with another program", [](Options options) { options.program = "/other"; });
   differs("with another number of workers",
           [](Options options) { options.variants[1].workers = 5; });
   differs("with another number of servers",
           [](Options options) { options.variants[1].servers = 1; });
-  differs("with other trouble", [](Options options) {
+  differs("with other fault injection", [](Options options) {
     options.trouble_words = {"--kill", "worker=1,at=1s"};
     options.trouble.kills = {{.worker = 1, .at_seconds = 1.0}};
   });

@@ -45,9 +45,9 @@ void expect_same_throughput(const std::string& word, int workers, ServiceTimeKin
                       kSteps * (workers - variant.backup_workers) * VirtualCase::kBatch);
   trained.workers = workers;
   trained.servers = variant.servers;
-  trained.trouble = {.service_time = ten_milliseconds(kind), .link = link};
+  trained.faults = {.service_time = ten_milliseconds(kind), .link = link};
   TimingOptions options =
-      timing_of(variant, server_bytes_of(trained.graph(), servers), trained.trouble, 5);
+      timing_of(variant, server_bytes_of(trained.graph(), servers), trained.faults, 5);
   options.gradients = kSteps * workers;
   trained.options.strategy.consistency = options.consistency;
   const Summary summary = trained.train_virtually();
@@ -88,7 +88,7 @@ TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTraining) {
 
 TEST(SimulatedTiming, OfMirroredIsAStepAndARing) {
   TimingOptions options = job_of("mirrored", 4);
-  options.trouble.link = kSlow;
+  options.faults.link = kSlow;
   // 6 messages of 250 KB: 2.5 ms and 1 ms each.
   const TimingResult timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.031, 1e-6);
@@ -101,7 +101,7 @@ TEST(SimulatedTiming, OfAsyncIsAsStaleAsThereAreOthers) {
   for (const ServiceTimeKind kind : {ServiceTimeKind::kConstant, ServiceTimeKind::kExponential}) {
     for (const int workers : {1, 3, 8, 64}) {
       TimingOptions options = job_of("parameter-server:async", workers);
-      options.trouble.service_time = ten_milliseconds(kind);
+      options.faults.service_time = ten_milliseconds(kind);
       const TimingResult timing = simulate_timing(options);
       EXPECT_NEAR(timing.staleness_mean, workers - 1, 0.005 * workers);
       EXPECT_NEAR(timing.compute_share, 1.0, 1e-9);
@@ -113,7 +113,7 @@ TEST(SimulatedTiming, OfAsyncIsAsStaleAsThereAreOthers) {
 TEST(SimulatedTiming, OfSyncIsSlowerThanOfAsyncByTheHarmonicNumber) {
   TimingOptions sync = job_of("parameter-server:sync", 8);
   TimingOptions async = job_of("parameter-server:async", 8);
-  sync.trouble.service_time = async.trouble.service_time =
+  sync.faults.service_time = async.faults.service_time =
       ten_milliseconds(ServiceTimeKind::kExponential);
   sync.gradients = async.gradients = 100'000;
   const TimingResult waiting = simulate_timing(sync);
@@ -126,16 +126,16 @@ TEST(SimulatedTiming, OfSyncIsSlowerThanOfAsyncByTheHarmonicNumber) {
 
 TEST(SimulatedTiming, OfSspIsThatOfASlowWorker) {
   TimingOptions options = job_of("parameter-server:ssp:2", 4);
-  options.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  options.faults.slow = {{.worker = 1, .factor = 4.0}};
   EXPECT_NEAR(simulate_timing(options).updates_per_second, 4 / 0.04, 0.1);
   options = job_of("parameter-server:async", 4);
-  options.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  options.faults.slow = {{.worker = 1, .factor = 4.0}};
   EXPECT_NEAR(simulate_timing(options).updates_per_second, 3 / 0.01 + 1 / 0.04, 1.0);
 }
 
 TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTheOthers) {
   TimingOptions options = job_of("parameter-server:sync+backup:1", 4);
-  options.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  options.faults.slow = {{.worker = 1, .factor = 4.0}};
   const TimingResult timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 100.0, 0.1);
   EXPECT_EQ(timing.gradients_per_update, 3.0);
@@ -146,7 +146,7 @@ TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTheOthers) {
 TEST(SimulatedTiming, OfTenThousandAsynchronousWorkersIsThatOfTheServersLinks) {
   TimingOptions options = job_of("parameter-server:async", 10'000);
   options.server_bytes.assign(4, 1'000'000);
-  options.trouble.link = {.delay_seconds = 50e-6, .bytes_per_second = 125e6};
+  options.faults.link = {.delay_seconds = 50e-6, .bytes_per_second = 125e6};
   const TimingResult timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 125.0, 0.01 * 125.0);
   EXPECT_NEAR(timing.staleness_mean, 9999.0, 0.02 * 9999.0);

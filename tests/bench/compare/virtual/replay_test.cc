@@ -1,4 +1,4 @@
-// Jobs of real processes, whose order timing decided, computed again from their records.
+// Jobs of real processes, whose order depends on timing, are computed again from their records.
 #include "bench/compare/virtual/replay.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Arguments small_job(const TrainingRuns& runs) {
   return {"--model", "mlp", "--data", kSamples, "--steps", "60", "--record", runs / "order"};
 }
 
-// TrainingRuns' seed.
+// The seed of TrainingRuns.
 DataSplits samples() { return open_dataset(kSamples, {.cache_dir = {}, .seed = 7}); }
 
 class RecordedJobs : public testing::TestWithParam<Arguments> {};
@@ -55,7 +55,7 @@ INSTANTIATE_TEST_SUITE_P(
       return name;
     });
 
-TEST(RecordsOfAJob, AreRefusedWithoutAllTheirRecordsAndTheirData) {
+TEST(RecordedJob, IsRefusedWithoutAllItsRecordsAndItsData) {
   TrainingRuns runs;
   runs.train(parameter_servers({.workers = 2, .servers = 2}), small_job(runs));
   const std::vector<std::filesystem::path> all{runs / "order.shard0", runs / "order.shard1"};

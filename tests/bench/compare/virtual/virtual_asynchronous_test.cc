@@ -1,4 +1,4 @@
-// Workers that keep no step under the virtual clock: what theory and a real job's rules promise.
+// Asynchronous jobs under the virtual clock follow theory and the rules of real jobs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,10 +22,10 @@ constexpr ps::ConsistencyOptions kAsync{.consistency = ps::Consistency::kAsync};
 constexpr ps::ConsistencyOptions kSsp2{.consistency = ps::Consistency::kSsp, .max_staleness = 2};
 
 void draw_exponential_times(VirtualCase& run) {
-  run.trouble.service_time.kind = ServiceTimeKind::kExponential;
+  run.faults.service_time.kind = ServiceTimeKind::kExponential;
 }
 
-TEST(VirtualWorkersWithoutStep, AreOneDeviceBitForBitWhenThereIsOne) {
+TEST(VirtualAsynchronousJob, WithOneWorkerEqualsOneDeviceBitForBit) {
   for (const ps::ConsistencyOptions& consistency : {kAsync, kSsp2}) {
     for (const char* optimizer : {"sgd", "adam"}) {
       VirtualCase run = job(1, consistency, 100);
@@ -44,11 +44,11 @@ TEST(VirtualWorkersWithoutStep, AreOneDeviceBitForBitWhenThereIsOne) {
   }
 }
 
-TEST(VirtualWorkersWithoutStep, DoTheSameEveryTime) {
+TEST(VirtualAsynchronousJob, IsRepeatable) {
   VirtualCase run = job(5, kSsp2, 512);
   draw_exponential_times(run);
-  run.trouble.link = {.delay_seconds = 0.001, .bytes_per_second = 1e8};
-  run.trouble.kills = {{.worker = 2, .at_seconds = 0.05, .restart_seconds = 0.03}};
+  run.faults.link = {.delay_seconds = 0.001, .bytes_per_second = 1e8};
+  run.faults.kills = {{.worker = 2, .at_seconds = 0.05, .restart_seconds = 0.03}};
   run.servers = 2;
   run.options.strategy.parameter_server.partition = ps::parse_partition("fixed:2", "--partition");
   const Summary first = run.train_virtually();
@@ -64,11 +64,11 @@ TEST(VirtualWorkersWithoutStep, DoTheSameEveryTime) {
   }
 }
 
-// The first round is less stale: (n - 1) / 2 on average.
-TEST(VirtualWorkersWithoutStep, AreAsStaleAsThereAreOthers) {
+// The first round has a mean staleness of (n - 1) / 2.
+TEST(VirtualAsynchronousJob, HasAStalenessOfTheNumberOfOtherWorkers) {
   for (const ServiceTimeKind kind : {ServiceTimeKind::kConstant, ServiceTimeKind::kExponential}) {
     VirtualCase run = job(4, kAsync, 4096);
-    run.trouble.service_time.kind = kind;
+    run.faults.service_time.kind = kind;
     const Summary summary = run.train_virtually();
     EXPECT_NEAR(summary.staleness_mean, 3.0, 0.05);
     ASSERT_EQ(summary.staleness.size(), 4U);
@@ -81,8 +81,9 @@ TEST(VirtualWorkersWithoutStep, AreAsStaleAsThereAreOthers) {
 }
 
 // Source: Dutta et al. 2018, "Slow and stale gradients can win the race", section 3: with
-// exponential times a step of 8 workers in step takes H_8 = 2.72 times what 8 updates take without.
-TEST(VirtualWorkersWithoutStep, AreFasterThanThoseInStepByTheHarmonicNumber) {
+// exponential times a synchronous step of 8 workers takes H_8 = 2.72 times as long as 8
+// asynchronous updates.
+TEST(VirtualAsynchronousJob, IsFasterThanASynchronousJobByTheHarmonicNumber) {
   constexpr double kHarmonic8 = 2.717857;
   VirtualCase async = job(8, kAsync, 16384);
   draw_exponential_times(async);
@@ -92,15 +93,15 @@ TEST(VirtualWorkersWithoutStep, AreFasterThanThoseInStepByTheHarmonicNumber) {
   EXPECT_NEAR(ratio, kHarmonic8, 0.05 * kHarmonic8);
 }
 
-TEST(VirtualWorkersWithoutStep, AreHeldBackByTheSlowestUnderSsp) {
+TEST(VirtualAsynchronousJob, WaitsForTheSlowestWorkerUnderSsp) {
   VirtualCase run = job(3, kSsp2, 1024);
-  run.trouble.slow = {{.worker = 1, .factor = 4.0}};
+  run.faults.slow = {{.worker = 1, .factor = 4.0}};
   run.train_virtually();
   ASSERT_EQ(run.lines.workers.size(), 3U);
   const std::int64_t slowest = run.lines.workers[1].steps;
   for (const WorkerMetrics& worker : run.lines.workers) {
-    // It reads at most two steps ahead, computes one more, and at the end nobody waits for one that
-    // has no batch any more.
+    // A worker reads at most two steps ahead and computes one more. At the end no worker waits for
+    // one without a batch.
     EXPECT_LE(worker.steps, slowest + 4) << "worker " << worker.worker;
   }
   EXPECT_GT(*run.lines.workers[0].peers_wait_seconds, run.lines.workers[0].compute_seconds);
@@ -110,24 +111,24 @@ TEST(VirtualWorkersWithoutStep, AreHeldBackByTheSlowestUnderSsp) {
   EXPECT_NEAR(*run.lines.workers[0].peers_wait_seconds, 0.0, 0.04);
 }
 
-TEST(VirtualWorkersWithoutStep, WithABackupDoNotWaitForASlowOne) {
+TEST(VirtualAsynchronousJob, WithABackupDoesNotWaitForASlowWorker) {
   VirtualCase sync = job(4, {}, 1024);
-  sync.trouble.slow = {{.worker = 3, .factor = 4.0}};
+  sync.faults.slow = {{.worker = 3, .factor = 4.0}};
   const double waiting = sync.train_virtually().seconds;
   VirtualCase backup = job(4, {.backup_workers = 1}, 1024);
-  backup.trouble.slow = sync.trouble.slow;
+  backup.faults.slow = sync.faults.slow;
   const Summary summary = backup.train_virtually();
   EXPECT_LT(summary.seconds, 0.5 * waiting);
   EXPECT_EQ(summary.samples, 1024) << "what was dropped is trained by others";
   EXPECT_EQ(summary.steps, 1024 / 8 / 3) << "three gradients make a step";
 }
 
-TEST(VirtualWorkersWithoutStep, LoseNoSampleWithOneThatIsKilled) {
+TEST(VirtualAsynchronousJob, LosesNoSampleOfAKilledWorker) {
   for (const ps::ConsistencyOptions& consistency :
        {kAsync, kSsp2, ps::ConsistencyOptions{.backup_workers = 1}}) {
     VirtualCase run = job(3, consistency, 768);
     draw_exponential_times(run);
-    run.trouble.kills = {{.worker = 1, .at_seconds = 0.1}};
+    run.faults.kills = {{.worker = 1, .at_seconds = 0.1}};
     const Summary summary = run.train_virtually();
     EXPECT_EQ(summary.samples, 768);
     EXPECT_EQ(summary.steps, 768 / 8 / (3 - 1 - (consistency.backup_workers == 0 ? 1 : 0)));
@@ -136,9 +137,9 @@ TEST(VirtualWorkersWithoutStep, LoseNoSampleWithOneThatIsKilled) {
   }
 }
 
-TEST(VirtualWorkersWithoutStep, TakeBackOneThatReturns) {
+TEST(VirtualAsynchronousJob, AcceptsARestartedWorker) {
   VirtualCase run = job(2, kAsync, 1024);
-  run.trouble.kills = {{.worker = 1, .at_seconds = 0.105, .restart_seconds = 0.1}};
+  run.faults.kills = {{.worker = 1, .at_seconds = 0.105, .restart_seconds = 0.1}};
   const Summary summary = run.train_virtually();
   EXPECT_EQ(summary.samples, 1024);
   // 128 batches: alone from 0.105 to 0.205 s.
@@ -146,9 +147,9 @@ TEST(VirtualWorkersWithoutStep, TakeBackOneThatReturns) {
   EXPECT_NEAR(run.lines.workers[1].seconds, summary.seconds - 0.1, 1e-9);
 }
 
-TEST(VirtualWorkersWithoutStep, TakeInOneThatComesLater) {
+TEST(VirtualAsynchronousJob, AcceptsAWorkerThatJoinsLater) {
   VirtualCase run = job(1, kAsync, 1024);
-  run.trouble.joins = {{.worker = 1, .at_seconds = 0.5}};
+  run.faults.joins = {{.worker = 1, .at_seconds = 0.5}};
   const Summary summary = run.train_virtually();
   EXPECT_EQ(summary.samples, 1024);
   EXPECT_NEAR(summary.seconds, 0.5 + 0.01 * (128 - 50) / 2, 0.011);
@@ -156,7 +157,7 @@ TEST(VirtualWorkersWithoutStep, TakeInOneThatComesLater) {
   EXPECT_NEAR(run.lines.workers[1].seconds, summary.seconds - 0.5, 1e-9);
 }
 
-TEST(VirtualWorkersWithoutStep, EndWhenTheirTimeIsUp) {
+TEST(VirtualAsynchronousJob, EndsAtItsTimeLimit) {
   for (const ps::ConsistencyOptions& consistency : {kAsync, kSsp2}) {
     VirtualCase run = job(3, consistency, 4096);
     run.options.loop.max_seconds = 0.1;  // ten steps
@@ -167,9 +168,9 @@ TEST(VirtualWorkersWithoutStep, EndWhenTheirTimeIsUp) {
   }
 }
 
-TEST(VirtualWorkersWithoutStep, SayWhoIsMissingWhenNobodyIsLeft) {
+TEST(VirtualAsynchronousJob, NamesTheKilledWorkerIfNoWorkerIsLeft) {
   VirtualCase run = job(1, kAsync, 256);
-  run.trouble.kills = {{.worker = 0, .at_seconds = 0.1}};
+  run.faults.kills = {{.worker = 0, .at_seconds = 0.1}};
   try {
     run.train_virtually();
     FAIL() << "nobody was left to train";
@@ -178,10 +179,10 @@ TEST(VirtualWorkersWithoutStep, SayWhoIsMissingWhenNobodyIsLeft) {
   }
 }
 
-// Two workers, a link of 1 ms and without limit: a step is 10 ms and two messages.
-TEST(VirtualWorkersWithoutStep, SayWhereTheirTimeWent) {
+// Two workers and a link with a delay of 1 ms and no limit: a step is 10 ms and two messages.
+TEST(VirtualAsynchronousJob, AccountsForTheTimeOfItsWorkers) {
   VirtualCase run = job(2, kAsync, 256);
-  run.trouble.link = {.delay_seconds = 0.001};
+  run.faults.link = {.delay_seconds = 0.001};
   run.train_virtually();
   ASSERT_EQ(run.lines.workers.size(), 2U);
   for (const WorkerMetrics& worker : run.lines.workers) {
@@ -194,11 +195,11 @@ TEST(VirtualWorkersWithoutStep, SayWhereTheirTimeWent) {
   }
 }
 
-TEST(VirtualWorkersWithoutStep, OfOneProcessCannotBeKilled) {
+TEST(VirtualAsynchronousJob, RefusesToKillAWorkerOfASingleProcess) {
   VirtualCase run("central-storage");
   run.workers = 2;
   run.options.strategy.consistency = kAsync;
-  run.trouble.kills = {{.worker = 1, .at_seconds = 0.1, .restart_seconds = 0.1}};
+  run.faults.kills = {{.worker = 1, .at_seconds = 0.1, .restart_seconds = 0.1}};
   try {
     run.train_virtually();
     FAIL() << "the variables of a process that was killed were there still";

@@ -16,7 +16,7 @@ VirtualCase::VirtualCase(const std::string& strategy, std::int64_t samples,
   options.schedule.learning_rate = 0.05;
   options.loop.total_epochs = 1;
   options.loop.log_every_steps = 4;
-  trouble.service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 10.0};
+  faults.service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 10.0};
   data_ = open_dataset(options.data, {.cache_dir = {}, .seed = options.strategy.seed});
   graph_ = std::make_unique<Graph>(network_for_data(model, options.data, data_));
 }
@@ -29,7 +29,7 @@ Summary VirtualCase::train_virtually() {
                                  .servers = servers,
                                  .data = data_,
                                  .graph = *graph_,
-                                 .trouble = trouble},
+                                 .faults = faults},
                                 lines, [&](double fraction) { progress.push_back(fraction); });
 }
 

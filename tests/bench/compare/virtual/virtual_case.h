@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/train.h"
+#include "bench/compare/virtual/virtual_training.h"
 #include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
@@ -24,7 +24,7 @@ class RecordedLines final : public MetricsWriter {
   std::vector<Summary> summaries;
 };
 
-// One epoch of SGD on batches of 8 per worker, unless the test says otherwise.
+// By default one epoch of SGD with batches of 8 per worker.
 class VirtualCase {
  public:
   static constexpr std::int64_t kBatch = 8;
@@ -32,15 +32,15 @@ class VirtualCase {
   explicit VirtualCase(const std::string& strategy, std::int64_t samples = 256,
                        const std::string& model = "mlp");
 
-  // Of the next run.
+  // The options of the next run.
   TrainOptions options;
-  Trouble trouble;  // a step takes 10 ms
+  Trouble faults;  // a step takes 10 ms
   int workers = 1;
   int servers = 0;
 
-  // With the lines of this run alone.
+  // Trains and replaces the lines of the previous run.
   Summary train_virtually();
-  // As `syncopate train --strategy S --replicas N`.
+  // Trains as `syncopate train --strategy S --replicas N`.
   TrainOutcome train_really(const std::string& strategy, int replicas);
 
   const Graph& graph() const noexcept { return *graph_; }

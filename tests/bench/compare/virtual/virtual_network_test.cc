@@ -1,4 +1,4 @@
-// The formulas of virtual links, with numbers to check by hand.
+// The formulas of virtual links, with numbers that can be checked by hand.
 #include "bench/compare/virtual/network.h"
 
 #include <gtest/gtest.h>
@@ -25,21 +25,21 @@ TEST(VirtualNetwork, AddsDelayAndBytesOverRate) {
   EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
 }
 
-TEST(VirtualNetwork, LetsMessagesToOneServerWaitForEachOther) {
+TEST(VirtualNetwork, DelaysMessagesToOneServerByEachOther) {
   Network network(kSlow, 2, 1);
   EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
   EXPECT_EQ(network.up(milliseconds(4), 1, 0, 10), milliseconds(21));
-  // The other direction is free.
+  // The other direction is independent.
   EXPECT_EQ(network.down(milliseconds(4), 0, 1, 10), milliseconds(15));
 }
 
-TEST(VirtualNetwork, LetsOneWorkersMessagesWaitForEachOther) {
+TEST(VirtualNetwork, DelaysMessagesOfOneWorkerByEachOther) {
   Network network(kSlow, 1, 2);
   EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
   EXPECT_EQ(network.up(milliseconds(0), 0, 1, 10), milliseconds(21));
 }
 
-// 100 workers send 10 bytes to each of 4 servers, not all to the same first.
+// 100 workers send 10 bytes to each of 4 servers, beginning with different servers.
 TEST(VirtualNetwork, FillsTheLinksOfSeveralServersAtOnce) {
   Network network(kSlow, 100, 4);
   VirtualTime last{0};
@@ -48,11 +48,11 @@ TEST(VirtualNetwork, FillsTheLinksOfSeveralServersAtOnce) {
       last = std::max(last, network.up(milliseconds(0), w, (w + i) % 4, 10));
     }
   }
-  // A server's 100 messages take 1000 ms; at the beginning it waits for some of them.
+  // The 100 messages to a server take 1000 ms, plus a wait at the beginning.
   EXPECT_LT(last, milliseconds(1100));
 }
 
-TEST(VirtualNetwork, CountsARingsMessages) {
+TEST(VirtualNetwork, ComputesARingAllReduce) {
   // 4 ranks, 40 bytes: 6 messages of 10 bytes, 11 ms each.
   EXPECT_EQ(ring_all_reduce_time(kSlow, 4, 40), milliseconds(66));
   EXPECT_EQ(ring_all_reduce_bytes(4, 40), 60);
@@ -65,7 +65,7 @@ Trouble constant(double delay_milliseconds, const Link& link) {
       .link = link};
 }
 
-TEST(StepTimes, OfMirroredReplicasEndWithTheAllReduce) {
+TEST(StepTimes, OfMirroredReplicasIncludeTheAllReduce) {
   StepTimes times({.workers = 2, .value_bytes = {20}}, constant(100.0, kSlow), 1);
   // 2 messages of 10 bytes.
   EXPECT_EQ(times.step(1, {}), milliseconds(122));
@@ -74,10 +74,10 @@ TEST(StepTimes, OfMirroredReplicasEndWithTheAllReduce) {
   EXPECT_EQ(times.accounts()[0].bytes_sent, 40);
 }
 
-TEST(StepTimes, OfWorkersWithAServerCountBothDirections) {
+TEST(StepTimes, OfWorkersWithAServerIncludeBothDirections) {
   StepTimes times({.workers = 2, .value_bytes = {20}, .has_servers = true}, constant(100.0, kSlow),
                   1);
-  // Up: there at 111 and 121 ms; down from 121 ms on, 20 bytes each: there at 142 and 162 ms.
+  // Up: arrival at 111 and 121 ms. Down: 20 bytes each from 121 ms on, arrival at 142 and 162 ms.
   const std::vector<std::int64_t> gradient_bytes{10};
   EXPECT_EQ(times.step(1, gradient_bytes), milliseconds(162));
   EXPECT_EQ(times.accounts()[0].peers, milliseconds(10));
@@ -86,20 +86,20 @@ TEST(StepTimes, OfWorkersWithAServerCountBothDirections) {
   EXPECT_EQ(times.accounts()[1].bytes_received, 20);
 }
 
-TEST(StepTimes, SendTheValuesToAllButTheFirstAfterAKill) {
-  Trouble trouble = constant(100.0, kSlow);
-  trouble.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
-  StepTimes times({.workers = 2, .value_bytes = {20}}, trouble, 1);
-  // At 150 ms all are back, at 171 ms worker 1 has 20 bytes; then a step, and two messages of 11
-  // ms.
+TEST(StepTimes, IncludeTheValuesForAllButTheFirstWorkerAfterAKill) {
+  Trouble faults = constant(100.0, kSlow);
+  faults.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
+  StepTimes times({.workers = 2, .value_bytes = {20}}, faults, 1);
+  // All workers continue at 150 ms and worker 1 has 20 bytes at 171 ms. A step and two messages of
+  // 11 ms follow.
   EXPECT_EQ(times.step(1, {}), milliseconds(171 + 122));
   EXPECT_EQ(times.accounts()[0].compute, milliseconds(150)) << "50 ms of it in vain";
 }
 
-TEST(StepTimes, CountAPauseOnceAndInTheStepThatBeginsAfterIt) {
-  Trouble trouble = constant(10.0, {});
-  trouble.pauses = {{.worker = 1, .at_seconds = 0.015, .for_seconds = 0.5}};
-  StepTimes times({.workers = 2, .value_bytes = {4}}, trouble, 1);
+TEST(StepTimes, IncludeAPauseOnceInTheStepThatBeginsAfterIt) {
+  Trouble faults = constant(10.0, {});
+  faults.pauses = {{.worker = 1, .at_seconds = 0.015, .for_seconds = 0.5}};
+  StepTimes times({.workers = 2, .value_bytes = {4}}, faults, 1);
   EXPECT_EQ(times.step(1, {}), milliseconds(10));
   EXPECT_EQ(times.step(2, {}), milliseconds(20));
   EXPECT_EQ(times.step(3, {}), milliseconds(530));

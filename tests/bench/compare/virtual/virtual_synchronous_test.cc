@@ -1,4 +1,4 @@
-// Workers that keep step under the virtual clock have the bits of the real strategy.
+// Synchronous jobs under the virtual clock give the bits of the real strategy.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -15,7 +15,7 @@ std::vector<double> losses_of(const RecordedLines& lines) {
   return losses;
 }
 
-// Weights and, by what evaluations measure, running statistics; also between evaluations.
+// Compares the weights and, by the results of evaluations, the running statistics.
 void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int replicas) {
   run.options.loop.eval_every_steps = 2;
   run.workers = replicas;
@@ -34,12 +34,12 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
     EXPECT_EQ(found_steps[i].epoch, run.lines.steps[i].epoch);
     EXPECT_EQ(found_steps[i].learning_rate, run.lines.steps[i].learning_rate);
     EXPECT_EQ(found_steps[i].accuracy, run.lines.steps[i].accuracy);
-    // 1e-9: replicas' losses travel as digits, down to 2^-42.
+    // Tolerance 1e-9, because replicas send their losses as digits, down to 2^-42.
     EXPECT_NEAR(found_steps[i].loss, run.lines.steps[i].loss, 1e-9);
   }
 }
 
-TEST(VirtualWorkersInStep, AreOneDeviceBitForBitWhenThereIsOne) {
+TEST(VirtualSynchronousJob, WithOneWorkerEqualsOneDeviceBitForBit) {
   for (const char* optimizer : {"sgd", "momentum", "adam"}) {
     for (const char* strategy : {"one-device", "mirrored", "central-storage", "parameter-server"}) {
       VirtualCase run(strategy, 128);
@@ -50,7 +50,7 @@ TEST(VirtualWorkersInStep, AreOneDeviceBitForBitWhenThereIsOne) {
   }
 }
 
-TEST(VirtualWorkersInStep, AreMirroredBitForBitWhenThereAreSeveral) {
+TEST(VirtualSynchronousJob, WithSeveralWorkersEqualsMirroredBitForBit) {
   for (const int replicas : {2, 3}) {
     for (const char* strategy :
          {"mirrored", "multi-worker-mirrored", "central-storage", "parameter-server"}) {
@@ -60,19 +60,19 @@ TEST(VirtualWorkersInStep, AreMirroredBitForBitWhenThereAreSeveral) {
   }
 }
 
-TEST(VirtualWorkersInStep, TakeUnevenSharesAsRealOnes) {
+TEST(VirtualSynchronousJob, SplitsABatchIntoTheUnevenSharesOfARealJob) {
   VirtualCase run("mirrored", 100);
   run.options.global_batch_size = 10;  // 4, 4 and 2
   expect_the_bits_of(run, "mirrored", 3);
 }
 
-TEST(VirtualWorkersInStep, AverageRunningStatisticsAsRealOnes) {
+TEST(VirtualSynchronousJob, AveragesRunningStatisticsLikeARealJob) {
   VirtualCase run("parameter-server", 48, "resnet20");
   run.options.strategy.batch_norm = BatchNormStatistics::kLocal;
   expect_the_bits_of(run, "mirrored", 2);
 }
 
-TEST(VirtualWorkersInStep, FollowTheScheduleOverEpochsAsRealOnes) {
+TEST(VirtualSynchronousJob, FollowsTheScheduleOverEpochsLikeARealJob) {
   VirtualCase run("mirrored", 64);
   run.options.schedule.kind = ScheduleKind::kCosine;
   run.options.loop.total_epochs = 3;
@@ -80,7 +80,7 @@ TEST(VirtualWorkersInStep, FollowTheScheduleOverEpochsAsRealOnes) {
   expect_the_bits_of(run, "mirrored", 2);
 }
 
-TEST(VirtualWorkersInStep, SpreadOverServersWithoutChangingABit) {
+TEST(VirtualSynchronousJob, HasTheSameBitsWithAnyNumberOfServers) {
   VirtualCase run("parameter-server", 128);
   run.workers = 2;
   const std::string expected = run.train_virtually().weights_hash;
@@ -90,10 +90,10 @@ TEST(VirtualWorkersInStep, SpreadOverServersWithoutChangingABit) {
 }
 
 // 128 samples, 2 workers with batches of 8: 8 steps of 10 ms.
-TEST(VirtualWorkersInStep, SayWhereTheirTimeWent) {
+TEST(VirtualSynchronousJob, AccountsForTheTimeOfItsWorkers) {
   VirtualCase run("mirrored", 128);
   run.workers = 2;
-  run.trouble.slow = {{.worker = 1, .factor = 3.0}};
+  run.faults.slow = {{.worker = 1, .factor = 3.0}};
   const Summary summary = run.train_virtually();
   EXPECT_DOUBLE_EQ(summary.seconds, 0.24);
   EXPECT_DOUBLE_EQ(summary.samples_per_second, 128 / 0.24);
@@ -111,25 +111,25 @@ TEST(VirtualWorkersInStep, SayWhereTheirTimeWent) {
   EXPECT_EQ(run.lines.summaries.size(), 1U);
 }
 
-TEST(VirtualWorkersInStep, StandStillWhileOneIsGoneAndTrainTheSameThen) {
+TEST(VirtualSynchronousJob, WaitsForAKilledWorkerAndHasTheSameResult) {
   VirtualCase run("mirrored", 128);
   run.workers = 2;
   const Summary undisturbed = run.train_virtually();
-  run.trouble.kills = {{.worker = 1, .at_seconds = 0.025, .restart_seconds = 1.0}};
+  run.faults.kills = {{.worker = 1, .at_seconds = 0.025, .restart_seconds = 1.0}};
   run.options.loop.eval_every_steps = 2;
   const Summary found = run.train_virtually();
   EXPECT_EQ(found.weights_hash, undisturbed.weights_hash);
-  // The third step, begun at 20 ms, begins again at 1.025 s.
+  // The third step began at 20 ms and begins again at 1.025 s.
   EXPECT_DOUBLE_EQ(found.seconds, undisturbed.seconds + 1.005);
 }
 
-TEST(VirtualWorkersInStep, DoAgainWhatTheyTrainedSinceTheLastCheckpoint) {
+TEST(VirtualSynchronousJob, RepeatsTheStepsSinceTheLastCheckpoint) {
   for (const char* strategy : {"one-device", "mirrored", "multi-worker-mirrored"}) {
-    VirtualCase run(strategy, 64);  // 8 steps of 10 ms, of one worker
+    VirtualCase run(strategy, 64);  // one worker, 8 steps of 10 ms
     run.options.loop.eval_every_steps = 3;
-    run.trouble.kills = {{.worker = 0, .at_seconds = 0.055, .restart_seconds = 0.1}};
+    run.faults.kills = {{.worker = 0, .at_seconds = 0.055, .restart_seconds = 0.1}};
     const Summary found = run.train_virtually();
-    // The sixth step is lost, and the fourth and fifth: at 155 ms the fourth begins again.
+    // Steps four to six are lost, and the fourth begins again at 155 ms.
     EXPECT_DOUBLE_EQ(found.seconds, 0.155 + 0.05) << strategy;
     EXPECT_DOUBLE_EQ(run.lines.evaluations.at(0).trained_seconds, 0.03) << strategy;
     EXPECT_DOUBLE_EQ(run.lines.evaluations.at(1).trained_seconds, 0.155 + 0.03) << strategy;
@@ -137,19 +137,19 @@ TEST(VirtualWorkersInStep, DoAgainWhatTheyTrainedSinceTheLastCheckpoint) {
   }
 }
 
-TEST(VirtualWorkersInStep, MayBeKilledOnceMoreWhileTheyDoThingsAgain) {
+TEST(VirtualSynchronousJob, MayBeKilledAgainWhileItRepeatsSteps) {
   VirtualCase run("one-device", 64);
   run.options.loop.eval_every_steps = 4;
-  run.trouble.kills = {{.worker = 0, .at_seconds = 0.035, .restart_seconds = 0.1},
-                       {.worker = 0, .at_seconds = 0.150, .restart_seconds = 0.1}};
-  // From 135 ms on the first step again, from 250 ms on once more.
+  run.faults.kills = {{.worker = 0, .at_seconds = 0.035, .restart_seconds = 0.1},
+                      {.worker = 0, .at_seconds = 0.150, .restart_seconds = 0.1}};
+  // The first step begins again at 135 ms and a third time at 250 ms.
   EXPECT_DOUBLE_EQ(run.train_virtually().seconds, 0.25 + 0.08);
 }
 
-TEST(VirtualWorkersInStep, EndWithOneThatStaysAway) {
+TEST(VirtualSynchronousJob, EndsIfAKilledWorkerIsNotRestarted) {
   VirtualCase run("mirrored", 128);
   run.workers = 2;
-  run.trouble.kills = {{.worker = 1, .at_seconds = 0.025}};
+  run.faults.kills = {{.worker = 1, .at_seconds = 0.025}};
   try {
     run.train_virtually();
     FAIL() << "the job went on without worker 1";
@@ -160,19 +160,19 @@ TEST(VirtualWorkersInStep, EndWithOneThatStaysAway) {
   }
 }
 
-TEST(VirtualWorkersInStep, RefuseWhatHasNoMeaning) {
+TEST(VirtualSynchronousJob, RefusesContradictoryOptions) {
   VirtualCase run("mirrored", 64);
-  run.trouble.joins = {{.worker = 1, .at_seconds = 1.0}};
+  run.faults.joins = {{.worker = 1, .at_seconds = 1.0}};
   EXPECT_THROW(run.train_virtually(), UsageError);
-  run.trouble.joins.clear();
-  run.trouble.service_time = {};
+  run.faults.joins.clear();
+  run.faults.service_time = {};
   EXPECT_THROW(run.train_virtually(), UsageError);
   VirtualCase alone("one-device", 64);
   alone.workers = 2;
   EXPECT_THROW(alone.train_virtually(), UsageError);
 }
 
-TEST(VirtualWorkersInStep, EndWhenTheirTimeIsUp) {
+TEST(VirtualSynchronousJob, EndsAtItsTimeLimit) {
   VirtualCase run("mirrored", 4096);
   run.workers = 2;
   run.options.loop.max_seconds = 0.1;  // ten steps

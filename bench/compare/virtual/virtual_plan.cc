@@ -1,4 +1,6 @@
-#include "bench/compare/virtual/plan.h"
+#include "bench/compare/virtual/virtual_plan.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <string>
@@ -10,54 +12,57 @@ namespace syncopate::bench {
 namespace {
 
 constexpr int kMostWorkers = 1 << 16;
-constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;  // as parameter_server.cc has it
+constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;  // as in parameter_server.cc
 
 void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
   const std::string& strategy = plan.strategy.name;
   if (run.workers < 1 || run.workers > kMostWorkers) {
-    throw UsageError("--workers " + std::to_string(run.workers) + ": expected 1 to " +
-                     std::to_string(kMostWorkers));
+    throw UsageError(fmt::format("--workers {}: expected 1 to {}", run.workers, kMostWorkers));
   }
   if (strategy == "one-device" && run.workers != 1) {
-    throw UsageError("--workers " + std::to_string(run.workers) +
-                     ": --strategy one-device has one worker");
+    throw UsageError(
+        fmt::format("--workers {}: --strategy one-device has one worker", run.workers));
   }
   if (plan.strategy.consistency.backup_workers >= run.workers) {
-    throw UsageError("--backup-workers " +
-                     std::to_string(plan.strategy.consistency.backup_workers) + ": of " +
-                     std::to_string(run.workers) + " workers at least one must be waited for");
+    throw UsageError(fmt::format("--backup-workers {}: expected fewer than the {} workers",
+                                 plan.strategy.consistency.backup_workers, run.workers));
   }
   if (plan.strategy.batch_norm == BatchNormStatistics::kSync && run.workers > 1) {
     throw UsageError(
-        "--batch-norm sync: virtual workers compute one after the other and have no batch in "
-        "common; leave it out");
+        "--batch-norm sync: not available under the virtual clock, where workers compute one after "
+        "the other; leave it out");
   }
 }
 
-void check_trouble(const Trouble& trouble, const VirtualPlan& plan) {
-  for (const Join& join : trouble.joins) {
+void check_faults(const Trouble& faults, const VirtualPlan& plan) {
+  for (const Join& join : faults.joins) {
     if (plan.strategy.consistency.consistency == ps::Consistency::kSync) {
-      throw UsageError("--join worker=" + std::to_string(join.worker) + ": --strategy " +
-                       plan.strategy.name +
-                       " waits for a fixed number of workers; choose --consistency async or ssp");
+      throw UsageError(
+          fmt::format("--join worker={}: --strategy {} waits for a fixed number of workers; choose "
+                      "--consistency "
+                      "async or ssp",
+                      join.worker, plan.strategy.name));
     }
     if (join.worker < 0 || join.worker >= kMostWorkers || !(join.at_seconds >= 0.0)) {
-      throw UsageError("--join worker=" + std::to_string(join.worker) +
-                       ": expected a worker and a time from 0 on");
+      throw UsageError(
+          fmt::format("--join worker={}: expected a worker from 0 to {} and a time of at least 0",
+                      join.worker, kMostWorkers - 1));
     }
   }
   const bool is_one_process =
       plan.strategy.name != "parameter-server" && plan.strategy.name != "multi-worker-mirrored";
-  if (!trouble.kills.empty() && is_one_process && !plan.in_step) {
-    throw UsageError("--kill: --strategy " + plan.strategy.name +
-                     " is one process, which loses its variables with a worker, and without a "
-                     "common step the virtual clock cannot go back to earlier ones; choose "
-                     "parameter-server or --clock real");
+  if (!faults.kills.empty() && is_one_process && !plan.is_synchronous) {
+    throw UsageError(fmt::format(
+        "--kill: --strategy {} is one process, which loses its variables with a worker, and the "
+        "virtual clock cannot restore earlier ones of an asynchronous job; choose parameter-server "
+        "or --clock real",
+        plan.strategy.name));
   }
-  for (const Kill& kill : trouble.kills) {
+  for (const Kill& kill : faults.kills) {
     if (kill.worker < 0 || kill.worker >= plan.places || !(kill.at_seconds >= 0.0)) {
-      throw UsageError("--kill worker=" + std::to_string(kill.worker) + ": expected one of 0 to " +
-                       std::to_string(plan.places - 1) + ", at a time from 0 on");
+      throw UsageError(
+          fmt::format("--kill worker={}: expected a worker from 0 to {} and a time of at least 0",
+                      kill.worker, plan.places - 1));
     }
   }
 }
@@ -74,8 +79,8 @@ VirtualPlan plan_of(const VirtualRun& run) {
   options.strategy.membership = nullptr;
   options.cluster.world_size = run.workers;
   if (options.strategy.lanes < 1) options.strategy.lanes = 1;
-  const bool in_step = is_synchronous(options.strategy.consistency);
-  const int replicas = in_step ? run.workers : 1;
+  const bool synchronous = is_synchronous(options.strategy.consistency);
+  const int replicas = synchronous ? run.workers : 1;
   const std::int64_t dataset_size = run.data.train->size();
   StrategyOptions strategy = options.strategy;
   const std::int64_t batch = choose_batch(options, std::max(replicas, 1), dataset_size, strategy);
@@ -85,12 +90,12 @@ VirtualPlan plan_of(const VirtualRun& run) {
       .loop = options.loop,
       .input = options.input,
       .schedule = Schedule(schedule_of(options, replicas, batch, dataset_size / batch)),
-      .in_step = in_step,
-      // With one replica the variables of central storage are on its device.
+      .is_synchronous = synchronous,
+      // With one replica, central storage keeps its variables on the device.
       .has_servers =
-          serves || (strategy.name == "central-storage" && (!in_step || run.workers > 1)),
+          serves || (strategy.name == "central-storage" && (!synchronous || run.workers > 1)),
       .workers = run.workers,
-      .places = places_of(run.workers, run.trouble.joins),
+      .places = places_of(run.workers, run.faults.joins),
       .dataset_size = dataset_size,
       .placement =
           ps::place_variables(run.graph.parameter_layout(),
@@ -101,7 +106,7 @@ VirtualPlan plan_of(const VirtualRun& run) {
   plan.input.seed = strategy.seed;
   plan.input.shard = {};
   check_workers(run, plan);
-  check_trouble(run.trouble, plan);
+  check_faults(run.faults, plan);
   return plan;
 }
 

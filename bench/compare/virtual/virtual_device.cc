@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/device.h"
+#include "bench/compare/virtual/virtual_device.h"
 
 #include <cstring>
 #include <vector>
@@ -6,7 +6,7 @@
 namespace syncopate::bench {
 namespace {
 
-// std::ranges::copy, as GCC 12 has it, moves spans one float at a time.
+// memmove, because std::ranges::copy of GCC 12 copies spans one float at a time.
 void copy_values(std::span<const float> from, std::span<float> to) {
   if (!from.empty()) std::memmove(to.data(), from.data(), from.size_bytes());
 }
@@ -17,7 +17,7 @@ VirtualDevice::VirtualDevice(const StrategyOptions& options, const Graph& graph,
                              const Dataset& test, const EvaluationOptions& evaluation)
     : backend_(make_cpu_backend(options.lanes)), test_size_(test.size()) {
   const ArenaLayout layout = graph.parameter_layout();
-  // The cut decides nothing here: buckets are the shard's business.
+  // These buckets have no effect, because the shard applies gradients by its own buckets.
   arena_ = std::make_unique<ParameterArena>(layout, plan_buckets(layout, options.bucket_bytes));
   state_ = std::make_unique<StateBlock>(graph.state_layout());
   fill_initial_values(graph, options.seed, *arena_);

@@ -1,10 +1,9 @@
-#include "bench/compare/virtual/train.h"
+#include "bench/compare/virtual/virtual_training.h"
 
-#include "bench/compare/virtual/device.h"
-#include "bench/compare/virtual/in_step.h"
-#include "bench/compare/virtual/outcome.h"
-#include "bench/compare/virtual/plan.h"
-#include "bench/compare/virtual/virtual_job.h"
+#include "bench/compare/virtual/job_lines.h"
+#include "bench/compare/virtual/virtual_asynchronous_job.h"
+#include "bench/compare/virtual/virtual_device.h"
+#include "bench/compare/virtual/virtual_synchronous_job.h"
 #include "worker/train/staleness_text.h"
 #include "worker/train/tally.h"
 
@@ -44,9 +43,9 @@ Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
   const VirtualPlan plan = plan_of(run);
   VirtualDevice device(plan.strategy, run.graph, *run.data.test,
                        {.threads = run.options.input.threads});
-  const VirtualOutcome outcome = plan.in_step
-                                     ? train_in_step(run, plan, device, metrics, progress)
-                                     : VirtualJob(run, plan, device, metrics, progress).run();
+  const VirtualOutcome outcome =
+      plan.is_synchronous ? train_synchronously(run, plan, device, metrics, progress)
+                          : VirtualAsynchronousJob(run, plan, device, metrics, progress).run();
   Summary summary = summary_of(run, plan, device, outcome);
   metrics.write(summary);
   return summary;

@@ -1,4 +1,4 @@
-#include "bench/compare/virtual/in_step.h"
+#include "bench/compare/virtual/virtual_synchronous_job.h"
 
 #include <algorithm>
 #include <cmath>
@@ -18,13 +18,13 @@
 namespace syncopate::bench {
 namespace {
 
-class InStep {
+class VirtualSynchronousJob {
  public:
-  InStep(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
-         MetricsWriter& metrics, const std::function<void(double)>& progress)
+  VirtualSynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
+                        MetricsWriter& metrics, const std::function<void(double)>& progress)
       : plan_(plan),
         device_(device),
-        // The device computes on the shard's own values: nobody writes them while it does.
+        // The device computes on the shard's own values, which change only between steps.
         shard_(run.graph.parameter_layout(), plan.placement.buckets,
                make_optimizer(plan.strategy.optimizer), {}, device.values()),
         reader_(*run.data.train, plan.input, {}),
@@ -34,7 +34,7 @@ class InStep {
                 .value_bytes = value_bytes(plan),
                 .has_servers = plan.has_servers,
                 .checkpoint_every = steps_between_checkpoints(plan)},
-               run.trouble, plan.strategy.seed),
+               run.faults, plan.strategy.seed),
         total_steps_(plan.loop.total_steps ? *plan.loop.total_steps
                                            : reader_.plan().batches_before(plan.loop.total_epochs)),
         lines_(plan, total_steps_, metrics, progress) {
@@ -75,7 +75,7 @@ class InStep {
     return bytes;
   }
 
-  // Before each evaluation, as compare has real jobs write them.
+  // Checkpoints are written before each evaluation, as in real jobs of compare.
   static std::int64_t steps_between_checkpoints(const VirtualPlan& plan) {
     if (plan.loop.eval_every_steps > 0) return plan.loop.eval_every_steps;
     return plan.loop.eval_every_epochs * plan.batches_per_epoch();
@@ -118,7 +118,7 @@ class InStep {
     }
   }
 
-  // The worker's share of the step's batch.
+  // Computes the gradient of the worker's share of the step's batch.
   Scores compute(int worker) {
     const auto w = static_cast<std::size_t>(worker);
     const Batch& whole = slot_.batch;
@@ -144,7 +144,7 @@ class InStep {
                          .learning_rate = static_cast<float>(learning_rate_),
                          .gradient = gradients_[static_cast<std::size_t>(w)].part(bucket),
                          .values = {}});
-        check(takes_part, "workers in step take part until the end");
+        check(takes_part, "all workers of a synchronous job take part until the end");
       }
       events_.clear();
       shard_.work(bucket, events_);
@@ -153,7 +153,7 @@ class InStep {
     device_.note_written();
   }
 
-  // As Synchronous::agree() does it, so that the bits are its.
+  // The order of additions is that of Synchronous::agree(), so that the bits are equal.
   void average_running_statistics() {
     double total = 0.0;
     for (const std::int64_t samples : samples_in_statistics_) {
@@ -190,10 +190,11 @@ class InStep {
   StepTimes times_;
   const std::int64_t total_steps_;
   JobLines lines_;
-  std::vector<OutgoingGradient> gradients_;  // by worker, these four
-  std::vector<std::vector<float>> states_;   // running statistics
+  // Each of the next four has one element per worker.
+  std::vector<OutgoingGradient> gradients_;
+  std::vector<std::vector<float>> states_;  // running statistics
   std::vector<std::int64_t> samples_;
-  std::vector<std::int64_t> samples_in_statistics_;  // since they were last averaged
+  std::vector<std::int64_t> samples_in_statistics_;  // since the statistics were last averaged
   std::vector<ps::ShardEvent> events_;
   VirtualTime now_{0};
   double learning_rate_ = 0.0;
@@ -201,9 +202,10 @@ class InStep {
 
 }  // namespace
 
-VirtualOutcome train_in_step(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
-                             MetricsWriter& metrics, const std::function<void(double)>& progress) {
-  return InStep(run, plan, device, metrics, progress).run();
+VirtualOutcome train_synchronously(const VirtualRun& run, const VirtualPlan& plan,
+                                   VirtualDevice& device, MetricsWriter& metrics,
+                                   const std::function<void(double)>& progress) {
+  return VirtualSynchronousJob(run, plan, device, metrics, progress).run();
 }
 
 }  // namespace syncopate::bench

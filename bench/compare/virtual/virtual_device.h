@@ -1,5 +1,5 @@
-// The one device on which all virtual workers compute, one after the other: a compiled network with
-// its arena. A worker is no more than the values and the running statistics that are laid into it.
+// The device on which all virtual workers compute, one after the other: a compiled network with its
+// arena. Before a worker computes, its values and running statistics are loaded into the device.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace syncopate::bench {
 // One thread only.
 class VirtualDevice {
  public:
-  // Holds the seed's first values. Graph and dataset outlive it. Throws what Backend::compile
-  // throws.
+  // Begins with the seed's initial values. Graph and dataset must outlive the device. Throws what
+  // Backend::compile throws.
   VirtualDevice(const StrategyOptions& options, const Graph& graph, const Dataset& test,
                 const EvaluationOptions& evaluation);
 
@@ -27,14 +27,14 @@ class VirtualDevice {
   const Tensor& gradients() const noexcept { return arena_->gradients(); }  // [total] f32
   std::span<float> state() const noexcept { return state_->values.f32(); }
 
-  // The values were written from outside.
+  // Must be called after values() was written directly.
   void note_written() { arena_->bump_all_versions(); }
-  // values: [total] f32, or those of the arena itself.
+  // Sets the values. values: [total] f32, or values() itself.
   void load(std::span<const float> values);
-  // Forward and backward on the loaded values: gradients() holds the outcome. `state` are the
-  // worker's running statistics, which advance; empty: nobody asks for them.
+  // Runs forward and backward on the loaded values and leaves the gradient in gradients(). Updates
+  // the worker's running statistics in `state`, which may be empty if they are not needed.
   Scores train(const Batch& batch, std::span<float> state);
-  // Of the loaded values, with these running statistics.
+  // Evaluates the loaded values with these running statistics.
   Evaluation evaluate(std::span<const float> state);
 
  private:

@@ -1,0 +1,146 @@
+// An asynchronous virtual job: async, ssp, and sync with backup workers. Each worker leases a
+// batch, computes the gradient of the values that it received, pushes it, and receives its next
+// values when the shard's rule allows it. Ledger, shard, rule and running statistics are those of a
+// real job. Called by virtual_training.cc.
+//
+// A gradient is computed at the end of its compute time. It depends only on the values that were
+// read, so one device serves all workers.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bench/compare/virtual/compute_delays.h"
+#include "bench/compare/virtual/event_queue.h"
+#include "bench/compare/virtual/job_lines.h"
+#include "bench/compare/virtual/network.h"
+#include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/compare/virtual/virtual_device.h"
+#include "bench/compare/virtual/virtual_plan.h"
+#include "models/base/errors.h"
+#include "ps/coordinator/ledger.h"
+#include "ps/shard/running_statistics.h"
+#include "ps/shard/shard.h"
+#include "worker/input/batch_reader.h"
+
+namespace syncopate::bench {
+
+// The state of one worker.
+struct VirtualWorker {
+  std::uint32_t incarnation = 0;  // counts its starts
+  bool is_alive = false;
+  bool is_resting = false;     // the shard does not wait for it
+  std::uint64_t sequence = 0;  // number of its last push
+  std::uint64_t done = 0;      // number of its last push that was applied or dropped
+
+  std::vector<float> values;            // [arena total], as received
+  std::vector<std::uint64_t> versions;  // of these values, by bucket
+  std::vector<float> state;             // running statistics
+  std::optional<OutgoingGradient> gradient;
+
+  // Its current step.
+  std::optional<ps::SampleRange> lease;
+  double learning_rate = 0.0;
+  Scores scores;
+  VirtualTime begun{0};         // it began to compute
+  VirtualTime computed{0};      // it had the gradient, or requested its first values
+  VirtualTime sent{0};          // the last part of its gradient arrived
+  VirtualTime answered{0};      // the last part of the answer was sent
+  std::vector<int> unanswered;  // number of buckets without an answer, by server
+  int parts_missing = 0;        // servers whose part of the answer has not arrived
+
+  VirtualTime idle_since{0};  // it has values and waits for a batch
+  enum class Doing : std::uint8_t { kNothing, kComputing, kExchanging, kIdle };
+  Doing doing = Doing::kNothing;
+};
+
+// One thread only.
+class VirtualAsynchronousJob {
+ public:
+  // All arguments must outlive the job.
+  VirtualAsynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
+                         MetricsWriter& metrics, const std::function<void(double)>& progress);
+
+  // Trains. Called once. Throws what train_virtually throws.
+  VirtualOutcome run();
+
+ private:
+  struct JobEvent {
+    enum class Kind : std::uint8_t { kComputed, kPushed, kAnswered, kKill, kJoin };
+    Kind kind = Kind::kComputed;
+    int worker = 0;
+    std::uint32_t incarnation = 0;            // that of the worker; unused for kKill, kJoin
+    int server = 0;                           // kPushed, kAnswered
+    std::optional<double> restart_seconds{};  // kKill
+  };
+
+  VirtualWorker& worker(int w) { return workers_[static_cast<std::size_t>(w)]; }
+  WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
+  VirtualTime now() const noexcept { return queue_.now(); }
+  bool is_time_up() const noexcept { return plan_.is_time_up(now()); }
+  // No further batch is leased.
+  bool is_all_handed_out() const noexcept { return ledger_.all_handed_out() || is_time_up(); }
+  bool is_over() const noexcept {
+    return ledger_.all_trained() || (is_time_up() && !ledger_.is_any_held());
+  }
+
+  void schedule(const Trouble& faults);
+  void on_event(const JobEvent& event);
+  void kill(int w, std::optional<double> restart_seconds);
+  // The worker has all its values and waits for a batch.
+  void wait_for_batch(int w);
+  void begin(int w, const ps::SampleRange& lease);
+  void computed(int w);
+  // Runs the shard until it has nothing to do, and leases batches to waiting workers.
+  void settle();
+  void end_step(const ps::ShardEvent& event);
+  bool rest_idle_workers();
+
+  // Progress and results.
+  void count_batch(const Scores& scores);
+  bool evaluation_due() const;
+  Evaluation evaluate();
+  void finish_accounts();
+  JobLines::Moment moment() const;
+  std::vector<WorkerStaleness> staleness() const;
+  std::string describe_standstill() const;
+
+  // Values and gradients between servers and workers.
+  void join(int w);
+  void push(int w);
+  void pushed(int w, int server);
+  void on_shard_event(const ps::ShardEvent& event);
+  void send_values(int w, int server);
+  void answered(int w);
+  std::span<float> part_of(VirtualWorker& of, std::size_t bucket) const;
+
+  const VirtualPlan& plan_;
+  const std::int64_t batches_per_step_;
+  VirtualDevice& device_;
+  ps::Shard shard_;
+  ps::Ledger ledger_;
+  const BatchReader reader_;
+  BatchSlot slot_;
+  ps::RunningStatistics statistics_;
+  Network network_;
+  ComputeDelays delays_;
+  JobLines lines_;
+  EventQueue<JobEvent> queue_;
+  std::vector<VirtualWorker> workers_;
+  std::vector<WorkerAccount> accounts_;
+  std::deque<int> waiting_;  // workers that wait for a batch, in order of arrival
+  std::vector<ps::ShardEvent> events_;
+  ps::StalenessHistogram staleness_;  // of all applied gradients
+  BucketId last_of_server_0_ = 0;     // a push of this bucket ends a step
+  std::int64_t epoch_ = -1;           // the last epoch that has begun
+  double learning_rate_ = 0.0;
+  VirtualTime end_{0};  // the time of the last applied push
+  std::string last_kill_;
+};
+
+}  // namespace syncopate::bench
