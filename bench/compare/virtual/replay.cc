@@ -170,7 +170,7 @@ RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
 
 // The consistency that applies pushes in the order in which they come, with the staleness rule of
 // the job.
-ps::ConsistencyOptions consistency_of(const ps::wire::DeclarationT& declaration) {
+ps::ConsistencyOptions replay_consistency(const ps::wire::DeclarationT& declaration) {
   ps::ConsistencyOptions options{.consistency = ps::Consistency::kAsync};
   options.staleness_rule = static_cast<ps::StalenessRule>(declaration.staleness_rule);
   if (options.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
@@ -201,7 +201,7 @@ class Replay {
     for (std::size_t s = 0; s < job.shards.size(); ++s) {
       served_.push_back(ps::make_served_variables(job.declaration, static_cast<int>(s)));
       ps::Shard& shard = *served_.back()->shard;
-      shard.set_consistency(consistency_of(job.declaration));
+      shard.set_consistency(replay_consistency(job.declaration));
       for (std::size_t b = 0; b < shard.buckets().size(); ++b) {
         const Bucket& range = shard.buckets()[b];
         if (range.end > first.num_elements()) {
