@@ -10,7 +10,6 @@ set(alone
   bench/scaling/scaling_table.cc
   bench/step/step_command.cc
   deploy/launch/local_roles.cc
-  models/base/shared_memory_file.cc
   strategies/cluster/hello.cc
   strategies/cluster/membership.cc
   strategies/cluster/resolvers/resolve_horovod.cc
