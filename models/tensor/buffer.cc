@@ -18,8 +18,8 @@ class HostBuffer final : public Buffer {
   explicit HostBuffer(std::size_t size_bytes) : size_bytes_(size_bytes) {
     // New pages of 4 KiB are first written at 2.7 GB/s, huge pages at 13 GB/s, so blocks of 2 MiB
     // or more ask for huge pages.
-    constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
-    const std::size_t alignment = size_bytes >= kHugePageBytes ? kHugePageBytes : kAlignmentBytes;
+    constexpr std::size_t kLargeBlockBytes = std::size_t{2} << 20;
+    const std::size_t alignment = size_bytes >= kLargeBlockBytes ? kLargeBlockBytes : kAlignmentBytes;
     const std::size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
     if (rounded < size_bytes) {
       throw OutOfMemoryError(
@@ -31,7 +31,7 @@ class HostBuffer final : public Buffer {
       throw OutOfMemoryError(fmt::format(
           "host memory: {} MiB are not available; try a smaller batch", size_bytes >> 20));
     }
-    if (size_bytes >= kHugePageBytes) madvise(data_, rounded, MADV_HUGEPAGE);
+    if (size_bytes >= kLargeBlockBytes) madvise(data_, rounded, MADV_HUGEPAGE);
     std::memset(data_, 0, rounded);
   }
   HostBuffer(const HostBuffer&) = delete;
