@@ -19,7 +19,8 @@ class HostBuffer final : public Buffer {
     // New pages of 4 KiB are first written at 2.7 GB/s, huge pages at 13 GB/s, so blocks of 2 MiB
     // or more ask for huge pages.
     constexpr std::size_t kLargeBlockBytes = std::size_t{2} << 20;
-    const std::size_t alignment = size_bytes >= kLargeBlockBytes ? kLargeBlockBytes : kAlignmentBytes;
+    const std::size_t alignment =
+        size_bytes >= kLargeBlockBytes ? kLargeBlockBytes : kAlignmentBytes;
     const std::size_t rounded = (size_bytes + alignment - 1) / alignment * alignment;
     if (rounded < size_bytes) {
       throw OutOfMemoryError(
