@@ -55,9 +55,10 @@ class ScriptedServer {
   // The routing id of the client's data socket.
   const std::string& data_peer() const noexcept { return data_peer_; }
 
-  wire::DataWelcomeT data_welcome;                                     // the answer to DataHello
-  CompressionOptions compression;                                      // the client's
-  std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);  // the client's
+  wire::DataWelcomeT data_welcome;  // the answer to DataHello
+  // Options of the clients that make_client() returns.
+  CompressionOptions compression;
+  std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);
 
   std::unique_ptr<wire::Socket> control;
   std::unique_ptr<wire::Socket> data;
@@ -71,7 +72,7 @@ class ScriptedServer {
   }
   void listen();
 
-  FileDescriptor listening_;  // of control; outlives its sockets
+  FileDescriptor listening_;  // of the control socket; outlives it
   Endpoint rendezvous_;
   std::string control_peer_;
   std::string data_peer_;

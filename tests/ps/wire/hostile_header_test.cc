@@ -46,15 +46,15 @@ void mutate(Bytes& header, Dice& dice) {
   for (std::uint64_t changes = 1 + dice.throw_below(4); changes > 0; --changes) {
     const std::size_t at = dice.throw_below(header.size());
     switch (dice.throw_below(8)) {
-      case 0:  // a bit
+      case 0:  // flips a bit
       case 1:
         header[at] ^= std::byte{1} << dice.throw_below(8);
         break;
-      case 2:  // a byte
+      case 2:  // changes a byte
       case 3:
         header[at] = std::byte(dice.throw_below(2) == 0 ? 0xFF : dice.throw_below(256));
         break;
-      case 4:  // an offset or a length: small, or anything
+      case 4:  // changes an offset or a length, to a small or to any number
       case 5:
       case 6: {
         if (at + 4 > header.size()) break;

@@ -14,7 +14,7 @@ namespace {
 using namespace std::string_view_literals;
 
 // Returns a plain TCP connection that has sent these bytes.
-Connection stranger(std::uint16_t port, std::string_view text) {
+Connection unknown_peer(std::uint16_t port, std::string_view text) {
   Connection connection =
       connect_to({"127.0.0.1", port}, "the server", Deadline::after(std::chrono::seconds(10)));
   EXPECT_EQ(::send(connection.descriptor(), text.data(), text.size(), MSG_NOSIGNAL),
@@ -40,16 +40,16 @@ std::string noise(std::size_t size) {
 TEST(UnknownPeer, DoesNotDisturbOtherPeers) {
   Line line;
   const auto worker = line.call("w0.1");
-  std::vector<Connection> strangers;
+  std::vector<Connection> peers;
   for (const std::string& text :
        {std::string("GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"), noise(10000), std::string(""),
         std::string("\xFF\0\0\0\0\0\0\0\1\x7F"sv),                   // half a greeting
         std::string("\xFF\0\0\0\0\0\0\0\1\x7F\3\0"sv) + noise(500),  // and random bytes after it
         std::string(100, '\xFF'), std::string(100, '\0')}) {
-    strangers.push_back(stranger(line.server->port(), text));
+    peers.push_back(unknown_peer(line.server->port(), text));
     expect_in_service(*line.server, *worker);
   }
-  strangers.clear();
+  peers.clear();
   expect_in_service(*line.server, *worker);
 }
 
@@ -57,7 +57,7 @@ TEST(UnknownPeer, DoesNotDisturbOtherPeers) {
 TEST(UnknownPeer, OfAnOldZeroMqVersionIsCountedAndIgnored) {
   Line line;
   const auto worker = line.call("w0.1");
-  const Connection old = stranger(line.server->port(), "\1\0\6\0hello"sv);
+  const Connection old = unknown_peer(line.server->port(), "\1\0\6\0hello"sv);
   EXPECT_TRUE(wait_until({line.server.get()}, [&] {
     EXPECT_FALSE(line.server->receive());
     return line.server->foreign_messages() == 1;
