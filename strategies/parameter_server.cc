@@ -216,7 +216,7 @@ void ParameterServer::join_job() {
   ps::ClientOptions client{.index = cluster().index,
                            .workers = cluster().world_size,
                            .servers = cluster().num_servers,
-                           .rendezvous = *cluster().rendezvous,
+                           .rendezvous = *cluster().rendezvous.endpoint,
                            .nonce = cluster().nonce,
                            .declaration = declare_job(options_, graph_, placement.buckets,
                                                       placement.owner, cluster().world_size),
@@ -387,7 +387,7 @@ std::unique_ptr<Strategy> make_parameter_server(const StrategyOptions& options,
                     options.replicas));
   }
   const ClusterSpec& cluster = options.parameter_server.cluster;
-  if (cluster.num_servers < 1 || !cluster.rendezvous) {
+  if (cluster.num_servers < 1 || !cluster.rendezvous.endpoint) {
     throw UsageError(
         "--strategy parameter-server: no servers; start the job with syncopate launch --servers M "
         "--workers N -- train ..., or list ps tasks in TF_CONFIG");

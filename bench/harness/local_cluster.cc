@@ -19,8 +19,8 @@ std::unique_ptr<Membership> join_local_cluster(RankGroup& group) {
   }
   rendezvous.port =
       static_cast<std::uint16_t>(std::stoi(group.share(std::to_string(rendezvous.port))));
-  spec.rendezvous = rendezvous;
-  spec.rendezvous_descriptor = listening.release();  // join_cluster adopts it
+  spec.rendezvous.endpoint = rendezvous;
+  spec.rendezvous.descriptor = listening.release();  // join_cluster adopts it
   return join_cluster(spec, {.num_replicas = 1, .rendezvous_timeout = std::chrono::seconds(30)});
 }
 

@@ -3,6 +3,7 @@
 
 #include "deploy/cli/flag_set.h"
 #include "strategies/cluster/cluster_spec.h"
+#include "strategies/cluster/resolvers/resolvers.h"
 
 namespace syncopate {
 

@@ -15,7 +15,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "ps/net/endpoint.h"
-#include "strategies/cluster/visible_gpus.h"
+#include "strategies/cluster/resolvers/visible_gpus.h"
 
 namespace syncopate {
 namespace {

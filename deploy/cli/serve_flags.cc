@@ -7,6 +7,7 @@
 #include "deploy/cli/fault_flags.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/errors.h"
+#include "strategies/cluster/resolvers/resolvers.h"
 
 namespace syncopate {
 namespace {
@@ -33,7 +34,7 @@ ClusterSpec cluster_from_flags(const JobFlags& flags) {
     throw UsageError(fmt::format("--index {}: expected a whole number from 0 to {}", cluster.index,
                                  cluster.num_servers - 1));
   }
-  cluster.rendezvous = parse_endpoint(flags.rendezvous, "--rendezvous");
+  cluster.rendezvous.endpoint = parse_endpoint(flags.rendezvous, "--rendezvous");
   cluster.nonce = flags.nonce;
   return cluster;
 }
@@ -58,7 +59,7 @@ ClusterSpec cluster_of(const JobFlags& flags, const Environment& environment) {
     throw UsageError(fmt::format("--index {}: {} says {}; leave it out", *flags.index,
                                  cluster.source, cluster.index));
   }
-  if (!cluster.rendezvous) {
+  if (!cluster.rendezvous.endpoint) {
     throw UsageError(
         fmt::format("serve: {} does not name the rendezvous; give all tasks --rendezvous HOST:PORT",
                     cluster.source));

@@ -66,7 +66,7 @@ void check_servers(const TrainOptions& options) {
         "srun SERVERS : WORKERS in a heterogeneous job, or start each with syncopate serve and "
         "give --servers M here");
   }
-  if (has_servers && !cluster.rendezvous) {
+  if (has_servers && !cluster.rendezvous.endpoint) {
     throw UsageError(fmt::format(
         "--strategy parameter-server: {} does not say where server 0 runs; give all tasks "
         "--rendezvous HOST:PORT",

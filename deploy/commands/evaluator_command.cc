@@ -36,7 +36,8 @@ constexpr std::chrono::milliseconds kLook(200);
 class JobWatch {
  public:
   explicit JobWatch(const TrainOptions& options)
-      : server_(options.cluster.num_servers > 0 ? options.cluster.rendezvous : std::nullopt),
+      : server_(options.cluster.num_servers > 0 ? options.cluster.rendezvous.endpoint
+                                                : std::nullopt),
         patience_(options.peer_timeout.count() > 0 ? options.peer_timeout : kPeerTimeout) {
     patience_ += kLonger;
     silence_ = Deadline::after(std::max(options.rendezvous_timeout, patience_));

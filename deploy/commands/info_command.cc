@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/zoo/zoo.h"
-#include "strategies/cluster/cluster_spec.h"
+#include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/collective/collectives.h"
 #include "worker/run/version.h"
 

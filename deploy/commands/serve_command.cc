@@ -33,7 +33,7 @@ bool is_listed(const ClusterSpec& cluster) {
 // Where workers reach this server. Started by hand it has its host's name.
 std::string host_for_workers(const ClusterSpec& cluster) {
   if (is_listed(cluster)) return cluster.servers[static_cast<std::size_t>(cluster.index)].host;
-  const std::string& there = cluster.rendezvous->host;
+  const std::string& there = cluster.rendezvous.endpoint->host;
   if (there == "localhost" || there.starts_with("127.")) return there;
   if (cluster.source != "flags") return own_host_towards(cluster);
   return own_host_name();
@@ -46,8 +46,8 @@ std::uint16_t listed_port(const ClusterSpec& cluster) {
 }
 
 FileDescriptor listening_socket(const ClusterSpec& cluster) {
-  if (!cluster.is_met() || cluster.rendezvous_descriptor < 0) return {};
-  return FileDescriptor(cluster.rendezvous_descriptor);
+  if (!cluster.hosts_rendezvous() || cluster.rendezvous.descriptor < 0) return {};
+  return FileDescriptor(cluster.rendezvous.descriptor);
 }
 
 int default_update_threads() {
@@ -94,7 +94,7 @@ int run_serve(const ServeOptions& options, StopSignal& signals) {
   return serve({.index = cluster.index,
                 .workers = cluster.world_size,
                 .servers = cluster.num_servers,
-                .rendezvous = *cluster.rendezvous,
+                .rendezvous = *cluster.rendezvous.endpoint,
                 .listening = listening_socket(cluster),
                 .host = options.host.empty() ? host_for_workers(cluster) : options.host,
                 .data_port = static_cast<std::uint16_t>(options.port),
@@ -119,7 +119,7 @@ int run_train_server(const TrainOptions& options, StopSignal& signals) {
   return serve({.index = cluster.index,
                 .workers = cluster.world_size,
                 .servers = cluster.num_servers,
-                .rendezvous = *cluster.rendezvous,
+                .rendezvous = *cluster.rendezvous.endpoint,
                 .listening = listening_socket(cluster),
                 .host = host_for_workers(cluster),
                 .data_port = listed_port(cluster),

@@ -16,7 +16,7 @@ struct MpirunJob {
 };
 
 // Fresh each time: another port, another nonce. Each worker learns its rank from Open MPI, and
-// where to meet from us (strategies/cluster/resolvers/resolve_open_mpi.cc). Throws UnavailableError
+// where to meet from us (strategies/cluster/resolvers/resolve_mpi.cc). Throws UnavailableError
 // when there is no mpirun in the PATH of `environment`.
 RoleCommand make_mpirun(const MpirunJob& job);
 

@@ -39,28 +39,30 @@ std::string text_of(const Json& json, int indent) {
 
 std::string to_json(const ClusterSpec& spec) {
   const Json rank = spec.role == Role::kWorker ? Json(spec.index) : Json(nullptr);
-  const Json json = {{"source", spec.source},
-                     {"role", name(spec.role)},
-                     {"index", spec.index},
-                     {"rank", rank},
-                     {"world_size", spec.world_size},
-                     {"num_servers", spec.num_servers},
-                     {"node", spec.node.empty() ? Json() : Json(spec.node)},
-                     {"local_rank", spec.local_rank},
-                     {"local_size", spec.local_size},
-                     {"chief", spec.is_chief()},
-                     {"workers", addresses(spec.workers)},
-                     {"servers", addresses(spec.servers)},
-                     {"device", "cpu"},
-                     {"gpus", spec.gpus},
-                     {"rendezvous", spec.rendezvous ? Json(to_string(*spec.rendezvous)) : Json()},
-                     {"nonce", spec.nonce},
-                     {"notes", spec.notes}};
+  const Json json = {
+      {"source", spec.source},
+      {"role", name(spec.role)},
+      {"index", spec.index},
+      {"rank", rank},
+      {"world_size", spec.world_size},
+      {"num_servers", spec.num_servers},
+      {"node", spec.node.empty() ? Json() : Json(spec.node)},
+      {"local_rank", spec.local_rank},
+      {"local_size", spec.local_size},
+      {"chief", spec.is_chief()},
+      {"workers", addresses(spec.workers)},
+      {"servers", addresses(spec.servers)},
+      {"device", "cpu"},
+      {"gpus", spec.gpus},
+      {"rendezvous",
+       spec.rendezvous.endpoint ? Json(to_string(*spec.rendezvous.endpoint)) : Json()},
+      {"nonce", spec.nonce},
+      {"notes", spec.notes}};
   return text_of(json, 2);
 }
 
 std::string to_tf_config(const ClusterSpec& spec, int port_base) {
-  const int first = port_base != 0 ? port_base : spec.derived_port;
+  const int first = port_base != 0 ? port_base : spec.rendezvous.derived_port;
   Json cluster;
   if (!spec.workers.empty()) {
     cluster["worker"] = addresses(spec.workers);

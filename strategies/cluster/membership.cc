@@ -149,16 +149,18 @@ class StarMembership final : public Membership {
 };
 
 Meeting meet(const Hello& hello, const ClusterSpec& spec, const MembershipOptions& options) {
-  const bool inherits = spec.index == 0 && spec.rendezvous_descriptor >= 0;
-  if (!spec.rendezvous && !inherits) {
+  const bool inherits = spec.index == 0 && spec.rendezvous.descriptor >= 0;
+  if (!spec.rendezvous.endpoint && !inherits) {
     throw UsageError("this task is rank " + std::to_string(spec.index) + " of " +
                      std::to_string(spec.world_size) +
                      ", but nothing says where rank 0 listens; give --rendezvous HOST:PORT");
   }
-  if (spec.index != 0) return call_rank_zero(hello, *spec.rendezvous, options.rendezvous_timeout);
-  Listener listener =
-      inherits ? Listener(FileDescriptor(spec.rendezvous_descriptor)) : Listener(*spec.rendezvous);
-  const Endpoint endpoint{spec.rendezvous ? spec.rendezvous->host : "localhost", listener.port()};
+  if (spec.index != 0)
+    return call_rank_zero(hello, *spec.rendezvous.endpoint, options.rendezvous_timeout);
+  Listener listener = inherits ? Listener(FileDescriptor(spec.rendezvous.descriptor))
+                               : Listener(*spec.rendezvous.endpoint);
+  const Endpoint endpoint{spec.rendezvous.endpoint ? spec.rendezvous.endpoint->host : "localhost",
+                          listener.port()};
   // Ranks were placed by what rank 0 was told; each says where it runs.
   const auto misplaced = [&](const Hello& caller) {
     return contradiction(spec, Role::kWorker, caller.index, caller.place);

@@ -1,5 +1,6 @@
 #include "strategies/cluster/prepare_rendezvous.h"
 
+#include <fmt/format.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -14,7 +15,7 @@ namespace {
 
 bool is_known(const std::string& host) {
   try {
-    // A name server that does not answer now may do so later: whoever calls tries again.
+    // A name server that does not answer counts as known, since connecting retries the look-up.
     look_up({host, 1}, 0);
     return true;
   } catch (const UsageError&) {
@@ -22,7 +23,7 @@ bool is_known(const std::string& host) {
   }
 }
 
-// One can only listen at an address that one has.
+// Whether the address belongs to this machine: binding a socket to any other address fails.
 bool is_our_own(const std::string& address) {
   try {
     return Listener(Endpoint{address, 0}).descriptor() >= 0;
@@ -31,14 +32,15 @@ bool is_our_own(const std::string& address) {
   }
 }
 
-// "n1" and "n1.example.org" are one.
+// Compares host names without their domains: "n1" and "n1.example.org" are the same host.
 bool is_same_host(const std::string& left, const std::string& right) {
   return left.substr(0, left.find('.')) == right.substr(0, right.find('.'));
 }
 
-// The kernel's choice for calls to there; no message is sent. "" where there is none.
-std::string address_towards(const Endpoint& there) {
-  const Addresses found = look_up(there, 0);
+// The local address that the kernel would use for a connection to the endpoint; "" if it has no
+// route. Connecting a datagram socket sends no packet.
+std::string address_towards(const Endpoint& endpoint) {
+  const Addresses found = look_up(endpoint, 0);
   for (const addrinfo* to = found.list.get(); to != nullptr; to = to->ai_next) {
     const FileDescriptor socket(::socket(to->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     if (socket && connect(socket.get(), to->ai_addr, to->ai_addrlen) == 0) {
@@ -48,15 +50,39 @@ std::string address_towards(const Endpoint& there) {
   return "";
 }
 
+// Opens the port of the rendezvous and keeps the listening socket in the spec.
 void open_port(ClusterSpec& spec) {
+  const Endpoint& endpoint = *spec.rendezvous.endpoint;
   try {
-    spec.rendezvous_descriptor = Listener(Endpoint{"", spec.rendezvous->port}).release().release();
+    spec.rendezvous.descriptor = Listener(Endpoint{"", endpoint.port}).release().release();
   } catch (const UsageError& error) {
-    throw UsageError("the rendezvous of this job, port " + std::to_string(spec.rendezvous->port) +
-                     ", follows from " + spec.source + "'s variables and cannot be opened (" +
-                     error.what() + "); give all tasks --rendezvous " + spec.rendezvous->host +
-                     ":PORT with a free one");
+    throw UsageError(fmt::format(
+        "the rendezvous of this job, port {}, follows from {}'s variables and cannot be "
+        "opened ({}); give all tasks --rendezvous {}:PORT with a free one",
+        endpoint.port, spec.source, error.what(), endpoint.host));
   }
+}
+
+// Replaces a host name that cannot be looked up by the fallback address, if that address is known
+// to be the listening task's.
+void use_fallback_host(ClusterSpec& spec, const NetworkNames& names) {
+  Rendezvous& rendezvous = spec.rendezvous;
+  std::string& host = rendezvous.endpoint->host;
+  // Several Slurm nodes can be one machine; their names are then not its host name.
+  const bool shares_machine = !spec.node.empty() && !is_same_host(spec.node, names.host_name);
+  const std::string& fallback = rendezvous.fallback_host;
+  const bool is_right =
+      !fallback.empty() && ((rendezvous.is_fallback_certain && !is_loopback(fallback)) ||
+                            (shares_machine && names.is_our_own(fallback)));
+  if (!is_right) {
+    throw UsageError(
+        fmt::format("the host '{}', where {} runs the first task, is unknown on this machine; give "
+                    "all tasks --rendezvous HOST with a name or an address of that machine",
+                    host, spec.source));
+  }
+  log(LogLevel::kDebug,
+      fmt::format("the host '{}' is unknown: using {}, where srun runs, instead", host, fallback));
+  host = fallback;
 }
 
 }  // namespace
@@ -64,38 +90,25 @@ void open_port(ClusterSpec& spec) {
 NetworkNames names_of_this_machine() { return {is_known, is_our_own, own_host_name()}; }
 
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names) {
-  if (!spec.is_derived || !spec.rendezvous) return;
-  // Others hear it where all meet; servers and their workers do not compare.
-  if (spec.is_met() || spec.num_servers > 0) {
+  if (!spec.rendezvous.is_derived || !spec.rendezvous.endpoint) return;
+  // Without servers, rank 0 compares places when the tasks meet. Servers and their workers do not
+  // exchange places, so each of those tasks checks its own here.
+  if (spec.hosts_rendezvous() || spec.num_servers > 0) {
     const std::string line =
         contradiction(spec, spec.role, spec.index, {spec.node, spec.local_rank});
     if (!line.empty()) throw UsageError(line);
   }
-  std::string& host = spec.rendezvous->host;
-  if (!names.is_known(host)) {
-    // Several nodes on one machine do not bear its name.
-    const bool shares_machine = !spec.node.empty() && !is_same_host(spec.node, names.host_name);
-    const std::string& other = spec.other_host;
-    const bool is_right = !other.empty() && ((spec.is_other_host_certain && !is_loopback(other)) ||
-                                             (shares_machine && names.is_our_own(other)));
-    if (!is_right) {
-      throw UsageError("nobody knows the host '" + host + "', where " + spec.source +
-                       " runs the first task; give all tasks --rendezvous HOST with a name or an "
-                       "address of that machine");
-    }
-    log(LogLevel::kDebug, "nobody knows the host '" + host + "': " + spec.other_host + ", where " +
-                              "srun runs, is called instead");
-    host = spec.other_host;
-  }
-  if (spec.is_met()) open_port(spec);
+  if (!names.is_known(spec.rendezvous.endpoint->host)) use_fallback_host(spec, names);
+  if (spec.hosts_rendezvous()) open_port(spec);
 }
 
 std::string own_host_towards(const ClusterSpec& spec) {
-  const std::string& there = spec.rendezvous->host;
-  if (spec.is_met()) return there;
-  const std::string address = address_towards(*spec.rendezvous);
-  // On one machine with the task that is met: others reach it by the same name.
-  return address.empty() || is_loopback(address) ? there : address;
+  const Endpoint& rendezvous = *spec.rendezvous.endpoint;
+  if (spec.hosts_rendezvous()) return rendezvous.host;
+  const std::string address = address_towards(rendezvous);
+  // A loopback address means that this task runs on the machine of the listening task, which other
+  // hosts reach by the rendezvous' name.
+  return address.empty() || is_loopback(address) ? rendezvous.host : address;
 }
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// The last step before tasks meet at a rendezvous that was worked out from a scheduler's names and
-// numbers: the resolver that did so saw no network, and this does.
+// Checks and completes a rendezvous that a resolver derived from a scheduler's node names and
+// numbers: the resolver does not use the network, and this does.
 #pragma once
 
 #include <functional>
@@ -9,23 +9,24 @@
 
 namespace syncopate {
 
-// What is asked of the network and of this machine.
+// The look-ups that prepare_rendezvous() makes; tests replace them.
 struct NetworkNames {
-  std::function<bool(const std::string& host)> is_known;       // somebody knows its address
-  std::function<bool(const std::string& address)> is_our_own;  // of this machine
+  std::function<bool(const std::string& host)> is_known;       // the name can be looked up
+  std::function<bool(const std::string& address)> is_our_own;  // an address of this machine
   std::string host_name;                                       // of this machine
 };
 NetworkNames names_of_this_machine();
 
-// Does nothing to a rendezvous that somebody chose. Else the task that is met opens its port, at
-// every interface, so that the name by which others call it does not matter, and the spec holds the
-// open socket from then on; the others get a host they can look up. Throws UsageError: the port is
-// taken; nobody knows the host; this task does not run where its source puts it.
+// Does nothing unless spec.rendezvous.is_derived. The task that hosts the rendezvous opens its port
+// on every network interface, since the others may know it by several names, and keeps the socket
+// in spec.rendezvous.descriptor. Every task replaces a host name that it cannot look up by the
+// fallback address. Throws UsageError when the port is taken, when the host is unknown, or when
+// this task does not run where its source places it.
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names = names_of_this_machine());
 
-// Under what address tasks on other hosts reach a socket of this one: as the rendezvous for the
-// task that is met; for others the address from which they would call it. Throws UsageError for an
-// unknown host.
+// The host name or address by which tasks on other hosts reach a socket of this task. For the task
+// that hosts the rendezvous it is the rendezvous' host, for others the address from which they
+// would connect there. Throws UsageError for an unknown host.
 std::string own_host_towards(const ClusterSpec& spec);
 
 }  // namespace syncopate

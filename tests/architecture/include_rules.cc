@@ -28,6 +28,7 @@ constexpr std::array kFloors = {
     Floor{"ps/coordinator/", 13},
     Floor{"ps/client/", 14},
     Floor{"ps/server/", 14},
+    Floor{"strategies/cluster/resolvers/", 21},
     Floor{"strategies/cluster/", 20},
     Floor{"strategies/collective/", 21},
     Floor{"strategies/", 22},

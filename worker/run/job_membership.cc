@@ -23,7 +23,7 @@ Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
   const bool one_host = cluster.local_size == cluster.world_size;
   Listener listener(Endpoint{one_host ? "127.0.0.1" : "", 0});
   const Endpoint here{one_host ? "127.0.0.1" : own_host_name(), listener.port()};
-  cluster.rendezvous = parse_endpoint(mpi.broadcast(to_string(here)), "MPI's broadcast");
+  cluster.rendezvous.endpoint = parse_endpoint(mpi.broadcast(to_string(here)), "MPI's broadcast");
   return listener;
 }
 
@@ -46,7 +46,7 @@ std::string noticed_here(const std::string& seen, const std::string& verdict) {
 }  // namespace
 
 bool meets_through_mpi(const TrainOptions& options) {
-  return options.cluster.world_size > 1 && !options.cluster.rendezvous &&
+  return options.cluster.world_size > 1 && !options.cluster.rendezvous.endpoint &&
          options.cluster.source == "Open MPI";
 }
 
@@ -54,7 +54,7 @@ ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi) {
   ClusterSpec cluster = options.cluster;
   if (meets_through_mpi(options)) {
     Listener listener = choose_rendezvous(*mpi, cluster);
-    if (cluster.is_chief()) cluster.rendezvous_descriptor = listener.release().release();
+    if (cluster.is_chief()) cluster.rendezvous.descriptor = listener.release().release();
   }
   return cluster;
 }
@@ -73,7 +73,7 @@ std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds said,
   constexpr std::chrono::seconds kOnOneMachine(5);
   constexpr std::chrono::seconds kElsewhere(15);
   if (said.count() > 0) return said;
-  const std::string host = cluster.rendezvous ? cluster.rendezvous->host : "";
+  const std::string host = cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->host : "";
   const bool is_one_machine =
       cluster.source == "launch" || host == "127.0.0.1" || host == "::1" || host == "localhost";
   return is_one_machine ? kOnOneMachine : kElsewhere;

@@ -19,7 +19,8 @@ std::string job_of(const ClusterSpec& cluster) {
   if (cluster.num_servers == 0) return "";
   std::string job = cluster.nonce;
   std::ranges::replace(job, '\n', ' ');
-  job += " at port " + std::to_string(cluster.rendezvous ? cluster.rendezvous->port : 0);
+  job += " at port " +
+         std::to_string(cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->port : 0);
   // Listed, they are the same for all tasks; without a nonce nothing else is the job's own.
   if (cluster.nonce.empty()) {
     for (const Endpoint& server : cluster.servers) job += ", " + to_string(server);

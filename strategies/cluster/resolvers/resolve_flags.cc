@@ -1,37 +1,37 @@
-// --rank, --world-size, --servers, --rendezvous, --nonce: what the user says outranks what anybody
-// else set, and what the user says in part completes it.
+// Reads --rank, --world-size, --servers, --rendezvous and --nonce. Complete flags outrank every
+// launcher; flags without --rank complete what a launcher says.
+#include <fmt/format.h>
+
 #include "models/base/errors.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
-#include "strategies/cluster/resolvers/source_variables.h"
 
 namespace syncopate {
 namespace {
 
-bool has_port(const std::string& rendezvous) {
+bool names_port(const std::string& rendezvous) {
   return rendezvous.find(':') != std::string::npos && !rendezvous.ends_with(']');
 }
 
-void meet_elsewhere(ClusterSpec& spec, const std::string& rendezvous) {
-  if (has_port(rendezvous) || spec.derived_port == 0) {
-    spec.rendezvous = parse_endpoint(rendezvous, "--rendezvous");
-  } else {
-    spec.rendezvous =
-        parse_endpoint(rendezvous + ":" + std::to_string(spec.derived_port), "--rendezvous");
-  }
-  spec.is_derived = false;
-  spec.rendezvous_descriptor = -1;
-  spec.other_host = "";
-  // Only needed to know where the first task runs.
+void replace_rendezvous(ClusterSpec& spec, const std::string& text) {
+  const std::uint16_t derived_port = spec.rendezvous.derived_port;
+  const bool is_complete = names_port(text) || derived_port == 0;
+  spec.rendezvous = {
+      .endpoint = parse_endpoint(is_complete ? text : fmt::format("{}:{}", text, derived_port),
+                                 "--rendezvous"),
+      .derived_port = derived_port};
+  // The places are compared only to make sure where the first task runs.
   spec.worker_places.clear();
   spec.server_places.clear();
 }
 
-void require_same(const char* flag, const std::optional<int>& said, int found,
+void require_same(const char* flag, const std::optional<int>& given, int found,
                   const std::string& source) {
-  if (!said || *said == found) return;
-  throw UsageError(std::string(flag) + " " + std::to_string(*said) + ": " + source + " says " +
-                   std::to_string(found) +
-                   "; leave it out, or give all of --rank, --world-size and --rendezvous");
+  if (!given || *given == found) return;
+  throw UsageError(
+      fmt::format("{} {}: {} says {}; leave it out, or give all of --rank, --world-size and "
+                  "--rendezvous",
+                  flag, *given, source, found));
 }
 
 }  // namespace
@@ -51,14 +51,17 @@ void require_all_or_none(const ClusterFlags& flags) {
   require(flags.world_size.has_value(), "--world-size");
   require(has_rendezvous || (flags.world_size == 1 && servers == 0), "--rendezvous HOST:PORT");
   if (!missing.empty()) {
-    // Job scripts say how many there are, so that tasks do not take themselves for the only ones.
+    // Job scripts give --world-size so that a task that lost its launcher's variables stops here
+    // instead of training alone.
     const bool is_lost = flags.world_size && !flags.rank;
-    throw UsageError("--rank, --world-size and --rendezvous belong together: missing " + missing +
-                     "; give all three, or none to let the environment decide" +
-                     (is_lost ? " (no variable of a launcher says which task this is: not started "
-                                "by srun or mpirun? A container drops their variables under "
-                                "--cleanenv and --containall)"
-                              : ""));
+    throw UsageError(
+        fmt::format("--rank, --world-size and --rendezvous belong together: missing {}; give all "
+                    "three, or none to let the environment decide{}",
+                    missing,
+                    is_lost ? " (no variable of a launcher says which task this is: not started "
+                              "by srun or mpirun? A container drops their variables under "
+                              "--cleanenv and --containall)"
+                            : ""));
   }
 }
 
@@ -74,9 +77,10 @@ std::optional<ClusterSpec> resolve_flags(const ClusterFlags& flags, const Enviro
   require_below("--rank", spec.index, "--world-size", spec.world_size);
   spec.num_servers = servers;
   spec.nonce = flags.nonce;
-  // A job with a name is found again by whoever is started anew.
+  // A task that is started again finds its job by the nonce.
   spec.restarts = servers > 0 && !flags.nonce.empty();
-  if (!flags.rendezvous.empty()) spec.rendezvous = parse_endpoint(flags.rendezvous, "--rendezvous");
+  if (!flags.rendezvous.empty())
+    spec.rendezvous.endpoint = parse_endpoint(flags.rendezvous, "--rendezvous");
   return spec;
 }
 
@@ -85,12 +89,13 @@ void complete(ClusterSpec& spec, const ClusterFlags& flags) {
   require_same("--world-size", flags.world_size, spec.world_size, spec.source);
   require_same("--servers", flags.servers, spec.num_servers, spec.source);
   if (flags.role && *flags.role != spec.role) {
-    throw UsageError("this task is started as a " + std::string(name(*flags.role)) + ", but " +
-                     spec.source + " says that it is " + place_in_job(spec) +
-                     "; start it as what it is, or give all of its numbers by flags");
+    throw UsageError(
+        fmt::format("this task is started as a {}, but {} says that it is {}; start it as what it "
+                    "is, or give all of its numbers by flags",
+                    name(*flags.role), spec.source, place_in_job(spec)));
   }
   if (!flags.nonce.empty()) spec.nonce = flags.nonce;
-  if (!flags.rendezvous.empty()) meet_elsewhere(spec, flags.rendezvous);
+  if (!flags.rendezvous.empty()) replace_rendezvous(spec, flags.rendezvous);
 }
 
 }  // namespace syncopate

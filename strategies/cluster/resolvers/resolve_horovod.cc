@@ -1,9 +1,8 @@
-// The variables that horovodrun sets for its processes (its Gloo controller).
+// Reads the variables that horovodrun sets for its processes (its Gloo controller).
 // Source: horovod/runner/gloo_run.py.
 #include "models/base/errors.h"
-#include "strategies/cluster/resolvers/launcher_numbers.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
-#include "strategies/cluster/resolvers/source_variables.h"
 
 namespace syncopate {
 namespace {
@@ -21,14 +20,14 @@ std::optional<ClusterSpec> resolve_horovod(const ClusterFlags& /*unused*/,
                                                   .local_size = "HOROVOD_LOCAL_SIZE"},
                                                  notes);
   if (!spec) return std::nullopt;
-  // Its own server has the port it names, on the host where horovodrun runs: rank 0's, when that is
-  // the first of its hosts. As with torchrun the port after it is taken.
+  // The named port belongs to Horovod's own server, on the host where horovodrun runs, which is
+  // rank 0's host when it is the first of the job's hosts. Rank 0 listens at the port after it.
   const auto host = filled(environment, "HOROVOD_GLOO_RENDEZVOUS_ADDR");
-  const auto said_port = filled(environment, "HOROVOD_GLOO_RENDEZVOUS_PORT");
-  if (spec->world_size > 1 && host && said_port) {
+  const auto port_text = filled(environment, "HOROVOD_GLOO_RENDEZVOUS_PORT");
+  if (spec->world_size > 1 && host && port_text) {
     const int port =
         number_of(environment, "HOROVOD_GLOO_RENDEZVOUS_PORT", 1, kLastPort - 1, kLastPort - 1);
-    spec->rendezvous = Endpoint{*host, static_cast<std::uint16_t>(port + 1)};
+    spec->rendezvous.endpoint = Endpoint{*host, static_cast<std::uint16_t>(port + 1)};
   }
   return spec;
 }

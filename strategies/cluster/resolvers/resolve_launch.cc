@@ -1,12 +1,14 @@
-// The variables that `syncopate launch` sets for the roles it starts.
+// Reads the variables that `syncopate launch` sets for the tasks it starts.
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <sstream>
 #include <system_error>
 
 #include "models/base/errors.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
-#include "strategies/cluster/resolvers/source_variables.h"
 
 namespace syncopate {
 namespace {
@@ -20,7 +22,7 @@ Role parse_role(const std::string& text) {
   throw UsageError("SYNCOPATE_ROLE=" + text + ": expected worker, server or evaluator");
 }
 
-// "2,4".
+// Parses the workers that start late, such as "2,4".
 std::vector<int> late_workers_in(const std::string& text, const ClusterSpec& spec) {
   std::vector<int> late;
   std::istringstream numbers(text);
@@ -29,8 +31,9 @@ std::vector<int> late_workers_in(const std::string& text, const ClusterSpec& spe
     const char* const end = number.data() + number.size();
     const auto [rest, error] = std::from_chars(number.data(), end, worker);
     if (error != std::errc() || rest != end || worker < 0 || worker >= spec.world_size) {
-      throw UsageError("SYNCOPATE_LATE=" + text + ": expected workers below SYNCOPATE_WORKERS=" +
-                       std::to_string(spec.world_size) + ", such as 2,4");
+      throw UsageError(
+          fmt::format("SYNCOPATE_LATE={}: expected workers below SYNCOPATE_WORKERS={}, such as 2,4",
+                      text, spec.world_size));
     }
     late.push_back(worker);
   }
@@ -63,20 +66,20 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
   spec.nonce = filled(environment, "SYNCOPATE_NONCE").value_or("");
   const std::optional<std::string> rendezvous = filled(environment, "SYNCOPATE_RENDEZVOUS");
   if (rendezvous) {
-    spec.rendezvous = parse_endpoint(*rendezvous, "SYNCOPATE_RENDEZVOUS");
+    spec.rendezvous.endpoint = parse_endpoint(*rendezvous, "SYNCOPATE_RENDEZVOUS");
   } else if (spec.world_size + spec.num_servers > 1) {
     const bool has_servers = spec.num_servers > 0;
-    throw UsageError(std::string("SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of ") +
-                     (has_servers ? "server 0, since SYNCOPATE_SERVERS="
-                                  : "worker 0, since SYNCOPATE_WORKERS=") +
-                     std::to_string(has_servers ? spec.num_servers : spec.world_size) +
-                     "; start the tasks with syncopate launch, which sets it");
+    throw UsageError(fmt::format(
+        "SYNCOPATE_RENDEZVOUS is not set: expected HOST:PORT of {}{}; start the tasks "
+        "with syncopate launch, which sets it",
+        has_servers ? "server 0, since SYNCOPATE_SERVERS=" : "worker 0, since SYNCOPATE_WORKERS=",
+        has_servers ? spec.num_servers : spec.world_size));
   }
   spec.restarts = number_of(environment, "SYNCOPATE_RESTARTS", 0, 1, 0) == 1;
   spec.late_workers = late_workers_in(filled(environment, "SYNCOPATE_LATE").value_or(""), spec);
-  if (spec.is_met()) {
-    // Not 0, 1 or 2: those are the standard streams.
-    spec.rendezvous_descriptor = number_of(environment, "SYNCOPATE_RENDEZVOUS_FD", 3, 1 << 20, -1);
+  if (spec.hosts_rendezvous()) {
+    // 0, 1 and 2 are the standard streams.
+    spec.rendezvous.descriptor = number_of(environment, "SYNCOPATE_RENDEZVOUS_FD", 3, 1 << 20, -1);
   }
   return spec;
 }

@@ -4,9 +4,9 @@
 #include <iterator>
 
 #include "models/base/errors.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/cluster/resolvers/slurm_step.h"
-#include "strategies/cluster/resolvers/source_variables.h"
 
 namespace syncopate {
 namespace {
@@ -128,20 +128,20 @@ void note_absent_step(const Environment& environment, Notes& notes) {
   }
 }
 
-// The met task's node, and its address where that is not known by name.
+// Sets the rendezvous to the node of the first server or worker, with the step's port.
 void derive_rendezvous(const SlurmStep& step, ClusterSpec& spec, Notes& notes) {
-  spec.is_derived = true;
-  spec.derived_port = step.port;
-  const std::vector<Place>& met = spec.num_servers > 0 ? spec.server_places : spec.worker_places;
-  if (met.empty()) {
+  spec.rendezvous.is_derived = true;
+  spec.rendezvous.derived_port = step.port;
+  const std::vector<Place>& hosts = spec.num_servers > 0 ? spec.server_places : spec.worker_places;
+  if (hosts.empty()) {
     notes.push_back("Slurm: SLURM_DISTRIBUTION=" + step.distribution +
                     " does not say where the first task runs; give --rendezvous HOST, or start "
                     "with srun --distribution=block");
     return;
   }
-  spec.rendezvous = Endpoint{met.front().node, step.port};
-  spec.other_host = step.launch_host;
-  spec.is_other_host_certain = step.launch_node == met.front().node;
+  spec.rendezvous.endpoint = Endpoint{hosts.front().node, step.port};
+  spec.rendezvous.fallback_host = step.launch_host;
+  spec.rendezvous.is_fallback_certain = step.launch_node == hosts.front().node;
 }
 
 }  // namespace

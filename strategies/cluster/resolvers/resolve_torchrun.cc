@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include "models/base/errors.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/cluster/resolvers/slurm_step.h"
-#include "strategies/cluster/resolvers/source_variables.h"
 
 namespace syncopate {
 namespace {
@@ -81,7 +81,7 @@ std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
   spec.local_rank = number_of(environment, "LOCAL_RANK", 0, kMostTasks, 0);
   spec.local_size = number_of(environment, "LOCAL_WORLD_SIZE", 1, kMostTasks, spec.local_rank + 1);
   require_below("LOCAL_RANK", spec.local_rank, "LOCAL_WORLD_SIZE", spec.local_size);
-  if (spec.world_size > 1) spec.rendezvous = beside(store_address(environment));
+  if (spec.world_size > 1) spec.rendezvous.endpoint = beside(store_address(environment));
   spec.nonce = nonce_of(environment);
   return spec;
 }

@@ -1,26 +1,57 @@
-// The rows of resolvers(), one function per source. Each gives nothing when its source is absent or
-// incomplete (then with a note), and throws UsageError when it is there and wrong. They fill all
-// but ClusterSpec::source.
+// Finds out which task of which job this process is. resolve_cluster() asks one resolver per
+// source (flags, launchers, batch systems) in order of precedence. Resolvers read flags and
+// environment variables; they never use the network.
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "models/base/environment.h"
 #include "strategies/cluster/cluster_spec.h"
 
 namespace syncopate {
 
+// What the user gave on the command line. Flags with a rank outrank every other source. Flags
+// without a rank complete what another source found, or are checked against it.
+struct ClusterFlags {
+  std::optional<int> rank;
+  std::optional<int> world_size;
+  std::optional<int> servers;
+  std::string rendezvous;  // "host:port"; or "host" when the source has a port of its own
+  std::string nonce;
+  std::optional<Role> role;           // of the command that was started
+  std::optional<bool> wants_servers;  // of the strategy; absent when it is not known
+};
+
+// One line per source that was ignored or outranked.
 using Notes = std::vector<std::string>;
 
-// Nothing without --rank: the other flags then complete what the environment says.
+struct ResolverRow {
+  std::string_view name;  // "torchrun"
+  std::string_view help;
+  // Fills all of ClusterSpec but `source`. Returns nothing when the source's variables are not set
+  // or not complete; it then adds a note. Throws UsageError when they are set and wrong.
+  std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&, Notes&);
+};
+// In order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH, JSM, Slurm,
+// Horovod.
+std::span<const ResolverRow> resolvers() noexcept;
+
+// Returns what the first complete source says. Each later source becomes a note. It completes the
+// first one in one respect: the place of this task on its host, if both give the task the same
+// index in a job of the same size. Throws UsageError when
+// - a source is wrong that comes before every complete one,
+// - the chosen source is not the flags and says that there is one task, while another complete
+//   source says that there are several (each task would train alone),
+// - flags without a rank contradict the chosen source.
+ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& environment);
+
+// The functions of the table's rows. Returns nothing without --rank.
 std::optional<ClusterSpec> resolve_flags(const ClusterFlags&, const Environment&, Notes&);
-// Throws UsageError when flags are given that say nothing by themselves.
-void require_all_or_none(const ClusterFlags&);
-// Flags without --rank: another rendezvous or nonce for what another source found; a number or role
-// that differs from it is a UsageError.
-void complete(ClusterSpec&, const ClusterFlags&);
-// SYNCOPATE_*, as `syncopate launch` sets them.
+// Reads SYNCOPATE_*, which `syncopate launch` sets.
 std::optional<ClusterSpec> resolve_launch(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_tf_config(const ClusterFlags&, const Environment&, Notes&);
@@ -30,5 +61,12 @@ std::optional<ClusterSpec> resolve_mvapich(const ClusterFlags&, const Environmen
 std::optional<ClusterSpec> resolve_jsm(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_slurm(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_horovod(const ClusterFlags&, const Environment&, Notes&);
+
+// Throws UsageError when some but not all of --rank, --world-size and --rendezvous are given, and
+// no other source completes them.
+void require_all_or_none(const ClusterFlags&);
+// Applies flags without --rank to what another source found: --rendezvous and --nonce replace its
+// values. Throws UsageError when a number or the role differs.
+void complete(ClusterSpec&, const ClusterFlags&);
 
 }  // namespace syncopate

@@ -5,8 +5,8 @@
 #include <optional>
 
 #include "models/base/errors.h"
-#include "strategies/cluster/resolvers/hostlist.h"
-#include "strategies/cluster/resolvers/source_variables.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
+#include "strategies/cluster/resolvers/slurm_nodes.h"
 
 namespace syncopate {
 namespace {

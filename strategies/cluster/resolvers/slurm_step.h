@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "models/base/environment.h"
-#include "strategies/cluster/task_placement.h"
+#include "strategies/cluster/cluster_spec.h"
 
 namespace syncopate {
 

@@ -123,7 +123,7 @@ TEST(Serve, TakesItsNumbersFromTheStep) {
   EXPECT_EQ(cluster.index, 0);
   EXPECT_EQ(cluster.num_servers, 1);
   EXPECT_EQ(cluster.world_size, 2);
-  EXPECT_EQ(cluster.rendezvous->host, "n5");
+  EXPECT_EQ(cluster.rendezvous.endpoint->host, "n5");
   EXPECT_TRUE(contains(complaint({"serve", "--index", "1"}, first), "--index 1: Slurm says 0"));
   EXPECT_TRUE(contains(complaint({"serve", "--workers", "5"}, first),
                        "1 servers and 5 workers make 6 tasks"));
@@ -142,7 +142,7 @@ TEST(Serve, MayBeTheSecondComponentWhenItsWorkersSaySo) {
           .cluster;
   EXPECT_EQ(worker.role, Role::kWorker);
   EXPECT_EQ(worker.num_servers, 2);
-  EXPECT_EQ(worker.rendezvous, server.rendezvous);
+  EXPECT_EQ(worker.rendezvous.endpoint, server.rendezvous.endpoint);
 }
 
 TEST(Serve, ByHandOutranksTheStepItRunsIn) {

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "models/base/errors.h"
-#include "strategies/cluster/cluster_spec.h"
+#include "strategies/cluster/resolvers/resolvers.h"
 
 namespace syncopate::test {
 

@@ -277,7 +277,7 @@ TEST(Meeting, NamesARendezvousPortThatIsInUse) {
   const Listener other(Endpoint{"127.0.0.1", 0});
   ClusterSpec spec;
   spec.world_size = 2;
-  spec.rendezvous = Endpoint{"127.0.0.1", other.port()};
+  spec.rendezvous.endpoint = Endpoint{"127.0.0.1", other.port()};
   EXPECT_NE(join(spec, quick_options()).usage_error.find("is in use"), std::string::npos);
 }
 

@@ -15,9 +15,9 @@ ClusterSpec task(int rank, std::uint16_t port = 4000) {
   ClusterSpec spec{.source = "Slurm", .index = rank, .world_size = 2};
   spec.node = rank == 0 ? "n1" : "n2";
   spec.worker_places = {{"n1", 0}, {"n2", 0}};
-  spec.rendezvous = Endpoint{"n1", port};
-  spec.is_derived = true;
-  spec.other_host = "10.0.0.9";
+  spec.rendezvous.endpoint = Endpoint{"n1", port};
+  spec.rendezvous.is_derived = true;
+  spec.rendezvous.fallback_host = "10.0.0.9";
   return spec;
 }
 
@@ -38,33 +38,33 @@ std::string refusal(ClusterSpec spec, const NetworkNames& names) {
 TEST(DerivedRendezvous, IsCalledByItsNameWhereThatIsKnown) {
   ClusterSpec spec = task(1);
   prepare_rendezvous(spec, network(true));
-  EXPECT_EQ(spec.rendezvous, (Endpoint{"n1", 4000}));
+  EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"n1", 4000}));
 }
 
 TEST(DerivedRendezvous, IsCalledWhereSrunRunsIfThatIsCertainlyItsNode) {
   ClusterSpec spec = task(1);
-  spec.is_other_host_certain = true;
+  spec.rendezvous.is_fallback_certain = true;
   prepare_rendezvous(spec, network(false));
-  EXPECT_EQ(spec.rendezvous, (Endpoint{"10.0.0.9", 4000}));
+  EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"10.0.0.9", 4000}));
 }
 
 TEST(DerivedRendezvous, IsCalledWhereSrunRunsIfAllNodesAreThisMachine) {
   ClusterSpec spec = task(1);
   prepare_rendezvous(spec, network(false, true, "laptop"));
-  EXPECT_EQ(spec.rendezvous, (Endpoint{"10.0.0.9", 4000}));
+  EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"10.0.0.9", 4000}));
 }
 
 TEST(DerivedRendezvous, IsNotGuessed) {
   const std::string line = refusal(task(1), network(false));
-  EXPECT_NE(line.find("nobody knows the host 'n1', where Slurm runs the first task"),
+  EXPECT_NE(line.find("the host 'n1', where Slurm runs the first task, is unknown"),
             std::string::npos)
       << line;
   EXPECT_NE(line.find("--rendezvous HOST"), std::string::npos) << line;
   EXPECT_NE(refusal(task(1), network(false, false, "laptop")), "") << "srun ran elsewhere";
   EXPECT_NE(refusal(task(1), network(false, true, "n2.example.org")), "") << "srun ran here, on n2";
   ClusterSpec loopback = task(1);
-  loopback.is_other_host_certain = true;
-  loopback.other_host = "127.0.0.1";
+  loopback.rendezvous.is_fallback_certain = true;
+  loopback.rendezvous.fallback_host = "127.0.0.1";
   EXPECT_NE(refusal(loopback, network(false)), "") << "of another machine";
 }
 
@@ -72,8 +72,8 @@ TEST(DerivedRendezvous, IsOpenedByTheTaskThatIsMetWhateverItsName) {
   const std::uint16_t port = Listener(Endpoint{"", 0}).port();
   ClusterSpec spec = task(0, port);
   prepare_rendezvous(spec, network(true));
-  ASSERT_GE(spec.rendezvous_descriptor, 0);
-  const Listener listener{FileDescriptor(spec.rendezvous_descriptor)};
+  ASSERT_GE(spec.rendezvous.descriptor, 0);
+  const Listener listener{FileDescriptor(spec.rendezvous.descriptor)};
   EXPECT_EQ(listener.port(), port);
 }
 
@@ -98,18 +98,18 @@ TEST(DerivedRendezvous, IsRefusedByATaskThatIsNotWhereItsSourcePutsIt) {
 
 TEST(ChosenRendezvous, IsLeftAsItIs) {
   ClusterSpec spec = task(0);
-  spec.is_derived = false;
+  spec.rendezvous.is_derived = false;
   prepare_rendezvous(spec, network(false));
-  EXPECT_EQ(spec.rendezvous, (Endpoint{"n1", 4000}));
-  EXPECT_EQ(spec.rendezvous_descriptor, -1);
+  EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"n1", 4000}));
+  EXPECT_EQ(spec.rendezvous.descriptor, -1);
 }
 
 TEST(OwnHost, IsWhatTheTaskThatIsMetIsCalledAndElseAnAddressOfOnesOwn) {
   ClusterSpec server{.source = "Slurm", .role = Role::kServer, .num_servers = 2};
-  server.rendezvous = Endpoint{"n1", 4000};
+  server.rendezvous.endpoint = Endpoint{"n1", 4000};
   EXPECT_EQ(own_host_towards(server), "n1");
   server.index = 1;
-  server.rendezvous = Endpoint{"127.0.0.1", 4000};
+  server.rendezvous.endpoint = Endpoint{"127.0.0.1", 4000};
   EXPECT_EQ(own_host_towards(server), "127.0.0.1");
 }
 

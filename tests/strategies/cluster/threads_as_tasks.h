@@ -68,9 +68,9 @@ class MeetingPlace {
     ClusterSpec spec;
     spec.index = index;
     spec.world_size = world_size;
-    spec.rendezvous = endpoint_;
+    spec.rendezvous.endpoint = endpoint_;
     spec.nonce = std::move(nonce);
-    if (index == 0) spec.rendezvous_descriptor = listener_.release().release();
+    if (index == 0) spec.rendezvous.descriptor = listener_.release().release();
     return spec;
   }
 

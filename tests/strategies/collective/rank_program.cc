@@ -71,8 +71,8 @@ std::string check_ring(const std::vector<std::string>& arguments) {
   spec.source = "test";
   spec.index = std::stoi(arguments.at(1));
   spec.world_size = std::stoi(arguments.at(2));
-  spec.rendezvous = parse_endpoint(arguments.at(4), "HOST:PORT");
-  if (spec.index == 0) spec.rendezvous_descriptor = std::stoi(arguments.at(5));
+  spec.rendezvous.endpoint = parse_endpoint(arguments.at(4), "HOST:PORT");
+  if (spec.index == 0) spec.rendezvous.descriptor = std::stoi(arguments.at(5));
   spec.nonce = "processes_test";
   CollectiveOptions options = options_for("ring", std::stoi(arguments.at(3)));
   MembershipOptions membership_options;

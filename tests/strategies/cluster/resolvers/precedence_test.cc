@@ -54,7 +54,7 @@ TEST(Precedence, PutsAnotherMpisLauncherBeforeTheStepOfItsDaemons) {
   EXPECT_EQ(spec.index, 1);
   EXPECT_EQ(spec.world_size, 3);
   EXPECT_EQ(spec.local_rank, 1);
-  EXPECT_FALSE(spec.rendezvous) << "PMI tells none";
+  EXPECT_FALSE(spec.rendezvous.endpoint) << "PMI tells none";
 }
 
 TEST(Precedence, LeavesToSlurmWhatSrunSetForMpi) {
@@ -105,10 +105,10 @@ TEST(Precedence, PutsSlurmBeforeHorovod) {
   EXPECT_EQ(spec.index, 1);
   EXPECT_EQ(spec.world_size, 2);
   EXPECT_EQ(spec.local_rank, 1);
-  EXPECT_EQ(spec.rendezvous, (Endpoint{"10.0.0.1", 4001})) << "its own server has 4000";
+  EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"10.0.0.1", 4001})) << "its own server has 4000";
   Variables without_port = kHorovod;
   without_port.erase("HOROVOD_GLOO_RENDEZVOUS_PORT");
-  EXPECT_FALSE(resolve(without_port).rendezvous) << "none is made up";
+  EXPECT_FALSE(resolve(without_port).rendezvous.endpoint) << "none is made up";
 }
 
 TEST(SilentSingletons, AreRefusedWhereAnotherSourceKnowsBetter) {
@@ -177,7 +177,7 @@ TEST(WinnersThatDoNotTellTheLocalRank, TakeItFromAnotherSourceThatAgrees) {
     EXPECT_EQ(spec.local_size, 2);
     EXPECT_EQ(spec.num_cpus, 3);
     EXPECT_EQ(spec.gpus, std::vector({1}));
-    EXPECT_EQ(spec.rendezvous, (Endpoint{"n1", 5000}));
+    EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"n1", 5000}));
     EXPECT_TRUE(
         contains(notes_of(spec), "it says the same, rank 1 of 4, and tells that it is task 1 of 2"))
         << notes_of(spec);
@@ -204,12 +204,13 @@ TEST(FlagsWithoutARank, ChangeWhereTheTasksMeet) {
   const ClusterSpec elsewhere = resolve(kSlurm, {.rendezvous = "10.0.0.1:4000", .nonce = "mine"});
   EXPECT_EQ(elsewhere.source, "Slurm");
   EXPECT_EQ(elsewhere.index, 2);
-  EXPECT_EQ(elsewhere.rendezvous, (Endpoint{"10.0.0.1", 4000}));
+  EXPECT_EQ(elsewhere.rendezvous.endpoint, (Endpoint{"10.0.0.1", 4000}));
   EXPECT_EQ(elsewhere.nonce, "mine");
-  EXPECT_FALSE(elsewhere.is_derived);
+  EXPECT_FALSE(elsewhere.rendezvous.is_derived);
   const ClusterSpec named = resolve(kSlurm, {.rendezvous = "n1-ib"});
-  EXPECT_EQ(named.rendezvous, (Endpoint{"n1-ib", resolve(kSlurm).rendezvous->port}));
-  EXPECT_EQ(resolve(kHydra, {.rendezvous = "h:5"}).rendezvous, (Endpoint{"h", 5}));
+  EXPECT_EQ(named.rendezvous.endpoint,
+            (Endpoint{"n1-ib", resolve(kSlurm).rendezvous.endpoint->port}));
+  EXPECT_EQ(resolve(kHydra, {.rendezvous = "h:5"}).rendezvous.endpoint, (Endpoint{"h", 5}));
   EXPECT_TRUE(contains(refusal(kHydra, {.rendezvous = "h"}), "it has no port"));
 }
 

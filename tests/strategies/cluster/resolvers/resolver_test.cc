@@ -46,7 +46,7 @@ TEST_P(Sources, SayWhoAProcessIs) {
   EXPECT_EQ(spec.is_chief(), expected.rank == 0);
   EXPECT_EQ(spec.world_size, expected.world_size);
   EXPECT_EQ(spec.local_rank, expected.local_rank);
-  EXPECT_EQ(spec.rendezvous.value_or(Endpoint{}), expected.rendezvous);
+  EXPECT_EQ(spec.rendezvous.endpoint.value_or(Endpoint{}), expected.rendezvous);
   EXPECT_TRUE(contains(notes_of(spec), expected.note)) << notes_of(spec);
 }
 
@@ -154,7 +154,7 @@ TEST(Flags, NameServersAndTheJob) {
       .rank = 0, .world_size = 1, .servers = 2, .rendezvous = "h:5", .nonce = "job 7"};
   const ClusterSpec named = resolve({}, flags);
   EXPECT_EQ(named.num_servers, 2);
-  EXPECT_EQ(named.rendezvous, (Endpoint{"h", 5}));
+  EXPECT_EQ(named.rendezvous.endpoint, (Endpoint{"h", 5}));
   EXPECT_EQ(named.nonce, "job 7");
   EXPECT_TRUE(named.restarts);
   flags.nonce = "";
@@ -276,9 +276,9 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(LaunchResolver, GivesTheInheritedSocketToTheChiefOnly) {
   const Variables with_socket = kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS_FD", "7"}};
-  EXPECT_EQ(resolve(with_socket).rendezvous_descriptor, -1);
+  EXPECT_EQ(resolve(with_socket).rendezvous.descriptor, -1);
   const ClusterSpec chief = resolve(with_socket + Variables{{"SYNCOPATE_INDEX", "0"}});
-  EXPECT_EQ(chief.rendezvous_descriptor, 7);
+  EXPECT_EQ(chief.rendezvous.descriptor, 7);
   EXPECT_EQ(chief.nonce, "0f");
   EXPECT_TRUE(contains(
       refusal(with_socket + Variables{{"SYNCOPATE_INDEX", "0"}, {"SYNCOPATE_RENDEZVOUS_FD", "1"}}),
@@ -291,7 +291,7 @@ TEST(LaunchResolver, GivesTheInheritedSocketToServerZeroWhereThereAreServers) {
                                               {"SYNCOPATE_SERVERS", "2"}};
   const auto descriptor = [&](const char* role, const char* index) {
     return resolve(first + Variables{{"SYNCOPATE_ROLE", role}, {"SYNCOPATE_INDEX", index}})
-        .rendezvous_descriptor;
+        .rendezvous.descriptor;
   };
   EXPECT_EQ(descriptor("worker", "0"), -1);
   EXPECT_EQ(descriptor("server", "0"), 7);

@@ -24,7 +24,7 @@ TEST(SlurmServers, AreTheFirstTasks) {  // R2, R3
       flags);
   EXPECT_EQ(role_of(worker), "worker 0");
   EXPECT_EQ(worker.world_size, 4);
-  EXPECT_EQ(worker.rendezvous->host, "c3");
+  EXPECT_EQ(worker.rendezvous.endpoint->host, "c3");
   EXPECT_EQ(text_of(worker.worker_places), "c3:1 c5:0 c5:1 c8:0");
   EXPECT_EQ(worker.gpus, std::vector({1}));
 }
@@ -77,7 +77,7 @@ TEST(HeterogeneousStep, IsPlacedByComponentAlthoughItsListIsSorted) {
     const ClusterSpec spec = resolve(whole_step(task), {.wants_servers = false});
     EXPECT_EQ(spec.index, task.rank);
     EXPECT_EQ(text_of(spec.worker_places), "n5:0 n6:0 n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n3:2");
-    EXPECT_EQ(spec.rendezvous->host, "n5") << "not n1, which comes first in the list";
+    EXPECT_EQ(spec.rendezvous.endpoint->host, "n5") << "not n1, which comes first in the list";
   }
 }
 
@@ -99,7 +99,7 @@ TEST(HeterogeneousStep, PutsRankZeroOnTheFirstComponent) {  // R17
                                    {"SLURM_JOB_NODELIST_HET_GROUP_1", "cpu7"}};
   const ClusterSpec spec = resolve(task, {.wants_servers = false});
   EXPECT_EQ(text_of(spec.worker_places), "gpu-001:0 gpu-001:1 gpu-002:0 gpu-002:1 cpu7:0");
-  EXPECT_EQ(spec.rendezvous->host, "gpu-001");
+  EXPECT_EQ(spec.rendezvous.endpoint->host, "gpu-001");
 }
 
 TEST(HeterogeneousStep, ServesInItsFirstComponentAndWorksInTheOthers) {
@@ -160,10 +160,10 @@ TEST(HeterogeneousStep, MayHaveItsServersInTheSecondComponentWhenBothSaySo) {
   const ClusterSpec worker = resolve(kFirst, {.role = Role::kWorker, .wants_servers = true});
   EXPECT_EQ(role_of(worker), "worker 0");
   EXPECT_EQ(worker.num_servers, 2);
-  EXPECT_EQ(worker.rendezvous->host, "n1") << "server 0's";
+  EXPECT_EQ(worker.rendezvous.endpoint->host, "n1") << "server 0's";
   const ClusterSpec server = resolve(kSecond, {.role = Role::kServer, .wants_servers = true});
   EXPECT_EQ(role_of(server), "server 1");
-  EXPECT_EQ(server.rendezvous, worker.rendezvous);
+  EXPECT_EQ(server.rendezvous.endpoint, worker.rendezvous.endpoint);
 }
 
 TEST(HeterogeneousStep, TakesTheRoleFromAVariableOfTheComponent) {

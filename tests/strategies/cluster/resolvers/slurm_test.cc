@@ -2,7 +2,7 @@
 // The environments are of recorded steps.
 #include <gtest/gtest.h>
 
-#include "strategies/cluster/visible_gpus.h"
+#include "strategies/cluster/resolvers/visible_gpus.h"
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
 
 namespace syncopate::test {
@@ -16,7 +16,7 @@ TEST(Slurm, SaysWhichTaskThisIsAndWhereAllRun) {  // R1
   EXPECT_EQ(spec.index, 2);
   EXPECT_EQ(spec.world_size, 3);
   EXPECT_EQ(text_of(spec.worker_places), "c3:0 c5:0 c8:0");
-  EXPECT_EQ(spec.rendezvous->host, "c3");
+  EXPECT_EQ(spec.rendezvous.endpoint->host, "c3");
   EXPECT_EQ(spec.node, "c8");
   EXPECT_EQ(spec.gpus, std::vector({0}));
 }
@@ -47,11 +47,11 @@ TEST(Slurm, ReadsAnArbitraryDistributionFromItsList) {
   const ClusterSpec listed =
       resolve(arbitrary + Variables{{"SLURM_ARBITRARY_NODELIST", "n2,n1,n1"}});
   EXPECT_EQ(text_of(listed.worker_places), "n2:0 n1:0 n1:1");
-  EXPECT_EQ(listed.rendezvous->host, "n2");
+  EXPECT_EQ(listed.rendezvous.endpoint->host, "n2");
   const ClusterSpec unlisted = resolve(arbitrary);
-  EXPECT_FALSE(unlisted.rendezvous);
+  EXPECT_FALSE(unlisted.rendezvous.endpoint);
   EXPECT_TRUE(contains(notes_of(unlisted), "give --rendezvous HOST"));
-  EXPECT_EQ(resolve(arbitrary, {.rendezvous = "n2"}).rendezvous->host, "n2");
+  EXPECT_EQ(resolve(arbitrary, {.rendezvous = "n2"}).rendezvous.endpoint->host, "n2");
 }
 
 TEST(Slurm, ReadsTheStepAndNotTheJob) {  // R13
@@ -105,13 +105,15 @@ TEST(Slurm, LeavesATaskAllItSeesOfANodeWithMoreGpus) {
 TEST(Slurm, MeetsAtAPortOfTheStepAndKnowsARequeuedJobByItsNonce) {
   const Variables first = step("n[1-2]", "1(x2)", 2, 0, "n1", 0);
   const ClusterSpec spec = resolve(first);
-  EXPECT_GE(spec.rendezvous->port, 20000);
-  EXPECT_LT(spec.rendezvous->port, 30000);
-  EXPECT_EQ(resolve(first + Variables{{"SLURM_PROCID", "1"}}).rendezvous, spec.rendezvous);
+  EXPECT_GE(spec.rendezvous.endpoint->port, 20000);
+  EXPECT_LT(spec.rendezvous.endpoint->port, 30000);
+  EXPECT_EQ(resolve(first + Variables{{"SLURM_PROCID", "1"}}).rendezvous.endpoint,
+            spec.rendezvous.endpoint);
   const ClusterSpec next = resolve(first + Variables{{"SLURM_STEP_ID", "1"}});
-  EXPECT_NE(next.rendezvous->port, spec.rendezvous->port);
+  EXPECT_NE(next.rendezvous.endpoint->port, spec.rendezvous.endpoint->port);
   EXPECT_NE(next.nonce, spec.nonce);
-  EXPECT_EQ(resolve(first + Variables{{"SLURM_STEP_RESV_PORTS", "17805-17806"}}).rendezvous->port,
+  EXPECT_EQ(resolve(first + Variables{{"SLURM_STEP_RESV_PORTS", "17805-17806"}})
+                .rendezvous.endpoint->port,
             17805);
   EXPECT_NE(resolve(first + Variables{{"SLURM_RESTART_COUNT", "1"}}).nonce, spec.nonce);
 }
@@ -120,12 +122,12 @@ TEST(Slurm, KnowsWhereElseRankZeroMayBeCalledOnlyIfSrunRanThere) {
   const Variables two =
       step("n[1-2]", "1(x2)", 2, 1, "n2", 0) +
       Variables{{"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"}, {"SLURM_JOB_NODELIST", "n[1-4]"}};
-  EXPECT_EQ(resolve(two).other_host, "10.0.0.9");
-  EXPECT_FALSE(resolve(two).is_other_host_certain) << "srun may run on a login node";
+  EXPECT_EQ(resolve(two).rendezvous.fallback_host, "10.0.0.9");
+  EXPECT_FALSE(resolve(two).rendezvous.is_fallback_certain) << "srun may run on a login node";
   const Variables batch{{"ENVIRONMENT", "BATCH"}};
-  EXPECT_TRUE(resolve(two + batch).is_other_host_certain);
-  EXPECT_FALSE(
-      resolve(two + batch + Variables{{"SLURM_STEP_NODELIST", "n[3-4]"}}).is_other_host_certain)
+  EXPECT_TRUE(resolve(two + batch).rendezvous.is_fallback_certain);
+  EXPECT_FALSE(resolve(two + batch + Variables{{"SLURM_STEP_NODELIST", "n[3-4]"}})
+                   .rendezvous.is_fallback_certain)
       << "the script runs on n1, rank 0 on n3";
 }
 

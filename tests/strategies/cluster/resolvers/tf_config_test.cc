@@ -22,7 +22,7 @@ TEST(TfConfig, GivesAWorkerItsIndexAsRankEvenWhenItIsText) {  // T1
   EXPECT_EQ(spec.index, 1);
   EXPECT_EQ(spec.world_size, 2);
   EXPECT_EQ(spec.workers, (std::vector<Endpoint>{{"a", 1}, {"b", 2}}));
-  EXPECT_EQ(spec.rendezvous, (Endpoint{"a", 1}));
+  EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"a", 1}));
 }
 
 TEST(TfConfig, CountsTheChiefAsRankZero) {  // T2
@@ -31,7 +31,7 @@ TEST(TfConfig, CountsTheChiefAsRankZero) {  // T2
   EXPECT_EQ(worker.index, 2);
   EXPECT_EQ(worker.world_size, 3);
   EXPECT_FALSE(worker.is_chief());
-  EXPECT_EQ(worker.rendezvous, (Endpoint{"c", 3}));
+  EXPECT_EQ(worker.rendezvous.endpoint, (Endpoint{"c", 3}));
   EXPECT_TRUE(resolve_config(cluster, R"({"type": "chief", "index": 0})").is_chief());
   EXPECT_FALSE(resolve_config(cluster, R"({"type": "worker", "index": 0})").is_chief());
 }
@@ -63,7 +63,7 @@ TEST(TfConfig, WithPsTasksLetsEveryTaskMeetAtTheFirstOfThem) {
                                      std::pair(R"({"type": "ps", "index": 1})", false),
                                      std::pair(R"({"type": "evaluator", "index": 0})", false)}) {
     const ClusterSpec spec = resolve_config(cluster, task);
-    EXPECT_EQ(spec.rendezvous, (Endpoint{"p", 4})) << task;
+    EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"p", 4})) << task;
     EXPECT_EQ(spec.is_met(), is_met) << task;
   }
 }
@@ -72,7 +72,7 @@ TEST(TfConfig, OfOneWorkerAndAPsTaskHasSomewhereToMeet) {
   const ClusterSpec spec =
       resolve_config(R"({"worker": ["a:1"], "ps": ["p:4"]})", R"({"type": "worker", "index": 0})");
   EXPECT_EQ(spec.world_size, 1);
-  EXPECT_EQ(spec.rendezvous, (Endpoint{"p", 4}));
+  EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"p", 4}));
 }
 
 TEST(TfConfig, TakesAMapFromIndexToAddress) {
@@ -85,7 +85,7 @@ TEST(TfConfig, OfOneTaskNeedsNoRendezvous) {
   const ClusterSpec spec =
       resolve_config(R"({"worker": ["a:1"]})", R"({"type": "worker", "index": 0})");
   EXPECT_EQ(spec.world_size, 1);
-  EXPECT_EQ(spec.rendezvous, std::nullopt);
+  EXPECT_EQ(spec.rendezvous.endpoint, std::nullopt);
 }
 
 TEST(TfConfig, WithNothingInItSaysNothing) {
@@ -150,7 +150,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongConfig{R"({"worker": {"0": "a:1", "00": "b:1"}})", kFirst,
                     "cluster.worker[00] comes twice"},
         WrongConfig{R"(["a:1"])", kFirst, "cluster: expected a map"},
-        WrongConfig{R"({"ps": ["a:1"]})", R"({"type": "ps", "index": 0})", "nobody would train"},
+        WrongConfig{R"({"ps": ["a:1"]})", R"({"type": "ps", "index": 0})", "no task to train"},
         WrongConfig{R"({"worker": ["a:1"]})", R"(["worker", 0])", "task: expected"},
         WrongConfig{R"({"worker": ["a:1")", kFirst, "not JSON"}));
 

@@ -1,8 +1,12 @@
-#include "strategies/cluster/resolvers/hostlist.h"
+#include "strategies/cluster/resolvers/slurm_nodes.h"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <charconv>
 #include <cstdint>
+#include <map>
+#include <numeric>
 
 #include "models/base/errors.h"
 
@@ -13,7 +17,7 @@ constexpr std::size_t kMostHosts = 65536;
 constexpr std::size_t kMostDigits = 18;  // sums of two such numbers fit
 constexpr std::string_view kDigits = "0123456789";
 
-// A text that is read from left to right, and what is wrong at a place of it.
+// Reads a text from left to right and reports errors with their column.
 class Cursor {
  public:
   Cursor(std::string_view text, std::string_view what) : text_(text), what_(what) {}
@@ -25,7 +29,7 @@ class Cursor {
     ++at_;
     return true;
   }
-  // Up to the first of `ends`, or all of it.
+  // Takes the text up to the first character of `ends`, or the rest of the text.
   std::string_view take_until(std::string_view ends) {
     const std::size_t end = std::min(text_.find_first_of(ends, at_), text_.size());
     const std::string_view taken = text_.substr(at_, end - at_);
@@ -47,8 +51,7 @@ class Cursor {
     return value;
   }
   [[noreturn]] void refuse(const std::string& why) const {
-    throw UsageError(std::string(what_) + "='" + std::string(text_) + "', column " +
-                     std::to_string(at_ + 1) + ": " + why);
+    throw UsageError(fmt::format("{}='{}', column {}: {}", what_, text_, at_ + 1, why));
   }
 
  private:
@@ -57,13 +60,8 @@ class Cursor {
   std::size_t at_ = 0;
 };
 
-std::string padded(std::uint64_t number, std::size_t width) {
-  std::string digits = std::to_string(number);
-  if (digits.size() < width) digits.insert(0, width - digits.size(), '0');
-  return digits;
-}
-
-// What stands between brackets: "1-3,7". The width of a range's first number is that of all.
+// Reads the inside of brackets, "1-3,7". All numbers of a range are padded to the width of its
+// first one.
 std::vector<std::string> read_group(Cursor& cursor) {
   std::vector<std::string> numbers;
   do {
@@ -73,14 +71,14 @@ std::vector<std::string> read_group(Cursor& cursor) {
     if (to < from) cursor.refuse("a range goes upwards");
     if (numbers.size() + (to - from) >= kMostHosts) cursor.refuse("more than 65536 hosts");
     for (std::uint64_t number = from; number <= to; ++number) {
-      numbers.push_back(padded(number, first.size()));
+      numbers.push_back(fmt::format("{:0{}}", number, first.size()));
     }
   } while (cursor.take(','));
   if (!cursor.take(']')) cursor.refuse("expected ',', '-' or ']'");
   return numbers;
 }
 
-// Every name so far with every number behind it.
+// Appends every ending to every name.
 std::vector<std::string> combine(const std::vector<std::string>& names,
                                  const std::vector<std::string>& endings, const Cursor& cursor) {
   if (names.size() * endings.size() > kMostHosts) cursor.refuse("more than 65536 hosts");
@@ -92,7 +90,7 @@ std::vector<std::string> combine(const std::vector<std::string>& names,
   return all;
 }
 
-// One token of the list: "rack[0-1]n[0-1]-ib".
+// Reads one token of the list, such as "rack[0-1]n[0-1]-ib", and returns its hosts.
 std::vector<std::string> read_hosts(Cursor& cursor) {
   std::vector<std::string> names = {""};
   for (;;) {
@@ -106,6 +104,23 @@ std::vector<std::string> read_hosts(Cursor& cursor) {
       return names;
     }
   }
+}
+
+// Places at_a_time tasks on each node in turn, round after round, until every node is full.
+std::vector<Place> deal_tasks(const std::vector<NodeTasks>& nodes, int at_a_time) {
+  const int total =
+      std::accumulate(nodes.begin(), nodes.end(), 0,
+                      [](int sum, const NodeTasks& node) { return sum + node.tasks; });
+  std::vector<int> placed(nodes.size(), 0);
+  std::vector<Place> places;
+  places.reserve(static_cast<std::size_t>(total));
+  while (static_cast<int>(places.size()) < total) {
+    for (std::size_t n = 0; n < nodes.size(); ++n) {
+      const int turn = std::min(at_a_time, nodes[n].tasks - placed[n]);
+      for (int i = 0; i < turn; ++i) places.push_back({nodes[n].node, placed[n]++});
+    }
+  }
+  return places;
 }
 
 }  // namespace
@@ -142,6 +157,24 @@ std::vector<int> expand_task_counts(std::string_view text, std::string_view what
   } while (cursor.take(','));
   if (!cursor.done()) cursor.refuse("expected ',' or '(xN)'");
   return counts;
+}
+
+std::vector<Place> place_tasks(const std::vector<NodeTasks>& nodes, std::string_view distribution,
+                               int plane_size) {
+  const std::string_view over_nodes = distribution.substr(0, distribution.find_first_of(":,"));
+  if (over_nodes == "cyclic") return deal_tasks(nodes, 1);
+  if (over_nodes == "plane") return deal_tasks(nodes, std::max(1, plane_size));
+  int most = 1;
+  for (const NodeTasks& node : nodes) most = std::max(most, node.tasks);
+  return deal_tasks(nodes, most);
+}
+
+std::vector<Place> place_by_node(const std::vector<std::string>& nodes) {
+  std::map<std::string, int, std::less<>> tasks;
+  std::vector<Place> places;
+  places.reserve(nodes.size());
+  for (const std::string& node : nodes) places.push_back({node, tasks[node]++});
+  return places;
 }
 
 }  // namespace syncopate

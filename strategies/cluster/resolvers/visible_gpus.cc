@@ -1,16 +1,16 @@
-#include "strategies/cluster/visible_gpus.h"
+#include "strategies/cluster/resolvers/visible_gpus.h"
 
 #include <algorithm>
 #include <charconv>
 #include <numeric>
 #include <sstream>
 
-#include "strategies/cluster/resolvers/source_variables.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 
 namespace syncopate {
 namespace {
 
-std::vector<int> from(int first, int count) {
+std::vector<int> indices_from(int first, int count) {
   std::vector<int> mine(static_cast<std::size_t>(count));
   std::iota(mine.begin(), mine.end(), first);
   return mine;
@@ -35,7 +35,7 @@ std::vector<int> choose_gpus(const Environment& environment, int local_rank, int
   const std::string per_task = filled(environment, "SLURM_GPUS_PER_TASK").value_or("");
   const bool bound =
       visible == 1 || per_task.substr(per_task.rfind(':') + 1) == std::to_string(visible);
-  if (bound || visible == 0) return from(0, visible);
+  if (bound || visible == 0) return indices_from(0, visible);
   return deal_out_gpus(visible, local_rank, most_tasks);
 }
 
@@ -51,12 +51,12 @@ bool sees_part_of_node(const Environment& environment) {
 std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks) {
   const int each = visible / most_tasks;
   if (each == 0) return {local_rank % visible};
-  return from(local_rank % most_tasks * each, each);
+  return indices_from(local_rank % most_tasks * each, each);
 }
 
 GpuShare share_of_gpus(std::span<const SeenGpus> tasks, std::size_t mine) {
   const std::vector<std::string>& seen = tasks[mine].bus_ids;
-  const SeenGpus* first = nullptr;  // its order counts for all
+  const SeenGpus* first = nullptr;  // its order of GPUs is used by all tasks
   int place = 0;
   GpuShare share{.tasks = 0};
   for (std::size_t task = 0; task < tasks.size(); ++task) {

@@ -1,16 +1,17 @@
-// The variables that other MPIs' launchers set: MPICH's and Intel's mpiexec (Hydra), MVAPICH's
-// mpirun_rsh, LSF's jsrun. They say who a task is, not where rank 0 listens. Slurm sets PMI's too
-// (srun --mpi=pmi2, pmix), and knows more itself; Open MPI's processes have PMIx's, and come
-// before. PMIx and PALS alone do not say how many tasks there are: each would take itself for the
-// only one.
+// Reads the variables of MPI launchers: Open MPI's mpirun, the mpiexec of MPICH and Intel MPI
+// (Hydra, PMI), MVAPICH's mpirun_rsh and LSF's jsrun. They tell the rank of a task but no address
+// of rank 0. PMI variables are also set by Slurm (srun --mpi=pmi2 or pmix), whose own variables
+// tell more, and PMIx ones by Open MPI, which comes first. PMIx and PALS variables alone do not
+// tell the number of tasks, so they are refused.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 
 #include "models/base/errors.h"
-#include "strategies/cluster/resolvers/launcher_numbers.h"
+#include "strategies/cluster/resolvers/launcher_variables.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/cluster/resolvers/slurm_step.h"
-#include "strategies/cluster/resolvers/source_variables.h"
 
 namespace syncopate {
 namespace {
@@ -34,9 +35,9 @@ bool is_unset_or_same(const Environment& environment, std::string_view variable,
   return !value || value == filled(environment, other);
 }
 
-// Whether srun set them: the job is then named after the step, and has its numbers. Hydra's daemons
-// hand the name of the step that they run in on to their tasks, who have numbers of their own.
-bool is_srun_speaking(const Environment& environment) {
+// Whether srun set the PMI variables: the PMI job then has the name and the numbers of the step.
+// Hydra's daemons pass the name of the step that they run in to their tasks, but with other ranks.
+bool is_set_by_srun(const Environment& environment) {
   if (!is_in_slurm_step(environment)) return false;
   const std::string step = filled(environment, "SLURM_JOB_ID").value_or("") + "." +
                            filled(environment, "SLURM_STEP_ID").value_or("");
@@ -58,10 +59,11 @@ bool tells_how_many(const Environment& environment) {
 }
 
 [[noreturn]] void refuse_rank_alone(const std::string& variable, const std::string& rank) {
-  throw UsageError(variable + "=" + rank +
-                   ": a launcher started this task as one of several, but no variable says how "
-                   "many; give each --rank, --world-size and --rendezvous, or unset " +
-                   variable + " if it is alone");
+  throw UsageError(
+      fmt::format("{0}={1}: a launcher started this task as one of several, but no variable says "
+                  "how many; give each --rank, --world-size and --rendezvous, or unset {0} if it "
+                  "is alone",
+                  variable, rank));
 }
 
 void require_size(const Environment& environment) {
@@ -73,9 +75,26 @@ void require_size(const Environment& environment) {
 
 }  // namespace
 
+std::optional<ClusterSpec> resolve_open_mpi(const ClusterFlags& /*unused*/,
+                                            const Environment& environment, Notes& notes) {
+  std::optional<ClusterSpec> spec = read_numbers(environment, "Open MPI",
+                                                 {.rank = "OMPI_COMM_WORLD_RANK",
+                                                  .size = "OMPI_COMM_WORLD_SIZE",
+                                                  .local_rank = "OMPI_COMM_WORLD_LOCAL_RANK",
+                                                  .local_size = "OMPI_COMM_WORLD_LOCAL_SIZE"},
+                                                 notes);
+  if (!spec) return std::nullopt;
+  // Open MPI has no variable for a rendezvous; `syncopate launch` adds one when it runs mpirun.
+  if (const auto rendezvous = filled(environment, "SYNCOPATE_RENDEZVOUS")) {
+    spec->rendezvous.endpoint = parse_endpoint(*rendezvous, "SYNCOPATE_RENDEZVOUS");
+    spec->nonce = filled(environment, "SYNCOPATE_NONCE").value_or("");
+  }
+  return spec;
+}
+
 std::optional<ClusterSpec> resolve_pmi(const ClusterFlags& /*unused*/,
                                        const Environment& environment, Notes& notes) {
-  if (is_srun_speaking(environment)) {
+  if (is_set_by_srun(environment)) {
     notes.emplace_back("PMI: set by srun, whose own variables say more");
     return std::nullopt;
   }

@@ -1,5 +1,5 @@
 // Which of the GPUs that a task sees are its own.
-#include "strategies/cluster/visible_gpus.h"
+#include "strategies/cluster/resolvers/visible_gpus.h"
 
 #include <gtest/gtest.h>
 

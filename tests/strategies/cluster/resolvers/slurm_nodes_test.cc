@@ -1,5 +1,5 @@
-// Slurm's short forms for lists of hosts and of tasks per host.
-#include "strategies/cluster/resolvers/hostlist.h"
+// Slurm's short forms for nodes and tasks per node, and the node of each rank.
+#include "strategies/cluster/resolvers/slurm_nodes.h"
 
 #include <gtest/gtest.h>
 
@@ -71,18 +71,49 @@ INSTANTIATE_TEST_SUITE_P(
                     Broken{"n[18446744073709551615]", 23}, Broken{"n[0000000000000000001]", 22},
                     Broken{"n[0-65535,0-65535]", 18}));
 
-TEST(TaskCounts, AreRepeatedAsOftenAsTheySay) {
+TEST(TaskCounts, RepeatACountByItsFactor) {
   EXPECT_EQ(expand_task_counts("2", "T"), std::vector({2}));
   EXPECT_EQ(expand_task_counts("5,1,3", "T"), std::vector({5, 1, 3}));
   EXPECT_EQ(expand_task_counts("4(x2),1", "T"), std::vector({4, 4, 1}));
   EXPECT_EQ(expand_task_counts("2(x3),1", "T"), std::vector({2, 2, 2, 1}));
 }
 
-TEST(TaskCounts, AreRefusedWhenTheyAreNone) {
+TEST(TaskCounts, AreRefusedWhenMalformed) {
   for (const char* text : {"2(x0)", "(x2)", "2x3", "0", "", "2,", "2(x", "2(x2", "2(2)", "-1"}) {
     const std::string line = refusal([&] { expand_task_counts(text, "T"); });
     EXPECT_TRUE(line.starts_with("T='" + std::string(text) + "', column ")) << line;
   }
+}
+
+// "n1:0 n2:0": node and local rank of each rank.
+std::string text_of(const std::vector<Place>& places) {
+  std::string text;
+  for (const Place& place : places) {
+    text += (text.empty() ? "" : " ") + place.node + ":" + std::to_string(place.local_rank);
+  }
+  return text;
+}
+
+const std::vector<NodeTasks> kThreeAndOne = {{"n1", 3}, {"n2", 1}};
+const std::vector<NodeTasks> kFourAndThree = {{"n1", 4}, {"n2", 3}};
+
+TEST(TaskPlacement, FillsNodeByNodeUnderBlock) {
+  EXPECT_EQ(text_of(place_tasks(kThreeAndOne, "block")), "n1:0 n1:1 n1:2 n2:0");
+  EXPECT_EQ(text_of(place_tasks(kThreeAndOne, "block:cyclic")), "n1:0 n1:1 n1:2 n2:0");
+  EXPECT_EQ(text_of(place_tasks(kThreeAndOne, "")), "n1:0 n1:1 n1:2 n2:0");
+}
+
+TEST(TaskPlacement, SkipsFullNodesUnderCyclic) {
+  EXPECT_EQ(text_of(place_tasks(kThreeAndOne, "cyclic")), "n1:0 n2:0 n1:1 n1:2");
+  EXPECT_EQ(text_of(place_tasks(kThreeAndOne, "cyclic:block,NoPack")), "n1:0 n2:0 n1:1 n1:2");
+}
+
+TEST(TaskPlacement, PlacesPlaneSizeTasksPerTurnUnderPlane) {
+  EXPECT_EQ(text_of(place_tasks(kFourAndThree, "plane", 2)), "n1:0 n1:1 n2:0 n2:1 n1:2 n1:3 n2:2");
+}
+
+TEST(TaskPlacement, CountsLocalRanksPerNodeOfAList) {
+  EXPECT_EQ(text_of(place_by_node({"n2", "n1", "n2"})), "n2:0 n1:0 n2:1");
 }
 
 }  // namespace

@@ -1,0 +1,39 @@
+// Expands Slurm's short forms for nodes, "n[1-3,7]", and for tasks per node, "2(x3),1", and
+// computes from them which task runs on which node. Pure functions. Order is kept, since ranks
+// follow it.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "strategies/cluster/cluster_spec.h"
+
+namespace syncopate {
+
+// "n[08-10]-ib,gpu7" -> n08-ib, n09-ib, n10-ib, gpu7. `what` names the variable in the message.
+// Throws UsageError with text and column when brackets or ranges are malformed, when there is no
+// host, or when there are more than 65,536 of them. Source: scontrol(1), "show hostnames". This
+// parser is stricter than Slurm's own, which reads "n[1-]" as n1.
+std::vector<std::string> expand_hostlist(std::string_view text, std::string_view what);
+
+// "2(x3),1" -> 2, 2, 2, 1. Every count is at least 1. Throws UsageError as expand_hostlist().
+// Source: srun(1), SLURM_STEP_TASKS_PER_NODE.
+std::vector<int> expand_task_counts(std::string_view text, std::string_view what);
+
+// A node of a step and its number of tasks.
+struct NodeTasks {
+  std::string node;
+  int tasks = 0;
+};
+
+// The place of each rank. `distribution` is the value of SLURM_DISTRIBUTION: "block", "cyclic" or
+// "plane"; the part after a colon or comma concerns sockets and is ignored. Any other value is read
+// as block, Slurm's default. plane_size applies to "plane". Source: srun(1), --distribution.
+std::vector<Place> place_tasks(const std::vector<NodeTasks>& nodes, std::string_view distribution,
+                               int plane_size = 1);
+
+// The place of each rank when the node of each rank is listed (srun -m arbitrary).
+std::vector<Place> place_by_node(const std::vector<std::string>& nodes);
+
+}  // namespace syncopate
