@@ -17,7 +17,7 @@
 #include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
 #include "ps/shard/shard.h"
-#include "strategies/collective/stopwatch.h"
+#include "strategies/collective/work_progress.h"
 #include "strategies/step_trailer.h"
 #include "strategies/synchronous.h"
 

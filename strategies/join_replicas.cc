@@ -119,14 +119,14 @@ JoinedReplicas join_replicas(const StrategyOptions& options, const Graph& graph)
   joined.updates_on_device = choice.place != SumPlace::kHost;
   if (choice.place == SumPlace::kOneGpu) {
     joined.on_device = load_cuda_module().join_on_one_gpu(backend_options(options, 0).device,
-                                                          options.replicas, collective.patience);
+                                                          options.replicas, collective.timeout);
   }
   for (int r = 0; choice.place == SumPlace::kNccl && r < options.replicas; ++r) {
     joined.on_device.push_back(
         load_cuda_module().join_by_nccl({.rank = first.rank() + r,
                                          .size = first.size(),
                                          .device = backend_options(options, r).device,
-                                         .timeout = collective.patience}));
+                                         .timeout = collective.timeout}));
   }
   return joined;
 }

@@ -1,6 +1,6 @@
 #include "strategies/worker_variables.h"
 
-#include "strategies/collective/stopwatch.h"
+#include "strategies/collective/work_progress.h"
 
 namespace syncopate {
 namespace {

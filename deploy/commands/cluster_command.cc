@@ -2,7 +2,7 @@
 #include <ostream>
 
 #include "deploy/commands/commands.h"
-#include "strategies/cluster/cluster_json.h"
+#include "strategies/cluster/cluster_spec.h"
 
 namespace syncopate {
 

@@ -16,8 +16,8 @@ struct MpirunJob {
 };
 
 // Fresh each time: another port, another nonce. Each worker learns its rank from Open MPI, and
-// where to meet from us (strategies/cluster/resolvers/resolve_mpi.cc). Throws UnavailableError
-// when there is no mpirun in the PATH of `environment`.
+// where to meet from us (strategies/cluster/resolvers/resolve_rank_variables.cc). Throws
+// UnavailableError when there is no mpirun in the PATH of `environment`.
 RoleCommand make_mpirun(const MpirunJob& job);
 
 }  // namespace syncopate

@@ -2,7 +2,43 @@
 
 #include <fmt/format.h>
 
+#include <nlohmann/json.hpp>
+
+#include "models/base/errors.h"
+
 namespace syncopate {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+constexpr int kMaxPort = 65535;
+
+OrderedJson addresses_of(const std::vector<Endpoint>& endpoints) {
+  OrderedJson list = OrderedJson::array();
+  for (const Endpoint& endpoint : endpoints) list.push_back(to_string(endpoint));
+  return list;
+}
+
+OrderedJson addresses_of(const std::vector<Place>& places, int port_base) {
+  OrderedJson list = OrderedJson::array();
+  for (const Place& place : places) {
+    const int port = port_base + place.local_rank;
+    if (port > kMaxPort) {
+      throw UsageError(fmt::format(
+          "--port-base {}: the tasks of {} would go beyond port 65535; choose a lower one",
+          port_base, place.node));
+    }
+    list.push_back(to_string(Endpoint{place.node, static_cast<std::uint16_t>(port)}));
+  }
+  return list;
+}
+
+// Environment variables may contain any bytes; invalid UTF-8 is replaced, not refused.
+std::string dump_json(const OrderedJson& json, int indent) {
+  return json.dump(indent, ' ', false, OrderedJson::error_handler_t::replace);
+}
+
+}  // namespace
 
 std::string_view name(Role role) noexcept {
   switch (role) {
@@ -44,6 +80,54 @@ std::string contradiction(const ClusterSpec& spec, Role role, int index, const P
       "servers, of server 0",
       role == Role::kServer ? "server" : "rank", index, describe(reported), spec.source,
       describe(expected));
+}
+
+std::string to_json(const ClusterSpec& spec) {
+  const OrderedJson rank =
+      spec.role == Role::kWorker ? OrderedJson(spec.index) : OrderedJson(nullptr);
+  const OrderedJson json = {
+      {"source", spec.source},
+      {"role", name(spec.role)},
+      {"index", spec.index},
+      {"rank", rank},
+      {"world_size", spec.world_size},
+      {"num_servers", spec.num_servers},
+      {"node", spec.node.empty() ? OrderedJson() : OrderedJson(spec.node)},
+      {"local_rank", spec.local_rank},
+      {"local_size", spec.local_size},
+      {"chief", spec.is_chief()},
+      {"workers", addresses_of(spec.workers)},
+      {"servers", addresses_of(spec.servers)},
+      {"device", "cpu"},
+      {"gpus", spec.gpus},
+      {"rendezvous", spec.rendezvous.endpoint ? OrderedJson(to_string(*spec.rendezvous.endpoint))
+                                              : OrderedJson()},
+      {"nonce", spec.nonce},
+      {"notes", spec.notes}};
+  return dump_json(json, 2);
+}
+
+std::string to_tf_config(const ClusterSpec& spec, int port_base) {
+  const int first = port_base != 0 ? port_base : spec.rendezvous.derived_port;
+  OrderedJson cluster;
+  if (!spec.workers.empty()) {
+    cluster["worker"] = addresses_of(spec.workers);
+    if (!spec.servers.empty()) cluster["ps"] = addresses_of(spec.servers);
+  } else if (!spec.worker_places.empty() && first > 0) {
+    cluster["worker"] = addresses_of(spec.worker_places, first);
+    if (!spec.server_places.empty()) cluster["ps"] = addresses_of(spec.server_places, first);
+  } else {
+    throw UsageError(fmt::format(
+        "--as tf-config: {}; expected Slurm or TF_CONFIG to say so, with --port-base where there "
+        "is "
+        "one task only",
+        spec.source == "none" ? "this task is alone"
+                              : spec.source + " does not say where the other tasks run"));
+  }
+  const char* type = "worker";
+  if (spec.role == Role::kServer) type = "ps";
+  if (spec.role == Role::kEvaluator) type = "evaluator";
+  return dump_json({{"cluster", cluster}, {"task", {{"type", type}, {"index", spec.index}}}}, -1);
 }
 
 }  // namespace syncopate

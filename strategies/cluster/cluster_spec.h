@@ -91,4 +91,12 @@ std::string place_in_job(const ClusterSpec& spec);
 // Returns an error message with advice when they differ, "" when they agree or are unknown.
 std::string contradiction(const ClusterSpec& spec, Role role, int index, const Place& reported);
 
+// The spec as one JSON object, for `syncopate cluster`.
+std::string to_json(const ClusterSpec& spec);
+
+// The TF_CONFIG of this task, {"cluster": ..., "task": ...}, on one line. On each node, ports count
+// up from port_base by local rank; 0 means the source's own port. It lists workers and servers, and
+// worker 0 is the chief. Throws UsageError when the source does not tell the other tasks' nodes.
+std::string to_tf_config(const ClusterSpec& spec, int port_base);
+
 }  // namespace syncopate

@@ -1,5 +1,6 @@
 #include "strategies/cluster/membership.h"
 
+#include <fmt/format.h>
 #include <pthread.h>
 
 #include <algorithm>
@@ -8,22 +9,21 @@
 
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
-#include "strategies/cluster/meeting.h"
-#include "strategies/cluster/watcher.h"
+#include "strategies/cluster/membership_thread.h"
+#include "strategies/cluster/rendezvous.h"
 
 namespace syncopate {
 namespace {
 
 using std::chrono::milliseconds;
-using std::chrono::seconds;
 
-// For the others to get our last message.
-constexpr milliseconds kLastMessage(1000);
-// Rank 0 knows whom we wait for, and is given the time to say so.
-constexpr milliseconds kGrace(1000);
-// Rank 0 sees a connection close when we do, and tells us at once.
-constexpr milliseconds kVerdictTime(1000);
-constexpr std::size_t kLongestText = std::size_t{16} << 20U;
+// The time in which the other tasks receive this task's last message.
+constexpr milliseconds kLastMessageTimeout(1000);
+// Rank 0 knows which task is missing. The others wait this much longer to receive its verdict.
+constexpr milliseconds kVerdictGrace(1000);
+// A verdict follows a closed connection within this time: rank 0 sees the connection close too.
+constexpr milliseconds kVerdictTimeout(1000);
+constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20U;
 
 std::string one_line(std::string_view text) {
   std::string line(text);
@@ -31,10 +31,10 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// A world of one task: nobody to meet, nobody to lose.
-class Alone final : public Membership {
+// The membership of a job with one task.
+class SingleMembership final : public Membership {
  public:
-  explicit Alone(Roster roster) : roster_(std::move(roster)) {}
+  explicit SingleMembership(Roster roster) : roster_(std::move(roster)) {}
 
   int index() const noexcept override { return 0; }
   const std::vector<Member>& members() const noexcept override { return roster_.members; }
@@ -53,27 +53,27 @@ class Alone final : public Membership {
 
 class StarMembership final : public Membership {
  public:
-  StarMembership(Meeting meeting, milliseconds patience)
-      : index_(meeting.index),
-        roster_(meeting.roster),
-        patience_(patience + (index_ == 0 ? milliseconds(0) : kGrace)),
-        hub_(static_cast<int>(roster_.members.size())),
-        watcher_(std::move(meeting), {&hub_, &mailbox_, &notice_, &step_}),
+  StarMembership(ConnectedTask task, milliseconds exchange_timeout)
+      : index_(task.index),
+        roster_(task.roster),
+        timeout_(exchange_timeout + (index_ == 0 ? milliseconds(0) : kVerdictGrace)),
+        aggregator_(static_cast<int>(roster_.members.size())),
+        io_(std::move(task), {&aggregator_, &queue_, &notice_, &step_}),
         thread_([this](const std::stop_token& stop) {
           pthread_setname_np(pthread_self(), "membership");
           try {
-            watcher_.run(stop);
+            io_.run(stop);
           } catch (const std::exception& error) {
-            notice_.set("rank " + std::to_string(index_) +
-                        " no longer watches the others: " + error.what());
-            mailbox_.interrupt();
+            notice_.set(
+                fmt::format("rank {} no longer watches the others: {}", index_, error.what()));
+            queue_.interrupt();
           }
         }) {}
   StarMembership(const StarMembership&) = delete;
   StarMembership& operator=(const StarMembership&) = delete;
   ~StarMembership() override {
     thread_.request_stop();
-    mailbox_.wake();
+    queue_.wake();
   }
 
   int index() const noexcept override { return index_; }
@@ -82,12 +82,12 @@ class StarMembership final : public Membership {
   milliseconds peer_timeout() const noexcept override { return roster_.peer_timeout; }
 
   std::vector<std::string> exchange(const std::string& mine) override {
-    check(mine.size() <= kLongestText, "a text of exchange() is longer than 16 MiB");
-    mailbox_.post({kText, mine});
+    check(mine.size() <= kMaxTextBytes, "a text of exchange() is longer than 16 MiB");
+    queue_.post({kText, mine});
     std::vector<std::string> texts =
-        mailbox_.take_texts(roster_.members.size(), Deadline::after(patience_));
+        queue_.take_texts(roster_.members.size(), Deadline::after(timeout_));
     if (texts.size() == roster_.members.size()) return texts;
-    throw_reason("sent its part of the set-up", hub_.without_text());
+    throw_reason("sent its part of the set-up", aggregator_.without_text());
   }
 
   std::optional<std::string> failure() const override { return notice_.get(); }
@@ -99,31 +99,33 @@ class StarMembership final : public Membership {
   }
 
   void leave() override {
-    mailbox_.post({kLeaving, ""});
-    if (!mailbox_.wait_until_left(Deadline::after(patience_))) {
-      throw_reason("was done", hub_.not_leaving());
+    queue_.post({kLeaving, ""});
+    if (!queue_.wait_until_left(Deadline::after(timeout_))) {
+      throw_reason("was done", aggregator_.not_leaving());
     }
-    if (index_ == 0) mailbox_.wait_until_closed(Deadline::after(kLastMessage));
+    if (index_ == 0) queue_.wait_until_closed(Deadline::after(kLastMessageTimeout));
   }
 
   void fail(std::string_view reason) noexcept override {
     try {
       if (notice_.get()) return;
-      mailbox_.post({kFailing, one_line(reason)});
-      mailbox_.wait_until_closed(Deadline::after(kLastMessage));
+      queue_.post({kFailing, one_line(reason)});
+      queue_.wait_until_closed(Deadline::after(kLastMessageTimeout));
     } catch (const std::exception&) {
-      // No memory is left. The others see the connection close.
+      // No memory is left. The other tasks see the connection close.
     }
   }
 
  private:
-  // Why something was not there in time: a verdict, our own end, or else somebody's delay.
+  // Throws why a wait ended without success: because of a verdict, of this task's own failure, or
+  // of the tasks in `missing`, which are late.
   [[noreturn]] void throw_reason(const std::string& awaited,
                                  const std::vector<int>& missing) const {
     if (const std::optional<std::string> verdict = failure()) throw PeerError(*verdict);
-    if (mailbox_.is_interrupted()) throw PeerError("this task has failed and waits for no other");
-    throw PeerError("not every task " + awaited + " within " + in_seconds(patience_) +
-                    "; missing: " + (index_ == 0 ? names(missing) : "rank 0's answer"));
+    if (queue_.is_interrupted()) throw PeerError("this task has failed and waits for no other");
+    throw PeerError(fmt::format("not every task {} within {}; missing: {}", awaited,
+                                in_seconds(timeout_),
+                                index_ == 0 ? names(missing) : "rank 0's answer"));
   }
 
   // "rank 2 (host b, pid 77), rank 3 (host c, pid 78)"
@@ -139,34 +141,36 @@ class StarMembership final : public Membership {
 
   const int index_;
   const Roster roster_;
-  const milliseconds patience_;
+  const milliseconds timeout_;
   std::atomic<std::int64_t> step_{-1};
-  Hub hub_;  // rank 0's
-  Mailbox mailbox_;
+  Aggregator aggregator_;  // used on rank 0
+  MembershipQueue queue_;
   FailureNotice notice_;
-  Watcher watcher_;  // the thread's
+  MembershipThread io_;  // used by thread_
   std::jthread thread_;
 };
 
-Meeting meet(const Hello& hello, const ClusterSpec& spec, const MembershipOptions& options) {
+ConnectedTask rendezvous(const Hello& hello, const ClusterSpec& spec,
+                         const MembershipOptions& options) {
+  const std::optional<Endpoint>& found = spec.rendezvous.endpoint;
   const bool inherits = spec.index == 0 && spec.rendezvous.descriptor >= 0;
-  if (!spec.rendezvous.endpoint && !inherits) {
-    throw UsageError("this task is rank " + std::to_string(spec.index) + " of " +
-                     std::to_string(spec.world_size) +
-                     ", but nothing says where rank 0 listens; give --rendezvous HOST:PORT");
+  if (!found && !inherits) {
+    throw UsageError(
+        fmt::format("this task is rank {} of {}, but nothing says where rank 0 listens; give "
+                    "--rendezvous HOST:PORT",
+                    spec.index, spec.world_size));
   }
-  if (spec.index != 0)
-    return call_rank_zero(hello, *spec.rendezvous.endpoint, options.rendezvous_timeout);
-  Listener listener = inherits ? Listener(FileDescriptor(spec.rendezvous.descriptor))
-                               : Listener(*spec.rendezvous.endpoint);
-  const Endpoint endpoint{spec.rendezvous.endpoint ? spec.rendezvous.endpoint->host : "localhost",
-                          listener.port()};
-  // Ranks were placed by what rank 0 was told; each says where it runs.
-  const auto misplaced = [&](const Hello& caller) {
-    return contradiction(spec, Role::kWorker, caller.index, caller.place);
+  if (spec.index != 0) return connect_to_rank_zero(hello, *found, options.rendezvous_timeout);
+  Listener listener =
+      inherits ? Listener(FileDescriptor(spec.rendezvous.descriptor)) : Listener(*found);
+  const Endpoint endpoint{found ? found->host : "localhost", listener.port()};
+  // The launcher's variables on rank 0 say where each rank runs, and each task reports where it
+  // does.
+  const auto is_misplaced = [&](const Hello& other) {
+    return contradiction(spec, Role::kWorker, other.index, other.place);
   };
-  return wait_for_callers(hello, std::move(listener), endpoint, options.rendezvous_timeout,
-                          misplaced);
+  return accept_tasks(hello, std::move(listener), endpoint, options.rendezvous_timeout,
+                      is_misplaced);
 }
 
 }  // namespace
@@ -174,13 +178,16 @@ Meeting meet(const Hello& hello, const ClusterSpec& spec, const MembershipOption
 std::unique_ptr<Membership> join_cluster(const ClusterSpec& spec,
                                          const MembershipOptions& options) {
   const Hello hello = hello_of(spec, options);
-  if (spec.world_size == 1) return std::make_unique<Alone>(make_roster({hello}, {"127.0.0.1"}));
-  return std::make_unique<StarMembership>(meet(hello, spec, options), options.patience);
+  if (spec.world_size == 1) {
+    return std::make_unique<SingleMembership>(make_roster({hello}, {"127.0.0.1"}));
+  }
+  return std::make_unique<StarMembership>(rendezvous(hello, spec, options),
+                                          options.exchange_timeout);
 }
 
 std::string verdict_or(const Membership* membership, const std::string& seen) {
   if (membership == nullptr) return seen;
-  for (const Deadline deadline = Deadline::after(kVerdictTime);;) {
+  for (const Deadline deadline = Deadline::after(kVerdictTimeout);;) {
     if (const std::optional<std::string> verdict = membership->failure()) return *verdict;
     if (deadline.passed()) return seen;
     std::this_thread::sleep_for(milliseconds(10));

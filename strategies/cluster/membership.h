@@ -1,6 +1,6 @@
-// The tasks of one job, met at rank 0 and watched until they leave: rendezvous, roster, heartbeats.
-// It carries no gradients. A star: every task keeps one connection to rank 0, which passes on what
-// all must know.
+// The tasks of one job from their rendezvous until they leave: roster, heartbeats, and the verdict
+// when a task is lost. The topology is a star: every task keeps one connection to rank 0, which
+// passes on what all tasks must know. Gradients do not travel by it.
 #pragma once
 
 #include <chrono>
@@ -17,18 +17,19 @@
 
 namespace syncopate {
 
-// A task as the others know it. Its replicas are ranks first_replica .. first_replica +
+// A task as the other tasks know it. Its replicas are ranks first_replica .. first_replica +
 // num_replicas - 1 of the collective.
 struct Member {
   int index = 0;
   int first_replica = 0;
   int num_replicas = 1;
-  std::string host;     // its own name for its machine
-  std::string address;  // where the others reach it: rank 0 saw it come from there
+  std::string host;     // the task's own name for its machine
+  std::string address;  // where the other tasks reach it: the address that rank 0 sees
   std::int64_t pid = 0;
 };
 
-// Compared at hello: a difference in a `must` entry ends the job, in another one it is a warning.
+// A setting that is compared at the rendezvous. A difference ends the job if `must` is set, and is
+// logged as a warning otherwise.
 struct Agreement {
   std::string name;   // "--seed"
   std::string value;  // "1"
@@ -39,50 +40,52 @@ struct MembershipOptions {
   int num_replicas = 1;  // of this task
   std::vector<Agreement> agreements;
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  // For exchange() and leave(): whoever lives is waited for while it reads its data from a cold
-  // disk or writes a checkpoint; whoever dies ends the waiting.
-  std::chrono::milliseconds patience = std::chrono::seconds(600);
-  // From the loss of a task to the end of all others. 0: 5 s when all tasks are on one machine,
-  // else 15 s.
+  // Of exchange() and leave(). It bounds the wait for tasks that are alive, which may be reading
+  // data from a cold disk or writing a checkpoint. A lost task ends the wait sooner.
+  std::chrono::milliseconds exchange_timeout = std::chrono::seconds(600);
+  // The longest time from the loss of a task to the end of all other tasks. 0: 5 s when all tasks
+  // are on one machine, else 15 s.
   std::chrono::milliseconds peer_timeout{0};
 };
 
-// Thread-safe but for exchange() and leave(), which are the training thread's.
+// Thread-safe, except that exchange() and leave() belong to the training thread.
 class Membership {
  public:
-  virtual ~Membership() = default;  // without leave(): the others take it for a failure
+  // Without leave(), the other tasks treat the end of this object as a failure.
+  virtual ~Membership() = default;
 
   virtual int index() const noexcept = 0;
   virtual const std::vector<Member>& members() const noexcept = 0;  // by index
   virtual const std::string& nonce() const noexcept = 0;
   virtual std::chrono::milliseconds peer_timeout() const noexcept = 0;
 
-  // Everyone's text, by index; every task calls it in the same order. For set-up: ports, names.
-  // Throws PeerError.
+  // Returns the texts of all tasks, by index. Every task calls it in the same order. For small data
+  // during set-up, such as ports and names. Throws PeerError.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
 
-  // Who died, where and when it was last heard of, once known; nothing else is ever set.
+  // The verdict: which task was lost or failed, where, and when it was last heard of. Nothing while
+  // all tasks are alive. A verdict does not change.
   virtual std::optional<std::string> failure() const = 0;
-  // Called once, from the watching thread, or at once when it has already happened. It must not
-  // wait. An empty function takes the subscription back.
+  // Sets the function that is called with the verdict, once: from the I/O thread, or at once when
+  // there is a verdict already. It must not block. An empty function ends the subscription.
   virtual void on_failure(std::function<void(const std::string& reason)> callback) = 0;
 
-  // How far this task is; the others hear it with the heartbeat and name it should we die.
+  // Sets the step that the heartbeats carry, which the verdict names if this task is lost.
   virtual void report_step(std::int64_t step) noexcept = 0;
 
-  // All is done: returns when every task has said so. Throws PeerError.
+  // Returns when every task has called it. Throws PeerError.
   virtual void leave() = 0;
-  // We end because of `reason`: the others are told, and end too.
+  // Tells the other tasks that this task ends because of `reason`, so that they end too.
   virtual void fail(std::string_view reason) noexcept = 0;
 };
 
-// Meets the others: rank 0 listens, the others call. Throws UsageError (agreements differ, two
-// tasks of one rank, another world size, a port in use), PeerError (a task did not come in time, a
-// stranger's answer): the same line on every task that was reached.
+// Joins the other tasks: rank 0 listens, the others connect to it. Throws UsageError (agreements
+// differ, two tasks have one rank, another world size, a port in use) and PeerError (a task did not
+// come in time, or another program answered). Every task that was reached throws the same line.
 std::unique_ptr<Membership> join_cluster(const ClusterSpec& spec, const MembershipOptions& options);
 
-// Why a connection to another task broke: the verdict, which may be up to a second behind, or else
-// what the socket says. `membership` may be null.
+// Explains a broken connection to another task: returns the verdict, which may come up to a second
+// later than the error of the socket, else `seen`. `membership` may be null.
 std::string verdict_or(const Membership* membership, const std::string& seen);
 
 }  // namespace syncopate

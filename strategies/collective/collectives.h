@@ -1,4 +1,4 @@
-// The table behind --collective, and how the ranks of one task are made.
+// The table behind --collective, and the functions that make the ranks of one task.
 #pragma once
 
 #include <chrono>
@@ -15,44 +15,48 @@
 
 namespace syncopate {
 
-// What ring sums through: shared memory where all tasks are on one host, else TCP; or one of them.
+// The transport of --collective ring. kAuto is shared memory if all tasks run on one host, else
+// TCP.
 enum class Transport : std::uint8_t { kAuto, kTcp, kShm };
 
 struct CollectiveOptions {
   std::string name = "auto";  // a row of collectives(), or auto
   int num_local_ranks = 1;
   std::int64_t block_elements = 0;  // of each rank's gradient block
-  // How long a wait may last while everybody is alive: a chief that writes a checkpoint is waited
-  // for.
-  std::chrono::seconds patience{600};
-  // Null: this task is alone. Outlives the collectives.
+  // The longest wait for ranks that are alive. It includes the time in which the chief writes a
+  // checkpoint.
+  std::chrono::seconds timeout{600};
+  // Null for a task without other tasks. Must outlive the collectives.
   Membership* membership = nullptr;
   Transport transport = Transport::kAuto;
-  Link link;  // of the task, where it rings over TCP
+  Link link;  // the emulated network link of this task, used by the ring over TCP
 };
 
 struct CollectiveRow {
   std::string_view name;
   std::string_view help;
-  // One per local rank, in order. Throws UsageError, UnavailableError, PeerError.
+  // Makes one collective per local rank, in order. Throws UsageError, UnavailableError, PeerError.
   std::vector<std::unique_ptr<Collective>> (*make)(const CollectiveOptions&);
 };
 std::span<const CollectiveRow> collectives() noexcept;
 
-// auto: `local` for a task that is alone, else `ring`; so is nccl, which sums beside them
+// Makes the collectives of the named row. "auto" is `local` for a task without other tasks, else
+// `ring`; "nccl" makes the same as "auto", since NCCL sums gradients beside the collective
 // (strategies/join_replicas.h).
-// Throws UsageError for an unknown name, UnavailableError for one that this build lacks: with what
-// to install.
+// Throws UsageError for an unknown name, and UnavailableError with what to install for one that
+// this build lacks.
 std::vector<std::unique_ptr<Collective>> make_collectives(const CollectiveOptions& options);
 
-// strategies/collective/local.cc
+// shared_memory.cc: the replicas are threads of one process.
 std::vector<std::unique_ptr<Collective>> make_local_collectives(const CollectiveOptions& options);
-// strategies/collective/ring.cc: shared memory where all tasks share a host, else TCP
-std::vector<std::unique_ptr<Collective>> make_ring_collectives(const CollectiveOptions& options);
-// strategies/collective/tcp_ring.cc
+// shared_memory.cc: the tasks map a segment that contains all gradient blocks. Empty on every task
+// when they cannot. There must be several tasks.
+std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
+    const CollectiveOptions& options);
+// ring_collective.cc: a ring all-reduce over TCP.
 std::vector<std::unique_ptr<Collective>> make_tcp_ring_collectives(
     const CollectiveOptions& options);
-// strategies/collective/mpi.cc or mpi_absent.cc
+// mpi.cc or mpi_absent.cc
 std::vector<std::unique_ptr<Collective>> make_mpi_collectives(const CollectiveOptions& options);
 
 }  // namespace syncopate

@@ -1,6 +1,7 @@
-// MPI's own all-reduce: the yardstick, and what clusters with a tuned MPI have. Nothing overlaps
-// unless somebody keeps calling MPI_Test, so a thread does; it makes all MPI calls between
-// MpiSession's first and last. Which rank is late or dead MPI does not tell.
+// MPI's all-reduce: the baseline for comparisons, and the choice for clusters with a tuned MPI. MPI
+// makes progress only during calls of MPI_Test, so a communication thread keeps calling it. That
+// thread makes all MPI calls except MpiSession's. MPI does not tell which rank is late or dead.
+#include <fmt/format.h>
 #include <mpi.h>
 #include <pthread.h>
 
@@ -8,17 +9,21 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <utility>
 
 #include "models/base/denormals.h"
 #include "models/base/errors.h"
+#include "models/base/isa.h"
 #include "models/base/shared_memory_file.h"
-#include "strategies/collective/arguments.h"
+#include "models/base/unique_handle.h"
+#include "models/tensor/sums.h"
 #include "strategies/collective/collectives.h"
-#include "strategies/collective/end_reason.h"
-#include "strategies/collective/mpi_requests.h"
 #include "strategies/collective/work_progress.h"
 
 namespace syncopate {
@@ -26,8 +31,161 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::size_t kMostOperations = 256;
-constexpr std::size_t kBroadcastBytes = std::size_t{1} << 30;  // MPI counts in int
+constexpr std::size_t kMaxSums = 256;
+constexpr std::size_t kMaxBroadcastBytes = std::size_t{1} << 30;  // MPI's counts are int
+
+constexpr std::uint64_t kMostRequests = 8;
+// The size of one request. Larger requests delay the operations behind them, smaller ones cost more
+// calls.
+constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
+
+struct CommunicatorTraits {
+  using Type = MPI_Comm;
+  static Type none() noexcept { return MPI_COMM_NULL; }
+  static void close(Type communicator) noexcept { MPI_Comm_free(&communicator); }
+};
+using Communicator = UniqueHandle<CommunicatorTraits>;
+
+void check_mpi(int code, const char* call) {
+  if (code == MPI_SUCCESS) return;
+  std::array<char, MPI_MAX_ERROR_STRING> text{};
+  int length = 0;
+  MPI_Error_string(code, text.data(), &length);
+  throw PeerError(fmt::format("{}: {}; did another rank die? see the other tasks' last lines", call,
+                              text.data()));
+}
+
+void add_bf16(void* addend, void* into, int* count, MPI_Datatype* /*type*/) {
+  sum_kernels(detect_isa())
+      .add_bf16(static_cast<std::uint16_t*>(into), static_cast<const std::uint16_t*>(addend),
+                *count);
+}
+
+Communicator duplicate_world() {
+  MPI_Comm communicator = MPI_COMM_NULL;
+  check_mpi(MPI_Comm_dup(MPI_COMM_WORLD, &communicator), "MPI_Comm_dup");
+  return Communicator(communicator);
+}
+
+struct ChunkRequest {
+  MPI_Request request = MPI_REQUEST_NULL;
+  bool ends_sum = false;
+};
+
+// A small blocking operation: an all_gather, or a broadcast of less than 2 GiB.
+struct SmallOperation {
+  std::span<const std::byte> mine;  // all_gather
+  std::span<std::byte> bytes;       // the gathered bytes, or the broadcast ones
+  int root = -1;                    // of a broadcast; -1 for an all_gather
+};
+
+// One thread at a time, and no other thread may call MPI at the same time. Every function throws
+// PeerError when an MPI call fails, since the cause is the network or another rank.
+class MpiRequests {
+ public:
+  MpiRequests();  // collective: every rank makes one
+  MpiRequests(const MpiRequests&) = delete;
+  MpiRequests& operator=(const MpiRequests&) = delete;
+  ~MpiRequests();
+
+  // Sums are in place. They are started one after the other in chunks, and end in that order.
+  bool has_room() const noexcept;
+  // Starts the next chunk of the tensor's sum. Returns whether it was the last one.
+  bool start_chunk(const Tensor& tensor);
+  // Returns the number of sums that have ended since the last call.
+  int test_sums();
+
+  void start_small(const SmallOperation& operation);  // the previous one must have ended
+  bool test_small();                                  // whether it has ended
+
+  // The number of chunks and small operations that test_sums() and test_small() saw complete.
+  std::uint64_t completed() const noexcept;
+  bool idle() const noexcept;
+
+ private:
+  Communicator for_sums_ = duplicate_world();
+  Communicator for_smalls_ = duplicate_world();
+  MPI_Op add_bf16_op_ = MPI_OP_NULL;
+  std::array<ChunkRequest, kMostRequests> requests_;  // oldest .. newest - 1 are in progress
+  std::uint64_t oldest_ = 0;
+  std::uint64_t newest_ = 0;
+  std::size_t started_bytes_ = 0;  // of the current sum
+  MPI_Request small_ = MPI_REQUEST_NULL;
+  std::uint64_t completed_smalls_ = 0;
+};
+
+MpiRequests::MpiRequests() {
+  check_mpi(MPI_Op_create(add_bf16, 1, &add_bf16_op_), "MPI_Op_create");
+}
+
+MpiRequests::~MpiRequests() {
+  if (idle()) {
+    MPI_Op_free(&add_bf16_op_);
+    return;
+  }
+  // After a failure, requests may never complete, and freeing their communicators could block. They
+  // are left to MPI_Abort.
+  (void)for_sums_.release();
+  (void)for_smalls_.release();
+}
+
+bool MpiRequests::start_chunk(const Tensor& tensor) {
+  const std::size_t size = tensor.bytes().size();
+  // An empty tensor is summed as one empty chunk.
+  const std::size_t bytes = std::min(kChunkBytes, size - started_bytes_);
+  const bool is_f32 = tensor.dtype() == DType::kF32;
+  ChunkRequest& next = requests_[newest_ % kMostRequests];
+  check_mpi(MPI_Iallreduce(MPI_IN_PLACE, tensor.bytes().data() + started_bytes_,
+                           static_cast<int>(bytes / size_bytes(tensor.dtype())),
+                           is_f32 ? MPI_FLOAT : MPI_UINT16_T, is_f32 ? MPI_SUM : add_bf16_op_,
+                           for_sums_.get(), &next.request),
+            "MPI_Iallreduce");
+  ++newest_;
+  started_bytes_ += bytes;
+  next.ends_sum = started_bytes_ == size;
+  if (next.ends_sum) started_bytes_ = 0;
+  return next.ends_sum;
+}
+
+int MpiRequests::test_sums() {
+  int ended = 0;
+  for (; oldest_ < newest_; ++oldest_) {
+    ChunkRequest& next = requests_[oldest_ % kMostRequests];
+    int done = 0;
+    check_mpi(MPI_Test(&next.request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done == 0) break;
+    if (next.ends_sum) ++ended;
+  }
+  return ended;
+}
+
+void MpiRequests::start_small(const SmallOperation& operation) {
+  const auto all = static_cast<int>(operation.bytes.size());
+  const auto each = static_cast<int>(operation.mine.size());
+  if (operation.root < 0) {
+    check_mpi(MPI_Iallgather(operation.mine.data(), each, MPI_BYTE, operation.bytes.data(), each,
+                             MPI_BYTE, for_smalls_.get(), &small_),
+              "MPI_Iallgather");
+  } else {
+    check_mpi(MPI_Ibcast(operation.bytes.data(), all, MPI_BYTE, operation.root, for_smalls_.get(),
+                         &small_),
+              "MPI_Ibcast");
+  }
+}
+
+bool MpiRequests::test_small() {
+  int done = 0;
+  check_mpi(MPI_Test(&small_, &done, MPI_STATUS_IGNORE), "MPI_Test");
+  if (done == 0) return false;
+  ++completed_smalls_;
+  return true;
+}
+
+bool MpiRequests::has_room() const noexcept { return newest_ - oldest_ < kMostRequests; }
+
+std::uint64_t MpiRequests::completed() const noexcept { return oldest_ + completed_smalls_; }
+
+bool MpiRequests::idle() const noexcept { return oldest_ == newest_ && small_ == MPI_REQUEST_NULL; }
 
 struct Sum {
   Tensor tensor;
@@ -40,7 +198,7 @@ class MpiCollective final : public Collective {
   MpiCollective(int rank, int size, const CollectiveOptions& options)
       : rank_(rank),
         size_(size),
-        patience_(options.patience),
+        timeout_(options.timeout),
         block_(make_host_tensor({options.block_elements}, DType::kF32)) {
     communication_ = std::jthread([this](const std::stop_token& stop) { communicate(stop); });
   }
@@ -59,11 +217,12 @@ class MpiCollective final : public Collective {
   WorkId all_reduce(const Tensor& tensor, std::int64_t index) override {
     const Clock::time_point begun = Clock::now();
     check_all_reduce(tensor);
-    end_.throw_if_set();
+    abort_reason_.throw_if_set();
     const WorkId work = submitted_sums_.load(std::memory_order_relaxed) + 1;
-    // The slot's last user has ended, so that 257 under way are slow and not wrong.
-    if (work > kMostOperations) await_sum(work - kMostOperations);
-    sums_[(work - 1) % kMostOperations] = {tensor, index, begun};
+    // The slot is free once the sum kMaxSums earlier has ended. A caller that starts more of them
+    // waits here.
+    if (work > kMaxSums) await_sum(work - kMaxSums);
+    sums_[(work - 1) % kMaxSums] = {tensor, index, begun};
     submitted_sums_.store(work, std::memory_order_release);
     wake_communication();
     exposed_seconds_ += std::chrono::duration<double>(Clock::now() - begun).count();
@@ -84,16 +243,17 @@ class MpiCollective final : public Collective {
 
   void broadcast(std::span<std::byte> bytes, int root) override {
     check_broadcast(root, size());
-    end_.throw_if_set();
-    for (std::size_t begin = 0; begin < bytes.size(); begin += kBroadcastBytes) {
-      run_small({{}, bytes.subspan(begin, std::min(kBroadcastBytes, bytes.size() - begin)), root});
+    abort_reason_.throw_if_set();
+    for (std::size_t begin = 0; begin < bytes.size(); begin += kMaxBroadcastBytes) {
+      run_small(
+          {{}, bytes.subspan(begin, std::min(kMaxBroadcastBytes, bytes.size() - begin)), root});
     }
   }
 
   void abort(std::string_view reason) noexcept override {
-    end_.set(reason);
-    sum_progress_.set_over();
-    small_progress_.set_over();
+    abort_reason_.set(reason);
+    sum_progress_.abort();
+    small_progress_.abort();
     wake_communication();
   }
 
@@ -104,38 +264,39 @@ class MpiCollective final : public Collective {
   }
 
  private:
-  // The caller's thread.
+  // The functions of the caller's thread.
 
   void await_sum(WorkId work) {
     if (await(sum_progress_, work)) return;
-    const Sum& sum = sums_[(work - 1) % kMostOperations];
-    give_up("the all-reduce of " + std::to_string(sum.tensor.num_elements()) + " " +
-            std::string(name(sum.tensor.dtype())) + " elements at index " +
-            std::to_string(sum.index));
+    const Sum& sum = sums_[(work - 1) % kMaxSums];
+    give_up(fmt::format("the all-reduce of {} {} elements at index {}", sum.tensor.num_elements(),
+                        name(sum.tensor.dtype()), sum.index));
   }
 
   void run_small(const SmallOperation& small) {
-    end_.throw_if_set();
+    abort_reason_.throw_if_set();
     small_ = small;
     const std::uint64_t work = submitted_smalls_.load(std::memory_order_relaxed) + 1;
     submitted_smalls_.store(work, std::memory_order_release);
     wake_communication();
     if (await(small_progress_, work)) return;
-    give_up((small.root < 0 ? "an all-gather of " : "a broadcast of ") +
-            std::to_string(small.bytes.size()) + " bytes");
+    give_up(fmt::format("{} of {} bytes", small.root < 0 ? "an all-gather" : "a broadcast",
+                        small.bytes.size()));
   }
 
-  // False when patience is over.
+  // Returns false at the timeout.
   bool await(const WorkProgress& progress, std::uint64_t work) const {
-    const WorkProgress::Outcome outcome = progress.wait(work, Deadline::after(patience_));
-    if (outcome == WorkProgress::Outcome::kOver) end_.throw_if_set();
+    const WorkProgress::Outcome outcome = progress.wait(work, Deadline::after(timeout_));
+    if (outcome == WorkProgress::Outcome::kAborted) abort_reason_.throw_if_set();
     return outcome == WorkProgress::Outcome::kEnded;
   }
 
   [[noreturn]] void give_up(const std::string& what) {
-    abort("rank " + std::to_string(rank_) + " waited " + in_seconds(patience_) + " in " + what +
-          " for the other ranks, and MPI does not tell for which; is one stopped, or busy?");
-    throw PeerError(end_.text());
+    abort(
+        fmt::format("rank {} waited {} in {} for the other ranks, and MPI does not tell for which; "
+                    "is one stopped, or busy?",
+                    rank_, in_seconds(timeout_), what));
+    throw PeerError(abort_reason_.text());
   }
 
   void wake_communication() noexcept {
@@ -143,14 +304,14 @@ class MpiCollective final : public Collective {
     futex_wake_all(wakes_);
   }
 
-  // The communication thread.
+  // The functions of the communication thread.
 
   void communicate(const std::stop_token& stop) {
-    pthread_setname_np(pthread_self(), ("mpi-" + std::to_string(rank_)).c_str());
+    pthread_setname_np(pthread_self(), fmt::format("mpi-{}", rank_).c_str());
     const FlushDenormals flush;
     try {
       Clock::time_point moved = Clock::now();
-      while (!stop.stop_requested() && !end_.is_set()) {
+      while (!stop.stop_requested() && !abort_reason_.is_set()) {
         const std::uint32_t wakes = wakes_.load(std::memory_order_acquire);
         const std::uint64_t completed = requests_.completed();
         const bool started = start_submitted();
@@ -166,15 +327,15 @@ class MpiCollective final : public Collective {
     }
   }
 
-  // MPI has no descriptor to sleep on.
+  // MPI offers no file descriptor for poll(), so an idle thread sleeps for short times.
   void back_off(std::uint32_t wakes, Clock::duration idle) {
     constexpr std::chrono::microseconds kSpinTime{50};
     constexpr std::chrono::microseconds kYieldTime{200};
-    constexpr std::chrono::microseconds kNap{100};
+    constexpr std::chrono::microseconds kSleepTime{100};
     if (requests_.idle()) {
       futex_wait(wakes_, wakes, std::chrono::seconds(1));
     } else if (idle > kYieldTime) {
-      futex_wait(wakes_, wakes, kNap);
+      futex_wait(wakes_, wakes, kSleepTime);
     } else if (idle > kSpinTime) {
       std::this_thread::yield();
     }
@@ -184,7 +345,7 @@ class MpiCollective final : public Collective {
     bool started = false;
     const std::uint64_t sums = submitted_sums_.load(std::memory_order_acquire);
     for (; started_sums_ < sums && requests_.has_room(); started = true) {
-      if (requests_.start_chunk(sums_[started_sums_ % kMostOperations].tensor)) ++started_sums_;
+      if (requests_.start_chunk(sums_[started_sums_ % kMaxSums].tensor)) ++started_sums_;
     }
     const std::uint64_t smalls = submitted_smalls_.load(std::memory_order_acquire);
     if (started_smalls_ < smalls) {
@@ -201,7 +362,7 @@ class MpiCollective final : public Collective {
     if (ended > 0) {
       sum_progress_.end(before + static_cast<std::uint64_t>(ended),
                         submitted_sums_.load(std::memory_order_acquire),
-                        sums_[before % kMostOperations].begun);
+                        sums_[before % kMaxSums].begun);
     }
     if (small_progress_.ended() < started_smalls_ && requests_.test_small()) {
       small_progress_.end(started_smalls_, started_smalls_, Clock::now());
@@ -210,34 +371,35 @@ class MpiCollective final : public Collective {
 
   const int rank_;
   const int size_;
-  const std::chrono::nanoseconds patience_;
+  const std::chrono::nanoseconds timeout_;
   Tensor block_;
-  EndReason end_;
+  AbortReason abort_reason_;
 
-  std::array<Sum, kMostOperations> sums_;  // sum s in s % kMostOperations, to its end
+  std::array<Sum, kMaxSums> sums_;  // sum s is in slot s % kMaxSums until it ends
   std::atomic<std::uint64_t> submitted_sums_{0};
   WorkProgress sum_progress_;
   SmallOperation small_;
   std::atomic<std::uint64_t> submitted_smalls_{0};
   WorkProgress small_progress_;
-  std::atomic<std::uint32_t> wakes_{0};  // the communication thread sleeps on it
-  double exposed_seconds_ = 0.0;         // the caller's
+  std::atomic<std::uint32_t> wakes_{0};  // the futex that the communication thread sleeps on
+  double exposed_seconds_ = 0.0;         // of the caller's thread
 
-  // The communication thread's.
+  // Used by the communication thread only.
   MpiRequests requests_;
   std::uint64_t started_sums_ = 0;
   std::uint64_t started_smalls_ = 0;
 
-  std::jthread communication_;  // last: it uses all of the above
+  std::jthread communication_;  // the last member, since the thread uses all of the above
 };
 
 }  // namespace
 
 std::vector<std::unique_ptr<Collective>> make_mpi_collectives(const CollectiveOptions& options) {
   if (options.num_local_ranks != 1) {
-    throw UsageError("--collective mpi: one replica per process, and " +
-                     std::to_string(options.num_local_ranks) +
-                     " are asked for; start more processes, or choose --collective ring");
+    throw UsageError(
+        fmt::format("--collective mpi: expected one replica per process, found {}; start more "
+                    "processes, or choose --collective ring",
+                    options.num_local_ranks));
   }
   int initialized = 0;
   MPI_Initialized(&initialized);
@@ -248,12 +410,11 @@ std::vector<std::unique_ptr<Collective>> make_mpi_collectives(const CollectiveOp
   MPI_Comm_size(MPI_COMM_WORLD, &size);
   if (options.membership != nullptr) {
     const int tasks = static_cast<int>(options.membership->members().size());
-    const std::string found = "--collective mpi: the job has " + std::to_string(tasks) +
-                              " tasks, and this one is number " +
-                              std::to_string(options.membership->index()) + "; MPI knows " +
-                              std::to_string(size) + " and calls it number " + std::to_string(rank);
     if (tasks != size || options.membership->index() != rank) {
-      throw UsageError(found + "; start it with mpirun or `syncopate launch --collective mpi`");
+      throw UsageError(fmt::format(
+          "--collective mpi: the job has {} tasks, and this one is number {}; MPI knows {} and "
+          "calls it number {}; start it with mpirun or `syncopate launch --collective mpi`",
+          tasks, options.membership->index(), size, rank));
     }
   }
   std::vector<std::unique_ptr<Collective>> ranks;

@@ -1,4 +1,4 @@
-// Stands in for mpi*.cc where the build found no MPI.
+// Replaces mpi.cc and mpi_session.cc in builds without MPI: every use throws UnavailableError.
 #include "models/base/errors.h"
 #include "strategies/collective/collectives.h"
 #include "strategies/collective/mpi_session.h"

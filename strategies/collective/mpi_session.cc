@@ -10,7 +10,7 @@ namespace syncopate {
 
 MpiSession::MpiSession() {
   int provided = MPI_THREAD_SINGLE;
-  // Serialized: the communication thread makes all calls between the first and the last.
+  // Serialized suffices: after this call, only the communication thread calls MPI until the end.
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
     throw DeviceError("MPI_Init_thread failed; does `mpirun -n 1 true` work on this machine?");
   }
@@ -26,7 +26,7 @@ MpiSession::MpiSession() {
 
 std::string MpiSession::broadcast(const std::string& text) {
   constexpr std::size_t kMostBytes = std::size_t{64} << 10;
-  check(text.size() < kMostBytes, "what MPI broadcasts at the start is short");
+  check(text.size() < kMostBytes, "a text that MPI broadcasts at the start is below 64 KB");
   std::string bytes = text;
   bytes.resize(kMostBytes);
   if (MPI_Bcast(bytes.data(), static_cast<int>(bytes.size()), MPI_CHAR, 0, MPI_COMM_WORLD) !=

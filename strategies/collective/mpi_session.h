@@ -1,6 +1,6 @@
-// MPI's beginning and end in this process. `main`'s command makes one, before any thread and before
-// make_mpi_collectives(); there is none without it. Its destructor leaves MPI as it is: after a
-// failure MPI_Finalize may wait for ever for those who are gone.
+// The initialization and the end of MPI in this process. A command makes one MpiSession before any
+// thread is started and before make_mpi_collectives(). Its destructor does not call MPI_Finalize,
+// which may block after a failure of another process.
 #pragma once
 
 #include <string>
@@ -9,21 +9,22 @@ namespace syncopate {
 
 class MpiSession {
  public:
-  // Throws UnavailableError: this build has no MPI; DeviceError: MPI did not start, or has no
-  // support for threads.
+  // Throws UnavailableError when this build has no MPI, DeviceError when MPI does not start or has
+  // no support for threads.
   MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Rank 0's text, on every rank; all call, before make_mpi_collectives(). At most 64 KB. Throws
-  // DeviceError.
+  // Returns rank 0's text, of at most 64 KB, on every rank. Every rank calls it before
+  // make_mpi_collectives(). Throws DeviceError.
   std::string broadcast(const std::string& text);
-  // MPI_Finalize, when all went well: it waits for the other processes. The collectives are gone.
+  // MPI_Finalize, after a successful run: it waits for the other processes. The collectives must
+  // have been destroyed.
   void close();
-  // MPI_Abort: ends this process and all others of the job. After a failure, with what is to be
-  // the exit code; returns only when this build has no MPI.
+  // MPI_Abort, after a failure: ends this process and all others of the job with this exit code.
+  // Returns only when this build has no MPI.
   void abort(int exit_code) noexcept;
 
  private:
@@ -31,7 +32,7 @@ class MpiSession {
   int size_ = 1;
 };
 
-// "Open MPI v4.1.4", as loaded; "" where this build has no MPI.
+// The loaded library, "Open MPI v4.1.4"; "" when this build has no MPI.
 std::string mpi_library();
 
 }  // namespace syncopate

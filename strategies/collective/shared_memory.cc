@@ -1,27 +1,35 @@
-#include "strategies/collective/shared_memory.h"
-
+// The collectives of ranks whose gradient blocks lie in memory that all of them map: `local` joins
+// threads of one process, and `ring` with tasks of one host joins processes through a shared
+// segment. Each rank adds pieces directly from the blocks of all ranks and stores the sums to all
+// blocks, so nothing is copied in between. The order of additions is the ring's (collective.h).
 #include <algorithm>
 #include <array>
+#include <chrono>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/tensor/sums.h"
-#include "strategies/collective/stopwatch.h"
+#include "strategies/collective/collectives.h"
+#include "strategies/collective/shared_segment.h"
+#include "strategies/collective/work_progress.h"
+#include "strategies/collective/work_queue.h"
 
 namespace syncopate {
 namespace {
 
-// A piece: small enough that every rank gets some, large enough that taking one costs nothing and
-// that memory is read in long runs.
-constexpr std::int64_t kMostPieceElements = 8 * kBlockElements;
-constexpr std::int64_t kLeastPieceElements = 1024;
+// A piece is small enough that every rank gets several, and large enough that claiming it costs
+// little and that memory is read in long runs.
+constexpr std::int64_t kMaxPieceElements = 8 * kBlockElements;
+constexpr std::int64_t kMinPieceElements = 1024;
 
-// Pieces lie on multiples of this in the arena: parts of a block, or whole blocks.
+// Pieces begin at multiples of this number in the arena: they are parts of a block or whole blocks.
 std::int64_t piece_elements(std::int64_t length, int num_ranks) {
-  std::int64_t size = kMostPieceElements;
-  while (size > kLeastPieceElements && length / size < std::int64_t{4} * num_ranks) size /= 2;
+  std::int64_t size = kMaxPieceElements;
+  while (size > kMinPieceElements && length / size < std::int64_t{4} * num_ranks) size /= 2;
   return size;
 }
 
@@ -30,33 +38,40 @@ std::int64_t floor_multiple(std::int64_t value, std::int64_t factor) {
   return value - (rest < 0 ? rest + factor : rest);
 }
 
+// The memory that the ranks share, as this process sees it.
+struct SharedRanks {
+  std::shared_ptr<Buffer> memory;  // contains the queue; the blocks may have memory of their own
+  std::unique_ptr<WorkQueue> queue;
+  std::vector<Tensor> blocks;  // [elements] f32 of every rank, by rank
+};
+
 class SharedMemoryCollective final : public Collective {
  public:
   SharedMemoryCollective(std::shared_ptr<SharedRanks> ranks, int rank,
-                         std::chrono::nanoseconds patience)
+                         std::chrono::nanoseconds timeout)
       : ranks_(std::move(ranks)),
         sums_(sum_kernels(detect_isa())),
         block_(ranks_->blocks[static_cast<std::size_t>(rank)]),
-        hand_(*ranks_->board, rank, patience,
-              [this](std::uint64_t job, std::int64_t piece) { add_piece(job, piece); }) {
+        queue_(*ranks_->queue, rank, timeout,
+               [this](std::uint64_t job, std::int64_t piece) { add_piece(job, piece); }) {
     for (const Tensor& block : ranks_->blocks) {
       f32_.push_back(block.f32().data());
       bf16_.push_back(reinterpret_cast<std::uint16_t*>(block.bytes().data()));
     }
   }
 
-  int rank() const noexcept override { return hand_.rank(); }
-  int size() const noexcept override { return hand_.num_ranks(); }
+  int rank() const noexcept override { return queue_.rank(); }
+  int size() const noexcept override { return queue_.num_ranks(); }
   const Tensor& block() const noexcept override { return block_; }
 
   WorkId all_reduce(const Tensor& tensor, std::int64_t index) override {
-    if (ranks_->board->is_aborted()) ranks_->board->throw_aborted();
+    if (ranks_->queue->is_aborted()) ranks_->queue->throw_aborted();
     if (size() == 1 || tensor.num_elements() == 0) return kDone;
     const std::span<std::byte> bytes = tensor.bytes();
     const std::span<std::byte> own = block_.bytes();
     if (bytes.data() < own.data() || bytes.data() + bytes.size() > own.data() + own.size()) {
       const Stopwatch::Blocking blocking(watch_);
-      reduce_through_board(tensor, index);
+      reduce_by_copying(tensor, index);
       return kDone;
     }
     const Stopwatch::Exposed exposed(watch_);
@@ -69,14 +84,15 @@ class SharedMemoryCollective final : public Collective {
     const std::int64_t first = floor_multiple(index, operation.piece);
     const std::int64_t pieces =
         (index + operation.length - first + operation.piece - 1) / operation.piece;
-    // Before its place is taken over: pieces of the job that had it may still be to do.
+    // Pieces of the operation that used this slot before may not be done yet.
     if (num_operations_ >= operations_.size()) {
-      hand_.wait(num_operations_ - operations_.size(), "an earlier all-reduce");
+      queue_.wait(num_operations_ - operations_.size(), "an earlier all-reduce");
     }
-    // The number that post() will give: its own pieces may be taken before it returns.
+    // The slot is the one of the number that post() will return. It is filled first, because other
+    // pieces of this job may be executed before post() returns.
     operations_[num_operations_ % operations_.size()] = operation;
     watch_.begin();
-    const std::uint64_t job = hand_.post(pieces);
+    const std::uint64_t job = queue_.post(pieces);
     check(job == num_operations_, "jobs and operations are counted alike");
     ++num_operations_;
     return job + 1;
@@ -85,26 +101,26 @@ class SharedMemoryCollective final : public Collective {
   void wait(WorkId work) override {
     if (work == kDone || num_waited_ >= work) return;
     const Stopwatch::Exposed exposed(watch_);
-    hand_.wait(work - 1, "the all-reduce of its gradients");
+    queue_.wait(work - 1, "the all-reduce of its gradients");
     num_waited_ = work;
     if (num_waited_ == num_operations_) watch_.end();
   }
 
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) override {
-    if (ranks_->board->is_aborted()) ranks_->board->throw_aborted();
+    if (ranks_->queue->is_aborted()) ranks_->queue->throw_aborted();
     if (size() == 1) {
       std::ranges::copy(mine, all.begin());
       return;
     }
     const Stopwatch::Blocking blocking(watch_);
-    hand_.exchange(mine, all, "an all-gather");
+    queue_.all_gather(mine, all, "an all-gather");
   }
 
   void broadcast(std::span<std::byte> bytes, int root) override {
-    if (size() > 1) hand_.broadcast(bytes, root);
+    if (size() > 1) queue_.broadcast(bytes, root);
   }
 
-  void abort(std::string_view reason) noexcept override { ranks_->board->abort(reason); }
+  void abort(std::string_view reason) noexcept override { ranks_->queue->abort(reason); }
   CommunicationTimes times() const noexcept override { return watch_.times(); }
 
  private:
@@ -113,9 +129,9 @@ class SharedMemoryCollective final : public Collective {
   struct Operation {
     DType dtype = DType::kF32;
     std::int64_t offset = 0;  // in every rank's block, in elements of this type
-    std::int64_t index = 0;
+    std::int64_t index = 0;   // in the arena
     std::int64_t length = 0;
-    std::int64_t piece = 0;
+    std::int64_t piece = 0;  // elements
   };
 
   void add_piece(std::uint64_t job, std::int64_t piece) {
@@ -139,8 +155,9 @@ class SharedMemoryCollective final : public Collective {
     }
   }
 
-  // For tensors of the caller's own: everybody's part is laid open, and each adds all of them.
-  void reduce_through_board(const Tensor& tensor, std::int64_t index) {
+  // For tensors outside of the rank's block: the ranks gather each other's elements part by part,
+  // and each rank adds all of them.
+  void reduce_by_copying(const Tensor& tensor, std::int64_t index) {
     const std::size_t element = size_bytes(tensor.dtype());
     const auto n = static_cast<std::size_t>(size());
     const auto most = static_cast<std::int64_t>(kMostGatheredBytes / element);
@@ -152,7 +169,7 @@ class SharedMemoryCollective final : public Collective {
           tensor.bytes().subspan(static_cast<std::size_t>(begin) * element,
                                  static_cast<std::size_t>(end - begin) * element);
       gathered_.resize(n * part.size());
-      hand_.exchange(part, gathered_, "an all-reduce");
+      queue_.all_gather(part, gathered_, "an all-reduce");
       for (std::size_t k = 0; k < n; ++k) {
         const std::size_t r =
             (static_cast<std::size_t>(first_addend(index + begin, size())) + k) % n;
@@ -174,22 +191,59 @@ class SharedMemoryCollective final : public Collective {
   std::shared_ptr<SharedRanks> ranks_;
   const SumKernels& sums_;
   Tensor block_;
-  std::vector<float*> f32_;  // where every rank's block begins
+  std::vector<float*> f32_;  // the first element of every rank's block
   std::vector<std::uint16_t*> bf16_;
-  std::array<Operation, WorkBoard::kMostJobsUnderWay> operations_{};
+  std::array<Operation, WorkQueue::kMaxJobs> operations_{};
   std::uint64_t num_operations_ = 0;
   std::uint64_t num_waited_ = 0;
   std::vector<std::byte> gathered_;
   Stopwatch watch_;
-  BoardRank hand_;
+  WorkQueueRank queue_;
 };
+
+std::vector<std::unique_ptr<Collective>> make_ranks(const std::shared_ptr<SharedRanks>& shared,
+                                                    int first_rank, int num_ranks,
+                                                    std::chrono::nanoseconds timeout) {
+  std::vector<std::unique_ptr<Collective>> ranks;
+  ranks.reserve(static_cast<std::size_t>(num_ranks));
+  for (int r = first_rank; r < first_rank + num_ranks; ++r) {
+    ranks.push_back(std::make_unique<SharedMemoryCollective>(shared, r, timeout));
+  }
+  return ranks;
+}
 
 }  // namespace
 
-std::unique_ptr<Collective> make_shared_memory_collective(std::shared_ptr<SharedRanks> ranks,
-                                                          int rank,
-                                                          std::chrono::nanoseconds patience) {
-  return std::make_unique<SharedMemoryCollective>(std::move(ranks), rank, patience);
+std::vector<std::unique_ptr<Collective>> make_local_collectives(const CollectiveOptions& options) {
+  if (options.membership != nullptr && options.membership->members().size() > 1) {
+    throw UsageError(
+        "--collective local joins the replicas of one task, and this job has several; choose ring "
+        "or mpi");
+  }
+  const int n = options.num_local_ranks;
+  const auto shared = std::make_shared<SharedRanks>();
+  shared->memory = make_host_buffer(WorkQueue::size_bytes(n));
+  shared->queue = std::make_unique<WorkQueue>(shared->memory->data(), n);
+  shared->blocks.reserve(static_cast<std::size_t>(n));
+  for (int r = 0; r < n; ++r) {
+    shared->blocks.push_back(make_host_tensor({options.block_elements}, DType::kF32));
+  }
+  return make_ranks(shared, 0, n, options.timeout);
+}
+
+std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
+    const CollectiveOptions& options) {
+  const std::vector<Member>& members = options.membership->members();
+  const Member& me = members[static_cast<std::size_t>(options.membership->index())];
+  const int num_ranks = members.back().first_replica + members.back().num_replicas;
+  auto segment = share_segment(*options.membership, WorkQueue::size_bytes(num_ranks),
+                               options.block_elements, options.timeout);
+  if (segment == nullptr) return {};
+  const auto shared = std::make_shared<SharedRanks>();
+  shared->queue = std::make_unique<WorkQueue>(segment->memory->data(), num_ranks);
+  shared->memory = std::move(segment->memory);
+  shared->blocks = std::move(segment->blocks);
+  return make_ranks(shared, me.first_replica, me.num_replicas, options.timeout);
 }
 
 }  // namespace syncopate

@@ -1,7 +1,13 @@
 #include "strategies/collective/shared_segment.h"
 
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
+#include <functional>
+#include <numeric>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -10,16 +16,27 @@
 #include "models/base/file_descriptor.h"
 #include "models/base/shared_memory_file.h"
 #include "models/tensor/buffer.h"
-#include "strategies/collective/segment_hand_over.h"
+#include "ps/net/connection.h"
+#include "ps/net/descriptor_passing.h"
+#include "strategies/cluster/handshake.h"
+#include "strategies/cluster/pending_connections.h"
 
 namespace syncopate {
 namespace {
 
-constexpr std::size_t kNonceBytes = 64;
-constexpr std::string_view kPurpose = "gradients";
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
 
-// Where things stand in the segment: nonce and header, then one block per rank.
-struct Layout {
+constexpr std::size_t kSegmentNonceBytes = 64;
+constexpr std::string_view kPurpose = "gradients";
+constexpr std::uint16_t kSegmentHello = 0x5347;
+// How often a waiting task checks whether another task has failed.
+constexpr milliseconds kFailureCheckInterval(100);
+constexpr std::string_view kReached = "reached";
+constexpr std::string_view kRankZeroName = "shared memory: rank 0's task";
+
+// The segment contains the nonce, the header, and one block per rank.
+struct SegmentLayout {
   std::size_t header_bytes;
   std::size_t block_bytes;
   int num_ranks;
@@ -30,38 +47,157 @@ struct Layout {
   std::size_t total() const { return block(num_ranks); }
 };
 
-// The same text for the same layout.
-std::string describe(const Layout& layout, std::int64_t block_elements) {
-  return std::to_string(block_elements) + " gradients for each of " +
-         std::to_string(layout.num_ranks) + " ranks (" + std::to_string(layout.total()) +
-         " bytes, of which header " + std::to_string(layout.header_bytes) + ")";
+// Equal layouts have equal texts.
+std::string layout_text(const SegmentLayout& layout, std::int64_t block_elements) {
+  return fmt::format("{} gradients for each of {} ranks ({} bytes, of which header {})",
+                     block_elements, layout.num_ranks, layout.total(), layout.header_bytes);
+}
+
+std::string segment_hello(int index, const Membership& membership) {
+  return fmt::format("{} {}", index, membership.nonce());
+}
+
+void throw_if_failed(const Membership& membership) {
+  if (const auto verdict = membership.failure()) throw PeerError(*verdict);
+}
+
+// The tasks tell each other whether they reached rank 0's socket, and their layouts. Returns
+// whether all reached it. Throws UsageError before any task maps a segment of another size.
+bool exchange_reached(Membership& membership, bool reached, const std::string& layout) {
+  const std::vector<std::string> answers = membership.exchange(
+      fmt::format("{}\n{}", reached ? kReached : std::string_view("out of reach"), layout));
+  bool all_reached = true;
+  std::vector<std::string> layouts;
+  for (const std::string& answer : answers) {
+    const std::size_t line_end = std::min(answer.find('\n'), answer.size());
+    all_reached = all_reached && answer.substr(0, line_end) == kReached;
+    layouts.push_back(answer.substr(std::min(line_end + 1, answer.size())));
+  }
+  for (std::size_t i = 1; i < layouts.size(); ++i) {
+    if (layouts[i] == layouts[0]) continue;
+    const Member& member = membership.members()[i];
+    throw UsageError(
+        fmt::format("the tasks' networks differ in size: {} has {}, rank 0 has {}; start all tasks "
+                    "with the same program, model and flags",
+                    describe(member.index, member.host, member.pid), layouts[i], layouts[0]));
+  }
+  return all_reached;
+}
+
+// Sends the descriptor to every task that presents its index and the nonce. The socket's name can
+// be called by any program of the host, so other callers, and other users, are rejected.
+void send_to_tasks(PendingConnections& pending, const Membership& membership,
+                   const FileDescriptor& descriptor, const Deadline& deadline) {
+  std::vector<int> missing(membership.members().size() - 1);
+  std::iota(missing.begin(), missing.end(), 1);
+  while (!missing.empty()) {
+    throw_if_failed(membership);
+    if (deadline.passed()) {
+      const Member& late = membership.members()[static_cast<std::size_t>(missing[0])];
+      throw PeerError(
+          fmt::format("shared memory: {} did not come for it within {}; is it stopped, or busy?",
+                      describe(late.index, late.host, late.pid), in_seconds(deadline.patience())));
+    }
+    std::vector<pollfd> sockets;
+    pending.add_to(sockets);
+    poll(sockets.data(), sockets.size(),
+         std::min(pending.poll_milliseconds(deadline),
+                  static_cast<int>(kFailureCheckInterval.count())));
+    for (const PendingConnections::Arrival& arrival : pending.receive()) {
+      const auto task = std::ranges::find_if(missing, [&](int index) {
+        return arrival.frame.type == kSegmentHello &&
+               arrival.frame.payload == segment_hello(index, membership);
+      });
+      if (task == missing.end() || !is_of_our_user(arrival.connection.descriptor())) {
+        warn_rejected(arrival.connection.peer(), "it asked for the shared memory of this job");
+        continue;
+      }
+      send_descriptor(arrival.connection.descriptor(), descriptor.get());
+      missing.erase(task);
+    }
+  }
+}
+
+// Rank 0's part. `make` is called once all tasks have reached the socket.
+FileDescriptor hand_out_descriptor(Membership& membership, const std::string& layout,
+                                   const std::function<FileDescriptor()>& make,
+                                   nanoseconds timeout) {
+  const std::string socket_name = random_socket_name();
+  const int num_tasks = static_cast<int>(membership.members().size());
+  PendingConnections pending(
+      Listener(listen_at_name(socket_name)),
+      static_cast<std::uint32_t>(segment_hello(num_tasks, membership).size()));
+  membership.exchange(socket_name);
+  if (!exchange_reached(membership, true, layout)) return {};
+  FileDescriptor descriptor = make();
+  send_to_tasks(pending, membership, descriptor, Deadline::after(timeout));
+  return descriptor;
+}
+
+FileDescriptor wait_for_descriptor(int socket, const Membership& membership,
+                                   const Deadline& deadline) {
+  while (!wait_ready(
+      socket, POLLIN,
+      Deadline::after(std::min<nanoseconds>(kFailureCheckInterval, deadline.remaining())))) {
+    throw_if_failed(membership);
+    if (!deadline.passed()) continue;
+    throw PeerError(fmt::format("{} did not hand it over within {}; is it stopped, or busy?",
+                                kRankZeroName, in_seconds(deadline.patience())));
+  }
+  FileDescriptor descriptor = receive_descriptor(socket, kRankZeroName);
+  if (!descriptor) throw PeerError(fmt::format("{} refused to hand it over", kRankZeroName));
+  return descriptor;
+}
+
+// The part of all other tasks.
+FileDescriptor receive_from_rank_zero(Membership& membership, const std::string& layout,
+                                      nanoseconds timeout) {
+  FileDescriptor socket = call_name(membership.exchange("").front());
+  const bool reached = static_cast<bool>(socket);
+  if (!exchange_reached(membership, reached, layout)) return {};
+  const Deadline deadline = Deadline::after(timeout);
+  Connection rank_zero(std::move(socket), std::string(kRankZeroName));
+  rank_zero.send({kSegmentHello, segment_hello(membership.index(), membership)}, deadline);
+  return wait_for_descriptor(rank_zero.descriptor(), membership, deadline);
+}
+
+// Returns the descriptor that `make` returns on rank 0, on every task; an empty one on every task
+// when not all tasks reach rank 0's socket.
+FileDescriptor share_descriptor(Membership& membership, const std::string& layout,
+                                const std::function<FileDescriptor()>& make, nanoseconds timeout) {
+  try {
+    return membership.index() == 0 ? hand_out_descriptor(membership, layout, make, timeout)
+                                   : receive_from_rank_zero(membership, layout, timeout);
+  } catch (const PeerError& error) {
+    throw PeerError(verdict_or(&membership, error.what()));
+  }
 }
 
 }  // namespace
 
 std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t header_bytes,
                                              std::int64_t block_elements,
-                                             std::chrono::nanoseconds patience) {
+                                             std::chrono::nanoseconds timeout) {
   const std::vector<Member>& members = membership.members();
   const Member& me = members[static_cast<std::size_t>(membership.index())];
-  const Layout layout{
-      .header_bytes = whole_huge_pages(kNonceBytes + header_bytes),
+  const SegmentLayout layout{
+      .header_bytes = whole_huge_pages(kSegmentNonceBytes + header_bytes),
       .block_bytes = whole_huge_pages(static_cast<std::size_t>(block_elements) * sizeof(float)),
       .num_ranks = members.back().first_replica + members.back().num_replicas};
-  const FileDescriptor memory = hand_to_all(
-      membership, describe(layout, block_elements),
-      [&] { return make_shared_memory_file(layout.total(), kPurpose); }, patience);
+  const FileDescriptor memory = share_descriptor(
+      membership, layout_text(layout, block_elements),
+      [&] { return make_shared_memory_file(layout.total(), kPurpose); }, timeout);
   if (!memory) return nullptr;
   const std::size_t own = static_cast<std::size_t>(me.num_replicas) * layout.block_bytes;
   auto segment = std::make_unique<SharedSegment>();
   SharedMapping mapping(memory.get(), layout.total(), kPurpose);
   std::byte* front = mapping.data();
-  // Each task asks for its own, so that they lie near its CPUs.
+  // Each task reserves the pages of its own ranks, so that they lie near its CPUs.
   if (me.index == 0) reserve_pages(memory.get(), mapping, 0, layout.header_bytes, kPurpose);
   reserve_pages(memory.get(), mapping, layout.block(me.first_replica), own, kPurpose);
-  segment->memory = make_mapped_buffer(std::move(mapping), kNonceBytes);
-  // The nonce read back: this is the segment of this job, and not a copy of it.
-  const std::string nonce = membership.nonce().substr(0, kNonceBytes);
+  segment->memory = make_mapped_buffer(std::move(mapping), kSegmentNonceBytes);
+  // Reading the nonce back proves that the tasks map one segment, and not copies of it.
+  const std::string nonce = membership.nonce().substr(0, kSegmentNonceBytes);
   if (me.index == 0) std::memcpy(front, nonce.data(), nonce.size());
   membership.exchange("mapped");
   if (std::memcmp(front, nonce.data(), nonce.size()) != 0) {
@@ -69,7 +205,7 @@ std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t
         "shared memory: what rank 0's task handed over does not carry this job's nonce");
   }
   for (int r = 0; r < layout.num_ranks; ++r) {
-    segment->blocks.emplace_back(segment->memory, layout.block(r) - kNonceBytes,
+    segment->blocks.emplace_back(segment->memory, layout.block(r) - kSegmentNonceBytes,
                                  Shape{block_elements}, DType::kF32);
   }
   return segment;

@@ -1,5 +1,7 @@
-// Memory that the tasks of one host map together, handed over as a descriptor: no name that a kill
-// leaves behind, no limit of /dev/shm, and proof that they really share a host.
+// A memory segment that the tasks of one host map together. Rank 0's task creates it and hands its
+// file descriptor to the other tasks over a Unix-domain socket. So a killed job leaves no named
+// segment behind, the size limit of /dev/shm does not apply, and a task that receives the
+// descriptor certainly runs on the same host.
 #pragma once
 
 #include <chrono>
@@ -13,18 +15,19 @@
 
 namespace syncopate {
 
-// Every task calls. Nothing unless all tasks can map one segment, and then on every task. This
-// task's own ranks' memory is reserved when it returns, zeroed.
-// header_bytes: at the segment's beginning, for all; block_elements: f32, of each rank.
-// patience: for one another, from when all have called.
-// Throws PeerError; UsageError, on every task, when the tasks' networks differ in size;
-// OutOfMemoryError when the machine's memory does not hold it.
 struct SharedSegment {
   std::shared_ptr<Buffer> memory;
-  std::vector<Tensor> blocks;  // by rank
+  std::vector<Tensor> blocks;  // [block_elements] f32 of every rank, by rank
 };
+
+// Every task calls it. Returns null, and then on every task, unless all tasks can map one segment.
+// The memory of this task's ranks is zeroed and reserved.
+// header_bytes: a common area at the beginning of the segment. block_elements: of each rank.
+// timeout: for the other tasks, counted from when all have called.
+// Throws PeerError; UsageError on every task when the tasks' networks differ in size;
+// OutOfMemoryError when the machine has not enough memory.
 std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t header_bytes,
                                              std::int64_t block_elements,
-                                             std::chrono::nanoseconds patience);
+                                             std::chrono::nanoseconds timeout);
 
 }  // namespace syncopate

@@ -1,46 +1,71 @@
 #include "strategies/collective/work_progress.h"
 
 #include <immintrin.h>
+#include <sys/eventfd.h>
 
 #include <algorithm>
+#include <cerrno>
 
+#include "models/base/errors.h"
 #include "models/base/shared_memory_file.h"
 
 namespace syncopate {
 namespace {
 
-constexpr int kSpins = 500;  // about 20 us: what waking a sleeping core takes
+constexpr int kProgressSpins = 500;  // about 20 us, the time that waking a sleeping core takes
 
 }  // namespace
 
-WorkProgress::Outcome WorkProgress::wait(std::uint64_t works, const Deadline& patience) const {
+AbortReason::AbortReason() : event_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!event_) throw FileError(describe_errno("create", "an eventfd", errno));
+}
+
+void AbortReason::set(std::string_view reason) noexcept {
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_set_.load(std::memory_order_relaxed)) return;
+    text_ = reason;
+    is_set_.store(true, std::memory_order_release);
+  }
+  (void)eventfd_write(event_.get(), 1);
+}
+
+std::string AbortReason::text() const {
+  const std::lock_guard lock(mutex_);
+  return text_;
+}
+
+void AbortReason::throw_if_set() const {
+  if (is_set()) throw PeerError(text());
+}
+
+WorkProgress::Outcome WorkProgress::wait(std::uint64_t works, const Deadline& deadline) const {
   for (int spin = 0;; ++spin) {
     const std::uint32_t changes = changes_.load(std::memory_order_acquire);
-    if (is_over()) return Outcome::kOver;
+    if (is_aborted()) return Outcome::kAborted;
     if (ended() >= works) return Outcome::kEnded;
-    if (spin < kSpins) {
+    if (spin < kProgressSpins) {
       _mm_pause();
       continue;
     }
-    if (patience.passed()) return Outcome::kLate;
-    futex_wait(changes_, changes, patience.remaining());
+    if (deadline.passed()) return Outcome::kLate;
+    futex_wait(changes_, changes, deadline.remaining());
   }
 }
 
 void WorkProgress::end(std::uint64_t works, std::uint64_t submitted, Clock::time_point begun) {
-  // A stretch lasts until everything that was submitted has ended.
-  if (!is_under_way_) stretch_begun_ = std::max(begun, stretch_ended_);
+  if (!is_under_way_) period_begun_ = std::max(begun, period_ended_);
   is_under_way_ = works != submitted;
   if (!is_under_way_) {
-    stretch_ended_ = Clock::now();
-    under_way_nanoseconds_ += std::chrono::nanoseconds(stretch_ended_ - stretch_begun_).count();
+    period_ended_ = Clock::now();
+    under_way_nanoseconds_ += std::chrono::nanoseconds(period_ended_ - period_begun_).count();
   }
   ended_.store(works, std::memory_order_release);
   wake();
 }
 
-void WorkProgress::set_over() noexcept {
-  over_.store(true, std::memory_order_release);
+void WorkProgress::abort() noexcept {
+  aborted_.store(true, std::memory_order_release);
   wake();
 }
 

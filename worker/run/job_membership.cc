@@ -11,7 +11,7 @@
 #include "models/base/deadline.h"
 #include "ps/net/connection.h"
 #include "ps/net/endpoint.h"
-#include "strategies/cluster/hello.h"
+#include "strategies/cluster/handshake.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {

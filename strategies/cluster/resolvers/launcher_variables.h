@@ -1,5 +1,5 @@
-// Reads the environment variables of launchers: whether a set of them is complete, numbers with
-// range checks, and the rank and size variables that most launchers have under names of their own.
+// Reads the environment variables of launchers: checks whether a set of them is complete, and
+// parses numbers with range checks.
 #pragma once
 
 #include <initializer_list>
@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "models/base/environment.h"
-#include "strategies/cluster/cluster_spec.h"
 
 namespace syncopate {
 
@@ -34,19 +33,5 @@ int number_of(const Environment& environment, std::string_view variable, int lea
 // Checks that an index that counts from 0 is below `count`, the value of the variable or flag
 // `count_name`. Throws UsageError.
 void require_below(std::string_view what, int number, std::string_view count_name, int count);
-
-// The names of a launcher's four variables.
-struct NumberVariables {
-  std::string_view rank;
-  std::string_view size;
-  std::string_view local_rank;
-  std::string_view local_size;
-};
-
-// A ClusterSpec with rank, size and local place. Returns nothing when rank or size is not set; when
-// only one of them is, adds a note that `source` is ignored. Throws UsageError for a wrong number.
-std::optional<ClusterSpec> read_numbers(const Environment& environment, std::string_view source,
-                                        const NumberVariables& names,
-                                        std::vector<std::string>& notes);
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
-// Tasks that srun started: who serves, who works, and where they meet. The step itself is read by
-// slurm_step.h.
+// Resolves a task that srun started: its role, its index, and the rendezvous of the job.
+// slurm_step.h reads the step's variables.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iterator>
 
@@ -11,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-// Ranks [begin, end) of the step serve, all others work.
+// Ranks [begin, end) of the step are parameter servers, all others are workers.
 struct Servers {
   int begin = 0;
   int end = 0;
@@ -19,7 +21,7 @@ struct Servers {
   bool contains(int rank) const { return begin <= rank && rank < end; }
 };
 
-// What the task's own command line says it is, or else a variable that was set for its component.
+// The role by the task's command line, else by a variable that was set for its component.
 std::optional<Role> stated_role(const ClusterFlags& flags, const Environment& environment) {
   if (flags.role) return flags.role;
   const auto text = filled(environment, "SYNCOPATE_ROLE");
@@ -30,12 +32,13 @@ std::optional<Role> stated_role(const ClusterFlags& flags, const Environment& en
   throw UsageError("SYNCOPATE_ROLE=" + *text + ": under srun expected worker or server");
 }
 
-Servers first_tasks(const SlurmStep& step, int said) {
-  const int servers = parse_number("--servers", std::to_string(said), 0, kMostTasks);
+Servers first_tasks(const SlurmStep& step, int count) {
+  const int servers = parse_number("--servers", std::to_string(count), 0, kMostTasks);
   if (servers < step.tasks) return {0, servers};
-  throw UsageError("--servers " + std::to_string(servers) + ": Slurm's step " + step.id + " has " +
-                   std::to_string(step.tasks) +
-                   " tasks, and at least one must train; start more, or ask for fewer servers");
+  throw UsageError(
+      fmt::format("--servers {}: Slurm's step {} has {} tasks, and at least one must train; start "
+                  "more, or ask for fewer servers",
+                  servers, step.id, step.tasks));
 }
 
 Servers component(const SlurmStep& step, int group) {
@@ -45,8 +48,8 @@ Servers component(const SlurmStep& step, int group) {
   return {begin, begin + *std::next(sizes, group)};
 }
 
-// The first component serves, unless there are two and a task of the other one says that it does,
-// or a task of the first says that it works.
+// The first component has the servers. In a job of two components, a task that states its role
+// decides which one.
 Servers serving_component(const SlurmStep& step, std::optional<Role> stated) {
   const bool is_pair = step.group_sizes.size() == 2;
   if (is_pair && stated)
@@ -59,11 +62,13 @@ Servers find_servers(const SlurmStep& step, const ClusterFlags& flags, std::opti
   if (flags.wants_servers == false) return {};
   if (step.group_sizes.size() < 2) {
     if (stated != Role::kServer) return {};
-    // Of `srun SERVERS : WORKERS` in such a job no variable tells where one ends.
-    throw UsageError("this task is a server, but which others are? Slurm's step " + step.id +
-                     " is not of a heterogeneous job (#SBATCH hetjob), whose components say so; "
-                     "give all its tasks --servers M, on both sides of srun SERVERS : WORKERS: the "
-                     "first M serve");
+    // In `srun SERVERS : WORKERS` of a job that is not heterogeneous, no variable tells how many
+    // tasks belong to each side.
+    throw UsageError(
+        fmt::format("this task is a server, but which others are? Slurm's step {} is not of a "
+                    "heterogeneous job (#SBATCH hetjob), whose components say so; give all its "
+                    "tasks --servers M, on both sides of srun SERVERS : WORKERS: the first M serve",
+                    step.id));
   }
   return serving_component(step, stated);
 }
@@ -75,23 +80,23 @@ void require_stated(const SlurmStep& step, const Servers& servers, std::optional
         "this task is started as a server, but there are none under this strategy, or by --servers "
         "0; choose --strategy parameter-server, or leave --role and SYNCOPATE_ROLE out");
   }
-  throw UsageError("this task is started as a " + std::string(name(*stated)) + ", but ranks " +
-                   std::to_string(servers.begin) + " to " + std::to_string(servers.end - 1) +
-                   " of Slurm's step " + step.id + " are the servers, and it is rank " +
-                   std::to_string(step.rank) + "; put the servers first: srun SERVERS : WORKERS");
+  throw UsageError(
+      fmt::format("this task is started as a {}, but ranks {} to {} of Slurm's step {} are the "
+                  "servers, and it is rank {}; put the servers first: srun SERVERS : WORKERS",
+                  name(*stated), servers.begin, servers.end - 1, step.id, step.rank));
 }
 
 void require_workers(const SlurmStep& step, const ClusterFlags& flags, const Servers& servers) {
   if (!flags.world_size || *flags.world_size == step.tasks - servers.count()) return;
-  throw UsageError(std::to_string(servers.count()) + " servers and " +
-                   std::to_string(*flags.world_size) + " workers make " +
-                   std::to_string(servers.count() + *flags.world_size) +
-                   " tasks, but Slurm's step " + step.id + " has " + std::to_string(step.tasks) +
-                   "; change srun's --ntasks, or the number of workers or servers");
+  throw UsageError(fmt::format(
+      "{} servers and {} workers make {} tasks, but Slurm's step {} has {}; change srun's "
+      "--ntasks, or the number of workers or servers",
+      servers.count(), *flags.world_size, servers.count() + *flags.world_size, step.id,
+      step.tasks));
 }
 
-// The step's places, without the servers', or theirs only.
-std::vector<Place> select(const SlurmStep& step, const Servers& servers, bool serving) {
+// The places of the servers if `serving` is set, else the places of the workers.
+std::vector<Place> places_of(const SlurmStep& step, const Servers& servers, bool serving) {
   std::vector<Place> places;
   for (int rank = 0; rank < static_cast<int>(step.places.size()); ++rank) {
     if (servers.contains(rank) == serving) {
@@ -101,8 +106,8 @@ std::vector<Place> select(const SlurmStep& step, const Servers& servers, bool se
   return places;
 }
 
-// How many tasks of this one's role and component the fullest of their nodes has: those of others
-// have other nodes, or other devices.
+// The largest number of tasks on one node, among the tasks with this one's role and component.
+// Tasks of other roles and components have other nodes or other devices.
 int most_local_tasks(const SlurmStep& step, const Servers& servers) {
   const Servers own = component(step, step.group);
   int most = 0;
@@ -114,7 +119,8 @@ int most_local_tasks(const SlurmStep& step, const Servers& servers) {
   return most;
 }
 
-// A rank that is left of a step's variables means that others did not get through.
+// Adds a note about Slurm variables outside of a step. A task rank without the step's variables
+// means that these were dropped on the way, for example by a container.
 void note_absent_step(const Environment& environment, Notes& notes) {
   const auto rank = filled(environment, "SLURM_PROCID");
   if (filled(environment, "SLURM_JOB_ID") && rank.value_or("0") == "0") {
@@ -122,9 +128,11 @@ void note_absent_step(const Environment& environment, Notes& notes) {
         "Slurm: inside a job but not in a step, so this task is started once and alone; start it "
         "with srun");
   } else if (rank) {
-    notes.push_back("Slurm: SLURM_PROCID=" + *rank +
-                    " is set, but neither SLURM_STEP_ID nor SLURM_STEP_NUM_TASKS is: not running "
-                    "inside a Slurm step? Start it with srun, and let its variables through");
+    notes.push_back(
+        fmt::format("Slurm: SLURM_PROCID={} is set, but neither SLURM_STEP_ID nor "
+                    "SLURM_STEP_NUM_TASKS is: not running inside a Slurm step? Start it with srun, "
+                    "and let its variables through",
+                    *rank));
   }
 }
 
@@ -134,9 +142,10 @@ void derive_rendezvous(const SlurmStep& step, ClusterSpec& spec, Notes& notes) {
   spec.rendezvous.derived_port = step.port;
   const std::vector<Place>& hosts = spec.num_servers > 0 ? spec.server_places : spec.worker_places;
   if (hosts.empty()) {
-    notes.push_back("Slurm: SLURM_DISTRIBUTION=" + step.distribution +
-                    " does not say where the first task runs; give --rendezvous HOST, or start "
-                    "with srun --distribution=block");
+    notes.push_back(
+        fmt::format("Slurm: SLURM_DISTRIBUTION={} does not say where the first task runs; give "
+                    "--rendezvous HOST, or start with srun --distribution=block",
+                    step.distribution));
     return;
   }
   spec.rendezvous.endpoint = Endpoint{hosts.front().node, step.port};
@@ -173,8 +182,8 @@ std::optional<ClusterSpec> resolve_slurm(const ClusterFlags& flags, const Enviro
   spec.most_local_tasks = most_local_tasks(step, servers);
   spec.local_size = std::max(step.local_tasks, step.place.local_rank + 1);
   spec.num_cpus = number_of(environment, "SLURM_CPUS_PER_TASK", 1, kMostTasks, 0);
-  spec.worker_places = select(step, servers, false);
-  spec.server_places = select(step, servers, true);
+  spec.worker_places = places_of(step, servers, false);
+  spec.server_places = places_of(step, servers, true);
   spec.nonce = step.nonce;
   if (step.tasks > 1) derive_rendezvous(step, spec, notes);
   if (servers.count() > 0 && !flags.servers && !stated && !flags.wants_servers) {

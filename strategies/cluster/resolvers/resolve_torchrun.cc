@@ -1,5 +1,7 @@
-// The variables that torchrun sets for its workers.
+// Reads the variables that torchrun sets for its workers.
 // Source: torch.distributed.run, "Environment Variables".
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "models/base/errors.h"
@@ -10,34 +12,35 @@
 namespace syncopate {
 namespace {
 
-constexpr int kLastPort = 65535;
+constexpr int kMaxTorchrunPort = 65535;
 
-// Scripts put a port behind MASTER_ADDR: then that is split off. An IPv6 address without brackets
-// has several colons and no port.
-bool has_port(const std::string& address) {
+// Whether MASTER_ADDR contains a port, as some scripts set it. An IPv6 address without brackets has
+// several colons and no port.
+bool address_has_port(const std::string& address) {
   return std::count(address.begin(), address.end(), ':') == 1 ||
          address.find("]:") != std::string::npos;
 }
 
-// Where torchrun's own store listens.
+// The address of torchrun's own store.
 Endpoint store_address(const Environment& environment) {
   const std::string address = *filled(environment, "MASTER_ADDR");
-  if (!has_port(address)) {
-    const int port = number_of(environment, "MASTER_PORT", 1, kLastPort, 0);
+  if (!address_has_port(address)) {
+    const int port = number_of(environment, "MASTER_PORT", 1, kMaxTorchrunPort, 0);
     const bool bracketed = address.starts_with('[') && address.ends_with(']');
     const std::string host = bracketed ? address.substr(1, address.size() - 2) : address;
     return parse_endpoint(to_string({host, static_cast<std::uint16_t>(port)}), "MASTER_ADDR");
   }
   const Endpoint store = parse_endpoint(address, "MASTER_ADDR");
-  const int port = number_of(environment, "MASTER_PORT", 1, kLastPort, store.port);
+  const int port = number_of(environment, "MASTER_PORT", 1, kMaxTorchrunPort, store.port);
   if (port == store.port) return store;
-  throw UsageError("MASTER_ADDR=" + address + " and MASTER_PORT=" + std::to_string(port) +
-                   " name two ports; expected the port in MASTER_PORT alone");
+  throw UsageError(fmt::format(
+      "MASTER_ADDR={} and MASTER_PORT={} name two ports; expected the port in MASTER_PORT alone",
+      address, port));
 }
 
-// One port further than the store, which holds its own on that host for as long as torchrun runs.
-Endpoint beside(Endpoint store) {
-  if (store.port == kLastPort) {
+// The port after the store's, which is occupied on that host as long as torchrun runs.
+Endpoint next_port(Endpoint store) {
+  if (store.port == kMaxTorchrunPort) {
     throw UsageError(
         "MASTER_PORT=65535: expected a port below, since the tasks meet at the next one; give "
         "torchrun another --master-port");
@@ -46,26 +49,28 @@ Endpoint beside(Endpoint store) {
   return store;
 }
 
-// Its run's, and which of its starts this is: a restarted group must not meet stragglers of the one
-// before. A run that was given no --rdzv-id is called "none" in every job: in a step of Slurm's the
-// job tells it from others. Not in a batch script or shell, from which a torchrun on another node
-// may have been started without Slurm's variables.
+// The nonce consists of torchrun's run id and restart count: a restarted group must not meet tasks
+// that are left from the group before. Without --rdzv-id the run id is "none" in every job, and in
+// a Slurm step the job id replaces it. In a batch script or shell it does not, because a torchrun
+// on another node may have been started from there without Slurm's variables.
 std::string nonce_of(const Environment& environment) {
   const auto run = filled(environment, "TORCHELASTIC_RUN_ID");
   if (!run) return "";
   const auto job = filled(environment, "SLURM_JOB_ID");
   std::string name = *run;
   if (name == "none" && job && is_in_slurm_step(environment)) {
-    name = "slurm-" + *job + "." + filled(environment, "SLURM_RESTART_COUNT").value_or("0");
+    name =
+        fmt::format("slurm-{}.{}", *job, filled(environment, "SLURM_RESTART_COUNT").value_or("0"));
   }
-  return name + "." + filled(environment, "TORCHELASTIC_RESTART_COUNT").value_or("0");
+  return fmt::format("{}.{}", name,
+                     filled(environment, "TORCHELASTIC_RESTART_COUNT").value_or("0"));
 }
 
 }  // namespace
 
 std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
                                             const Environment& environment, Notes& notes) {
-  const bool ported = has_port(filled(environment, "MASTER_ADDR").value_or(""));
+  const bool ported = address_has_port(filled(environment, "MASTER_ADDR").value_or(""));
   const bool complete =
       ported ? has_all(environment, "torchrun", {"RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR"},
                        notes)
@@ -81,7 +86,7 @@ std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags& /*unused*/,
   spec.local_rank = number_of(environment, "LOCAL_RANK", 0, kMostTasks, 0);
   spec.local_size = number_of(environment, "LOCAL_WORLD_SIZE", 1, kMostTasks, spec.local_rank + 1);
   require_below("LOCAL_RANK", spec.local_rank, "LOCAL_WORLD_SIZE", spec.local_size);
-  if (spec.world_size > 1) spec.rendezvous.endpoint = beside(store_address(environment));
+  if (spec.world_size > 1) spec.rendezvous.endpoint = next_port(store_address(environment));
   spec.nonce = nonce_of(environment);
   return spec;
 }

@@ -1,5 +1,7 @@
 #include "strategies/cluster/resolvers/slurm_step.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <optional>
@@ -11,35 +13,36 @@
 namespace syncopate {
 namespace {
 
-constexpr int kFirstPort = 20000;  // below what systems give to those who call
+constexpr int kFirstPort = 20000;  // below the range of ephemeral ports
 constexpr int kPorts = 10000;
-constexpr int kLastPort = 65535;
+constexpr int kMaxSlurmPort = 65535;
 constexpr int kMostComponents = 1024;
 
 std::string required(const Environment& environment, std::string_view variable) {
   std::optional<std::string> value = filled(environment, variable);
   if (value) return *std::move(value);
-  throw UsageError(std::string(variable) +
-                   " is not set in this step of Slurm's: expected what srun sets; start the tasks "
-                   "with srun and let it pass its variables on, or give --rank, --world-size and "
-                   "--rendezvous");
+  throw UsageError(
+      fmt::format("{} is not set in this step of Slurm's: expected what srun sets; start the tasks "
+                  "with srun and let it pass its variables on, or give --rank, --world-size and "
+                  "--rendezvous",
+                  variable));
 }
 
 int required_number(const Environment& environment, std::string_view variable, int least) {
   return parse_number(variable, required(environment, variable), least, kMostTasks);
 }
 
-// The step's nodes in Slurm's order.
+// Returns the nodes of the step and their numbers of tasks, in Slurm's order.
 std::vector<NodeTasks> read_nodes(const Environment& environment, int tasks) {
   const std::string list = required(environment, "SLURM_STEP_NODELIST");
   const std::string counts_text = required(environment, "SLURM_STEP_TASKS_PER_NODE");
   const std::vector<std::string> names = expand_hostlist(list, "SLURM_STEP_NODELIST");
   const std::vector<int> counts = expand_task_counts(counts_text, "SLURM_STEP_TASKS_PER_NODE");
   if (names.size() != counts.size()) {
-    throw UsageError("SLURM_STEP_TASKS_PER_NODE=" + counts_text + " counts tasks of " +
-                     std::to_string(counts.size()) + " nodes, SLURM_STEP_NODELIST=" + list +
-                     " names " + std::to_string(names.size()) +
-                     "; expected one count per node, as srun sets them");
+    throw UsageError(
+        fmt::format("SLURM_STEP_TASKS_PER_NODE={} counts tasks of {} nodes, SLURM_STEP_NODELIST={} "
+                    "names {}; expected one count per node, as srun sets them",
+                    counts_text, counts.size(), list, names.size()));
   }
   std::vector<NodeTasks> nodes;
   int total = 0;
@@ -48,23 +51,24 @@ std::vector<NodeTasks> read_nodes(const Environment& environment, int tasks) {
     total += counts[n];
   }
   if (total != tasks) {
-    throw UsageError("SLURM_STEP_TASKS_PER_NODE=" + counts_text + " makes " +
-                     std::to_string(total) + " tasks, SLURM_STEP_NUM_TASKS=" +
-                     std::to_string(tasks) + "; expected the same, as srun sets them");
+    throw UsageError(fmt::format(
+        "SLURM_STEP_TASKS_PER_NODE={} makes {} tasks, SLURM_STEP_NUM_TASKS={}; expected "
+        "the same, as srun sets them",
+        counts_text, total, tasks));
   }
   return nodes;
 }
 
-// Nodes of each component of a heterogeneous job; none for any other job.
+// Returns the nodes of each component of a heterogeneous job, and nothing for any other job.
 std::vector<std::vector<std::string>> read_components(const Environment& environment) {
   const int otherwise = number_of(environment, "SLURM_PACK_SIZE", 0, kMostComponents, 0);
   const int size = number_of(environment, "SLURM_HET_SIZE", 0, kMostComponents, otherwise);
   std::vector<std::vector<std::string>> components;
   for (int i = 0; i < size; ++i) {
-    std::string variable = "SLURM_JOB_NODELIST_HET_GROUP_" + std::to_string(i);
-    // A bare `srun A : B` sets the old names only.
+    std::string variable = fmt::format("SLURM_JOB_NODELIST_HET_GROUP_{}", i);
+    // `srun A : B` outside of a heterogeneous allocation sets only the old names.
     if (!filled(environment, variable)) {
-      variable = "SLURM_JOB_NODELIST_PACK_GROUP_" + std::to_string(i);
+      variable = fmt::format("SLURM_JOB_NODELIST_PACK_GROUP_{}", i);
     }
     const std::optional<std::string> list = filled(environment, variable);
     if (!list) return {};
@@ -73,8 +77,8 @@ std::vector<std::vector<std::string>> read_components(const Environment& environ
   return components;
 }
 
-// The step's nodes, component by component, those in the order of the component's own list. As they
-// are where there are no components, or a node is in none of them.
+// Groups the step's nodes by component. Within a component they follow the order of its own list.
+// Returns one group with all nodes when there are no components, or when a node is in none of them.
 std::vector<std::vector<NodeTasks>> by_component(
     const std::vector<NodeTasks>& nodes, const std::vector<std::vector<std::string>>& components) {
   std::vector<std::vector<NodeTasks>> groups;
@@ -92,8 +96,9 @@ std::vector<std::vector<NodeTasks>> by_component(
   return groups;
 }
 
-// `own`: the group of this task. SLURM_DISTRIBUTION is of that component alone; Slurm sets it to
-// cyclic by itself where a component has one task per node. Others are assumed to be block.
+// Returns the place of every rank, or nothing when it is unknown. `own` is the group of this task.
+// SLURM_DISTRIBUTION applies to that group only; Slurm itself sets it to cyclic when a component
+// has one task per node. The other groups are assumed to be distributed by block.
 std::vector<Place> place_groups(const std::vector<std::vector<NodeTasks>>& groups, std::size_t own,
                                 const Environment& environment, const std::string& distribution) {
   const bool is_arbitrary = distribution.starts_with("arbitrary") && groups[own].size() > 1;
@@ -114,7 +119,8 @@ std::vector<Place> place_groups(const std::vector<std::vector<NodeTasks>>& group
   return places;
 }
 
-// The same number for all tasks of a step, and rarely the same for two steps on a node. FNV-1a.
+// Derives the port from a hash of the step's id (FNV-1a), so that all tasks of a step compute one
+// number, and two steps on a node rarely share it.
 std::uint16_t derive_port(std::string_view id) {
   std::uint32_t hash = 2166136261U;
   for (const char letter : id) {
@@ -127,10 +133,10 @@ std::uint16_t read_port(const Environment& environment, std::string_view id) {
   const auto reserved = filled(environment, "SLURM_STEP_RESV_PORTS");
   if (!reserved) return derive_port(id);
   const std::string first = reserved->substr(0, reserved->find_first_of("-,"));
-  return static_cast<std::uint16_t>(parse_number("SLURM_STEP_RESV_PORTS", first, 1, kLastPort));
+  return static_cast<std::uint16_t>(parse_number("SLURM_STEP_RESV_PORTS", first, 1, kMaxSlurmPort));
 }
 
-// Where the batch script runs.
+// The node that runs the batch script, which is the first node of the job.
 std::string first_node_of_job(const Environment& environment,
                               const std::vector<std::vector<std::string>>& components) {
   if (!components.empty()) return components.front().front();
@@ -138,8 +144,8 @@ std::string first_node_of_job(const Environment& environment,
   return list ? expand_hostlist(*list, "SLURM_JOB_NODELIST").front() : "";
 }
 
-// A batch script or an interactive shell runs in a step too, of one task and with a number from the
-// end of the range. Source: slurm.h, SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP.
+// Whether this is the step of a batch script or an interactive shell, which has one task and a
+// number from the end of the range. Source: slurm.h, SLURM_BATCH_SCRIPT, SLURM_INTERACTIVE_STEP.
 bool is_shell(std::string_view step_id) {
   constexpr std::uint32_t kFirstOfThese = 0xfffffff0;
   std::uint32_t number = 0;
@@ -177,7 +183,7 @@ SlurmStep read_slurm_step(const Environment& environment) {
       place_groups(groups, static_cast<std::size_t>(step.group), environment, step.distribution);
   if (step.places.size() != static_cast<std::size_t>(step.tasks)) step.places.clear();
 
-  // What a recorded environment lacks follows from the rank.
+  // Where a recorded environment lacks variables, the place follows from the rank.
   const Place expected =
       step.places.empty() ? Place{} : step.places[static_cast<std::size_t>(step.rank)];
   step.place.node = filled(environment, "SLURMD_NODENAME").value_or(expected.node);
@@ -188,8 +194,9 @@ SlurmStep read_slurm_step(const Environment& environment) {
   }
 
   const std::string job = filled(environment, "SLURM_JOB_ID").value_or("0");
-  step.id = job + "." + filled(environment, "SLURM_STEP_ID").value_or("0");
-  step.nonce = "slurm-" + step.id + "." + filled(environment, "SLURM_RESTART_COUNT").value_or("0");
+  step.id = fmt::format("{}.{}", job, filled(environment, "SLURM_STEP_ID").value_or("0"));
+  step.nonce =
+      fmt::format("slurm-{}.{}", step.id, filled(environment, "SLURM_RESTART_COUNT").value_or("0"));
   step.port = read_port(environment, step.id);
   step.launch_host = filled(environment, "SLURM_LAUNCH_NODE_IPADDR").value_or("");
   if (filled(environment, "ENVIRONMENT") == "BATCH") {

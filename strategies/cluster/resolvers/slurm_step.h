@@ -1,5 +1,5 @@
-// What Slurm tells a task about its step, read and checked: how many tasks there are, where each
-// runs, which of them this one is. It knows nothing of roles; resolve_slurm.cc gives those.
+// Reads and checks what Slurm tells a task about its step: the number of tasks, the node of each,
+// and which of them this task is. resolve_slurm.cc derives roles from it.
 #pragma once
 
 #include <cstdint>
@@ -14,29 +14,30 @@ namespace syncopate {
 struct SlurmStep {
   int rank = 0;
   int tasks = 1;
-  Place place;          // this task's, as Slurm told it
-  int local_tasks = 1;  // on its node
-  // Of each component of a heterogeneous job that is in this step, in the order of ranks; one for
-  // any other job.
+  Place place;          // of this task, as Slurm tells it
+  int local_tasks = 1;  // number of tasks on its node
+  // The number of tasks of each component of a heterogeneous job that is in this step, in the order
+  // of ranks; one number for any other job.
   std::vector<int> group_sizes;
-  int group = 0;  // this task's, in group_sizes
-  // By rank; empty where the variables do not say (-m arbitrary without a list).
+  int group = 0;  // the component of this task, as an index into group_sizes
+  // The place of every rank; empty when the variables do not tell it (-m arbitrary without a list).
   std::vector<Place> places;
   std::string distribution;  // "block", "cyclic", ...
   std::string id;            // "17.0": job and step
-  std::string nonce;         // of this incarnation of the job
+  std::string nonce;         // names this start of the job; a requeued job has another one
   std::uint16_t port = 0;    // for the rendezvous
-  std::string launch_host;   // the address of where srun ran; "": not told
-  std::string launch_node;   // which node that is; "": not known, maybe none of the job's
+  std::string launch_host;   // the address of the machine that srun ran on; "" when unknown
+  std::string launch_node;   // the job's node that srun ran on; "" when unknown or none of them
 };
 
-// A task that srun started, as far as one can tell; else the process is outside of any step.
+// Whether the variables are those of a task that srun started.
 bool is_in_slurm_step(const Environment& environment);
 
-// Step variables only: the job's describe what was allocated, not what runs. Throws UsageError when
-// one is missing or wrong. Source: srun(1), "OUTPUT ENVIRONMENT VARIABLES"; Slurm's heterogeneous
-// job support: in a step over several components SLURM_STEP_NODELIST is sorted by name, ranks go
-// by component, and no variable names a task's own.
+// Reads only the variables of the step, since those of the job describe what was allocated, not
+// what runs. Throws UsageError when one is missing or wrong. Source: srun(1), "OUTPUT ENVIRONMENT
+// VARIABLES"; Slurm's heterogeneous job support: in a step over several components,
+// SLURM_STEP_NODELIST is sorted by name, ranks are ordered by component, and no variable names the
+// component of a task.
 SlurmStep read_slurm_step(const Environment& environment);
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// An environment written down in a test, and what a refusal says.
+// Resolves a ClusterSpec from an environment that a test writes down.
 #pragma once
 
 #include <map>
@@ -20,7 +20,7 @@ inline ClusterSpec resolve(const Variables& variables, const ClusterFlags& flags
   return resolve_cluster(flags, Environment(variables));
 }
 
-// What the UsageError says; "" when there is none.
+// The text of the UsageError that resolve() throws; "" when it throws none.
 inline std::string refusal(const Variables& variables, const ClusterFlags& flags = {}) {
   try {
     resolve(variables, flags);

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "strategies/cluster/hello.h"
+#include "strategies/cluster/handshake.h"
 #include "tests/strategies/cluster/threads_as_tasks.h"
 
 namespace syncopate {
@@ -25,7 +25,7 @@ std::string rank(int index) {
   return describe(index, host.data(), getpid());
 }
 
-// Every task that is left comes to know this and nothing else.
+// Expects that every remaining task reports this verdict.
 void expect_verdict(const Tasks& tasks, const std::string& line) {
   for (const auto& task : tasks) {
     if (task == nullptr) continue;
@@ -34,7 +34,7 @@ void expect_verdict(const Tasks& tasks, const std::string& line) {
   }
 }
 
-// What `call` throws as PeerError.
+// The text of the PeerError that `call` throws.
 template <typename Call>
 std::string peer_error_of(Call call) {
   try {
@@ -58,11 +58,11 @@ TEST(Membership, ExchangesAnyBytesInRankOrder) {
   });
 }
 
-TEST(Membership, NamesWhoDoesNotJoinAnExchange) {
-  MeetingPlace place;
+TEST(Membership, NamesTheTaskThatIsMissingFromAnExchange) {
+  TestRendezvous place;
   const std::vector<ClusterSpec> specs = {place.spec(0, 3), place.spec(1, 3), place.spec(2, 3)};
   MembershipOptions options = quick_options();
-  options.patience = milliseconds(600);
+  options.exchange_timeout = milliseconds(600);
   Tasks tasks(3);
   at_once(3, [&](int i) {
     tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
@@ -76,8 +76,8 @@ TEST(Membership, NamesWhoDoesNotJoinAnExchange) {
   EXPECT_EQ(other.get(), rank(0) + " failed: " + line);
 }
 
-TEST(Membership, WaitsForASlowTaskLongerThanForTheRendezvous) {
-  MeetingPlace place;
+TEST(Membership, WaitsInAnExchangeLongerThanTheRendezvousTimeout) {
+  TestRendezvous place;
   const std::vector<ClusterSpec> specs = {place.spec(0, 2), place.spec(1, 2)};
   MembershipOptions options = quick_options();
   options.rendezvous_timeout = seconds(2);
@@ -87,14 +87,14 @@ TEST(Membership, WaitsForASlowTaskLongerThanForTheRendezvous) {
   });
   std::future<std::vector<std::string>> early =
       std::async(std::launch::async, [&] { return tasks[0]->exchange("zero"); });
-  // As one that reads its data meanwhile.
+  // The other task is slow, as if it read its data.
   EXPECT_NE(early.wait_for(milliseconds(2500)), std::future_status::ready);
   const std::vector<std::string> texts = {"zero", "one"};
   EXPECT_EQ(tasks[1]->exchange("one"), texts);
   EXPECT_EQ(early.get(), texts);
 }
 
-TEST(Membership, LeavesWhenAllAreDone) {
+TEST(Membership, LeavesWhenAllTasksLeave) {
   Tasks tasks = meet(4);
   std::atomic<int> done = 0;
   at_once(4, [&](int i) {
@@ -105,7 +105,7 @@ TEST(Membership, LeavesWhenAllAreDone) {
   });
 }
 
-TEST(Membership, TakesNoCloseAfterLeavingForAFailure) {
+TEST(Membership, IgnoresClosedConnectionsAfterLeaving) {
   Tasks tasks = meet(3);
   at_once(3, [&](int i) { tasks[static_cast<std::size_t>(i)]->leave(); });
   tasks[0].reset();
@@ -113,9 +113,9 @@ TEST(Membership, TakesNoCloseAfterLeavingForAFailure) {
   EXPECT_FALSE(tasks[1]->failure().has_value());
 }
 
-class ADeath : public testing::TestWithParam<int> {};
+class LostTask : public testing::TestWithParam<int> {};
 
-TEST_P(ADeath, IsNamedByAllOthersWithTheLastStep) {
+TEST_P(LostTask, IsNamedByAllOthersWithTheLastStep) {
   const auto lost = static_cast<std::size_t>(GetParam());
   Tasks tasks = meet(3);
   tasks[lost].reset();
@@ -124,9 +124,9 @@ TEST_P(ADeath, IsNamedByAllOthersWithTheLastStep) {
                             "step");
 }
 
-INSTANTIATE_TEST_SUITE_P(OfRank, ADeath, testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(OfRank, LostTask, testing::Values(0, 1, 2));
 
-// Speaks as a task of the job does, as far as the test wants it to.
+// Joins the job at the level of messages; the test decides what it sends after that.
 Connection fake_task(const Endpoint& endpoint, int index, int world_size) {
   const Deadline soon = Deadline::after(seconds(10));
   Connection connection = connect_to(endpoint, "rank 0", soon);
@@ -139,11 +139,11 @@ Connection fake_task(const Endpoint& endpoint, int index, int world_size) {
   return connection;
 }
 
-class AJobWithAFakeTask : public testing::Test {
+class JobWithAFakeTask : public testing::Test {
  protected:
   // Ranks 0 and 1 are real, rank 2 is `fake_`.
   void SetUp() override {
-    MeetingPlace place;
+    TestRendezvous place;
     const std::vector<ClusterSpec> specs = {place.spec(0, 3), place.spec(1, 3)};
     MembershipOptions options = quick_options();
     options.peer_timeout = milliseconds(2000);
@@ -162,7 +162,7 @@ class AJobWithAFakeTask : public testing::Test {
   Tasks tasks_{2};
 };
 
-TEST_F(AJobWithAFakeTask, NamesWhoFallsSilentWithinThePeerTimeout) {
+TEST_F(JobWithAFakeTask, NamesASilentTaskWithinThePeerTimeout) {
   fake_.send({kHeartbeat, "120"}, Deadline::after(seconds(1)));
   const Deadline in_time = Deadline::after(milliseconds(2000));
   expect_verdict(tasks_,
@@ -171,7 +171,7 @@ TEST_F(AJobWithAFakeTask, NamesWhoFallsSilentWithinThePeerTimeout) {
   EXPECT_FALSE(in_time.passed());
 }
 
-TEST_F(AJobWithAFakeTask, TellsTheSilentOneTooForWhenItGoesOn) {
+TEST_F(JobWithAFakeTask, SendsTheVerdictToTheSilentTaskToo) {
   expect_verdict(tasks_,
                  "rank 2 (host b, pid 77) was lost: it has been silent for 1.4 s; it was last "
                  "heard before its first step");
@@ -180,7 +180,7 @@ TEST_F(AJobWithAFakeTask, TellsTheSilentOneTooForWhenItGoesOn) {
   EXPECT_EQ(frame.payload, tasks_[0]->failure());
 }
 
-TEST_F(AJobWithAFakeTask, EndsWhenATaskSendsNonsense) {
+TEST_F(JobWithAFakeTask, EndsWhenATaskSendsMalformedBytes) {
   ASSERT_EQ(::write(fake_.descriptor(), "nonsense", 8), 8);
   for (const auto& task : tasks_) {
     EXPECT_TRUE(eventually([&] { return task->failure().has_value(); }));
@@ -189,8 +189,8 @@ TEST_F(AJobWithAFakeTask, EndsWhenATaskSendsNonsense) {
   }
 }
 
-TEST(Membership, NamesARankZeroThatFallsSilent) {
-  MeetingPlace place;
+TEST(Membership, NamesASilentRankZero) {
+  TestRendezvous place;
   Listener listener = place.take_listener();
   MembershipOptions options = quick_options();
   Joined joined;
@@ -213,8 +213,8 @@ TEST(Membership, NamesARankZeroThatFallsSilent) {
             "before its first step");
 }
 
-TEST(Membership, StaysAliveWhileNobodySaysAnythingButHeartbeats) {
-  MeetingPlace place;
+TEST(Membership, StaysAliveByHeartbeatsAlone) {
+  TestRendezvous place;
   const std::vector<ClusterSpec> specs = {place.spec(0, 2), place.spec(1, 2)};
   MembershipOptions options = quick_options();
   options.peer_timeout = milliseconds(600);
@@ -222,14 +222,14 @@ TEST(Membership, StaysAliveWhileNobodySaysAnythingButHeartbeats) {
   at_once(2, [&](int i) {
     tasks[static_cast<std::size_t>(i)] = join_cluster(specs[static_cast<std::size_t>(i)], options);
   });
-  // Three times as long as silence is suffered.
+  // 1.3 s is three times the longest allowed silence.
   EXPECT_FALSE(
       eventually([&] { return tasks[0]->failure() || tasks[1]->failure(); }, milliseconds(1300)));
 }
 
-class Failing : public testing::TestWithParam<int> {};
+class FailingTask : public testing::TestWithParam<int> {};
 
-TEST_P(Failing, TellsAllOthersWhy) {
+TEST_P(FailingTask, SendsItsReasonToAllOthers) {
   const auto failing = static_cast<std::size_t>(GetParam());
   Tasks tasks = meet(3);
   tasks[failing]->fail("the disk is full:\n/data");
@@ -237,9 +237,9 @@ TEST_P(Failing, TellsAllOthersWhy) {
   expect_verdict(tasks, rank(GetParam()) + " failed: the disk is full: /data");
 }
 
-INSTANTIATE_TEST_SUITE_P(OfRank, Failing, testing::Values(0, 1, 2));
+INSTANTIATE_TEST_SUITE_P(OfRank, FailingTask, testing::Values(0, 1, 2));
 
-TEST(Membership, CountsTheFirstVerdictOnly) {
+TEST(Membership, KeepsTheFirstVerdict) {
   Tasks tasks = meet(3);
   tasks[2]->fail("first");
   EXPECT_TRUE(eventually([&] { return tasks[1]->failure().has_value(); }));
@@ -248,7 +248,7 @@ TEST(Membership, CountsTheFirstVerdictOnly) {
   EXPECT_EQ(tasks[0]->failure(), rank(2) + " failed: first");
 }
 
-TEST(Membership, CallsTheSubscriberOnceAndALateOneAtOnce) {
+TEST(Membership, CallsTheSubscriberOnceAndALaterOneImmediately) {
   Tasks tasks = meet(2);
   std::promise<std::string> told;
   tasks[0]->on_failure([&](const std::string& reason) { told.set_value(reason); });
@@ -262,7 +262,7 @@ TEST(Membership, CallsTheSubscriberOnceAndALateOneAtOnce) {
   EXPECT_EQ(late, tasks[0]->failure());
 }
 
-TEST(Membership, CallsNobodyWhoHasUnsubscribed) {
+TEST(Membership, DoesNotCallASubscriberThatHasUnsubscribed) {
   Tasks tasks = meet(2);
   std::atomic<bool> called = false;
   tasks[0]->on_failure([&](const std::string&) { called = true; });
@@ -273,7 +273,7 @@ TEST(Membership, CallsNobodyWhoHasUnsubscribed) {
   EXPECT_FALSE(called);
 }
 
-TEST(Membership, WakesWhoeverWaitsForALostTask) {
+TEST(Membership, WakesTasksThatWaitForALostTask) {
   Tasks tasks = meet(3);
   std::future<std::string> exchanging = std::async(
       std::launch::async, [&] { return peer_error_of([&] { tasks[0]->exchange("mine"); }); });
@@ -286,7 +286,7 @@ TEST(Membership, WakesWhoeverWaitsForALostTask) {
   EXPECT_EQ(leaving.get(), line);
 }
 
-TEST(Membership, HasAVerdictOnABrokenConnectionOrNone) {
+TEST(Membership, ExplainsABrokenConnectionByTheVerdictIfThereIsOne) {
   Tasks tasks = meet(2);
   EXPECT_EQ(verdict_or(nullptr, "its connection closed"), "its connection closed");
   EXPECT_EQ(verdict_or(tasks[0].get(), "its connection closed"), "its connection closed");
@@ -295,7 +295,7 @@ TEST(Membership, HasAVerdictOnABrokenConnectionOrNone) {
             rank(1) + " failed: the disk is full");
 }
 
-TEST(Membership, OfOneTaskNeedsNobody) {
+TEST(Membership, OfOneTaskNeedsNoOtherTask) {
   const std::unique_ptr<Membership> alone = join_cluster({}, {.num_replicas = 2});
   ASSERT_EQ(alone->members().size(), 1U);
   EXPECT_EQ(alone->members()[0].num_replicas, 2);

@@ -1,5 +1,5 @@
-// A rendezvous that was worked out from names: what is done about those that nobody knows, and
-// about ports that are taken.
+// A rendezvous that was derived from node names and job numbers: unknown host names, and ports that
+// are in use.
 #include "strategies/cluster/prepare_rendezvous.h"
 
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-// A task of two, derived from Slurm's variables; rank 0 is on n1.
+// A task of a Slurm job with two tasks; rank 0 is on n1.
 ClusterSpec task(int rank, std::uint16_t port = 4000) {
   ClusterSpec spec{.source = "Slurm", .index = rank, .world_size = 2};
   spec.node = rank == 0 ? "n1" : "n2";
@@ -35,26 +35,26 @@ std::string refusal(ClusterSpec spec, const NetworkNames& names) {
   return "";
 }
 
-TEST(DerivedRendezvous, IsCalledByItsNameWhereThatIsKnown) {
+TEST(DerivedRendezvous, KeepsAHostNameThatIsKnown) {
   ClusterSpec spec = task(1);
   prepare_rendezvous(spec, network(true));
   EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"n1", 4000}));
 }
 
-TEST(DerivedRendezvous, IsCalledWhereSrunRunsIfThatIsCertainlyItsNode) {
+TEST(DerivedRendezvous, UsesTheHostOfSrunIfItIsCertainlyTheNodeOfRankZero) {
   ClusterSpec spec = task(1);
   spec.rendezvous.is_fallback_certain = true;
   prepare_rendezvous(spec, network(false));
   EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"10.0.0.9", 4000}));
 }
 
-TEST(DerivedRendezvous, IsCalledWhereSrunRunsIfAllNodesAreThisMachine) {
+TEST(DerivedRendezvous, UsesTheHostOfSrunIfAllNodesAreThisMachine) {
   ClusterSpec spec = task(1);
   prepare_rendezvous(spec, network(false, true, "laptop"));
   EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"10.0.0.9", 4000}));
 }
 
-TEST(DerivedRendezvous, IsNotGuessed) {
+TEST(DerivedRendezvous, IsRefusedWhenNoAddressIsCertain) {
   const std::string line = refusal(task(1), network(false));
   EXPECT_NE(line.find("the host 'n1', where Slurm runs the first task, is unknown"),
             std::string::npos)
@@ -68,7 +68,7 @@ TEST(DerivedRendezvous, IsNotGuessed) {
   EXPECT_NE(refusal(loopback, network(false)), "") << "of another machine";
 }
 
-TEST(DerivedRendezvous, IsOpenedByTheTaskThatIsMetWhateverItsName) {
+TEST(DerivedRendezvous, IsOpenedByRankZeroUnderAnyHostName) {
   const std::uint16_t port = Listener(Endpoint{"", 0}).port();
   ClusterSpec spec = task(0, port);
   prepare_rendezvous(spec, network(true));
@@ -77,7 +77,7 @@ TEST(DerivedRendezvous, IsOpenedByTheTaskThatIsMetWhateverItsName) {
   EXPECT_EQ(listener.port(), port);
 }
 
-TEST(DerivedRendezvous, NamesAPortThatIsTakenAndWhatToDo) {
+TEST(DerivedRendezvous, NamesAPortInUseAndTheFlagThatChangesIt) {
   const Listener taken(Endpoint{"", 0});
   const std::string line = refusal(task(0, taken.port()), network(true));
   EXPECT_NE(line.find("port " + std::to_string(taken.port()) + ", follows from Slurm's variables"),
@@ -86,7 +86,7 @@ TEST(DerivedRendezvous, NamesAPortThatIsTakenAndWhatToDo) {
   EXPECT_NE(line.find("give all tasks --rendezvous n1:PORT"), std::string::npos) << line;
 }
 
-TEST(DerivedRendezvous, IsRefusedByATaskThatIsNotWhereItsSourcePutsIt) {
+TEST(DerivedRendezvous, IsRefusedByATaskOnAnotherNodeThanItsVariablesSay) {
   ClusterSpec spec = task(0);
   spec.node = "n2";
   const std::string line = refusal(spec, network(true));
@@ -96,7 +96,7 @@ TEST(DerivedRendezvous, IsRefusedByATaskThatIsNotWhereItsSourcePutsIt) {
       << line;
 }
 
-TEST(ChosenRendezvous, IsLeftAsItIs) {
+TEST(ChosenRendezvous, IsNotChanged) {
   ClusterSpec spec = task(0);
   spec.rendezvous.is_derived = false;
   prepare_rendezvous(spec, network(false));
@@ -104,7 +104,7 @@ TEST(ChosenRendezvous, IsLeftAsItIs) {
   EXPECT_EQ(spec.rendezvous.descriptor, -1);
 }
 
-TEST(OwnHost, IsWhatTheTaskThatIsMetIsCalledAndElseAnAddressOfOnesOwn) {
+TEST(OwnHost, IsTheRendezvousHostForTheListeningTaskAndElseTheOwnAddress) {
   ClusterSpec server{.source = "Slurm", .role = Role::kServer, .num_servers = 2};
   server.rendezvous.endpoint = Endpoint{"n1", 4000};
   EXPECT_EQ(own_host_towards(server), "n1");

@@ -1,4 +1,4 @@
-// The tasks of a job as threads of one test: each joins the cluster as a process would.
+// Runs the tasks of a job as threads of one test. Each joins the cluster as a process would.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -18,7 +18,7 @@
 
 namespace syncopate {
 
-// How joining ended for one task: in one of the three.
+// The result of joining for one task: one of the three is set.
 struct Joined {
   std::unique_ptr<Membership> membership;
   std::string usage_error;
@@ -44,10 +44,10 @@ inline void at_once(int count, const std::function<void(int)>& task) {
   for (int i = 0; i < count; ++i) threads.emplace_back([&task, i] { task(i); });
 }
 
-// Waits until `condition` holds; false when it does not within `patience`.
+// Waits until `condition` holds. Returns false when it does not within the timeout.
 inline bool eventually(const std::function<bool()>& condition,
-                       std::chrono::milliseconds patience = std::chrono::seconds(10)) {
-  const Deadline deadline = Deadline::after(patience);
+                       std::chrono::milliseconds timeout = std::chrono::seconds(10)) {
+  const Deadline deadline = Deadline::after(timeout);
   while (!condition()) {
     if (deadline.passed()) return false;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
@@ -55,15 +55,15 @@ inline bool eventually(const std::function<bool()>& condition,
   return true;
 }
 
-// A place where a job meets: rank 0 inherits the socket, as from `syncopate launch`.
-class MeetingPlace {
+// The rendezvous of a test job. Rank 0 inherits the listening socket, as from `syncopate launch`.
+class TestRendezvous {
  public:
-  MeetingPlace() : listener_(Endpoint{"127.0.0.1", 0}), endpoint_{"127.0.0.1", listener_.port()} {}
+  TestRendezvous() : listener_(Endpoint{"127.0.0.1", 0}), endpoint_{"127.0.0.1", listener_.port()} {}
 
   const Endpoint& endpoint() const { return endpoint_; }
   Listener take_listener() { return std::move(listener_); }
 
-  // For rank 0 once only.
+  // The spec of one task. It may be called once for rank 0, which takes the socket.
   ClusterSpec spec(int index, int world_size, std::string nonce = "job") {
     ClusterSpec spec;
     spec.index = index;
@@ -81,13 +81,13 @@ class MeetingPlace {
 
 inline MembershipOptions quick_options() {
   return {.rendezvous_timeout = std::chrono::seconds(10),
-          .patience = std::chrono::seconds(20),
+          .exchange_timeout = std::chrono::seconds(20),
           .peer_timeout = std::chrono::milliseconds(2000)};
 }
 
-// A job whose tasks have met; by index.
+// Joins all tasks of a job and returns their memberships by index.
 inline std::vector<std::unique_ptr<Membership>> meet(int world_size) {
-  MeetingPlace place;
+  TestRendezvous place;
   std::vector<ClusterSpec> specs;
   specs.reserve(static_cast<std::size_t>(world_size));
   for (int i = 0; i < world_size; ++i) specs.push_back(place.spec(i, world_size));

@@ -1,4 +1,4 @@
-// The promises of a Collective, kept by every row of the table that one process can try.
+// The contract of a Collective, for every collective that can run in one process.
 #include <gtest/gtest.h>
 
 #include <atomic>
@@ -32,18 +32,17 @@ class EveryCollective : public testing::TestWithParam<std::tuple<Kind, int>> {
  protected:
   int size() const { return std::get<1>(GetParam()); }
 
-  std::vector<std::unique_ptr<Collective>> make(seconds patience = seconds(60)) const {
+  std::vector<std::unique_ptr<Collective>> make(seconds timeout = seconds(60)) const {
     CollectiveOptions options;
     options.name = std::get<0>(GetParam()).collective;
     options.transport = std::get<0>(GetParam()).transport;
     options.num_local_ranks = size();
     options.block_elements = 100'003;
-    options.patience = patience;
+    options.timeout = timeout;
     return make_collectives(options);
   }
 
-  // Calls rank_main for every rank, each on a thread of its own. A rank that throws ends the
-  // others.
+  // Calls rank_main for every rank on a thread of its own. A rank that throws aborts the others.
   static void run(const std::vector<std::unique_ptr<Collective>>& ranks,
                   const std::function<std::string(Collective&)>& rank_main) {
     std::vector<std::string> complaints(ranks.size());
@@ -66,7 +65,7 @@ class EveryCollective : public testing::TestWithParam<std::tuple<Kind, int>> {
     }
   }
 
-  // What every rank but the last throws.
+  // Returns the errors that all ranks but the last throw.
   static std::vector<std::string> errors_of_others(
       const std::vector<std::unique_ptr<Collective>>& ranks,
       const std::function<void(Collective&)>& rank_main) {
@@ -101,7 +100,7 @@ TEST_P(EveryCollective, SumsInTheOneOrderOfAdditions) {
   run(make(), [](Collective& rank) { return check_sums(rank, {}); });
 }
 
-TEST_P(EveryCollective, KeepsSeveralAllReducesUnderWay) {
+TEST_P(EveryCollective, RunsSeveralAllReducesConcurrently) {
   run(make(), [](Collective& rank) { return check_several_under_way(rank, {}); });
 }
 
@@ -121,9 +120,9 @@ TEST_P(EveryCollective, GathersAndBroadcastsBesideAnAllReduce) {
   run(make(), [](Collective& rank) { return check_small_beside_large(rank, {}); });
 }
 
-// The last rank begins only when the others stand before the 257th: their places in the queue are
-// taken over while pieces of what had them are still to do.
-TEST_P(EveryCollective, TakesMoreAllReducesThanMayBeUnderWay) {
+// The last rank begins only when the others wait to start the 257th all-reduce. They then reuse
+// slots of the queue whose earlier pieces are not done yet.
+TEST_P(EveryCollective, AcceptsMoreAllReducesThanMayBeInProgress) {
   constexpr int kAllReduces = 600;
   constexpr int kMayBeUnderWay = 256;
   std::atomic<int> of_first_rank = 0;
@@ -132,7 +131,7 @@ TEST_P(EveryCollective, TakesMoreAllReducesThanMayBeUnderWay) {
     for (int i = 0; i < kAllReduces; ++i) block.f32()[i] = static_cast<float>(i);
     const Deadline deadline = Deadline::after(seconds(30));
     while (rank.size() > 1 && rank.rank() == rank.size() - 1 && of_first_rank <= kMayBeUnderWay) {
-      if (deadline.passed()) return "the first rank never stood before its 257th";
+      if (deadline.passed()) return "the first rank never started its 257th";
       std::this_thread::yield();
     }
     WorkId last = 0;
@@ -162,13 +161,14 @@ TEST_P(EveryCollective, CountsTheTimeOfItsAllReduces) {
   });
 }
 
-TEST_P(EveryCollective, CountsTheBytesThatATwoWayRingCannotDoWithout) {
+TEST_P(EveryCollective, SendsNoMoreBytesThanARingNeeds) {
   run(make(), [](Collective& rank) -> std::string {
     constexpr std::int64_t kElements = 1 << 20;
     const std::string wrong = check_sum(rank, {}, kElements, 0, DType::kF32);
     const CommunicationTimes times = rank.times();
     if (!times.bytes_sent || rank.size() == 1) return wrong;
-    // 2 (n - 1) / n of the tensor; blocks of 64 KB do not go round evenly, and have headers.
+    // A ring sends 2 (n - 1) / n of the tensor. Chunks of 64 KB do not divide it evenly, and there
+    // are headers.
     const double n = rank.size();
     const double least = 2.0 * (n - 1.0) / n * 4.0 * kElements;
     for (const std::int64_t bytes : {*times.bytes_sent, *times.bytes_received}) {
@@ -193,7 +193,7 @@ INSTANTIATE_TEST_SUITE_P(Ranks, EveryCollective,
 
 class EveryCollectiveWithAbsentRank : public EveryCollective {};
 
-TEST_P(EveryCollectiveWithAbsentRank, WakesAllWaitersWithTheReasonOfAnAbort) {
+TEST_P(EveryCollectiveWithAbsentRank, WakesAllWaitingRanksWithTheReasonOfAnAbort) {
   for (const bool small : {false, true}) {
     const auto ranks = make();
     std::latch waiting(size() - 1);
@@ -214,7 +214,7 @@ TEST_P(EveryCollectiveWithAbsentRank, WakesAllWaitersWithTheReasonOfAnAbort) {
   }
 }
 
-TEST_P(EveryCollectiveWithAbsentRank, ThrowsTheReasonOfAnAbortEverAfter) {
+TEST_P(EveryCollectiveWithAbsentRank, ThrowsTheReasonOfAnAbortFromEveryLaterCall) {
   for (const auto& rank : make()) {
     rank->abort("worker 3 died");
     rank->abort("a later reason");
@@ -235,7 +235,7 @@ TEST_P(EveryCollectiveWithAbsentRank, ThrowsTheReasonOfAnAbortEverAfter) {
   }
 }
 
-TEST_P(EveryCollectiveWithAbsentRank, NamesTheRankThatNeverComes) {
+TEST_P(EveryCollectiveWithAbsentRank, NamesTheRankThatDoesNotArrive) {
   const std::string absent = std::to_string(size() - 1);
   for (const bool small : {false, true}) {
     const auto ranks = make(seconds(1));

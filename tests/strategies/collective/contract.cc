@@ -9,7 +9,7 @@
 namespace syncopate {
 namespace {
 
-// Magnitudes differ, so that another order of additions gives other bits.
+// Magnitudes differ, so that another order of additions would give other bits.
 float addend(int rank, std::int64_t element) {
   auto x = static_cast<std::uint64_t>(element) * 0x9E3779B97F4A7C15U +
            static_cast<std::uint64_t>(rank + 1) * 0xD1B54A32D192ED03U;
@@ -48,7 +48,7 @@ float element_of(const Tensor& tensor, std::int64_t i) {
   return from_bf16(value);
 }
 
-// The reference: one element after the other, one rank after the other.
+// The reference sum of one element, rank after rank.
 float reference_sum(std::int64_t element, int n, DType dtype) {
   const int first = first_addend(element, n);
   float sum = rounded_to(dtype, addend(first, element));
@@ -71,7 +71,7 @@ std::uint64_t hash_of(std::span<const std::byte> bytes) {
   return hash;
 }
 
-// Every rank's tensor has the same bits.
+// Checks that the tensor has the same bits on every rank.
 std::string compare_between_ranks(Collective& collective, const Tensor& tensor) {
   const std::uint64_t mine = hash_of(tensor.bytes());
   std::vector<std::uint64_t> all(static_cast<std::size_t>(collective.size()));
@@ -106,7 +106,7 @@ void fill_addend(const Tensor& tensor, int rank, std::int64_t index) {
 
 std::string compare_with_sum(const Tensor& tensor, int n, std::int64_t index,
                              const Promise& promise) {
-  // Of another order of additions: half a unit in the last place of the largest sum, per addition.
+  // For another order of additions: half a unit in the last place of the largest sum, per addition.
   const float tolerance =
       static_cast<float>(n) * 64.0F * (tensor.dtype() == DType::kF32 ? 0x1p-23F : 0x1p-7F);
   for (std::int64_t i = 0; i < tensor.num_elements(); ++i) {
@@ -129,7 +129,7 @@ std::string check_sum(Collective& collective, const Promise& promise, std::int64
   fill_addend(tensor, collective.rank(), index);
   collective.wait(collective.all_reduce(tensor, index));
   const std::string wrong = compare_with_sum(tensor, collective.size(), index, promise);
-  // Before we leave: the others are in it too.
+  // Compared even if the sum is wrong, because the other ranks take part in the comparison.
   const std::string differs = compare_between_ranks(collective, tensor);
   if (!wrong.empty()) return wrong;
   return differs.empty() ? "" : describe(tensor, index) + ": " + differs;
@@ -163,7 +163,7 @@ std::string check_several_under_way(Collective& collective, const Promise& promi
   const Tensor& block = collective.block();
   const std::int64_t length = block.num_elements();
   std::vector<Piece> pieces;
-  for (std::int64_t part = 0; part < 4; ++part) {  // the last ones first, as buckets come
+  for (std::int64_t part = 0; part < 4; ++part) {  // in descending order, as buckets are pushed
     const std::int64_t begin = length * (3 - part) / 4;
     pieces.push_back({block.rows(begin, length * (4 - part) / 4), begin, 0});
   }
@@ -173,7 +173,7 @@ std::string check_several_under_way(Collective& collective, const Promise& promi
   for (Piece& piece : pieces) {
     piece.work = collective.all_reduce(piece.tensor, piece.index);
   }
-  // Each rank in an order of its own.
+  // Each rank waits in an order of its own.
   std::vector<std::size_t> order = {3, 5, 0, 4, 2, 1};
   std::rotate(order.begin(), order.begin() + collective.rank() % 6, order.end());
   std::string wrong;

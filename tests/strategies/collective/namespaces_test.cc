@@ -1,5 +1,5 @@
-// Two tasks in networks of their own, as in two containers of one host: they reach each other over
-// TCP and cannot share memory.
+// Two tasks in separate network namespaces, as in two containers of one host. They reach each other
+// over TCP and cannot share memory.
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -18,13 +18,13 @@ using test::RunningProgram;
 
 ProgramResult run(std::vector<std::string> command) {
   command.insert(command.begin(), "ip");
-  // env finds the program, and says so where there is none.
+  // env searches for the program, and prints an error when it is missing.
   command.insert(command.begin(), "env");
   return RunningProgram(command, seconds(20)).wait();
 }
 
-// Two network namespaces, joined by a cable.
-class TasksInNetworksOfTheirOwn : public testing::Test {
+// Two network namespaces, joined by a pair of virtual interfaces.
+class TasksInSeparateNetworks : public testing::Test {
  protected:
   void SetUp() override {
     const std::vector<std::vector<std::string>> commands = {
@@ -51,7 +51,7 @@ class TasksInNetworksOfTheirOwn : public testing::Test {
 
   static std::vector<std::string> task(const std::string& space, const std::string& transport,
                                        int index) {
-    // Ports are free in a network that nobody else has.
+    // All ports are free in a new network namespace.
     return {"env",
             "ip",
             "netns",
@@ -75,11 +75,11 @@ class TasksInNetworksOfTheirOwn : public testing::Test {
   const std::string second_ = "syncopate-test-" + std::to_string(getpid()) + "-1";
 };
 
-TEST_F(TasksInNetworksOfTheirOwn, SumOverTcpWhenNobodyChose) {
+TEST_F(TasksInSeparateNetworks, SumOverTcpByDefault) {
   for (const ProgramResult& result : run_job("ring")) EXPECT_EQ(result.exit_code, 0) << result.err;
 }
 
-TEST_F(TasksInNetworksOfTheirOwn, SayThatTheyCannotShareMemoryWhenThatWasChosen) {
+TEST_F(TasksInSeparateNetworks, FailWhenSharedMemoryIsRequested) {
   for (const ProgramResult& result : run_job("shm")) {
     EXPECT_EQ(result.exit_code, 1);
     EXPECT_NE(result.err.find("--transport shm: the tasks cannot map one segment of memory"),

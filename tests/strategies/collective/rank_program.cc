@@ -1,10 +1,10 @@
-// One task of a job whose tasks check what a Collective promises: started by processes_test.cc,
-// by itself or under mpirun. Exits 0, or 1 after a line that says what was wrong.
+// One task of a job that checks the contract of a Collective. processes_test.cc starts it, directly
+// or under mpirun. Exits with 0, or with 1 after a line that says what was wrong.
 //
 //   rank_program mpi
 //   rank_program ring|tcp|shm INDEX WORLD_SIZE LOCAL_RANKS HOST:PORT LISTENING_DESCRIPTOR
 //
-// A descriptor of -1: rank 0 listens at HOST:PORT itself.
+// With descriptor -1, rank 0 listens at HOST:PORT itself.
 #include <iostream>
 #include <memory>
 #include <string>
@@ -27,11 +27,11 @@ CollectiveOptions options_for(std::string name, int num_local_ranks) {
   options.name = std::move(name);
   options.num_local_ranks = num_local_ranks;
   options.block_elements = kBlock;
-  options.patience = std::chrono::seconds(60);
+  options.timeout = std::chrono::seconds(60);
   return options;
 }
 
-// Every rank on a thread of its own. The first complaint, or "".
+// Runs every rank on a thread of its own. Returns the first complaint, or "".
 std::string check_ranks(const CollectiveOptions& options, const Promise& promise) {
   const auto ranks = make_collectives(options);
   std::vector<std::string> complaints(ranks.size());

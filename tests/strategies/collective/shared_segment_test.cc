@@ -1,4 +1,4 @@
-// The memory that tasks of one host share: who is given it, and what is said when it cannot be.
+// The memory segment that tasks of one host share: which programs receive it, and its errors.
 #include "strategies/collective/shared_segment.h"
 
 #include <fcntl.h>
@@ -27,7 +27,7 @@ using std::chrono::seconds;
 
 constexpr std::size_t kHeaderBytes = 100;
 
-// Calls `name` of the abstract namespace.
+// Connects to the socket `name` of the abstract namespace.
 FileDescriptor call(const std::string& name) {
   FileDescriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   sockaddr_un address{};
@@ -40,8 +40,8 @@ FileDescriptor call(const std::string& name) {
   return socket;
 }
 
-// A connection to the socket at which this very process hands memory out; none: there is no such
-// socket yet. /proc/net/unix tells its name to every program of the host.
+// Connects to the socket at which this process hands out memory, or returns nothing while there is
+// none. Every program of the host can read its name in /proc/net/unix.
 FileDescriptor intrude() {
   std::ifstream sockets("/proc/net/unix");
   for (std::string line; std::getline(sockets, line);) {
@@ -58,8 +58,8 @@ FileDescriptor intrude() {
   return {};
 }
 
-// Until the other end closes.
-bool is_given_a_descriptor(int socket) {
+// Whether a descriptor is received before the other end closes the connection.
+bool receives_a_descriptor(int socket) {
   for (;;) {
     std::array<char, 100> bytes{};
     iovec data{.iov_base = bytes.data(), .iov_len = bytes.size()};
@@ -74,7 +74,7 @@ bool is_given_a_descriptor(int socket) {
   }
 }
 
-// How sharing ended for one task.
+// The result of share_segment() for one task.
 struct Shared {
   std::unique_ptr<SharedSegment> segment;
   std::string peer_error;
@@ -96,7 +96,7 @@ Shared share(Membership& membership, std::int64_t block_elements = 10) {
   return shared;
 }
 
-TEST(SharedSegment, IsOneMemoryForAllTasks) {
+TEST(SharedSegment, IsMappedByAllTasks) {
   const auto tasks = meet(3);
   std::vector<Shared> shared(3);
   at_once(3, [&](int i) {
@@ -109,7 +109,7 @@ TEST(SharedSegment, IsOneMemoryForAllTasks) {
   EXPECT_NE(shared[0].segment->memory->data(), shared[1].segment->memory->data());
 }
 
-TEST(SharedSegment, IsGivenToTheTasksOfTheJobOnly) {
+TEST(SharedSegment, IsSentToTheTasksOfTheJobOnly) {
   const auto tasks = meet(2);
   std::vector<Shared> shared(2);
   std::jthread rank_zero([&] { shared[0] = share(*tasks[0]); });
@@ -123,11 +123,11 @@ TEST(SharedSegment, IsGivenToTheTasksOfTheJobOnly) {
   rank_zero.join();
   for (const Shared& task : shared) EXPECT_NE(task.segment, nullptr) << task.peer_error;
   for (const int stranger : {silent.get(), guessing.descriptor(), out_of_range.descriptor()}) {
-    EXPECT_FALSE(is_given_a_descriptor(stranger));
+    EXPECT_FALSE(receives_a_descriptor(stranger));
   }
 }
 
-TEST(SharedSegment, IsNotMadeForTasksThatDifferInSize) {
+TEST(SharedSegment, IsRefusedForNetworksOfDifferentSize) {
   const auto tasks = meet(3);
   std::vector<std::string> errors(3);
   at_once(3, [&](int i) {
@@ -141,7 +141,7 @@ TEST(SharedSegment, IsNotMadeForTasksThatDifferInSize) {
   EXPECT_EQ(errors[2], errors[0]);
 }
 
-TEST(SharedSegment, NamesWhoEndedInsteadOfComingForIt) {
+TEST(SharedSegment, NamesTheTaskThatFailedBeforeItReceivedIt) {
   const auto tasks = meet(2);
   Shared shared;
   {
@@ -153,7 +153,7 @@ TEST(SharedSegment, NamesWhoEndedInsteadOfComingForIt) {
       << shared.peer_error;
 }
 
-TEST(SharedSegment, SaysThatTheMachineHasNoRoomForIt) {
+TEST(SharedSegment, IsRefusedWhenTheMachineHasNotEnoughMemory) {
   const auto tasks = meet(2);
   std::vector<Shared> shared(2);
   at_once(2, [&](int i) {

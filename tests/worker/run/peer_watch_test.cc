@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "strategies/cluster/failure_notice.h"
+#include "strategies/cluster/failure_detector.h"
 
 namespace syncopate {
 namespace {

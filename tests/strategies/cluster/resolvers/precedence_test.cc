@@ -1,4 +1,4 @@
-// Several launchers in one environment: who wins, who loses, and when that is an error.
+// Several launchers in one environment: which one is chosen, and when that is an error.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
@@ -25,7 +25,7 @@ const Variables kHorovod = {{"HOROVOD_RANK", "1"},
                             {"HOROVOD_GLOO_RENDEZVOUS_ADDR", "10.0.0.1"},
                             {"HOROVOD_GLOO_RENDEZVOUS_PORT", "4000"}};
 
-TEST(Precedence, PutsMpirunBeforeTheStepOfItsDaemons) {  // R14: SLURM_PROCID is a daemon's
+TEST(Precedence, PrefersMpirunToTheSlurmStepOfItsDaemons) {  // R14: SLURM_PROCID is a daemon's
   const Variables daemons = step("n[1-2]", "1(x2)", 2, 0, "n1", 0);
   const ClusterSpec spec = resolve(kOpenMpi + daemons);
   EXPECT_EQ(spec.source, "Open MPI");
@@ -35,20 +35,20 @@ TEST(Precedence, PutsMpirunBeforeTheStepOfItsDaemons) {  // R14: SLURM_PROCID is
   EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by Open MPI; it says rank 0 of 2"));
 }
 
-TEST(Precedence, PutsTorchrunBeforeTheStepThatStartedIt) {  // R15
+TEST(Precedence, PrefersTorchrunToTheSlurmStepThatStartedIt) {  // R15
   const ClusterSpec spec = resolve(kTorchrun + kSlurm);
   EXPECT_EQ(spec.source, "torchrun");
   EXPECT_EQ(spec.index, 5);
   EXPECT_TRUE(contains(notes_of(spec), "Slurm: outranked by torchrun; it says rank 2 of 4"));
 }
 
-TEST(Precedence, PassesOverATorchrunThatIsIncomplete) {  // R16
+TEST(Precedence, SkipsIncompleteTorchrunVariables) {  // R16
   const ClusterSpec spec = resolve(kSlurm + Variables{{"WORLD_SIZE", "8"}, {"MASTER_ADDR", "n1"}});
   EXPECT_EQ(spec.source, "Slurm");
   EXPECT_TRUE(contains(notes_of(spec), "torchrun: ignored, it is incomplete"));
 }
 
-TEST(Precedence, PutsAnotherMpisLauncherBeforeTheStepOfItsDaemons) {
+TEST(Precedence, PrefersHydraToTheSlurmStepOfItsDaemons) {
   const ClusterSpec spec = resolve(kHydra + step("n[1-2]", "1(x2)", 2, 0, "n1", 0));
   EXPECT_EQ(spec.source, "PMI");
   EXPECT_EQ(spec.index, 1);
@@ -57,7 +57,7 @@ TEST(Precedence, PutsAnotherMpisLauncherBeforeTheStepOfItsDaemons) {
   EXPECT_FALSE(spec.rendezvous.endpoint) << "PMI tells none";
 }
 
-TEST(Precedence, LeavesToSlurmWhatSrunSetForMpi) {
+TEST(Precedence, PrefersSlurmToThePmiVariablesOfSrun) {
   const Variables pmi2{{"PMI_RANK", "2"}, {"PMI_SIZE", "4"}, {"PMI_JOBID", "7.0"}};
   const Variables pmix{{"PMIX_RANK", "2"}, {"PMIX_NAMESPACE", "slurm.pmix.7.0"}};
   for (const Variables& set : {pmi2, pmix}) {
@@ -67,8 +67,8 @@ TEST(Precedence, LeavesToSlurmWhatSrunSetForMpi) {
   }
 }
 
-// Where srun speaks PMI to them, Hydra's daemons hand the step's name on to their tasks.
-TEST(Precedence, TakesTheNumbersOfTasksWhoseDaemonsSrunStarted) {
+// Hydra's daemons, started by an srun with PMI, pass the name of their step on to their tasks.
+TEST(Precedence, ReadsThePmiRanksOfTasksWhoseDaemonsSrunStarted) {
   const char* const daemons[] = {"0", "0", "1", "1"};
   for (int rank = 0; rank < 4; ++rank) {
     const Variables hydra{{"PMI_RANK", std::to_string(rank)},
@@ -81,7 +81,7 @@ TEST(Precedence, TakesTheNumbersOfTasksWhoseDaemonsSrunStarted) {
   }
 }
 
-TEST(Precedence, PutsMpirunRshAndJsrunBeforeTheStepOfTheirDaemons) {
+TEST(Precedence, PrefersMpirunRshAndJsrunToTheSlurmStepOfTheirDaemons) {
   for (const auto& [source, prefix] : {std::pair{"MVAPICH", std::string("MV2_COMM_WORLD_")},
                                        std::pair{"JSM", std::string("JSM_NAMESPACE_")}}) {
     const Variables told{{prefix + "RANK", "3"},
@@ -98,7 +98,7 @@ TEST(Precedence, PutsMpirunRshAndJsrunBeforeTheStepOfTheirDaemons) {
   }
 }
 
-TEST(Precedence, PutsSlurmBeforeHorovod) {
+TEST(Precedence, PrefersSlurmToHorovod) {
   EXPECT_EQ(resolve(kHorovod + kSlurm).source, "Slurm");
   const ClusterSpec spec = resolve(kHorovod);
   EXPECT_EQ(spec.source, "Horovod");
@@ -111,8 +111,9 @@ TEST(Precedence, PutsSlurmBeforeHorovod) {
   EXPECT_FALSE(resolve(without_port).rendezvous.endpoint) << "none is made up";
 }
 
-TEST(SilentSingletons, AreRefusedWhereAnotherSourceKnowsBetter) {
-  // MPI that was built without this launcher's support: every process is a world of its own.
+TEST(SingleTask, IsRefusedWhenAnotherSourceSaysSeveralTasks) {
+  // With an MPI that was built without this launcher's support, every process is a world of its
+  // own.
   const Variables alone{{"PMI_RANK", "0"}, {"PMI_SIZE", "1"}};
   const std::string line = refusal(alone + kSlurm);
   EXPECT_TRUE(contains(line,
@@ -124,7 +125,7 @@ TEST(SilentSingletons, AreRefusedWhereAnotherSourceKnowsBetter) {
             "");
 }
 
-TEST(SilentSingletons, AreRefusedWhereTheOtherTaskIsAServer) {
+TEST(SingleTask, IsRefusedWhenTheOtherTaskIsAServer) {
   const Variables pair =
       step("n[1,5]", "1(x2)", 2, 1, "n1", 0) + Variables{{"SLURM_HET_SIZE", "2"},
                                                          {"SLURM_JOB_NODELIST_HET_GROUP_0", "n5"},
@@ -134,7 +135,7 @@ TEST(SilentSingletons, AreRefusedWhereTheOtherTaskIsAServer) {
   EXPECT_TRUE(contains(line, "Open MPI says that this task is alone, but Slurm says")) << line;
 }
 
-TEST(SilentSingletons, AreRefusedWherePalsSaysARankAndNobodyHowMany) {
+TEST(SingleTask, IsRefusedWhenPalsSetsARankAndNoVariableASize) {
   const Variables pals{{"PALS_RANKID", "1"}};
   const std::string line = refusal(pals);
   EXPECT_TRUE(contains(line, "PALS_RANKID=1: a launcher started this task as one of several"))
@@ -145,14 +146,14 @@ TEST(SilentSingletons, AreRefusedWherePalsSaysARankAndNobodyHowMany) {
   EXPECT_EQ(place_in_job(resolve(jsrun)), "rank 1 of 2");
 }
 
-TEST(SilentSingletons, AreNotMadeOfTasksThatLostTheirVariables) {
+TEST(SingleTask, IsRefusedWhenTheVariablesOfItsLauncherAreLost) {
   const std::string line = refusal({}, {.world_size = 4});
   EXPECT_TRUE(contains(line, "no variable of a launcher says which task this is")) << line;
   EXPECT_TRUE(contains(line, "--cleanenv")) << line;
   EXPECT_EQ(refusal(kSlurm, {.world_size = 4}), "");
 }
 
-TEST(SilentSingletons, AreRefusedWherePmixSaysARankAndNobodyHowMany) {
+TEST(SingleTask, IsRefusedWhenPmixSetsARankAndNoVariableASize) {
   const std::string line = refusal({{"PMIX_RANK", "0"}, {"PMIX_NAMESPACE", "prterun-1"}});
   EXPECT_TRUE(contains(line, "PMIX_RANK=0: a launcher started this task as one of several"))
       << line;
@@ -164,7 +165,7 @@ const Variables kSecondOfTwo =
     step("n[1-2]", "2(x2)", 4, 1, "n1", 1) +
     Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_CPUS_PER_TASK", "3"}};
 
-TEST(WinnersThatDoNotTellTheLocalRank, TakeItFromAnotherSourceThatAgrees) {
+TEST(SourceWithoutLocalRank, TakesItFromAnotherSourceThatAgrees) {
   const Variables tf_config{
       {"TF_CONFIG", R"({"cluster": {"worker": ["n1:5000", "n1:5001", "n2:5000", "n2:5001"]},
                         "task": {"type": "worker", "index": 1}})"}};
@@ -184,14 +185,14 @@ TEST(WinnersThatDoNotTellTheLocalRank, TakeItFromAnotherSourceThatAgrees) {
   }
 }
 
-TEST(WinnersThatDoNotTellTheLocalRank, TakeNoneFromASourceThatMeansAnotherTask) {
+TEST(SourceWithoutLocalRank, IgnoresASourceWithAnotherIndex) {
   const ClusterSpec other =
       resolve(kSecondOfTwo, {.rank = 2, .world_size = 4, .rendezvous = "n1:5000"});
   EXPECT_EQ(other.local_rank, 0);
   EXPECT_EQ(other.node, "");
 }
 
-TEST(WinnersThatTellTheLocalRank, KeepIt) {
+TEST(SourceWithLocalRank, KeepsIt) {
   const Variables told{
       {"PMI_RANK", "1"}, {"PMI_SIZE", "4"}, {"MPI_LOCALRANKID", "0"}, {"MPI_LOCALNRANKS", "4"}};
   const ClusterSpec spec = resolve(kSecondOfTwo + told);
@@ -200,7 +201,7 @@ TEST(WinnersThatTellTheLocalRank, KeepIt) {
   EXPECT_EQ(spec.local_size, 4);
 }
 
-TEST(FlagsWithoutARank, ChangeWhereTheTasksMeet) {
+TEST(FlagsWithoutARank, ReplaceTheRendezvous) {
   const ClusterSpec elsewhere = resolve(kSlurm, {.rendezvous = "10.0.0.1:4000", .nonce = "mine"});
   EXPECT_EQ(elsewhere.source, "Slurm");
   EXPECT_EQ(elsewhere.index, 2);
@@ -214,7 +215,7 @@ TEST(FlagsWithoutARank, ChangeWhereTheTasksMeet) {
   EXPECT_TRUE(contains(refusal(kHydra, {.rendezvous = "h"}), "it has no port"));
 }
 
-TEST(FlagsWithoutARank, AreHeldAgainstWhatTheEnvironmentSays) {
+TEST(FlagsWithoutARank, MustAgreeWithTheEnvironment) {
   EXPECT_TRUE(contains(refusal(kTorchrun, {.world_size = 7}), "--world-size 7: torchrun says 8"));
   EXPECT_TRUE(contains(refusal(kTorchrun, {.servers = 1}), "--servers 1: torchrun says 0"));
   EXPECT_TRUE(contains(refusal(kTorchrun, {.role = Role::kServer}),

@@ -1,4 +1,4 @@
-// Which source decides who a process is, and what each of them says.
+// Which source is chosen, and the ClusterSpec that each resolver returns.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/cluster_case.h"
@@ -22,7 +22,7 @@ const Variables kLaunch = {{"SYNCOPATE_ROLE", "worker"},
                            {"SYNCOPATE_RENDEZVOUS", "127.0.0.1:4000"},
                            {"SYNCOPATE_NONCE", "0f"}};
 
-// Empty host: no rendezvous.
+// What the resolver must return. An empty host means no rendezvous.
 struct Found {
   std::string name;
   Variables variables;
@@ -32,12 +32,12 @@ struct Found {
   int world_size = 1;
   int local_rank = 0;
   Endpoint rendezvous;
-  std::string note;  // part of one
+  std::string note;  // part of one of the notes
 };
 
 class Sources : public testing::TestWithParam<Found> {};
 
-TEST_P(Sources, SayWhoAProcessIs) {
+TEST_P(Sources, ResolveToATask) {
   const Found& expected = GetParam();
   const ClusterSpec spec = resolve(expected.variables, expected.flags);
   EXPECT_EQ(spec.source, expected.source);
@@ -53,8 +53,8 @@ TEST_P(Sources, SayWhoAProcessIs) {
 INSTANTIATE_TEST_SUITE_P(
     Each, Sources,
     testing::Values(
-        Found{.name = "NobodySaysAnything", .source = "none"},
-        Found{.name = "EmptyVariablesSayNothing",
+        Found{.name = "EmptyEnvironment", .source = "none"},
+        Found{.name = "EmptyVariablesAreUnset",
               .variables = {{"RANK", ""}, {"TF_CONFIG", ""}, {"SYNCOPATE_ROLE", ""}},
               .source = "none"},
         Found{.name = "Flags",
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(
               .world_size = 2,
               .rendezvous = {"::1", 5},
               .note = "torchrun: outranked by flags; it says rank 5 of 8"},
-        Found{.name = "FlagsMaySayThatATaskIsAlone",
+        Found{.name = "FlagsMayDescribeASingleTask",
               .variables = kTorchrun,
               .flags = {.rank = 0, .world_size = 1},
               .source = "flags",
@@ -98,19 +98,19 @@ INSTANTIATE_TEST_SUITE_P(
               .local_rank = 2,
               .rendezvous = {"127.0.0.1", 4000},
               .note = "torchrun: outranked by launch; it says rank 5 of 8"},
-        Found{.name = "LaunchInPartIsIgnored",
+        Found{.name = "IncompleteLaunchIsIgnored",
               .variables = {{"SYNCOPATE_INDEX", "1"}},
               .source = "none",
               .note = "launch: ignored, it is incomplete: SYNCOPATE_INDEX is set, SYNCOPATE_ROLE, "
                       "SYNCOPATE_WORKERS are not"},
-        Found{.name = "OpenMpiUnderLaunchMeetsWhereLaunchSays",
+        Found{.name = "OpenMpiUnderLaunchUsesTheRendezvousOfLaunch",
               .variables = kOpenMpi + Variables{{"SYNCOPATE_RENDEZVOUS", "127.0.0.1:7"}},
               .source = "Open MPI",
               .rank = 3,
               .world_size = 4,
               .local_rank = 1,
               .rendezvous = {"127.0.0.1", 7}},
-        Found{.name = "OpenMpiInPartIsIgnored",
+        Found{.name = "IncompleteOpenMpiIsIgnored",
               .variables = {{"OMPI_COMM_WORLD_RANK", "1"}},
               .source = "none",
               .note = "OMPI_COMM_WORLD_SIZE is not"},
@@ -274,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
               "torchrun says that this task is alone, but Open MPI says that it is rank 3 of 4"}),
     [](const auto& row) { return row.param.name; });
 
-TEST(LaunchResolver, GivesTheInheritedSocketToTheChiefOnly) {
+TEST(LaunchResolver, PassesTheInheritedSocketToTheChiefOnly) {
   const Variables with_socket = kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS_FD", "7"}};
   EXPECT_EQ(resolve(with_socket).rendezvous.descriptor, -1);
   const ClusterSpec chief = resolve(with_socket + Variables{{"SYNCOPATE_INDEX", "0"}});
@@ -285,7 +285,7 @@ TEST(LaunchResolver, GivesTheInheritedSocketToTheChiefOnly) {
       "SYNCOPATE_RENDEZVOUS_FD=1"));
 }
 
-TEST(LaunchResolver, GivesTheInheritedSocketToServerZeroWhereThereAreServers) {
+TEST(LaunchResolver, PassesTheInheritedSocketToServerZeroIfThereAreServers) {
   const Variables first = kLaunch + Variables{{"SYNCOPATE_RENDEZVOUS_FD", "7"},
                                               {"SYNCOPATE_INDEX", "0"},
                                               {"SYNCOPATE_SERVERS", "2"}};
@@ -298,19 +298,19 @@ TEST(LaunchResolver, GivesTheInheritedSocketToServerZeroWhereThereAreServers) {
   EXPECT_EQ(descriptor("server", "1"), -1);
 }
 
-TEST(LaunchResolver, SaysWhetherATaskMayComeBack) {
+TEST(LaunchResolver, ReadsWhetherATaskMayBeRestarted) {
   EXPECT_FALSE(resolve(kLaunch).restarts);
   EXPECT_FALSE(resolve(kLaunch + Variables{{"SYNCOPATE_RESTARTS", "0"}}).restarts);
   EXPECT_TRUE(resolve(kLaunch + Variables{{"SYNCOPATE_RESTARTS", "1"}}).restarts);
 }
 
-TEST(LaunchResolver, KnowsWhoComesLater) {
+TEST(LaunchResolver, ReadsWhichWorkersStartLater) {
   EXPECT_TRUE(resolve(kLaunch).late_workers.empty());
   EXPECT_EQ(resolve(kLaunch + Variables{{"SYNCOPATE_LATE", "0,2"}}).late_workers,
             (std::vector<int>{0, 2}));
 }
 
-TEST(LaunchResolver, KnowsServersAndHowManyTasksShareTheMachine) {
+TEST(LaunchResolver, ReadsServersAndTheNumberOfTasksOnTheMachine) {
   const ClusterSpec spec = resolve(kLaunch + Variables{{"SYNCOPATE_ROLE", "server"},
                                                        {"SYNCOPATE_INDEX", "0"},
                                                        {"SYNCOPATE_SERVERS", "2"},
@@ -321,7 +321,7 @@ TEST(LaunchResolver, KnowsServersAndHowManyTasksShareTheMachine) {
   EXPECT_EQ(spec.local_size, 5);
 }
 
-TEST(TorchrunResolver, TellsARestartedGroupFromTheOneBefore) {
+TEST(TorchrunResolver, GivesARestartedGroupAnotherNonce) {
   const Variables run = kTorchrun + Variables{{"TORCHELASTIC_RUN_ID", "job"}};
   EXPECT_EQ(resolve(kTorchrun).nonce, "");
   EXPECT_NE(resolve(run).nonce, "");
@@ -329,8 +329,8 @@ TEST(TorchrunResolver, TellsARestartedGroupFromTheOneBefore) {
             resolve(run + Variables{{"TORCHELASTIC_RESTART_COUNT", "2"}}).nonce);
 }
 
-// Without --rdzv-id every run is called none.
-TEST(TorchrunResolver, TellsUnnamedRunsOfSlurmJobsApart) {
+// Without --rdzv-id the run id is "none" in every job.
+TEST(TorchrunResolver, GivesUnnamedRunsOfSlurmJobsDifferentNonces) {
   const auto nonce = [](const char* job, const char* step, const Variables& more = {}) {
     return resolve(kTorchrun +
                    Variables{{"TORCHELASTIC_RUN_ID", "none"},

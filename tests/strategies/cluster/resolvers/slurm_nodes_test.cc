@@ -37,7 +37,7 @@ INSTANTIATE_TEST_SUITE_P(
         Expansion{"n[1-2]-ib", {"n1-ib", "n2-ib"}}, Expansion{"a b\tc\nd", {"a", "b", "c", "d"}},
         Expansion{"n2,n1,n2", {"n2", "n1", "n2"}}));
 
-// What the UsageError says; "" when there is none.
+// The text of the UsageError that the function throws; "" when it throws none.
 template <typename Function>
 std::string refusal(const Function& function) {
   try {

@@ -1,5 +1,5 @@
-// Who serves and who works in a step of Slurm's: by --servers, or by the components of a
-// heterogeneous job, whose variables are those of a recorded one.
+// The roles of the tasks of a Slurm step: by --servers, or by the components of a heterogeneous
+// job. The variables are from a recorded job.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/resolvers/slurm_case.h"
@@ -7,7 +7,7 @@
 namespace syncopate::test {
 namespace {
 
-// "server 0", "worker 2"
+// Role and index, "server 0" or "worker 2".
 std::string role_of(const ClusterSpec& spec) {
   return std::string(name(spec.role)) + " " + std::to_string(spec.index);
 }
@@ -29,7 +29,7 @@ TEST(SlurmServers, AreTheFirstTasks) {  // R2, R3
   EXPECT_EQ(worker.gpus, std::vector({1}));
 }
 
-TEST(SlurmServers, MustLeaveAWorkerAndFitWhatElseIsSaid) {
+TEST(SlurmServers, MustLeaveAWorkerAndAgreeWithTheOtherFlags) {
   const Variables four = step("n1", "4", 4, 1, "n1", 1);
   EXPECT_TRUE(contains(refusal(four, {.servers = 4}), "--servers 4: Slurm's step 7.0 has 4 tasks"));
   EXPECT_TRUE(contains(refusal(four, {.world_size = 2, .servers = 1}),
@@ -37,22 +37,22 @@ TEST(SlurmServers, MustLeaveAWorkerAndFitWhatElseIsSaid) {
   EXPECT_EQ(resolve(four, {.world_size = 3, .servers = 1}).world_size, 3);
 }
 
-TEST(SlurmServers, AreNoNegativeNumber) {
+TEST(SlurmServers, MustNotBeNegative) {
   const Variables four = step("n1", "4", 4, 1, "n1", 1);
   EXPECT_TRUE(
       contains(refusal(four, {.servers = -1}), "--servers=-1: expected a whole number from 0"));
   EXPECT_EQ(resolve(four, {.servers = 0}).world_size, 4);
 }
 
-TEST(SlurmServers, LeaveTheGpusOfOtherNodesToTheWorkers) {
+TEST(SlurmServers, DoNotReduceTheGpusOfWorkersOnOtherNodes) {
   const Variables one_component = step("n[1-2]", "4,2", 6, 5, "n2", 1);
   EXPECT_EQ(
       resolve(one_component + Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}}, {.servers = 4}).gpus,
       std::vector({1}));
 }
 
-// Component 0 on n5 and n6, component 1 on n1 and n2 with two tasks each, component 2 on n3 with
-// three: nine tasks in one step, whose list is sorted.
+// Component 0 is on n5 and n6, component 1 on n1 and n2 with two tasks each, component 2 on n3 with
+// three tasks. These nine tasks are one step, whose node list is sorted.
 struct Recorded {
   int rank;
   const char* node;
@@ -72,7 +72,7 @@ Variables whole_step(const Recorded& task) {
          kComponents;
 }
 
-TEST(HeterogeneousStep, IsPlacedByComponentAlthoughItsListIsSorted) {
+TEST(HeterogeneousStep, IsPlacedByComponentAlthoughItsNodeListIsSorted) {
   for (const Recorded& task : kTasks) {
     const ClusterSpec spec = resolve(whole_step(task), {.wants_servers = false});
     EXPECT_EQ(spec.index, task.rank);
@@ -81,8 +81,8 @@ TEST(HeterogeneousStep, IsPlacedByComponentAlthoughItsListIsSorted) {
   }
 }
 
-TEST(HeterogeneousStep, KnowsTheDistributionOfItsOwnComponentOnly) {
-  // As Slurm sets it by itself for component 0, which has one task per node.
+TEST(HeterogeneousStep, UsesTheDistributionForTheOwnComponentOnly) {
+  // Slurm itself sets cyclic for component 0, which has one task per node.
   const Variables cyclic{{"SLURM_DISTRIBUTION", "cyclic"}};
   const ClusterSpec first = resolve(whole_step(kTasks[0]) + cyclic, {.wants_servers = false});
   EXPECT_EQ(text_of(first.worker_places), "n5:0 n6:0 n1:0 n1:1 n2:0 n2:1 n3:0 n3:1 n3:2");
@@ -102,7 +102,7 @@ TEST(HeterogeneousStep, PutsRankZeroOnTheFirstComponent) {  // R17
   EXPECT_EQ(spec.rendezvous.endpoint->host, "gpu-001");
 }
 
-TEST(HeterogeneousStep, ServesInItsFirstComponentAndWorksInTheOthers) {
+TEST(HeterogeneousStep, HasServersInItsFirstComponentAndWorkersInTheOthers) {
   const char* const expected[] = {"server 0", "server 1", "worker 0", "worker 1", "worker 2",
                                   "worker 3", "worker 4", "worker 5", "worker 6"};
   for (const Recorded& task : kTasks) {
@@ -114,7 +114,7 @@ TEST(HeterogeneousStep, ServesInItsFirstComponentAndWorksInTheOthers) {
   }
 }
 
-TEST(HeterogeneousStep, NotesWhatItTakesForServersWhereNobodySaidSo) {
+TEST(HeterogeneousStep, NotesThatItAssumesServersInTheFirstComponent) {
   EXPECT_TRUE(contains(notes_of(resolve(whole_step(kTasks[4]))), "is taken for servers"));
   EXPECT_EQ(notes_of(resolve(whole_step(kTasks[4]), {.wants_servers = true})), "");
 }
@@ -127,7 +127,7 @@ TEST(HeterogeneousStep, MayHaveFewerComponentsAndTasksThanTheJob) {
   EXPECT_EQ(text_of(spec.server_places), "n5:0");
 }
 
-TEST(HeterogeneousStep, DealsGpusOutAmongTheTasksOfTheOwnComponent) {
+TEST(HeterogeneousStep, DividesGpusAmongTheTasksOfTheOwnComponent) {
   const Variables servers = step("cpu1,gpu1", "4,2", 6, 4, "gpu1", 0) +
                             Variables{{"SLURM_HET_SIZE", "2"},
                                       {"SLURM_JOB_NODELIST_HET_GROUP_0", "cpu1"},
@@ -142,7 +142,7 @@ TEST(HeterogeneousStep, DealsGpusOutAmongTheTasksOfTheOwnComponent) {
   }
 }
 
-TEST(HeterogeneousStep, IsReadByTheOldNamesToo) {
+TEST(HeterogeneousStep, IsReadFromTheOldVariableNamesToo) {
   const Variables task =
       step("n[1,5]", "2,1", 3, 1, "n1", 0) + Variables{{"SLURM_PACK_SIZE", "2"},
                                                        {"SLURM_JOB_NODELIST_PACK_GROUP_0", "n5"},
@@ -156,7 +156,7 @@ const Variables kPair = {{"SLURM_HET_SIZE", "2"},
 const Variables kFirst = step("n[1,5]", "2,1", 3, 0, "n5", 0) + kPair;
 const Variables kSecond = step("n[1,5]", "2,1", 3, 2, "n1", 1) + kPair;
 
-TEST(HeterogeneousStep, MayHaveItsServersInTheSecondComponentWhenBothSaySo) {
+TEST(HeterogeneousStep, HasServersInTheSecondComponentIfBothComponentsSaySo) {
   const ClusterSpec worker = resolve(kFirst, {.role = Role::kWorker, .wants_servers = true});
   EXPECT_EQ(role_of(worker), "worker 0");
   EXPECT_EQ(worker.num_servers, 2);
@@ -166,7 +166,7 @@ TEST(HeterogeneousStep, MayHaveItsServersInTheSecondComponentWhenBothSaySo) {
   EXPECT_EQ(server.rendezvous.endpoint, worker.rendezvous.endpoint);
 }
 
-TEST(HeterogeneousStep, TakesTheRoleFromAVariableOfTheComponent) {
+TEST(HeterogeneousStep, ReadsTheRoleFromAVariableOfTheComponent) {
   const Variables worker{{"SYNCOPATE_ROLE", "worker"}};
   EXPECT_EQ(role_of(resolve(kFirst + worker, {.wants_servers = true})), "worker 0");
   EXPECT_EQ(role_of(resolve(kFirst + worker, {.role = Role::kServer})), "server 0")
@@ -175,13 +175,13 @@ TEST(HeterogeneousStep, TakesTheRoleFromAVariableOfTheComponent) {
                        "SYNCOPATE_ROLE=ps: under srun expected worker or server"));
 }
 
-TEST(HeterogeneousStep, RefusesAServerThatCannotBeOne) {
+TEST(HeterogeneousStep, RefusesAServerRoleWithoutServers) {
   EXPECT_TRUE(contains(refusal(whole_step(kTasks[8]), {.role = Role::kServer}),
                        "ranks 0 to 1 of Slurm's step 7.0 are the servers, and it is rank 8"));
 }
 
-// `srun SERVERS : WORKERS` inside a normal job: one step, and no variable says who is which.
-TEST(HeterogeneousStep, OfANormalJobWantsTheNumberOfServersOnBothSides) {
+// `srun SERVERS : WORKERS` inside a normal job is one step, and no variable tells the sides apart.
+TEST(HeterogeneousStep, OfANormalJobRequiresTheNumberOfServersOnBothSides) {
   const Variables server = step("n[1-2]", "1,2", 3, 0, "n1", 0);
   const Variables worker = step("n[1-2]", "1,2", 3, 2, "n2", 1);
   const std::string line = refusal(server, {.role = Role::kServer, .wants_servers = true});
@@ -193,7 +193,7 @@ TEST(HeterogeneousStep, OfANormalJobWantsTheNumberOfServersOnBothSides) {
   EXPECT_EQ(role_of(resolve(worker, {.servers = 1, .wants_servers = true})), "worker 1");
 }
 
-TEST(HeterogeneousStep, HasNoServersUnderAStrategyWithout) {
+TEST(HeterogeneousStep, HasNoServersUnderAStrategyWithoutServers) {
   const Variables server{{"SYNCOPATE_ROLE", "server"}};
   for (const Variables& task : {kFirst, step("n1", "2", 2, 0, "n1", 0)}) {
     const std::string line = refusal(task + server, {.wants_servers = false});

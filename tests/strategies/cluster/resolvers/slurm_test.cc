@@ -1,5 +1,5 @@
-// What a task reads from a step of Slurm's: its rank, the nodes of all, its part of what it sees.
-// The environments are of recorded steps.
+// What a task reads from the variables of a Slurm step: its rank, the nodes of all tasks, its GPUs.
+// The environments are from recorded steps.
 #include <gtest/gtest.h>
 
 #include "strategies/cluster/resolvers/visible_gpus.h"
@@ -8,7 +8,7 @@
 namespace syncopate::test {
 namespace {
 
-TEST(Slurm, SaysWhichTaskThisIsAndWhereAllRun) {  // R1
+TEST(Slurm, TellsTheRankAndThePlacesOfAllTasks) {  // R1
   const ClusterSpec spec =
       resolve(step("c[3,5,8]", "1(x3)", 3, 2, "c8", 0) + Variables{{"CUDA_VISIBLE_DEVICES", "0"}});
   EXPECT_EQ(spec.source, "Slurm");
@@ -21,7 +21,7 @@ TEST(Slurm, SaysWhichTaskThisIsAndWhereAllRun) {  // R1
   EXPECT_EQ(spec.gpus, std::vector({0}));
 }
 
-TEST(Slurm, TakesTheOrderOfTheListAndNotOfTheAlphabet) {  // R5, R6
+TEST(Slurm, KeepsTheOrderOfTheNodeList) {  // R5, R6
   EXPECT_EQ(text_of(resolve(step("n[2,10]", "1(x2)", 2, 0, "n2", 0)).worker_places), "n2:0 n10:0");
   const ClusterSpec spec = resolve(step("node[1-3,7]", "2(x3),1", 7, 5, "node3", 1));
   EXPECT_EQ(spec.worker_places.at(5), (Place{"node3", 1}));
@@ -29,7 +29,7 @@ TEST(Slurm, TakesTheOrderOfTheListAndNotOfTheAlphabet) {  // R5, R6
   EXPECT_EQ(spec.local_size, 2);
 }
 
-TEST(Slurm, FollowsTheDistribution) {  // R7
+TEST(Slurm, PlacesTasksByTheDistribution) {  // R7
   const auto places = [](const char* distribution, int rank, const char* node, int local) {
     const Variables all = step("n[1-2]", "3,1", 4, rank, node, local);
     return text_of(resolve(all + Variables{{"SLURM_DISTRIBUTION", distribution},
@@ -41,7 +41,7 @@ TEST(Slurm, FollowsTheDistribution) {  // R7
   EXPECT_EQ(places("plane", 2, "n2", 0), "n1:0 n1:1 n2:0 n1:2");
 }
 
-TEST(Slurm, ReadsAnArbitraryDistributionFromItsList) {
+TEST(Slurm, ReadsAnArbitraryDistributionFromItsNodeList) {
   const Variables arbitrary =
       step("n[1-2]", "2,1", 3, 0, "n2", 0) + Variables{{"SLURM_DISTRIBUTION", "arbitrary"}};
   const ClusterSpec listed =
@@ -54,7 +54,7 @@ TEST(Slurm, ReadsAnArbitraryDistributionFromItsList) {
   EXPECT_EQ(resolve(arbitrary, {.rendezvous = "n2"}).rendezvous.endpoint->host, "n2");
 }
 
-TEST(Slurm, ReadsTheStepAndNotTheJob) {  // R13
+TEST(Slurm, ReadsTheVariablesOfTheStepAndNotOfTheJob) {  // R13
   const ClusterSpec spec =
       resolve(step("n[3-4]", "1(x2)", 2, 1, "n4", 0) +
               Variables{{"SLURM_JOB_NODELIST", "n[1-4]"}, {"SLURM_NTASKS", "4"}});
@@ -62,7 +62,7 @@ TEST(Slurm, ReadsTheStepAndNotTheJob) {  // R13
   EXPECT_EQ(spec.world_size, 2);
 }
 
-TEST(Slurm, GivesEachTaskItsPartOfTheGpusItSees) {
+TEST(Slurm, DividesTheVisibleGpusAmongTheTasksOfANode) {
   const auto gpus = [](const char* counts, int tasks, int local, const char* visible) {
     return resolve(step("n1", counts, tasks, local, "n1", local) +
                    Variables{{"CUDA_VISIBLE_DEVICES", visible}})
@@ -75,7 +75,7 @@ TEST(Slurm, GivesEachTaskItsPartOfTheGpusItSees) {
   EXPECT_EQ(resolve(step("n1", "1", 1, 0, "n1", 0)).gpus, std::vector<int>{}) << "R10";
 }
 
-TEST(Slurm, GivesAsManyGpusToATaskOnANodeWithFewerTasks) {  // R3, R4: c8 has one task
+TEST(Slurm, GivesATaskOnANodeWithFewerTasksNoMoreGpus) {  // R3, R4: c8 has one task
   const Variables last = step("c[3,5,8]", "2(x2),1", 5, 4, "c8", 0);
   EXPECT_EQ(resolve(last + Variables{{"CUDA_VISIBLE_DEVICES", "0,1,2,3"}}).gpus,
             std::vector({0, 1}));
@@ -84,7 +84,7 @@ TEST(Slurm, GivesAsManyGpusToATaskOnANodeWithFewerTasks) {  // R3, R4: c8 has on
   EXPECT_EQ(few.gpus, std::vector({0, 1})) << "bound";
 }
 
-TEST(Slurm, NotesGpusThatDoNotGoRound) {
+TEST(Slurm, NotesThatThereAreFewerGpusThanTasks) {
   const ClusterSpec spec =
       resolve(step("n1", "4", 4, 3, "n1", 3) + Variables{{"CUDA_VISIBLE_DEVICES", "0,1"}});
   EXPECT_EQ(spec.gpus, std::vector({1}));
@@ -92,8 +92,8 @@ TEST(Slurm, NotesGpusThatDoNotGoRound) {
   EXPECT_TRUE(contains(notes_of(spec), "cuda:1 by this one"));
 }
 
-// srun --gpu-bind=per_task:2, --tres-per-task=gres/gpu:2
-TEST(Slurm, LeavesATaskAllItSeesOfANodeWithMoreGpus) {
+// The variables that srun --gpu-bind=per_task:2 or --tres-per-task=gres/gpu:2 sets.
+TEST(Slurm, LeavesABoundTaskAllItsVisibleGpus) {
   const Variables bound{{"CUDA_VISIBLE_DEVICES", "0,1"}, {"SLURM_GPUS_ON_NODE", "8"}};
   const ClusterSpec spec = resolve(step("n1", "4", 4, 3, "n1", 3) + bound);
   EXPECT_EQ(spec.gpus, std::vector({0, 1}));
@@ -102,7 +102,7 @@ TEST(Slurm, LeavesATaskAllItSeesOfANodeWithMoreGpus) {
   EXPECT_EQ(resolve(step("n1", "2", 2, 1, "n1", 1) + shared).gpus, std::vector({1}));
 }
 
-TEST(Slurm, MeetsAtAPortOfTheStepAndKnowsARequeuedJobByItsNonce) {
+TEST(Slurm, DerivesThePortFromTheStepAndTheNonceFromTheRestartCount) {
   const Variables first = step("n[1-2]", "1(x2)", 2, 0, "n1", 0);
   const ClusterSpec spec = resolve(first);
   EXPECT_GE(spec.rendezvous.endpoint->port, 20000);
@@ -118,7 +118,7 @@ TEST(Slurm, MeetsAtAPortOfTheStepAndKnowsARequeuedJobByItsNonce) {
   EXPECT_NE(resolve(first + Variables{{"SLURM_RESTART_COUNT", "1"}}).nonce, spec.nonce);
 }
 
-TEST(Slurm, KnowsWhereElseRankZeroMayBeCalledOnlyIfSrunRanThere) {
+TEST(Slurm, IsCertainOfTheFallbackHostOnlyIfSrunRanOnItsNode) {
   const Variables two =
       step("n[1-2]", "1(x2)", 2, 1, "n2", 0) +
       Variables{{"SLURM_LAUNCH_NODE_IPADDR", "10.0.0.9"}, {"SLURM_JOB_NODELIST", "n[1-4]"}};
@@ -131,20 +131,20 @@ TEST(Slurm, KnowsWhereElseRankZeroMayBeCalledOnlyIfSrunRanThere) {
       << "the script runs on n1, rank 0 on n3";
 }
 
-TEST(Slurm, TellsHowManyCpusATaskWasGiven) {
+TEST(Slurm, TellsTheNumberOfCpusOfATask) {
   const Variables one = step("n1", "1", 1, 0, "n1", 0);
   EXPECT_EQ(resolve(one + Variables{{"SLURM_CPUS_PER_TASK", "4"}}).num_cpus, 4);
   EXPECT_EQ(resolve(one).num_cpus, 0);
 }
 
-TEST(Slurm, IsNoClusterInsideAJobButOutsideOfAStep) {  // R11: a batch script has a rank too
+TEST(Slurm, IsIgnoredInsideAJobButOutsideOfAStep) {  // R11: a batch script has a rank too
   const ClusterSpec spec =
       resolve({{"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}});
   EXPECT_EQ(spec.source, "none");
   EXPECT_TRUE(contains(notes_of(spec), "inside a job but not in a step"));
 }
 
-TEST(Slurm, NotesARankThatCameThroughWithoutItsStep) {
+TEST(Slurm, NotesARankWithoutTheVariablesOfItsStep) {
   for (const Variables& job : {Variables{}, Variables{{"SLURM_JOB_ID", "7"}}}) {
     const ClusterSpec spec = resolve(job + Variables{{"SLURM_PROCID", "2"}, {"SLURM_NTASKS", "4"}});
     EXPECT_EQ(spec.source, "none");
@@ -153,7 +153,7 @@ TEST(Slurm, NotesARankThatCameThroughWithoutItsStep) {
   }
 }
 
-TEST(Slurm, TakesAnInteractiveShellForNoStep) {
+TEST(Slurm, IgnoresTheStepOfAnInteractiveShell) {
   const ClusterSpec shell =
       resolve(step("n1", "1", 1, 0, "n1", 0) + Variables{{"SLURM_STEP_ID", "4294967290"}});
   EXPECT_EQ(shell.source, "none");

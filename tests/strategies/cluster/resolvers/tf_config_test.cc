@@ -1,4 +1,4 @@
-// TF_CONFIG as TensorFlow's users write it.
+// TF_CONFIG in the forms that TensorFlow accepts.
 #include <gtest/gtest.h>
 
 #include "tests/strategies/cluster/cluster_case.h"
@@ -14,7 +14,7 @@ std::string refusal_of(const std::string& cluster, const std::string& task) {
   return refusal({{"TF_CONFIG", R"({"cluster": )" + cluster + R"(, "task": )" + task + "}"}});
 }
 
-TEST(TfConfig, GivesAWorkerItsIndexAsRankEvenWhenItIsText) {  // T1
+TEST(TfConfig, TakesTheIndexOfAWorkerAsRankEvenIfItIsText) {  // T1
   const ClusterSpec spec =
       resolve_config(R"({"worker": ["a:1", "b:2"]})", R"({"type": "worker", "index": "1"})");
   EXPECT_EQ(spec.source, "TF_CONFIG");
@@ -36,7 +36,7 @@ TEST(TfConfig, CountsTheChiefAsRankZero) {  // T2
   EXPECT_FALSE(resolve_config(cluster, R"({"type": "worker", "index": 0})").is_chief());
 }
 
-TEST(TfConfig, LetsAnEvaluatorStandOutsideTheWorld) {  // T3
+TEST(TfConfig, DoesNotCountAnEvaluatorAsAWorker) {  // T3
   const ClusterSpec spec = resolve_config(R"({"worker": ["a:1", "b:2"], "ps": ["p:3"]})",
                                           R"({"type": "evaluator", "index": 0})");
   EXPECT_EQ(spec.role, Role::kEvaluator);
@@ -44,7 +44,7 @@ TEST(TfConfig, LetsAnEvaluatorStandOutsideTheWorld) {  // T3
   EXPECT_FALSE(spec.is_chief());
 }
 
-TEST(TfConfig, MakesServersOfPsTasks) {
+TEST(TfConfig, TakesPsTasksAsServers) {
   const ClusterSpec spec =
       resolve_config(R"({"chief": ["c:3"], "worker": ["a:1"], "ps": ["p:4", "q:5"]})",
                      R"({"type": "ps", "index": 1})");
@@ -55,7 +55,7 @@ TEST(TfConfig, MakesServersOfPsTasks) {
   EXPECT_EQ(spec.servers, (std::vector<Endpoint>{{"p", 4}, {"q", 5}}));
 }
 
-TEST(TfConfig, WithPsTasksLetsEveryTaskMeetAtTheFirstOfThem) {
+TEST(TfConfig, WithPsTasksHasTheRendezvousAtTheFirstOfThem) {
   const std::string cluster = R"({"chief": ["c:3"], "worker": ["a:1"], "ps": ["p:4", "q:5"]})";
   for (const auto& [task, is_met] : {std::pair(R"({"type": "chief", "index": 0})", false),
                                      std::pair(R"({"type": "worker", "index": 0})", false),
@@ -68,27 +68,27 @@ TEST(TfConfig, WithPsTasksLetsEveryTaskMeetAtTheFirstOfThem) {
   }
 }
 
-TEST(TfConfig, OfOneWorkerAndAPsTaskHasSomewhereToMeet) {
+TEST(TfConfig, OfOneWorkerAndAPsTaskHasARendezvous) {
   const ClusterSpec spec =
       resolve_config(R"({"worker": ["a:1"], "ps": ["p:4"]})", R"({"type": "worker", "index": 0})");
   EXPECT_EQ(spec.world_size, 1);
   EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"p", 4}));
 }
 
-TEST(TfConfig, TakesAMapFromIndexToAddress) {
+TEST(TfConfig, AcceptsAMapFromIndexToAddress) {
   const ClusterSpec spec = resolve_config(R"({"worker": {"1": "b:2", "0": "a:1"}})",
                                           R"({"type": "worker", "index": 1})");
   EXPECT_EQ(spec.workers, (std::vector<Endpoint>{{"a", 1}, {"b", 2}}));
 }
 
-TEST(TfConfig, OfOneTaskNeedsNoRendezvous) {
+TEST(TfConfig, OfOneTaskHasNoRendezvous) {
   const ClusterSpec spec =
       resolve_config(R"({"worker": ["a:1"]})", R"({"type": "worker", "index": 0})");
   EXPECT_EQ(spec.world_size, 1);
   EXPECT_EQ(spec.rendezvous.endpoint, std::nullopt);
 }
 
-TEST(TfConfig, WithNothingInItSaysNothing) {
+TEST(TfConfig, WithoutContentIsIgnored) {
   const ClusterSpec spec = resolve({{"TF_CONFIG", "{}"}});
   EXPECT_EQ(spec.source, "none");
   EXPECT_EQ(notes_of(spec), "");
@@ -154,7 +154,7 @@ INSTANTIATE_TEST_SUITE_P(
         WrongConfig{R"({"worker": ["a:1"]})", R"(["worker", 0])", "task: expected"},
         WrongConfig{R"({"worker": ["a:1")", kFirst, "not JSON"}));
 
-TEST(TfConfig, ThatIsNoObjectIsRefused) {
+TEST(TfConfig, IsRefusedUnlessItIsAnObject) {
   EXPECT_TRUE(contains(refusal({{"TF_CONFIG", "[]"}}), "found array"));
   EXPECT_TRUE(contains(refusal({{"TF_CONFIG", "worker"}}), "not JSON"));
 }

@@ -1,4 +1,4 @@
-// Which of the GPUs that a task sees are its own.
+// The choice of a task's GPUs among those that it sees.
 #include "strategies/cluster/resolvers/visible_gpus.h"
 
 #include <gtest/gtest.h>
@@ -10,21 +10,21 @@ Environment seeing(const char* devices) {
   return Environment(Environment::Variables{{"CUDA_VISIBLE_DEVICES", devices}});
 }
 
-TEST(VisibleGpus, AreUnknownWhereNobodySaysAndNoneWhereTheListIsEmpty) {
+TEST(VisibleGpus, AreUnknownWithoutTheVariableAndNoneForAnEmptyList) {
   EXPECT_FALSE(visible_gpus(Environment{}));
   EXPECT_EQ(visible_gpus(seeing(""))->size(), 0U);
   EXPECT_EQ(visible_gpus(seeing("NoDevFiles"))->size(), 0U);
   EXPECT_EQ(visible_gpus(seeing("4,GPU-8a,6"))->size(), 3U);
 }
 
-TEST(VisibleGpus, AreDealtOutInEqualParts) {
+TEST(VisibleGpus, AreDividedInEqualParts) {
   EXPECT_EQ(choose_gpus(seeing("0,1,2,3"), 1, 2), std::vector({2, 3}));
   EXPECT_EQ(choose_gpus(seeing("0,1,2"), 1, 2), std::vector({1}));
   EXPECT_EQ(choose_gpus(seeing("0,1"), 3, 4), std::vector({1})) << "in turn";
   EXPECT_EQ(choose_gpus(seeing(""), 0, 1), std::vector<int>{});
 }
 
-TEST(VisibleGpus, AreAllTheTasksOwnWhereTheLauncherBoundThem) {
+TEST(VisibleGpus, AreAllUsedWhenTheLauncherBoundTheTaskToThem) {
   EXPECT_EQ(choose_gpus(seeing("0"), 3, 4), std::vector({0}));
   for (const char* per_task : {"2", "a100:2"}) {
     const Environment bound(
@@ -33,14 +33,14 @@ TEST(VisibleGpus, AreAllTheTasksOwnWhereTheLauncherBoundThem) {
   }
 }
 
-// As where somebody starts a job on a machine of his own.
-TEST(Gpus, OfWhichNobodySaysWhoseTheyAreAreDealtOutToo) {
+// No launcher tells the GPUs of a job that a user starts on a single machine.
+TEST(Gpus, AreDividedInEqualPartsWithoutALauncher) {
   EXPECT_EQ(deal_out_gpus(4, 1, 2), std::vector({2, 3}));
   EXPECT_EQ(deal_out_gpus(2, 0, 1), std::vector({0, 1}));
   EXPECT_EQ(deal_out_gpus(2, 1, 2), std::vector({1}));
 }
 
-TEST(Gpus, OfWhichThereAreFewerThanTasksAreTakenInTurn) {
+TEST(Gpus, AreSharedInTurnWhenThereAreFewerThanTasks) {
   EXPECT_EQ(deal_out_gpus(2, 3, 4), std::vector({1}));
   EXPECT_EQ(deal_out_gpus(1, 3, 4), std::vector({0}));
 }

@@ -1,0 +1,218 @@
+#include "strategies/cluster/handshake.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "models/base/errors.h"
+#include "ps/net/endpoint.h"
+
+namespace syncopate {
+namespace {
+
+using Json = nlohmann::json;
+using std::chrono::milliseconds;
+
+Frame frame_of(MessageType type, const Json& json) {
+  // Host names and paths may be invalid UTF-8. Their invalid bytes are replaced, since an exception
+  // here would hide the message.
+  return {type, json.dump(-1, ' ', false, Json::error_handler_t::replace)};
+}
+
+// Parses the frame's JSON and applies `read` to it.
+template <typename Read>
+auto decode(const Frame& frame, MessageType type, std::string_view what, Read read) {
+  try {
+    if (frame.type == type) return read(Json::parse(frame.payload));
+  } catch (const Json::exception&) {
+    // The message below is clearer than the library's.
+  }
+  throw PeerError(
+      fmt::format("expected {}, got a malformed or other message of type {}", what, frame.type));
+}
+
+std::string value_of(const std::string& name, const std::vector<Agreement>& agreements) {
+  const auto found = std::ranges::find(agreements, name, &Agreement::name);
+  return found == agreements.end() ? "no " + name : name + " " + found->value;
+}
+
+std::string random_job_nonce() {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::random_device device;
+  std::string nonce;
+  for (int i = 0; i < 32; ++i) nonce += kDigits[device() & 15U];
+  return nonce;
+}
+
+bool on_one_machine(const std::vector<Hello>& hellos) {
+  return std::ranges::all_of(hellos, [&](const Hello& hello) {
+    return !hello.boot_id.empty() && hello.boot_id == hellos[0].boot_id &&
+           hello.host == hellos[0].host;
+  });
+}
+
+}  // namespace
+
+Frame encode(const Hello& hello) {
+  Json agreements = Json::array();
+  for (const Agreement& agreement : hello.agreements) {
+    agreements.push_back(
+        {{"name", agreement.name}, {"value", agreement.value}, {"must", agreement.must}});
+  }
+  return frame_of(kHello, {{"nonce", hello.nonce},
+                           {"index", hello.index},
+                           {"world_size", hello.world_size},
+                           {"num_replicas", hello.num_replicas},
+                           {"host", hello.host},
+                           {"boot_id", hello.boot_id},
+                           {"pid", hello.pid},
+                           {"peer_timeout_ms", hello.peer_timeout.count()},
+                           {"node", hello.place.node},
+                           {"local_rank", hello.place.local_rank},
+                           {"agreements", agreements}});
+}
+
+Hello decode_hello(const Frame& frame) {
+  return decode(frame, kHello, "a hello", [](const Json& json) {
+    Hello hello{.nonce = json.at("nonce"),
+                .index = json.at("index"),
+                .world_size = json.at("world_size"),
+                .num_replicas = json.at("num_replicas"),
+                .host = json.at("host"),
+                .boot_id = json.at("boot_id"),
+                .pid = json.at("pid"),
+                .peer_timeout = milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()),
+                .place = {json.at("node"), json.at("local_rank")}};
+    for (const Json& agreement : json.at("agreements")) {
+      hello.agreements.push_back(
+          {agreement.at("name"), agreement.at("value"), agreement.at("must")});
+    }
+    return hello;
+  });
+}
+
+Frame encode(const Welcome& welcome) {
+  return frame_of(
+      kWelcome,
+      {{"patience_ms", welcome.timeout.count()}, {"host", welcome.host}, {"pid", welcome.pid}});
+}
+
+Welcome decode_welcome(const Frame& frame) {
+  return decode(frame, kWelcome, "a welcome", [](const Json& json) {
+    return Welcome{milliseconds(json.at("patience_ms").get<std::int64_t>()), json.at("host"),
+                   json.at("pid")};
+  });
+}
+
+Frame encode(const Roster& roster) {
+  Json members = Json::array();
+  for (const Member& member : roster.members) {
+    members.push_back({{"index", member.index},
+                       {"first_replica", member.first_replica},
+                       {"num_replicas", member.num_replicas},
+                       {"host", member.host},
+                       {"address", member.address},
+                       {"pid", member.pid}});
+  }
+  return frame_of(kRoster, {{"nonce", roster.nonce},
+                            {"peer_timeout_ms", roster.peer_timeout.count()},
+                            {"members", members}});
+}
+
+Roster decode_roster(const Frame& frame) {
+  return decode(frame, kRoster, "the roster", [](const Json& json) {
+    Roster roster{
+        json.at("nonce"), milliseconds(json.at("peer_timeout_ms").get<std::int64_t>()), {}};
+    for (const Json& member : json.at("members")) {
+      roster.members.push_back({.index = member.at("index"),
+                                .first_replica = member.at("first_replica"),
+                                .num_replicas = member.at("num_replicas"),
+                                .host = member.at("host"),
+                                .address = member.at("address"),
+                                .pid = member.at("pid")});
+    }
+    return roster;
+  });
+}
+
+Frame encode(const Refusal& refusal) {
+  return frame_of(kRejected, {{"line", refusal.line}, {"usage", refusal.is_usage_error}});
+}
+
+Refusal decode_refusal(const Frame& frame) {
+  return decode(frame, kRejected, "a refusal", [](const Json& json) {
+    return Refusal{json.at("line"), json.at("usage")};
+  });
+}
+
+std::int64_t decode_number(const Frame& frame) noexcept {
+  std::int64_t number = -1;
+  std::from_chars(frame.payload.data(), frame.payload.data() + frame.payload.size(), number);
+  return number;
+}
+
+Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options) {
+  return {.nonce = spec.nonce,
+          .index = spec.index,
+          .world_size = spec.world_size,
+          .num_replicas = options.num_replicas,
+          .host = own_host_name(),
+          .boot_id = own_boot_id(),
+          .pid = getpid(),
+          .peer_timeout = options.peer_timeout,
+          .place = {spec.node, spec.local_rank},
+          .agreements = options.agreements};
+}
+
+std::string describe(int index, const std::string& host, std::int64_t pid) {
+  return fmt::format("rank {} (host {}, pid {})", index, host, pid);
+}
+
+std::string differences(const Hello& rank_zero, const Hello& other, bool must) {
+  std::string line;
+  const auto compare = [&](const std::string& name) {
+    const std::string theirs = value_of(name, other.agreements);
+    const std::string ours = value_of(name, rank_zero.agreements);
+    if (theirs == ours) return;
+    if (!line.empty()) line += "; ";
+    line += fmt::format("rank {} has {}, rank 0 has {}", other.index, theirs, ours);
+  };
+  for (const Agreement& agreement : rank_zero.agreements) {
+    if (agreement.must == must) compare(agreement.name);
+  }
+  for (const Agreement& agreement : other.agreements) {
+    const auto& known = rank_zero.agreements;
+    if (agreement.must == must &&
+        std::ranges::find(known, agreement.name, &Agreement::name) == known.end()) {
+      compare(agreement.name);
+    }
+  }
+  return line;
+}
+
+Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses) {
+  Roster roster{
+      hellos[0].nonce.empty() ? random_job_nonce() : hellos[0].nonce, milliseconds(0), {}};
+  int first_replica = 0;
+  for (std::size_t i = 0; i < hellos.size(); ++i) {
+    const Hello& hello = hellos[i];
+    roster.peer_timeout = std::max(roster.peer_timeout, hello.peer_timeout);
+    roster.members.push_back({.index = hello.index,
+                              .first_replica = first_replica,
+                              .num_replicas = hello.num_replicas,
+                              .host = hello.host,
+                              .address = addresses[i],
+                              .pid = hello.pid});
+    first_replica += hello.num_replicas;
+  }
+  if (roster.peer_timeout <= milliseconds(0)) {
+    roster.peer_timeout = std::chrono::seconds(on_one_machine(hellos) ? 5 : 15);
+  }
+  return roster;
+}
+
+}  // namespace syncopate

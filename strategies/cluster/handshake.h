@@ -1,0 +1,87 @@
+// The messages between rank 0 and the other tasks, as JSON in frames, and the checks by which rank
+// 0 decides whether the tasks fit together. Pure functions; rendezvous.h has the sockets.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ps/net/connection.h"
+#include "strategies/cluster/membership.h"
+
+namespace syncopate {
+
+// The types of frames.
+enum MessageType : std::uint16_t {
+  kHello = 1,  // to rank 0, the first message: Hello
+  kWelcome,    // from rank 0, the answer to a valid hello: Welcome
+  kRejected,   // from rank 0, which then closes the connection: Refusal
+  kRoster,     // from rank 0, when all tasks have come: Roster
+  kHeartbeat,  // in both directions: the sender's step, in decimal
+  kText,       // exchange(): a task's text to rank 0; then the texts of all tasks, by index
+  kLeaving,    // to rank 0: the sender called leave()
+  kLeft,       // from rank 0: every task called leave()
+  kFailing,    // to rank 0: why the sender fails
+  kVerdict,    // from rank 0: which task failed, and why
+};
+
+// How a task introduces itself to rank 0.
+struct Hello {
+  std::string nonce;  // "" when none was given
+  int index = 0;
+  int world_size = 1;
+  int num_replicas = 1;
+  std::string host;
+  std::string boot_id;  // equal for tasks under one kernel; "" when unknown
+  std::int64_t pid = 0;
+  std::chrono::milliseconds peer_timeout{0};  // 0 when not given
+  Place place;                                // by the launcher; without a node when unknown
+  std::vector<Agreement> agreements;
+};
+
+// Names rank 0 before the roster does, so that a task can name rank 0 if it dies before that.
+struct Welcome {
+  std::chrono::milliseconds timeout{0};  // how much longer rank 0 waits for the other tasks
+  std::string host;
+  std::int64_t pid = 0;
+};
+
+struct Roster {
+  std::string nonce;
+  std::chrono::milliseconds peer_timeout{0};
+  std::vector<Member> members;
+};
+
+struct Refusal {
+  std::string line;
+  bool is_usage_error = true;  // to be thrown as UsageError, else as PeerError
+};
+
+// The decoders throw PeerError for any other frame.
+Frame encode(const Hello& hello);
+Frame encode(const Welcome& welcome);
+Frame encode(const Roster& roster);
+Frame encode(const Refusal& refusal);
+Hello decode_hello(const Frame& frame);
+Welcome decode_welcome(const Frame& frame);
+Roster decode_roster(const Frame& frame);
+Refusal decode_refusal(const Frame& frame);
+
+// The step in a heartbeat; -1 when it is malformed.
+std::int64_t decode_number(const Frame& frame) noexcept;
+
+// The hello of this process: host, boot id and pid of this machine, the rest from the arguments.
+Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options);
+
+// "rank 2 (host b, pid 77)"
+std::string describe(int index, const std::string& host, std::int64_t pid);
+
+// The agreements in which a task differs from rank 0, of those with must == `must`, for example
+// "rank 1 has --seed 2, rank 0 has --seed 1". "" when there are none.
+std::string differences(const Hello& rank_zero, const Hello& other, bool must);
+
+// The roster of a complete job. hellos: by index; addresses: of the tasks as rank 0 sees them.
+Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses);
+
+}  // namespace syncopate

@@ -1,0 +1,353 @@
+#include "strategies/cluster/membership_thread.h"
+
+#include <fmt/format.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "strategies/cluster/handshake.h"
+
+namespace syncopate {
+namespace {
+
+using Clock = Deadline::Clock;
+using std::chrono::milliseconds;
+using std::chrono::nanoseconds;
+
+// The longest wait for peers after a stop was requested. The last message arrives much sooner, and
+// a peer that does not read it must not keep this task alive.
+constexpr milliseconds kLinger(500);
+constexpr milliseconds kLongestPoll(1000);
+// After this thread was stopped and runs again, it sees within this time that the others closed
+// their connections.
+constexpr milliseconds kGivenUpWindow(1000);
+
+// The rest of peer_timeout is for sending the verdict and for ending.
+nanoseconds longest_silence(nanoseconds peer_timeout) { return peer_timeout * 7 / 10; }
+nanoseconds heartbeat_interval(nanoseconds peer_timeout) { return peer_timeout / 10; }
+
+std::string last_step_text(std::int64_t step) {
+  return step < 0 ? "; it was last heard before its first step"
+                  : fmt::format("; it was last heard at step {}", step);
+}
+
+template <typename Flags, typename IsMissing>
+std::vector<int> missing_indices(const Flags& flags, IsMissing is_missing) {
+  std::vector<int> missing;
+  for (std::size_t i = 0; i < flags.size(); ++i) {
+    if (is_missing(flags[i])) missing.push_back(static_cast<int>(i));
+  }
+  return missing;
+}
+
+}  // namespace
+
+std::vector<Frame> Aggregator::on_message(int from, Frame frame) {
+  const std::lock_guard lock(mutex_);
+  const auto index = static_cast<std::size_t>(from);
+  std::vector<Frame> to_all;
+  if (frame.type == kLeaving) {
+    leaving_[index] = true;
+    if (std::ranges::all_of(leaving_, [](bool leaving) { return leaving; })) {
+      to_all.push_back({kLeft, ""});
+    }
+  } else if (frame.type == kText) {
+    texts_[index].push_back(std::move(frame.payload));
+    if (std::ranges::any_of(texts_, [](const auto& texts) { return texts.empty(); })) return {};
+    for (std::deque<std::string>& texts : texts_) {
+      to_all.push_back({kText, std::move(texts.front())});
+      texts.pop_front();
+    }
+  }
+  return to_all;
+}
+
+std::vector<int> Aggregator::without_text() const {
+  const std::lock_guard lock(mutex_);
+  return missing_indices(texts_, [](const auto& texts) { return texts.empty(); });
+}
+
+std::vector<int> Aggregator::not_leaving() const {
+  const std::lock_guard lock(mutex_);
+  return missing_indices(leaving_, [](bool leaving) { return !leaving; });
+}
+
+MembershipQueue::MembershipQueue() : wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  if (!wake_) throw FileError(describe_errno("create", "an eventfd", errno));
+}
+
+void MembershipQueue::post(Frame frame) {
+  {
+    const std::lock_guard lock(mutex_);
+    posted_.push_back(std::move(frame));
+  }
+  wake();
+}
+
+void MembershipQueue::wake() noexcept { eventfd_write(wake_.get(), 1); }
+
+std::vector<std::string> MembershipQueue::take_texts(std::size_t count, const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, deadline.remaining(),
+                    [&] { return texts_.size() >= count || interrupted_; });
+  std::vector<std::string> texts;
+  while (!texts_.empty() && texts.size() < count) {
+    texts.push_back(std::move(texts_.front()));
+    texts_.pop_front();
+  }
+  return texts;
+}
+
+bool MembershipQueue::wait_until_left(const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, deadline.remaining(), [&] { return left_ || interrupted_; });
+  return left_;
+}
+
+bool MembershipQueue::wait_until_closed(const Deadline& deadline) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, deadline.remaining(), [&] { return closed_; });
+}
+
+bool MembershipQueue::is_interrupted() const {
+  const std::lock_guard lock(mutex_);
+  return interrupted_;
+}
+
+std::vector<Frame> MembershipQueue::take_posted() {
+  eventfd_t wakes = 0;
+  eventfd_read(wake_.get(), &wakes);
+  const std::lock_guard lock(mutex_);
+  return std::exchange(posted_, {});
+}
+
+void MembershipQueue::deliver_text(std::string text) {
+  {
+    const std::lock_guard lock(mutex_);
+    texts_.push_back(std::move(text));
+  }
+  changed_.notify_all();
+}
+
+void MembershipQueue::set(bool MembershipQueue::*flag) {
+  {
+    const std::lock_guard lock(mutex_);
+    this->*flag = true;
+  }
+  changed_.notify_all();
+}
+
+void MembershipQueue::set_left() { set(&MembershipQueue::left_); }
+
+void MembershipQueue::set_closed() { set(&MembershipQueue::closed_); }
+
+void MembershipQueue::interrupt() { set(&MembershipQueue::interrupted_); }
+
+MembershipThread::MembershipThread(ConnectedTask task, const MembershipState& state)
+    : index_(task.index),
+      peer_timeout_(task.roster.peer_timeout),
+      state_(state),
+      detector_(static_cast<int>(task.connections.size()), longest_silence(peer_timeout_),
+                Clock::now()),
+      next_heartbeat_(Clock::now()) {
+  for (const Member& member : task.roster.members) {
+    const std::string name = describe(member.index, member.host, member.pid);
+    if (member.index == index_) own_name_ = name;
+    if (member.index == index_ || (!is_rank_zero() && member.index != 0)) continue;
+    Peer peer{.index = member.index,
+              .name = name,
+              .connection = std::move(task.connections[peers_.size()])};
+    // The error of a broken connection begins with this text.
+    peer.connection.set_peer(name + " was lost");
+    peers_.push_back(std::move(peer));
+  }
+}
+
+void MembershipThread::run(const std::stop_token& stop) {
+  std::optional<Deadline> linger;
+  for (;;) {
+    if (stop.stop_requested()) {
+      if (!ended_ || all_closed()) return;
+      if (!linger) linger = Deadline::after(kLinger);
+      if (linger->passed()) return;
+    }
+    const std::vector<pollfd> ready = wait(linger);
+    send_posted();
+    for (std::size_t i = 0; i < peers_.size(); ++i) {
+      if (peers_[i].is_open() && (ready[i].revents & ~POLLOUT) != 0) {
+        detector_.heard(static_cast<int>(i), Clock::now());
+        receive_from(peers_[i]);
+      }
+    }
+    if (!ended_) {
+      if (const std::optional<int> silent = detector_.silent(Clock::now())) {
+        Peer& peer = peers_[static_cast<std::size_t>(*silent)];
+        on_lost(peer, fmt::format("{}: it has been silent for {}", peer.connection.peer(),
+                                  in_seconds(longest_silence(peer_timeout_))));
+      }
+    }
+    send_heartbeats();
+    flush();
+    if (all_closed()) state_.queue->set_closed();
+  }
+}
+
+// Returns the events in the order of peers_. The descriptor of a closed peer is -1, which poll()
+// ignores.
+std::vector<pollfd> MembershipThread::wait(const std::optional<Deadline>& linger) {
+  std::vector<pollfd> sockets;
+  for (const Peer& peer : peers_) {
+    const int events = peer.connection.has_unsent() ? POLLIN | POLLOUT : POLLIN;
+    sockets.push_back({peer.connection.descriptor(), static_cast<short>(events), 0});
+  }
+  sockets.push_back({state_.queue->wake_descriptor(), POLLIN, 0});
+
+  const FailureDetector::Time now = Clock::now();
+  nanoseconds timeout = linger ? linger->remaining() : nanoseconds(kLongestPoll);
+  if (!ended_) {
+    timeout = std::min(
+        {timeout, detector_.time_left(now), std::max(nanoseconds(0), next_heartbeat_ - now)});
+  }
+  const auto rounded = std::chrono::ceil<milliseconds>(timeout);
+  record_own_delay(detector_.update(now, rounded));
+  poll(sockets.data(), sockets.size(), static_cast<int>(rounded.count()));
+  record_own_delay(detector_.update(Clock::now(), nanoseconds(0)));
+  return sockets;
+}
+
+void MembershipThread::record_own_delay(nanoseconds delay) {
+  if (delay <= nanoseconds(0)) return;
+  own_delay_ = delay;
+  delayed_until_ = Clock::now();
+}
+
+// Whether the peers declared this task lost: it did not run for as long as they tolerate, and their
+// connections close right after that.
+bool MembershipThread::was_given_up() const {
+  // The last heartbeat was sent some time before this thread stopped.
+  return own_delay_ >= longest_silence(peer_timeout_) - 2 * heartbeat_interval(peer_timeout_) &&
+         Clock::now() - delayed_until_ < kGivenUpWindow;
+}
+
+void MembershipThread::receive_from(Peer& peer) {
+  try {
+    while (peer.is_open()) {
+      std::optional<Frame> frame = peer.connection.try_receive();
+      if (!frame) return;
+      on_message(peer, *std::move(frame));
+    }
+  } catch (const PeerError& error) {
+    on_lost(peer, error.what());
+  }
+}
+
+void MembershipThread::on_message(Peer& peer, Frame frame) {
+  if (ended_) return;
+  if (frame.type == kHeartbeat) {
+    peer.step = std::max(peer.step, decode_number(frame));
+  } else if (!is_rank_zero()) {
+    deliver(std::move(frame));
+  } else if (frame.type == kFailing) {
+    set_verdict(fmt::format("{} failed: {}", peer.name, frame.payload));
+    peer.close();
+  } else {
+    send_to_all(state_.aggregator->on_message(peer.index, std::move(frame)));
+  }
+}
+
+void MembershipThread::send_posted() {
+  for (Frame& frame : state_.queue->take_posted()) {
+    if (ended_) continue;
+    if (frame.type == kFailing) {
+      ended_ = true;
+      if (is_rank_zero()) {
+        frame = {kVerdict, fmt::format("{} failed: {}", own_name_, frame.payload)};
+      }
+      for (Peer& peer : peers_) peer.connection.queue(frame);
+      state_.queue->interrupt();
+    } else if (is_rank_zero()) {
+      send_to_all(state_.aggregator->on_message(0, std::move(frame)));
+    } else {
+      peers_[0].connection.queue(frame);
+    }
+  }
+}
+
+void MembershipThread::send_to_all(const std::vector<Frame>& frames) {
+  for (const Frame& frame : frames) {
+    for (Peer& peer : peers_) peer.connection.queue(frame);
+    deliver(frame);
+  }
+}
+
+// Handles a frame that rank 0 sends to all tasks, itself included.
+void MembershipThread::deliver(Frame frame) {
+  if (frame.type == kText) {
+    state_.queue->deliver_text(std::move(frame.payload));
+  } else if (frame.type == kLeft) {
+    ended_ = true;
+    if (!is_rank_zero()) close_all();
+    state_.queue->set_left();
+  } else if (frame.type == kVerdict) {
+    set_verdict(frame.payload);
+  }
+}
+
+void MembershipThread::send_heartbeats() {
+  const FailureDetector::Time now = Clock::now();
+  if (ended_ || now < next_heartbeat_) return;
+  next_heartbeat_ = now + heartbeat_interval(peer_timeout_);
+  const std::int64_t step = state_.step->load(std::memory_order_relaxed);
+  for (Peer& peer : peers_) peer.connection.queue({kHeartbeat, std::to_string(step)});
+}
+
+void MembershipThread::flush() {
+  for (Peer& peer : peers_) {
+    if (!peer.is_open()) continue;
+    try {
+      peer.connection.flush();
+    } catch (const PeerError&) {
+      // The next read fails too, after the last messages of the peer have been read.
+    }
+  }
+}
+
+void MembershipThread::on_lost(Peer& peer, const std::string& how) {
+  if (!ended_ && was_given_up()) {
+    set_verdict(
+        fmt::format("{} did not run for {} (stopped, or without a CPU), and the others gave it up",
+                    own_name_, in_seconds(own_delay_)));
+  } else if (!ended_) {
+    set_verdict(how + last_step_text(peer.step));
+  }
+  peer.close();
+}
+
+void MembershipThread::set_verdict(const std::string& verdict) {
+  ended_ = true;
+  if (is_rank_zero()) {
+    for (Peer& peer : peers_) {
+      // The lost task is sent the verdict too: if it was only stopped, it reads it later.
+      if (peer.is_open()) peer.connection.queue({kVerdict, verdict});
+    }
+    flush();
+  } else {
+    close_all();
+  }
+  state_.notice->set(verdict);
+  state_.queue->interrupt();
+}
+
+void MembershipThread::close_all() {
+  for (Peer& peer : peers_) peer.close();
+}
+
+bool MembershipThread::all_closed() const noexcept {
+  return std::ranges::none_of(peers_, &Peer::is_open);
+}
+
+}  // namespace syncopate

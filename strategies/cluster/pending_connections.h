@@ -1,0 +1,63 @@
+// Accepts connections on a listening socket and reads the first message of each. Any program may
+// connect to such a socket, so connections that send nothing, or something else, must neither keep
+// the job's own connections from being heard nor end this task.
+#pragma once
+
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "ps/net/connection.h"
+
+namespace syncopate {
+
+// One thread only.
+class PendingConnections {
+ public:
+  // A connection whose first message has been received.
+  struct Arrival {
+    Connection connection;
+    Frame frame;
+  };
+
+  // A connection is closed with a warning when it sends anything but a frame of at most
+  // max_message_bytes bytes. When there is no room for new connections, those that have been silent
+  // for longer than silence_timeout are closed.
+  PendingConnections(Listener listener, std::uint32_t max_message_bytes,
+                     std::chrono::milliseconds silence_timeout = std::chrono::seconds(5));
+
+  std::uint16_t port() const { return listener_.port(); }
+
+  // For a poll(2) loop: adds the descriptors to watch, and the longest time to wait.
+  void add_to(std::vector<pollfd>& sockets) const;
+  int poll_milliseconds(const Deadline& deadline) const;
+
+  // Returns the connections whose first message has arrived since the last call. Never blocks.
+  std::vector<Arrival> receive();
+
+ private:
+  struct Silent {
+    Connection connection;
+    Deadline deadline;
+  };
+
+  void accept();
+  void close_silent();
+  bool is_full() const noexcept;
+
+  Listener listener_;
+  std::uint32_t max_message_bytes_;
+  std::chrono::milliseconds silence_timeout_;
+  std::vector<Silent> silent_;  // in the order of arrival
+  bool lacks_descriptors_ = false;
+  bool has_warned_ = false;
+};
+
+// Logs that the connection of `peer` was rejected because it is not of this job. `why` may begin
+// with the name of the peer.
+void warn_rejected(const std::string& peer, const std::string& why);
+
+}  // namespace syncopate

@@ -1,0 +1,256 @@
+#include "strategies/cluster/rendezvous.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "models/base/errors.h"
+#include "models/base/log.h"
+#include "strategies/cluster/pending_connections.h"
+
+namespace syncopate {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::uint32_t kMaxHelloBytes = 1U << 20;
+// Rank 0 detects a timeout itself and knows which task is missing. The others wait this much longer
+// to receive its line.
+constexpr milliseconds kRefusalGrace(1000);
+
+std::string ranks_text(const std::vector<int>& indices) {
+  std::string text;
+  for (const int index : indices) {
+    text += fmt::format("{}rank {}", text.empty() ? "" : ", ", index);
+  }
+  return text;
+}
+
+// Rank 0's side of one rendezvous.
+class TaskAcceptor {
+ public:
+  TaskAcceptor(const Hello& own, Listener listener, const Endpoint& endpoint, milliseconds timeout,
+               const Objection& objection)
+      : own_(own),
+        objection_(objection),
+        pending_(std::move(listener), kMaxHelloBytes),
+        where_(to_string(endpoint)),
+        deadline_(Deadline::after(timeout)) {}
+
+  ConnectedTask accept_all() {
+    while (static_cast<int>(tasks_.size()) + 1 < own_.world_size) {
+      if (deadline_.passed()) refuse_all({describe_missing(), false});
+      wait();
+      for (PendingConnections::Arrival& arrival : pending_.receive()) on_hello(std::move(arrival));
+      check_accepted();
+    }
+    return send_rosters();
+  }
+
+ private:
+  // A task that sent a valid hello.
+  struct AcceptedTask {
+    Hello hello;
+    Connection connection;
+  };
+
+  void wait() const {
+    std::vector<pollfd> sockets;
+    pending_.add_to(sockets);
+    for (const AcceptedTask& task : tasks_) {
+      sockets.push_back({task.connection.descriptor(), POLLIN, 0});
+    }
+    poll(sockets.data(), sockets.size(), pending_.poll_milliseconds(deadline_));
+  }
+
+  void on_hello(PendingConnections::Arrival arrival) {
+    Hello hello;
+    try {
+      hello = decode_hello(arrival.frame);
+    } catch (const PeerError& error) {
+      return warn_rejected(arrival.connection.peer(), error.what());
+    }
+    accept(std::move(arrival.connection), std::move(hello));
+  }
+
+  // Accepted tasks send nothing during the rendezvous, so reading shows only that one has died.
+  void check_accepted() {
+    for (AcceptedTask& task : tasks_) {
+      try {
+        task.connection.try_receive();
+      } catch (const PeerError& error) {
+        refuse_all({fmt::format("{} before all {} tasks had come to {}", error.what(),
+                                own_.world_size, where_),
+                    false});
+      }
+    }
+  }
+
+  // Rejects a task of another job. Ends this job when the task is of this job and does not fit.
+  void accept(Connection connection, Hello hello) {
+    const std::string name = describe(hello.index, hello.host, hello.pid);
+    if (hello.nonce != own_.nonce) {
+      warn_rejected(connection.peer(), name + " belongs to another job");
+      send_refusal(connection,
+                   {fmt::format("rank 0 at {} belongs to another job than {}: is one of them left "
+                                "from an earlier run, or do two jobs share a port?",
+                                where_, name)});
+      return;
+    }
+    connection.set_peer(name);
+    tasks_.push_back({std::move(hello), std::move(connection)});
+    AcceptedTask& task = tasks_.back();
+    const std::string conflict = find_conflict(task.hello);
+    if (!conflict.empty()) refuse_all({conflict});
+    if (const std::string line = differences(own_, task.hello, false); !line.empty()) {
+      log(LogLevel::kWarning, line);
+    }
+    task.connection.queue(
+        encode(Welcome{milliseconds(deadline_.remaining_milliseconds()), own_.host, own_.pid}));
+    flush(task.connection);
+  }
+
+  static void flush(Connection& connection) {
+    try {
+      connection.flush();
+    } catch (const PeerError&) {
+      // The next read of the connection fails too, and its error is reported.
+    }
+  }
+
+  std::string find_conflict(const Hello& hello) const {
+    if (hello.world_size != own_.world_size) {
+      return fmt::format(
+          "rank {} was told a world of {} tasks, rank 0 a world of {}; give all tasks the same "
+          "--world-size",
+          hello.index, hello.world_size, own_.world_size);
+    }
+    if (hello.index < 0 || hello.index >= own_.world_size) {
+      return fmt::format("{} is not of this world: its {} tasks are rank 0 to rank {}",
+                         describe(hello.index, hello.host, hello.pid), own_.world_size,
+                         own_.world_size - 1);
+    }
+    const Hello* first = hello.index == 0 ? &own_ : nullptr;
+    for (const AcceptedTask& task : tasks_) {
+      if (first == nullptr && task.hello.index == hello.index) first = &task.hello;
+    }
+    if (first != nullptr && first != &hello) {
+      return fmt::format(
+          "two tasks say that they are rank {}: pid {} on host {} and pid {} on host {}; give each "
+          "its own --rank",
+          hello.index, first->pid, first->host, hello.pid, hello.host);
+    }
+    if (hello.num_replicas < 1) {
+      return fmt::format("rank {} has {} replicas; expected at least 1", hello.index,
+                         hello.num_replicas);
+    }
+    if (const std::string line = differences(own_, hello, true); !line.empty()) {
+      return line + "; give all tasks the same";
+    }
+    return objection_ ? objection_(hello) : "";
+  }
+
+  std::string describe_missing() const {
+    std::vector<int> missing;
+    for (int index = 1; index < own_.world_size; ++index) {
+      if (std::ranges::none_of(
+              tasks_, [&](const AcceptedTask& task) { return task.hello.index == index; })) {
+        missing.push_back(index);
+      }
+    }
+    return fmt::format(
+        "{} of {} tasks came to {} within {}; missing: {}; are they running, and can they reach "
+        "this address? (--rendezvous-timeout gives them longer)",
+        tasks_.size() + 1, own_.world_size, where_, in_seconds(deadline_.patience()),
+        ranks_text(missing));
+  }
+
+  static void send_refusal(Connection& connection, const Refusal& refusal) {
+    try {
+      connection.send(encode(refusal), Deadline::after(std::chrono::seconds(1)));
+    } catch (const PeerError&) {
+      // The task is gone and needs no refusal.
+    }
+  }
+
+  [[noreturn]] void refuse_all(const Refusal& refusal) {
+    for (AcceptedTask& task : tasks_) send_refusal(task.connection, refusal);
+    if (refusal.is_usage_error) throw UsageError(refusal.line);
+    throw PeerError(refusal.line);
+  }
+
+  ConnectedTask send_rosters() {
+    std::ranges::sort(tasks_, {}, [](const AcceptedTask& task) { return task.hello.index; });
+    std::vector<Hello> hellos{own_};
+    // Rank 0's address as one of the tasks sees it. Each task replaces it by the address that it
+    // connected to.
+    std::vector<std::string> addresses{tasks_[0].connection.local_address()};
+    ConnectedTask connected;
+    for (AcceptedTask& task : tasks_) {
+      hellos.push_back(std::move(task.hello));
+      addresses.push_back(task.connection.remote_address());
+      connected.connections.push_back(std::move(task.connection));
+    }
+    connected.roster = make_roster(hellos, addresses);
+    for (Connection& connection : connected.connections) {
+      connection.limit_payload(kLongestPayload);
+      connection.queue(encode(connected.roster));
+      flush(connection);
+    }
+    return connected;
+  }
+
+  const Hello& own_;
+  const Objection& objection_;
+  PendingConnections pending_;
+  std::string where_;
+  Deadline deadline_;
+  std::vector<AcceptedTask> tasks_;
+};
+
+// Throws what rank 0 sent if the frame is a refusal.
+Frame receive_unless_refused(Connection& rank_zero, const Deadline& deadline) {
+  Frame frame = rank_zero.receive(deadline);
+  if (frame.type != kRejected) return frame;
+  const Refusal refusal = decode_refusal(frame);
+  if (refusal.is_usage_error) throw UsageError(refusal.line);
+  throw PeerError(refusal.line);
+}
+
+// Replaces the addresses that only rank 0 can use. A task that connected to rank 0 over loopback
+// runs on rank 0's machine.
+void correct_addresses(std::vector<Member>& members, const std::string& rank_zero) {
+  for (Member& member : members) {
+    if (member.index == 0 || is_loopback(member.address)) member.address = rank_zero;
+  }
+}
+
+}  // namespace
+
+ConnectedTask accept_tasks(const Hello& hello, Listener listener, const Endpoint& endpoint,
+                           milliseconds timeout, const Objection& objection) {
+  return TaskAcceptor(hello, std::move(listener), endpoint, timeout, objection).accept_all();
+}
+
+ConnectedTask connect_to_rank_zero(const Hello& hello, const Endpoint& endpoint,
+                                   milliseconds timeout) {
+  const Deadline deadline = Deadline::after(timeout);
+  Connection rank_zero = connect_to(endpoint, "rank 0", deadline);
+  rank_zero.set_peer(
+      fmt::format("rank 0 at {}, which rank {} called", to_string(endpoint), hello.index));
+  rank_zero.send(encode(hello), deadline);
+  Frame frame = receive_unless_refused(rank_zero, Deadline::after(timeout));
+  if (frame.type == kWelcome) {
+    const Welcome welcome = decode_welcome(frame);
+    rank_zero.set_peer(describe(0, welcome.host, welcome.pid));
+    frame = receive_unless_refused(rank_zero, Deadline::after(welcome.timeout + kRefusalGrace));
+  }
+  ConnectedTask connected{hello.index, decode_roster(frame), {}};
+  correct_addresses(connected.roster.members, rank_zero.remote_address());
+  connected.connections.push_back(std::move(rank_zero));
+  return connected;
+}
+
+}  // namespace syncopate

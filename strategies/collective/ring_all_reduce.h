@@ -1,0 +1,223 @@
+// The ring all-reduce of one rank: which elements it sends and receives in which order, and the
+// sendmsg(2) and recvmsg(2) calls that do so. ring_collective.cc gives it a thread, ring_links.h
+// its two sockets.
+//
+// The algorithm, with n ranks. The nomenclature is reflected in the names of the variables.
+// - A *chunk* is kBlockElements consecutive elements of the arena, cut off at the ends of the
+//   tensor. Its *residue* is its number in the arena modulo n.
+// - A *segment* is n consecutive chunks, one of every residue. The ring all-reduces each segment
+//   by itself, in 2n - 2 *steps*.
+// - In step k, rank r sends the chunk of residue r - 1 - k to the next rank, r + 1, and receives
+//   the chunk of residue r - 2 - k from the previous rank, r - 1.
+// - Steps 0 to n - 2 are the *reduce-scatter*: the received chunk is a partial sum, the rank adds
+//   its own elements to it, and it sends the result in the next step. After these steps rank r has
+//   the complete sum of the chunk of residue r.
+// - Steps n - 1 to 2n - 3 are the *all-gather*: the received chunk is a complete sum. The rank
+//   stores it and passes it on in the next step.
+// So the sum of chunk b starts with the elements of rank b + 1 and ends with those of rank b, both
+// modulo n, as collective.h promises. It does not depend on the tensor that contains the chunk.
+//
+// Segments are pipelined (StreamOrder), and so are consecutive all-reduces: the next one starts
+// while the one before it is still on its way round. Each is announced by a header.
+// Source: Gibiansky 2017, "Bringing HPC techniques to deep learning".
+#pragma once
+
+#include <sys/uio.h>
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "models/base/file_descriptor.h"
+#include "models/tensor/sums.h"
+#include "models/tensor/tensor.h"
+
+namespace syncopate {
+
+// Elements [begin, begin + count) of a tensor; count = 0 when the tensor has no such chunk.
+struct ChunkRange {
+  std::int64_t begin = 0;
+  std::int64_t count = 0;
+};
+
+// Divides a tensor into segments and chunks. Pure arithmetic with the same result on every rank.
+class RingPartition {
+ public:
+  RingPartition() = default;
+  // The tensor has `length` elements, and the first one is element `index` of the arena. n >= 2.
+  RingPartition(std::int64_t index, std::int64_t length, int n);
+
+  std::int64_t num_segments() const noexcept { return num_segments_; }
+  int num_steps() const noexcept { return 2 * n_ - 2; }
+  // `residue` is taken modulo n and may be negative.
+  ChunkRange chunk(std::int64_t segment, std::int64_t residue) const noexcept;
+
+ private:
+  std::int64_t index_ = 0;
+  std::int64_t length_ = 0;
+  std::int64_t first_chunk_ = 0;  // number in the arena
+  std::int64_t num_segments_ = 0;
+  int n_ = 2;
+};
+
+// The order in which a rank sends the chunks of one all-reduce, and the next rank receives them.
+// For every time t = 0, 1, ..., the stream contains step k of segment t - kSegmentsApart * k for
+// k = 0, 1, .... A step needs the chunk that was received in the step before it of the same
+// segment. That chunk was sent kSegmentsApart times earlier, so the socket rarely waits for it.
+class StreamOrder {
+ public:
+  struct Position {
+    std::int64_t segment = 0;
+    int step = 0;
+  };
+
+  StreamOrder() = default;
+  StreamOrder(std::int64_t num_segments, int num_steps) noexcept;
+
+  bool at_end() const noexcept { return time_ >= end_time_; }
+  Position position() const noexcept { return {time_ - segments_apart_ * step_, step_}; }
+  void advance() noexcept;
+  // Whether `position` comes before position().
+  bool is_past(Position position) const noexcept;
+
+  static constexpr std::int64_t kSegmentsApart = 4;
+
+ private:
+  void begin_time() noexcept;
+
+  std::int64_t num_segments_ = 0;
+  std::int64_t segments_apart_ = 1;
+  std::int64_t time_ = 0;
+  std::int64_t end_time_ = 0;
+  int num_steps_ = 0;
+  int step_ = 0;
+};
+
+// The neighbour closed its connection, or the connection broke. `reason` is what this rank saw;
+// another rank may know the cause. This type is caught inside the ring's files.
+struct LinkClosed {
+  std::string reason;
+};
+
+// One all-reduce. `header` is sent to the next rank before the first chunk, so that ranks which
+// call different operations detect it before they add.
+struct RingOperation {
+  struct Header {
+    std::uint32_t magic = 0x676E6952;  // "Ring"
+    std::uint32_t dtype = 0;
+    std::uint64_t sequence = 0;
+    std::int64_t length = 0;
+    std::int64_t index = 0;
+    bool operator==(const Header&) const = default;
+  };
+
+  Tensor tensor;  // keeps the memory alive
+  std::byte* data = nullptr;
+  std::size_t element_bytes = 0;
+  RingPartition partition;
+  Header header;
+  std::chrono::steady_clock::time_point begun;
+};
+// "all-reduce 3 (100 f32 elements at index 0)", for messages.
+std::string to_string(const RingOperation::Header& header);
+
+// One thread only, except where a function says otherwise.
+class RingAllReduce {
+ public:
+  static constexpr std::size_t kMaxOperations = 256;
+  using Operations = std::array<RingOperation, kMaxOperations>;
+
+  // Operation s must stay in operations[s % kMaxOperations] from its submission to its end.
+  RingAllReduce(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n,
+                const Operations& operations);
+
+  // Receives, adds and sends as many bytes of the operations [ended(), submitted) as it can
+  // without blocking. Returns false when no byte was moved. Throws PeerError when the previous
+  // rank reduces another tensor, LinkClosed when a connection is closed.
+  bool progress(std::uint64_t submitted);
+
+  // The number of operations that are complete on this rank; they end in order.
+  std::uint64_t ended() const noexcept;
+  // Closes the sending direction, so that the next rank reads the end of the stream.
+  void shut_down_sending() noexcept;
+  // The socket events that progress() needs next, for poll(2).
+  bool wants_to_receive(std::uint64_t submitted) const noexcept;
+  bool wants_to_send(std::uint64_t submitted) const noexcept;
+  int to_next() const noexcept { return to_next_.get(); }
+  int from_previous() const noexcept { return from_previous_.get(); }
+  // Totals since construction, headers included. From any thread.
+  std::int64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
+  std::int64_t bytes_received() const noexcept {
+    return bytes_received_.load(std::memory_order_relaxed);
+  }
+  // The number of operations that the previous rank has begun. From any thread.
+  std::uint64_t begun_by_previous() const noexcept {
+    return begun_by_previous_.load(std::memory_order_acquire);
+  }
+
+ private:
+  static constexpr int kMaxVectors = 32;
+  static constexpr std::size_t kMaxCallBytes = std::size_t{1} << 20;
+  static constexpr int kScratchChunks = 8;
+
+  // The position in the stream of one direction: in a header, or in a chunk.
+  struct Cursor {
+    std::uint64_t operation = 0;
+    bool in_header = true;
+    StreamOrder order;
+    std::size_t done_bytes = 0;  // of the header or the chunk
+  };
+  // The memory of one sendmsg() or recvmsg() call.
+  struct IoVectors {
+    std::array<iovec, kMaxVectors> vectors;
+    int count = 0;
+    std::size_t bytes = 0;
+    void add(std::byte* data, std::size_t size) noexcept;
+    bool full() const noexcept { return count == kMaxVectors || bytes >= kMaxCallBytes; }
+  };
+
+  const RingOperation& operation(const Cursor& at) const noexcept {
+    return operations_[at.operation % kMaxOperations];
+  }
+  // The residue of the chunk that is sent or received in step 0.
+  std::int64_t send_residue() const noexcept { return rank_ - 1; }
+  std::int64_t receive_residue() const noexcept { return rank_ - 2; }
+  ChunkRange chunk(const Cursor& at, std::int64_t residue) const noexcept;
+  std::span<std::byte> chunk_bytes(const Cursor& at, std::int64_t residue) const noexcept;
+  void advance(Cursor& at, std::int64_t residue) const noexcept;
+  // The step belongs to the reduce-scatter.
+  bool is_partial_sum(const Cursor& at) const noexcept { return at.order.position().step < n_ - 1; }
+  bool may_send(const Cursor& at) const noexcept;
+  std::byte* scratch_chunk(int ahead) noexcept;
+
+  IoVectors vectors_to_send(std::uint64_t submitted) const noexcept;
+  IoVectors vectors_to_receive(std::uint64_t submitted) noexcept;
+  bool send(std::uint64_t submitted);
+  bool receive(std::uint64_t submitted);
+  void on_sent(std::size_t bytes) noexcept;
+  void on_received(std::size_t bytes);
+  void finish_received();
+  void check_header();
+  void add_partial_sum();
+
+  FileDescriptor to_next_;
+  FileDescriptor from_previous_;
+  const int rank_;
+  const int n_;
+  const Operations& operations_;
+  const SumKernels& kernels_;
+  Cursor send_;
+  Cursor receive_;
+  RingOperation::Header received_header_;
+  Tensor scratch_;        // a cyclic buffer of kScratchChunks partial sums being received
+  int scratch_next_ = 0;  // the chunk of scratch_ that receive_ fills next
+  std::atomic<std::uint64_t> begun_by_previous_{0};
+  std::atomic<std::int64_t> bytes_sent_{0};
+  std::atomic<std::int64_t> bytes_received_{0};
+};
+
+}  // namespace syncopate

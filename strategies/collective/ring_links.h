@@ -1,0 +1,36 @@
+// Connects the ranks of the TCP ring: every rank to the next one, by two connections. Called once
+// at the start.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "models/base/file_descriptor.h"
+#include "ps/net/link_forwarder.h"
+#include "strategies/collective/collectives.h"
+
+namespace syncopate {
+
+// The connected, non-blocking sockets of one rank. Two for the all-reduce (ring_all_reduce.h), two
+// for small blocking operations (ring_messages.h).
+struct RingLinks {
+  FileDescriptor bulk_to_next;
+  FileDescriptor bulk_from_previous;
+  FileDescriptor small_to_next;
+  FileDescriptor small_from_previous;
+};
+
+struct Ring {
+  int size = 1;                  // number of ranks
+  int first_rank = 0;            // of this task
+  std::vector<RingLinks> links;  // per local rank; without sockets when size is 1
+  // Forwards the connections from other tasks through a slow link; null when the link has no
+  // limits. Must live as long as the connections.
+  std::shared_ptr<LinkForwarder> forwarder;
+};
+
+// Every task calls it. A connection without the job's nonce is rejected with a warning. Throws
+// PeerError when a task does not connect in time, or when the membership reports a failure.
+Ring connect_ring(const CollectiveOptions& options);
+
+}  // namespace syncopate

@@ -1,0 +1,99 @@
+// Small blocking operations on a second pair of ring connections: all-gather, broadcast, and the
+// reason why a rank gave up. A reason is passed along the ring, so that all ranks can name the rank
+// that did not arrive.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "models/base/deadline.h"
+#include "models/base/file_descriptor.h"
+#include "strategies/collective/ring_all_reduce.h"
+#include "strategies/collective/work_progress.h"
+
+namespace syncopate {
+
+// The wait for the previous rank exceeded the timeout. This type is caught inside the ring's files.
+struct LateRank {
+  std::string what;                // the operation
+  bool previous_has_come = false;  // the previous rank started it, so it waits for another rank
+};
+
+// One thread only: the caller's.
+class RingMessages {
+ public:
+  RingMessages(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n);
+
+  // As the functions of Collective. Throw PeerError when `abort_reason` is set or the ranks call
+  // different operations, LinkClosed, and LateRank at the deadline.
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
+                  const AbortReason& abort_reason, const Deadline& deadline);
+  void broadcast(std::span<std::byte> bytes, int root, const AbortReason& abort_reason,
+                 const Deadline& deadline);
+
+  // Sends the next rank the reason why this rank gives up, without blocking, and closes the
+  // connection to it. Only the first call has an effect.
+  void send_reason(std::string_view reason) noexcept;
+  // Waits for a reason from the previous rank and skips other messages. Returns nothing when none
+  // comes before the deadline or before `abort_reason` is set.
+  std::optional<std::string> await_reason(const AbortReason& abort_reason,
+                                          const Deadline& deadline);
+
+ private:
+  struct Header {
+    std::uint32_t magic = 0x4D6E6952;  // "RinM"
+    std::uint32_t kind = 0;
+    std::uint64_t sequence = 0;
+    std::uint64_t root = 0;           // of a broadcast
+    std::uint64_t total_bytes = 0;    // of the operation; of one rank for all_gather
+    std::uint64_t message_bytes = 0;  // of this message's body
+  };
+  // The messages of one direction. Message i carries part `first + step * i`, modulo num_parts, of
+  // one block of memory.
+  struct MessageSequence {
+    std::span<std::byte> memory;
+    std::size_t part_bytes = 0;
+    std::int64_t num_parts = 0;
+    std::int64_t first = 0;
+    int step = 1;
+    std::int64_t count = 0;
+    std::span<std::byte> part(std::int64_t i) const noexcept;
+  };
+  // An operation as this rank sees it.
+  struct Operation {
+    Header header;  // without message_bytes
+    MessageSequence send;
+    MessageSequence receive;
+    // Message i may be sent when i + 1 - head_start messages have been received.
+    std::int64_t head_start = 0;
+  };
+
+  void run(const Operation& operation, const AbortReason& abort_reason, const Deadline& deadline);
+  bool send_some(const Operation& operation);
+  bool receive_some(const Operation& operation);
+  bool wants_to_send(const Operation& operation) const noexcept;
+  bool wants_to_receive(const Operation& operation) const noexcept;
+  void check_header(const Operation& operation);
+  std::string previous() const;
+  static std::string describe(const Header& header);
+
+  FileDescriptor to_next_;
+  FileDescriptor from_previous_;
+  const int rank_;
+  const int n_;
+  std::uint64_t sequence_ = 0;
+  bool reason_sent_ = false;
+  // Of the current operation: complete messages, and bytes of the message in transfer with its
+  // header.
+  std::int64_t sent_ = 0;
+  std::int64_t received_ = 0;
+  std::size_t sent_bytes_ = 0;
+  std::size_t received_bytes_ = 0;
+  Header header_in_;
+};
+
+}  // namespace syncopate

@@ -1,0 +1,129 @@
+// A queue of jobs for ranks that share memory, be they threads or processes. Every rank posts each
+// job. Once all ranks have posted a job, any rank that has time claims the next piece of it, until
+// no piece is left. So no rank waits for a thread that the scheduler has suspended while there is
+// work to do. The user of the queue decides what a piece is (shared_memory.cc).
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace syncopate {
+
+// The shared state of the queue: a view of memory that all ranks map. Zeroed memory is an empty
+// queue.
+class WorkQueue {
+ public:
+  static constexpr std::size_t kMaxJobs = 256;                         // posted and not ended
+  static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;  // of a rank, in all_gather()
+
+  static std::size_t size_bytes(int num_ranks) noexcept;
+  // memory: size_bytes(num_ranks) bytes, zeroed before the first view is made, aligned to 64. It
+  // must outlive the view.
+  WorkQueue(std::byte* memory, int num_ranks) noexcept;
+
+  int num_ranks() const noexcept { return num_ranks_; }
+  // For any thread of any process that maps the queue. Every wait, now or later, throws
+  // PeerError(reason). The first reason is kept.
+  void abort(std::string_view reason) noexcept;
+  bool is_aborted() const noexcept { return sleep_->aborted.load(std::memory_order_acquire) != 0; }
+  // Throws PeerError with the reason, after abort().
+  [[noreturn]] void throw_aborted() const;
+
+ private:
+  friend class WorkQueueRank;
+
+  // Each of these fills cache lines of its own, so that writers do not share one.
+  struct alignas(64) RankState {
+    std::atomic<std::uint64_t> posted_jobs;
+    std::atomic<std::uint64_t> posted_messages;
+  };
+  struct alignas(64) JobState {
+    // The number of the job + 1 in the high half, its next unclaimed piece in the low half.
+    std::atomic<std::uint64_t> claimed;
+    std::atomic<std::uint64_t> finished;  // pieces, summed over all jobs that used this slot
+  };
+  struct alignas(64) SleepState {
+    std::atomic<std::uint32_t> wakes;  // the futex
+    std::atomic<std::uint32_t> sleepers;
+    std::atomic<std::uint32_t> aborted;  // 0, then 1 while the reason is being written, then 2
+    std::array<char, 1024> reason;
+  };
+
+  RankState& rank(int i) const noexcept { return ranks_[i]; }
+  JobState& job(std::uint64_t number) const noexcept { return jobs_[number % kMaxJobs]; }
+  std::byte* message(int parity, int rank) const noexcept;
+  void wake_sleepers() const noexcept;
+
+  int num_ranks_;
+  SleepState* sleep_;
+  RankState* ranks_;
+  JobState* jobs_;
+  std::byte* messages_;
+};
+
+// The operations of one rank on the queue. One thread only.
+class WorkQueueRank {
+ public:
+  // Executes piece `piece` of job `job`.
+  using Work = std::function<void(std::uint64_t job, std::int64_t piece)>;
+
+  // timeout: of every wait for other ranks.
+  WorkQueueRank(WorkQueue& queue, int rank, std::chrono::nanoseconds timeout, Work work);
+
+  int rank() const noexcept { return rank_; }
+  int num_ranks() const noexcept { return queue_.num_ranks(); }
+
+  // Posts this rank's part of the next job and returns the number of the job, from 0. Every rank
+  // posts the same jobs in the same order, with equal numbers of pieces. Executes pieces that are
+  // ready. Throws PeerError.
+  std::uint64_t post(std::int64_t pieces);
+  // Executes pieces until all pieces of the job are done by any rank. `what` names the job in
+  // messages. Throws PeerError when the queue is aborted, or when a rank did not post or finish in
+  // time; the message names that rank.
+  void wait(std::uint64_t job, std::string_view what);
+  // Whether all pieces of the job are done. A cheap look at memory.
+  bool done(std::uint64_t job) const noexcept;
+
+  // Stores rank r's bytes at all[r * mine.size() ..]; at most kMessageBytes per rank. Blocking.
+  // Throws PeerError.
+  void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what);
+  // Copies the root's bytes, of any length, to every rank. Blocking. Throws PeerError.
+  void broadcast(std::span<std::byte> bytes, int root);
+
+ private:
+  struct PostedJob {
+    std::int64_t pieces = 0;
+    std::uint64_t finished_when = 0;  // value of JobState::finished at which the job is done
+  };
+
+  bool all_ranks_posted(std::uint64_t job) const noexcept;
+  void execute_pieces(std::uint64_t last_job);
+  bool claim(std::uint64_t job, std::int64_t* piece);
+  void post_message();
+  void wait_for_messages(std::string_view what);
+  // The message of a timeout; names the ranks r for which has_arrived(r) is false.
+  template <typename HasArrived>
+  std::string timeout_text(const HasArrived& has_arrived, std::string_view what) const;
+  std::string waited_text() const;
+  template <typename Ready, typename Message>
+  void wait_until(const Ready& ready, const Message& message);
+
+  WorkQueue& queue_;
+  int rank_;
+  std::chrono::nanoseconds timeout_;
+  int spins_;
+  Work work_;
+  std::uint64_t num_posted_ = 0;
+  std::uint64_t num_done_ = 0;  // all jobs with lower numbers are done
+  std::uint64_t num_messages_ = 0;
+  std::array<PostedJob, WorkQueue::kMaxJobs> posted_{};
+};
+
+}  // namespace syncopate

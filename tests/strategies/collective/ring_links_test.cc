@@ -1,0 +1,71 @@
+// Connecting the TCP ring: which connections are accepted, and the errors for missing ones.
+#include <gtest/gtest.h>
+
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "models/base/errors.h"
+#include "ps/net/connection.h"
+#include "strategies/collective/ring_links.h"
+#include "tests/strategies/cluster/threads_as_tasks.h"
+#include "tests/strategies/collective/fake_membership.h"
+
+namespace syncopate {
+namespace {
+
+std::string error_of_ring(Membership& membership) {
+  try {
+    (void)connect_ring({.membership = &membership});
+  } catch (const PeerError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+class MalformedPort : public testing::TestWithParam<std::string> {};
+
+TEST_P(MalformedPort, EndsTheSetUpAndNamesTheTask) {
+  FakeMembership membership([](const std::string&) { return GetParam(); });
+  const std::string error = error_of_ring(membership);
+  EXPECT_NE(error.find("rank 1 (host b, pid 77) gave '" + GetParam() +
+                       "' as its port, expected 1 to 65535"),
+            std::string::npos)
+      << error;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, MalformedPort,
+                         testing::Values("", "syncopate-1", "0", "65536", "-1", "80 ", "0x50"));
+
+TEST(RingLinks, AcceptANonceOfAnyBytes) {
+  TestRendezvous place;
+  const std::string nonce = " a job\nof mine ";
+  const std::vector<ClusterSpec> specs = {place.spec(0, 2, nonce), place.spec(1, 2, nonce)};
+  std::vector<std::string> errors(2);
+  std::vector<Joined> joined(2);
+  at_once(2, [&](int i) {
+    const auto index = static_cast<std::size_t>(i);
+    joined[index] = join(specs[index], quick_options());
+    ASSERT_TRUE(joined[index].membership) << joined[index].usage_error << joined[index].peer_error;
+    errors[index] = error_of_ring(*joined[index].membership);
+  });
+  EXPECT_EQ(errors[0], "");
+  EXPECT_EQ(errors[1], "");
+}
+
+// The other task accepts the connections and closes them. The verdict comes a moment later.
+TEST(RingLinks, ReportTheVerdictInsteadOfAClosedConnection) {
+  Listener listener(Endpoint{"127.0.0.1", 0});
+  FakeMembership membership([&](const std::string&) { return std::to_string(listener.port()); });
+  membership.verdict = "rank 1 failed: the disk is full";
+  membership.askings_before_verdict = 5;
+  const std::jthread other([&] {
+    for (int channel = 0; channel < 2; ++channel) {
+      (void)listener.accept(Deadline::after(std::chrono::seconds(10)));
+    }
+  });
+  EXPECT_EQ(error_of_ring(membership), "rank 1 failed: the disk is full");
+}
+
+}  // namespace
+}  // namespace syncopate
