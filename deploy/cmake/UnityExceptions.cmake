@@ -10,17 +10,6 @@ set(alone
   bench/scaling/scaling_table.cc
   bench/step/step_command.cc
   deploy/launch/local_roles.cc
-  strategies/cluster/hello.cc
-  strategies/cluster/membership.cc
-  strategies/cluster/resolvers/resolve_horovod.cc
-  strategies/cluster/resolvers/resolve_tf_config.cc
-  strategies/cluster/resolvers/resolve_torchrun.cc
-  strategies/cluster/resolvers/slurm_step.cc
-  strategies/collective/tcp_ring.cc
-  strategies/collective/tcp_ring_links.cc
-  strategies/collective/tcp_ring_messages.cc
-  strategies/collective/work_board.cc
-  strategies/collective/work_progress.cc
   worker/checkpoint/sample_ranges_json.cc
   worker/input/digit_painter.cc
   worker/input/idx.cc

@@ -163,7 +163,7 @@ class TaskAcceptor {
     return fmt::format(
         "{} of {} tasks came to {} within {}; missing: {}; are they running, and can they reach "
         "this address? (--rendezvous-timeout gives them longer)",
-        tasks_.size() + 1, own_.world_size, where_, in_seconds(deadline_.patience()),
+        tasks_.size() + 1, own_.world_size, where_, in_seconds(deadline_.timeout()),
         ranks_text(missing));
   }
 

@@ -96,7 +96,7 @@ void send_to_tasks(PendingConnections& pending, const Membership& membership,
       const Member& late = membership.members()[static_cast<std::size_t>(missing[0])];
       throw PeerError(
           fmt::format("shared memory: {} did not come for it within {}; is it stopped, or busy?",
-                      describe(late.index, late.host, late.pid), in_seconds(deadline.patience())));
+                      describe(late.index, late.host, late.pid), in_seconds(deadline.timeout())));
     }
     std::vector<pollfd> sockets;
     pending.add_to(sockets);
@@ -142,7 +142,7 @@ FileDescriptor wait_for_descriptor(int socket, const Membership& membership,
     throw_if_failed(membership);
     if (!deadline.passed()) continue;
     throw PeerError(fmt::format("{} did not hand it over within {}; is it stopped, or busy?",
-                                kRankZeroName, in_seconds(deadline.patience())));
+                                kRankZeroName, in_seconds(deadline.timeout())));
   }
   FileDescriptor descriptor = receive_descriptor(socket, kRankZeroName);
   if (!descriptor) throw PeerError(fmt::format("{} refused to hand it over", kRankZeroName));

@@ -58,7 +58,8 @@ inline bool eventually(const std::function<bool()>& condition,
 // The rendezvous of a test job. Rank 0 inherits the listening socket, as from `syncopate launch`.
 class TestRendezvous {
  public:
-  TestRendezvous() : listener_(Endpoint{"127.0.0.1", 0}), endpoint_{"127.0.0.1", listener_.port()} {}
+  TestRendezvous()
+      : listener_(Endpoint{"127.0.0.1", 0}), endpoint_{"127.0.0.1", listener_.port()} {}
 
   const Endpoint& endpoint() const { return endpoint_; }
   Listener take_listener() { return std::move(listener_); }
