@@ -57,14 +57,14 @@ TEST(TfConfig, TakesPsTasksAsServers) {
 
 TEST(TfConfig, WithPsTasksHasTheRendezvousAtTheFirstOfThem) {
   const std::string cluster = R"({"chief": ["c:3"], "worker": ["a:1"], "ps": ["p:4", "q:5"]})";
-  for (const auto& [task, is_met] : {std::pair(R"({"type": "chief", "index": 0})", false),
-                                     std::pair(R"({"type": "worker", "index": 0})", false),
-                                     std::pair(R"({"type": "ps", "index": 0})", true),
-                                     std::pair(R"({"type": "ps", "index": 1})", false),
-                                     std::pair(R"({"type": "evaluator", "index": 0})", false)}) {
+  for (const auto& [task, hosts] : {std::pair(R"({"type": "chief", "index": 0})", false),
+                                    std::pair(R"({"type": "worker", "index": 0})", false),
+                                    std::pair(R"({"type": "ps", "index": 0})", true),
+                                    std::pair(R"({"type": "ps", "index": 1})", false),
+                                    std::pair(R"({"type": "evaluator", "index": 0})", false)}) {
     const ClusterSpec spec = resolve_config(cluster, task);
     EXPECT_EQ(spec.rendezvous.endpoint, (Endpoint{"p", 4})) << task;
-    EXPECT_EQ(spec.is_met(), is_met) << task;
+    EXPECT_EQ(spec.hosts_rendezvous(), hosts) << task;
   }
 }
 
