@@ -151,8 +151,8 @@ class Comparer {
                       .log = files_.log(*run),
                       .total_updates = updates_of(options_, run->variant, data_.train->size()),
                       .max_seconds = options_.seconds,
-                      .kills = run->trouble.kills,
-                      .joins = run->trouble.joins,
+                      .kills = run->faults.kills,
+                      .joins = run->faults.joins,
                       .checkpoints = files_.checkpoints(*run)},
                      signals_, *display_);
       if (outcome.end == RunEnd::kStopped) return false;
@@ -210,7 +210,7 @@ class Comparer {
         virtual_progress_.set(run, fraction);
         if (is_stopped) throw Stopped();
       });
-      return {.notes = kills_after(summary.seconds, run.trouble.kills)};
+      return {.notes = kills_after(summary.seconds, run.faults.kills)};
     } catch (const Stopped&) {
     } catch (const FileError&) {
       throw;

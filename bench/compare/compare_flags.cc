@@ -4,9 +4,9 @@
 #include <optional>
 #include <thread>
 
+#include "bench/compare/compare_fault_flags.h"
 #include "bench/compare/presets.h"
 #include "bench/compare/train_flags.h"
-#include "bench/compare/trouble_flags.h"
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/errors.h"
@@ -46,7 +46,7 @@ struct CompareFlags::Words {
   std::optional<int> jobs;
   std::vector<std::string> train_flags;
   bool hides_progress = false;
-  TroubleFlags trouble;
+  CompareFaultFlags faults;
   CompareOptions options;
 };
 
@@ -54,7 +54,7 @@ CompareFlags::CompareFlags(FlagSet& flags) : flags_(flags), words_(std::make_uni
   words_->options.report = "comparison";
   declare_variants();
   declare_training();
-  words_->trouble.declare(flags_);
+  words_->faults.declare(flags_);
 }
 
 CompareFlags::~CompareFlags() = default;
@@ -158,7 +158,7 @@ CompareOptions CompareFlags::options(const Environment& environment) const {
   override_if_given(options.target_accuracy, words.target_accuracy);
   options.jobs =
       words.jobs.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
-  words.trouble.apply(options);
+  words.faults.apply(options);
   if (options.program.empty()) options.program = find_program();
   if (options.clock == Clock::kReal && !fs::exists(options.program)) {
     throw UsageError("--program " + options.program.string() +

@@ -1,4 +1,4 @@
-// What `syncopate-bench compare` was asked for.
+// The options of `syncopate-bench compare`.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace syncopate::bench {
 
 enum class Clock : std::uint8_t {
   kReal,     // processes on this machine, started by syncopate launch
-  kVirtual,  // simulated time; the same numbers on every machine
+  kVirtual,  // simulated time, with the same numbers on every machine
 };
 
 enum class Budget : std::uint8_t {
-  kSamples,  // every variant trains the same samples: --epochs
-  kUpdates,  // every variant applies as many updates: --updates
-  kSeconds,  // every variant trains as long: --seconds
+  kSamples,  // all variants train the same number of samples: --epochs
+  kUpdates,  // all variants apply the same number of updates: --updates
+  kSeconds,  // all variants train for the same time: --seconds
 };
 
 struct CompareOptions {
   std::vector<Variant> variants;
-  std::vector<std::string> left_out;  // of the default ones, without a meaning here, and why
-  int seeds = 3;                      // 1 .. seeds
+  std::vector<std::string> left_out;  // default variants that are impossible here, with reasons
+  int seeds = 3;                      // runs of each variant have seeds 1 .. seeds
   Clock clock = Clock::kReal;
   Budget budget = Budget::kSamples;
   std::int64_t epochs = 2;
@@ -36,16 +36,17 @@ struct CompareOptions {
   std::int64_t batch_size_per_replica = 32;
   std::string model = "mnist-cnn";
   std::string data = "digits";
-  SharedTrainFlags shared = parse_shared_train_flags({});  // of every run
+  SharedTrainFlags shared = parse_shared_train_flags({});  // for every run
   double target_accuracy = 0.95;
-  int evaluations = 20;  // over a run; with kSeconds: over `epochs` passes, and on like that
-  Trouble trouble;
-  std::vector<std::string> trouble_words;  // the same as flags of compare and their values, in turn
-  std::filesystem::path report;            // folder
-  std::filesystem::path program;           // syncopate
+  int evaluations = 20;  // per run; with kSeconds, per `epochs` epochs
+  FaultInjection faults;
+  std::vector<std::string>
+      fault_flags;                // the same faults: flags of compare and their values, in turn
+  std::filesystem::path report;   // folder
+  std::filesystem::path program;  // syncopate
   std::filesystem::path cache_dir;
   int jobs = 1;          // virtual runs at once
-  bool replace = false;  // what another comparison has left in the folder
+  bool replace = false;  // remove runs of another comparison from the folder
   bool show_progress = true;
 };
 

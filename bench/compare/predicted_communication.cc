@@ -22,13 +22,13 @@ std::vector<std::int64_t> value_bytes_by_server(const VirtualPlan& plan) {
 VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
   const std::vector<std::int64_t> bytes = value_bytes_by_server(plan);
   // The compute time must not be 0; it is subtracted below.
-  Trouble trouble{.service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0},
-                  .link = link};
+  FaultInjection faults{
+      .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0}, .link = link};
   StepTimes times({.strategy = plan.strategy.name,
                    .workers = plan.workers,
                    .value_bytes = bytes,
                    .has_servers = plan.has_servers},
-                  trouble, 1);
+                  faults, 1);
   return times.step(1, bytes) - std::chrono::milliseconds(1);
 }
 
@@ -46,7 +46,7 @@ VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {
 }  // namespace
 
 std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data) {
-  if (!run.variant.has_tasks() || run.trouble.link.is_plain()) return std::nullopt;
+  if (!run.variant.has_tasks() || run.faults.link.is_plain()) return std::nullopt;
   if (!run.refusal.empty()) return std::nullopt;
   try {
     const TrainOptions& options = run.train;
@@ -60,7 +60,7 @@ std::optional<double> predict_communication(const RunSpec& run, const DataSplits
                                       .data = data,
                                       .graph = graph,
                                       .faults = {}});
-    const Link& link = run.trouble.link;
+    const Link& link = run.faults.link;
     return seconds_of(plan.is_synchronous ? of_all_at_once(plan, link) : of_one_alone(plan, link));
   } catch (const UsageError&) {
     return std::nullopt;  // the run will fail with this error

@@ -32,16 +32,16 @@ Adjust momentum_optimizer(double momentum, double learning_rate) {
   };
 }
 
-// The mlp of all of them: 784-128-10, ReLU, batches of 32.
+// The mlp of the small presets: 784-128-10, ReLU, batches of 32.
 void train_mlp(CompareOptions& options, const std::string& service_time) {
   options.model = "mlp";
   options.batch_size_per_replica = 32;
-  options.trouble_words = {"--service-time", service_time};
-  options.trouble.service_time = parse_service_time(service_time, "--service-time");
+  options.fault_flags = {"--service-time", service_time};
+  options.faults.service_time = parse_service_time(service_time, "--service-time");
 }
 
-// Momentum meets staleness. Every gradient is a step of the same length; eight asynchronous workers
-// with momentum 0.9 take steps on gradients that are seven versions old, and diverge.
+// Momentum with stale gradients: eight asynchronous workers with momentum 0.9 apply gradients that
+// are seven versions old, and diverge.
 void apply_momentum(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;
@@ -56,8 +56,8 @@ void apply_momentum(CompareOptions& options) {
   }
 }
 
-// What workers wait for. Synchronous ones sum their gradients and may use the larger learning rate;
-// asynchronous ones are faster and staler.
+// Compares the consistencies of the parameter server. Synchronous workers sum their gradients and
+// may use the larger learning rate; asynchronous workers are faster but apply stale gradients.
 void compare_consistencies(CompareOptions& options, const std::string& service_time, int backups) {
   train_mlp(options, service_time);
   options.epochs = 3;
@@ -75,19 +75,19 @@ void compare_consistencies(CompareOptions& options, const std::string& service_t
   options.variants.push_back(with("parameter-server:async", 8, "async", alone));
 }
 
-// Stragglers at random: the trade between error and run time.
+// Random stragglers: the trade-off between error and run time.
 void apply_stragglers(CompareOptions& options) {
   compare_consistencies(options, "exponential:1", 2);
 }
 
-// One worker is four times as slow as the others, and stays so.
+// One worker is always four times as slow as the others.
 void apply_one_slow(CompareOptions& options) {
   compare_consistencies(options, "constant:1", 1);
-  options.trouble_words.insert(options.trouble_words.end(), {"--slow", "worker=7,factor=4"});
-  options.trouble.slow.push_back({.worker = 7, .factor = 4.0});
+  options.fault_flags.insert(options.fault_flags.end(), {"--slow", "worker=7,factor=4"});
+  options.faults.slow.push_back({.worker = 7, .factor = 4.0});
 }
 
-// How many asynchronous workers a learning rate bears, and two remedies.
+// The number of asynchronous workers that a learning rate allows, and two remedies.
 void apply_staleness(CompareOptions& options) {
   train_mlp(options, "constant:1");
   options.epochs = 2;
@@ -109,16 +109,15 @@ void apply_staleness(CompareOptions& options) {
   }
 }
 
-// Training of ResNet-20 on CIFAR-10 as its paper does it, in a quarter of the epochs. Whoever gives
-// other --data trains on that.
+// ResNet-20 on CIFAR-10 as in its paper, with a quarter of the epochs, or on other --data.
 void train_resnet20(CompareOptions& options, std::int64_t epochs) {
   options.model = "resnet20";
   options.batch_size_per_replica = 128;
   options.epochs = epochs;
   options.seeds = 3;
   options.evaluations = static_cast<int>(epochs);
-  options.trouble_words = {"--service-time", "constant:1"};
-  options.trouble.service_time = parse_service_time("constant:1", "--service-time");
+  options.fault_flags = {"--service-time", "constant:1"};
+  options.faults.service_time = parse_service_time("constant:1", "--service-time");
 }
 
 Adjust resnet20_recipe(double momentum, std::vector<double> milestones) {
@@ -131,8 +130,8 @@ Adjust resnet20_recipe(double momentum, std::vector<double> milestones) {
   };
 }
 
-// Table 1 of Zheng et al. 2017 in small: what asynchrony costs, and what delay compensation wins
-// back, with and without momentum.
+// Table 1 of Zheng et al. 2017 at a smaller scale: the cost of asynchrony and the gain of delay
+// compensation, with and without momentum.
 void apply_dc_asgd(CompareOptions& options) {
   train_resnet20(options, 40);
   options.target_accuracy = 0.85;
@@ -152,7 +151,8 @@ void apply_dc_asgd(CompareOptions& options) {
   }
 }
 
-// Goyal et al. 2017 in small: a rate that grows with the batch, with and without a warm-up.
+// Goyal et al. 2017 at a smaller scale: a learning rate proportional to the batch, with and without
+// a warm-up.
 void apply_large_batch(CompareOptions& options) {
   train_resnet20(options, 30);
   options.target_accuracy = 0.85;
@@ -174,17 +174,19 @@ void apply_large_batch(CompareOptions& options) {
 }
 
 constexpr std::array kPresets = {
-    PresetRow{"momentum", "momentum meets staleness: one device and 8 asynchronous workers", "",
-              apply_momentum},
-    PresetRow{"stragglers", "exponential service times: sync, backup workers, ssp, async", "",
+    PresetRow{"momentum", "momentum with stale gradients: one device and 8 asynchronous workers",
+              "", apply_momentum},
+    PresetRow{"stragglers", "exponential compute delays: sync, backup workers, ssp, async", "",
               apply_stragglers},
-    PresetRow{"one-slow", "the same with one worker that is 4x slower", "", apply_one_slow},
-    PresetRow{"staleness", "how many asynchronous workers a learning rate bears, and remedies", "",
-              apply_staleness},
+    PresetRow{"one-slow", "sync, backup workers, ssp, async with one worker that is 4x slower", "",
+              apply_one_slow},
+    PresetRow{"staleness", "asynchronous workers, 1 to 16, at one learning rate, and two remedies",
+              "", apply_staleness},
     PresetRow{"dc-asgd",
-              "resnet20 on CIFAR-10: delay compensation; wants --data cifar10:DIR, a GPU",
+              "resnet20 on CIFAR-10: delay compensation; needs --data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_dc_asgd},
-    PresetRow{"large-batch", "resnet20 on CIFAR-10: linear rates, warm-up; wants the same",
+    PresetRow{"large-batch",
+              "resnet20 on CIFAR-10: linear rates, warm-up; needs --data cifar10:DIR and a GPU",
               "cifar10:DIR", apply_large_batch}};
 
 }  // namespace

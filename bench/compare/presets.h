@@ -1,5 +1,5 @@
-// Comparisons worth knowing by name: what is known about synchronous and asynchronous training, to
-// be seen again on one's own machine.
+// Comparisons with a name: they reproduce known results about synchronous and asynchronous
+// training.
 #pragma once
 
 #include <span>
@@ -13,11 +13,11 @@ namespace syncopate::bench {
 struct PresetRow {
   std::string_view name;
   std::string_view help;
-  std::string_view data;  // that must be named, "cifar10:DIR"; empty: what compare trains on anyway
-  // Fills variants, service times and what the experiment fixes.
+  std::string_view data;  // the --data that the user must give, "cifar10:DIR"; "" if none
+  // Sets the variants, the compute delays and the other options of the experiment.
   void (*apply)(CompareOptions& options);
 };
-// The table behind --preset.
+// The table of --preset.
 std::span<const PresetRow> presets() noexcept;
 
 }  // namespace syncopate::bench

@@ -57,7 +57,7 @@ Json head_of(const CompareOptions& options, const RunSpec& run) {
                {"servers", run.variant.servers},
                {"clock", name_of(options.clock)}};
   if (options.clock == Clock::kReal) head["program"] = options.program.string();
-  head["trouble"] = run.trouble_words;
+  head["trouble"] = run.fault_flags;
   if (run.predicted_communication_seconds) {
     head["predicted_communication_seconds"] = *run.predicted_communication_seconds;
   }
@@ -159,7 +159,7 @@ void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& 
     }
     variants.push_back({{"label", variant.label},
                         {"workers", variant.workers},
-                        {"keeps_step", variant.keeps_step},
+                        {"keeps_step", variant.is_synchronous},
                         {"distributed", variant.has_tasks()},
                         {"runs", files}});
   }
@@ -170,7 +170,7 @@ void RunFiles::begin(const CompareOptions& options, const std::vector<RunSpec>& 
                      {"target_accuracy", options.target_accuracy},
                      {"budget", budget_words(options)},
                      {"clock", name_of(options.clock)},
-                     {"trouble", joined(options.trouble_words)},
+                     {"trouble", joined(options.fault_flags)},
                      {"machines", machines_of(facts.machine, goes_on ? file : fs::path())},
                      {"threads_per_worker", threads_per_worker(options)}};
   if (facts.chance) {

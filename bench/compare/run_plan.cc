@@ -1,5 +1,7 @@
 #include "bench/compare/run_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -8,56 +10,57 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::int64_t kNoEnd = 1'000'000;  // epochs, where seconds decide
+constexpr std::int64_t kNoEnd = 1'000'000;  // epochs, if the run ends by time
 
 std::int64_t samples_per_update(const CompareOptions& options, const Variant& variant) {
-  if (!variant.keeps_step) return options.batch_size_per_replica;
+  if (!variant.is_synchronous) return options.batch_size_per_replica;
   return options.batch_size_per_replica * (variant.workers - variant.backup_workers);
 }
 
 int places_in(const CompareOptions& options, const Variant& variant) {
-  return places_of(variant.workers, options.trouble.joins);
+  return places_of(variant.workers, options.faults.joins);
 }
 
-bool is_of_links(const std::string& flag) {
+bool is_link_flag(const std::string& flag) {
   return flag == "--link-delay" || flag == "--link-rate";
 }
 
-// Trouble of workers and links that a variant has not is none of its.
-std::vector<std::string> trouble_words_of(const CompareOptions& options, const Variant& variant) {
+// Faults of workers and links that a variant does not have are left out.
+std::vector<std::string> fault_flags_of(const CompareOptions& options, const Variant& variant) {
   std::vector<std::string> words;
-  for (std::size_t i = 0; i + 1 < options.trouble_words.size(); i += 2) {
-    const std::string& flag = options.trouble_words[i];
-    const std::string& word = options.trouble_words[i + 1];
-    if (is_of_links(flag) && !variant.has_tasks()) continue;
-    if (worker_of_trouble(flag, word).value_or(0) >= places_in(options, variant)) continue;
+  for (std::size_t i = 0; i + 1 < options.fault_flags.size(); i += 2) {
+    const std::string& flag = options.fault_flags[i];
+    const std::string& word = options.fault_flags[i + 1];
+    if (is_link_flag(flag) && !variant.has_tasks()) continue;
+    if (worker_of_fault(flag, word).value_or(0) >= places_in(options, variant)) continue;
     words.insert(words.end(), {flag, word});
   }
   return words;
 }
 
-Trouble trouble_of(const CompareOptions& options, const Variant& variant) {
-  Trouble trouble = options.trouble;
+FaultInjection faults_of(const CompareOptions& options, const Variant& variant) {
+  FaultInjection faults = options.faults;
   const auto is_absent = [&](const auto& one) { return one.worker >= places_in(options, variant); };
-  std::erase_if(trouble.slow, is_absent);
-  std::erase_if(trouble.pauses, is_absent);
-  std::erase_if(trouble.kills, is_absent);
-  if (!variant.has_tasks()) trouble.link = {};
-  return trouble;
+  std::erase_if(faults.slow, is_absent);
+  std::erase_if(faults.pauses, is_absent);
+  std::erase_if(faults.kills, is_absent);
+  if (!variant.has_tasks()) faults.link = {};
+  return faults;
 }
 
 // Whether the learning rate is to grow with the batch of all workers in a variant that has no such
 // batch, and the user did not give the batch that the rate was chosen for.
 bool has_no_batch_to_scale_by(const CompareOptions& options, const Variant& variant) {
   const TrainOptions& shared = options.shared.options;
-  const bool is_synchronous = variant.keeps_step && variant.backup_workers == 0;
+  const bool is_synchronous = variant.is_synchronous && variant.backup_workers == 0;
   const bool scales = shared.learning_rate_scale == LearningRateScale::kLinear ||
                       shared.learning_rate_scale == LearningRateScale::kSqrt;
   return scales && !is_synchronous && shared.reference_batch_size == 0;
 }
 
 TrainOptions train_options_of(const CompareOptions& options, const Variant& variant,
-                              const Trouble& trouble, std::uint64_t seed, std::int64_t updates) {
+                              const FaultInjection& faults, std::uint64_t seed,
+                              std::int64_t updates) {
   TrainOptions run = options.shared.options;
   run.model = options.model;
   run.data = options.data;
@@ -71,12 +74,12 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
   if (has_no_batch_to_scale_by(options, variant)) {
     run.reference_batch_size = options.batch_size_per_replica;  // a factor of 1
   }
-  run.loop.service_time = trouble.service_time;
-  run.loop.service_time.slow = trouble.slow;
-  run.loop.service_time.pauses = trouble.pauses;
+  run.loop.service_time = faults.service_time;
+  run.loop.service_time.slow = faults.slow;
+  run.loop.service_time.pauses = faults.pauses;
   run.loop.service_time.seed = seed;
   // The virtual clock computes what links cost.
-  if (options.clock == Clock::kReal) strategy.link = trouble.link;
+  if (options.clock == Clock::kReal) strategy.link = faults.link;
   if (variant.adjust) variant.adjust(run);
   if (variant.has_tasks()) {
     run.cluster.world_size = variant.workers;
@@ -106,18 +109,18 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
 
 RunSpec run_of(const CompareOptions& options, const Variant& variant, std::uint64_t seed,
                std::int64_t updates) {
-  const Trouble trouble = trouble_of(options, variant);
-  const TrainOptions train = train_options_of(options, variant, trouble, seed, updates);
+  const FaultInjection faults = faults_of(options, variant);
+  const TrainOptions train = train_options_of(options, variant, faults, seed, updates);
   RunSpec run{.variant = variant,
               .seed = seed,
               .train = train,
               .refusal = ignored_flag(options.shared, train, variant.label),
-              .trouble = trouble,
-              .trouble_words = trouble_words_of(options, variant)};
+              .faults = faults,
+              .fault_flags = fault_flags_of(options, variant)};
   if (has_no_batch_to_scale_by(options, variant)) {
     run.notes.emplace_back(
-        "--learning-rate-scale left its rate as it was: without a common step there is no batch of "
-        "all workers");
+        "--learning-rate-scale has no effect on this variant: its updates take the batch of one "
+        "worker");
   }
   return run;
 }
@@ -133,9 +136,10 @@ std::int64_t updates_of(const CompareOptions& options, const Variant& variant,
   if (options.budget == Budget::kUpdates) return options.updates;
   const std::int64_t per_epoch = train_samples / samples_per_update(options, variant);
   if (per_epoch == 0) {
-    throw UsageError(variant.label + ": " + std::to_string(train_samples) +
-                     " samples are less than one step of all its workers; give a smaller "
-                     "--batch-size-per-replica");
+    throw UsageError(
+        fmt::format("{}: {} samples are fewer than one step of all its workers; give a smaller "
+                    "--batch-size-per-replica",
+                    variant.label, train_samples));
   }
   return options.epochs * per_epoch;
 }
@@ -144,14 +148,14 @@ std::vector<RunSpec> plan_runs(const CompareOptions& options, std::int64_t train
   std::set<std::string> labels;
   for (const Variant& variant : options.variants) {
     if (variant.backup_workers >= variant.workers) {
-      throw UsageError(variant.label + ": of " + std::to_string(variant.workers) +
-                       (variant.workers == 1 ? " worker" : " workers") +
-                       " at least one must be waited for; give --workers " +
-                       std::to_string(variant.backup_workers + 1) +
-                       " or more, or leave it out of --strategies");
+      throw UsageError(
+          fmt::format("{}: expected fewer backup workers than the {} of --workers; give --workers "
+                      "{} or more, or "
+                      "leave it out of --strategies",
+                      variant.label, variant.workers, variant.backup_workers + 1));
     }
     if (!labels.insert(variant.label).second) {
-      throw UsageError(variant.label + " is named twice; name each variant once");
+      throw UsageError(fmt::format("{} is named twice; name each variant once", variant.label));
     }
   }
   std::vector<RunSpec> runs;

@@ -1,5 +1,7 @@
 #include "bench/compare/train_flags.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -15,7 +17,7 @@ struct OwnedFlag {
   std::string_view instead;
 };
 
-constexpr std::string_view kVariants = "say it in --strategies, as in parameter-server:ssp:2";
+constexpr std::string_view kVariants = "give it in --strategies, as in parameter-server:ssp:2";
 constexpr std::string_view kWorkers = "compare starts the workers: give --workers before the --";
 constexpr std::string_view kEvaluations = "give --evaluations before the --";
 constexpr std::string_view kFolder = "each run keeps its files in the folder of --report";
@@ -28,12 +30,12 @@ constexpr std::array kOwned = {
     OwnedFlag{"--epochs", "give it before the --"},
     OwnedFlag{"--steps", "give --budget updates --updates N before the --"},
     OwnedFlag{"--max-seconds", "give --budget seconds --seconds S before the --"},
-    OwnedFlag{"--seed", "give --seeds before the --: seeds are 1 to that"},
+    OwnedFlag{"--seed", "give --seeds N before the --, for seeds 1 to N"},
     OwnedFlag{"--strategy", "name it in --strategies"},
     OwnedFlag{"--consistency", kVariants},
     OwnedFlag{"--max-staleness", kVariants},
-    OwnedFlag{"--backup-workers", "say it in --strategies, as in parameter-server:sync+backup:1"},
-    OwnedFlag{"--staleness-rule", "say it in --strategies, as in parameter-server:async+inverse"},
+    OwnedFlag{"--backup-workers", "give it in --strategies, as in parameter-server:sync+backup:1"},
+    OwnedFlag{"--staleness-rule", "give it in --strategies, as in parameter-server:async+inverse"},
     OwnedFlag{"--replicas", kWorkers},
     OwnedFlag{"--rank", kWorkers},
     OwnedFlag{"--world-size", kWorkers},
@@ -48,15 +50,16 @@ constexpr std::array kOwned = {
     OwnedFlag{"--link-rate", "give it before the --"},
     OwnedFlag{"--eval-every", kEvaluations},
     OwnedFlag{"--eval-every-steps", kEvaluations},
-    OwnedFlag{"--eval-when", "it evaluates when training has ended, so that none trains less"},
+    OwnedFlag{"--eval-when",
+              "compare evaluates after training, so that evaluations take no time from it"},
     OwnedFlag{"--log-every", kEvaluations},
     OwnedFlag{"--metrics", kFolder},
     OwnedFlag{"--checkpoint-dir", kFolder},
     OwnedFlag{"--checkpoint-every", kFolder},
     OwnedFlag{"--keep-checkpoints", kFolder},
     OwnedFlag{"--snapshot-every", kFolder},
-    OwnedFlag{"--resume", "a comparison goes on by itself, with the same --report"},
-    OwnedFlag{"--record", "every run would write to it; record one with syncopate launch"},
+    OwnedFlag{"--resume", "compare with the same --report continues by itself"},
+    OwnedFlag{"--record", "every run would write to it; record a single run with syncopate launch"},
     OwnedFlag{"--config", "give its flags themselves"},
     OwnedFlag{"--help", "see syncopate train --help"},
     OwnedFlag{"-h", "see syncopate train --help"}};
@@ -69,8 +72,8 @@ SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words)
     const std::string flag = word.substr(0, word.find('='));
     const auto owned = std::ranges::find(kOwned, std::string_view(flag), &OwnedFlag::flag);
     if (owned != kOwned.end()) {
-      throw UsageError(flag + " stands behind the --, but compare gives it to each run; " +
-                       std::string(owned->instead));
+      throw UsageError(
+          fmt::format("{} after --: compare sets it for each run; {}", flag, owned->instead));
     }
     if (flag.starts_with("--")) shared.given.push_back(flag);
   }
@@ -83,8 +86,8 @@ std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run
   for (const TrainOptionRow& row : train_option_rows()) {
     if (std::ranges::find(shared.given, row.name) == shared.given.end()) continue;
     if (row.applies_to(run)) continue;
-    return std::string(row.name) + " " + text_of(run, row.name) + ": " + label +
-           " has no use for it; leave out the flag or the variant";
+    return fmt::format("{} {}: not applicable to {}; leave out the flag or the variant", row.name,
+                       text_of(run, row.name), label);
   }
   return "";
 }

@@ -1,4 +1,4 @@
-// The flags of train that a user of compare may give for every run, behind `--`.
+// The flags of train that a user of compare may give for every run, after `--`.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 namespace syncopate::bench {
 
 struct SharedTrainFlags {
-  TrainOptions options;            // without a strategy and a cluster, which each run has itself
-  std::vector<std::string> given;  // names of the flags that the user gave
+  TrainOptions options;            // without strategy and cluster, which compare sets for each run
+  std::vector<std::string> given;  // the names of the flags that the user gave
 };
 
 // Throws UsageError for a flag that train refuses, and for one that compare sets in each run
 // itself, naming it and what to give instead.
 SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words);
 
-// Why a run with the options `run` ignores one of the given flags; "": it ignores none of them.
+// Returns why a run with the options `run` ignores one of the given flags; "" if it ignores none.
 std::string ignored_flag(const SharedTrainFlags& shared, const TrainOptions& run,
                          const std::string& label);
 

@@ -1,5 +1,7 @@
 #include "bench/compare/variant.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -56,7 +58,7 @@ class WordParser {
     if (!is_known) {
       std::string all;
       for (const StrategyRow& row : rows) all += (all.empty() ? "" : ", ") + std::string(row.name);
-      refuse("no such strategy; choose from " + all);
+      refuse("unknown strategy; choose from " + all);
     }
     has_servers_ = variant_.strategy == "parameter-server";
     if (variant_.strategy == "one-device") variant_.workers = 1;
@@ -71,23 +73,24 @@ class WordParser {
     }
     const std::string& consistency = words[1];
     if (consistency != "async" && consistency != "ssp" && consistency != "sync") {
-      refuse("\"" + consistency + "\" is none of async, ssp and sync");
+      refuse(fmt::format("expected async, ssp or sync, found \"{}\"", consistency));
     }
-    is_sync_ = variant_.keeps_step = consistency == "sync";
+    is_sync_ = variant_.is_synchronous = consistency == "sync";
     variant_.consistency.consistency = consistency == "async" ? ps::Consistency::kAsync
                                        : consistency == "ssp" ? ps::Consistency::kSsp
                                                               : ps::Consistency::kSync;
     if (words.size() == 2) return;
-    if (words.size() > 3 || consistency != "ssp") refuse("only ssp has a number, its staleness");
+    if (words.size() > 3 || consistency != "ssp")
+      refuse("only ssp takes a number, the maximum staleness");
     variant_.consistency.max_staleness = number(words[2]);
   }
 
   void parse_addition(const std::vector<std::string>& words) {
     if (words.front() == "backup") {
-      if (!is_sync_)
-        refuse("backup workers belong to sync, such as parameter-server:sync+backup:1");
-      if (words.size() != 2) refuse("backup:K, K being how many are not waited for");
-      if (has_backups_) refuse("backup:K is there twice; give it once");
+      if (!is_sync_) refuse("backup workers require sync, such as parameter-server:sync+backup:1");
+      if (words.size() != 2)
+        refuse("expected backup:K, with K the number of workers that a step does not wait for");
+      if (has_backups_) refuse("backup:K is given twice; give it once");
       has_backups_ = true;
       variant_.backup_workers = variant_.consistency.backup_workers = number(words[1]);
       return;
@@ -95,12 +98,14 @@ class WordParser {
     const auto row =
         std::ranges::find(kStalenessWords, std::string_view(words[0]), &StalenessWord::word);
     if (words.size() != 1 || row == kStalenessWords.end())
-      refuse("\"+" + words.front() + "\" is none of backup:K, inverse, dc, dc-adaptive");
-    if (variant_.keeps_step) {
-      refuse("\"+" + words[0] + "\" minds stale gradients, of which workers in step have none; " +
-             "it belongs to async and ssp");
+      refuse(fmt::format("expected backup:K, inverse, dc or dc-adaptive, found \"+{}\"",
+                         words.front()));
+    if (variant_.is_synchronous) {
+      refuse(fmt::format("\"+{}\" compensates for stale gradients and requires async or ssp",
+                         words[0]));
     }
-    if (!rule_.empty()) refuse("has both " + rule_ + " and " + words[0] + "; give one of them");
+    if (!rule_.empty())
+      refuse(fmt::format("has both {} and {}; give one of them", rule_, words[0]));
     rule_ = words[0];
     variant_.consistency.staleness_rule = row->rule;
     if (row->rule == ps::StalenessRule::kDelayCompensationAdaptive) {
@@ -112,12 +117,12 @@ class WordParser {
     const bool is_number =
         !text.empty() && text.size() <= 6 &&
         std::ranges::all_of(text, [](unsigned char c) { return std::isdigit(c); });
-    if (!is_number) refuse("\"" + text + "\" is not a number");
+    if (!is_number) refuse(fmt::format("expected a number, found \"{}\"", text));
     return std::stoi(text);
   }
 
   [[noreturn]] void refuse(const std::string& why) const {
-    throw UsageError("--strategies " + word_ + ": " + why);
+    throw UsageError(fmt::format("--strategies {}: {}", word_, why));
   }
 
   const std::string& word_;

@@ -1,4 +1,4 @@
-// One row of a comparison: a way of training, with the flags that are its alone.
+// One row of a comparison: a way of training with its own options.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@
 namespace syncopate::bench {
 
 struct Variant {
-  std::string label;     // as the user named it: "parameter-server:ssp:2"; unique in a comparison
+  std::string label;     // the user's word, such as "parameter-server:ssp:2"; unique
   std::string strategy;  // train's --strategy
   int workers = 1;       // replicas that compute gradients, in one process or in several
   int servers = 0;       // parameter servers
-  bool keeps_step = true;
-  int backup_workers = 0;              // not waited for in a step
-  ps::ConsistencyOptions consistency;  // where variables are shared
-  // Sets what else only this row has; null: nothing.
+  bool is_synchronous = true;
+  int backup_workers = 0;              // gradients that a step does not wait for
+  ps::ConsistencyOptions consistency;  // for strategies with shared variables
+  // Sets the options that only this row has; may be null.
   std::function<void(TrainOptions&)> adjust;
 
-  // In real processes it has several, with links between them.
+  // True if real runs have several processes, with links between them.
   bool has_tasks() const { return strategy == "multi-worker-mirrored" || servers > 0; }
 };
 
@@ -35,7 +35,7 @@ struct Variant {
 // Throws UsageError naming the word and what is wrong with it.
 Variant parse_variant(const std::string& word, int workers, int servers);
 
-// What is compared when nobody says.
+// The default of --strategies.
 inline constexpr std::array kEveryStrategy = {"one-device",
                                               "mirrored",
                                               "multi-worker-mirrored",
@@ -44,22 +44,21 @@ inline constexpr std::array kEveryStrategy = {"one-device",
                                               "parameter-server:ssp:2",
                                               "parameter-server:sync+backup:1"};
 
-// One training run: a variant with one seed, and everything train is told.
+// One training run: a variant with one seed and all options of train.
 struct RunSpec {
   Variant variant;
   std::uint64_t seed = 1;
   TrainOptions train;
-  std::string refusal{};  // why it cannot be trained; "": it can
-  // What is done to it on purpose: of all that was asked for, what concerns workers and links that
-  // the variant has.
-  Trouble trouble{};
-  std::vector<std::string> trouble_words{};  // the same as flags of compare and their values
-  std::vector<std::string> notes{};          // that the report makes of it, whatever comes of it
-  // Of a step, under the trouble's link; none where nothing is sent over one.
+  std::string refusal{};  // why it cannot be trained; "" if it can
+  // The injected faults that concern workers and links of this variant.
+  FaultInjection faults{};
+  std::vector<std::string> fault_flags{};  // the same faults: flags of compare and their values
+  std::vector<std::string> notes{};        // for the report, whatever the result is
+  // The communication time of a step on the emulated link; empty without one.
   std::optional<double> predicted_communication_seconds{};
 };
 
-// File name of its lines in the report's folder: label and seed, with only letters, digits, . _ -.
+// The name of the run's files: label and seed, with letters, digits, . _ and - only.
 std::string run_name(const RunSpec& run);
 
 }  // namespace syncopate::bench

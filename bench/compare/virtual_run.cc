@@ -5,6 +5,7 @@
 #include "worker/run/network_for_data.h"
 
 namespace syncopate::bench {
+
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       const std::function<void(double)>& progress) {
   if (!run.refusal.empty()) throw UsageError(run.refusal);
@@ -15,7 +16,7 @@ Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter&
                           .servers = run.variant.servers,
                           .data = data,
                           .graph = graph,
-                          .faults = run.trouble},
+                          .faults = run.faults},
                          metrics, progress);
 }
 

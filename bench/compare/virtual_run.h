@@ -1,4 +1,4 @@
-// One run under the virtual clock, from the same options as a real one.
+// Trains one run under the virtual clock, with the options of a real run.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace syncopate::bench {
 
-// Writes its lines to `metrics`, and returns the last. `progress` is called with the part that is
-// done, from 0 to 1; what it throws ends the run. Throws UsageError for options that have no
-// meaning together, and what training throws.
+// Writes the lines of the run to `metrics` and returns the last one. progress is called with the
+// fraction that is done; an exception from it ends the run. Throws UsageError for contradictory
+// options, and what training throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       const std::function<void(double)>& progress);
 

@@ -48,7 +48,7 @@ std::string never_took_place(const Kill& kill) {
          formatted("%g", kill.at_seconds) + " s never took place: the run was over before";
 }
 
-std::optional<int> worker_of_trouble(const std::string& flag, const std::string& value) {
+std::optional<int> worker_of_fault(const std::string& flag, const std::string& value) {
   if (flag == "--slow") return parse_slowness(value).worker;
   if (flag == "--pause") return parse_pause(value).worker;
   if (flag == "--kill") return parse_kill(value).worker;

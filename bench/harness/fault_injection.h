@@ -1,5 +1,5 @@
-// Trouble on purpose, the same schedule for every strategy: what slow, paused, killed and late
-// workers and a poor network do to it.
+// Fault injection with one schedule for every strategy: slow, paused, killed and late workers, and
+// a slow network.
 #pragma once
 
 #include <optional>
@@ -15,13 +15,15 @@ namespace syncopate::bench {
 struct Kill {
   int worker = 0;
   double at_seconds = 0.0;                // since training began
-  std::optional<double> restart_seconds;  // later; none: it stays away
+  std::optional<double> restart_seconds;  // after the kill; empty: it is not restarted
 };
 
-struct Trouble {
-  // Of every worker; `worker` and `seed` are set by whoever draws. factor and pauses: see below.
+struct FaultInjection {
+  // The compute delay of every worker. `worker` and `seed` are set by the code that draws delays;
+  // slow workers and pauses are those below.
   ServiceTimeOptions service_time;
-  // Of every step beside that draw, under the virtual clock; slow workers' is longer as well.
+  // The computation of every step besides that delay, under the virtual clock; longer for slow
+  // workers.
   double compute_seconds = 0.0;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
@@ -33,11 +35,11 @@ struct Trouble {
 // "worker=2,at=30s[,restart=5s]". Throws UsageError.
 Kill parse_kill(const std::string& text);
 
-// For the report: the run was over before.
+// A note for the report: the run ended before the kill.
 std::string never_took_place(const Kill& kill);
 
-// The worker whose trouble a flag of compare with this value is; none where it is not one worker's:
-// service times, links, and those who join, whatever their number. Throws UsageError.
-std::optional<int> worker_of_trouble(const std::string& flag, const std::string& value);
+// The worker that a fault flag of compare with this value concerns; empty for compute delays, links
+// and joins, which concern all workers or a new one. Throws UsageError.
+std::optional<int> worker_of_fault(const std::string& flag, const std::string& value);
 
 }  // namespace syncopate::bench

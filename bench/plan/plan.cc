@@ -42,11 +42,11 @@ class Planner {
   Plan run() {
     plan_.calibration =
         calibrate(graph_, *data_.train, options_.batch_size_per_replica, options_.calibrate_steps);
-    trouble_.slow = options_.slow;
-    trouble_.link = options_.link;
-    set_service_time(options_.service_time, plan_.calibration.step_seconds, trouble_);
+    faults_.slow = options_.slow;
+    faults_.link = options_.link;
+    set_service_time(options_.service_time, plan_.calibration.step_seconds, faults_);
     plan_.mean_step_seconds =
-        trouble_.compute_seconds + trouble_.service_time.mean_milliseconds / 1e3;
+        faults_.compute_seconds + faults_.service_time.mean_milliseconds / 1e3;
     if (options_.link.bytes_per_second > 0.0) {
       plan_.most_pushes_per_second =
           options_.link.bytes_per_second /
@@ -64,7 +64,7 @@ class Planner {
 
   // That nobody made slow, and who waits for nobody.
   TimingResult one_worker() const {
-    Trouble alone = trouble_;
+    FaultInjection alone = faults_;
     alone.slow.clear();
     TimingOptions timing =
         timing_of(parse_variant("one-device", 1, 0), plan_.server_bytes, alone, options_.seed);
@@ -87,14 +87,14 @@ class Planner {
   }
 
   void add_row(const Variant& variant) {
-    TimingOptions timing = timing_of(variant, plan_.server_bytes, trouble_, options_.seed);
+    TimingOptions timing = timing_of(variant, plan_.server_bytes, faults_, options_.seed);
     timing.gradients = options_.gradients;
     PlanRow row{.variant = variant, .timing = simulate_timing(timing), .target = std::nullopt};
     row.samples_per_second = samples_per_second(row.timing);
     row.speed_up = row.samples_per_second / plan_.one_worker_samples_per_second;
     row.efficiency = row.speed_up / variant.workers;
     if (options_.time_to_target && variant.workers <= kMostTrainedWorkers) {
-      row.target = time_to_target(options_, variant, trouble_, data_);
+      row.target = time_to_target(options_, variant, faults_, data_);
     }
     plan_.rows.push_back(std::move(row));
   }
@@ -102,7 +102,7 @@ class Planner {
   const PlanOptions& options_;
   const DataSplits data_;
   const Graph graph_;
-  Trouble trouble_;
+  FaultInjection faults_;
   Plan plan_;
 };
 
@@ -120,26 +120,26 @@ std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers) {
   return bytes;
 }
 
-void set_service_time(const std::string& text, double step_seconds, Trouble& trouble) {
-  trouble.compute_seconds = 0.0;
-  trouble.service_time = {};
+void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults) {
+  faults.compute_seconds = 0.0;
+  faults.service_time = {};
   std::string spread = text;
   if (spread.starts_with(kAdded)) {
-    trouble.compute_seconds = step_seconds;
+    faults.compute_seconds = step_seconds;
     spread.erase(0, kAdded.size());
   } else if (spread.empty() || spread == "constant") {
-    trouble.compute_seconds = step_seconds;
+    faults.compute_seconds = step_seconds;
     return;
   } else if (spread == "exponential" || spread == "lognormal") {
-    trouble.service_time = parse_service_time(spread + ":1", "--service-time");
-    trouble.service_time.mean_milliseconds = 1e3 * step_seconds;
+    faults.service_time = parse_service_time(spread + ":1", "--service-time");
+    faults.service_time.mean_milliseconds = 1e3 * step_seconds;
     return;
   }
-  trouble.service_time = parse_service_time(spread, "--service-time");
+  faults.service_time = parse_service_time(spread, "--service-time");
 }
 
 TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
-                        const Trouble& trouble, std::uint64_t seed) {
+                        const FaultInjection& faults, std::uint64_t seed) {
   const ps::ConsistencyOptions consistency = variant.consistency;
   const std::int64_t all =
       std::accumulate(server_bytes.begin(), server_bytes.end(), std::int64_t{0});
@@ -151,7 +151,7 @@ TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>&
                          (is_central && (!is_synchronous(consistency) || variant.workers > 1)),
           .consistency = consistency,
           .server_bytes = variant.servers > 0 ? server_bytes : std::vector<std::int64_t>{all},
-          .faults = trouble,
+          .faults = faults,
           .seed = seed};
 }
 

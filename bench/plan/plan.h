@@ -81,11 +81,11 @@ std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers);
 
 // Service times as `text` says (PlanOptions::service_time), of a step measured at `step_seconds`.
 // Throws UsageError.
-void set_service_time(const std::string& text, double step_seconds, Trouble& trouble);
+void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults);
 
 // Of the variant on servers with these parts of the values.
 TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
-                        const Trouble& trouble, std::uint64_t seed);
+                        const FaultInjection& faults, std::uint64_t seed);
 
 // Measures, simulates, and says what came of it. Throws UsageError, FileError.
 void run_plan(const PlanOptions& options, std::ostream& out);

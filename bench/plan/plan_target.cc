@@ -32,7 +32,7 @@ class TargetWatch final : public MetricsWriter {
 }  // namespace
 
 TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
-                          const Trouble& trouble, const DataSplits& data) {
+                          const FaultInjection& faults, const DataSplits& data) {
   CompareOptions compared;
   compared.variants = {variant};
   compared.clock = Clock::kVirtual;
@@ -41,7 +41,7 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
   compared.model = options.model;
   compared.data = options.data;
   compared.target_accuracy = options.target_accuracy;
-  compared.trouble = trouble;
+  compared.faults = faults;
   compared.seeds = 1;
   TargetWatch watch(options.target_accuracy);
   try {
@@ -50,7 +50,7 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
     run.seed = options.seed;
     run.train.strategy.seed = run.train.loop.service_time.seed = options.seed;
     // As the simulation beside it: what one process would do with such links between replicas.
-    run.trouble.link = trouble.link;
+    run.faults.link = faults.link;
     run_virtually(run, data, watch, [](double /*fraction*/) {});
   } catch (const std::exception& error) {
     return {.seconds = std::nullopt, .failure = error.what()};

@@ -10,6 +10,6 @@ namespace syncopate::bench {
 
 // Trains once, with every gradient computed. What training throws is the failure.
 TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
-                          const Trouble& trouble, const DataSplits& data);
+                          const FaultInjection& faults, const DataSplits& data);
 
 }  // namespace syncopate::bench

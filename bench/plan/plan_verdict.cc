@@ -187,7 +187,7 @@ const PlanRow* recommended(const PlanOptions& options, const Plan& plan) {
   const PlanRow* best = *std::ranges::max_element(rows, less);
   Rows in_step;
   for (const PlanRow* row : rows) {
-    if (row->variant.keeps_step) in_step.push_back(row);
+    if (row->variant.is_synchronous) in_step.push_back(row);
   }
   if (!in_step.empty()) {
     const PlanRow* other = *std::ranges::max_element(in_step, less);

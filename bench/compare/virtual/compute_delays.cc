@@ -4,7 +4,7 @@
 
 namespace syncopate::bench {
 
-ComputeDelays::ComputeDelays(const Trouble& faults, std::uint64_t seed)
+ComputeDelays::ComputeDelays(const FaultInjection& faults, std::uint64_t seed)
     : options_(faults.service_time),
       compute_seconds_(faults.compute_seconds),
       pauses_(faults.service_time.pauses) {

@@ -17,7 +17,7 @@ class ComputeDelays {
  public:
   // Combines the slow workers and pauses of `faults` with those of its service_time. Throws
   // UsageError if a step would take no time, because then the whole run would happen at once.
-  ComputeDelays(const Trouble& faults, std::uint64_t seed);
+  ComputeDelays(const FaultInjection& faults, std::uint64_t seed);
 
   // Returns the time of the worker's `step`-th step, which begins now: the measured computation,
   // the random delay and the pauses that are due.

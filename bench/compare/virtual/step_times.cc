@@ -10,7 +10,7 @@
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
-StepTimes::StepTimes(StepTimesOptions options, const Trouble& faults, std::uint64_t seed)
+StepTimes::StepTimes(StepTimesOptions options, const FaultInjection& faults, std::uint64_t seed)
     : options_(std::move(options)),
       link_(faults.link),
       total_bytes_(std::accumulate(options_.value_bytes.begin(), options_.value_bytes.end(),

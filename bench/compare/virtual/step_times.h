@@ -33,7 +33,7 @@ struct StepTimesOptions {
 // One thread only.
 class StepTimes {
  public:
-  StepTimes(StepTimesOptions options, const Trouble& faults, std::uint64_t seed);
+  StepTimes(StepTimesOptions options, const FaultInjection& faults, std::uint64_t seed);
 
   // Simulates step `step`, the one after the last. gradient_bytes: by server. Returns the time at
   // which the last worker has the new values. Throws PeerError if a worker is killed during the

@@ -23,7 +23,7 @@ struct TimingOptions {
   ps::ConsistencyOptions consistency;
   // Bytes of the values, and of a gradient, by server; one element with all bytes for a ring.
   std::vector<std::int64_t> server_bytes;
-  Trouble faults;  // compute delays, slow workers, pauses, link
+  FaultInjection faults;  // compute delays, slow workers, pauses, link
   std::uint64_t seed = 1;
   // The least number of gradients to simulate, over all workers; more if each worker would compute
   // too few of them.

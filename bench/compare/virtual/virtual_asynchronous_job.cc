@@ -81,7 +81,7 @@ VirtualOutcome VirtualAsynchronousJob::run() {
           .staleness = staleness()};
 }
 
-void VirtualAsynchronousJob::schedule(const Trouble& faults) {
+void VirtualAsynchronousJob::schedule(const FaultInjection& faults) {
   std::vector<bool> comes_later(workers_.size());
   for (const Join& join : faults.joins) {
     comes_later[static_cast<std::size_t>(join.worker)] = true;

@@ -89,7 +89,7 @@ class VirtualAsynchronousJob {
     return ledger_.all_trained() || (is_time_up() && !ledger_.is_any_held());
   }
 
-  void schedule(const Trouble& faults);
+  void schedule(const FaultInjection& faults);
   void on_event(const JobEvent& event);
   void kill(int w, std::optional<double> restart_seconds);
   // The worker has all its values and waits for a batch.

@@ -34,7 +34,7 @@ void check_workers(const VirtualRun& run, const VirtualPlan& plan) {
   }
 }
 
-void check_faults(const Trouble& faults, const VirtualPlan& plan) {
+void check_faults(const FaultInjection& faults, const VirtualPlan& plan) {
   for (const Join& join : faults.joins) {
     if (plan.strategy.consistency.consistency == ps::Consistency::kSync) {
       throw UsageError(

@@ -26,7 +26,7 @@ struct VirtualRun {
   int servers = 0;  // of parameter-server; 0 stands for 1
   const DataSplits& data;
   const Graph& graph;
-  Trouble faults;
+  FaultInjection faults;
 };
 
 // What follows from the flags of a virtual run: the workers, the batches, the placement of

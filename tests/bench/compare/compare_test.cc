@@ -47,7 +47,7 @@ std::string last_line(const std::string& text) {
   return text.substr(text.rfind('\n', end) + 1, end - text.rfind('\n', end));
 }
 
-TEST(Compare, TrainsEveryStrategyAndEndsWithTheReport) {
+TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
   const ScratchDir scratch;
   const ProgramResult result = RunningProgram(compare(scratch / "r", kSmall)).wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
@@ -68,7 +68,7 @@ TEST(Compare, TrainsEveryStrategyAndEndsWithTheReport) {
   }
 }
 
-TEST(Compare, RecommendsNothingThatHasLearntNothing) {
+TEST(Compare, DoesNotRecommendAVariantThatLearntNothing) {
   const ScratchDir scratch;
   const ProgramResult result =
       RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
@@ -80,7 +80,7 @@ TEST(Compare, RecommendsNothingThatHasLearntNothing) {
       << result.out;
 }
 
-TEST(Compare, GoesOnWhenAStrategyFails) {
+TEST(Compare, ContinuesAfterAStrategyFailed) {
   const ScratchDir scratch;
   // What asynchronous replicas do is not repeated, and train says so.
   const ProgramResult result =
@@ -94,7 +94,7 @@ TEST(Compare, GoesOnWhenAStrategyFails) {
   EXPECT_NE(read_text(scratch / "r" / "runs.csv").find("mirrored"), std::string::npos);
 }
 
-TEST(Compare, ThatWasInterruptedGoesOnWithWhatIsMissing) {
+TEST(Compare, ContinuesWithTheMissingRunsAfterAnInterrupt) {
   const ScratchDir scratch;
   const fs::path runs = scratch / "r" / "runs";
   const Words command = compare(
@@ -120,7 +120,7 @@ TEST(Compare, ThatWasInterruptedGoesOnWithWhatIsMissing) {
   EXPECT_TRUE(fs::exists(runs / "parameter-server_async-seed1.jsonl"));
 }
 
-TEST(Compare, UnderTheVirtualClockLeavesTheSameFilesEachTime) {
+TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
   const ScratchDir scratch;
   for (const char* report : {"a", "b"}) {
     const ProgramResult result =
@@ -136,7 +136,7 @@ TEST(Compare, UnderTheVirtualClockLeavesTheSameFilesEachTime) {
   }
 }
 
-TEST(Compare, SaysInOneLineThatARunCannotBeWritten) {
+TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {
   const ScratchDir scratch;
   // A folder stands where the first run's lines are to go.
   fs::create_directories(scratch / "r" / "runs" / "mirrored-seed1.lines");
@@ -149,7 +149,7 @@ TEST(Compare, SaysInOneLineThatARunCannotBeWritten) {
   EXPECT_NE(result.err.find("mirrored-seed1.lines"), std::string::npos) << result.err;
 }
 
-TEST(Compare, KillsAWorkerAndTheJobGoesOn) {
+TEST(Compare, KillsAWorkerAndTheJobContinues) {
   const ScratchDir scratch;
   const ProgramResult result =
       RunningProgram(
@@ -175,7 +175,7 @@ double seconds_in_csv(const fs::path& csv, const std::string& begin, int column)
   return -1.0;
 }
 
-TEST(Compare, CountsWhatAKillCostsAStrategyInStep) {
+TEST(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
   const ScratchDir scratch;
   // 64 steps of 20 ms at least; killed at 0.5 s for 1 s.
   const ProgramResult result =
@@ -192,7 +192,7 @@ TEST(Compare, CountsWhatAKillCostsAStrategyInStep) {
       << columns;
 }
 
-TEST(Compare, TakesAJobThatDidWithoutAKilledWorkerForDone) {
+TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
   const ScratchDir scratch;
   const ProgramResult result =
       RunningProgram(
@@ -214,7 +214,7 @@ TEST(Compare, TakesAJobThatDidWithoutAKilledWorkerForDone) {
   EXPECT_EQ(said.find("with worker 0 killed at 1000s"), std::string::npos) << result.out;
 }
 
-TEST(Compare, HasOneClockForAWorkerThatComesBack) {
+TEST(Compare, HasOneClockForARestartedWorker) {
   const ScratchDir scratch;
   const ProgramResult result =
       RunningProgram(compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:8192",
@@ -235,7 +235,7 @@ TEST(Compare, HasOneClockForAWorkerThatComesBack) {
   EXPECT_GT(last, 2.5);
 }
 
-TEST(Compare, DoesNotTakeAnotherComparisonsRunsForItsOwn) {
+TEST(Compare, RefusesRunsOfAnotherComparison) {
   const ScratchDir scratch;
   const Words command = compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
                                                               "parameter-server:async"});
@@ -262,7 +262,7 @@ TEST(Compare, TriesFailedRunsAgain) {
       << again.err;
 }
 
-TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
+TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
   const ScratchDir scratch;
   const ProgramResult result =
       RunningProgram(compare(scratch / "r",
@@ -291,7 +291,7 @@ TEST(Compare, SlowsTheLinksOfStrategiesThatHaveSome) {
       << lines.substr(0, 400);
 }
 
-TEST(Compare, HasAWorkerComeLaterWhereOneCan) {
+TEST(Compare, StartsAWorkerLaterIfTheStrategyAllowsIt) {
   const ScratchDir scratch;
   const ProgramResult result =
       RunningProgram(
@@ -352,7 +352,7 @@ TEST(Compare, ReplaysWhatARealJobRecorded) {
   EXPECT_NE(none.err.find("other.shard0"), std::string::npos) << none.err;
 }
 
-TEST(Compare, LeavesOutADefaultThatOneWorkerCannotBe) {
+TEST(Compare, LeavesOutADefaultThatNeedsSeveralWorkers) {
   const ScratchDir scratch;
   const ProgramResult result =
       RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--workers", "1"}))
@@ -366,7 +366,7 @@ TEST(Compare, LeavesOutADefaultThatOneWorkerCannotBe) {
 TEST(Compare, RefusesMistakesWithOneLine) {
   const ScratchDir scratch;
   const std::pair<Words, const char*> mistakes[] = {
-      {{"--strategies", "mirorred"}, "no such strategy"},
+      {{"--strategies", "mirorred"}, "unknown strategy"},
       {{"--preset", "momentun"}, "momentum"},
       {{"--clock", "sand"}, "--clock"},
       {{"--strategies", "parameter-server:sync+backup:2"}, "give --workers 3 or more"},
@@ -374,14 +374,14 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--budget", "seconds"}, "--seconds S"},
       {{"--link-delay", "1parsec"}, "such as 1ms"},
       {{"--kill", "worker=1"}, "worker=W,at=TIME"},
-      {{"--kill", "worker=2,at=1s"}, "no variant has such a worker; expected 0 to 1"},
-      {{"--slow", "worker=2,factor=4"}, "no variant has such a worker"},
+      {{"--kill", "worker=2,at=1s"}, "expected a worker from 0 to 1"},
+      {{"--slow", "worker=2,factor=4"}, "expected a worker from 0 to 1"},
       {{"--slow", "worker=1,factor=0"}, "F from 0.001"},
       {{"--kill", "worker=1,at=1e30s"}, "up to 1000000 seconds"},
-      {{"--clock", "virtual", "--service-time", "constant:0"}, "all would happen at once"},
+      {{"--clock", "virtual", "--service-time", "constant:0"}, "all steps would end at time 0"},
       {{"--kill", "worker=1,at=1s", "--kill", "worker=0,at=1s,restart=1s"}, "the same restart="},
       {{"--preset", "momentum", "--strategies", "mirrored"}, "--strategies"},
-      {{"--", "--data", "digits"}, "--data stands behind the --"},
+      {{"--", "--data", "digits"}, "--data after --"},
       {{"--", "--steps=5"}, "--budget updates --updates N"},
       {{"--data", "mnist:/nowhere"}, "/nowhere"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
@@ -393,7 +393,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
   }
 }
 
-TEST(Compare, StartsNoExperimentWithoutItsData) {
+TEST(Compare, RefusesAPresetWithoutItsData) {
   for (const char* preset : {"dc-asgd", "large-batch"}) {
     const ScratchDir scratch;
     const ProgramResult result =
@@ -405,7 +405,7 @@ TEST(Compare, StartsNoExperimentWithoutItsData) {
   }
 }
 
-TEST(Compare, KeepsACommandThatAShellTakesAgain) {
+TEST(Compare, KeepsTheCommandWithShellQuotes) {
   const ScratchDir scratch;
   const fs::path folder = scratch / "a folder";
   const Words command = compare(

@@ -42,7 +42,7 @@ std::string value_of(const RunSpec& run, const std::string& flag) {
   return value_of(command_line_of(run.train), flag);
 }
 
-TEST(APlan, HasEveryVariantOncePerSeedAndGoesSeedBySeed) {
+TEST(RunPlan, HasEveryVariantOncePerSeedInTheOrderOfSeeds) {
   const auto runs = plan_runs(two_variants(), 1000);
   ASSERT_EQ(runs.size(), 4U);
   EXPECT_EQ(runs[0].variant.label, "mirrored");
@@ -53,7 +53,7 @@ TEST(APlan, HasEveryVariantOncePerSeedAndGoesSeedBySeed) {
   EXPECT_EQ(value_of(runs[0], "--replicas"), "4");
 }
 
-TEST(APlan, EvaluatesAsOftenWhateverAnUpdateTakes) {
+TEST(RunPlan, HasTheSameNumberOfEvaluationsForAnyBatch) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
   options.epochs = 2;
@@ -69,7 +69,7 @@ TEST(APlan, EvaluatesAsOftenWhateverAnUpdateTakes) {
   EXPECT_EQ(value_of(plan_runs(options, 1000)[0], "--steps"), "70");
 }
 
-TEST(APlan, TrainsForAsLongAsSaid) {
+TEST(RunPlan, TrainsForTheGivenTime) {
   CompareOptions options = two_variants();
   options.budget = Budget::kSeconds;
   options.seconds = 0.1;
@@ -82,7 +82,7 @@ TEST(APlan, TrainsForAsLongAsSaid) {
 }
 
 // Who evaluated while others trained would be missing from the training of some variants alone.
-TEST(APlan, EvaluatesWhenTrainingHasEndedWhereEvaluationsTakeTime) {
+TEST(RunPlan, EvaluatesAfterTrainingUnderTheRealClock) {
   CompareOptions options = two_variants();
   for (const RunSpec& run : plan_runs(options, 1000)) {
     EXPECT_EQ(value_of(run, "--eval-when"), "end") << run.variant.label;
@@ -93,12 +93,12 @@ TEST(APlan, EvaluatesWhenTrainingHasEndedWhereEvaluationsTakeTime) {
   }
 }
 
-TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
+TEST(RunPlan, LeavesOutFaultsOfWorkersThatAVariantDoesNotHave) {
   CompareOptions options = two_variants();
   options.variants.front() = parse_variant("one-device", 4, 2);
-  options.trouble = {.service_time = parse_service_time("constant:1", "--service-time"),
-                     .slow = {{.worker = 3, .factor = 4.0}},
-                     .pauses = {{.worker = 9, .at_seconds = 1.0, .for_seconds = 1.0}}};
+  options.faults = {.service_time = parse_service_time("constant:1", "--service-time"),
+                    .slow = {{.worker = 3, .factor = 4.0}},
+                    .pauses = {{.worker = 9, .at_seconds = 1.0, .for_seconds = 1.0}}};
   const auto runs = plan_runs(options, 1000);
   EXPECT_EQ(value_of(runs[0], "--slow"), "") << "one device";
   EXPECT_EQ(value_of(runs[1], "--slow"), "worker=3,factor=4") << "four workers";
@@ -106,60 +106,60 @@ TEST(APlan, LeavesOutTroubleOfWorkersThatAVariantHasNot) {
   EXPECT_EQ(value_of(runs[0], "--service-time"), "constant:1");
 }
 
-TEST(APlan, HasTheTroubleOfWorkersAndLinksThatAVariantHas) {
+TEST(RunPlan, HasTheFaultsOfWorkersAndLinksThatAVariantHas) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("one-device", 4, 2));
-  options.trouble_words = {
+  options.fault_flags = {
       "--kill", "worker=2,at=1,restart=1", "--kill", "worker=0,at=2", "--link-delay", "1ms"};
-  options.trouble.kills = {{.worker = 2, .at_seconds = 1.0, .restart_seconds = 1.0},
-                           {.worker = 0, .at_seconds = 2.0}};
-  options.trouble.link = {.delay_seconds = 1e-3};
+  options.faults.kills = {{.worker = 2, .at_seconds = 1.0, .restart_seconds = 1.0},
+                          {.worker = 0, .at_seconds = 2.0}};
+  options.faults.link = {.delay_seconds = 1e-3};
   const auto runs = plan_runs(options, 1000);
-  EXPECT_EQ(runs[0].trouble.kills.size(), 2U) << "mirrored has four workers";
-  EXPECT_TRUE(runs[0].trouble.link.is_plain()) << "and is one process";
-  EXPECT_FALSE(runs[1].trouble.link.is_plain());
+  EXPECT_EQ(runs[0].faults.kills.size(), 2U) << "mirrored has four workers";
+  EXPECT_TRUE(runs[0].faults.link.is_plain()) << "and is one process";
+  EXPECT_FALSE(runs[1].faults.link.is_plain());
   EXPECT_EQ(value_of(runs[1], "--link-delay"), "0.001") << "seconds";
   EXPECT_EQ(value_of(runs[1], "--kill"), "") << "train does not kill itself";
-  ASSERT_EQ(runs[2].trouble.kills.size(), 1U);
-  EXPECT_EQ(runs[2].trouble.kills[0].worker, 0);
-  EXPECT_EQ(runs[2].trouble_words, (Words{"--kill", "worker=0,at=2"}));
+  ASSERT_EQ(runs[2].faults.kills.size(), 1U);
+  EXPECT_EQ(runs[2].faults.kills[0].worker, 0);
+  EXPECT_EQ(runs[2].fault_flags, (Words{"--kill", "worker=0,at=2"}));
   options.clock = Clock::kVirtual;
   EXPECT_EQ(value_of(plan_runs(options, 1000)[1], "--link-delay"), "");
 }
 
-TEST(APlan, ScalesTheRateOfThoseAloneWhoHaveABatchOfAllWorkers) {
+TEST(RunPlan, ScalesTheRateOfSynchronousVariantsOnly) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
   options.shared = parse_shared_train_flags({"--learning-rate-scale", "linear"});
   const auto runs = plan_runs(options, 1000);
   EXPECT_EQ(value_of(runs[0], "--reference-batch-size"), "") << "mirrored";
   EXPECT_TRUE(runs[0].notes.empty());
-  for (const std::size_t without_step : {1U, 2U}) {
-    EXPECT_EQ(value_of(runs[without_step], "--reference-batch-size"), "10");
-    EXPECT_EQ(runs[without_step].notes.size(), 1U) << "and the report says so";
+  for (const std::size_t asynchronous : {1U, 2U}) {
+    EXPECT_EQ(value_of(runs[asynchronous], "--reference-batch-size"), "10");
+    EXPECT_EQ(runs[asynchronous].notes.size(), 1U);
   }
   options.shared.options.reference_batch_size = 40;
-  EXPECT_TRUE(plan_runs(options, 1000)[2].notes.empty()) << "as the user said";
+  EXPECT_TRUE(plan_runs(options, 1000)[2].notes.empty()) << "the user gave the batch";
 }
 
-TEST(APlan, RefusesWhatCannotBeCompared) {
+TEST(RunPlan, RefusesVariantsThatCannotBeCompared) {
   CompareOptions twice = two_variants();
   twice.variants.push_back(twice.variants.front());
   EXPECT_THROW(plan_runs(twice, 1000), UsageError);
-  EXPECT_THROW(plan_runs(two_variants(), 20), UsageError) << "less than a step";
-  CompareOptions nobody = two_variants();
-  nobody.variants.back().workers = 1;
-  EXPECT_THROW(plan_runs(nobody, 1000), UsageError) << "nobody is waited for";
+  EXPECT_THROW(plan_runs(two_variants(), 20), UsageError) << "fewer samples than a step";
+  CompareOptions only_backups = two_variants();
+  only_backups.variants.back().workers = 1;
+  EXPECT_THROW(plan_runs(only_backups, 1000), UsageError) << "all workers are backups";
 }
 
 // What compare runs under the virtual clock is what train parses from the run's command line.
-TEST(ARun, IsTheSameAfterItsCommandLineIsParsed) {
+TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
   CompareOptions options = two_variants();
   options.shared = parse_shared_train_flags(
       {"--optimizer", "momentum", "--nesterov", "--lr-schedule", "step", "--lr-milestones", "1,2.5",
        "--weight-decay", "1e-4", "--augment", "crop-flip", "--bucket-mb", "2"});
-  options.trouble = {.service_time = parse_service_time("lognormal:2:0.25", "--service-time"),
-                     .pauses = {{.worker = 0, .at_seconds = 0.1, .for_seconds = 2.0}}};
+  options.faults = {.service_time = parse_service_time("lognormal:2:0.25", "--service-time"),
+                    .pauses = {{.worker = 0, .at_seconds = 0.1, .for_seconds = 2.0}}};
   options.budget = Budget::kSeconds;
   options.seconds = 1.5;
   const RunSpec run = plan_runs(options, 1000).front();
@@ -174,7 +174,7 @@ TEST(ARun, IsTheSameAfterItsCommandLineIsParsed) {
   }());
 }
 
-TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
+TEST(Preset, HasFlagsThatTrainAccepts) {
   for (const PresetRow& row : presets()) {
     CompareOptions options;
     options.data = "synthetic:1x28x28:10:4096";
@@ -195,7 +195,7 @@ TEST(APreset, IsMadeOfFlagsThatTrainTakes) {
   }
 }
 
-TEST(ARealRun, IsALaunchWhereItHasSeveralTasks) {
+TEST(RealRun, UsesLaunchIfItHasSeveralTasks) {
   const auto runs = plan_runs(two_variants(), 1000);
   const RealRunOptions options{.program = "/p/syncopate", .metrics = "/m"};
   const Words alone = command_of(runs[0], options);
@@ -207,7 +207,7 @@ TEST(ARealRun, IsALaunchWhereItHasSeveralTasks) {
             (Words{"launch", "--workers", "4", "--servers", "2", "--", "train"}));
 }
 
-TEST(ARealRun, KeepsACheckpointAtEachEvaluationWhereSomebodyComesBack) {
+TEST(RealRun, KeepsACheckpointAtEachEvaluationIfAWorkerRestarts) {
   const auto runs = plan_runs(two_variants(), 1000);
   RealRunOptions options{.program = "/p/syncopate", .metrics = "/m", .checkpoints = "/c"};
   options.kills = {{.worker = 1, .at_seconds = 1.0, .restart_seconds = 0.5}};
@@ -239,7 +239,7 @@ void train(const RunFiles& files, const RunSpec& run) {
       << "\n";
 }
 
-TEST_F(RunFilesTest, KnowWhatIsDoneWhenTheyAreOpenedAgain) {
+TEST_F(RunFilesTest, KnowWhichRunsAreDoneWhenTheyAreOpenedAgain) {
   const CompareOptions options = two_variants();
   const auto runs = plan_runs(options, 1000);
   {
@@ -258,7 +258,7 @@ TEST_F(RunFilesTest, KnowWhatIsDoneWhenTheyAreOpenedAgain) {
   EXPECT_TRUE(fs::exists(dir_ / "comparison.json"));
 }
 
-TEST_F(RunFilesTest, TakeARunWithoutASummaryForAFailure) {
+TEST_F(RunFilesTest, TreatARunWithoutASummaryAsFailed) {
   const CompareOptions options = two_variants();
   const auto runs = plan_runs(options, 1000);
   const RunFiles files(dir_);
@@ -273,7 +273,7 @@ TEST_F(RunFilesTest, BelongToOneComparisonAtATime) {
   EXPECT_THROW(RunFiles second(dir_), UsageError);
 }
 
-TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
+TEST_F(RunFilesTest, RefuseRunsOfAnotherComparison) {
   const auto differs = [&](const char* words, auto change) {
     fs::remove_all(dir_);
     CompareOptions options = two_variants();
@@ -304,12 +304,12 @@ TEST_F(RunFilesTest, AreNotTakenForThoseOfAnotherComparison) {
   differs("with another number of servers",
           [](Options options) { options.variants[1].servers = 1; });
   differs("with other fault injection", [](Options options) {
-    options.trouble_words = {"--kill", "worker=1,at=1s"};
-    options.trouble.kills = {{.worker = 1, .at_seconds = 1.0}};
+    options.fault_flags = {"--kill", "worker=1,at=1s"};
+    options.faults.kills = {{.worker = 1, .at_seconds = 1.0}};
   });
 }
 
-TEST_F(RunFilesTest, NameEveryMachineThatRunsWereMadeOn) {
+TEST_F(RunFilesTest, NameEveryMachineOfTheRuns) {
   const CompareOptions options = two_variants();
   const auto runs = plan_runs(options, 1000);
   const RunFiles files(dir_);
@@ -328,7 +328,7 @@ TEST_F(RunFilesTest, NameEveryMachineThatRunsWereMadeOn) {
   EXPECT_EQ(hosts_after("c"), (Words{"b", "c"}));
 }
 
-TEST(Threads, AreOneForEachWorkerUnlessTheFlagsSayOtherwise) {
+TEST(Threads, AreOnePerWorkerByDefault) {
   CompareOptions options;
   EXPECT_EQ(threads_per_worker(options), 1);
   options.shared =

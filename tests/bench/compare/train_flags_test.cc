@@ -21,15 +21,15 @@ std::string refusal_of(const Words& flags) {
   return "";
 }
 
-TEST(FlagsOfEveryRun, AreNotThoseThatCompareGivesEachRun) {
+TEST(SharedTrainFlags, ExcludeThoseThatCompareSets) {
   const std::pair<Words, const char*> cases[] = {
-      {{"--model", "mnist-cnn"}, "--model stands behind the --"},
-      {{"--data=digits"}, "--data stands behind the --"},
+      {{"--model", "mnist-cnn"}, "--model after --"},
+      {{"--data=digits"}, "--data after --"},
       {{"--optimizer", "sgd", "--steps", "5"}, "--budget updates --updates N"},
       {{"--seed", "5"}, "--seeds"},
       {{"--strategy", "mirrored"}, "--strategies"},
       {{"--eval-every-steps", "3"}, "--evaluations"},
-      {{"--eval-when", "due"}, "when training has ended"},
+      {{"--eval-when", "due"}, "evaluates after training"},
       {{"--metrics", "f"}, "--report"},
       {{"--checkpoint-dir", "d"}, "--report"}};
   for (const auto& [flags, says] : cases) {
@@ -37,28 +37,28 @@ TEST(FlagsOfEveryRun, AreNotThoseThatCompareGivesEachRun) {
   }
 }
 
-TEST(FlagsOfEveryRun, AreAllOthers) {
+TEST(SharedTrainFlags, IncludeAllOthers) {
   EXPECT_EQ(refusal_of({"--optimizer", "sgd", "--learning-rate=0.1", "--threads", "2", "--devices",
                         "cuda", "--share-devices", "--learning-rate-scale", "linear",
                         "--deterministic", "--init-from", "f", "--transport", "tcp"}),
             "");
 }
 
-TEST(FlagsOfEveryRun, AreRefusedForARunThatIgnoresThem) {
+TEST(SharedTrainFlags, AreRefusedForARunThatIgnoresThem) {
   const SharedTrainFlags shared = parse_shared_train_flags({"--compress=bf16", "--threads", "2"});
   TrainOptions run = shared.options;
   run.strategy.name = "mirrored";
   EXPECT_EQ(ignored_flag(shared, run, "mirrored"),
-            "--compress bf16: mirrored has no use for it; leave out the flag or the variant");
+            "--compress bf16: not applicable to mirrored; leave out the flag or the variant");
   run.strategy.name = "parameter-server";
   EXPECT_EQ(ignored_flag(shared, run, "parameter-server:async"), "");
 }
 
-TEST(FlagsOfEveryRun, MayBeOfAnOptimizerThatOnlyAVariantChooses) {
+TEST(SharedTrainFlags, MayBelongToAnOptimizerThatOnlyAVariantChooses) {
   EXPECT_EQ(refusal_of({"--nesterov", "--lr-factor", "0.2"}), "");
 }
 
-TEST(FlagsOfEveryRun, AreParsedAsTrainParsesThem) {
+TEST(SharedTrainFlags, AreParsedAsByTrain) {
   EXPECT_NE(refusal_of({"--optimizer", "sdg"}).find("did you mean 'sgd'"), std::string::npos);
 }
 

@@ -1,4 +1,4 @@
-// The words of --strategies, and of trouble.
+// The values of --strategies and of the fault injection flags.
 #include "bench/compare/variant.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 namespace syncopate::bench {
 namespace {
 
-TEST(AVariant, IsAStrategyWithItsConsistency) {
+TEST(Variant, HasAStrategyAndItsConsistency) {
   const Variant plain = parse_variant("mirrored", 4, 2);
   EXPECT_EQ(plain.label, "mirrored");
   EXPECT_EQ(plain.strategy, "mirrored");
@@ -32,38 +32,38 @@ TEST(AVariant, IsAStrategyWithItsConsistency) {
             2.0F);
 }
 
-TEST(AVariant, ThatIsNoneIsRefusedWithTheReason) {
+TEST(Variant, IsRefusedWithAReason) {
   const std::pair<const char*, const char*> refused[] = {
-      {"", "no such strategy"},
+      {"", "unknown strategy"},
       {"mirorred", "choose from one-device, mirrored"},
       {"mirrored:async", "have a consistency to choose"},
-      {"central-storage:sspp", "none of async, ssp and sync"},
-      {"central-storage:async:2", "only ssp has a number"},
-      {"parameter-server:ssp:x", "\"x\" is not a number"},
-      {"parameter-server:async+backup:1", "backup workers belong to sync"},
+      {"central-storage:sspp", "expected async, ssp or sync"},
+      {"central-storage:async:2", "only ssp takes a number"},
+      {"parameter-server:ssp:x", "expected a number, found \"x\""},
+      {"parameter-server:async+backup:1", "backup workers require sync"},
       {"parameter-server:sync+backup", "backup:K"},
       {"parameter-server:async+inverse+dc", "has both inverse and dc"},
       {"parameter-server:async+dc+dc", "give one of them"},
-      {"parameter-server:sync+backup:1+backup:2", "backup:K is there twice"},
-      {"parameter-server:sync+inverse", "belongs to async and ssp"},
-      {"mirrored+dc", "belongs to async and ssp"},
-      {"parameter-server:async+fast", "none of backup:K, inverse, dc, dc-adaptive"}};
+      {"parameter-server:sync+backup:1+backup:2", "backup:K is given twice"},
+      {"parameter-server:sync+inverse", "requires async or ssp"},
+      {"mirrored+dc", "requires async or ssp"},
+      {"parameter-server:async+fast", "expected backup:K, inverse, dc or dc-adaptive"}};
   for (const auto& [word, reason] : refused) {
     try {
       parse_variant(word, 4, 2);
-      ADD_FAILURE() << word << " was taken";
+      ADD_FAILURE() << word << " was accepted";
     } catch (const UsageError& error) {
       EXPECT_NE(std::string(error.what()).find(reason), std::string::npos) << error.what();
     }
   }
 }
 
-TEST(ARun, IsNamedByItsVariantAndSeed) {
+TEST(RunName, HasVariantAndSeed) {
   const RunSpec run{.variant = parse_variant("parameter-server:sync+backup:1", 4, 2), .seed = 3};
   EXPECT_EQ(run_name(run), "parameter-server_sync_backup_1-seed3");
 }
 
-TEST(Trouble, IsSpeltInWords) {
+TEST(FaultInjectionFlags, AreParsed) {
   const Kill kill = parse_kill("worker=2,at=30s,restart=5s");
   EXPECT_EQ(kill.worker, 2);
   EXPECT_EQ(kill.at_seconds, 30.0);
@@ -72,7 +72,7 @@ TEST(Trouble, IsSpeltInWords) {
   EXPECT_EQ(parse_join("worker=4,at=500ms").at_seconds, 0.5);
 }
 
-TEST(Trouble, ThatIsMisspeltIsRefused) {
+TEST(FaultInjectionFlags, AreRefusedIfMalformed) {
   for (const char* text : {"", "worker=2", "at=3", "worker=2,at=3,why=4", "worker=x,at=3",
                            "worker=2,at=-3", "worker=2,at=3,at=4", "worker=2,at=3,"}) {
     EXPECT_THROW(parse_kill(text), UsageError) << text;

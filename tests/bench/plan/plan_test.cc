@@ -13,22 +13,22 @@ namespace syncopate::bench {
 namespace {
 
 TEST(PlanServiceTime, IsWhatWasMeasuredUnlessSomethingElseIsSaid) {
-  Trouble trouble;
-  set_service_time("", 0.002, trouble);
-  EXPECT_EQ(trouble.compute_seconds, 0.002);
-  EXPECT_EQ(trouble.service_time.kind, ServiceTimeKind::kNone);
-  set_service_time("exponential", 0.002, trouble);
-  EXPECT_EQ(trouble.compute_seconds, 0.0);
-  EXPECT_EQ(trouble.service_time.kind, ServiceTimeKind::kExponential);
-  EXPECT_DOUBLE_EQ(trouble.service_time.mean_milliseconds, 2.0);
-  set_service_time("lognormal:20:0.3", 0.002, trouble);
-  EXPECT_EQ(trouble.compute_seconds, 0.0);
-  EXPECT_DOUBLE_EQ(trouble.service_time.mean_milliseconds, 20.0);
-  set_service_time("compute+exponential:20", 0.002, trouble);
-  EXPECT_EQ(trouble.compute_seconds, 0.002);
-  EXPECT_DOUBLE_EQ(trouble.service_time.mean_milliseconds, 20.0);
-  EXPECT_THROW(set_service_time("compute+", 0.002, trouble), UsageError);
-  EXPECT_THROW(set_service_time("uniform:3", 0.002, trouble), UsageError);
+  FaultInjection faults;
+  set_service_time("", 0.002, faults);
+  EXPECT_EQ(faults.compute_seconds, 0.002);
+  EXPECT_EQ(faults.service_time.kind, ServiceTimeKind::kNone);
+  set_service_time("exponential", 0.002, faults);
+  EXPECT_EQ(faults.compute_seconds, 0.0);
+  EXPECT_EQ(faults.service_time.kind, ServiceTimeKind::kExponential);
+  EXPECT_DOUBLE_EQ(faults.service_time.mean_milliseconds, 2.0);
+  set_service_time("lognormal:20:0.3", 0.002, faults);
+  EXPECT_EQ(faults.compute_seconds, 0.0);
+  EXPECT_DOUBLE_EQ(faults.service_time.mean_milliseconds, 20.0);
+  set_service_time("compute+exponential:20", 0.002, faults);
+  EXPECT_EQ(faults.compute_seconds, 0.002);
+  EXPECT_DOUBLE_EQ(faults.service_time.mean_milliseconds, 20.0);
+  EXPECT_THROW(set_service_time("compute+", 0.002, faults), UsageError);
+  EXPECT_THROW(set_service_time("uniform:3", 0.002, faults), UsageError);
 }
 
 PlanRow row(const std::string& word, int workers, double samples_per_second) {

@@ -173,7 +173,7 @@ TEST(VirtualAsynchronousJob, NamesTheKilledWorkerIfNoWorkerIsLeft) {
   run.faults.kills = {{.worker = 0, .at_seconds = 0.1}};
   try {
     run.train_virtually();
-    FAIL() << "nobody was left to train";
+    FAIL() << "no worker was left to train";
   } catch (const PeerError& error) {
     EXPECT_NE(std::string(error.what()).find("worker 0 was killed"), std::string::npos);
   }

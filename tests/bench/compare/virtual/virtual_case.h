@@ -34,7 +34,7 @@ class VirtualCase {
 
   // The options of the next run.
   TrainOptions options;
-  Trouble faults;  // a step takes 10 ms
+  FaultInjection faults;  // a step takes 10 ms
   int workers = 1;
   int servers = 0;
 

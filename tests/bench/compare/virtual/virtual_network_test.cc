@@ -59,7 +59,7 @@ TEST(VirtualNetwork, ComputesARingAllReduce) {
   EXPECT_EQ(ring_all_reduce_time(kSlow, 1, 40), milliseconds(0));
 }
 
-Trouble constant(double delay_milliseconds, const Link& link) {
+FaultInjection constant(double delay_milliseconds, const Link& link) {
   return {
       .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = delay_milliseconds},
       .link = link};
@@ -87,7 +87,7 @@ TEST(StepTimes, OfWorkersWithAServerIncludeBothDirections) {
 }
 
 TEST(StepTimes, IncludeTheValuesForAllButTheFirstWorkerAfterAKill) {
-  Trouble faults = constant(100.0, kSlow);
+  FaultInjection faults = constant(100.0, kSlow);
   faults.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
   StepTimes times({.workers = 2, .value_bytes = {20}}, faults, 1);
   // All workers continue at 150 ms and worker 1 has 20 bytes at 171 ms. A step and two messages of
@@ -97,7 +97,7 @@ TEST(StepTimes, IncludeTheValuesForAllButTheFirstWorkerAfterAKill) {
 }
 
 TEST(StepTimes, IncludeAPauseOnceInTheStepThatBeginsAfterIt) {
-  Trouble faults = constant(10.0, {});
+  FaultInjection faults = constant(10.0, {});
   faults.pauses = {{.worker = 1, .at_seconds = 0.015, .for_seconds = 0.5}};
   StepTimes times({.workers = 2, .value_bytes = {4}}, faults, 1);
   EXPECT_EQ(times.step(1, {}), milliseconds(10));

@@ -10,12 +10,12 @@
 namespace syncopate::bench {
 
 // One thread only.
-class TroubleFlags {
+class CompareFaultFlags {
  public:
   // Declares the flags. This object and `flags` outlive the parsing.
   void declare(FlagSet& flags);
   // Called after the flags are parsed, when clock and variants are known: adds the faults to
-  // options.trouble and, as text, to options.trouble_words. Throws UsageError, also for a worker
+  // options.faults and, as text, to options.fault_flags. Throws UsageError, also for a worker
   // that no variant has.
   void apply(CompareOptions& options) const;
 

@@ -1,4 +1,4 @@
-#include "bench/compare/trouble_flags.h"
+#include "bench/compare/compare_fault_flags.h"
 
 #include <algorithm>
 
@@ -24,12 +24,12 @@ void require_restarts_alike(const std::vector<Kill>& kills) {
 void require_known_workers(const CompareOptions& options) {
   int most = 0;
   for (const Variant& variant : options.variants) {
-    most = std::max(most, places_of(variant.workers, options.trouble.joins));
+    most = std::max(most, places_of(variant.workers, options.faults.joins));
   }
-  for (std::size_t i = 0; i + 1 < options.trouble_words.size(); i += 2) {
-    const std::string& flag = options.trouble_words[i];
-    const std::string& word = options.trouble_words[i + 1];
-    if (worker_of_trouble(flag, word).value_or(0) < most) continue;
+  for (std::size_t i = 0; i + 1 < options.fault_flags.size(); i += 2) {
+    const std::string& flag = options.fault_flags[i];
+    const std::string& word = options.fault_flags[i + 1];
+    if (worker_of_fault(flag, word).value_or(0) < most) continue;
     throw UsageError(flag + " " + word + ": expected a worker from 0 to " +
                      std::to_string(most - 1) + ", or more --workers");
   }
@@ -37,7 +37,7 @@ void require_known_workers(const CompareOptions& options) {
 
 }  // namespace
 
-void TroubleFlags::declare(FlagSet& flags) {
+void CompareFaultFlags::declare(FlagSet& flags) {
   flags.begin_group("Fault injection, equal for all variants");
   flags.add("--service-time", &service_time_,
             "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
@@ -60,48 +60,48 @@ void TroubleFlags::declare(FlagSet& flags) {
             {.value = "RATE", .default_text = "unlimited"});
 }
 
-void TroubleFlags::apply(CompareOptions& options) const {
-  Trouble& trouble = options.trouble;
+void CompareFaultFlags::apply(CompareOptions& options) const {
+  FaultInjection& faults = options.faults;
   const bool is_virtual = options.clock == Clock::kVirtual;
   const auto keep_words = [&](const std::string& flag, const std::string& word) {
-    options.trouble_words.push_back(flag);
-    options.trouble_words.push_back(word);
+    options.fault_flags.push_back(flag);
+    options.fault_flags.push_back(word);
   };
   std::string service_time = service_time_;
-  if (service_time.empty() && is_virtual && trouble.service_time.kind == ServiceTimeKind::kNone) {
+  if (service_time.empty() && is_virtual && faults.service_time.kind == ServiceTimeKind::kNone) {
     service_time = "constant:1";  // without a delay all steps would end at time 0
   }
   if (!service_time.empty()) {
-    trouble.service_time = parse_service_time(service_time, "--service-time");
-    if (is_virtual && trouble.service_time.mean_milliseconds <= 0.0) {
+    faults.service_time = parse_service_time(service_time, "--service-time");
+    if (is_virtual && faults.service_time.mean_milliseconds <= 0.0) {
       throw UsageError(
           "--service-time " + service_time +
           ": under the virtual clock all steps would end at time 0; give more than 0 ms");
     }
-    const auto experiments = std::ranges::find(options.trouble_words, "--service-time");
-    if (experiments != options.trouble_words.end()) {
-      options.trouble_words.erase(experiments, experiments + 2);
+    const auto experiments = std::ranges::find(options.fault_flags, "--service-time");
+    if (experiments != options.fault_flags.end()) {
+      options.fault_flags.erase(experiments, experiments + 2);
     }
     keep_words("--service-time", service_time);
   }
   for (const std::string& word : slow_) {
-    trouble.slow.push_back(parse_slowness(word));
+    faults.slow.push_back(parse_slowness(word));
     keep_words("--slow", word);
   }
   for (const std::string& word : pauses_) {
-    trouble.pauses.push_back(parse_pause(word));
+    faults.pauses.push_back(parse_pause(word));
     keep_words("--pause", word);
   }
   for (const std::string& word : kills_) {
-    trouble.kills.push_back(parse_kill(word));
+    faults.kills.push_back(parse_kill(word));
     keep_words("--kill", word);
   }
-  if (!is_virtual) require_restarts_alike(trouble.kills);
+  if (!is_virtual) require_restarts_alike(faults.kills);
   for (const std::string& word : joins_) {
-    trouble.joins.push_back(parse_join(word));
+    faults.joins.push_back(parse_join(word));
     keep_words("--join", word);
   }
-  trouble.link = link_of({.delay = link_delay_, .rate = link_rate_});
+  faults.link = link_of({.delay = link_delay_, .rate = link_rate_});
   if (!link_delay_.empty()) keep_words("--link-delay", link_delay_);
   if (!link_rate_.empty()) keep_words("--link-rate", link_rate_);
   require_known_workers(options);
