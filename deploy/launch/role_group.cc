@@ -279,7 +279,7 @@ void RoleGroup::press_on() {
     stage_ = Stage::kKilled;
     stage_end_.reset();
   } else if (stage_ == Stage::kPatience) {
-    const std::chrono::nanoseconds patience = stage_end_->patience();
+    const std::chrono::nanoseconds patience = stage_end_->timeout();
     const bool waited = patience.count() > 0;
     send_to_all(SIGTERM,
                 (waited ? "it still ran " + seconds(patience) + " after " : "") + ending_because_);

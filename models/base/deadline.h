@@ -32,7 +32,6 @@ class Deadline {
   }
   // The whole time given to after(), for messages.
   std::chrono::nanoseconds timeout() const { return timeout_; }
-  std::chrono::nanoseconds patience() const { return timeout_; }
 
  private:
   Deadline(Clock::time_point end, std::chrono::nanoseconds timeout)

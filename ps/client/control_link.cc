@@ -179,7 +179,7 @@ void ControlLink::check_timeouts() {
         fmt::format("{} did not accept this worker within {}; "
                     "is it running, and have all workers "
                     "and servers been started?",
-                    name(), in_seconds(join_by_.patience())));
+                    name(), in_seconds(join_by_.timeout())));
   }
   // Shard 0 is suspended or unreachable. Heartbeats continue in case it still receives them.
   if (incarnation_ != 0 && is_welcome_ && silent_until_.passed()) reconnect_.begin();

@@ -357,7 +357,7 @@ void ShardLink::check_timeouts() {
   if (answers_until_ && answers_until_->passed()) {
     if (is_welcome_) {
       log(LogLevel::kWarning, fmt::format("{} has sent nothing for {}; connecting again", name(),
-                                          in_seconds(answers_until_->patience())));
+                                          in_seconds(answers_until_->timeout())));
     }
     // Over a slow link the answer may only be late, behind messages that were sent before it.
     answer_timeout_ =

@@ -58,7 +58,7 @@ std::optional<std::string> ReconnectTimeout::expired(const std::string& server,
                      is_shortened_ ? "was disconnected when " + waiting_ +
                                          " was asked to stop, and did not reconnect within"
                                    : "has been disconnected for",
-                     in_seconds(until_->patience()), resume_advice(has_checkpoints));
+                     in_seconds(until_->timeout()), resume_advice(has_checkpoints));
 }
 
 }  // namespace syncopate::ps

@@ -153,7 +153,7 @@ void Connection::send(const Frame& frame, const Deadline& deadline) {
   for (flush(); has_unsent(); flush()) {
     if (!wait_ready(socket_.get(), POLLOUT, deadline)) {
       throw PeerError(fmt::format("{}: it did not take a message of {} bytes within {}", peer_,
-                                  frame.payload.size(), in_seconds(deadline.patience())));
+                                  frame.payload.size(), in_seconds(deadline.timeout())));
     }
   }
 }
@@ -163,7 +163,7 @@ Frame Connection::receive(const Deadline& deadline) {
     if (std::optional<Frame> frame = try_receive()) return *std::move(frame);
     if (!wait_ready(socket_.get(), POLLIN, deadline)) {
       throw PeerError(
-          fmt::format("{}: it did not answer within {}", peer_, in_seconds(deadline.patience())));
+          fmt::format("{}: it did not answer within {}", peer_, in_seconds(deadline.timeout())));
     }
   }
 }
@@ -239,7 +239,7 @@ Connection connect_to(const Endpoint& endpoint, const std::string& peer, const D
   throw PeerError(fmt::format(
       "{} could not be reached at {} within {}: {}; is it running, and can this machine "
       "connect to that port?",
-      peer, to_string(endpoint), in_seconds(deadline.patience()), reason));
+      peer, to_string(endpoint), in_seconds(deadline.timeout()), reason));
 }
 
 }  // namespace syncopate

@@ -323,7 +323,7 @@ void ControlServer::check_connections() {
     const std::int64_t step = is_worker ? connection.step : coordinator_.status().step;
     lost.emplace_back(
         task, fmt::format("{} sent nothing for {}, last at step {}", describe(task, connection),
-                          in_seconds(connection.lost_after.patience()), step));
+                          in_seconds(connection.lost_after.timeout()), step));
   }
   for (const auto& [task, reason] : lost) {
     if (task.role == TaskId::Role::kWorker) lost_workers_.insert(connections_.at(task).peer);
@@ -339,8 +339,8 @@ void ControlServer::check_connections() {
 
 void ControlServer::check_deadlines() {
   if (!coordinator_.has_started() && rendezvous_ends_.passed()) {
-    coordinator_.on_rendezvous_timeout("within " + in_seconds(rendezvous_ends_.patience()) +
-                                       " at " + to_string(options_.rendezvous));
+    coordinator_.on_rendezvous_timeout("within " + in_seconds(rendezvous_ends_.timeout()) + " at " +
+                                       to_string(options_.rendezvous));
   }
   check_connections();
   const auto missing = coordinator_.has_started() ? coordinator_.missing_tasks() : std::nullopt;
@@ -350,7 +350,7 @@ void ControlServer::check_deadlines() {
     missing_until_ = Deadline::after(options_.worker_timeout);
   } else if (missing_until_->passed()) {
     throw PeerError(fmt::format("{} did not reconnect within {}{}", *missing,
-                                in_seconds(missing_until_->patience()),
+                                in_seconds(missing_until_->timeout()),
                                 resume_advice(!options_.snapshot_dir.empty())));
   }
   if (!options_.snapshot_dir.empty() && coordinator_.has_started()) {

@@ -132,9 +132,9 @@ void ServerControlClient::run_once() {
 void ServerControlClient::check_deadlines() {
   const bool has_checkpoints = !options_.snapshot_dir.empty();
   if (lost_after_.passed()) {
-    throw PeerError(fmt::format(
-        "{} {} {}{}", name(), is_registered_ ? "has sent nothing for" : "did not answer within",
-        in_seconds(lost_after_.patience()), resume_advice(has_checkpoints)));
+    throw PeerError(fmt::format("{} {} {}{}", name(),
+                                is_registered_ ? "has sent nothing for" : "did not answer within",
+                                in_seconds(lost_after_.timeout()), resume_advice(has_checkpoints)));
   }
   if (const auto reason = reconnect_.expired(name(), has_checkpoints)) throw PeerError(*reason);
   if (!next_heartbeat_.passed()) return;

@@ -33,7 +33,7 @@ FileDescriptor lock_beside(const std::filesystem::path& file) {
     }
     if (deadline.passed()) {
       throw FileError("lock " + path + ": another process has held it for " +
-                      in_seconds(deadline.patience()));
+                      in_seconds(deadline.timeout()));
     }
     std::this_thread::sleep_for(kLook);
   }
