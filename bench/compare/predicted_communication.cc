@@ -8,7 +8,7 @@
 #include "bench/compare/virtual/step_times.h"
 #include "bench/compare/virtual/virtual_plan.h"
 #include "models/base/errors.h"
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 namespace {

@@ -2,7 +2,7 @@
 
 #include "bench/compare/virtual/virtual_training.h"
 #include "models/base/errors.h"
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 

@@ -14,7 +14,7 @@
 #include "models/base/errors.h"
 #include "ps/shard/placement.h"
 #include "strategies/strategy_options.h"
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "deploy/commands/commands.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 #include "worker/train/evaluate.h"
 
 namespace syncopate {

@@ -19,7 +19,7 @@
 #include "ps/net/connection.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 #include "worker/train/evaluate.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"

@@ -8,7 +8,7 @@
 #include "deploy/launch/local_roles.h"
 #include "deploy/launch/mpirun.h"
 #include "ps/server/order_record.h"
-#include "worker/run/output_paths.h"
+#include "worker/run/run_folder.h"
 
 namespace syncopate {
 namespace {

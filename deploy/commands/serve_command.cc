@@ -14,7 +14,6 @@
 #include "ps/server/server.h"
 #include "strategies/cluster/prepare_rendezvous.h"
 #include "worker/run/job_membership.h"
-#include "worker/run/output_paths.h"
 #include "worker/run/run_folder.h"
 
 namespace syncopate {

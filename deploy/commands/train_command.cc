@@ -12,17 +12,16 @@
 #include "models/base/log.h"
 #include "ps/client/client_errors.h"
 #include "strategies/cluster/prepare_rendezvous.h"
-#include "worker/run/data_agreement.h"
 #include "worker/run/early_stop.h"
 #include "worker/run/exit_code.h"
 #include "worker/run/first_values.h"
 #include "worker/run/job_membership.h"
-#include "worker/run/leased_training.h"
-#include "worker/run/network_for_data.h"
 #include "worker/run/peer_watch.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
 #include "worker/run/train_report.h"
+#include "worker/run/training_session.h"
 #include "worker/train/stop_signal.h"
 #include "worker/train/train_loop.h"
 
@@ -42,7 +41,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     });
     display->note(formatted("%zu tasks have met", membership->members().size()));
   }
-  Workbench bench;
+  TrainingSession bench;
   RunStart start;
   TrainOutcome outcome;
   TrainOptions run_options = options;

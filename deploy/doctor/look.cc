@@ -21,8 +21,8 @@
 #include "models/base/isa.h"
 #include "models/base/random.h"
 #include "ps/net/endpoint.h"
-#include "worker/run/data_agreement.h"
-#include "worker/run/output_paths.h"
+#include "worker/run/run_data.h"
+#include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/version.h"
 

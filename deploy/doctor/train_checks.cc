@@ -6,7 +6,7 @@
 #include "models/base/errors.h"
 #include "strategies/snapshot.h"
 #include "worker/run/first_values.h"
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
 #include "worker/train/metrics.h"

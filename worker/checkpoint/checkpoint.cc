@@ -1,18 +1,22 @@
 #include "worker/checkpoint/checkpoint.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstdio>
+#include <span>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
+#include "models/base/random.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/checkpoint/sample_ranges_json.h"
 
 namespace syncopate {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -283,6 +287,15 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
     read_parameters(file, graph, parameters, slot.values, slot.name);
   }
   return info;
+}
+
+std::string weights_hash(const Tensor& values) {
+  const std::span<const std::byte> bytes = values.bytes();
+  std::array<char, 17> text{};
+  std::snprintf(text.data(), text.size(), "%016llx",
+                static_cast<unsigned long long>(
+                    hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()})));
+  return text.data();
 }
 
 }  // namespace syncopate

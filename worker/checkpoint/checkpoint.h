@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "models/graph/graph.h"
+#include "models/tensor/tensor.h"
 #include "ps/coordinator/data_position.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
@@ -67,5 +68,10 @@ std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);
+
+// All values of a network in one short word: equal words, equal bits.
+
+// FNV-1a of the block's bytes, 16 hexadecimal digits. values: on the host.
+std::string weights_hash(const Tensor& values);
 
 }  // namespace syncopate

@@ -1,13 +1,37 @@
 #include "worker/input/byte_stream.h"
 
+#include <zlib.h>
+#include <zstd.h>
+
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <span>
+#include <string>
 
 #include "models/base/errors.h"
-#include "worker/input/packed_streams.h"
+#include "models/base/unique_handle.h"
 
 namespace syncopate {
+
+namespace {
+
+// The bytes of a file as they are. Errors name the file.
+class FileSource {
+ public:
+  explicit FileSource(const std::filesystem::path& path);
+  // Fewer bytes than asked for only at the end. Throws FileError.
+  std::size_t read(std::span<std::uint8_t> target);
+  const std::string& path() const noexcept { return path_; }
+
+ private:
+  std::string path_;
+  std::ifstream file_;
+};
 
 FileSource::FileSource(const std::filesystem::path& path) : path_(path.string()) {
   errno = 0;
@@ -24,8 +48,6 @@ std::size_t FileSource::read(std::span<std::uint8_t> target) {
   return static_cast<std::size_t>(file_.gcount());
 }
 
-namespace {
-
 class PlainStream final : public ByteStream {
  public:
   explicit PlainStream(const std::filesystem::path& path) : source_(path) {}
@@ -35,14 +57,116 @@ class PlainStream final : public ByteStream {
   FileSource source_;
 };
 
+// gzip through zlib's inflate and not its gz* calls, which take trailing garbage for the end of the
+// file. Source: RFC 1952 (members may follow one another).
+class GzipStream final : public ByteStream {
+ public:
+  explicit GzipStream(const std::filesystem::path& path) : source_(path) {
+    constexpr int kGzipHeader = 16;  // zlib: added to the window bits
+    check(inflateInit2(&inflate_, MAX_WBITS + kGzipHeader) == Z_OK, "zlib: inflateInit2 failed");
+  }
+  ~GzipStream() override { inflateEnd(&inflate_); }
+  GzipStream(const GzipStream&) = delete;
+  GzipStream& operator=(const GzipStream&) = delete;
+
+  std::size_t read(std::span<std::uint8_t> target) override {
+    std::size_t done = 0;
+    while (done < target.size()) {
+      if (inflate_.avail_in == 0) refill();
+      if (inflate_.avail_in == 0) {
+        if (in_member_) throw damaged("is cut short");
+        break;
+      }
+      in_member_ = true;
+      // avail_out has 32 bits.
+      const std::size_t room = std::min<std::size_t>(target.size() - done, 1U << 30);
+      inflate_.next_out = target.data() + done;
+      inflate_.avail_out = static_cast<uInt>(room);
+      const int code = inflate(&inflate_, Z_NO_FLUSH);
+      done += room - inflate_.avail_out;
+      if (code == Z_STREAM_END) {
+        in_member_ = false;
+        check(inflateReset(&inflate_) == Z_OK, "zlib: inflateReset failed");
+      } else if (code != Z_OK && code != Z_BUF_ERROR) {
+        throw damaged(inflate_.msg != nullptr ? std::string("is damaged (") + inflate_.msg + ")"
+                                              : "is damaged");
+      }
+    }
+    return done;
+  }
+
+ private:
+  void refill() {
+    inflate_.next_in = packed_.data();
+    inflate_.avail_in = static_cast<uInt>(source_.read(packed_));
+  }
+  FileError damaged(const std::string& how) const {
+    return FileError(source_.path() + " " + how +
+                     "; expected whole gzip data; fetch the file again");
+  }
+
+  FileSource source_;
+  std::array<std::uint8_t, 1 << 16> packed_{};
+  z_stream inflate_{};
+  bool in_member_ = true;  // an empty file is cut short, too
+};
+
+// zstd frames, one after another. Source: RFC 8878.
+struct ZstdTraits {
+  using Type = ZSTD_DCtx*;
+  static Type none() { return nullptr; }
+  static void close(Type context) noexcept { ZSTD_freeDCtx(context); }
+};
+
+class ZstdStream final : public ByteStream {
+ public:
+  explicit ZstdStream(const std::filesystem::path& path)
+      : source_(path), context_(ZSTD_createDCtx()) {
+    check(static_cast<bool>(context_), "zstd: no decompression context");
+    // 64 MiB: twice a CIFAR-10 file. A frame that asks for more memory is refused, not believed.
+    constexpr int kLargestWindowLog = 26;
+    ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kLargestWindowLog);
+  }
+
+  std::size_t read(std::span<std::uint8_t> target) override {
+    ZSTD_outBuffer out{target.data(), target.size(), 0};
+    while (out.pos < out.size) {
+      if (in_.pos == in_.size) in_ = {packed_.data(), source_.read(packed_), 0};
+      const bool at_end = in_.size == 0;
+      if (at_end && !in_frame_) break;
+      const std::size_t before = out.pos;
+      const std::size_t hint = ZSTD_decompressStream(context_.get(), &out, &in_);
+      if (ZSTD_isError(hint) != 0) {
+        throw damaged(std::string("is damaged (") + ZSTD_getErrorName(hint) + ")");
+      }
+      in_frame_ = hint != 0;
+      // Without input the decoder may still flush what it holds; when it does not, data is missing.
+      if (at_end && in_frame_ && out.pos == before) throw damaged("is cut short");
+    }
+    return out.pos;
+  }
+
+ private:
+  FileError damaged(const std::string& how) const {
+    return FileError(source_.path() + " " + how +
+                     "; expected whole zstd data; fetch the file again");
+  }
+
+  FileSource source_;
+  UniqueHandle<ZstdTraits> context_;
+  std::array<std::uint8_t, 1 << 16> packed_{};
+  ZSTD_inBuffer in_{packed_.data(), 0, 0};
+  bool in_frame_ = true;  // an empty file is cut short, too
+};
+
 }  // namespace
 
 std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path) {
   if (std::filesystem::is_directory(path)) {
     throw FileError(path.string() + " is a folder; expected a file");
   }
-  if (path.extension() == ".gz") return open_gzip_stream(path);
-  if (path.extension() == ".zst") return open_zstd_stream(path);
+  if (path.extension() == ".gz") return std::make_unique<GzipStream>(path);
+  if (path.extension() == ".zst") return std::make_unique<ZstdStream>(path);
   return std::make_unique<PlainStream>(path);
 }
 

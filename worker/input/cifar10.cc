@@ -9,7 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/log.h"
 #include "worker/input/byte_stream.h"
-#include "worker/input/dataset_openers.h"
+#include "worker/input/dataset.h"
 #include "worker/input/memory_dataset.h"
 
 namespace syncopate {

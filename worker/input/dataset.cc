@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "models/base/errors.h"
-#include "worker/input/dataset_openers.h"
 
 namespace syncopate {
 namespace {

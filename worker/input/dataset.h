@@ -54,4 +54,36 @@ std::span<const DatasetRow> datasets() noexcept;
 // file that is cut short, has a wrong magic number, a label out of range, counts that differ).
 DataSplits open_dataset(std::string_view specification, const DataOptions& options);
 
+// Samples [begin, end) of another dataset, numbered from 0.
+
+// The dataset outlives the range.
+class DatasetRange final : public Dataset {
+ public:
+  DatasetRange(const Dataset& whole, std::int64_t begin, std::int64_t end)
+      : whole_(whole), begin_(begin), end_(end) {}
+
+  std::int64_t size() const noexcept override { return end_ - begin_; }
+  const Shape& sample_shape() const noexcept override { return whole_.sample_shape(); }
+  int num_classes() const noexcept override { return whole_.num_classes(); }
+  std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const override {
+    return whole_.read(begin_ + index, pixels);
+  }
+
+ private:
+  const Dataset& whole_;
+  std::int64_t begin_;
+  std::int64_t end_;
+};
+
+// One function per row of the table behind --data (dataset.cc): what follows the colon in, both
+// splits out. They throw what open_dataset promises.
+
+DataSplits open_digits(std::string_view argument, const DataOptions& options);
+DataSplits open_mnist(std::string_view folder, const DataOptions& options);
+DataSplits open_cifar10(std::string_view folder, const DataOptions& options);
+DataSplits open_synthetic(std::string_view argument, const DataOptions& options);
+
+// Throws UsageError, naming the --data form, unless `folder` is one.
+void check_is_folder(std::string_view data_name, std::string_view folder);
+
 }  // namespace syncopate

@@ -9,7 +9,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "worker/input/dataset_openers.h"
+#include "worker/input/dataset.h"
 #include "worker/input/digit_painter.h"
 #include "worker/input/memory_dataset.h"
 #include "worker/input/pixel_cache.h"

@@ -1,15 +1,106 @@
-// mnist:DIR. Any dataset in MNIST's four files will do (Fashion-MNIST, KMNIST).
+#include "worker/input/mnist.h"
+
+#include <array>
 #include <filesystem>
+#include <memory>
+#include <span>
 #include <string>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "worker/input/byte_stream.h"
-#include "worker/input/dataset_openers.h"
-#include "worker/input/idx.h"
+#include "worker/input/dataset.h"
 #include "worker/input/memory_dataset.h"
 
 namespace syncopate {
+
+namespace {
+
+constexpr std::uint32_t kImagesMagic = 0x803;  // u8, three dimensions
+constexpr std::uint32_t kLabelsMagic = 0x801;  // u8, one dimension
+constexpr std::uint32_t kLargestSide = 4096;   // pixels; keeps count * rows * columns below 2^56
+
+std::string hexadecimal(std::uint32_t value) {
+  constexpr std::string_view kDigits = "0123456789abcdef";
+  std::string text = "0x";
+  for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[(value >> shift) & 0xFU];
+  return text;
+}
+
+FileError cut_short(const std::filesystem::path& path, std::uint64_t expected,
+                    std::uint64_t found) {
+  return FileError(path.string() + " is cut short: expected " + std::to_string(expected) +
+                   " bytes (unpacked), found " + std::to_string(found) + "; fetch the file again");
+}
+
+std::vector<std::uint32_t> read_header(const std::filesystem::path& path, ByteStream& stream,
+                                       std::uint32_t magic, std::size_t dimensions) {
+  std::array<std::uint8_t, 16> bytes{};
+  const std::size_t size = 4 * (1 + dimensions);
+  const std::size_t got = stream.read(std::span(bytes).first(size));
+  if (got < size) throw cut_short(path, size, got);
+  const auto word = [&](std::size_t i) {  // big-endian
+    return std::uint32_t{bytes[4 * i]} << 24 | std::uint32_t{bytes[4 * i + 1]} << 16 |
+           std::uint32_t{bytes[4 * i + 2]} << 8 | std::uint32_t{bytes[4 * i + 3]};
+  };
+  if (word(0) != magic) {
+    throw FileError(path.string() + " has the magic number " + hexadecimal(word(0)) +
+                    "; expected " + hexadecimal(magic) + " (IDX " +
+                    (dimensions == 3 ? "images" : "labels") +
+                    "); is it another file under this name?");
+  }
+  std::vector<std::uint32_t> sizes;
+  for (std::size_t i = 1; i <= dimensions; ++i) sizes.push_back(word(i));
+  if (sizes[0] == 0) {
+    throw FileError(path.string() +
+                    " holds no samples; expected one or more; fetch the file again");
+  }
+  return sizes;
+}
+
+std::vector<std::uint8_t> read_payload(const std::filesystem::path& path, ByteStream& stream,
+                                       std::uint64_t header_bytes, std::uint64_t size) {
+  std::vector<std::uint8_t> bytes = read_up_to(stream, size);
+  if (bytes.size() < size) throw cut_short(path, header_bytes + size, header_bytes + bytes.size());
+  std::array<std::uint8_t, 1> extra{};
+  if (stream.read(extra) != 0) {
+    throw FileError(path.string() + " goes on after the " + std::to_string(header_bytes + size) +
+                    " bytes (unpacked) that its header announces; fetch the file again");
+  }
+  return bytes;
+}
+
+}  // namespace
+
+IdxImages read_idx_images(const std::filesystem::path& path) {
+  const std::unique_ptr<ByteStream> stream = open_byte_stream(path);
+  const std::vector<std::uint32_t> sizes = read_header(path, *stream, kImagesMagic, 3);
+  for (const std::uint32_t side : {sizes[1], sizes[2]}) {
+    if (side == 0 || side > kLargestSide) {
+      throw FileError(path.string() + " announces images of " + std::to_string(sizes[1]) + " x " +
+                      std::to_string(sizes[2]) + " pixels; expected 1 to " +
+                      std::to_string(kLargestSide) + " a side; fetch the file again");
+    }
+  }
+  IdxImages images{sizes[0], sizes[1], sizes[2], {}};
+  images.pixels = read_payload(path, *stream, 16, std::uint64_t{sizes[0]} * sizes[1] * sizes[2]);
+  return images;
+}
+
+std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, int num_classes) {
+  const std::unique_ptr<ByteStream> stream = open_byte_stream(path);
+  const std::vector<std::uint32_t> sizes = read_header(path, *stream, kLabelsMagic, 1);
+  std::vector<std::uint8_t> labels = read_payload(path, *stream, 8, sizes[0]);
+  for (std::size_t i = 0; i < labels.size(); ++i) {
+    if (labels[i] >= num_classes) {
+      throw FileError(path.string() + ": label " + std::to_string(i) + " is " +
+                      std::to_string(labels[i]) + "; expected 0 to " +
+                      std::to_string(num_classes - 1) + "; fetch the file again");
+    }
+  }
+  return labels;
+}
+
 namespace {
 
 constexpr int kClasses = 10;

@@ -9,7 +9,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/random.h"
-#include "worker/input/dataset_openers.h"
+#include "worker/input/dataset.h"
 
 namespace syncopate {
 namespace {

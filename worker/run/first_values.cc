@@ -5,7 +5,7 @@
 #include "models/base/errors.h"
 #include "models/base/formatted.h"
 #include "worker/checkpoint/safetensors.h"
-#include "worker/run/data_agreement.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate {

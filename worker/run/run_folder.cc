@@ -1,13 +1,18 @@
 #include "worker/run/run_folder.h"
 
+#include <fcntl.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
+#include <system_error>
 
+#include "models/base/errors.h"
+#include "models/base/file_descriptor.h"
 #include "models/base/log.h"
-#include "worker/run/output_paths.h"
 
 namespace syncopate {
+
 namespace {
 
 // NFS gives a host that went down 90 s by default before others may have its locks.
@@ -56,6 +61,25 @@ std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
   constexpr std::chrono::seconds kPatience(10);
   if (folder.empty() || access(folder.c_str(), W_OK | X_OK) != 0) return std::nullopt;
   return take(folder, cluster, kPatience);
+}
+
+void make_checkpoint_folder(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  if (error || !std::filesystem::is_directory(folder)) {
+    throw FileError("--checkpoint-dir " + folder.string() + ": cannot create the folder: " +
+                    (error ? error.message() : "a file of that name exists"));
+  }
+  if (access(folder.c_str(), W_OK | X_OK) != 0) {
+    throw FileError(describe_errno("write into --checkpoint-dir", folder.string(), errno));
+  }
+}
+
+void try_record(const std::filesystem::path& file) {
+  constexpr mode_t kAnyone = 0666;
+  const FileDescriptor opened(
+      open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kAnyone));
+  if (!opened) throw FileError(describe_errno("write --record", file.string(), errno));
 }
 
 }  // namespace syncopate

@@ -10,7 +10,7 @@
 #include "strategies/input_shard.h"
 #include "worker/run/exit_code.h"
 #include "worker/run/run_sizes.h"
-#include "worker/train/staleness_text.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate {
 namespace {

@@ -6,7 +6,7 @@
 
 #include "models/optim/schedule.h"
 #include "strategies/strategy.h"
-#include "worker/run/data_agreement.h"
+#include "worker/run/run_data.h"
 #include "worker/run/train_options.h"
 #include "worker/train/progress.h"
 #include "worker/train/train_loop.h"

@@ -4,7 +4,7 @@
 
 #include "models/base/errors.h"
 #include "models/base/log.h"
-#include "worker/train/divergence.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate {
 AssignmentRunner::AssignmentRunner(const AsynchronousRun& run, const TrainLoopOptions& options,

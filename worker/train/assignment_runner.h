@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "worker/train/asynchronous_loop.h"
-#include "worker/train/snapshot_evaluator.h"
+#include "worker/train/evaluate.h"
 
 namespace syncopate {
 

@@ -9,12 +9,11 @@
 
 #include "models/base/errors.h"
 #include "ps/client/client_errors.h"
-#include "worker/checkpoint/weights_hash.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/train/assignment_runner.h"
-#include "worker/train/divergence.h"
-#include "worker/train/job_log.h"
-#include "worker/train/staleness_text.h"
-#include "worker/train/tally.h"
+#include "worker/train/job_metrics.h"
+#include "worker/train/metrics.h"
+#include "worker/train/train_loop.h"
 #include "worker/train/train_step.h"
 
 namespace syncopate {
@@ -38,8 +37,8 @@ class StopRequest {
   std::atomic<std::optional<ps::StopKind>> kind_;
 };
 
-JobLogOptions log_options(const AsynchronousRun& run, const TrainLoopOptions& options,
-                          const Progress& start) {
+JobMetricsOptions log_options(const AsynchronousRun& run, const TrainLoopOptions& options,
+                              const Progress& start) {
   const std::int64_t steps_per_epoch = run.dataset_size / run.batch_size;
   return {.log_every_steps = options.log_every_steps,
           .total_steps =
@@ -173,7 +172,7 @@ class ReplicaLoop {
   // When it has nothing left to train: whoever evaluates writes the summary after it.
   void write_times() {
     if (steps_ == 0) return;
-    const JobLog::OwnTimes times = own();
+    const JobMetrics::OwnTimes times = own();
     const double exposed = times.communication.exposed_seconds;
     const std::optional<double> peers = times.communication.peers_wait_seconds;
     run_.workers.at(static_cast<std::size_t>(replica_.index))
@@ -219,10 +218,10 @@ class ReplicaLoop {
     outcome_.seconds = log_.seconds();
     outcome_.samples_per_second = log_.samples_per_second(status);
     outcome_.train_loss = mean_loss(status);
-    const JobLog::OwnTimes times = own();
-    outcome_.input_wait_fraction =
-        Tally::ratio(times.input_wait_seconds - own_at_begin_.input_wait_seconds, outcome_.seconds);
-    outcome_.communication_exposed_fraction = Tally::ratio(
+    const JobMetrics::OwnTimes times = own();
+    outcome_.input_wait_fraction = StepTotals::ratio(
+        times.input_wait_seconds - own_at_begin_.input_wait_seconds, outcome_.seconds);
+    outcome_.communication_exposed_fraction = StepTotals::ratio(
         times.communication.exposed_seconds - own_at_begin_.communication.exposed_seconds,
         outcome_.seconds);
     if (!kind || kind == ps::StopKind::kTimeIsUp) return;
@@ -234,10 +233,11 @@ class ReplicaLoop {
   // Since this worker began its last epoch; if all of that is not known here yet, of all it heard.
   double mean_loss(const JobStatus& status) const {
     const JobStatus& from = status.step > at_epoch_.step ? at_epoch_ : at_begin_;
-    return Tally{.loss = status.loss - from.loss, .steps = status.step - from.step}.mean_loss();
+    return StepTotals{.loss = status.loss - from.loss, .steps = status.step - from.step}
+        .mean_loss();
   }
 
-  JobLog::OwnTimes own() const {
+  JobMetrics::OwnTimes own() const {
     return {.steps = steps_,
             .step_seconds = step_seconds_,
             .input_wait_seconds = input_.counters().wait_seconds,
@@ -251,12 +251,12 @@ class ReplicaLoop {
   AsynchronousJob& job_;
   LeasedBatchSource& input_;
   StopRequest& stop_;
-  JobLog log_;
+  JobMetrics log_;
   AssignmentRunner duties_;
   std::optional<std::int64_t> epoch_;  // the last one begun here
   JobStatus at_begin_;
   JobStatus at_epoch_;
-  JobLog::OwnTimes own_at_begin_;
+  JobMetrics::OwnTimes own_at_begin_;
   std::int64_t steps_ = 0;
   std::int64_t samples_ = 0;
   double step_seconds_ = 0.0;

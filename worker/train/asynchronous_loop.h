@@ -13,8 +13,8 @@
 #include "models/optim/schedule.h"
 #include "strategies/strategy.h"
 #include "worker/input/leased_batch_source.h"
+#include "worker/train/deferred_evaluations.h"
 #include "worker/train/evaluate.h"
-#include "worker/train/kept_copies.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 #include "worker/train/train_loop.h"
@@ -26,7 +26,7 @@ struct AsynchronousWorker {
   LeasedBatchSource& input;  // of its job's leases
   MetricsWriter& metrics;    // make_late_metrics_writer: workers take turns
   ProgressDisplay& display;
-  KeptCopies* kept = nullptr;  // null: it evaluates when that is due
+  DeferredEvaluations* kept = nullptr;  // null: it evaluates when that is due
 };
 
 // What the loop works with. Everything outlives it. Strategy::begin() has been called.

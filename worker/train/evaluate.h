@@ -15,7 +15,7 @@
 #include "models/backend/backend.h"
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
-#include "worker/input/dataset_range.h"
+#include "worker/input/dataset.h"
 
 namespace syncopate {
 
@@ -85,6 +85,32 @@ class Evaluator {
   std::int64_t dataset_size_;
   std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // by local replica
   std::string_view stopped_by_;
+};
+
+// Exact evaluation of a copy of the variables, while those that it was taken from train on. Called
+// by a worker of an asynchronous job that was appointed to it.
+
+// One thread only: the one that uses the backend.
+class SnapshotEvaluator {
+ public:
+  // Compiles nothing yet. All arguments must outlive the evaluator.
+  SnapshotEvaluator(Backend& backend, const Graph& graph, const Dataset& dataset,
+                    const EvaluationOptions& options);
+  ~SnapshotEvaluator();
+
+  // Values and state are copied in. The result has the bits that Evaluator gives for the same
+  // values. Nothing when `stop` said true. Throws ShapeError for blocks of another network, and
+  // what PartialEvaluator throws.
+  std::optional<Evaluation> run(const Snapshot& snapshot, const std::function<bool()>& stop);
+
+ private:
+  struct Compiled;
+
+  Backend& backend_;
+  const Graph& graph_;
+  const Dataset& dataset_;
+  EvaluationOptions options_;
+  std::unique_ptr<Compiled> compiled_;
 };
 
 }  // namespace syncopate

@@ -2,12 +2,12 @@
 
 #include <fcntl.h>
 #include <unistd.h>
+#include <nlohmann/json.hpp>
 
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdio>
-#include <nlohmann/json.hpp>
 #include <thread>
 #include <utility>
 
@@ -15,6 +15,7 @@
 #include "models/base/file_descriptor.h"
 
 namespace syncopate {
+
 namespace {
 
 // Keys come out in the order they are written here.
@@ -221,6 +222,32 @@ std::string describe(const EvalMetrics& metrics) {
       static_cast<long long>(metrics.step), metrics.epoch, 100.0 * metrics.test_accuracy,
       metrics.test_loss, static_cast<long long>(metrics.samples), metrics.seconds);
   return line.data();
+}
+
+namespace {
+
+std::string two_decimals(double number) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.2f", number);
+  return text.data();
+}
+
+}  // namespace
+
+ps::StalenessHistogram merge_staleness(std::span<const WorkerStaleness> workers) {
+  ps::StalenessHistogram all;
+  for (const WorkerStaleness& worker : workers) all.merge(worker.histogram);
+  return all;
+}
+
+std::string describe_staleness(std::span<const WorkerStaleness> workers) {
+  const ps::StalenessHistogram all = merge_staleness(workers);
+  std::string text = "mean " + two_decimals(all.mean()) + ", max " + std::to_string(all.max()) +
+                     " over " + std::to_string(all.count()) + " pushes";
+  if (workers.size() < 2) return text;
+  text += "; by worker";
+  for (const WorkerStaleness& worker : workers) text += " " + two_decimals(worker.histogram.mean());
+  return text;
 }
 
 }  // namespace syncopate

@@ -4,13 +4,16 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "models/backend/backend.h"
 #include "models/backend/device_load.h"
+#include "models/backend/model.h"
 #include "strategies/asynchronous_job.h"
 
 namespace syncopate {
@@ -130,5 +133,42 @@ std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& 
 // Appends, and opens the file only when there is something to write: for one of many workers that
 // may have to speak for all. An empty path writes nothing; FileError comes with the first line.
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
+
+// Sums over steps: since some line of metrics, since an epoch began.
+
+struct StepTotals {
+  double loss = 0.0;  // of the steps' mean losses
+  double seconds = 0.0;
+  std::int64_t steps = 0;
+  std::int64_t correct = 0;
+  std::int64_t samples = 0;
+
+  void add(const Scores& scores, double step_seconds) {
+    loss += scores.loss;
+    seconds += step_seconds;
+    ++steps;
+    correct += scores.num_correct;
+    samples += scores.num_samples;
+  }
+  // NaN of nothing.
+  double mean_loss() const {
+    return steps > 0 ? loss / static_cast<double>(steps) : std::numeric_limits<double>::quiet_NaN();
+  }
+  double accuracy() const {
+    return ratio(static_cast<double>(correct), static_cast<double>(samples));
+  }
+  double samples_per_second() const { return ratio(static_cast<double>(samples), seconds); }
+
+  // 0 of nothing.
+  static double ratio(double part, double whole) { return whole > 0.0 ? part / whole : 0.0; }
+};
+
+// How stale gradients were, over workers and as people read it.
+
+// Of all workers together.
+ps::StalenessHistogram merge_staleness(std::span<const WorkerStaleness> workers);
+
+// "mean 2.98, max 11 over 2812 pushes; by worker 2.97 2.99 3.01 2.95"
+std::string describe_staleness(std::span<const WorkerStaleness> workers);
 
 }  // namespace syncopate

@@ -1,4 +1,3 @@
-// The progress display on the process's stderr: finds out what it is.
 #include "worker/train/progress.h"
 
 #include <langinfo.h>
@@ -6,14 +5,199 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdio>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "models/base/unique_handle.h"
-#include "worker/train/progress_line.h"
 
 namespace syncopate {
+
+namespace {
+
+constexpr int kLongestBar = 24;
+constexpr int kShortestBar = 6;
+
+template <typename... Values>
+std::string print(const char* format, Values... values) {
+  std::array<char, 64> text{};
+  std::snprintf(text.data(), text.size(), format, values...);
+  return text.data();
+}
+
+std::string format_rate(double rate) {
+  if (!std::isfinite(rate) || rate < 0.0) return "- samples/s";
+  if (rate >= 999'950.0) return print("%.1fM samples/s", rate / 1e6);
+  if (rate >= 999.5) return print("%.1fk samples/s", rate / 1e3);
+  return print("%.0f samples/s", rate);
+}
+
+std::string format_remaining(double seconds) {
+  constexpr double kTooLong = 1e8;
+  if (!std::isfinite(seconds) || seconds < 0.0 || seconds > kTooLong) return "ETA -:--";
+  const auto total = static_cast<long>(std::ceil(seconds));
+  const long hours = total / 3600;
+  const long minutes = total / 60 % 60;
+  if (hours > 0) return print("ETA %ld:%02ld:%02ld", hours, minutes, total % 60);
+  return print("ETA %ld:%02ld", minutes, total % 60);
+}
+
+std::string of_total(std::int64_t done, std::int64_t total) {
+  return std::to_string(done) + "/" + std::to_string(total);
+}
+
+// What follows the step count, most wanted first.
+std::vector<std::string> score_fields(const ProgressState& state) {
+  return {print("loss %.4f", state.loss), print("acc %.1f%%", 100.0 * state.accuracy),
+          format_rate(state.samples_per_second), format_remaining(state.remaining_seconds)};
+}
+
+// `columns` wide; half a cell is shown where the character set has one.
+std::string draw_bar(double fraction, int columns, bool unicode) {
+  const int half_cells = static_cast<int>(std::lround(fraction * 2.0 * columns));
+  const int full = half_cells / 2;
+  std::string bar;
+  for (int i = 0; i < full; ++i) bar += unicode ? "━" : "#";
+  int drawn = full;
+  if (half_cells % 2 == 1) {
+    bar += unicode ? "╸" : "-";
+    ++drawn;
+  }
+  for (int i = drawn; i < columns; ++i) bar += unicode ? "─" : ".";
+  return bar;
+}
+
+// Draws again when `interval` has passed since the last time.
+class Pace {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  explicit Pace(std::chrono::milliseconds interval) : interval_(interval) {}
+  bool due(TimePoint now) {
+    if (now < next_) return false;
+    next_ = now + interval_;
+    return true;
+  }
+  void start(TimePoint now) { next_ = now + interval_; }
+
+ private:
+  std::chrono::milliseconds interval_;
+  TimePoint next_ = TimePoint::min();
+};
+
+class TerminalProgress final : public ProgressDisplay {
+ public:
+  explicit TerminalProgress(ProgressOutput output) : output_(std::move(output)) {}
+  TerminalProgress(const TerminalProgress&) = delete;
+  TerminalProgress& operator=(const TerminalProgress&) = delete;
+  // When training ends by an exception its message gets a line of its own.
+  ~TerminalProgress() override {
+    if (drawn_) output_.write("\n");
+  }
+
+  void update(const ProgressState& state) override {
+    last_ = state;
+    if (pace_.due(output_.now())) draw();
+  }
+
+  void note(const std::string& line) override {
+    output_.write(kStartOfLine + std::string(kClearToEnd) + line + "\n");
+    if (drawn_) draw();
+  }
+
+  void finish() override {
+    if (!drawn_) return;
+    draw();  // the last state, not the last one the pace let through
+    output_.write("\n");
+    drawn_ = false;
+  }
+
+ private:
+  static constexpr const char* kStartOfLine = "\r";
+  static constexpr const char* kClearToEnd = "\x1b[K";
+
+  void draw() {
+    // The last column stays empty: some terminals wrap as soon as it is written.
+    const ProgressLineStyle style = {.columns = output_.columns() - 1, .unicode = output_.unicode};
+    output_.write(kStartOfLine + format_progress_line(last_, style) + kClearToEnd);
+    drawn_ = true;
+  }
+
+  ProgressOutput output_;
+  Pace pace_{std::chrono::milliseconds(100)};
+  ProgressState last_;
+  bool drawn_ = false;
+};
+
+class PlainProgress final : public ProgressDisplay {
+ public:
+  PlainProgress(ProgressOutput output, bool enabled)
+      : output_(std::move(output)), enabled_(enabled) {
+    pace_.start(output_.now());
+  }
+
+  void update(const ProgressState& state) override {
+    if (enabled_ && pace_.due(output_.now())) output_.write(format_progress_text(state) + "\n");
+  }
+  void note(const std::string& line) override { output_.write(line + "\n"); }
+  void finish() override {}
+
+ private:
+  ProgressOutput output_;
+  bool enabled_;
+  Pace pace_{std::chrono::seconds(10)};
+};
+
+}  // namespace
+
+std::string format_progress_line(const ProgressState& state, const ProgressLineStyle& style) {
+  if (!state.text.empty()) {
+    return state.text.substr(0, static_cast<std::size_t>(std::max(style.columns, 0)));
+  }
+  const std::string epoch = "epoch " + of_total(state.epoch, state.total_epochs);
+  const std::string steps = of_total(state.step, state.total_steps);
+  std::string tail = steps;
+  for (const std::string& field : score_fields(state)) tail += "  " + field;
+
+  // Everything but the bar is ASCII, so bytes are columns.
+  const int for_bar = style.columns - static_cast<int>(epoch.size() + tail.size()) - 2;
+  if (for_bar >= kShortestBar) {
+    const double fraction = state.total_steps > 0 ? static_cast<double>(state.step) /
+                                                        static_cast<double>(state.total_steps)
+                                                  : 0.0;
+    return epoch + " " +
+           draw_bar(std::clamp(fraction, 0.0, 1.0), std::min(for_bar, kLongestBar), style.unicode) +
+           " " + tail;
+  }
+  const auto columns = static_cast<std::size_t>(std::max(style.columns, 0));
+  std::string line = epoch + " " + steps;
+  for (const std::string& field : score_fields(state)) {
+    if (line.size() + 2 + field.size() > columns) break;
+    line += "  " + field;
+  }
+  return line.substr(0, columns);
+}
+
+std::string format_progress_text(const ProgressState& state) {
+  if (!state.text.empty()) return state.text;
+  std::string line = "epoch " + of_total(state.epoch, state.total_epochs) + "  step " +
+                     of_total(state.step, state.total_steps);
+  for (const std::string& field : score_fields(state)) line += "  " + field;
+  return line;
+}
+
+std::unique_ptr<ProgressDisplay> make_terminal_progress(ProgressOutput output) {
+  return std::make_unique<TerminalProgress>(std::move(output));
+}
+
+std::unique_ptr<ProgressDisplay> make_plain_progress(ProgressOutput output, bool enabled) {
+  return std::make_unique<PlainProgress>(std::move(output), enabled);
+}
+
 namespace {
 
 struct LocaleTraits {

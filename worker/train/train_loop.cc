@@ -4,15 +4,16 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 
-#include "worker/checkpoint/weights_hash.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batch_plan.h"
-#include "worker/train/divergence.h"
-#include "worker/train/tally.h"
+#include "worker/train/metrics.h"
 #include "worker/train/train_step.h"
-#include "worker/train/worker_lines.h"
+#include "worker/train/worker_times.h"
 
 namespace syncopate {
+
 namespace {
 
 using Clock = std::chrono::steady_clock;
@@ -31,7 +32,7 @@ BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
 class TrainLoop {
  public:
   TrainLoop(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start)
-      : run_(run), options_(options), progress_(start), worker_lines_(run.strategy) {
+      : run_(run), options_(options), progress_(start), worker_times_(run.strategy) {
     if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
     const InputShard shard = run_.strategy.input_shard();
     for (const Replica& replica : run_.strategy.replicas()) {
@@ -63,7 +64,7 @@ class TrainLoop {
     require_finite();
     if (!evaluate()) return stopped(run_.evaluator.stopped_by());
     if (all_.steps > 0) {
-      worker_lines_.write({.steps = all_.steps,
+      worker_times_.write({.steps = all_.steps,
                            .samples = all_.samples,
                            .seconds = all_.seconds,
                            .input_wait_seconds = run_.input.counters().wait_seconds},
@@ -116,7 +117,7 @@ class TrainLoop {
     }
     progress_.at.samples += scores.num_samples;
     progress_.at.position = run_.input.position();
-    for (Tally* tally : {&all_, &epoch_, &line_}) tally->add(scores, seconds);
+    for (StepTotals* tally : {&all_, &epoch_, &line_}) tally->add(scores, seconds);
     show(scores.loss);
   }
 
@@ -170,7 +171,7 @@ class TrainLoop {
                     .samples = progress_.at.samples,
                     .seconds = all_.seconds,
                     .samples_per_second = line_.samples_per_second(),
-                    .input_wait_fraction = Tally::ratio(input_wait, line_.seconds),
+                    .input_wait_fraction = StepTotals::ratio(input_wait, line_.seconds),
                     .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
                     .communication_exposed_seconds = exposed / steps,
                     .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps,
@@ -252,9 +253,10 @@ class TrainLoop {
     result.seconds = all_.seconds;
     result.samples_per_second = all_.samples_per_second();
     result.train_loss = epoch_.mean_loss();
-    result.input_wait_fraction = Tally::ratio(run_.input.counters().wait_seconds, all_.seconds);
+    result.input_wait_fraction =
+        StepTotals::ratio(run_.input.counters().wait_seconds, all_.seconds);
     result.communication_exposed_fraction =
-        Tally::ratio(worker_lines_.exposed_seconds(), all_.seconds);
+        StepTotals::ratio(worker_times_.exposed_seconds(), all_.seconds);
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }
@@ -265,11 +267,11 @@ class TrainLoop {
   std::int64_t total_steps_ = 0;
   std::int64_t saved_step_ = 0;  // 0: none
   double learning_rate_ = 0.0;
-  Tally all_;    // this process
-  Tally epoch_;  // since the epoch began
-  Tally line_;   // since the last line of metrics
+  StepTotals all_;    // this process
+  StepTotals epoch_;  // since the epoch began
+  StepTotals line_;   // since the last line of metrics
   double waited_before_line_ = 0.0;
-  const WorkerLines worker_lines_;
+  const WorkerTimes worker_times_;
   CommunicationTimes communication_before_line_;
   ps::StopCounts stops_;            // that reached this task
   ps::StopCounts stops_of_all_;     // that reached any task, as of the last step
@@ -311,6 +313,40 @@ TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, cons
     run.display.finish();  // the error gets a line of its own
     throw;
   }
+}
+
+namespace {
+
+bool all_finite(const Tensor& values) {
+  // 0 * x is 0 for every finite x and NaN otherwise: a sum without branches, which the compiler
+  // unrolls.
+  std::array<float, 8> sums{};
+  const std::span<const float> elements = values.f32();
+  for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];
+  return std::all_of(sums.begin(), sums.end(), [](float sum) { return sum == 0.0F; });
+}
+
+}  // namespace
+
+bool all_finite(const Snapshot& snapshot) {
+  return all_finite(snapshot.values) && all_finite(snapshot.state) &&
+         std::all_of(snapshot.slots.begin(), snapshot.slots.end(),
+                     [](const Snapshot::Slot& slot) { return all_finite(slot.values); });
+}
+
+std::string describe_divergence(double loss) {
+  return std::isnan(loss) ? "the loss is not a number" : "the loss is infinite";
+}
+
+DivergenceError diverged(const std::string& what, const DivergencePlace& place) {
+  std::array<char, 32> rate{};
+  std::snprintf(rate.data(), rate.size(), "%g", place.learning_rate);
+  return DivergenceError(what + " at step " + std::to_string(place.step) + ", with learning rate " +
+                         rate.data() + "; " +
+                         (place.last_checkpoint
+                              ? "the last good checkpoint is " + place.last_checkpoint->string()
+                              : std::string("no checkpoint was written")) +
+                         "; try a lower --learning-rate, --warmup-epochs or less --weight-decay");
 }
 
 }  // namespace syncopate

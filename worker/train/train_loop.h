@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "models/base/errors.h"
 #include "models/graph/graph.h"
 #include "models/optim/schedule.h"
 #include "strategies/asynchronous_job.h"
@@ -97,5 +98,21 @@ std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& pr
 // naming the step; checkpoints of before stay as they are. Throws FileError when a checkpoint
 // cannot be written.
 TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start);
+
+// Training that cannot go on because numbers are no longer finite: how it is noticed, and what is
+// said of it.
+
+bool all_finite(const Snapshot& snapshot);
+
+struct DivergencePlace {
+  std::int64_t step = 0;
+  double learning_rate = 0.0;
+  std::optional<std::filesystem::path> last_checkpoint;  // from before
+};
+
+// Of a loss that is not finite: "the loss is not a number".
+std::string describe_divergence(double loss);
+// what: "the loss is infinite".
+DivergenceError diverged(const std::string& what, const DivergencePlace& place);
 
 }  // namespace syncopate

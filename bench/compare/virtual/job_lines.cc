@@ -2,14 +2,14 @@
 
 #include <algorithm>
 
-#include "worker/train/divergence.h"
-#include "worker/train/tally.h"
+#include "worker/train/metrics.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
 namespace {
 
 // The tally of the steps after sums.step up to `last`.
-Tally tally_of(const JobSums& sums, std::int64_t last, double seconds) {
+StepTotals tally_of(const JobSums& sums, std::int64_t last, double seconds) {
   return {.loss = sums.loss,
           .seconds = seconds,
           .steps = last - sums.step,
@@ -57,7 +57,7 @@ void JobLines::step(const Moment& moment, std::span<const WorkerAccount> workers
 }
 
 void JobLines::write_line(const Moment& moment, std::span<const WorkerAccount> workers) {
-  const Tally line = tally_of(line_, sums_.step, seconds_of(moment.at - line_at_));
+  const StepTotals line = tally_of(line_, sums_.step, seconds_of(moment.at - line_at_));
   const WorkerAccount all = sum_of(workers);
   const auto steps = static_cast<double>(std::max<std::int64_t>(all.steps - all_at_line_.steps, 1));
   const VirtualTime waited =

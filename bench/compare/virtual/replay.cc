@@ -19,10 +19,9 @@
 #include "ps/shard/consistency.h"
 #include "ps/shard/placement.h"
 #include "ps/wire/message.h"
-#include "worker/checkpoint/weights_hash.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batch_reader.h"
-#include "worker/run/data_agreement.h"
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate::bench {
 namespace {

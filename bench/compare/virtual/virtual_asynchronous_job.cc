@@ -6,8 +6,8 @@
 #include <cmath>
 #include <utility>
 
-#include "worker/checkpoint/weights_hash.h"
-#include "worker/train/divergence.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
 namespace {

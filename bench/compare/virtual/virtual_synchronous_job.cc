@@ -11,9 +11,9 @@
 #include "models/base/errors.h"
 #include "ps/shard/shard.h"
 #include "strategies/input_shard.h"
-#include "worker/checkpoint/weights_hash.h"
+#include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batch_reader.h"
-#include "worker/train/divergence.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
 namespace {

@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kSchedules = 100'000;
 
 TEST(ShardUnderRandomSchedules, AgreesWithTheModel) {
-  ShardSchedule::Tally tally;
+  ShardSchedule::StepTotals tally;
   for (std::uint64_t number = 0; number < kSchedules; ++number) {
     ShardSchedule schedule(number);
     const std::string failure = schedule.run();

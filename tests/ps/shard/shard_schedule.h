@@ -23,13 +23,13 @@ class ShardSchedule {
   std::string run();
   std::string describe() const;
   // How often rare events have happened.
-  struct Tally {
+  struct StepTotals {
     int updates = 0;
     int late = 0;
     int answers_that_waited = 0;
     int snapshots = 0;
   };
-  const Tally& tally() const { return tally_; }
+  const StepTotals& tally() const { return tally_; }
 
  private:
   // A worker: reads all buckets, then pushes them step by step. The order of the buckets within a
@@ -95,7 +95,7 @@ class ShardSchedule {
   enum class Phase { kNone, kFrozen, kCopying } phase_ = Phase::kNone;
   int not_copied_ = 0;  // buckets not copied yet
   std::string failure_;
-  Tally tally_;
+  StepTotals tally_;
 };
 
 }  // namespace syncopate::ps

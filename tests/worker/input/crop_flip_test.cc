@@ -1,4 +1,4 @@
-#include "worker/input/crop_flip.h"
+#include "worker/input/batch_reader.h"
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include "models/base/errors.h"
 #include "tests/worker/input/packed_files.h"
 #include "worker/input/dataset.h"
-#include "worker/input/idx.h"
+#include "worker/input/mnist.h"
 
 namespace syncopate {
 namespace {

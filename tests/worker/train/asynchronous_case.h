@@ -75,7 +75,7 @@ class AsynchronousCase {
   }
 
   Progress start{.data = "synthetic", .seed = 5};
-  KeptCopies* kept = nullptr;  // of every replica: at most one is appointed
+  DeferredEvaluations* kept = nullptr;  // of every replica: at most one is appointed
   TrainLoopOptions options{.total_epochs = 2, .log_every_steps = 2};
   RecordingMetrics metrics;
   RecordingDisplay display;

@@ -4,7 +4,7 @@
 
 #include "tests/worker/temporary_folder.h"
 #include "tests/worker/train/asynchronous_case.h"
-#include "worker/train/kept_copies.h"
+#include "worker/train/deferred_evaluations.h"
 
 namespace syncopate {
 namespace {
@@ -19,7 +19,7 @@ class EvaluationsPutOff : public testing::Test, protected ScriptedRun {
   }
 
   TemporaryFolder folder_;
-  KeptCopies kept_{{.folder = folder_.path(), .is_of_run = true}};
+  DeferredEvaluations kept_{{.folder = folder_.path(), .is_of_run = true}};
 };
 
 TEST_F(EvaluationsPutOff, HaveTheResultsAndFiguresOfThoseThatWereNot) {
@@ -77,7 +77,7 @@ TEST_F(EvaluationsPutOff, AreMadeByWhoKeptThemWhenAnotherEndsTheJob) {
 
 TEST_F(EvaluationsPutOff, OfAKilledWorkerAreMadeByTheOneThatEndsTheJob) {
   {
-    KeptCopies killed({.folder = folder_.path(), .is_of_run = true});
+    DeferredEvaluations killed({.folder = folder_.path(), .is_of_run = true});
     killed.keep({.step = 1, .began_at = 5.0}, run_.make_one_device()->snapshot());
   }
   train(evaluate_twice);

@@ -4,7 +4,7 @@
 #include <limits>
 #include <utility>
 
-#include "worker/train/progress_line.h"
+#include "worker/train/progress.h"
 
 namespace syncopate {
 namespace {

@@ -1,4 +1,4 @@
-#include "worker/train/staleness_text.h"
+#include "worker/train/metrics.h"
 
 #include <gtest/gtest.h>
 

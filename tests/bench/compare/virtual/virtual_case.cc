@@ -1,6 +1,6 @@
 #include "tests/bench/compare/virtual/virtual_case.h"
 
-#include "worker/run/network_for_data.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
 
 namespace syncopate::bench {

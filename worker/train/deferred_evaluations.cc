@@ -1,4 +1,4 @@
-#include "worker/train/copies_file.h"
+#include "worker/train/deferred_evaluations.h"
 
 #include <fcntl.h>
 #include <sys/file.h>
@@ -16,6 +16,7 @@
 #include "models/base/errors.h"
 
 namespace syncopate {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -70,10 +71,10 @@ bool read_all(int file, std::span<std::byte> bytes, std::uint64_t offset) {
 
 }  // namespace
 
-CopiesFile::CopiesFile(FileDescriptor file, fs::path path, fs::path folder)
+SnapshotFile::SnapshotFile(FileDescriptor file, fs::path path, fs::path folder)
     : file_(std::move(file)), path_(std::move(path)), folder_(std::move(folder)) {}
 
-CopiesFile CopiesFile::create(const fs::path& folder) {
+SnapshotFile SnapshotFile::create(const fs::path& folder) {
   // Numbered, for replicas of one process, and where a killed one had this process' number.
   const std::string stem =
       std::string(kPrefix) + host_name() + "-" + std::to_string(::getpid()) + "-";
@@ -87,7 +88,7 @@ CopiesFile CopiesFile::create(const fs::path& folder) {
   }
 }
 
-CopiesFile CopiesFile::create_nameless(const fs::path& folder) {
+SnapshotFile SnapshotFile::create_nameless(const fs::path& folder) {
   std::string name = (folder / "syncopate-XXXXXX").string();
   FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
   if (!file) cannot("create a file for copies of the variables in", folder, false);
@@ -95,17 +96,17 @@ CopiesFile CopiesFile::create_nameless(const fs::path& folder) {
   return {std::move(file), {}, folder};
 }
 
-std::optional<CopiesFile> CopiesFile::take_over(const fs::path& path) {
+std::optional<SnapshotFile> SnapshotFile::take_over(const fs::path& path) {
   FileDescriptor file(::open(path.c_str(), O_RDWR | O_CLOEXEC));
   if (!file || !lock(file.get())) return std::nullopt;
   struct stat status {};
   if (::fstat(file.get(), &status) != 0 || status.st_nlink == 0) return std::nullopt;
-  CopiesFile taken(std::move(file), path, path.parent_path());
+  SnapshotFile taken(std::move(file), path, path.parent_path());
   taken.read_entries();
   return taken;
 }
 
-std::vector<fs::path> CopiesFile::in_folder(const fs::path& folder) {
+std::vector<fs::path> SnapshotFile::in_folder(const fs::path& folder) {
   std::vector<fs::path> paths;
   std::error_code error;
   fs::directory_iterator file(folder, error);
@@ -117,7 +118,7 @@ std::vector<fs::path> CopiesFile::in_folder(const fs::path& folder) {
   return paths;
 }
 
-void CopiesFile::read_entries() {
+void SnapshotFile::read_entries() {
   struct stat status {};
   if (::fstat(file_.get(), &status) != 0) fail("read a copy of the variables in");
   const auto size = static_cast<std::uint64_t>(status.st_size);
@@ -141,7 +142,7 @@ void CopiesFile::read_entries() {
   }
 }
 
-void CopiesFile::append(const EvalMetrics& moment, const Snapshot& copy) {
+void SnapshotFile::append(const EvalMetrics& moment, const Snapshot& copy) {
   const RecordHead head{.step = moment.step,
                         .trained_samples = moment.trained_samples,
                         .epoch = moment.epoch,
@@ -163,7 +164,7 @@ void CopiesFile::append(const EvalMetrics& moment, const Snapshot& copy) {
   size_ += bytes_in(head);
 }
 
-void CopiesFile::write(std::span<const std::byte> bytes) {
+void SnapshotFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
@@ -172,7 +173,7 @@ void CopiesFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-Snapshot CopiesFile::read(const Entry& entry) const {
+Snapshot SnapshotFile::read(const Entry& entry) const {
   Snapshot copy{make_host_tensor({static_cast<std::int64_t>(entry.values)}, DType::kF32),
                 {},
                 make_host_tensor({static_cast<std::int64_t>(entry.state)}, DType::kF32)};
@@ -185,7 +186,7 @@ Snapshot CopiesFile::read(const Entry& entry) const {
   return copy;
 }
 
-void CopiesFile::done(const Entry& entry) {
+void SnapshotFile::done(const Entry& entry) {
   const Mark mark = Mark::kDone;
   // Not written it would be evaluated once more, by another process: no harm worth failing for.
   [[maybe_unused]] const ssize_t written =
@@ -195,11 +196,74 @@ void CopiesFile::done(const Entry& entry) {
   if (entries_.empty()) remove();
 }
 
-void CopiesFile::remove() noexcept {
+void SnapshotFile::remove() noexcept {
   entries_.clear();
   if (!path_.empty()) ::unlink(path_.c_str());
 }
 
-void CopiesFile::fail(const char* action) const { cannot(action, folder_, !path_.empty()); }
+void SnapshotFile::fail(const char* action) const { cannot(action, folder_, !path_.empty()); }
+
+DeferredEvaluations::DeferredEvaluations(DeferredEvaluationsOptions options)
+    : options_(std::move(options)) {
+  // Better now than at the first evaluation; a run's folder is looked at with its checkpoints.
+  if (!options_.is_of_run) SnapshotFile::create_nameless(options_.folder);
+}
+
+void DeferredEvaluations::forget_earlier_run() {
+  if (!options_.is_of_run) return;
+  for (const auto& path : SnapshotFile::in_folder(options_.folder)) {
+    if (auto left = SnapshotFile::take_over(path)) left->remove();
+  }
+}
+
+void DeferredEvaluations::keep(const EvalMetrics& moment, const Snapshot& copy) {
+  if (!own_) {
+    own_.emplace(options_.is_of_run ? SnapshotFile::create(options_.folder)
+                                    : SnapshotFile::create_nameless(options_.folder));
+  }
+  own_->append(moment, copy);
+}
+
+void DeferredEvaluations::take_over() {
+  if (!options_.is_of_run) return;
+  for (const auto& path : SnapshotFile::in_folder(options_.folder)) {
+    if (own_ && own_->path() == path) continue;
+    if (auto left = SnapshotFile::take_over(path)) of_others_.push_back(std::move(*left));
+  }
+}
+
+std::int64_t DeferredEvaluations::size() const noexcept {
+  std::size_t count = own_ ? own_->entries().size() : 0;
+  for (const SnapshotFile& file : of_others_) count += file.entries().size();
+  return static_cast<std::int64_t>(count);
+}
+
+void DeferredEvaluations::evaluate(
+    const std::function<bool(const EvalMetrics&, const Snapshot&)>& evaluate) {
+  std::vector<std::pair<SnapshotFile*, SnapshotFile::Entry>> all;
+  const auto add = [&](SnapshotFile& file) {
+    for (const SnapshotFile::Entry& entry : file.entries()) all.emplace_back(&file, entry);
+    if (file.entries().empty()) file.remove();
+  };
+  if (own_) add(*own_);
+  std::ranges::for_each(of_others_, add);
+  std::ranges::stable_sort(all, {}, [](const auto& each) { return each.second.moment.step; });
+  for (const auto& [file, entry] : all) {
+    if (!evaluate(entry.moment, file->read(entry))) return;
+    file->done(entry);
+  }
+  own_.reset();
+  of_others_.clear();
+}
+
+std::string DeferredEvaluations::describe_rest() const {
+  const std::string count = std::to_string(size()) +
+                            (size() == 1 ? " evaluation" : " evaluations") +
+                            " put off till the end";
+  return options_.is_of_run
+             ? count + ": copies stay in " + options_.folder.string() +
+                   ", and --resume makes them at its end"
+             : count + " will not be made: the job was stopped, and has no --checkpoint-dir";
+}
 
 }  // namespace syncopate

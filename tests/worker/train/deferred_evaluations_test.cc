@@ -1,5 +1,5 @@
 // Copies of the variables in files, from the moment when they are taken to their evaluation.
-#include "worker/train/kept_copies.h"
+#include "worker/train/deferred_evaluations.h"
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -31,9 +31,11 @@ EvalMetrics at_step(std::int64_t step) {
 
 class KeptCopiesTest : public testing::Test {
  protected:
-  KeptCopiesOptions of_run() const { return {.folder = folder_.path(), .is_of_run = true}; }
+  DeferredEvaluationsOptions of_run() const {
+    return {.folder = folder_.path(), .is_of_run = true};
+  }
   // Steps that were asked about, in this order.
-  static std::vector<std::int64_t> evaluate(KeptCopies& kept) {
+  static std::vector<std::int64_t> evaluate(DeferredEvaluations& kept) {
     std::vector<std::int64_t> steps;
     kept.evaluate([&](const EvalMetrics& moment, const Snapshot&) {
       steps.push_back(moment.step);
@@ -47,7 +49,7 @@ class KeptCopiesTest : public testing::Test {
 };
 
 TEST_F(KeptCopiesTest, HaveTheFiguresOfTheirMoment) {
-  KeptCopies kept({.folder = folder_.path()});
+  DeferredEvaluations kept({.folder = folder_.path()});
   kept.keep(at_step(3), two_values_and_a_statistic(7.0F));
   kept.evaluate([&](const EvalMetrics& moment, const Snapshot& copy) {
     EXPECT_EQ(moment.step, 3);
@@ -63,23 +65,23 @@ TEST_F(KeptCopiesTest, HaveTheFiguresOfTheirMoment) {
 }
 
 TEST_F(KeptCopiesTest, OutsideOfARunsFolderAreGoneWithTheirProcess) {
-  KeptCopies kept({.folder = folder_.path()});
+  DeferredEvaluations kept({.folder = folder_.path()});
   kept.keep(at_step(3), two_values_and_a_statistic(7.0F));
   EXPECT_EQ(kept.size(), 1);
   EXPECT_EQ(folder_.num_files(), 0U) << "however it ends";
 }
 
 TEST_F(KeptCopiesTest, WantAFolderFromTheBeginning) {
-  EXPECT_THROW(KeptCopies({.folder = folder_.path() / "absent"}), FileError);
+  EXPECT_THROW(DeferredEvaluations({.folder = folder_.path() / "absent"}), FileError);
 }
 
 TEST_F(KeptCopiesTest, OfAProcessThatHasEndedAreTakenOverInTheOrderOfSteps) {
   {
-    KeptCopies killed(of_run());
+    DeferredEvaluations killed(of_run());
     killed.keep(at_step(2), two_values_and_a_statistic(2.0F));
     killed.keep(at_step(6), two_values_and_a_statistic(6.0F));
   }
-  KeptCopies kept(of_run());
+  DeferredEvaluations kept(of_run());
   kept.keep(at_step(4), two_values_and_a_statistic(4.0F));
   kept.take_over();
   EXPECT_EQ(evaluate(kept), steps({2, 4, 6}));
@@ -87,9 +89,9 @@ TEST_F(KeptCopiesTest, OfAProcessThatHasEndedAreTakenOverInTheOrderOfSteps) {
 }
 
 TEST_F(KeptCopiesTest, OfALivingProcessAreItsOwnAffair) {
-  KeptCopies other(of_run());
+  DeferredEvaluations other(of_run());
   other.keep(at_step(2), two_values_and_a_statistic(2.0F));
-  KeptCopies kept(of_run());
+  DeferredEvaluations kept(of_run());
   kept.take_over();
   EXPECT_EQ(evaluate(kept), steps({}));
   kept.forget_earlier_run();
@@ -98,14 +100,14 @@ TEST_F(KeptCopiesTest, OfALivingProcessAreItsOwnAffair) {
 
 TEST_F(KeptCopiesTest, ThatWereNotReachedAreEvaluatedByWhoeverGoesOn) {
   {
-    KeptCopies stopped(of_run());
+    DeferredEvaluations stopped(of_run());
     for (const std::int64_t step : {2, 4, 6}) {
       stopped.keep(at_step(step), two_values_and_a_statistic(0.0F));
     }
     stopped.evaluate([](const EvalMetrics& moment, const Snapshot&) { return moment.step < 4; });
     EXPECT_EQ(stopped.size(), 2);
   }
-  KeptCopies resumed(of_run());
+  DeferredEvaluations resumed(of_run());
   resumed.take_over();
   EXPECT_EQ(evaluate(resumed), steps({4, 6}));
 }
@@ -113,24 +115,24 @@ TEST_F(KeptCopiesTest, ThatWereNotReachedAreEvaluatedByWhoeverGoesOn) {
 TEST_F(KeptCopiesTest, ThatAKilledProcessLeftCutShortAreLeftOut) {
   std::filesystem::path file;
   {
-    KeptCopies killed(of_run());
+    DeferredEvaluations killed(of_run());
     killed.keep(at_step(2), two_values_and_a_statistic(2.0F));
     killed.keep(at_step(4), two_values_and_a_statistic(4.0F));
-    file = CopiesFile::in_folder(folder_.path()).at(0);
+    file = SnapshotFile::in_folder(folder_.path()).at(0);
   }
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
-  KeptCopies kept(of_run());
+  DeferredEvaluations kept(of_run());
   kept.take_over();
   EXPECT_EQ(evaluate(kept), steps({2}));
 }
 
 TEST_F(KeptCopiesTest, OfAnEarlierRunAreForgotten) {
   {
-    KeptCopies earlier(of_run());
+    DeferredEvaluations earlier(of_run());
     earlier.keep(at_step(2), two_values_and_a_statistic(2.0F));
   }
   std::ofstream(folder_.path() / "notes.txt") << "somebody's";
-  KeptCopies(of_run()).forget_earlier_run();
+  DeferredEvaluations(of_run()).forget_earlier_run();
   EXPECT_EQ(folder_.num_files(), 1U);
 }
 
@@ -150,7 +152,7 @@ TEST_F(KeptCopiesTest, ThatDoNotFitOnTheDiskAreAnErrorAndThoseBeforeStay) {
     void (*handler)(int) = nullptr;
   };
   {
-    KeptCopies full(of_run());
+    DeferredEvaluations full(of_run());
     full.keep(at_step(2), two_values_and_a_statistic(2.0F));
     const LimitedFileSize limit;
     try {
@@ -164,7 +166,7 @@ TEST_F(KeptCopiesTest, ThatDoNotFitOnTheDiskAreAnErrorAndThoseBeforeStay) {
       EXPECT_NE(text.find("or give --eval-when due"), std::string::npos) << text;
     }
   }
-  KeptCopies kept(of_run());
+  DeferredEvaluations kept(of_run());
   kept.take_over();
   EXPECT_EQ(evaluate(kept), steps({2}));
 }

@@ -1,4 +1,4 @@
-#include "worker/train/worker_lines.h"
+#include "worker/train/worker_times.h"
 
 #include <algorithm>
 #include <iterator>
@@ -17,18 +17,18 @@ std::optional<std::int64_t> bytes_of(double counted) {
 
 }  // namespace
 
-WorkerLines::WorkerLines(Strategy& strategy) : strategy_(strategy) {
+WorkerTimes::WorkerTimes(Strategy& strategy) : strategy_(strategy) {
   for (const Replica& replica : strategy.replicas()) {
     at_start_.push_back(replica.variables->times());
   }
 }
 
-double WorkerLines::exposed_seconds() const {
+double WorkerTimes::exposed_seconds() const {
   return strategy_.replicas().front().variables->times().exposed_seconds -
          at_start_.front().exposed_seconds;
 }
 
-void WorkerLines::write(const Totals& totals, MetricsWriter& metrics) const {
+void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   const InputShard shard = strategy_.input_shard();
   // Bytes are counted between processes, so a task's are those of its first replica.
   const CommunicationTimes times = strategy_.replicas().front().variables->times();

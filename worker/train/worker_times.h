@@ -11,10 +11,10 @@
 namespace syncopate {
 
 // One thread only. The strategy outlives it.
-class WorkerLines {
+class WorkerTimes {
  public:
   // What was done before is not counted.
-  explicit WorkerLines(Strategy& strategy);
+  explicit WorkerTimes(Strategy& strategy);
 
   struct Totals {
     std::int64_t steps = 0;

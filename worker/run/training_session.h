@@ -12,8 +12,8 @@
 #include "ps/client/client_errors.h"
 #include "strategies/strategy.h"
 #include "worker/input/leased_batch_source.h"
-#include "worker/run/data_agreement.h"
 #include "worker/run/peer_watch.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_start.h"
 #include "worker/run/train_options.h"
 #include "worker/train/asynchronous_loop.h"
@@ -23,7 +23,7 @@ namespace syncopate {
 
 // What a run works with, in the order in which it is made. It outlives the telling of a failure:
 // taking down readers of a slow disk may wait for them.
-struct Workbench {
+struct TrainingSession {
   DataSplits data;
   std::optional<Graph> graph;
   std::unique_ptr<Strategy> strategy;
@@ -33,7 +33,8 @@ struct Workbench {
   std::unique_ptr<BatchSource> input;
   bool begins_again = false;  // at an earlier step: the readers' end is not this task's
   std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // by replica of this task
-  std::vector<std::unique_ptr<KeptCopies>> kept_copies;  // ditto; none where nothing is put off
+  std::vector<std::unique_ptr<DeferredEvaluations>>
+      deferred_evaluations;  // ditto; none where nothing is put off
 };
 
 // What whoever hands out batches must know of this run.
@@ -44,13 +45,13 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
 
 // Trains what the job gives this task.
-TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
-                          const RunStart& start, const StopPoll& stop);
+TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
+                          TrainingSession& bench, const RunStart& start, const StopPoll& stop);
 
 // Calls `work`, which trains from `start` on, and again from an earlier step each time when the
 // servers have gone back to one.
 template <typename Work>
-void train_over_roll_backs(Workbench& bench, RunStart& start, ProgressDisplay& display,
+void train_over_roll_backs(TrainingSession& bench, RunStart& start, ProgressDisplay& display,
                            const Work& work) {
   for (std::optional<ps::RunPosition> earlier;;) {
     const auto begun = std::chrono::steady_clock::now();

@@ -1,4 +1,4 @@
-#include "worker/run/data_agreement.h"
+#include "worker/run/run_data.h"
 
 #include <string>
 #include <vector>
@@ -7,6 +7,7 @@
 #include "models/base/random.h"
 
 namespace syncopate {
+
 namespace {
 
 // First, last and between: 17 samples.
@@ -50,6 +51,18 @@ void require_same_data(const DataSplits& data, Membership& membership) {
     if (all[task] == all[0]) continue;
     throw UsageError("--data: rank " + std::to_string(task) + " found " + all[task] +
                      " (hashes of some), rank 0 " + all[0] + "; give every task the same data");
+  }
+}
+
+Graph network_for_data(const std::string& model, const std::string& data_flag,
+                       const DataSplits& data) {
+  try {
+    return build_network(model, {.sample_shape = data.train->sample_shape(),
+                                 .classes = data.train->num_classes(),
+                                 .input = {DType::kU8, data.mean, data.stddev}});
+  } catch (const ShapeError& error) {
+    throw UsageError("--model " + model + " does not fit --data " + data_flag + ": " +
+                     error.what());
   }
 }
 

@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-struct JobLogOptions {
+struct JobMetricsOptions {
   std::int64_t log_every_steps = 50;  // of the job
   std::int64_t total_steps = 0;       // at the end of the run
   std::int64_t steps_per_epoch = 0;
@@ -23,7 +23,7 @@ struct JobLogOptions {
 };
 
 // One thread only.
-class JobLog {
+class JobMetrics {
  public:
   // This worker's own time; only differences count.
   struct OwnTimes {
@@ -33,7 +33,7 @@ class JobLog {
     CommunicationTimes communication;
   };
 
-  JobLog(MetricsWriter& metrics, ProgressDisplay& display, const JobLogOptions& options);
+  JobMetrics(MetricsWriter& metrics, ProgressDisplay& display, const JobMetricsOptions& options);
 
   // The clock of all rates starts.
   void begin(const JobStatus& status, const OwnTimes& own);
@@ -64,7 +64,7 @@ class JobLog {
 
   MetricsWriter& metrics_;
   ProgressDisplay& display_;
-  const JobLogOptions options_;
+  const JobMetricsOptions options_;
   bool begun_ = false;
   std::optional<double> began_at_;  // by the wall clock
   Clock::time_point begun_at_;

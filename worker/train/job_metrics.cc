@@ -1,9 +1,9 @@
-#include "worker/train/job_log.h"
+#include "worker/train/job_metrics.h"
 
 #include <algorithm>
 #include <cmath>
 
-#include "worker/train/tally.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate {
 namespace {
@@ -14,7 +14,7 @@ double seconds_between(std::chrono::steady_clock::time_point from,
 }
 
 // What the job trained from one status to the next.
-Tally between(const JobStatus& from, const JobStatus& to, double seconds) {
+StepTotals between(const JobStatus& from, const JobStatus& to, double seconds) {
   return {.loss = to.loss - from.loss,
           .seconds = seconds,
           .steps = to.step - from.step,
@@ -24,10 +24,11 @@ Tally between(const JobStatus& from, const JobStatus& to, double seconds) {
 
 }  // namespace
 
-JobLog::JobLog(MetricsWriter& metrics, ProgressDisplay& display, const JobLogOptions& options)
+JobMetrics::JobMetrics(MetricsWriter& metrics, ProgressDisplay& display,
+                       const JobMetricsOptions& options)
     : metrics_(metrics), display_(display), options_(options) {}
 
-void JobLog::begin(const JobStatus& status, const OwnTimes& own) {
+void JobMetrics::begin(const JobStatus& status, const OwnTimes& own) {
   begun_ = true;
   begun_at_ = Clock::now();
   at_begin_ = shown_ = status;
@@ -35,18 +36,18 @@ void JobLog::begin(const JobStatus& status, const OwnTimes& own) {
   start_line(status, own);
 }
 
-void JobLog::speak_before_beginning(const JobStatus& status) {
+void JobMetrics::speak_before_beginning(const JobStatus& status) {
   if (!begun_) write_begin(status);
 }
 
-void JobLog::write_begin(const JobStatus& status) {
+void JobMetrics::write_begin(const JobStatus& status) {
   began_at_ = wall_clock_seconds();
   metrics_.write(BeginMetrics{
       .step = status.step, .samples = status.samples, .in_step = false, .began_at = *began_at_});
 }
 
-void JobLog::step(const JobStatus& status, bool is_reporter, double learning_rate,
-                  const OwnTimes& own) {
+void JobMetrics::step(const JobStatus& status, bool is_reporter, double learning_rate,
+                      const OwnTimes& own) {
   learning_rate_ = learning_rate;
   // A job that lost a server goes on from an earlier step.
   if (status.step < at_line_.step) start_line(status, own);
@@ -58,36 +59,36 @@ void JobLog::step(const JobStatus& status, bool is_reporter, double learning_rat
   start_line(status, own);
 }
 
-void JobLog::end(const JobStatus& status, const OwnTimes& own) {
+void JobMetrics::end(const JobStatus& status, const OwnTimes& own) {
   if (!begun_) return;  // there was nothing to train
   ended_at_ = Clock::now();
   if (status.step > at_line_.step) write_line(status, own);
   start_line(status, own);
 }
 
-double JobLog::epochs(const JobStatus& status) const {
+double JobMetrics::epochs(const JobStatus& status) const {
   return options_.start_epochs + static_cast<double>(status.samples - options_.start_samples) /
                                      static_cast<double>(options_.samples_per_epoch);
 }
 
-double JobLog::seconds() const {
+double JobMetrics::seconds() const {
   if (!begun_) return 0.0;
   return seconds_between(begun_at_, ended_at_ == Clock::time_point{} ? Clock::now() : ended_at_);
 }
 
-double JobLog::samples_per_second(const JobStatus& status) const {
+double JobMetrics::samples_per_second(const JobStatus& status) const {
   const auto samples = std::max<std::int64_t>(0, status.samples - at_begin_.samples);
-  return Tally::ratio(static_cast<double>(samples), seconds());
+  return StepTotals::ratio(static_cast<double>(samples), seconds());
 }
 
-void JobLog::start_line(const JobStatus& status, const OwnTimes& own) {
+void JobMetrics::start_line(const JobStatus& status, const OwnTimes& own) {
   at_line_ = status;
   own_at_line_ = own;
   line_at_ = Clock::now();
 }
 
-void JobLog::write_line(const JobStatus& status, const OwnTimes& own) {
-  const Tally line = between(at_line_, status, seconds_between(line_at_, Clock::now()));
+void JobMetrics::write_line(const JobStatus& status, const OwnTimes& own) {
+  const StepTotals line = between(at_line_, status, seconds_between(line_at_, Clock::now()));
   const double own_steps =
       static_cast<double>(std::max<std::int64_t>(own.steps - own_at_line_.steps, 1));
   const double own_seconds = own.step_seconds - own_at_line_.step_seconds;
@@ -105,7 +106,7 @@ void JobLog::write_line(const JobStatus& status, const OwnTimes& own) {
                   .samples = status.samples,
                   .seconds = seconds(),
                   .samples_per_second = line.samples_per_second(),
-                  .input_wait_fraction = Tally::ratio(input_wait, line.seconds),
+                  .input_wait_fraction = StepTotals::ratio(input_wait, line.seconds),
                   .compute_seconds = std::max(0.0, own_seconds - exposed) / own_steps,
                   .communication_exposed_seconds = exposed / own_steps,
                   .communication_hidden_seconds = std::max(0.0, under_way - exposed) / own_steps,
@@ -113,8 +114,8 @@ void JobLog::write_line(const JobStatus& status, const OwnTimes& own) {
                   .staleness_max = static_cast<std::int64_t>(status.staleness_max)});
 }
 
-void JobLog::show(const JobStatus& status) {
-  const Tally since = between(shown_, status, 0.0);
+void JobMetrics::show(const JobStatus& status) {
+  const StepTotals since = between(shown_, status, 0.0);
   if (since.steps > 0) {
     // As the loop in step does it, for as many steps as there were meanwhile.
     const double keeps =
@@ -122,8 +123,8 @@ void JobLog::show(const JobStatus& status) {
     shown_loss_ = keeps * shown_loss_ + (1.0 - keeps) * since.mean_loss();
   }
   shown_ = status;
-  const Tally all = between(at_begin_, status, seconds());
-  const double seconds_per_step = Tally::ratio(all.seconds, static_cast<double>(all.steps));
+  const StepTotals all = between(at_begin_, status, seconds());
+  const double seconds_per_step = StepTotals::ratio(all.seconds, static_cast<double>(all.steps));
   const std::int64_t per_epoch = options_.steps_per_epoch;
   const auto steps_left = std::max<std::int64_t>(options_.total_steps - status.step, 0);
   double remaining_seconds = seconds_per_step * static_cast<double>(steps_left);

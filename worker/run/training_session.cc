@@ -1,4 +1,4 @@
-#include "worker/run/leased_training.h"
+#include "worker/run/training_session.h"
 
 #include <algorithm>
 #include <chrono>
@@ -11,16 +11,16 @@ namespace syncopate {
 namespace {
 
 // What is to be evaluated later; made once, whatever becomes of the attempts to train.
-void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start, Workbench& bench) {
-  if (loop.eval_when == EvalWhen::kDue || !bench.kept_copies.empty()) return;
+void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start, TrainingSession& bench) {
+  if (loop.eval_when == EvalWhen::kDue || !bench.deferred_evaluations.empty()) return;
   const bool is_of_run = !loop.checkpoint_dir.empty();
-  const KeptCopiesOptions options{.folder = is_of_run ? loop.checkpoint_dir : loop.temporary_dir,
-                                  .is_of_run = is_of_run};
-  while (bench.kept_copies.size() < bench.strategy->replicas().size()) {
-    bench.kept_copies.push_back(std::make_unique<KeptCopies>(options));
+  const DeferredEvaluationsOptions options{
+      .folder = is_of_run ? loop.checkpoint_dir : loop.temporary_dir, .is_of_run = is_of_run};
+  while (bench.deferred_evaluations.size() < bench.strategy->replicas().size()) {
+    bench.deferred_evaluations.push_back(std::make_unique<DeferredEvaluations>(options));
   }
   if (bench.strategy->is_chief() && start.progress.at.step == 0) {
-    bench.kept_copies.front()->forget_earlier_run();
+    bench.deferred_evaluations.front()->forget_earlier_run();
   }
 }
 
@@ -62,8 +62,8 @@ TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start
   return loop;
 }
 
-TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule, Workbench& bench,
-                          const RunStart& start, const StopPoll& stop) {
+TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
+                          TrainingSession& bench, const RunStart& start, const StopPoll& stop) {
   Strategy& strategy = *bench.strategy;
   const ps::ConsistencyOptions& consistency = options.strategy.consistency;
   LeasedInputOptions input{.input = options.input};
@@ -88,7 +88,8 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
     metrics.push_back(make_late_metrics_writer(options.metrics));
     displays.push_back(make_progress_display(options.show_progress));
     const auto index = static_cast<std::size_t>(replica.index);
-    KeptCopies* const kept = bench.kept_copies.empty() ? nullptr : bench.kept_copies[index].get();
+    DeferredEvaluations* const kept =
+        bench.deferred_evaluations.empty() ? nullptr : bench.deferred_evaluations[index].get();
     workers.push_back({*bench.leased_inputs.back(), *metrics.back(), *displays.back(), kept});
   }
   const TrainOutcome outcome =
