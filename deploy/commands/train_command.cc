@@ -41,19 +41,21 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     });
     display->note(formatted("%zu tasks have met", membership->members().size()));
   }
-  TrainingSession bench;
+  TrainingSession session;
   RunStart start;
   TrainOutcome outcome;
   TrainOptions run_options = options;
   std::unique_ptr<DeviceMonitor> monitor;
   std::int64_t global_batch = 0;
-  tell_others(membership, bench.strategy, [&] {
+  tell_others(membership, session.strategy, [&] {
     deal_out_devices(run_options, membership);
     monitor = monitor_devices(run_options);
-    bench.data =
-        open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
-    const DataSplits& data = bench.data;
-    if (membership != nullptr) require_same_data(data, *membership);
+    session.data =
+        open_dataset(options.data, {.cache_dir = options.cache_dir,
+                                    .seed = options.strategy.seed,
+                                    .on_progress = show_progress(*display, "drawing digits")});
+    const DataSplits& data = session.data;
+    if (membership != nullptr) require_same_data(data, options.data, *membership);
     run_options.strategy.membership = membership;
     run_options.strategy.lanes = choose_lanes(options, membership);
     const int replicas = count_replicas(options, membership);
@@ -63,7 +65,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
           "--augment crop-flip mirrors images, and a mirrored one may be of another class in " +
               options.data);
     }
-    const Graph& graph = bench.graph.emplace(network_for_data(options.model, options.data, data));
+    const Graph& graph = session.graph.emplace(network_for_data(options.model, options.data, data));
     const ScheduleOptions schedule_options =
         schedule_of(options, replicas, global_batch, data.train->size() / global_batch);
     const Schedule schedule(schedule_options);
@@ -78,11 +80,11 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
         return signals.was_asked();
       };
     }
-    bench.strategy = make_strategy(run_options.strategy, graph);
-    Strategy& strategy = *bench.strategy;
+    session.strategy = make_strategy(run_options.strategy, graph);
+    Strategy& strategy = *session.strategy;
     if (watch) {
-      bench.waker.emplace(*watch,
-                          [&strategy](const std::string& reason) { strategy.abort(reason); });
+      session.waker.emplace(*watch,
+                            [&strategy](const std::string& reason) { strategy.abort(reason); });
     }
     start =
         start_run(run_options, graph, fresh_progress(run_options, data, global_batch), strategy);
@@ -91,16 +93,16 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     if (!is_synchronous(strategy)) {
       describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
       early_stop.reset();
-      train_over_roll_backs(bench, start, *display, [&] {
-        outcome = train_leased(run_options, schedule, bench, start, stop);
+      train_over_roll_backs(session, start, *display, [&] {
+        outcome = train_leased(run_options, schedule, session, start, stop);
         strategy.leave();
       });
       return;
     }
-    bench.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
+    session.metrics = make_metrics_writer(is_chief ? options.metrics : "", start.resumed);
     describe_run(run_options, graph, data, strategy, schedule_options, global_batch, *display);
 
-    bench.evaluator = std::make_unique<Evaluator>(
+    session.evaluator = std::make_unique<Evaluator>(
         strategy, graph, *data.test, EvaluationOptions{.threads = options.input.threads});
     InputOptions input_options = options.input;
     input_options.batch_size = global_batch;
@@ -108,17 +110,17 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     input_options.shard = strategy.input_shard();
 
     early_stop.reset();
-    train_over_roll_backs(bench, start, *display, [&] {
-      bench.input = make_batch_source(*data.train, input_options, start.progress.at.position);
+    train_over_roll_backs(session, start, *display, [&] {
+      session.input = make_batch_source(*data.train, input_options, start.progress.at.position);
       outcome = train({.graph = graph,
                        .strategy = strategy,
-                       .input = *bench.input,
+                       .input = *session.input,
                        .dataset_size = data.train->size(),
                        .global_batch = global_batch,
                        .schedule = schedule,
                        .optimizer = options.strategy.optimizer.name,
-                       .evaluator = *bench.evaluator,
-                       .metrics = *bench.metrics,
+                       .evaluator = *session.evaluator,
+                       .metrics = *session.metrics,
                        .display = *display,
                        .stop = stop,
                        .membership = membership},
@@ -135,9 +137,9 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   const bool reports =
       is_synchronous(options.strategy.consistency) ? is_chief : outcome.test.has_value();
   if (!reports) return 0;
-  Summary summary = summary_of(options, global_batch, *bench.strategy, outcome);
+  Summary summary = summary_of(options, global_batch, *session.strategy, outcome);
   if (monitor != nullptr) summary.gpu = monitor->load();
-  bench.metrics->write(summary);
+  session.metrics->write(summary);
   print_result(options, summary, outcome, out);
   return 0;
 }

@@ -1,5 +1,7 @@
 #include "worker/checkpoint/checkpoint.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -106,8 +108,10 @@ std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
-    throw DamagedFileError("checkpoint " + path.string() +
-                           " has no format version: expected a file that this program wrote");
+    const std::string fault = "checkpoint " + path.string() + " has no format version";
+    if (has(file, "checksum")) throw DamagedFileError(fault + ": its header is damaged");
+    throw FileError(
+        fault + ": it was not written by this program; give a checkpoint of syncopate " + "train");
   }
   if (version->second == kFormatVersion || version->second == kFormatVersionWithGaps) return;
   const std::string found = "checkpoint " + path.string() + " is of format version " +
@@ -149,9 +153,15 @@ void check_network(const SafetensorsReader& file, const fs::path& path, const Gr
   const std::string model = text_of(file, path, "model");
   const std::string difference = first_difference(file, network_entries(graph));
   if (model == graph.name && difference.empty()) return;
-  throw UsageError("checkpoint " + path.string() + " is of network " + model +
-                   ", this run has network " + graph.name + ": " +
-                   (difference.empty() ? "only the names differ" : difference));
+  if (model == graph.name) {
+    throw UsageError(fmt::format(
+        "checkpoint {} has network {} for other data: {}; give the --data it was trained on, {}",
+        path.string(), model, difference, text_of(file, path, "data")));
+  }
+  throw UsageError(
+      fmt::format("checkpoint {} has network {}, this run has network {}; give --model "
+                  "{}, or another checkpoint",
+                  path.string(), model, graph.name, model));
 }
 
 void check_optimizer(const SafetensorsReader& file, const fs::path& path, const Graph& graph,

@@ -1,11 +1,15 @@
+#include <fcntl.h>
+#include <sys/file.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <system_error>
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/file_lock.h"
+#include "models/base/file_descriptor.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/checkpoint/safetensors.h"
 
@@ -55,17 +59,15 @@ Folder read_folder(const fs::path& dir) {
   return folder;
 }
 
-// Whether nobody writes it any more.
+// Whether the process that wrote the file has ended: a writer locks its file.
 bool is_left_over(const fs::path& temporary) {
   constexpr std::chrono::hours kAnyWriteTakesLess(1);
-  try {
-    const FileLock lock = try_lock_file(temporary);
-    if (lock.outcome != FileLock::Outcome::kUnsupported) {
-      return lock.outcome == FileLock::Outcome::kHeld;
-    }
-  } catch (const FileError&) {
-    return false;  // somebody else's, or gone
-  }
+  // The permissions stay as they are, because the file may yet become a checkpoint.
+  const FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CLOEXEC));
+  if (!file) return false;  // it belongs to another user, or another process has removed it
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
+  if (errno == EWOULDBLOCK) return false;
+  // The file system has no locks.
   std::error_code error;
   const auto written = fs::last_write_time(temporary, error);
   return !error && fs::file_time_type::clock::now() - written > kAnyWriteTakesLess;

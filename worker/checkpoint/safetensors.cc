@@ -1,6 +1,7 @@
 #include "worker/checkpoint/safetensors.h"
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <zlib.h>
@@ -18,7 +19,6 @@
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/file_lock.h"
 #include "ps/net/endpoint.h"
 
 namespace syncopate {
@@ -57,10 +57,19 @@ std::uint64_t f32_bytes(const Shape& shape) {
   return bytes;
 }
 
-TensorEntry parse_entry(const std::string& name, const Json& json) {
-  if (json.at("dtype") != "F32") {
-    throw std::invalid_argument("dtype " + json.at("dtype").dump() + ", expected \"F32\"");
+// The other types of the format.
+constexpr std::array kOtherTypes = {"BOOL", "U8",   "I8",  "F8_E5M2", "F8_E4M3", "I16", "U16",
+                                    "F16",  "BF16", "I32", "U32",     "F64",     "I64", "U64"};
+
+TensorEntry parse_entry(const std::filesystem::path& path, const std::string& name,
+                        const Json& json) {
+  const std::string type = json.at("dtype").get<std::string>();
+  if (std::ranges::find(kOtherTypes, type) != kOtherTypes.end()) {
+    throw FileError("checkpoint " + path.string() + " was not written by this program: tensor " +
+                    name + " has the type " + type +
+                    ", expected F32; give a checkpoint of syncopate train");
   }
+  if (type != "F32") throw std::invalid_argument("dtype \"" + type + "\", expected \"F32\"");
   TensorEntry entry;
   entry.name = name;
   for (const Json& extent : json.at("shape")) {
@@ -100,7 +109,10 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path path)
   std::uint64_t length = 0;
   read_bytes(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kLongestHeader) {
-    damaged(path_, "its header would have " + std::to_string(length) + " bytes");
+    throw DamagedFileError(
+        "checkpoint " + path_.string() +
+        " is damaged or no safetensors file: its first 8 bytes give a header of " +
+        std::to_string(length) + " bytes, expected at most " + std::to_string(kLongestHeader));
   }
   if (kLengthBytes + length > file_size_) cut_short(path_, kLengthBytes + length, file_size_);
   header_.resize(length);
@@ -116,8 +128,10 @@ void SafetensorsReader::parse_header() {
       if (name == "__metadata__") {
         metadata_ = value.get<FileMetadata>();
       } else {
-        tensors_.push_back(parse_entry(name, value));
+        tensors_.push_back(parse_entry(path_, name, value));
       }
+    } catch (const FileError&) {
+      throw;
     } catch (const std::exception& error) {
       damaged(path_, "the header's entry '" + name + "': " + error.what());
     }
@@ -221,12 +235,17 @@ std::filesystem::path folder_of(const std::filesystem::path& path) {
   return path.has_parent_path() ? path.parent_path() : std::filesystem::path(".");
 }
 
+// Creates the temporary file with the permissions that the umask allows, because it becomes the
+// checkpoint; only lock files are writable for every user. The lock marks it as being written.
 FileDescriptor open_temporary(const std::filesystem::path& path) {
-  FileLock lock = try_lock_file(path);
-  if (lock.outcome == FileLock::Outcome::kTaken) {
-    throw FileError("write checkpoint " + path.string() + ": another process writes it");
+  constexpr mode_t kBeforeUmask = 0666;
+  FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kBeforeUmask));
+  if (!file) fail("open", path);
+  if (::flock(file.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    throw FileError("write checkpoint " + path.string() +
+                    ": expected no other writer, but another process has locked the file");
   }
-  return std::move(lock.file);
+  return file;
 }
 
 }  // namespace

@@ -25,7 +25,8 @@ struct TensorEntry {
   std::uint64_t end = 0;
 };
 
-// A file that is not as it was written: cut short, or other bytes. Another one may be sound.
+// Thrown for a file whose bytes are not those that were written: it is cut short or changed. An
+// older checkpoint may be sound.
 class DamagedFileError : public FileError {
  public:
   explicit DamagedFileError(const std::string& fault)

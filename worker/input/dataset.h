@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -39,6 +40,9 @@ struct DataOptions {
   // Where rendered datasets are kept between runs; created when needed.
   std::filesystem::path cache_dir;
   std::uint64_t seed = 1;  // synthetic
+  // Called while samples are made that are not in the cache yet, on the thread that opens the data
+  // set, with the samples that are done and all samples; may be empty.
+  std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
 };
 
 struct DatasetRow {

@@ -1,6 +1,8 @@
-// `digits`: 60,000 + 10,000 drawn digits. Rendered once into a cache file, mapped by everybody
-// afterwards.
+// The data set `digits`: 60,000 + 10,000 drawn digits. The first process renders them into a cache
+// file, which later processes map.
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <string>
 #include <thread>
@@ -31,16 +33,18 @@ constexpr std::size_t kLabelsAt = kSamples * kImageBytes;
 constexpr std::size_t kPayloadBytes = kLabelsAt + kSamples;
 constexpr PixelCacheKey kCacheKey{kVersion, kPayloadBytes};
 
-// About 2 s of one core.
-std::vector<std::uint8_t> render() {
+// About 2 s of one core. `options.on_progress` is called until all threads are done.
+std::vector<std::uint8_t> render(const DataOptions& options) {
   std::vector<std::uint8_t> payload(kPayloadBytes);
   const DigitPainter painter(kSeed);
+  std::atomic<std::uint32_t> done = 0;
   const auto render_range = [&](std::uint32_t begin, std::uint32_t end) {
     for (std::uint32_t i = begin; i < end; ++i) {
       const bool train = i < kTrainSamples;
       const auto pixels = std::span(payload).subspan(i * kImageBytes, kImageBytes);
       payload[kLabelsAt + i] = static_cast<std::uint8_t>(
           painter.paint(train ? 0 : 1, train ? i : i - kTrainSamples, pixels));
+      ++done;
     }
   };
   const std::uint32_t threads = std::clamp(std::thread::hardware_concurrency(), 1U, 16U);
@@ -51,6 +55,12 @@ std::vector<std::uint8_t> render() {
     };
     renderers.emplace_back(render_range, border(t), border(t + 1));
   }
+  if (options.on_progress) {
+    constexpr std::chrono::milliseconds kTick(20);
+    for (std::uint32_t now = 0; now < kSamples; std::this_thread::sleep_for(kTick)) {
+      options.on_progress(now = done, kSamples);
+    }
+  }
   renderers.clear();  // joins
   return payload;
 }
@@ -60,11 +70,12 @@ MappedPayload in_memory(std::vector<std::uint8_t> payload) {
   return {*owned, owned};
 }
 
-MappedPayload map_or_render(const std::filesystem::path& cache_dir) {
-  if (cache_dir.empty()) return in_memory(render());
+MappedPayload map_or_render(const DataOptions& options) {
+  const std::filesystem::path& cache_dir = options.cache_dir;
+  if (cache_dir.empty()) return in_memory(render(options));
   const std::filesystem::path path = cache_dir / kCacheName;
   if (const auto mapped = map_pixel_cache(path, kCacheKey)) return *mapped;
-  std::vector<std::uint8_t> payload = render();
+  std::vector<std::uint8_t> payload = render(options);
   try {
     write_pixel_cache(path, kCacheKey, payload);
   } catch (const FileError& error) {
@@ -79,7 +90,7 @@ MappedPayload map_or_render(const std::filesystem::path& cache_dir) {
 }  // namespace
 
 DataSplits open_digits(std::string_view /*argument*/, const DataOptions& options) {
-  const MappedPayload payload = map_or_render(options.cache_dir);
+  const MappedPayload payload = map_or_render(options);
   const auto split = [&](std::size_t first, std::size_t count) {
     return make_memory_dataset({payload.bytes.subspan(first * kImageBytes, count * kImageBytes),
                                 payload.bytes.subspan(kLabelsAt + first, count), payload.memory},

@@ -1,5 +1,8 @@
 #include "worker/run/run_data.h"
 
+#include <fmt/format.h>
+
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -45,12 +48,27 @@ std::string describe_training_samples(const DataSplits& data) {
          std::to_string(hash_samples(*data.train));
 }
 
-void require_same_data(const DataSplits& data, Membership& membership) {
-  const std::vector<std::string> all = membership.exchange(describe_samples(data));
+void require_same_data(const DataSplits& data, const std::string& data_flag,
+                       Membership& membership) {
+  const std::string mine = describe_samples(data);
+  const std::string sizes = mine.substr(0, mine.find(','));
+  // Hashes, sizes for people, and the flag: a line each.
+  const std::vector<std::string> all =
+      membership.exchange(fmt::format("{}\n{}\n{}", mine, sizes, data_flag));
+  const auto line_of = [&](std::size_t task, int line) {
+    std::istringstream lines(all[task]);
+    std::string text;
+    for (int i = 0; i <= line; ++i) std::getline(lines, text);
+    return text;
+  };
   for (std::size_t task = 1; task < all.size(); ++task) {
-    if (all[task] == all[0]) continue;
-    throw UsageError("--data: rank " + std::to_string(task) + " found " + all[task] +
-                     " (hashes of some), rank 0 " + all[0] + "; give every task the same data");
+    if (line_of(task, 0) == line_of(0, 0)) continue;
+    const bool same_sizes = line_of(task, 1) == line_of(0, 1);
+    throw UsageError(fmt::format(
+        "--data: rank {} has --data {} with {}, rank 0 has --data {} with {}; give every task the "
+        "same data",
+        task, line_of(task, 2), line_of(task, 1), line_of(0, 2),
+        same_sizes ? "as many, but other pixels or labels" : line_of(0, 1)));
   }
 }
 

@@ -1,4 +1,5 @@
-// Tasks may find the same data under other paths, so what they found is compared, not its name.
+// The data of a run, which all tasks must find alike, and the network that fits the data. Tasks may
+// find the same data under different paths, so the samples are compared and not the paths.
 #pragma once
 
 #include <string>
@@ -9,20 +10,22 @@
 
 namespace syncopate {
 
-// Sizes, shapes, classes and hashes of a few samples, as text. Throws what the datasets throw.
+// Returns the sizes, the shape, the number of classes and hashes of a few samples as text. Throws
+// what the data sets throw.
 std::string describe_samples(const DataSplits& data);
 
-// The same of what is trained on alone: where in it a run stands means nothing in other samples,
-// while a test split may be corrected or enlarged.
+// Returns that text of the training split alone. A checkpoint keeps it, because its position in the
+// samples means nothing in other samples; the test split may change between runs.
 std::string describe_training_samples(const DataSplits& data);
 
-// Every task calls: sizes, shapes, classes and a few samples. Throws UsageError naming a task that
-// differs from rank 0; what the datasets throw; PeerError.
-void require_same_data(const DataSplits& data, Membership& membership);
+// Every task calls it: compares describe_samples() of all tasks. data_flag: the value of --data.
+// Throws UsageError naming the --data of rank 0 and of the first task that differs from it; what
+// the data sets throw; PeerError.
+void require_same_data(const DataSplits& data, const std::string& data_flag,
+                       Membership& membership);
 
-// The network that --model names, shaped for the samples that --data names.
-
-// Throws UsageError naming both flags when the samples are too small for the network.
+// Returns the network `model` for samples of this shape and number of classes. Throws UsageError
+// naming --model and --data when the samples are too small for the network.
 Graph network_for_data(const std::string& model, const std::string& data_flag,
                        const DataSplits& data);
 

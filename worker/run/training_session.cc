@@ -11,16 +11,17 @@ namespace syncopate {
 namespace {
 
 // What is to be evaluated later; made once, whatever becomes of the attempts to train.
-void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start, TrainingSession& bench) {
-  if (loop.eval_when == EvalWhen::kDue || !bench.deferred_evaluations.empty()) return;
+void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start,
+                      TrainingSession& session) {
+  if (loop.eval_when == EvalWhen::kDue || !session.deferred_evaluations.empty()) return;
   const bool is_of_run = !loop.checkpoint_dir.empty();
   const DeferredEvaluationsOptions options{
       .folder = is_of_run ? loop.checkpoint_dir : loop.temporary_dir, .is_of_run = is_of_run};
-  while (bench.deferred_evaluations.size() < bench.strategy->replicas().size()) {
-    bench.deferred_evaluations.push_back(std::make_unique<DeferredEvaluations>(options));
+  while (session.deferred_evaluations.size() < session.strategy->replicas().size()) {
+    session.deferred_evaluations.push_back(std::make_unique<DeferredEvaluations>(options));
   }
-  if (bench.strategy->is_chief() && start.progress.at.step == 0) {
-    bench.deferred_evaluations.front()->forget_earlier_run();
+  if (session.strategy->is_chief() && start.progress.at.step == 0) {
+    session.deferred_evaluations.front()->forget_earlier_run();
   }
 }
 
@@ -63,8 +64,8 @@ TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start
 }
 
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
-                          TrainingSession& bench, const RunStart& start, const StopPoll& stop) {
-  Strategy& strategy = *bench.strategy;
+                          TrainingSession& session, const RunStart& start, const StopPoll& stop) {
+  Strategy& strategy = *session.strategy;
   const ps::ConsistencyOptions& consistency = options.strategy.consistency;
   LeasedInputOptions input{.input = options.input};
   input.input.batch_size = options.strategy.batch_size_per_replica;
@@ -75,36 +76,36 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
   std::vector<std::unique_ptr<MetricsWriter>> metrics;
   std::vector<std::unique_ptr<ProgressDisplay>> displays;
   std::vector<AsynchronousWorker> workers;
-  make_kept_copies(options.loop, start, bench);
+  make_kept_copies(options.loop, start, session);
   for (const Replica& replica : strategy.replicas()) {
     AsynchronousJob& job = asynchronous_job(strategy, replica.index);
-    bench.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
-        *bench.data.train, input,
+    session.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(
+        *session.data.train, input,
         LeaseOffice{.next_lease = [&job] { return job.next_lease(); },
                     .stop =
-                        [&bench, &strategy] {
-                          if (!bench.begins_again) strategy.abort("this task has ended");
+                        [&session, &strategy] {
+                          if (!session.begins_again) strategy.abort("this task has ended");
                         }}));
     metrics.push_back(make_late_metrics_writer(options.metrics));
     displays.push_back(make_progress_display(options.show_progress));
     const auto index = static_cast<std::size_t>(replica.index);
     DeferredEvaluations* const kept =
-        bench.deferred_evaluations.empty() ? nullptr : bench.deferred_evaluations[index].get();
-    workers.push_back({*bench.leased_inputs.back(), *metrics.back(), *displays.back(), kept});
+        session.deferred_evaluations.empty() ? nullptr : session.deferred_evaluations[index].get();
+    workers.push_back({*session.leased_inputs.back(), *metrics.back(), *displays.back(), kept});
   }
   const TrainOutcome outcome =
-      train_asynchronously({.graph = *bench.graph,
+      train_asynchronously({.graph = *session.graph,
                             .strategy = strategy,
                             .workers = std::move(workers),
-                            .dataset_size = bench.data.train->size(),
+                            .dataset_size = session.data.train->size(),
                             .batch_size = input.input.batch_size,
-                            .test = *bench.data.test,
+                            .test = *session.data.test,
                             .evaluation = {.threads = options.input.threads},
                             .schedule = schedule,
                             .optimizer = options.strategy.optimizer.name,
                             .stop = stop},
                            loop_options(options, start), start.progress);
-  bench.metrics = std::move(metrics.front());
+  session.metrics = std::move(metrics.front());
   return outcome;
 }
 

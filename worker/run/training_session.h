@@ -46,23 +46,23 @@ TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start
 
 // Trains what the job gives this task.
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
-                          TrainingSession& bench, const RunStart& start, const StopPoll& stop);
+                          TrainingSession& session, const RunStart& start, const StopPoll& stop);
 
 // Calls `work`, which trains from `start` on, and again from an earlier step each time when the
 // servers have gone back to one.
 template <typename Work>
-void train_over_roll_backs(TrainingSession& bench, RunStart& start, ProgressDisplay& display,
+void train_over_roll_backs(TrainingSession& session, RunStart& start, ProgressDisplay& display,
                            const Work& work) {
   for (std::optional<ps::RunPosition> earlier;;) {
     const auto begun = std::chrono::steady_clock::now();
     try {
       if (earlier) {
-        bench.begins_again = true;
-        bench.leased_inputs.clear();
-        bench.begins_again = false;
-        bench.input.reset();
+        session.begins_again = true;
+        session.leased_inputs.clear();
+        session.begins_again = false;
+        session.input.reset();
         start.progress.at = *earlier;
-        bench.strategy->begin(*earlier);
+        session.strategy->begin(*earlier);
       }
       return work();
     } catch (const ps::RolledBack& back) {

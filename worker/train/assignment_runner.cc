@@ -72,7 +72,8 @@ void AssignmentRunner::evaluate_kept(const std::function<bool()>& stop) {
 std::optional<Evaluation> AssignmentRunner::evaluate(const EvalMetrics& moment,
                                                      const Snapshot& copy,
                                                      const std::function<bool()>& stop) {
-  const std::optional<Evaluation> test = evaluator_.run(copy, stop);
+  const std::optional<Evaluation> test =
+      evaluator_.run(copy, stop, show_progress(worker_.display, "evaluating"));
   if (!test) return std::nullopt;
   EvalMetrics line = moment;
   line.test_loss = test->loss;

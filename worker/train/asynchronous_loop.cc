@@ -221,9 +221,10 @@ class ReplicaLoop {
     const JobMetrics::OwnTimes times = own();
     outcome_.input_wait_fraction = StepTotals::ratio(
         times.input_wait_seconds - own_at_begin_.input_wait_seconds, outcome_.seconds);
-    outcome_.communication_exposed_fraction = StepTotals::ratio(
-        times.communication.exposed_seconds - own_at_begin_.communication.exposed_seconds,
-        outcome_.seconds);
+    const double exposed =
+        times.communication.exposed_seconds - own_at_begin_.communication.exposed_seconds;
+    outcome_.communication_exposed_fraction =
+        std::min(1.0, StepTotals::ratio(exposed, outcome_.seconds));
     if (!kind || kind == ps::StopKind::kTimeIsUp) return;
     outcome_.stopped_by = ps::stop_name(*kind);
     // The job is over only when its last cut is where it was to go.

@@ -28,8 +28,9 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
       backend.compile(graph, arena, state, {.mode = Mode::kEvaluate, .batch_size = batch_size});
 }
 
-void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSums> sums) {
-  // One that was cut short stands in the middle of the samples.
+void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSums> sums,
+                           const OnProgress& on_progress) {
+  // After a run that was stopped, the batches are in the middle of the samples.
   if (batches_ != nullptr && batches_->position().offset != 0) {
     throw InternalError("an evaluation begins with its first batch");
   }
@@ -40,6 +41,7 @@ void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSum
     sums[static_cast<std::size_t>(b)] = {scores.loss * static_cast<double>(batch.loss_divisor),
                                          static_cast<double>(scores.num_correct),
                                          static_cast<double>(scores.num_samples)};
+    if (on_progress) on_progress(b + 1 - first_batch_, end_batch_ - first_batch_);
   }
 }
 
@@ -71,7 +73,7 @@ Evaluator::Evaluator(Strategy& strategy, const Graph& graph, const Dataset& data
   }
 }
 
-std::optional<Evaluation> Evaluator::run(const StopPoll& stop) {
+std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress& on_progress) {
   const auto begun = std::chrono::steady_clock::now();
   synchronous_job(strategy_).agree();
   const auto num_batches = static_cast<std::size_t>(parts_.front()->batches_of_all());
@@ -85,7 +87,7 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop) {
           if (replica.index == 0 && reason) stopping = true;
           return stopping.load();
         },
-        sums);
+        sums, replica.index == 0 ? on_progress : OnProgress());
   });
 
   // What every task says: whether it was stopped, and its batches' sums, zero for those of others.
@@ -134,7 +136,8 @@ SnapshotEvaluator::SnapshotEvaluator(Backend& backend, const Graph& graph, const
 SnapshotEvaluator::~SnapshotEvaluator() = default;
 
 std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
-                                                 const std::function<bool()>& stop) {
+                                                 const std::function<bool()>& stop,
+                                                 const OnProgress& on_progress) {
   const auto begun = std::chrono::steady_clock::now();
   if (compiled_ == nullptr) {
     compiled_ = std::make_unique<Compiled>(backend_, graph_, dataset_, options_);
@@ -147,7 +150,7 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
 
   bool stopped = false;
   std::vector<BatchSums> sums(static_cast<std::size_t>(compiled_->evaluator.batches_of_all()));
-  compiled_->evaluator.run([&] { return stopped = stopped || stop(); }, sums);
+  compiled_->evaluator.run([&] { return stopped = stopped || stop(); }, sums, on_progress);
   if (stopped) {
     compiled_.reset();  // it stands in the middle of the samples
     return std::nullopt;

@@ -16,6 +16,7 @@
 #include "strategies/strategy.h"
 #include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
+#include "worker/train/progress.h"
 
 namespace syncopate {
 
@@ -52,9 +53,11 @@ class PartialEvaluator {
                    int parts = 1);
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
-  // sums[b] of this part's batches; [batches_of_all], the others stay as they are. Ends early when
-  // `stop` says true. Throws what the dataset throws.
-  void run(const std::function<bool()>& stop, std::span<BatchSums> sums);
+  // Fills sums[b] of the batches of this part; sums has batches_of_all() elements, and those of
+  // other parts stay as they are. Ends early when `stop` returns true. on_progress counts the
+  // batches of this part; may be empty. Throws what the dataset throws.
+  void run(const std::function<bool()>& stop, std::span<BatchSums> sums,
+           const OnProgress& on_progress = {});
 
  private:
   std::int64_t batches_of_all_;
@@ -77,7 +80,7 @@ class Evaluator {
 
   // Every task calls. Nothing, on all of them, when `stop` spoke on one; then `stopped_by()` has a
   // word. Throws what the dataset throws, and PeerError.
-  std::optional<Evaluation> run(const StopPoll& stop);
+  std::optional<Evaluation> run(const StopPoll& stop, const OnProgress& on_progress = {});
   std::string_view stopped_by() const noexcept { return stopped_by_; }
 
  private:
@@ -101,7 +104,8 @@ class SnapshotEvaluator {
   // Values and state are copied in. The result has the bits that Evaluator gives for the same
   // values. Nothing when `stop` said true. Throws ShapeError for blocks of another network, and
   // what PartialEvaluator throws.
-  std::optional<Evaluation> run(const Snapshot& snapshot, const std::function<bool()>& stop);
+  std::optional<Evaluation> run(const Snapshot& snapshot, const std::function<bool()>& stop,
+                                const OnProgress& on_progress = {});
 
  private:
   struct Compiled;

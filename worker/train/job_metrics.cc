@@ -132,14 +132,15 @@ void JobMetrics::show(const JobStatus& status) {
     remaining_seconds =
         std::min(remaining_seconds, std::max(0.0, options_.max_seconds - seconds()));
   }
-  display_.update({.epoch = (std::max<std::int64_t>(status.step, 1) - 1) / per_epoch + 1,
-                   .total_epochs = (options_.total_steps + per_epoch - 1) / per_epoch,
-                   .step = status.step,
-                   .total_steps = options_.total_steps,
-                   .loss = shown_loss_,
-                   .accuracy = between(at_line_, status, 0.0).accuracy(),
-                   .samples_per_second = all.samples_per_second(),
-                   .remaining_seconds = remaining_seconds});
+  display_.update(
+      ProgressState{.epoch = (std::max<std::int64_t>(status.step, 1) - 1) / per_epoch + 1,
+                    .total_epochs = (options_.total_steps + per_epoch - 1) / per_epoch,
+                    .step = status.step,
+                    .total_steps = options_.total_steps,
+                    .loss = shown_loss_,
+                    .accuracy = between(at_line_, status, 0.0).accuracy(),
+                    .samples_per_second = all.samples_per_second(),
+                    .remaining_seconds = remaining_seconds});
 }
 
 }  // namespace syncopate

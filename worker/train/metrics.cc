@@ -243,7 +243,7 @@ ps::StalenessHistogram merge_staleness(std::span<const WorkerStaleness> workers)
 std::string describe_staleness(std::span<const WorkerStaleness> workers) {
   const ps::StalenessHistogram all = merge_staleness(workers);
   std::string text = "mean " + two_decimals(all.mean()) + ", max " + std::to_string(all.max()) +
-                     " over " + std::to_string(all.count()) + " pushes";
+                     " over " + std::to_string(all.count()) + " bucket pushes";
   if (workers.size() < 2) return text;
   text += "; by worker";
   for (const WorkerStaleness& worker : workers) text += " " + two_decimals(worker.histogram.mean());

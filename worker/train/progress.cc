@@ -71,6 +71,12 @@ std::string draw_bar(double fraction, int columns, bool unicode) {
   return bar;
 }
 
+// In [0, 1]; 0 of a total that is not known.
+double fraction_of(std::int64_t done, std::int64_t total) {
+  if (total <= 0) return 0.0;
+  return std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
+}
+
 // Draws again when `interval` has passed since the last time.
 class Pace {
  public:
@@ -82,7 +88,8 @@ class Pace {
     next_ = now + interval_;
     return true;
   }
-  void start(TimePoint now) { next_ = now + interval_; }
+  void start(TimePoint now) { start(now, interval_); }
+  void start(TimePoint now, std::chrono::milliseconds delay) { next_ = now + delay; }
 
  private:
   std::chrono::milliseconds interval_;
@@ -96,7 +103,7 @@ class TerminalProgress final : public ProgressDisplay {
   TerminalProgress& operator=(const TerminalProgress&) = delete;
   // When training ends by an exception its message gets a line of its own.
   ~TerminalProgress() override {
-    if (drawn_) output_.write("\n");
+    if (drawn_ || shows_activity_) output_.write("\n");
   }
 
   void update(const ProgressState& state) override {
@@ -104,13 +111,27 @@ class TerminalProgress final : public ProgressDisplay {
     if (pace_.due(output_.now())) draw();
   }
 
+  void update(const ActivityState& state) override {
+    const bool is_over = state.done >= state.total;
+    if (!is_over && pace_.due(output_.now())) {
+      output_.write(kStartOfLine + format_progress_line(state, style()) + kClearToEnd);
+      shows_activity_ = true;
+    } else if (is_over && shows_activity_) {
+      clear_activity();
+    }
+  }
+
   void note(const std::string& line) override {
     output_.write(kStartOfLine + std::string(kClearToEnd) + line + "\n");
+    shows_activity_ = false;
     if (drawn_) draw();
   }
 
   void finish() override {
-    if (!drawn_) return;
+    if (!drawn_) {
+      if (shows_activity_) clear_activity();
+      return;
+    }
     draw();  // the last state, not the last one the pace let through
     output_.write("\n");
     drawn_ = false;
@@ -120,17 +141,31 @@ class TerminalProgress final : public ProgressDisplay {
   static constexpr const char* kStartOfLine = "\r";
   static constexpr const char* kClearToEnd = "\x1b[K";
 
+  // The last column stays empty: some terminals wrap as soon as it is written.
+  ProgressLineStyle style() const {
+    return {.columns = output_.columns() - 1, .unicode = output_.unicode};
+  }
+
   void draw() {
-    // The last column stays empty: some terminals wrap as soon as it is written.
-    const ProgressLineStyle style = {.columns = output_.columns() - 1, .unicode = output_.unicode};
-    output_.write(kStartOfLine + format_progress_line(last_, style) + kClearToEnd);
+    output_.write(kStartOfLine + format_progress_line(last_, style()) + kClearToEnd);
     drawn_ = true;
+    shows_activity_ = false;
+  }
+
+  void clear_activity() {
+    shows_activity_ = false;
+    if (drawn_) {
+      draw();
+    } else {
+      output_.write(kStartOfLine + std::string(kClearToEnd));
+    }
   }
 
   ProgressOutput output_;
   Pace pace_{std::chrono::milliseconds(100)};
   ProgressState last_;
-  bool drawn_ = false;
+  bool drawn_ = false;  // `last_`
+  bool shows_activity_ = false;
 };
 
 class PlainProgress final : public ProgressDisplay {
@@ -143,6 +178,16 @@ class PlainProgress final : public ProgressDisplay {
   void update(const ProgressState& state) override {
     if (enabled_ && pace_.due(output_.now())) output_.write(format_progress_text(state) + "\n");
   }
+  void update(const ActivityState& state) override {
+    // Work that takes less than this is not worth a line.
+    constexpr std::chrono::seconds kFirstLine(2);
+    const bool begins = state.what != activity_ || state.done <= activity_done_;
+    activity_ = state.what;
+    activity_done_ = state.done;
+    if (begins) activity_pace_.start(output_.now(), kFirstLine);
+    if (!enabled_ || state.done >= state.total || !activity_pace_.due(output_.now())) return;
+    output_.write(format_progress_text(state) + "\n");
+  }
   void note(const std::string& line) override { output_.write(line + "\n"); }
   void finish() override {}
 
@@ -150,6 +195,9 @@ class PlainProgress final : public ProgressDisplay {
   ProgressOutput output_;
   bool enabled_;
   Pace pace_{std::chrono::seconds(10)};
+  std::string activity_;
+  std::int64_t activity_done_ = 0;
+  Pace activity_pace_{std::chrono::seconds(10)};
 };
 
 }  // namespace
@@ -166,11 +214,9 @@ std::string format_progress_line(const ProgressState& state, const ProgressLineS
   // Everything but the bar is ASCII, so bytes are columns.
   const int for_bar = style.columns - static_cast<int>(epoch.size() + tail.size()) - 2;
   if (for_bar >= kShortestBar) {
-    const double fraction = state.total_steps > 0 ? static_cast<double>(state.step) /
-                                                        static_cast<double>(state.total_steps)
-                                                  : 0.0;
     return epoch + " " +
-           draw_bar(std::clamp(fraction, 0.0, 1.0), std::min(for_bar, kLongestBar), style.unicode) +
+           draw_bar(fraction_of(state.step, state.total_steps), std::min(for_bar, kLongestBar),
+                    style.unicode) +
            " " + tail;
   }
   const auto columns = static_cast<std::size_t>(std::max(style.columns, 0));
@@ -180,6 +226,29 @@ std::string format_progress_line(const ProgressState& state, const ProgressLineS
     line += "  " + field;
   }
   return line.substr(0, columns);
+}
+
+std::string format_progress_line(const ActivityState& state, const ProgressLineStyle& style) {
+  const std::string what(state.what);
+  const std::string counts = of_total(state.done, state.total);
+  const int for_bar = style.columns - static_cast<int>(what.size() + counts.size()) - 2;
+  if (for_bar >= kShortestBar) {
+    return what + " " +
+           draw_bar(fraction_of(state.done, state.total), std::min(for_bar, kLongestBar),
+                    style.unicode) +
+           " " + counts;
+  }
+  return (what + " " + counts).substr(0, static_cast<std::size_t>(std::max(style.columns, 0)));
+}
+
+std::string format_progress_text(const ActivityState& state) {
+  return std::string(state.what) + "  " + of_total(state.done, state.total);
+}
+
+OnProgress show_progress(ProgressDisplay& display, std::string_view what) {
+  return [&display, what = std::string(what)](std::int64_t done, std::int64_t total) {
+    display.update(ActivityState{.what = what, .done = done, .total = total});
+  };
 }
 
 std::string format_progress_text(const ProgressState& state) {
@@ -229,6 +298,7 @@ void write_to_stderr(std::string_view text) {
 class SilentDisplay final : public ProgressDisplay {
  public:
   void update(const ProgressState& /*state*/) override {}
+  void update(const ActivityState& /*state*/) override {}
   void note(const std::string& /*line*/) override {}
   void finish() override {}
 };

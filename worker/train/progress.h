@@ -1,5 +1,6 @@
-// What a person sees while training runs: one line that is redrawn on a terminal, plain lines
-// elsewhere.
+// What a user sees while a run is at work: on a terminal one line that is redrawn, elsewhere a line
+// every ten seconds. The train loops call it; the functions that make the text and keep the pace
+// are apart from the terminal, so that tests bring a writer, a clock and a width of their own.
 #pragma once
 
 #include <chrono>
@@ -23,6 +24,15 @@ struct ProgressState {
   double remaining_seconds = 0.0;
 };
 
+// Work other than training steps, in parts of the same length.
+struct ActivityState {
+  std::string_view what;  // "evaluating"
+  std::int64_t done = 0;
+  std::int64_t total = 0;
+};
+// Called after each part with the parts that are done and all parts.
+using OnProgress = std::function<void(std::int64_t done, std::int64_t total)>;
+
 // One thread only.
 class ProgressDisplay {
  public:
@@ -30,33 +40,39 @@ class ProgressDisplay {
   // Cheap to call every step: draws at most ten times a second on a terminal, every ten seconds
   // elsewhere.
   virtual void update(const ProgressState& state) = 0;
-  // A line that stays: an evaluation, a checkpoint.
+  // The same for other work. On a terminal its line goes when `done` reaches `total`.
+  virtual void update(const ActivityState& state) = 0;
+  // Writes a line that stays, such as the result of an evaluation.
   virtual void note(const std::string& line) = 0;
   // Ends the redrawn line.
   virtual void finish() = 0;
 };
 
+// Shows the progress of work that `what` names. `display` must outlive the result.
+OnProgress show_progress(ProgressDisplay& display, std::string_view what);
+
 // Writes to stderr. `enabled` false shows notes only.
 std::unique_ptr<ProgressDisplay> make_progress_display(bool enabled);
-// Shows nothing: one task speaks for all.
+// Shows nothing. For the tasks other than the chief.
 std::unique_ptr<ProgressDisplay> make_silent_display();
-
-// The words and the pace of the progress display, apart from the terminal they end up on. Called by
-// progress.cc; tests bring a writer, a clock and a width of their own.
 
 struct ProgressLineStyle {
   int columns = 80;
   bool unicode = true;  // else the bar is drawn in ASCII
 };
 
-// One line of at most `columns` columns, without an end: the bar shrinks first and then goes, then
-// the line loses what stands last. "epoch 2/3 ━━━━━━━╸──── 812/937  loss 0.0612  acc 98.1%  41.2k
-// samples/s  ETA 0:04"
+// One line of at most `columns` columns, without a line end. In a narrow terminal the bar shrinks
+// and then goes, and after it the last fields. "epoch 2/3 ━━━━━━━╸──── 812/937  loss 0.0612
+// acc 98.1%  41.2k samples/s  ETA 0:04"
 std::string format_progress_line(const ProgressState& state, const ProgressLineStyle& style);
+// "evaluating ━━━━━━━╸──── 12/79"
+std::string format_progress_line(const ActivityState& state, const ProgressLineStyle& style);
 
-// The same for a log file: no bar, any width.
+// The line for a log file: without a bar and of any width.
 // "epoch 2/3  step 812/937  loss 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04"
 std::string format_progress_text(const ProgressState& state);
+// "evaluating  12/79"
+std::string format_progress_text(const ActivityState& state);
 
 struct ProgressOutput {
   std::function<void(std::string_view)> write;
@@ -67,7 +83,8 @@ struct ProgressOutput {
 
 // Redraws one line, at most ten times a second; notes scroll above it.
 std::unique_ptr<ProgressDisplay> make_terminal_progress(ProgressOutput output);
-// A line every ten seconds, and the notes. `enabled` false: the notes only.
+// Writes a line every ten seconds, of other work the first one after two, and the notes. `enabled`
+// false: the notes only.
 std::unique_ptr<ProgressDisplay> make_plain_progress(ProgressOutput output, bool enabled);
 
 }  // namespace syncopate

@@ -138,14 +138,14 @@ class TrainLoop {
     shown_loss_ = shown_steps_++ == 0 ? loss : 0.95 * shown_loss_ + 0.05 * loss;
     const double seconds_per_step = all_.seconds / static_cast<double>(all_.steps);
     const std::int64_t per_epoch = run_.dataset_size / run_.global_batch;
-    run_.display.update({.epoch = (progress_.at.step - 1) / per_epoch + 1,
-                         .total_epochs = (total_steps_ + per_epoch - 1) / per_epoch,
-                         .step = progress_.at.step,
-                         .total_steps = total_steps_,
-                         .loss = shown_loss_,
-                         .accuracy = line_.accuracy(),
-                         .samples_per_second = all_.samples_per_second(),
-                         .remaining_seconds = remaining_seconds(seconds_per_step)});
+    run_.display.update(ProgressState{.epoch = (progress_.at.step - 1) / per_epoch + 1,
+                                      .total_epochs = (total_steps_ + per_epoch - 1) / per_epoch,
+                                      .step = progress_.at.step,
+                                      .total_steps = total_steps_,
+                                      .loss = shown_loss_,
+                                      .accuracy = line_.accuracy(),
+                                      .samples_per_second = all_.samples_per_second(),
+                                      .remaining_seconds = remaining_seconds(seconds_per_step)});
   }
 
   double remaining_seconds(double seconds_per_step) const {
@@ -193,7 +193,7 @@ class TrainLoop {
 
   // False when it was cut short by a request to stop.
   bool evaluate() {
-    test_ = run_.evaluator.run(run_.stop);
+    test_ = run_.evaluator.run(run_.stop, show_progress(run_.display, "evaluating"));
     if (!test_) return false;
     const EvalMetrics line{.step = progress_.at.step,
                            .epoch = epochs(),
@@ -255,8 +255,9 @@ class TrainLoop {
     result.train_loss = epoch_.mean_loss();
     result.input_wait_fraction =
         StepTotals::ratio(run_.input.counters().wait_seconds, all_.seconds);
+    // Waiting is measured on another thread than the steps and may exceed them by a little.
     result.communication_exposed_fraction =
-        StepTotals::ratio(worker_times_.exposed_seconds(), all_.seconds);
+        std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all_.seconds));
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }

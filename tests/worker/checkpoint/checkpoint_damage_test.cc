@@ -115,8 +115,20 @@ TEST_F(DamagedCheckpoint, OfAnotherFormatVersionNamesBoth) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "reads version 1", error);
 }
 
-TEST_F(DamagedCheckpoint, NeedsMetadataOfOurs) {
-  EXPECT_PRED_FORMAT2(testing::IsSubstring, "no format version", error_of(file_of("{}", 0)));
+TEST_F(DamagedCheckpoint, IsNotTheSameAsAFileOfAnotherProgram) {
+  const std::string error = error_of(file_of("{}", 0));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring,
+                      "has no format version: it was not written by this program", error);
+  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "use an older one", error);
+  const std::string integers =
+      error_of(file_of(R"({"w":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})", 16));
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "tensor w has the type I64, expected F32", integers);
+  EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "damaged", integers);
+}
+
+TEST_F(DamagedCheckpoint, MayBeNoSafetensorsFileAtAll) {
+  EXPECT_PRED_FORMAT2(testing::IsSubstring, "is damaged or no safetensors file",
+                      error_of("root:x:0:0:root:/root:/bin/bash\n"));
 }
 
 TEST_F(DamagedCheckpoint, IsNotBelievedAboutItsSizes) {
@@ -144,7 +156,7 @@ TEST_F(DamagedCheckpoint, IsNotBelievedAboutItsSizes) {
       entry(R"("shape":[18446744073709551615],"data_offsets":[0,16])"),  // beyond a signed number
       entry(R"("shape":[1e300],"data_offsets":[0,16])"),                 // no integer
       entry(R"("shape":"4","data_offsets":[0,16])"),                     // no list
-      file_of(R"({"w":{"dtype":"I64","shape":[2],"data_offsets":[0,16]}})", 16),
+      file_of(R"({"w":{"dtype":"F31","shape":[4],"data_offsets":[0,16]}})", 16),
   };
   for (const std::string& bytes : broken) {
     const std::string error = error_of(bytes);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <csignal>
@@ -39,6 +40,18 @@ TEST_F(CheckpointTest, ComesBackBitForBit) {
   EXPECT_EQ(info.progress.at.position, (ps::DataPosition{1, 18'976}));
   EXPECT_EQ(info.progress.data, "digits");
   EXPECT_EQ(info.progress.seed, 42U);
+}
+
+TEST_F(CheckpointTest, HasThePermissionsThatTheUmaskAllows) {
+  using std::filesystem::perms;
+  const std::pair<mode_t, perms> cases[] = {{0077, perms{0600}}, {0022, perms{0644}}};
+  for (const auto& [mask, permissions] : cases) {
+    const mode_t before = ::umask(mask);
+    save();
+    ::umask(before);
+    EXPECT_EQ(std::filesystem::status(path_).permissions(), permissions) << std::oct << mask;
+    std::filesystem::remove(path_);
+  }
 }
 
 TEST_F(CheckpointTest, KeepsTheLargestSeed) {

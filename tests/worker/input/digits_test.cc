@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
@@ -34,6 +35,17 @@ TEST(Digits, AreTheSamePixelsEverywhere) {
   const DataSplits splits = open_digits_in("");
   EXPECT_EQ(checksum(*splits.train, 60000), 5047357959451203429U);
   EXPECT_EQ(checksum(*splits.test, 10000), 9612906198789045333U);
+}
+
+TEST(Digits, ReportHowFarTheirDrawingIs) {
+  std::vector<std::int64_t> reported;
+  open_dataset("digits", {.on_progress = [&](std::int64_t done, std::int64_t total) {
+                 EXPECT_EQ(total, 70000);
+                 reported.push_back(done);
+               }});
+  ASSERT_FALSE(reported.empty());
+  EXPECT_TRUE(std::is_sorted(reported.begin(), reported.end()));
+  EXPECT_EQ(reported.back(), 70000);
 }
 
 TEST(Digits, ComeInTheirFixedNumberEachClassAboutAsOften) {

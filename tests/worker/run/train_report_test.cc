@@ -12,6 +12,7 @@ namespace {
 class NotedLines final : public ProgressDisplay {
  public:
   void update(const ProgressState& /*state*/) override {}
+  void update(const ActivityState& /*state*/) override {}
   void note(const std::string& line) override { lines.push_back(line); }
   void finish() override {}
   std::vector<std::string> lines;
@@ -59,9 +60,9 @@ TEST(AResult, TellsTheStalenessOfTheJob) {
                        {1, ps::StalenessHistogram::of({1, 0, 1}, 2.0, 2)}};
   std::ostringstream apart;
   print_result({}, summary, {}, apart);
-  EXPECT_NE(
-      apart.str().find("staleness       mean 1.00, max 2 over 4 pushes; by worker 1.00 1.00\n"),
-      std::string::npos)
+  EXPECT_NE(apart.str().find(
+                "staleness       mean 1.00, max 2 over 4 bucket pushes; by worker 1.00 1.00\n"),
+            std::string::npos)
       << apart.str();
 }
 

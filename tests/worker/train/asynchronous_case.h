@@ -41,6 +41,7 @@ class RecordingMetrics final : public MetricsWriter {
 class RecordingDisplay final : public ProgressDisplay {
  public:
   void update(const ProgressState& state) override { states.push_back(state); }
+  void update(const ActivityState& /*state*/) override {}
   void note(const std::string& line) override { notes.push_back(line); }
   void finish() override { ++finished; }
   std::vector<ProgressState> states;

@@ -154,6 +154,58 @@ TEST(TerminalProgress, FollowsTheWidthOfItsWindow) {
   EXPECT_EQ(fake.written, "\repoch 2/3 812/1000  loss 0.0612  acc 98.1%\x1b[K");
 }
 
+TEST(ActivityLine, ShowsABarAndTheCounts) {
+  const ActivityState state{.what = "evaluating", .done = 12, .total = 48};
+  EXPECT_EQ(format_progress_line(state, {.columns = 100}),
+            "evaluating ━━━━━━────────────────── 12/48");
+  EXPECT_EQ(format_progress_line(state, {.columns = 20}), "evaluating 12/48");
+  EXPECT_EQ(format_progress_text(state), "evaluating  12/48");
+}
+
+TEST(TerminalProgress, ReplacesTheLineOfAnActivityByTheTrainingLineWhenTheActivityEnds) {
+  FakeOutput fake;
+  const auto display = make_terminal_progress(fake.output());
+  display->update(kState);
+  fake.time += std::chrono::seconds(1);
+  fake.written.clear();
+  display->update(ActivityState{.what = "evaluating", .done = 1, .total = 2});
+  EXPECT_TRUE(fake.written.starts_with("\revaluating ")) << fake.written;
+  fake.written.clear();
+  display->update(ActivityState{.what = "evaluating", .done = 2, .total = 2});
+  EXPECT_TRUE(fake.written.starts_with("\repoch 2/3")) << fake.written;
+}
+
+TEST(TerminalProgress, ClearsTheLineOfAnActivityBeforeTraining) {
+  FakeOutput fake;
+  const auto display = make_terminal_progress(fake.output());
+  display->update(ActivityState{.what = "drawing digits", .done = 1, .total = 2});
+  fake.written.clear();
+  display->update(ActivityState{.what = "drawing digits", .done = 2, .total = 2});
+  EXPECT_EQ(fake.written, "\r\x1b[K");
+}
+
+TEST(PlainProgress, WritesALineOfAnActivityThatTakesLong) {
+  FakeOutput fake;
+  const auto display = make_plain_progress(fake.output(), true);
+  for (int i = 1; i < 150; ++i) {
+    display->update(ActivityState{.what = "evaluating", .done = i, .total = 150});
+    fake.time += std::chrono::milliseconds(100);
+  }
+  EXPECT_EQ(fake.written, "evaluating  21/150\nevaluating  121/150\n");
+}
+
+TEST(PlainProgress, WritesNoLineOfAShortActivity) {
+  FakeOutput fake;
+  const auto display = make_plain_progress(fake.output(), true);
+  for (int evaluation = 0; evaluation < 100; ++evaluation) {
+    for (int i = 1; i <= 10; ++i) {
+      display->update(ActivityState{.what = "evaluating", .done = i, .total = 10});
+      fake.time += std::chrono::milliseconds(100);
+    }
+  }
+  EXPECT_EQ(fake.written, "");
+}
+
 TEST(PlainProgress, WritesALineEveryTenSeconds) {
   FakeOutput fake;
   const auto display = make_plain_progress(fake.output(), true);

@@ -21,15 +21,17 @@ TEST(Staleness, OfAllWorkersIsTheMeanOverAllPushes) {
 }
 
 TEST(Staleness, IsOneLineForPeople) {
-  EXPECT_EQ(describe_staleness(kWorkers), "mean 2.20, max 5 over 5 pushes; by worker 1.33 3.50");
+  EXPECT_EQ(describe_staleness(kWorkers),
+            "mean 2.20, max 5 over 5 bucket pushes; by worker 1.33 3.50");
 }
 
 TEST(Staleness, OfOneWorkerIsNotSaidTwice) {
-  EXPECT_EQ(describe_staleness(std::span(kWorkers).first(1)), "mean 1.33, max 2 over 3 pushes");
+  EXPECT_EQ(describe_staleness(std::span(kWorkers).first(1)),
+            "mean 1.33, max 2 over 3 bucket pushes");
 }
 
 TEST(Staleness, OfNobodyIsZero) {
-  EXPECT_EQ(describe_staleness({}), "mean 0.00, max 0 over 0 pushes");
+  EXPECT_EQ(describe_staleness({}), "mean 0.00, max 0 over 0 bucket pushes");
 }
 
 }  // namespace
