@@ -9,15 +9,7 @@ set(alone
   bench/scaling/scaling_grid.cc
   bench/scaling/scaling_table.cc
   bench/step/step_command.cc
-  deploy/launch/local_roles.cc
-  worker/checkpoint/sample_ranges_json.cc
-  worker/input/digit_painter.cc
-  worker/input/idx.cc
-  worker/input/leased_batch_source.cc
-  worker/input/mnist.cc
-  worker/input/synthetic.cc
-  worker/train/copies_file.cc
-  worker/train/metrics.cc)
+  deploy/launch/local_roles.cc)
 foreach(file IN LISTS alone)
   foreach(library models ps strategies worker deploy bench_harness bench_step bench_all_reduce bench_scaling bench_ps bench_ps_peers
                   bench_plan bench_compare bench_virtual bench_compare_report)

@@ -47,7 +47,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   TrainOptions run_options = options;
   std::unique_ptr<DeviceMonitor> monitor;
   std::int64_t global_batch = 0;
-  tell_others(membership, session.strategy, [&] {
+  report_failures(membership, session.strategy, [&] {
     deal_out_devices(run_options, membership);
     monitor = monitor_devices(run_options);
     session.data =

@@ -3,9 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
-#include <cstdio>
 #include <numbers>
 #include <utility>
 
@@ -30,7 +28,7 @@ Schedule::Schedule(ScheduleOptions options) : options_(std::move(options)) {
   require_option(std::isfinite(o.total_epochs) && o.total_epochs > 0.0,
                  fmt::format("the run has {} epochs; expected a positive number", o.total_epochs));
   require_option(o.warmup_epochs >= 0.0 && o.warmup_epochs <= o.total_epochs,
-                 fmt::format("--warmup-epochs {}: expected 0 to {}, the length of the run",
+                 fmt::format("--warmup-epochs {}: expected 0 to {:.3g}, the length of the run",
                              o.warmup_epochs, o.total_epochs));
   require_option(
       std::isfinite(o.factor) && o.factor > 0.0,

@@ -93,7 +93,7 @@ TEST(Resume, OfAFinishedRunOnlyEvaluates) {
                       scratch / "m.jsonl"};
   const ProgramResult fresh = run_syncopate(run);
   ASSERT_EQ(fresh.exit_code, 0) << fresh.err;
-  EXPECT_NE(fresh.err.find("starting fresh"), std::string::npos) << fresh.err;
+  EXPECT_NE(fresh.err.find("starting at step 0"), std::string::npos) << fresh.err;
   const auto before = summary_of(scratch / "m.jsonl");
   const ProgramResult again = run_syncopate(run);
   ASSERT_EQ(again.exit_code, 0) << again.err;

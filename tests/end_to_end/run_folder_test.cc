@@ -41,8 +41,7 @@ std::unique_ptr<RunningProgram> start(const Arguments& arguments) {
 void expect_refused(RunningProgram& run) {
   const ProgramResult result = run.wait();
   EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(result.err.find("another run is at work in this folder"), std::string::npos)
-      << result.err;
+  EXPECT_NE(result.err.find("another run is using this folder"), std::string::npos) << result.err;
   EXPECT_NE(result.err.find("choose another folder"), std::string::npos) << result.err;
 }
 
@@ -61,8 +60,7 @@ TEST(ARun, KeepsItsCheckpointFolderFromOthersHoweverManyTasksTheyHave) {
   flags.front() = "doctor";
   const ProgramResult doctor = run_syncopate(flags);
   EXPECT_EQ(doctor.exit_code, 1);
-  EXPECT_NE(doctor.out.find("another run is at work in this folder"), std::string::npos)
-      << doctor.out;
+  EXPECT_NE(doctor.out.find("another run is using this folder"), std::string::npos) << doctor.out;
   for (const auto* other : {&alone, &workers, &served}) expect_refused(**other);
   first->send(SIGTERM);
   const ProgramResult result = first->wait();

@@ -23,8 +23,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Raised whenever an older program could misread a file: one that knows of no gaps in the data
-// would leave out what they hold.
+// Format versions. The version is raised when an older program could misread a file: a program that
+// does not know of skipped samples would leave them out.
 constexpr std::string_view kFormatVersion = "1";
 constexpr std::string_view kFormatVersionWithGaps = "2";
 constexpr std::string_view kSlotPrefix = "optimizer.";
@@ -33,13 +33,13 @@ std::string slot_name(const std::string& slot, const std::string& parameter) {
   return std::string(kSlotPrefix) + slot + "." + parameter;
 }
 
-// Elements of entry i of a block that is laid out as `layout`.
+// The elements of entry i in a block with this layout.
 std::span<float> elements(const Tensor& block, const ArenaLayout& layout, std::size_t i) {
   return block.f32().subspan(static_cast<std::size_t>(layout.offset(i)),
                              static_cast<std::size_t>(layout.size(i)));
 }
 
-// The network's own tensors: parameters, then state.
+// The tensors of the network: parameters, then state.
 std::vector<TensorEntry> network_entries(const Graph& graph) {
   std::vector<TensorEntry> entries;
   for (const Parameter& parameter : graph.parameters) {
@@ -83,7 +83,7 @@ bool has(const SafetensorsReader& file, const std::string& key) {
   return file.metadata().contains(key);
 }
 
-// Absent where nothing was passed over.
+// The skipped sample ranges; the metadata lack them when there are none.
 std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const fs::path& path) {
   const auto found = file.metadata().find("untrained");
   if (found == file.metadata().end()) return {};
@@ -93,7 +93,7 @@ std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const f
                          "'; expected [[epoch, begin, end], ...]");
 }
 
-// Absent where losses were not scaled.
+// The loss scale; the metadata lack it when losses are not scaled.
 std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const fs::path& path) {
   if (!has(file, "loss_scale")) return std::nullopt;
   const LossScaleState state{number_of<float>(file, path, "loss_scale"),
@@ -104,7 +104,7 @@ std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const
                          shortest_text(state.scale));
 }
 
-// A version that is unknown may be a newer program's, or bytes that are not those written.
+// An unknown version may come from a newer program or from damaged bytes; the checksum tells which.
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
@@ -128,7 +128,7 @@ void check_format_version(const SafetensorsReader& file, const fs::path& path) {
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
 
-// What the file and `wanted` disagree on first; "" when they agree.
+// The first difference between the file and `wanted`; "" when there is none.
 std::string first_difference(const SafetensorsReader& file,
                              const std::vector<TensorEntry>& wanted) {
   for (const TensorEntry& entry : wanted) {
@@ -158,10 +158,10 @@ void check_network(const SafetensorsReader& file, const fs::path& path, const Gr
         "checkpoint {} has network {} for other data: {}; give the --data it was trained on, {}",
         path.string(), model, difference, text_of(file, path, "data")));
   }
-  throw UsageError(
-      fmt::format("checkpoint {} has network {}, this run has network {}; give --model "
-                  "{}, or another checkpoint",
-                  path.string(), model, graph.name, model));
+  throw UsageError(fmt::format(
+      "checkpoint {} has network {}, this run has network {}{}{}; give --model {}, or another "
+      "checkpoint",
+      path.string(), model, graph.name, difference.empty() ? "" : ": ", difference, model));
 }
 
 void check_optimizer(const SafetensorsReader& file, const fs::path& path, const Graph& graph,

@@ -1,7 +1,6 @@
-// Checkpoints: one safetensors file each, under DIR/checkpoint-<step>.safetensors. Written by the
-// chief to a temporary file, synced, renamed; the last N are kept. Tensors are in PyTorch's names,
-// shapes and order.
-// Source: the safetensors format, github.com/huggingface/safetensors (u64 length, JSON, bytes).
+// Checkpoints: one safetensors file each, DIR/checkpoint-<step>.safetensors. The chief writes a
+// temporary file, syncs and renames it, and the last N checkpoints are kept. Tensors have PyTorch's
+// names, shapes and order. Source: the safetensors format, github.com/huggingface/safetensors.
 #pragma once
 
 #include <cstdint>
@@ -19,15 +18,15 @@
 
 namespace syncopate {
 
-// What a run must know to go on as if it had not stopped.
+// The state of a run, beside its tensors, that a resumed run needs.
 struct Progress {
   ps::RunPosition at{};
-  std::string data{};      // what the position counts in: a DataSplits name, "digits"
+  std::string data{};      // DataSplits::name, in whose samples the position counts
   std::uint64_t seed = 1;  // all random numbers are functions of (seed, step, epoch, sample)
-  // What older checkpoints do not say.
-  std::string data_samples{};           // sizes, shape, classes and hashes of a few; ""
-  std::int64_t samples_per_update = 0;  // 0
-  double learning_rate = 0.0;           // that was asked for; 0
+  // Empty or 0 in checkpoints of older programs.
+  std::string data_samples{};  // describe_training_samples()
+  std::int64_t samples_per_update = 0;
+  double learning_rate = 0.0;  // as the user gave it
 };
 
 struct CheckpointInfo {
@@ -38,40 +37,38 @@ struct CheckpointInfo {
   std::optional<LossScaleState> loss_scale;
 };
 
-// <DIR>/checkpoint-000000001234.safetensors
+// Returns DIR/checkpoint-000000001234.safetensors for step 1234.
 std::filesystem::path checkpoint_path(const std::filesystem::path& dir, std::int64_t step);
 
-// Throws FileError (folder not writable, disk full; the last good checkpoint survives, no temporary
-// file stays).
+// Writes a checkpoint. Throws FileError (folder not writable, disk full); then earlier checkpoints
+// are intact and no temporary file stays.
 void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
                      const Snapshot& snapshot, const std::string& optimizer,
                      const Progress& progress);
 
-// Removes all but the newest `keep` checkpoints of the folder, and temporary files that killed
-// processes have left; not those that are being written.
+// Removes all checkpoints of the folder except the newest `keep`, and temporary files of processes
+// that have ended.
 void prune_checkpoints(const std::filesystem::path& dir, int keep);
 
-// The checkpoint with the highest step, if the folder has one.
+// The checkpoint with the highest step; nothing in a folder without checkpoints.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);
 
-// All of the folder, the one with the highest step first.
+// All checkpoints of the folder, the highest step first.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir);
 
-// Takes a damaged file out of the folder's checkpoints, of which it would stay the newest: it gets
-// another name, which is returned. Throws FileError.
+// Renames a damaged checkpoint, which would otherwise stay the newest one, and returns the new
+// name. Throws FileError.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
-// Copies the tensors into `snapshot` (memory order); nothing is copied when it throws.
-// `want_slots` false: values and state only (evaluation, --init-from).
-// Throws DamagedFileError for a file that is cut short or damaged; FileError for one of another
-// format version; UsageError for one of another network or optimizer, naming both and what differs.
+// Copies the tensors into `snapshot` (memory order); copies nothing when it throws. want_slots
+// false: reads values and state only (evaluation, --init-from). Throws DamagedFileError for a file
+// that is cut short or damaged; FileError for a file of another format version or program;
+// UsageError for another network or optimizer, naming both.
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);
 
-// All values of a network in one short word: equal words, equal bits.
-
-// FNV-1a of the block's bytes, 16 hexadecimal digits. values: on the host.
+// FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: on the host.
 std::string weights_hash(const Tensor& values);
 
 }  // namespace syncopate

@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kSuffix = ".safetensors";
 
-// The step of "checkpoint-000000001234.safetensors"; none for any other name.
+// Parses "checkpoint-000000001234.safetensors"; nothing for any other name.
 std::optional<std::int64_t> step_of(const std::string& file_name) {
   std::string_view text = file_name;
   if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) return std::nullopt;
@@ -39,7 +39,7 @@ struct Folder {
   std::vector<fs::path> temporaries;
 };
 
-// A folder that does not exist is an empty one.
+// Reads the folder; a folder that does not exist has no checkpoints.
 Folder read_folder(const fs::path& dir) {
   Folder folder;
   std::error_code error;
@@ -75,7 +75,7 @@ bool is_left_over(const fs::path& temporary) {
 
 void remove_old(const fs::path& path) {
   std::error_code error;
-  fs::remove(path, error);  // gone already is as good
+  fs::remove(path, error);  // no error when another process has removed it
   if (error) throw FileError("remove old checkpoint " + path.string() + ": " + error.message());
 }
 

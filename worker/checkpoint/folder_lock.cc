@@ -23,10 +23,10 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::chrono::milliseconds kLook(50);
-// Tasks of one job that come at once pass each other in less.
+// A shorter wait is not reported: tasks of one job that start together wait for each other briefly.
 constexpr std::chrono::milliseconds kUnremarkable(300);
 
-// What the file says: a line each.
+// The contents of the lock file, a line each.
 struct Holder {
   std::string words;
   std::string host;
@@ -67,7 +67,7 @@ Holder read_holder(const FileDescriptor& file) {
   return holder;
 }
 
-// Without the lock: of whoever holds it.
+// Reads the file of a lock that another process may hold.
 Holder read_holder(const fs::path& path) {
   return read_holder(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
 }
@@ -75,7 +75,7 @@ Holder read_holder(const fs::path& path) {
 void write_holder(const FileDescriptor& file, const fs::path& path, const std::string& job) {
   const std::string text = own_words(job) + "\n" + own_host_name() + "\n" + job + "\n";
   const auto size = static_cast<ssize_t>(text.size());
-  // Synced: on a network's file system others would read what was there before.
+  // Synced, because on a network file system other hosts would read the old contents.
   if (::pwrite(file.get(), text.data(), text.size(), 0) == size &&
       ::ftruncate(file.get(), size) == 0 && (::fsync(file.get()) == 0 || errno == EINVAL)) {
     return;
@@ -83,7 +83,7 @@ void write_holder(const FileDescriptor& file, const fs::path& path, const std::s
   throw FileError(describe_errno("write", path.string(), errno));
 }
 
-// One attempt. None: another has it.
+// Tries once to take the lock. Returns nothing when another process has it.
 std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLockOptions& options) {
   FileLock lock = try_lock_file(path);
   if (lock.outcome == FileLock::Outcome::kUnsupported) {
@@ -95,7 +95,8 @@ std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLock
   if (lock.outcome == FileLock::Outcome::kHeld) {
     write_holder(lock.file, path, options.job);
     if (options.job.empty()) return std::move(lock.file);
-    // Between the one lock and the other somebody may come: then the file is his.
+    // Another process may take the lock between the exclusive and the shared one; then the file
+    // names that process.
     const bool is_shared = ::flock(lock.file.get(), LOCK_SH | LOCK_NB) == 0;
     if (is_shared && read_holder(lock.file).job == options.job) return std::move(lock.file);
     return std::nullopt;
@@ -110,7 +111,7 @@ std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLock
 
 std::string taken_words(const fs::path& folder, const FolderLockOptions& options) {
   return options.flag + " " + folder.string() + ": another " + options.user +
-         " is at work in this folder (" + read_holder(file_in(folder)).words + ")";
+         " is using this folder (" + read_holder(file_in(folder)).words + ")";
 }
 
 bool is_elsewhere(const fs::path& folder) {
@@ -136,14 +137,14 @@ FolderLock::FolderLock(const fs::path& folder, const FolderLockOptions& options)
       file_ = *std::move(file);
       return;
     }
-    const auto patience = is_elsewhere(folder)
-                              ? std::max(options.patience, options.patience_with_another_host)
-                              : options.patience;
-    if (std::chrono::steady_clock::now() - begun >= patience) {
+    const auto timeout = is_elsewhere(folder)
+                             ? std::max(options.timeout, options.timeout_for_another_host)
+                             : options.timeout;
+    if (std::chrono::steady_clock::now() - begun >= timeout) {
       throw UsageError(refusal_of(folder, options));
     }
     if (!has_said && unremarkable.passed() && options.on_waiting) {
-      options.on_waiting(taken_words(folder, options) + "; waiting up to " + in_seconds(patience) +
+      options.on_waiting(taken_words(folder, options) + "; waiting up to " + in_seconds(timeout) +
                          " for its end");
       has_said = true;
     }

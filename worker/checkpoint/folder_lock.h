@@ -1,5 +1,6 @@
-// One run at a time in a folder: a lock on the file .lock in it, which says who holds it. The tasks
-// of one job may hold it together, so that it stays while any of them lives.
+// A lock that keeps a folder for one run. It is a lock on the file .lock in the folder, and the
+// file names its holder. The tasks of one job may hold it together, so that it stays while one of
+// them lives.
 #pragma once
 
 #include <chrono>
@@ -13,25 +14,26 @@
 namespace syncopate {
 
 struct FolderLockOptions {
-  std::string flag;  // that names the folder: "--checkpoint-dir"
-  std::string user;  // of which there is to be one: "run"
-  // One line: what the tasks of the job know in common, and those of no other. "": alone.
+  std::string flag;  // the flag that names the folder, "--checkpoint-dir"
+  std::string user;  // what may use the folder once, "run"
+  // A line that identifies the job: tasks with the same line share the lock. "": the lock is not
+  // shared.
   std::string job{};
-  std::chrono::milliseconds patience{0};  // with another's end
-  // With one on another host, if longer: a host that went down holds what a network's file system
-  // has not taken back from it yet.
-  std::chrono::milliseconds patience_with_another_host{0};
-  std::function<void(const std::string& line)> on_waiting{};  // once, where there is a wait
+  std::chrono::milliseconds timeout{0};  // of waiting for another holder
+  // The timeout for a holder on another host, if longer: a network file system keeps the locks of a
+  // host that went down for some time.
+  std::chrono::milliseconds timeout_for_another_host{0};
+  std::function<void(const std::string& line)> on_waiting{};  // called once when it waits
 };
 
 class FolderLock {
  public:
-  // The folder exists. Where its file system has no locks the log warns, and nothing is held.
-  // Throws UsageError naming who holds it; FileError.
+  // The folder must exist. On a file system without locks the constructor logs a warning and holds
+  // nothing. Throws UsageError naming the holder; FileError.
   FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
 
-  // What the constructor would throw now, the tasks of a job apart; none: nobody holds it, or
-  // nobody can tell.
+  // Returns the error that the constructor would throw now for a lock that is not shared; nothing
+  // when the lock is free or its state cannot be read.
   static std::optional<std::string> refusal(const std::filesystem::path& folder,
                                             const FolderLockOptions& options);
 

@@ -30,7 +30,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kLengthBytes = sizeof(std::uint64_t);
-// The format's own limit: a longer header is not one.
+// The largest header that the format allows.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 constexpr std::string_view kChecksumKey = "\"checksum\":\"";
 constexpr std::size_t kChecksumDigits = 8;
@@ -45,7 +45,7 @@ constexpr std::size_t kChecksumDigits = 8;
                          std::to_string(expected) + " bytes, found " + std::to_string(found));
 }
 
-// Bytes of a f32 tensor, or more than any file has when the product overflows.
+// The bytes of an f32 tensor of this shape; the largest number when the product overflows.
 std::uint64_t f32_bytes(const Shape& shape) {
   constexpr std::uint64_t kTooMany = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t bytes = sizeof(float);
@@ -57,7 +57,7 @@ std::uint64_t f32_bytes(const Shape& shape) {
   return bytes;
 }
 
-// The other types of the format.
+// The types of the format that this program does not read.
 constexpr std::array kOtherTypes = {"BOOL", "U8",   "I8",  "F8_E5M2", "F8_E4M3", "I16", "U16",
                                     "F16",  "BF16", "I32", "U32",     "F64",     "I64", "U64"};
 
@@ -173,7 +173,7 @@ void SafetensorsReader::verify_checksum() const {
     return static_cast<std::uint32_t>(
         crc32_z(checksum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   };
-  // It was summed over a header whose checksum read zero.
+  // The checksum is computed over a header whose checksum field is zero.
   std::string header = header_;
   const std::size_t key = header.find(kChecksumKey);
   if (key == std::string::npos || key + kChecksumKey.size() + kChecksumDigits > header.size()) {
@@ -223,11 +223,11 @@ std::uint32_t extend_checksum(std::uint32_t checksum, std::span<const std::byte>
   throw FileError(describe_errno(action, path.string(), errno));
 }
 
-// A rename is on disk only once its folder is.
+// A rename is durable only after its folder has been synced.
 void sync_folder(const std::filesystem::path& folder) {
   const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor) fail("open folder", folder);
-  // EINVAL: a file system that has no such thing as syncing a folder.
+  // EINVAL: the file system cannot sync folders.
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail("sync folder", folder);
 }
 
@@ -283,8 +283,8 @@ SafetensorsWriter::~SafetensorsWriter() {
   if (file_) ::unlink(temporary_.c_str());
 }
 
-// The checksum's field has a fixed width, so the header can be rewritten in place; while it is
-// summed up the field reads zero.
+// The checksum field has a fixed width, so the header can be rewritten in place; it is zero while
+// the checksum is computed.
 std::string SafetensorsWriter::header() const {
   nlohmann::ordered_json json;
   nlohmann::ordered_json& metadata = json["__metadata__"];

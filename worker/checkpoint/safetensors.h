@@ -1,7 +1,7 @@
 // Files of named f32 tensors in the safetensors format: u64 header length, JSON header, tensor
-// bytes, all little-endian. Called by checkpoint.cc, which knows what the tensors mean. A checksum
-// in the metadata covers header and bytes; other readers of the format ignore it.
-// Source: github.com/huggingface/safetensors, "Format".
+// bytes, all little-endian. Used by checkpoint.cc, which knows what the tensors mean. A checksum in
+// the metadata covers header and bytes; other readers ignore it. Source:
+// github.com/huggingface/safetensors, "Format".
 #pragma once
 
 #include <cstdint>
@@ -31,7 +31,7 @@ class DamagedFileError : public FileError {
  public:
   explicit DamagedFileError(const std::string& fault)
       : FileError(fault + "; use an older one"), fault_(fault) {}
-  const std::string& fault() const noexcept { return fault_; }  // without what to try
+  const std::string& fault() const noexcept { return fault_; }  // what() without the advice
 
  private:
   std::string fault_;
@@ -39,24 +39,25 @@ class DamagedFileError : public FileError {
 
 using FileMetadata = std::map<std::string, std::string>;
 
-// What temporary files end with, before the writer's host and process number. As long as one is
-// written it is locked: who finds it unlocked knows that its writer is gone.
+// The suffix of temporary files, before host and process id of the writer. A writer locks its file,
+// so an unlocked file has lost its writer.
 inline constexpr std::string_view kTemporarySuffix = ".tmp-";
 
-// Writes `path` as a whole or not at all. One thread only.
+// Writes the file `path` completely or leaves it unchanged. One thread only.
 class SafetensorsWriter {
  public:
-  // The tensors' names and shapes, in file order; offsets are assigned here.
-  // Throws FileError, here and below; the temporary file is gone then and `path` as it was.
+  // tensors: names and shapes in file order; the constructor sets the offsets. All functions throw
+  // FileError; then the temporary file is removed and `path` is unchanged.
   SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
                     std::vector<TensorEntry> tensors);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
   ~SafetensorsWriter();
 
-  // The next tensor's elements.
+  // Appends the elements of the next tensor.
   void append(std::span<const float> values);
-  // After the last tensor: fills in the checksum, syncs, renames, syncs the folder.
+  // Called after the last tensor: fills in the checksum, syncs the file, renames it and syncs the
+  // folder.
   void commit();
 
  private:
@@ -70,22 +71,22 @@ class SafetensorsWriter {
   std::size_t next_ = 0;
   std::uint32_t checksum_ = 0;
   FileDescriptor file_;
-  FileDescriptor lock_;  // the same file: locked until it is renamed, when file_ is closed already
+  FileDescriptor lock_;  // a second descriptor of the file, which keeps the lock until the rename
 };
 
-// Opens and validates a file; nothing of it is believed before it was held against the file's size.
+// Opens a file and validates its header against the file size. One thread only.
 class SafetensorsReader {
  public:
-  // Throws FileError: unreadable; DamagedFileError.
+  // Throws FileError for an unreadable file or one of another program; DamagedFileError.
   explicit SafetensorsReader(std::filesystem::path path);
 
   const FileMetadata& metadata() const noexcept { return metadata_; }
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
   const TensorEntry* find(std::string_view name) const noexcept;  // null when absent
 
-  // Reads the whole file once. Throws DamagedFileError unless it is as it was written; FileError.
+  // Reads the whole file. Throws DamagedFileError when the checksum does not match; FileError.
   void verify_checksum() const;
-  // Fills `values`, as many as the entry has. Throws FileError.
+  // Fills `values`, which has the size of the entry. Throws FileError.
   void read(const TensorEntry& entry, std::span<float> values) const;
 
  private:

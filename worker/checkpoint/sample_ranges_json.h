@@ -1,5 +1,5 @@
-// Ranges of samples as JSON text, "[[epoch, begin, end], ...]": how a checkpoint's metadata, which
-// are strings, hold what of the data was passed over.
+// Sample ranges as JSON text, "[[epoch, begin, end], ...]". The metadata of a checkpoint are
+// strings and hold the skipped samples in this form.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace syncopate {
 
 std::string to_json(std::span<const ps::SampleRange> ranges);
 
-// Nothing for text that is no such list, or has a number below 0 or an empty range.
+// Returns nothing for text in another form, negative numbers and empty ranges.
 std::optional<std::vector<ps::SampleRange>> parse_sample_ranges(std::string_view text);
 
 }  // namespace syncopate

@@ -36,7 +36,7 @@ std::vector<ps::SampleRange> UntrainedSamples::without_first(std::int64_t i) con
 
 namespace {
 
-// Far above any real batch, far below where products of counts overflow.
+// The largest batch; products of counts stay below 2^63.
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 31;
 constexpr int kMostPrefetch = 1 << 16;
 constexpr int kMostReplicas = 1 << 20;
@@ -72,7 +72,7 @@ bool in_order(const ps::SampleRange& a, const ps::SampleRange& b) {
   return std::pair(a.epoch, a.begin) < std::pair(b.epoch, b.begin);
 }
 
-// Sorts the untrained ranges.
+// Checks a position and sorts its skipped ranges.
 void check_position(ps::DataPosition& position, std::int64_t dataset_size) {
   const auto wrong = [&](const std::string& what) {
     throw UsageError("the data position (epoch " + std::to_string(position.epoch) + ", sample " +
@@ -174,7 +174,7 @@ ps::DataPosition BatchPlan::position_in(std::vector<Rest>::const_iterator rest,
   const Rest& last = rests_.back();
   ps::DataPosition position{last.epoch, last.offset, {}};
   if (&*rest == &last) position.offset = std::max(begin, last.offset);
-  // The gaps of `rest` that the batches before did not take, then those of later epochs.
+  // The skipped ranges of `rest` that earlier batches did not take, then those of later epochs.
   std::int64_t taken = std::min(begin - rest->begin(), rest->untrained.count());
   for (; rest != rests_.end(); ++rest, taken = 0) {
     for (const ps::SampleRange& range : rest->untrained.without_first(taken)) {

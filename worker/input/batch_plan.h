@@ -1,6 +1,6 @@
-// Which samples of the global order each batch holds: arithmetic only, no threads, no memory. A
-// step's global batch is cut into equal shares, one per replica; this plan answers for those of one
-// task.
+// Computes which samples of the global order each batch holds, without threads or sample memory.
+// The global batch of a step is cut into equal shares, one per replica; a plan gives the shares of
+// one task. Used by BatchReader and the train loops.
 #pragma once
 
 #include <cstdint>
@@ -11,20 +11,20 @@
 
 namespace syncopate {
 
-// Samples of one epoch that were passed over and are still to be trained: ranges of its order, laid
-// end to end in one row. For BatchPlan.
+// The samples of one epoch that were skipped and still have to be trained: ranges of the epoch's
+// order, one after the other in a row. Immutable, thread-safe.
 
 // Immutable, thread-safe.
 class UntrainedSamples {
  public:
   UntrainedSamples() = default;
-  // Of one epoch, in ascending order; none is empty, none overlaps another.
+  // ranges: of one epoch, ascending, not empty, not overlapping.
   explicit UntrainedSamples(std::vector<ps::SampleRange> ranges);
 
   std::int64_t count() const noexcept { return ends_.empty() ? 0 : ends_.back(); }
-  // From sample `i` of the row on, as far as it is one range of the epoch's order. i in [0, count).
+  // The range of the epoch's order that begins at sample `i` of the row. i in [0, count).
   ps::SampleRange range_at(std::int64_t i) const;
-  // The ranges without the row's first `i` samples, i in [0, count].
+  // The ranges without the first `i` samples of the row. i in [0, count].
   std::vector<ps::SampleRange> without_first(std::int64_t i) const;
 
  private:
@@ -34,12 +34,13 @@ class UntrainedSamples {
   std::vector<std::int64_t> ends_;  // of each range in the row
 };
 
-// A batch is of one epoch. Its samples are counted in that epoch's row: what was trained before the
-// plan's start, then the rest in the epoch's order. Without gaps the row is the order.
+// A batch of one epoch. Its samples are numbers in the row of that epoch: the samples trained
+// before the start of the plan, then the rest in the epoch's order. Without skipped samples the row
+// is the order.
 struct PlannedBatch {
   ps::DataPosition position;      // where the global batch starts
-  std::int64_t epoch = 0;         // position.epoch, or that of a range passed over
-  std::int64_t begin = 0;         // this shard's samples: [begin, end) of the epoch's row
+  std::int64_t epoch = 0;         // position.epoch, or the epoch of a skipped range
+  std::int64_t begin = 0;         // the samples of this shard are [begin, end) of the row
   std::int64_t end = 0;           //
   std::int64_t global_count = 0;  // samples of the step over all shards
 };
@@ -47,48 +48,49 @@ struct PlannedBatch {
 // Immutable, thread-safe.
 class BatchPlan {
  public:
-  // Throws UsageError for what make_batch_source refuses.
+  // Throws UsageError for options and positions that make_batch_source refuses.
   BatchPlan(std::int64_t dataset_size, const InputOptions& options, ps::DataPosition start);
 
-  // Batch `sequence` (from 0) counted from the start position, across epochs without end.
-  // Cut as strategies/input_shard.h says. Allocates only while untrained ranges are left.
+  // Returns batch `sequence` (from 0) after the start position; the epochs have no end. The share
+  // is cut as strategies/input_shard.h says. Allocates only while skipped ranges are left.
   PlannedBatch batch(std::int64_t sequence) const;
-  // Where in the epoch's order the planned batch's samples from `i` on stand, as far as they stand
-  // there side by side. i in [planned.begin, planned.end).
+  // Returns the range of the epoch's order that holds the samples from `i` on, up to the first gap.
+  // i in [planned.begin, planned.end).
   ps::SampleRange range_at(const PlannedBatch& planned, std::int64_t i) const;
 
-  // From the start position to the end of all epochs below `epoch`.
+  // The number of batches from the start position to the end of all epochs below `epoch`.
   std::int64_t batches_before(std::int64_t epoch) const noexcept;
   std::int64_t batches_per_epoch() const noexcept { return batches_in(dataset_size_); }
-  // That this task's part of any batch can have. A short batch may give a late replica more than a
-  // whole one does: of 10 samples the last of 4 replicas gets 1, of 8 it gets 2.
+  // The most samples that the share of this task can have. A short batch may give a late replica
+  // more than a whole batch does: of 10 samples the last of 4 replicas gets 1, of 8 samples it gets
+  // 2.
   std::int64_t most_samples() const noexcept;
 
  private:
-  // An epoch that was begun: its untrained ranges stand in its row right before `offset`, then the
-  // order itself goes on.
+  // An epoch that was begun: the row has its skipped ranges right before `offset`, then the order
+  // continues.
   struct Rest {
     std::int64_t epoch = 0;
-    std::int64_t offset = 0;  // the dataset's size where only gaps are left
+    std::int64_t offset = 0;  // the size of the data set when only skipped ranges are left
     UntrainedSamples untrained;
     std::int64_t begin() const noexcept { return offset - untrained.count(); }
   };
 
   static std::vector<Rest> rests_of(const ps::DataPosition& start, std::int64_t dataset_size);
-  // Of a global batch of so many, counted from its beginning.
+  // The share of this task in a global batch of `samples` samples.
   BatchShare share_of(std::int64_t samples) const noexcept;
   std::int64_t batches_in(std::int64_t samples) const noexcept;
   std::int64_t batches_in(const Rest& rest) const noexcept;
-  // The batch that starts at sample `begin` of an epoch's row.
+  // The batch that starts at sample `begin` of the row of an epoch.
   PlannedBatch cut(std::int64_t epoch, std::int64_t begin, ps::DataPosition position) const;
-  // Where a batch starts that begins at sample `begin` of this rest's row.
+  // The position of the batch that begins at sample `begin` of the row of `rest`.
   ps::DataPosition position_in(std::vector<Rest>::const_iterator rest, std::int64_t begin) const;
 
   std::int64_t dataset_size_;
   std::int64_t global_batch_;
   bool drop_remainder_;
   InputShard shard_;
-  std::vector<Rest> rests_;  // of ascending epochs; the last is where the order goes on
+  std::vector<Rest> rests_;  // by ascending epoch; the order continues in the last one
 };
 
 }  // namespace syncopate

@@ -1,4 +1,4 @@
-// Fills one batch: looks up which samples the plan names, reads them and augments them.
+// Fills a batch: finds the samples that the plan names, reads them and augments them.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace syncopate {
 
-// Pad by 4, crop at random, mirror half of the images: the augmentation of CIFAR-10 training.
-// Source: He et al. 2016, "Deep residual learning", section 4.2.
+// The augmentation of CIFAR-10 training: pad by 4 pixels, crop at random, mirror half of the
+// images. Source: He et al. 2016, "Deep residual learning", section 4.2.
 
 inline constexpr int kCropPadding = 4;  // black pixels on every side
 
@@ -26,21 +26,22 @@ struct CropFlip {
   bool flip = false;  // left and right are swapped, after the crop
 };
 
-// A function of (seed, epoch, sample index): never of the rank, the thread or the batch.
+// Draws the augmentation of a sample: a function of (seed, epoch, sample index), independent of
+// rank, thread and batch.
 CropFlip draw_crop_flip(std::uint64_t seed, std::int64_t epoch, std::int64_t sample_index) noexcept;
 
-// source and target [H, W, C] u8, not overlapping.
+// Applies the crop. source and target: [H, W, C] u8, not overlapping.
 void apply_crop_flip(const CropFlip& crop, const Shape& shape, std::span<const std::uint8_t> source,
                      std::span<std::uint8_t> target);
 
-// A place for one batch, made once and filled again and again.
+// The memory of one batch, which is filled repeatedly.
 struct BatchSlot {
-  Batch whole;                       // as many samples as a share can have
-  Batch batch;                       // what was filled: `whole`, or a window of its first rows
+  Batch whole;                       // has the most samples of a share
+  Batch batch;                       // `whole`, or its first rows
   std::vector<std::uint8_t> sample;  // an image before augmentation
 };
 
-// Immutable, thread-safe: each thread brings its own slot.
+// Immutable and thread-safe: each thread passes its own slot.
 class BatchReader {
  public:
   // Throws UsageError for what make_batch_source refuses.
@@ -50,14 +51,14 @@ class BatchReader {
 
   // Throws OutOfMemoryError.
   BatchSlot make_slot() const;
-  // Fills the slot with batch `sequence` of the plan. Throws what the dataset throws.
+  // Fills the slot with batch `sequence` of the plan. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
-  // The same with these samples, at most most_samples() of the plan.
+  // Fills the slot with the given samples, at most most_samples() of the plan.
   void fill(const ps::SampleRange& samples, std::int64_t loss_divisor, BatchSlot& slot) const;
 
  private:
   static void resize(BatchSlot& slot, std::int64_t count);
-  // Into the slot's rows from `row` on.
+  // Fills the rows of the slot from `row` on.
   void read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
 
   const Dataset& dataset_;

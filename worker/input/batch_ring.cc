@@ -11,7 +11,7 @@
 namespace syncopate {
 namespace {
 
-// Far longer than any batch takes, far shorter than for ever.
+// Longer than any batch takes; a bounded wait is required.
 constexpr std::chrono::seconds kPatience(600);
 
 }  // namespace
@@ -19,7 +19,7 @@ constexpr std::chrono::seconds kPatience(600);
 BatchRing::BatchRing(std::size_t slots, int threads, Fill fill, std::function<void()> wake)
     : fill_(std::move(fill)), wake_(std::move(wake)), slots_(slots) {
   check(slots >= 2 && threads >= 1, "a batch ring needs two slots and one thread");
-  // A thread beyond the number of slots would never find one.
+  // A thread beyond the number of slots would never find a free one.
   const int useful = std::min(threads, static_cast<int>(slots));
   try {
     for (int i = 0; i < useful; ++i) {
@@ -28,7 +28,7 @@ BatchRing::BatchRing(std::size_t slots, int threads, Fill fill, std::function<vo
       pthread_setname_np(readers_.back().native_handle(), thread_name.c_str());
     }
   } catch (...) {
-    stop();  // the system has no more threads: those that run would wait for ever
+    stop();  // the system has no more threads; ends those that run
     throw;
   }
 }
@@ -47,7 +47,7 @@ void BatchRing::stop() {
 
 std::size_t BatchRing::take() {
   std::unique_lock lock(mutex_);
-  // The caller kept the last two batches; the older one is now free.
+  // The caller held the last two batches; the older one is free now.
   const std::int64_t freed = std::max<std::int64_t>(taken_ - 1, 0);
   const bool frees_one = freed > freed_;
   freed_ = freed;

@@ -1,5 +1,6 @@
-// Batches without end. The order is a function of (seed, epoch), whatever the number of threads;
-// the share is a function of the input shard; the position can be saved and restored.
+// An endless sequence of batches. Its order is a function of (seed, epoch) and independent of
+// threads; the share of a task follows from its input shard. The position can be saved and
+// restored.
 #pragma once
 
 #include <cstdint>
@@ -16,41 +17,42 @@ namespace syncopate {
 enum class Augment : std::uint8_t { kNone, kCropFlip };
 
 struct InputOptions {
-  std::int64_t batch_size = 64;  // samples of a step, over all replicas of all tasks
+  std::int64_t batch_size = 64;  // samples of a step over all replicas of all tasks
   std::uint64_t seed = 1;
   bool shuffle = true;
-  bool drop_remainder = true;  // training; else an epoch's last batch is short
+  bool drop_remainder = true;  // true in training; else the last batch of an epoch is short
   Augment augment = Augment::kNone;
-  int threads = 1;   // that read and augment
+  int threads = 1;   // reader threads
   int prefetch = 2;  // batches ready ahead of the consumer
-  InputShard shard;  // which of them this task takes
+  InputShard shard;  // the share of this task
 };
 
 struct InputCounters {
-  double wait_seconds = 0.0;  // the consumer stood waiting in next()
+  double wait_seconds = 0.0;  // that the consumer waited in next()
   std::int64_t batches = 0;
 };
 
-// next() from one thread only.
+// One thread calls next().
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
-  // x [N, H, W, C] u8, as the dataset's samples; label [N]; loss_divisor is the global count of
-  // this step (all shards). N is this shard's share of batch_size, less in an epoch's short last
-  // batch, where it may be 0. Batch and tensors are recycled: they stay as they are until the next
-  // call but one. By reference, because copying a Batch copies its shapes: two allocations a step.
-  // Throws what the dataset throws, at the batch it belongs to, and the same on every later call.
+  // Returns the next batch: x [N, H, W, C] u8 as in the data set; label [N]; loss_divisor is the
+  // global sample count of this step. N is the share of this shard, which is smaller in the short
+  // last batch of an epoch and may be 0. The batch is recycled: it stays valid until the second
+  // next call. Returned by reference, because a copy of its shapes would cost two allocations per
+  // step. Throws what the data set throws for a sample of the batch, and throws it again on every
+  // later call.
   virtual const Batch& next() = 0;
-  // Of the batch that next() will return.
+  // The position of the batch that next() will return.
   virtual ps::DataPosition position() const = 0;
-  // Of a whole epoch, short last batch included where it is handed out.
+  // Batches of a whole epoch, including a short last batch that is handed out.
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual InputCounters counters() const = 0;
 };
 
-// The dataset must outlive the source. Throws UsageError when the dataset is empty, when
-// drop_remainder would drop everything (the global batch is larger than the dataset), for options
-// or a position out of range, and for a position whose untrained ranges overlap.
+// The data set must outlive the source. Throws UsageError for an empty data set, a global batch
+// larger than the data set with drop_remainder, options or a position out of range, and overlapping
+// untrained ranges.
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
                                                ps::DataPosition start = {});
 

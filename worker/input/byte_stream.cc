@@ -20,11 +20,11 @@ namespace syncopate {
 
 namespace {
 
-// The bytes of a file as they are. Errors name the file.
+// Reads the bytes of a file without unpacking. Errors name the file.
 class FileSource {
  public:
   explicit FileSource(const std::filesystem::path& path);
-  // Fewer bytes than asked for only at the end. Throws FileError.
+  // Returns fewer bytes than asked for only at the end. Throws FileError.
   std::size_t read(std::span<std::uint8_t> target);
   const std::string& path() const noexcept { return path_; }
 
@@ -57,8 +57,8 @@ class PlainStream final : public ByteStream {
   FileSource source_;
 };
 
-// gzip through zlib's inflate and not its gz* calls, which take trailing garbage for the end of the
-// file. Source: RFC 1952 (members may follow one another).
+// Unpacks gzip with inflate of zlib; its gz* functions accept garbage at the end of a file. Source:
+// RFC 1952 (a file may have several members).
 class GzipStream final : public ByteStream {
  public:
   explicit GzipStream(const std::filesystem::path& path) : source_(path) {
@@ -108,10 +108,10 @@ class GzipStream final : public ByteStream {
   FileSource source_;
   std::array<std::uint8_t, 1 << 16> packed_{};
   z_stream inflate_{};
-  bool in_member_ = true;  // an empty file is cut short, too
+  bool in_member_ = true;  // true at the start, so that an empty file is refused
 };
 
-// zstd frames, one after another. Source: RFC 8878.
+// Unpacks zstd frames, one after another. Source: RFC 8878.
 struct ZstdTraits {
   using Type = ZSTD_DCtx*;
   static Type none() { return nullptr; }
@@ -123,7 +123,7 @@ class ZstdStream final : public ByteStream {
   explicit ZstdStream(const std::filesystem::path& path)
       : source_(path), context_(ZSTD_createDCtx()) {
     check(static_cast<bool>(context_), "zstd: no decompression context");
-    // 64 MiB: twice a CIFAR-10 file. A frame that asks for more memory is refused, not believed.
+    // 64 MiB, twice the size of a CIFAR-10 file. A frame that needs more memory is refused.
     constexpr int kLargestWindowLog = 26;
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kLargestWindowLog);
   }
@@ -140,7 +140,7 @@ class ZstdStream final : public ByteStream {
         throw damaged(std::string("is damaged (") + ZSTD_getErrorName(hint) + ")");
       }
       in_frame_ = hint != 0;
-      // Without input the decoder may still flush what it holds; when it does not, data is missing.
+      // Without input the decoder may still flush its output; if it does not, data is missing.
       if (at_end && in_frame_ && out.pos == before) throw damaged("is cut short");
     }
     return out.pos;
@@ -156,7 +156,7 @@ class ZstdStream final : public ByteStream {
   UniqueHandle<ZstdTraits> context_;
   std::array<std::uint8_t, 1 << 16> packed_{};
   ZSTD_inBuffer in_{packed_.data(), 0, 0};
-  bool in_frame_ = true;  // an empty file is cut short, too
+  bool in_frame_ = true;  // true at the start, so that an empty file is refused
 };
 
 }  // namespace
@@ -192,11 +192,12 @@ std::optional<std::filesystem::path> find_packed(const std::filesystem::path& di
     const std::filesystem::path path = dir / (name + suffix);
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
-    if (std::filesystem::is_regular_file(status)) return path;  // unreadable: when it is opened
+    if (std::filesystem::is_regular_file(status))
+      return path;  // opening it reports a file that cannot be read
     if (error && status.type() != std::filesystem::file_type::not_found) {
       throw FileError("read " + path.string() + ": " + error.message());
     }
-    // A link to nothing is there itself.
+    // A dangling link is an error of its own.
     if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
       throw FileError(path.string() + ": expected a file, found " +
                       (std::filesystem::exists(status) ? "something else" : "a link to nothing"));

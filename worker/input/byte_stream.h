@@ -1,5 +1,4 @@
-// Reads a file from front to back, unpacking .gz and .zst on the way, so that no parser knows what
-// is packed.
+// Reads a file sequentially and unpacks .gz and .zst, so that parsers need not know about packing.
 #pragma once
 
 #include <cstddef>
@@ -17,20 +16,20 @@ namespace syncopate {
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Fills as much of `target` as there is; less only at the end of the data.
-  // Throws FileError when the file cannot be read, or its packing is damaged or cut short.
+  // Fills `target`; returns fewer bytes only at the end of the data. Throws FileError when the file
+  // cannot be read, or its packing is damaged or cut short.
   virtual std::size_t read(std::span<std::uint8_t> target) = 0;
 };
 
-// Unpacks by suffix: .gz, .zst, else plain. Throws FileError when the file cannot be opened.
+// Opens a file and unpacks it by its suffix: .gz, .zst or plain. Throws FileError.
 std::unique_ptr<ByteStream> open_byte_stream(const std::filesystem::path& path);
 
-// The next `size` bytes, or fewer at the end of the data. Memory grows with what was really read,
-// so that a header's lie about the size costs nothing.
+// Returns the next `size` bytes, or fewer at the end of the data. Memory grows with the bytes that
+// are read, so a false size in a header allocates nothing.
 std::vector<std::uint8_t> read_up_to(ByteStream& stream, std::uint64_t size);
 
-// The first of DIR/name + suffix ("", ".gz", ".zst") that exists. Throws FileError where one cannot
-// be looked at, or is no file.
+// Returns the first of DIR/name + suffix ("", ".gz", ".zst") that exists. Throws FileError when a
+// candidate cannot be examined or is not a file.
 std::optional<std::filesystem::path> find_packed(const std::filesystem::path& dir,
                                                  const std::string& name);
 

@@ -15,21 +15,22 @@
 namespace syncopate {
 namespace {
 
-constexpr int kClasses = 10;
+constexpr int kCifarClasses = 10;
 constexpr std::size_t kChannels = 3;
 constexpr std::size_t kPlane = 32 * 32;
-constexpr std::size_t kPixels = kChannels * kPlane;
-constexpr std::size_t kRecordBytes = 1 + kPixels;  // label, then the red, green and blue planes
-constexpr std::size_t kOfficialRecords = 10000;    // in each file
+constexpr std::size_t kCifarPixels = kChannels * kPlane;
+constexpr std::size_t kRecordBytes =
+    1 + kCifarPixels;                            // label, then the red, green and blue planes
+constexpr std::size_t kOfficialRecords = 10000;  // in each file
 constexpr std::uint64_t kLargestFile =
-    100 * kOfficialRecords * kRecordBytes;  // 3 GB: no packed bomb
+    100 * kOfficialRecords * kRecordBytes;  // 3 GB limits what a packed file may unpack to
 
 struct Records {
   std::vector<std::uint8_t> pixels;
   std::vector<std::uint8_t> labels;
 };
 
-std::filesystem::path find_file(const std::filesystem::path& dir, const std::string& name) {
+std::filesystem::path find_cifar_file(const std::filesystem::path& dir, const std::string& name) {
   for (const std::filesystem::path& place : {dir, dir / "cifar-10-batches-bin"}) {
     if (const auto path = find_packed(place, name)) return *path;
   }
@@ -59,10 +60,10 @@ void append_file(const std::filesystem::path& path, Records& records) {
     log(LogLevel::kWarning, path.string() + " holds " + std::to_string(count) +
                                 " records; the official files hold 10000");
   }
-  records.pixels.reserve(records.pixels.size() + count * kPixels);
+  records.pixels.reserve(records.pixels.size() + count * kCifarPixels);
   for (std::size_t i = 0; i < count; ++i) {
     const auto record = std::span(bytes).subspan(i * kRecordBytes, kRecordBytes);
-    if (record[0] >= kClasses) {
+    if (record[0] >= kCifarClasses) {
       throw FileError(path.string() + ": the label of record " + std::to_string(i) + " is " +
                       std::to_string(record[0]) +
                       "; expected 0 to 9; is it CIFAR-10's binary version?");
@@ -74,7 +75,7 @@ void append_file(const std::filesystem::path& path, Records& records) {
 std::unique_ptr<Dataset> make_split(Records records) {
   return make_memory_dataset(
       make_sample_block(std::move(records.pixels), std::move(records.labels)), {32, 32, 3},
-      kClasses);
+      kCifarClasses);
 }
 
 }  // namespace
@@ -83,10 +84,10 @@ DataSplits open_cifar10(std::string_view folder, const DataOptions& /*options*/)
   check_is_folder("cifar10", folder);
   Records train;
   for (int i = 1; i <= 5; ++i) {
-    append_file(find_file(folder, "data_batch_" + std::to_string(i) + ".bin"), train);
+    append_file(find_cifar_file(folder, "data_batch_" + std::to_string(i) + ".bin"), train);
   }
   Records test;
-  append_file(find_file(folder, "test_batch.bin"), test);
+  append_file(find_cifar_file(folder, "test_batch.bin"), test);
   return {.name = "cifar10",
           .train = make_split(std::move(train)),
           .test = make_split(std::move(test)),

@@ -1,4 +1,5 @@
-// Samples by number: immutable, readable from many threads. Pixels stay u8 until the device.
+// Data sets: samples by number, immutable, readable from many threads. Pixels stay u8 until they
+// are on the device. The table of data sets behind --data.
 #pragma once
 
 #include <cstdint>
@@ -25,21 +26,22 @@ class Dataset {
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
 };
 
-// What one --data argument stands for.
+// The two splits of the data set that --data names.
 struct DataSplits {
   std::string name;  // "digits"
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> test;
-  // Per channel, in units of pixel / 255; what the networks subtract and divide by.
+  // By channel, in units of pixel / 255. The networks subtract the mean and divide by the
+  // deviation.
   std::vector<float> mean;
   std::vector<float> stddev;
   bool suits_crop_flip = false;  // natural images: mirror images are the same class
 };
 
 struct DataOptions {
-  // Where rendered datasets are kept between runs; created when needed.
+  // The folder that keeps rendered data sets between runs; created when necessary.
   std::filesystem::path cache_dir;
-  std::uint64_t seed = 1;  // synthetic
+  std::uint64_t seed = 1;  // of synthetic data
   // Called while samples are made that are not in the cache yet, on the thread that opens the data
   // set, with the samples that are done and all samples; may be empty.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
@@ -54,13 +56,14 @@ struct DatasetRow {
 // The table behind --data.
 std::span<const DatasetRow> datasets() noexcept;
 
-// Throws UsageError (unknown name, listing the right ones; missing folder or file), FileError (a
-// file that is cut short, has a wrong magic number, a label out of range, counts that differ).
+// Opens the data set that --data names. Throws UsageError (unknown name, listing the known ones;
+// missing folder or file), FileError (a file that is cut short, a wrong magic number, a label out
+// of range, counts that differ).
 DataSplits open_dataset(std::string_view specification, const DataOptions& options);
 
-// Samples [begin, end) of another dataset, numbered from 0.
+// The samples [begin, end) of another data set, numbered from 0. That data set must outlive the
+// range.
 
-// The dataset outlives the range.
 class DatasetRange final : public Dataset {
  public:
   DatasetRange(const Dataset& whole, std::int64_t begin, std::int64_t end)
@@ -79,15 +82,15 @@ class DatasetRange final : public Dataset {
   std::int64_t end_;
 };
 
-// One function per row of the table behind --data (dataset.cc): what follows the colon in, both
-// splits out. They throw what open_dataset promises.
+// The functions of the table. The argument is the text behind the colon of --data. They throw what
+// open_dataset throws.
 
 DataSplits open_digits(std::string_view argument, const DataOptions& options);
 DataSplits open_mnist(std::string_view folder, const DataOptions& options);
 DataSplits open_cifar10(std::string_view folder, const DataOptions& options);
 DataSplits open_synthetic(std::string_view argument, const DataOptions& options);
 
-// Throws UsageError, naming the --data form, unless `folder` is one.
+// Throws UsageError that names the form of --data unless `folder` is a folder.
 void check_is_folder(std::string_view data_name, std::string_view folder);
 
 }  // namespace syncopate

@@ -151,8 +151,8 @@ namespace {
 constexpr int kSide = DigitPainter::kSide;
 constexpr int kPixels = DigitPainter::kPixels;
 
-// How far images of one digit differ. Chosen so that a linear model stays well under 93% while
-// mnist-cnn passes 98% (README.md, Decisions).
+// The variation between images of one digit. Chosen so that a linear model stays well under 93%
+// while mnist-cnn passes 98% (README.md, Decisions).
 constexpr float kPointJitter = 8.0F;     // percent of the box
 constexpr float kRotation = 0.14F;       // tangent of half the angle: +- 15 degrees
 constexpr float kShear = 0.25F;          //
@@ -167,7 +167,7 @@ constexpr float kMarkInk = 0.8F;         // of the digit's ink
 constexpr float kStrongestNoise = 0.3F;  // of full white, peak
 constexpr int kPiecesPerSpan = 5;        // segments that stand for one span of a curve
 
-// One image's random numbers, in the order they are asked for.
+// The random numbers of one image, in the order in which they are drawn.
 class Draws {
  public:
   Draws(std::uint64_t seed, std::uint64_t stream) : random_(seed, stream) {}
@@ -193,7 +193,7 @@ class Draws {
   std::uint64_t next_block_ = 0;
 };
 
-// From percent of the glyph's box to pixels.
+// Maps percent of the glyph's box to pixels.
 struct AffineMap {
   float xx, xy, x0;
   float yx, yy, y0;
@@ -204,7 +204,7 @@ struct AffineMap {
 };
 
 AffineMap draw_affine_map(Draws& draws) {
-  // The rational form of (cos, sin) needs no libm.
+  // The rational form of (cos, sin) needs no libm function.
   const float t = draws.between(-kRotation, kRotation);
   const float cosine = (1.0F - t * t) / (1.0F + t * t);
   const float sine = 2.0F * t / (1.0F + t * t);
@@ -216,15 +216,14 @@ AffineMap draw_affine_map(Draws& draws) {
   map.xy = (cosine * shear - sine) * scale_y;
   map.yx = sine * scale_x;
   map.yy = (sine * shear + cosine) * scale_y;
-  // The box's centre goes to the image's centre, give or take the shift.
+  // The centre of the box maps to the centre of the image plus the shift.
   const float center = 0.5F * static_cast<float>(kSide - 1);
   map.x0 = center + draws.between(-kShift, kShift) - 50.0F * (map.xx + map.xy);
   map.y0 = center + draws.between(-kShift, kShift) - 50.0F * (map.yx + map.yy);
   return map;
 }
 
-// Where the ink is: per pixel the squared distance to the nearest stroke, as far as the pen
-// reaches.
+// The squared distance of each pixel to the nearest stroke, within the reach of the pen.
 class Canvas {
  public:
   explicit Canvas(float pen_radius) : reach_(pen_radius + 1.0F), radius_(pen_radius) {
@@ -253,7 +252,7 @@ class Canvas {
     }
   }
 
-  // Catmull-Rom through all points, cut into straight pieces.
+  // A Catmull-Rom spline through all points, cut into straight segments.
   void curve(std::span<const StrokePoint> points) {
     const std::size_t n = points.size();
     for (std::size_t i = 0; i + 1 < n; ++i) {
@@ -271,7 +270,7 @@ class Canvas {
     }
   }
 
-  // 1 inside the pen, 0 outside, a ramp of one pixel between.
+  // The ink is 1 inside the pen and 0 outside, with a ramp of one pixel between.
   float coverage(int pixel) const {
     const float distance = std::sqrt(squared_distance_[static_cast<std::size_t>(pixel)]);
     return std::min(std::max(radius_ + 0.5F - distance, 0.0F), 1.0F);
@@ -313,7 +312,7 @@ void draw_glyph(const Glyph& glyph, const AffineMap& map, Draws& draws, Canvas& 
   }
 }
 
-// Short straight marks anywhere: scratches on the paper.
+// Draws short straight marks at random places.
 void draw_marks(Draws& draws, Canvas& canvas) {
   const std::uint32_t marks = draws.below(kMostMarks + 1);
   for (std::uint32_t i = 0; i < marks; ++i) {

@@ -1,6 +1,7 @@
-// Draws one image of the `digits` dataset: a glyph with jittered points under a random affine map,
-// a pen of random width, stray marks and noise. A pure function of (seed, split, index), with no
-// libm function but sqrt, so that the pixels are the same bits on every machine.
+// Draws the images of the `digits` data set: a glyph with jittered points under a random affine
+// map, drawn with a pen of random width, with stray marks and noise. A pure function of (seed,
+// split, index) that uses no libm function except sqrt, so that the pixels are bit-identical on
+// every machine.
 #pragma once
 
 #include <cstdint>
@@ -9,8 +10,8 @@
 
 namespace syncopate {
 
-// How people write the ten digits: the strokes that digit_painter bends, thickens and draws.
-// Coordinates are percent of a box, x to the right, y down.
+// The strokes of handwritten digits, which the painter bends, thickens and draws. Coordinates are
+// percent of a box, x to the right, y down.
 
 struct StrokePoint {
   float x = 0.0F;
@@ -29,10 +30,10 @@ struct Glyph {
   std::vector<Stroke> strokes;
 };
 
-// Two to four ways to write each digit, ordered by digit.
+// Two to four glyphs of each digit, ordered by digit.
 std::vector<Glyph> digit_glyphs();
 
-// Immutable after construction: one painter may draw on many threads.
+// Immutable after construction, so several threads may use one painter.
 class DigitPainter {
  public:
   static constexpr int kSide = 28;  // pixels

@@ -19,16 +19,17 @@
 namespace syncopate {
 namespace {
 
-// Part of the cache file's name and header: raise it whenever a pixel changes.
+// Part of the name and the header of the cache file; raise it when a pixel changes.
 constexpr std::uint32_t kVersion = 1;
 constexpr const char* kCacheName = "digits-v1.u8";
-constexpr std::uint64_t kSeed = 20240229;  // the dataset's own, not the run's
+constexpr std::uint64_t kSeed =
+    20240229;  // fixed for the data set, independent of the seed of the run
 constexpr std::uint32_t kTrainSamples = 60000;
 constexpr std::uint32_t kTestSamples = 10000;
 constexpr std::uint32_t kSamples = kTrainSamples + kTestSamples;
 constexpr std::size_t kImageBytes = DigitPainter::kPixels;
 
-// All images, train before test, then all labels.
+// The payload: all images, train before test, then all labels.
 constexpr std::size_t kLabelsAt = kSamples * kImageBytes;
 constexpr std::size_t kPayloadBytes = kLabelsAt + kSamples;
 constexpr PixelCacheKey kCacheKey{kVersion, kPayloadBytes};
@@ -61,7 +62,7 @@ std::vector<std::uint8_t> render(const DataOptions& options) {
       options.on_progress(now = done, kSamples);
     }
   }
-  renderers.clear();  // joins
+  renderers.clear();  // joins the threads
   return payload;
 }
 
@@ -79,7 +80,8 @@ MappedPayload map_or_render(const DataOptions& options) {
   try {
     write_pixel_cache(path, kCacheKey, payload);
   } catch (const FileError& error) {
-    log(LogLevel::kWarning, std::string("digits are not kept for the next run: ") + error.what());
+    log(LogLevel::kWarning,
+        std::string("the digits are drawn again in the next run: ") + error.what());
     return in_memory(std::move(payload));
   }
   // The mapped file is shared with the other processes of this machine; our copy is not.

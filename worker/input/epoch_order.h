@@ -1,5 +1,5 @@
-// The order of an epoch's samples: a permutation that is a function of (seed, epoch), or 0, 1, 2,
-// ...
+// The order of the samples of an epoch: a permutation that is a function of (seed, epoch), or 0, 1,
+// 2, ... without shuffling.
 #pragma once
 
 #include <array>
@@ -10,15 +10,14 @@
 
 namespace syncopate {
 
-// Thread-safe. Keeps the two latest epochs asked for, since readers may stand on both sides of a
-// border.
+// Thread-safe. Keeps the two latest epochs, because readers may be in two epochs at a time.
 class EpochOrder {
  public:
-  // Throws UsageError when a shuffled dataset has 2^32 samples or more.
+  // Throws UsageError for a shuffled data set of 2^32 or more samples.
   EpochOrder(std::int64_t dataset_size, std::uint64_t seed, bool shuffle);
 
-  // Permutation of 0 .. dataset_size - 1; null means 0, 1, 2, ...
-  // The first caller of an epoch computes it while others that want it wait: about 1 ms for 60,000.
+  // Returns the permutation of 0 .. dataset_size - 1; null stands for 0, 1, 2, ... The first caller
+  // computes an epoch (about 1 ms for 60,000 samples) while other callers wait.
   std::shared_ptr<const std::vector<std::uint32_t>> of_epoch(std::int64_t epoch) const;
 
  private:
@@ -31,7 +30,7 @@ class EpochOrder {
   std::uint64_t seed_;
   bool shuffle_;
   mutable std::mutex mutex_;
-  mutable std::array<Entry, 2> recent_;  // guarded by mutex_; an epoch stands at its parity
+  mutable std::array<Entry, 2> recent_;  // guarded by mutex_; indexed by epoch % 2
 };
 
 }  // namespace syncopate

@@ -10,14 +10,15 @@
 namespace syncopate {
 namespace {
 
-// Besides the batches ahead: the two that the consumer holds (BatchSource::next) and the one that
-// upcoming() speaks of while it still holds both.
-constexpr std::int64_t kHeldByConsumer = 3;
+// Slots beside the batches ahead: two that the consumer holds (BatchSource::next), and the one of
+// upcoming() while the consumer still holds both.
+constexpr std::int64_t kHeldWithUpcoming = 3;
 
-std::vector<BatchSlot> make_slots(const BatchReader& reader, std::int64_t prefetch) {
+std::vector<BatchSlot> make_lease_slots(const BatchReader& reader, std::int64_t prefetch) {
   std::vector<BatchSlot> slots;
-  slots.reserve(static_cast<std::size_t>(prefetch + kHeldByConsumer));
-  for (std::int64_t i = 0; i < prefetch + kHeldByConsumer; ++i) slots.push_back(reader.make_slot());
+  slots.reserve(static_cast<std::size_t>(prefetch + kHeldWithUpcoming));
+  for (std::int64_t i = 0; i < prefetch + kHeldWithUpcoming; ++i)
+    slots.push_back(reader.make_slot());
   return slots;
 }
 
@@ -30,7 +31,7 @@ LeasedBatchSource::LeasedBatchSource(const Dataset& dataset, const LeasedInputOp
       prefetch_(options.input.prefetch),
       loss_divisor_factor_(options.loss_divisor_factor),
       dataset_size_(dataset.size()),
-      slots_(make_slots(reader_, prefetch_)),
+      slots_(make_lease_slots(reader_, prefetch_)),
       leases_(slots_.size()),
       ring_(
           slots_.size(), options.input.threads,
@@ -93,9 +94,8 @@ void LeasedBatchSource::fill(std::int64_t sequence, std::size_t slot) {
   reader_.fill(*samples, loss_divisor_factor_ * count, slots_[slot]);
 }
 
-// The readers that hold later sequences wait here for their turn: leases are taken in order, and
-// none earlier than the consumer's needs and `prefetch` call for, since what one worker holds
-// another cannot train.
+// Readers of later batches wait here for their turn. Leases are taken in order and no earlier than
+// `prefetch` allows, because no other worker can train the samples of a lease.
 std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
   {
     std::unique_lock lock(mutex_);

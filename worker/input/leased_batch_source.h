@@ -1,6 +1,5 @@
-// Batches that somebody else chooses, one after the other: what a replica trains that keeps step
-// with nobody. The order of an epoch and its augmentation are those of make_batch_source; only who
-// gets which part of it is decided while training runs.
+// The batches of an asynchronous worker: ranges of samples that the job leases to it while training
+// runs. The order of an epoch and its augmentation are those of make_batch_source.
 #pragma once
 
 #include <condition_variable>
@@ -18,41 +17,41 @@
 
 namespace syncopate {
 
-// Where leases come from.
+// Where a source gets its leases.
 struct LeaseOffice {
-  // The next batch; nothing: there is no more. May block. From a reader thread, one call at a time,
-  // in order, and none after it gave nothing or threw.
+  // Returns the next lease, or nothing when there is none left. May block. Reader threads call it
+  // one at a time and in order, and not again after it returned nothing or threw.
   std::function<std::optional<ps::SampleRange>()> next_lease;
-  // Ends a next_lease() that waits, and any later one at once. Called once, when the source ends.
+  // Ends a next_lease() that waits, and later calls at once. Called once, when the source ends.
   std::function<void()> stop;
 };
 
 struct LeasedInputOptions {
-  // batch_size is the most samples a lease has. prefetch: leases taken ahead of the one asked for;
-  // 0 takes none before it is asked for. drop_remainder and shard mean nothing here.
+  // batch_size is the most samples of a lease. prefetch: leases taken ahead of the requested one.
+  // drop_remainder and shard are not used.
   InputOptions input;
-  // loss_divisor is so many times the batch's samples: the gradients that are summed into one
-  // update, where several are.
+  // loss_divisor is this factor times the samples of the batch; above 1 where several gradients
+  // make one update.
   std::int64_t loss_divisor_factor = 1;
 };
 
-// upcoming(), next() and position() from one thread only.
+// One thread calls upcoming(), next() and position().
 class LeasedBatchSource final : public BatchSource {
  public:
-  // The dataset outlives the source. Throws what make_batch_source throws.
+  // The data set must outlive the source. Throws what make_batch_source throws.
   LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options, LeaseOffice office);
 
-  // The samples of the batch that next() will return; null at the end. Waits for the lease, not for
-  // its samples to be read. Valid until the next call of next(). Throws what next_lease threw, and
-  // the same on every later call; UsageError for a lease that does not fit the dataset.
+  // The samples of the batch that next() will return; null at the end. Waits for the lease, but not
+  // for its samples. Valid until the next call of next(). Throws what next_lease threw, and throws
+  // it again on every later call; UsageError for a lease that does not fit the data set.
   const ps::SampleRange* upcoming();
-  // Not at the end. Throws what upcoming() throws, and what the dataset throws.
+  // Not called at the end. Throws what upcoming() and the data set throw.
   const Batch& next() override;
-  // Of the upcoming() batch once that was asked for, of the end of the last one before. The other
-  // workers' batches are not in it: where the run stands, its ledger knows.
+  // The position of the upcoming() batch after that was called, else the end of the last batch. It
+  // does not cover the batches of other workers; the ledger of the job does.
   ps::DataPosition position() const override { return position_; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
-  // wait_seconds: for samples to be read; not for leases.
+  // wait_seconds counts waiting for samples, not for leases.
   InputCounters counters() const override;
 
  private:
@@ -69,7 +68,7 @@ class LeasedBatchSource final : public BatchSource {
   std::int64_t dataset_size_;
   std::vector<BatchSlot> slots_;
 
-  std::int64_t taken_ = 0;  // the consumer's own
+  std::int64_t taken_ = 0;  // used by the consumer only
   ps::SampleRange upcoming_;
   ps::DataPosition position_;
 
@@ -77,9 +76,9 @@ class LeasedBatchSource final : public BatchSource {
   std::condition_variable asked_;
   std::condition_variable leased_;
   std::vector<ps::SampleRange> leases_;  // by slot
-  std::int64_t num_asked_ = 0;           // batches that the consumer has asked for
+  std::int64_t num_asked_ = 0;           // batches that the consumer has requested
   std::int64_t num_leased_ = 0;
-  bool ended_ = false;  // no lease follows the last one
+  bool ended_ = false;  // there are no more leases
   std::exception_ptr error_;
   bool stopping_ = false;
 

@@ -1,4 +1,4 @@
-// A dataset that lies in memory, or in a mapped file: samples of one shape, back to back.
+// A data set in memory or in a mapped file: samples of one shape, back to back.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace syncopate {
 
-// Pixels [N * H * W * C] and labels [N], and what keeps them alive.
+// Pixels [N * H * W * C], labels [N] and the owner of their memory.
 struct SampleBlock {
   std::span<const std::uint8_t> pixels;
   std::span<const std::uint8_t> labels;
   std::shared_ptr<const void> memory;
 };
 
-// Takes the vectors over.
+// Makes a block that owns the vectors.
 SampleBlock make_sample_block(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
 
 // sample_shape [H, W, C]. The caller has checked the labels against num_classes.

@@ -18,17 +18,18 @@ namespace {
 
 constexpr std::uint32_t kImagesMagic = 0x803;  // u8, three dimensions
 constexpr std::uint32_t kLabelsMagic = 0x801;  // u8, one dimension
-constexpr std::uint32_t kLargestSide = 4096;   // pixels; keeps count * rows * columns below 2^56
+constexpr std::uint32_t kLargestImageSide =
+    4096;  // pixels; keeps count * rows * columns below 2^56
 
-std::string hexadecimal(std::uint32_t value) {
+std::string magic_text(std::uint32_t value) {
   constexpr std::string_view kDigits = "0123456789abcdef";
   std::string text = "0x";
   for (int shift = 28; shift >= 0; shift -= 4) text += kDigits[(value >> shift) & 0xFU];
   return text;
 }
 
-FileError cut_short(const std::filesystem::path& path, std::uint64_t expected,
-                    std::uint64_t found) {
+FileError cut_short_file(const std::filesystem::path& path, std::uint64_t expected,
+                         std::uint64_t found) {
   return FileError(path.string() + " is cut short: expected " + std::to_string(expected) +
                    " bytes (unpacked), found " + std::to_string(found) + "; fetch the file again");
 }
@@ -38,15 +39,14 @@ std::vector<std::uint32_t> read_header(const std::filesystem::path& path, ByteSt
   std::array<std::uint8_t, 16> bytes{};
   const std::size_t size = 4 * (1 + dimensions);
   const std::size_t got = stream.read(std::span(bytes).first(size));
-  if (got < size) throw cut_short(path, size, got);
+  if (got < size) throw cut_short_file(path, size, got);
   const auto word = [&](std::size_t i) {  // big-endian
     return std::uint32_t{bytes[4 * i]} << 24 | std::uint32_t{bytes[4 * i + 1]} << 16 |
            std::uint32_t{bytes[4 * i + 2]} << 8 | std::uint32_t{bytes[4 * i + 3]};
   };
   if (word(0) != magic) {
-    throw FileError(path.string() + " has the magic number " + hexadecimal(word(0)) +
-                    "; expected " + hexadecimal(magic) + " (IDX " +
-                    (dimensions == 3 ? "images" : "labels") +
+    throw FileError(path.string() + " has the magic number " + magic_text(word(0)) + "; expected " +
+                    magic_text(magic) + " (IDX " + (dimensions == 3 ? "images" : "labels") +
                     "); is it another file under this name?");
   }
   std::vector<std::uint32_t> sizes;
@@ -61,7 +61,8 @@ std::vector<std::uint32_t> read_header(const std::filesystem::path& path, ByteSt
 std::vector<std::uint8_t> read_payload(const std::filesystem::path& path, ByteStream& stream,
                                        std::uint64_t header_bytes, std::uint64_t size) {
   std::vector<std::uint8_t> bytes = read_up_to(stream, size);
-  if (bytes.size() < size) throw cut_short(path, header_bytes + size, header_bytes + bytes.size());
+  if (bytes.size() < size)
+    throw cut_short_file(path, header_bytes + size, header_bytes + bytes.size());
   std::array<std::uint8_t, 1> extra{};
   if (stream.read(extra) != 0) {
     throw FileError(path.string() + " goes on after the " + std::to_string(header_bytes + size) +
@@ -76,10 +77,10 @@ IdxImages read_idx_images(const std::filesystem::path& path) {
   const std::unique_ptr<ByteStream> stream = open_byte_stream(path);
   const std::vector<std::uint32_t> sizes = read_header(path, *stream, kImagesMagic, 3);
   for (const std::uint32_t side : {sizes[1], sizes[2]}) {
-    if (side == 0 || side > kLargestSide) {
+    if (side == 0 || side > kLargestImageSide) {
       throw FileError(path.string() + " announces images of " + std::to_string(sizes[1]) + " x " +
                       std::to_string(sizes[2]) + " pixels; expected 1 to " +
-                      std::to_string(kLargestSide) + " a side; fetch the file again");
+                      std::to_string(kLargestImageSide) + " a side; fetch the file again");
     }
   }
   IdxImages images{sizes[0], sizes[1], sizes[2], {}};
@@ -103,11 +104,12 @@ std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, int
 
 namespace {
 
-constexpr int kClasses = 10;
+constexpr int kMnistClasses = 10;
 
-// `stem` and `rank` as in "train-images" and "idx3-ubyte"; some archives join them by a dot.
-std::filesystem::path find_file(const std::filesystem::path& dir, const std::string& stem,
-                                const std::string& rank) {
+// Finds a file by `stem` and `rank`, such as "train-images" and "idx3-ubyte"; some archives join
+// them by a dot.
+std::filesystem::path find_idx_file(const std::filesystem::path& dir, const std::string& stem,
+                                    const std::string& rank) {
   for (const char* joint : {"-", "."}) {
     if (const auto path = find_packed(dir, stem + joint + rank)) return *path;
   }
@@ -116,10 +118,10 @@ std::filesystem::path find_file(const std::filesystem::path& dir, const std::str
 }
 
 std::unique_ptr<Dataset> open_split(const std::filesystem::path& dir, const std::string& split) {
-  const std::filesystem::path images_path = find_file(dir, split + "-images", "idx3-ubyte");
-  const std::filesystem::path labels_path = find_file(dir, split + "-labels", "idx1-ubyte");
+  const std::filesystem::path images_path = find_idx_file(dir, split + "-images", "idx3-ubyte");
+  const std::filesystem::path labels_path = find_idx_file(dir, split + "-labels", "idx1-ubyte");
   IdxImages images = read_idx_images(images_path);
-  std::vector<std::uint8_t> labels = read_idx_labels(labels_path, kClasses);
+  std::vector<std::uint8_t> labels = read_idx_labels(labels_path, kMnistClasses);
   if (static_cast<std::int64_t>(labels.size()) != images.count) {
     throw FileError(images_path.string() + " holds " + std::to_string(images.count) +
                     " images but " + labels_path.string() + " holds " +
@@ -127,7 +129,7 @@ std::unique_ptr<Dataset> open_split(const std::filesystem::path& dir, const std:
                     " labels; expected as many; fetch both files again");
   }
   return make_memory_dataset(make_sample_block(std::move(images.pixels), std::move(labels)),
-                             {images.rows, images.columns, 1}, kClasses);
+                             {images.rows, images.columns, 1}, kMnistClasses);
 }
 
 }  // namespace

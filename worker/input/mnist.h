@@ -1,4 +1,4 @@
-// The IDX files of MNIST. Source: yann.lecun.com/exdb/mnist, "file formats".
+// Reads the IDX files of MNIST. Source: yann.lecun.com/exdb/mnist, "file formats".
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@ struct IdxImages {
   std::vector<std::uint8_t> pixels;  // [count * rows * columns]
 };
 
-// Plain or packed by suffix. Throws FileError: cut short, wrong magic number, empty or absurd
-// sizes, bytes left over.
+// Reads an image file, plain or packed by its suffix. Throws FileError: cut short, wrong magic
+// number, empty or too large, or with bytes after the last image.
 IdxImages read_idx_images(const std::filesystem::path& path);
 
-// The same, and a label that is not below num_classes.
+// Reads a label file. Throws FileError for these faults and for a label of num_classes or more.
 std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, int num_classes);
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// A file of rendered samples: made once, mapped read-only by everybody who comes later. It is only
-// ever replaced as a whole (temporary file, rename), so that processes may race for it.
+// A file of rendered samples. One process writes it, and later processes map it read-only. It is
+// replaced only as a whole (temporary file, rename), so several processes may write it at a time.
 #pragma once
 
 #include <cstddef>
@@ -12,23 +12,23 @@
 
 namespace syncopate {
 
-// What the file must say of itself to be believed.
+// The key in the header of the file, which must match.
 struct PixelCacheKey {
-  std::uint32_t version = 0;        // of whatever renders the payload
-  std::uint64_t payload_bytes = 0;  // exactly
+  std::uint32_t version = 0;        // of the code that renders the payload
+  std::uint64_t payload_bytes = 0;  // without the header
 };
 
 struct MappedPayload {
   std::span<const std::uint8_t> bytes;
-  std::shared_ptr<const void> memory;  // keeps the mapping
+  std::shared_ptr<const void> memory;  // owns the mapping
 };
 
-// Maps the file and checks its length, header and checksum. Nothing when it is absent, of another
-// version, cut short or damaged: whatever it is, rendering again is the answer.
+// Maps the file and checks its length, header and checksum. Returns nothing when the file is
+// absent, of another version, cut short or damaged; the caller then renders the samples again.
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
                                              const PixelCacheKey& key);
 
-// Creates the folder when needed. Throws FileError when it or the file cannot be written; no
+// Writes the file, and creates its folder if necessary. Throws FileError when that fails; then no
 // temporary file stays.
 void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& key,
                        std::span<const std::uint8_t> payload);

@@ -1,6 +1,6 @@
-// synthetic:CxHxW:CLASSES[:SAMPLES]: each class has a coarse pattern, each sample adds noise of its
-// own. Cheap to make, so that it measures the machine and not the reader; easy to learn, so that a
-// falling loss means something.
+// The data set synthetic:CxHxW:CLASSES[:SAMPLES]: a coarse pattern per class plus noise per sample.
+// It is cheap to make, so that a benchmark measures the machine and not the reader, and easy to
+// learn, so that the loss falls.
 #include <array>
 #include <charconv>
 #include <string>
@@ -14,22 +14,22 @@
 namespace syncopate {
 namespace {
 
-constexpr std::int64_t kTrainSamples = 50000;
-constexpr std::int64_t kTestSamples = 10000;
+constexpr std::int64_t kDefaultTrainSamples = 50000;
+constexpr std::int64_t kDefaultTestSamples = 10000;
 constexpr std::int64_t kCells = 4;                // the pattern is kCells x kCells, stretched
 constexpr std::int64_t kLargestSide = 4096;       // pixels
 constexpr std::int64_t kMostSamples = 100000000;  // of each split
 constexpr std::int64_t kMostClasses = 100000;     //
 constexpr std::int64_t kMostBytes = 1 << 28;      // of the pattern table
-constexpr std::uint32_t kNoisePlaces = 1 << 16;   // where a sample's noise may start in the table
+constexpr std::uint32_t kNoisePlaces = 1 << 16;   // places where the noise of a sample may start
 
 struct Layout {
   std::int64_t channels, height, width, classes;
-  std::int64_t train_samples = kTrainSamples;
-  std::int64_t test_samples = kTestSamples;
+  std::int64_t train_samples = kDefaultTrainSamples;
+  std::int64_t test_samples = kDefaultTestSamples;
 };
 
-// Shared by both splits: immutable.
+// The tables that both splits share; immutable.
 struct Tables {
   Layout layout;
   std::vector<std::uint8_t>

@@ -20,10 +20,10 @@
 namespace syncopate {
 namespace {
 
-// None where the folder cannot be read, or does not answer: the process is to end wherever it
-// waits, for a slow disk too.
+// The newest checkpoint; nothing when the folder cannot be read or does not answer in time, because
+// the process must end even while a slow disk blocks it.
 std::optional<std::filesystem::path> newest_in_time(const std::filesystem::path& folder) {
-  constexpr std::chrono::seconds kPatience(2);
+  constexpr std::chrono::seconds kTimeout(2);
   using Newest = std::optional<std::filesystem::path>;
   const auto answer = std::make_shared<std::promise<Newest>>();
   std::future<Newest> newest = answer->get_future();
@@ -33,8 +33,8 @@ std::optional<std::filesystem::path> newest_in_time(const std::filesystem::path&
     } catch (const FileError&) {
       answer->set_value(std::nullopt);
     }
-  }).detach();  // it may never end, and the process does
-  if (newest.wait_for(kPatience) != std::future_status::ready) return std::nullopt;
+  }).detach();  // it may block until the process ends
+  if (newest.wait_for(kTimeout) != std::future_status::ready) return std::nullopt;
   return newest.get();
 }
 
@@ -49,7 +49,8 @@ EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> 
       std::array<pollfd, 2> sources{pollfd{signals.descriptor(), POLLIN, 0},
                                     pollfd{ended_.get(), POLLIN, 0}};
       if (poll(sources.data(), sources.size(), -1) < 0) continue;
-      // Also one that came together with what ends the wait: a peer that was asked to stop as well.
+      // Read the signal first: it may arrive together with the end, when a peer was asked to stop
+      // as well.
       if (const auto signal = signals.poll()) end(*signal);
       if (sources[1].revents != 0) return;
     }
@@ -63,7 +64,7 @@ EarlyEnd early_end(const TrainOptions& options, std::string_view signal) {
   std::optional<std::filesystem::path> newest;
   if (options.resume) newest = newest_in_time(options.loop.checkpoint_dir);
   if (!newest) return {when + "nothing was saved", kExitFailed};
-  return {when + newest->string() + " is as it was; --resume goes on from there", kExitStopped};
+  return {when + newest->string() + " is unchanged; resume it with --resume", kExitStopped};
 }
 
 }  // namespace syncopate

@@ -1,7 +1,7 @@
-// Until training begins there is nothing to save: a request to stop ends the process at once,
-// wherever it waits, at the rendezvous or for a slow disk. A run that would have gone on from a
-// checkpoint has lost nothing, and may do so another time. (Signals are blocked from the start, for
-// the threads that start meanwhile.)
+// Ends the process at once when a request to stop arrives before training begins, when there is
+// nothing to save yet: at the rendezvous, or while it waits for a slow disk. A run that would have
+// resumed a checkpoint can be started again. (The signals are blocked from the start of the
+// process.)
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@
 
 namespace syncopate {
 
-// While it lives, it alone reads `signals`.
+// While an object lives, no other code reads `signals`.
 class EarlyStop {
  public:
-  // end_process: called from a thread of its own with the signal's name.
+  // end_process is called on a thread of this object with the name of the signal.
   EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process);
   EarlyStop(const EarlyStop&) = delete;
   EarlyStop& operator=(const EarlyStop&) = delete;
@@ -30,10 +30,10 @@ class EarlyStop {
 };
 
 struct EarlyEnd {
-  std::string line;   // for people
-  int exit_code = 1;  // 75: --resume has a checkpoint to go on from
+  std::string line;   // for the user
+  int exit_code = 1;  // 75: --resume has a checkpoint
 };
-// What is to be said of a run that `signal` has ended before it trained, and its exit code.
+// Returns the message and the exit code of a run that `signal` ended before it trained.
 EarlyEnd early_end(const TrainOptions& options, std::string_view signal);
 
 }  // namespace syncopate

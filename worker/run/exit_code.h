@@ -1,4 +1,4 @@
-// Exit codes of roles, and of a launch: the worst of them.
+// Exit codes of a role, and the choice between the codes of several roles of a launch.
 #pragma once
 
 namespace syncopate {
@@ -6,9 +6,9 @@ namespace syncopate {
 constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
-constexpr int kExitStopped = 75;  // on request, with a checkpoint to go on from
+constexpr int kExitStopped = 75;  // on request, after a checkpoint
 
-// The worse of two: 2, then 1 and all that is none of the four, which becomes 1, then 75, then 0.
+// The worse of two exit codes: 2, then 1, then 75, then 0. An unknown code counts as 1.
 int worse_exit_code(int left, int right) noexcept;
 
 }  // namespace syncopate

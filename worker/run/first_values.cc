@@ -1,9 +1,10 @@
 #include "worker/run/first_values.h"
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include "models/base/errors.h"
-#include "models/base/formatted.h"
 #include "worker/checkpoint/safetensors.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
@@ -13,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Host memory of the snapshot's shapes, so that a damaged file leaves the live weights alone.
+// Returns host memory of the same shapes, so that a damaged file leaves the live weights unchanged.
 Snapshot blank_like(const Snapshot& live, bool with_slots) {
   Snapshot blank;
   blank.values = make_host_tensor(live.values.shape(), DType::kF32);
@@ -25,40 +26,39 @@ Snapshot blank_like(const Snapshot& live, bool with_slots) {
   return blank;
 }
 
-// The position in the checkpoint means nothing in other data or in another order of them.
+// The position of a checkpoint has no meaning in other data or in another order.
 void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
   const Progress& saved = info.progress;
   const std::string what = "--resume: " + info.path.string() + " was trained ";
   if (saved.data != fresh.data) {
     throw UsageError(what + "on " + saved.data + ", this run has " + fresh.data +
-                     "; give the same --data, or --init-from to start anew");
+                     "; give that --data, or start a new run with --init-from");
   }
   if (saved.seed != fresh.seed) {
     throw UsageError(what + "with --seed " + std::to_string(saved.seed) + ", this run has --seed " +
-                     std::to_string(fresh.seed) + "; give the same");
+                     std::to_string(fresh.seed) + "; give that seed");
   }
   if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
   throw UsageError(what + "on other " + saved.data + " data: " + saved.data_samples +
                    " (hashes of some), this run has " + fresh.data_samples +
-                   "; give the same --data, or --init-from to start anew");
+                   "; give that --data, or start a new run with --init-from");
 }
 
-// May be changed on purpose.
+// Notes the options that a resumed run may change.
 void note_differences(const CheckpointInfo& info, const Progress& fresh,
                       std::vector<std::string>& notes) {
   const Progress& saved = info.progress;
   if (saved.samples_per_update > 0 && saved.samples_per_update != fresh.samples_per_update) {
-    notes.push_back(formatted("%lld samples per update from here on, %lld until the checkpoint",
-                              static_cast<long long>(fresh.samples_per_update),
-                              static_cast<long long>(saved.samples_per_update)));
+    notes.push_back(fmt::format("{} samples per update from here on, {} until the checkpoint",
+                                fresh.samples_per_update, saved.samples_per_update));
   }
   if (saved.learning_rate > 0.0 && saved.learning_rate != fresh.learning_rate) {
-    notes.push_back(formatted("--learning-rate %g from here on, %g until the checkpoint",
-                              fresh.learning_rate, saved.learning_rate));
+    notes.push_back(fmt::format("--learning-rate {:g} from here on, {:g} until the checkpoint",
+                                fresh.learning_rate, saved.learning_rate));
   }
 }
 
-// The newest one that is sound; none where the folder has no checkpoint.
+// Loads the newest undamaged checkpoint; nothing in a folder without checkpoints.
 void resume(const TrainOptions& options, const Graph& graph, const Progress& fresh,
             const Snapshot& like, FirstValues& found) {
   const std::vector<fs::path> checkpoints = checkpoints_in(options.loop.checkpoint_dir);
@@ -83,16 +83,16 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
   throw FileError(found.damaged.front().second + ", and " +
                   (older == 0 ? "there is no older one"
                               : "so are all older ones (" + std::to_string(older) + ")") +
-                  "; choose another --checkpoint-dir, or remove what is in it to begin anew");
+                  "; choose another --checkpoint-dir, or empty it to start again");
 }
 
-// Pruning keeps the highest steps, which would be those of an older run in the same folder.
+// Throws for a folder with checkpoints: pruning would keep the higher steps of the older run.
 void require_empty_folder(const TrainOptions& options) {
   const auto newest = newest_checkpoint(options.loop.checkpoint_dir);
   if (!newest) return;
   throw UsageError("--checkpoint-dir " + options.loop.checkpoint_dir.string() + " already holds " +
                    newest->filename().string() +
-                   "; add --resume to go on from it, or choose another folder");
+                   "; resume it with --resume, or choose another folder");
 }
 
 }  // namespace
@@ -116,7 +116,7 @@ FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
   if (found.resumed) {
     if (!options.init_from.empty()) {
       found.notes.push_back("--init-from " + options.init_from.string() +
-                            " is not used: the checkpoint goes before it");
+                            " is not used, because the run resumes a checkpoint");
     }
     return found;
   }
@@ -127,7 +127,7 @@ FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
     found.notes.push_back("first values from " + options.init_from.string());
   } else if (options.resume) {
     found.notes.push_back("nothing to resume in " + options.loop.checkpoint_dir.string() +
-                          ": starting fresh");
+                          ": starting at step 0");
   }
   return found;
 }

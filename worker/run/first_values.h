@@ -1,5 +1,5 @@
-// What a run begins with: a checkpoint of its folder, another file's weights, or the seed's first
-// values. Here it is found, read and checked; nothing in the folder is changed.
+// Finds the initial values of a run: a checkpoint of its folder, the weights of another file, or
+// the values that follow from the seed. Reads and checks files, and changes none.
 #pragma once
 
 #include <cstdint>
@@ -16,23 +16,23 @@
 
 namespace syncopate {
 
-// Of a run that resumes nothing; what a checkpoint says is held against it. global_batch: of all
-// replicas that keep step, or else of each worker.
+// The progress of a new run, with which a checkpoint is compared. global_batch: samples per step of
+// all synchronous replicas, or of each asynchronous worker.
 Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
                         std::int64_t global_batch);
 
 struct FirstValues {
-  std::optional<CheckpointInfo> resumed;  // of the run's own folder
-  std::optional<Snapshot> values;         // none: the seed's
-  // Newer than the one that is resumed: why, for people.
+  std::optional<CheckpointInfo> resumed;  // the checkpoint of the run's own folder
+  std::optional<Snapshot> values;         // nothing: they follow from the seed
+  // Damaged checkpoints that are newer than the resumed one, with the fault of each.
   std::vector<std::pair<std::filesystem::path, std::string>> damaged;
-  std::vector<std::string> notes;  // for people: "resumed from ... at step 40"
+  std::vector<std::string> notes;  // for the user: "resumed from ... at step 40"
 };
 
-// fresh: fresh_progress(). like: the shapes of its values and slots. Throws UsageError
-// where a fresh run would mix with an older one or a checkpoint is of another run; FileError where
-// none of the folder's checkpoints is sound, naming the newest one's fault; what load_checkpoint
-// throws.
+// fresh: from fresh_progress(). like: a snapshot with the shapes of values and slots. Throws
+// UsageError when a new run would mix with an older one in its folder, or a checkpoint belongs to
+// another run; FileError when all checkpoints of the folder are damaged, naming the fault of the
+// newest; what load_checkpoint throws.
 FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
                               const Progress& fresh, const Snapshot& like);
 

@@ -17,8 +17,8 @@
 namespace syncopate {
 namespace {
 
-// mpirun says who takes part, but not where they meet: rank 0 chooses and MPI tells the others.
-// Returns what rank 0 listens on.
+// Rank 0 opens a port and MPI broadcasts its endpoint, because mpirun gives ranks but no endpoint.
+// Returns the listener of rank 0.
 Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
   const bool one_host = cluster.local_size == cluster.world_size;
   Listener listener(Endpoint{one_host ? "127.0.0.1" : "", 0});
@@ -27,8 +27,8 @@ Listener choose_rendezvous(MpiSession& mpi, ClusterSpec& cluster) {
   return listener;
 }
 
-// It begins with the name of another task, which told us by memory that we share: it speaks for
-// itself.
+// Whether the error begins with the name of another task: that task reported it through shared
+// memory.
 bool is_second_hand(const Membership& membership, const std::string& reason) {
   return std::ranges::any_of(membership.members(), [&](const Member& member) {
     return member.index != membership.index() &&
@@ -36,7 +36,7 @@ bool is_second_hand(const Membership& membership, const std::string& reason) {
   });
 }
 
-// What this task saw of what all are told: without the advice at its end, where that is in both.
+// The error that this task saw, without the advice that the verdict already has.
 std::string noticed_here(const std::string& seen, const std::string& verdict) {
   const std::size_t advice = seen.find("; ");
   const bool is_said = advice != std::string::npos && verdict.ends_with(seen.substr(advice));
@@ -68,11 +68,11 @@ std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi) {
                                 .peer_timeout = options.peer_timeout});
 }
 
-std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds said,
+std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
                                               const ClusterSpec& cluster) {
   constexpr std::chrono::seconds kOnOneMachine(5);
   constexpr std::chrono::seconds kElsewhere(15);
-  if (said.count() > 0) return said;
+  if (given.count() > 0) return given;
   const std::string host = cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->host : "";
   const bool is_one_machine =
       cluster.source == "launch" || host == "127.0.0.1" || host == "::1" || host == "localhost";
@@ -83,7 +83,8 @@ void end_job(Membership& membership, const std::exception& error, bool peer_bega
   constexpr std::chrono::seconds kVerdictMayTake(1);
   constexpr std::chrono::milliseconds kLook(5);
   const std::string seen = error.what();
-  // Who fails waits as long as well: were we the first to speak, we would be named for it.
+  // A task that repeats the failure of another waits twice as long, so that it does not report
+  // first.
   const Deadline deadline =
       Deadline::after(is_second_hand(membership, seen) ? 2 * kVerdictMayTake : kVerdictMayTake);
   while (peer_began && !membership.failure() && !deadline.passed()) {

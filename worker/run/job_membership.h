@@ -1,4 +1,4 @@
-// How this task comes into its job, and how the others hear of its end.
+// How a task joins its job, and how it reports its failure to the other tasks.
 #pragma once
 
 #include <chrono>
@@ -13,35 +13,35 @@
 
 namespace syncopate {
 
-// mpirun says who takes part, but not where they meet: MPI is needed for that.
+// Whether MPI must tell where the tasks meet: mpirun gives ranks but no endpoint.
 bool meets_through_mpi(const TrainOptions& options);
 
-// Where this task meets the others, also where only MPI can tell.
+// Returns the cluster with its rendezvous, which MPI may have to tell.
 ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi);
 
-// The tasks of the job; null where this one is alone, or meets the others at servers. Throws
+// Joins the other tasks; null for a job of one task and for a job that meets at servers. Throws
 // UsageError, PeerError.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
 
-// How long tasks that meet at servers may be silent: what was said (0: nothing), else 5 s where all
-// are on one machine, and 15 s elsewhere.
-std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds said,
+// The peer timeout of tasks that meet at servers: `given` unless it is 0, else 5 s on one machine
+// and 15 s otherwise.
+std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
                                               const ClusterSpec& cluster);
 
-// Ends this task's part of the job with what it threw: the others hear why before anything here is
-// taken down, which may take long. Where a peer began it, its verdict is what counts, and it may
-// come a moment after the connection that it broke.
+// Reports the error to the other tasks before anything here is destroyed, which may take long, and
+// throws. When a peer failed first, throws that peer's verdict, which may arrive a moment after the
+// broken connection.
 [[noreturn]] void end_job(Membership& membership, const std::exception& error, bool peer_began);
 
-// Calls `work`; what it throws ends the job. strategy: null as long as there is none.
+// Calls `work`; an exception ends the job. strategy: null until it has been made.
 template <typename Work>
-void tell_others(Membership* membership, const std::unique_ptr<Strategy>& strategy,
-                 const Work& work) {
+void report_failures(Membership* membership, const std::unique_ptr<Strategy>& strategy,
+                     const Work& work) {
   try {
     work();
   } catch (const PeerError& error) {
     if (membership == nullptr) {
-      // Servers that are left need not find out by themselves that this worker is gone.
+      // Servers learn here that this worker has failed.
       if (strategy != nullptr) strategy->fail(error.what());
       throw;
     }

@@ -1,6 +1,6 @@
-// Ends a run whose peers are gone. Normally the training thread is woken where it waits for them,
-// and throws; should it be busy elsewhere for too long (data that is read, a slow disk, a huge
-// step), the process is ended here, so that no task outlives its job.
+// Ends a run whose peers have failed. Usually the training thread wakes where it waits for them and
+// throws. If it is busy for too long (reading data, a slow disk, a long step), this class ends the
+// process, so that no task outlives its job.
 #pragma once
 
 #include <condition_variable>
@@ -17,13 +17,13 @@ class PeerWatch {
  public:
   using Act = std::function<void(const std::string& reason)>;
 
-  // end_process: called when the watch still lives `grace` after a peer failed.
+  // end_process is called when the object still exists `grace` after a peer failed.
   PeerWatch(Membership& membership, std::chrono::milliseconds grace, Act end_process);
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
   ~PeerWatch();
 
-  // While it lives, a failure wakes the training thread by `wake`, which must not wait.
+  // While an object lives, a failure calls `wake`, which must not wait.
   class Waker {
    public:
     Waker(PeerWatch& watch, Act wake);
@@ -41,7 +41,7 @@ class PeerWatch {
   Membership& membership_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::string reason_;  // guarded by mutex_; empty: none
+  std::string reason_;  // guarded by mutex_; empty: no failure
   std::jthread thread_;
 };
 

@@ -13,7 +13,7 @@ namespace syncopate {
 
 namespace {
 
-// First, last and between: 17 samples.
+// Hashes 17 samples: the first, the last and 15 between.
 std::uint64_t hash_samples(const Dataset& dataset) {
   constexpr std::int64_t kSpread = 16;
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(num_elements(dataset.sample_shape())));
@@ -52,7 +52,7 @@ void require_same_data(const DataSplits& data, const std::string& data_flag,
                        Membership& membership) {
   const std::string mine = describe_samples(data);
   const std::string sizes = mine.substr(0, mine.find(','));
-  // Hashes, sizes for people, and the flag: a line each.
+  // Each task sends three lines: all properties with hashes, the sizes, and its --data.
   const std::vector<std::string> all =
       membership.exchange(fmt::format("{}\n{}\n{}", mine, sizes, data_flag));
   const auto line_of = [&](std::size_t task, int line) {

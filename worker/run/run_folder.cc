@@ -15,18 +15,18 @@ namespace syncopate {
 
 namespace {
 
-// NFS gives a host that went down 90 s by default before others may have its locks.
+// NFS keeps the locks of a host that went down for 90 s by default.
 constexpr std::chrono::seconds kLease(120);
 
-// What the tasks of a job know alike, and those of another one that could run at the same time do
-// not. Not the host where they meet: each may call it by another name.
+// A line that all tasks of a job share and that no other job has. The host of the rendezvous is
+// left out, because tasks may call it by different names.
 std::string job_of(const ClusterSpec& cluster) {
   if (cluster.num_servers == 0) return "";
   std::string job = cluster.nonce;
   std::ranges::replace(job, '\n', ' ');
   job += " at port " +
          std::to_string(cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->port : 0);
-  // Listed, they are the same for all tasks; without a nonce nothing else is the job's own.
+  // Without a nonce only the list of servers identifies the job; all tasks have the same list.
   if (cluster.nonce.empty()) {
     for (const Endpoint& server : cluster.servers) job += ", " + to_string(server);
   }
@@ -34,13 +34,13 @@ std::string job_of(const ClusterSpec& cluster) {
 }
 
 FolderLock take(const std::filesystem::path& folder, const ClusterSpec& cluster,
-                std::chrono::milliseconds patience) {
+                std::chrono::milliseconds timeout) {
   return FolderLock(folder,
                     {.flag = "--checkpoint-dir",
                      .user = "run",
                      .job = job_of(cluster),
-                     .patience = patience,
-                     .patience_with_another_host = kLease,
+                     .timeout = timeout,
+                     .timeout_for_another_host = kLease,
                      .on_waiting = [](const std::string& line) { log(LogLevel::kWarning, line); }});
 }
 
@@ -51,16 +51,16 @@ std::optional<std::string> run_folder_refusal(const std::filesystem::path& folde
 }
 
 FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
-                           std::chrono::milliseconds patience) {
+                           std::chrono::milliseconds timeout) {
   make_checkpoint_folder(folder);
-  return take(folder, cluster, patience);
+  return take(folder, cluster, timeout);
 }
 
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster) {
-  constexpr std::chrono::seconds kPatience(10);
+  constexpr std::chrono::seconds kTimeout(10);
   if (folder.empty() || access(folder.c_str(), W_OK | X_OK) != 0) return std::nullopt;
-  return take(folder, cluster, kPatience);
+  return take(folder, cluster, kTimeout);
 }
 
 void make_checkpoint_folder(const std::filesystem::path& folder) {
@@ -76,9 +76,9 @@ void make_checkpoint_folder(const std::filesystem::path& folder) {
 }
 
 void try_record(const std::filesystem::path& file) {
-  constexpr mode_t kAnyone = 0666;
+  constexpr mode_t kBeforeUmask = 0666;
   const FileDescriptor opened(
-      open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kAnyone));
+      open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, kBeforeUmask));
   if (!opened) throw FileError(describe_errno("write --record", file.string(), errno));
 }
 

@@ -1,6 +1,7 @@
-// --checkpoint-dir as one run's own: taken before anything in it is read, and held until the
-// process ends. Of a job with servers every task that may write there holds it together with the
-// others, so that it stays taken while any of them is killed and started again.
+// Keeps --checkpoint-dir for one run: the lock is taken before anything in the folder is read, and
+// held until the process ends. In a job with servers all tasks that may write there hold the lock
+// together, so that it stays while one of them is restarted. Also checks at the start that the
+// files of a run can be written.
 #pragma once
 
 #include <chrono>
@@ -13,24 +14,24 @@
 
 namespace syncopate {
 
-// Makes the folder where there is none. patience: with a run that is ending, as one that went back
-// into a queue may be; the log says so. Throws UsageError naming the run that has it; FileError.
+// Creates the folder if necessary and takes its lock. timeout: of waiting for a run that is ending,
+// such as one that was put back into a queue; the wait is logged. Throws UsageError naming the run
+// that holds the lock; FileError.
 FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
-                           std::chrono::milliseconds patience = std::chrono::seconds(10));
+                           std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
-// What a run would be refused with now; none: nobody is at work there.
+// The error that a run would end with now; nothing when the folder is free.
 std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder);
 
-// As take_run_folder for a worker that may have to write there later; none where it cannot.
+// Takes the lock for a worker that may have to write there later; nothing when it cannot write
+// there.
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster);
 
-// What a run writes later, tried when it starts: a mistake is better known now than after an epoch.
-
-// --checkpoint-dir: makes the folder where there is none, and it takes files. Throws FileError.
+// Creates --checkpoint-dir if necessary. Throws FileError when it cannot be written.
 void make_checkpoint_folder(const std::filesystem::path& folder);
 
-// --record: `file` can be written; one that is there stays as it is. Throws FileError.
+// Checks that the --record file can be written, and leaves its contents. Throws FileError.
 void try_record(const std::filesystem::path& file);
 
 }  // namespace syncopate

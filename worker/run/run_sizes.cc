@@ -50,7 +50,7 @@ ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int6
   const double ratio = static_cast<double>(global_batch) / reference;
   const double scale =
       options.learning_rate_scale == LearningRateScale::kLinear ? ratio : std::sqrt(ratio);
-  // Warm-up climbs from the rate of the reference batch. Source: Goyal et al. 2017, section 2.2.
+  // Warm-up starts at the rate of the reference batch. Source: Goyal et al. 2017, section 2.2.
   if (scale > 1.0) schedule.warmup_start = schedule.learning_rate;
   schedule.learning_rate *= scale;
   return schedule;

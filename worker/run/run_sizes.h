@@ -1,5 +1,5 @@
-// Numbers that follow from a run's flags once it is known who takes part and how much data there
-// is.
+// Sizes of a run that follow from its options, its tasks and its data set: replicas, batches,
+// threads, learning rate.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +12,35 @@ namespace syncopate {
 
 bool has_servers(const TrainOptions& options);
 
-// How many replicas' gradients make one update, over all tasks.
+// The number of replicas, over all tasks, whose gradients make one update.
 int count_replicas(const TrainOptions& options, const Membership* membership);
 
-// The same before tasks have met, each with as many replicas as this one.
+// That number before the tasks have met, if all tasks have as many replicas as this one.
 int expected_replicas(const TrainOptions& options);
 
-// Of all replicas, in this process or over all tasks, that train without a common step.
+// The number of workers of an asynchronous job: the replicas of this process or of all tasks.
 int count_workers(const TrainOptions& options);
 
-// Samples of a step over all replicas; the largest share of one is put into `strategy`. Throws
-// UsageError for a batch that is larger than the data.
+// Returns the samples of a step over all replicas, and stores the largest share of a replica in
+// `strategy`. Throws UsageError for a batch that is larger than the data set.
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy);
 
-// `batch`: of all replicas that keep step, or else of each worker.
+// Returns the samples of an update. batch: of all synchronous replicas, or of each asynchronous
+// worker.
 std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch);
 
-// Lanes of a replica when nobody says: the CPUs this process may use, but not more than a usual
-// batch feeds.
+// The default number of lanes (compute threads) of a replica when `sharing` replicas divide the
+// CPUs of this process; limited to what a usual batch can use.
 int default_lanes(int sharing = 1);
-// The same for a number of CPUs that `sharing` replicas divide among them; at least 1.
+// That number for `cpus` CPUs; at least 1.
 int lanes_of(int cpus, int sharing) noexcept;
 
-// Compute lanes of a replica where nobody chose: the CPUs, shared out over the replicas of all
-// tasks that are seen to be on this host.
+// The lanes of a replica: --threads, or else the CPUs divided among the replicas of all tasks on
+// this host.
 int choose_lanes(const TrainOptions& options, const Membership* membership);
 
-// The learning rate over this run's epochs, scaled as --learning-rate-scale says.
+// The learning rate schedule of this run, scaled as --learning-rate-scale says.
 ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
                             std::int64_t steps_per_epoch);
 

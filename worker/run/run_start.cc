@@ -44,11 +44,11 @@ void broadcast_start(SynchronousJob& job, bool& loads, bool& resumed, ps::RunPos
   at = {sent.step, sent.samples, {sent.epoch, sent.offset, std::move(untrained)}};
 }
 
-// Else they would stay the newest, and push others out when old ones are removed.
+// Damaged checkpoints would stay the newest ones, and pruning would remove good ones.
 void set_aside_damaged(const FirstValues& values) {
   for (const auto& [path, fault] : values.damaged) {
     log(LogLevel::kWarning, fault + "; it is " + set_aside(path).string() +
-                                " now, and training goes on from " + values.resumed->path.string());
+                                " now, and training resumes " + values.resumed->path.string());
   }
 }
 

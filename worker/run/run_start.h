@@ -1,4 +1,5 @@
-// Where a training run begins. Only the chief touches files; the others take what it read.
+// Starts a training run: finds its initial values and brings them to every task. Only the chief
+// reads files.
 #pragma once
 
 #include <optional>
@@ -14,16 +15,16 @@ namespace syncopate {
 
 struct RunStart {
   Progress progress;
-  std::vector<std::string> notes{};  // for people: "resumed from ... at step 40"
-  bool resumed = false;              // from a checkpoint of the run's own folder
-  double seconds_spent = 0.0;        // by this process, before servers went back to an earlier step
-  std::optional<FolderLock> folder{};  // --checkpoint-dir, no other run's as long as this lives
+  std::vector<std::string> notes{};    // for the user: "resumed from ... at step 40"
+  bool resumed = false;                // from a checkpoint of the run's own folder
+  double seconds_spent = 0.0;          // training of this process before a roll-back of the servers
+  std::optional<FolderLock> folder{};  // the lock on --checkpoint-dir
 };
 
-// Every task calls. Ends with Strategy::begin. Throws UsageError where a fresh run would mix with
-// an older one, another one is at work in its folder, or the checkpoint is of another run; what
-// find_first_values throws; PeerError.
-// fresh: of a run that resumes nothing.
+// Every task calls it. Restores the initial values and calls Strategy::begin(). fresh: the progress
+// of a new run. Throws UsageError when a new run would mix with an older one in its folder, another
+// run uses the folder, or the checkpoint belongs to another run; what find_first_values throws;
+// PeerError.
 RunStart start_run(const TrainOptions& options, const Graph& graph, const Progress& fresh,
                    Strategy& strategy);
 

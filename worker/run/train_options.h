@@ -1,5 +1,5 @@
-// What a training run is asked to do. The command line and `compare` fill TrainOptions in; the
-// table of its fields makes from it the agreement between tasks and the command line of a run.
+// The options of a training run. The command line and `compare` fill in TrainOptions. From one
+// table of its fields follow the agreement between tasks and the command line of a run.
 #pragma once
 
 #include <chrono>
@@ -51,7 +51,7 @@ struct TrainOptions {
 
 // One flag of `train` and the field behind it. The place of a task in its cluster has no row.
 struct TrainOptionRow {
-  // Whether the tasks of a job compare the value when they meet.
+  // Whether the tasks of a job compare the value when they meet, and what a difference causes.
   enum class Agreement : std::uint8_t { kNone, kWarning, kRequired };
   enum class Form : std::uint8_t { kValue, kSwitch, kRepeated };
   using Text = std::optional<std::string> (*)(const TrainOptions&);

@@ -1,12 +1,11 @@
 #include "worker/run/train_report.h"
 
+#include <fmt/format.h>
 #include <sys/resource.h>
 
 #include <algorithm>
-#include <cstdio>
 #include <ostream>
 
-#include "models/base/formatted.h"
 #include "strategies/input_shard.h"
 #include "worker/run/exit_code.h"
 #include "worker/run/run_sizes.h"
@@ -21,7 +20,7 @@ std::int64_t peak_memory_bytes() {
   return std::int64_t{usage.ru_maxrss} * 1024;  // Linux counts in KiB
 }
 
-// That took part, in step or not.
+// The number of replicas, synchronous or not.
 int participants(const TrainOptions& options, const Strategy& strategy) {
   return std::max(strategy.replicas_in_sync(),
                   options.cluster.world_size * options.strategy.replicas);
@@ -30,10 +29,10 @@ int participants(const TrainOptions& options, const Strategy& strategy) {
 // "links slowed on purpose: 1 ms one way, 125 MB/s each way".
 std::string describe_link(const Link& link) {
   std::string text = "links slowed on purpose:";
-  if (link.delay_seconds > 0.0) text += formatted(" %g ms one way", 1e3 * link.delay_seconds);
+  if (link.delay_seconds > 0.0) text += fmt::format(" {:g} ms one way", 1e3 * link.delay_seconds);
   if (link.bytes_per_second > 0.0) {
     text += link.delay_seconds > 0.0 ? "," : "";
-    text += formatted(" %g MB/s each way", link.bytes_per_second / 1e6);
+    text += fmt::format(" {:g} MB/s each way", link.bytes_per_second / 1e6);
   }
   return text;
 }
@@ -45,33 +44,30 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   ProgressDisplay& display) {
   const std::int64_t samples = data.train->size();
   const std::int64_t per_update = samples_per_update(options, global_batch);
-  display.note(formatted("%s, %lld parameters, on %s: %lld samples, %lld steps per epoch; %s",
-                         options.model.c_str(), static_cast<long long>(graph.num_parameters()),
-                         options.data.c_str(), static_cast<long long>(samples),
-                         static_cast<long long>(samples / per_update),
-                         strategy.replicas().front().backend->description().c_str()));
+  display.note(fmt::format("{}, {} parameters, on {}: {} samples, {} steps per epoch; {}",
+                           text_of(options, "--model"), graph.num_parameters(),
+                           text_of(options, "--data"), samples, samples / per_update,
+                           strategy.replicas().front().backend->description()));
+  const std::string name = text_of(options, "--strategy");
   const int replicas = strategy.replicas_in_sync();
   if (replicas > 1 || options.strategy.name == "multi-worker-mirrored") {
     const int tasks = options.cluster.world_size;
-    display.note(
-        formatted("%s: %d replica%s in %d task%s, %lld samples per step, %lld per replica",
-                  options.strategy.name.c_str(), replicas, replicas == 1 ? "" : "s", tasks,
-                  tasks == 1 ? "" : "s", static_cast<long long>(global_batch),
-                  static_cast<long long>(share_of_replica(global_batch, 0, replicas).end)));
+    display.note(fmt::format("{}: {} replica{} in {} task{}, {} samples per step, {} per replica",
+                             name, replicas, replicas == 1 ? "" : "s", tasks, tasks == 1 ? "" : "s",
+                             global_batch, share_of_replica(global_batch, 0, replicas).end));
   }
   if (!is_synchronous(options.strategy.consistency)) {
     const int workers = count_workers(options);
     const int backups = options.strategy.consistency.backup_workers;
-    const std::string waits = backups > 0 ? formatted("the slowest %d not waited for", backups)
+    const std::string waits = backups > 0 ? fmt::format("the slowest {} not waited for", backups)
                                           : std::string("without a common step");
-    display.note(formatted("%s: %d worker%s, %s, %lld samples per step",
-                           options.strategy.name.c_str(), workers, workers == 1 ? "" : "s",
-                           waits.c_str(), static_cast<long long>(per_update)));
+    display.note(fmt::format("{}: {} worker{}, {}, {} samples per step", name, workers,
+                             workers == 1 ? "" : "s", waits, per_update));
   }
   if (!options.strategy.link.is_plain()) display.note(describe_link(options.strategy.link));
   if (options.learning_rate_scale != LearningRateScale::kNone) {
-    display.note(formatted("learning rate %g, scaled to %g", options.schedule.learning_rate,
-                           schedule.learning_rate));
+    display.note(fmt::format("learning rate {:g}, scaled to {:g}", options.schedule.learning_rate,
+                             schedule.learning_rate));
   }
   for (const std::string& note : options.cluster.notes) display.note(note);
 }
@@ -103,22 +99,23 @@ Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strat
 
 void print_result(const TrainOptions& options, const Summary& summary, const TrainOutcome& outcome,
                   std::ostream& out) {
-  out << formatted("test accuracy   %.2f%%\n", 100.0 * summary.test_accuracy)
-      << formatted("test loss       %.4f\n", summary.test_loss);
+  out << fmt::format("test accuracy   {:.2f}%\n", 100.0 * summary.test_accuracy)
+      << fmt::format("test loss       {:.4f}\n", summary.test_loss);
   if (summary.seconds > 0.0) {
-    out << formatted("training        %.1f s, %.0f samples/s, %.2f%% of it waiting for input\n",
-                     summary.seconds, summary.samples_per_second,
-                     100.0 * summary.input_wait_fraction);
+    out << fmt::format(
+        "training        {:.1f} s, {:.0f} samples/s, {:.2f}% of it waiting for input\n",
+        summary.seconds, summary.samples_per_second, 100.0 * summary.input_wait_fraction);
     if (summary.replicas > 1) {
-      out << formatted(
-          "communication   %.2f%% of the training spent on it or waiting for other replicas\n",
+      out << fmt::format(
+          "communication   {:.2f}% of the training spent on it or waiting for other replicas\n",
           100.0 * summary.communication_exposed_fraction);
     }
   }
   if (summary.gpu) {
-    out << formatted(
-        "GPU             %.0f%% busy, %.1f GiB used, %.0f W\n", 100.0 * summary.gpu->utilisation,
-        static_cast<double>(summary.gpu->memory_bytes) / double{1 << 30}, summary.gpu->watts);
+    out << fmt::format("GPU             {:.0f}% busy, {:.1f} GiB used, {:.0f} W\n",
+                       100.0 * summary.gpu->utilisation,
+                       static_cast<double>(summary.gpu->memory_bytes) / double{1 << 30},
+                       summary.gpu->watts);
   }
   if (!summary.staleness.empty()) {
     out << "staleness       " << describe_staleness(summary.staleness) << '\n';

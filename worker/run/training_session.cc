@@ -10,9 +10,9 @@
 namespace syncopate {
 namespace {
 
-// What is to be evaluated later; made once, whatever becomes of the attempts to train.
-void make_kept_copies(const TrainLoopOptions& loop, const RunStart& start,
-                      TrainingSession& session) {
+// Makes the stores of deferred evaluations once; they outlive roll-backs.
+void make_deferred_evaluations(const TrainLoopOptions& loop, const RunStart& start,
+                               TrainingSession& session) {
   if (loop.eval_when == EvalWhen::kDue || !session.deferred_evaluations.empty()) return;
   const bool is_of_run = !loop.checkpoint_dir.empty();
   const DeferredEvaluationsOptions options{
@@ -47,15 +47,15 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
   servers.peer_timeout = served_peer_timeout(options.peer_timeout, options.cluster);
   servers.insists_on_peer_timeout = options.peer_timeout.count() > 0;
   constexpr std::chrono::seconds kRestartMayTake(60);
-  // They come back with their snapshots, or not at all; server 0's verdict on another says more
-  // than ours, and should come first.
+  // A server returns with its snapshot or not at all. The verdict of server 0 on another server is
+  // more precise than ours, and should arrive first.
   const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
   servers.server_patience =
       servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
 }
 
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start) {
-  constexpr double kNothingLeft = 1e-9;  // 0 would be no limit
+  constexpr double kNothingLeft = 1e-9;  // 0 means no limit
   TrainLoopOptions loop = options.loop;
   if (loop.max_seconds > 0.0) {
     loop.max_seconds = std::max(kNothingLeft, loop.max_seconds - start.seconds_spent);
@@ -76,7 +76,7 @@ TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
   std::vector<std::unique_ptr<MetricsWriter>> metrics;
   std::vector<std::unique_ptr<ProgressDisplay>> displays;
   std::vector<AsynchronousWorker> workers;
-  make_kept_copies(options.loop, start, session);
+  make_deferred_evaluations(options.loop, start, session);
   for (const Replica& replica : strategy.replicas()) {
     AsynchronousJob& job = asynchronous_job(strategy, replica.index);
     session.leased_inputs.push_back(std::make_unique<LeasedBatchSource>(

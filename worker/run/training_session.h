@@ -1,5 +1,5 @@
-// Training in a job that hands out batches: what the job must know of the run, the workers of this
-// task, and what happens when servers have gone back to a snapshot.
+// The objects of a training run, and training in a job that leases batches to its workers: the job
+// description, the workers of this task, and roll-backs of servers to a snapshot.
 #pragma once
 
 #include <chrono>
@@ -21,8 +21,8 @@
 
 namespace syncopate {
 
-// What a run works with, in the order in which it is made. It outlives the telling of a failure:
-// taking down readers of a slow disk may wait for them.
+// The objects of a run, in the order in which they are made. They outlive the report of a failure,
+// because destroying the readers of a slow disk may take long.
 struct TrainingSession {
   DataSplits data;
   std::optional<Graph> graph;
@@ -31,25 +31,25 @@ struct TrainingSession {
   std::unique_ptr<MetricsWriter> metrics;
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BatchSource> input;
-  bool begins_again = false;  // at an earlier step: the readers' end is not this task's
+  bool begins_again = false;  // after a roll-back: ending the readers does not end the task
   std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // by replica of this task
   std::vector<std::unique_ptr<DeferredEvaluations>>
-      deferred_evaluations;  // ditto; none where nothing is put off
+      deferred_evaluations;  // by replica of this task; empty without --eval-when end
 };
 
-// What whoever hands out batches must know of this run.
+// Fills `strategy` with what the coordinator of the job must know of this run.
 void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
                   StrategyOptions& strategy);
 
-// --max-seconds counts what was trained before the servers went back, too.
+// The options of the loop; --max-seconds is reduced by the training before a roll-back.
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
 
-// Trains what the job gives this task.
+// Trains the batches that the job leases to this task.
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                           TrainingSession& session, const RunStart& start, const StopPoll& stop);
 
-// Calls `work`, which trains from `start` on, and again from an earlier step each time when the
-// servers have gone back to one.
+// Calls `work`, which trains from `start`. After each roll-back of the servers it sets `start` to
+// the earlier step and calls `work` again.
 template <typename Work>
 void train_over_roll_backs(TrainingSession& session, RunStart& start, ProgressDisplay& display,
                            const Work& work) {

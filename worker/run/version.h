@@ -1,4 +1,4 @@
-// What CMake knows of this build: the project's version and the compiler.
+// The version of the project and the compiler of this build.
 #pragma once
 
 #include <string_view>

@@ -26,45 +26,45 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
     require_finite(assignment, copy, learning_rate);
   }
   if (assignment.writes_checkpoint) {
-    // Skipped, it would be taken for written.
-    check(!options_.checkpoint_dir.empty(), "who writes a checkpoint has a folder for it");
+    // Without this check the job would take a checkpoint for written that is not.
+    check(!options_.checkpoint_dir.empty(), "a worker that writes checkpoints has a folder");
     const auto path = checkpoint_path(options_.checkpoint_dir, status.step);
     save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);
     prune_checkpoints(options_.checkpoint_dir, options_.keep_checkpoints);
     done.checkpoint = path;
   }
   if (!assignment.evaluates) return done;
-  if (worker_.kept != nullptr && !assignment.is_final && keeps(moment, copy)) return done;
-  if (worker_.kept != nullptr && assignment.is_final) {
-    worker_.kept->take_over();
-    evaluate_kept(stop);
+  if (worker_.deferred != nullptr && !assignment.is_final && defer(moment, copy)) return done;
+  if (worker_.deferred != nullptr && assignment.is_final) {
+    worker_.deferred->take_over();
+    evaluate_deferred(stop);
   }
   done.test = evaluate(moment, copy, stop);
   return done;
 }
 
-bool AssignmentRunner::keeps(const EvalMetrics& moment, const Snapshot& copy) {
+bool AssignmentRunner::defer(const EvalMetrics& moment, const Snapshot& copy) {
   try {
-    worker_.kept->keep(moment, copy);
+    worker_.deferred->add(moment, copy);
     return true;
   } catch (const FileError& error) {
-    // No reason to end a training: it is evaluated now, as without --eval-when end.
+    // Training goes on: the evaluation is made now, as without --eval-when end.
     if (!std::exchange(has_warned_, true)) {
       log(LogLevel::kWarning,
-          std::string(error.what()) + "; such evaluations are not put off, but made at once");
+          std::string(error.what()) + "; evaluations are made during training instead");
     }
     return false;
   }
 }
 
 void AssignmentRunner::end(bool is_stopped, const std::function<bool()>& stop) {
-  if (worker_.kept == nullptr || worker_.kept->size() == 0) return;
-  if (!is_stopped) evaluate_kept(stop);
-  if (worker_.kept->size() > 0) worker_.display.note(worker_.kept->describe_rest());
+  if (worker_.deferred == nullptr || worker_.deferred->size() == 0) return;
+  if (!is_stopped) evaluate_deferred(stop);
+  if (worker_.deferred->size() > 0) worker_.display.note(worker_.deferred->describe_rest());
 }
 
-void AssignmentRunner::evaluate_kept(const std::function<bool()>& stop) {
-  worker_.kept->evaluate([&](const EvalMetrics& moment, const Snapshot& copy) {
+void AssignmentRunner::evaluate_deferred(const std::function<bool()>& stop) {
+  worker_.deferred->evaluate([&](const EvalMetrics& moment, const Snapshot& copy) {
     return evaluate(moment, copy, stop).has_value();
   });
 }

@@ -1,5 +1,5 @@
-// What a worker of an asynchronous job does with a copy of the variables that it was appointed to:
-// writes a checkpoint, evaluates. Used by asynchronous_loop.cc.
+// The duty of a worker that an asynchronous job has appointed to a snapshot of the variables: it
+// writes a checkpoint, evaluates, or defers the evaluation. Used by asynchronous_loop.cc.
 #pragma once
 
 #include <filesystem>
@@ -11,35 +11,35 @@
 
 namespace syncopate {
 
-// One thread only: the replica's. All arguments must outlive it.
+// One thread only: the thread of the replica. All arguments must outlive the object.
 class AssignmentRunner {
  public:
   AssignmentRunner(const AsynchronousRun& run, const TrainLoopOptions& options,
                    const Progress& start, Replica& replica);
 
   struct Done {
-    Progress progress;  // of the copy
+    Progress progress;  // at the snapshot
     std::optional<std::filesystem::path> checkpoint;
-    std::optional<Evaluation> test;  // none when `stop` said true
+    std::optional<Evaluation> test;  // nothing when `stop` returned true
   };
-  // The copy of the variables that the assignment is about. moment: what is known of it before it
-  // is evaluated; learning_rate: the last one, for what is said. Throws DivergenceError before
-  // anything is written that could not be gone on from; FileError.
+  // Does what the appointment asks with the snapshot `copy`. moment: step and time of the snapshot.
+  // learning_rate: the last one, for an error message. Throws DivergenceError before it writes a
+  // checkpoint that cannot be resumed; FileError.
   Done carry_out(const Assignment& assignment, const Snapshot& copy, const EvalMetrics& moment,
                  double learning_rate, const std::function<bool()>& stop);
-  // Training has ended without this worker's having been appointed to the last copy: evaluates
-  // those that it has kept, unless the job was stopped. Throws FileError.
+  // Called when training has ended and another worker makes the final evaluation: evaluates the
+  // deferred snapshots of this worker, unless the job was stopped. Throws FileError.
   void end(bool is_stopped, const std::function<bool()>& stop);
 
  private:
   void require_finite(const Assignment& assignment, const Snapshot& copy,
                       double learning_rate) const;
-  // Nothing when `stop` said true.
+  // Returns nothing when `stop` returned true.
   std::optional<Evaluation> evaluate(const EvalMetrics& moment, const Snapshot& copy,
                                      const std::function<bool()>& stop);
-  // False where there is no room for it.
-  bool keeps(const EvalMetrics& moment, const Snapshot& copy);
-  void evaluate_kept(const std::function<bool()>& stop);
+  // Returns false when the snapshot cannot be stored.
+  bool defer(const EvalMetrics& moment, const Snapshot& copy);
+  void evaluate_deferred(const std::function<bool()>& stop);
 
   const AsynchronousRun& run_;
   const TrainLoopOptions& options_;
@@ -49,7 +49,7 @@ class AssignmentRunner {
   bool has_warned_ = false;
 };
 
-// The newest in the folder, whichever worker wrote it, for what is said of a divergence.
+// The newest checkpoint of the folder, written by any worker, for the message of a divergence.
 std::optional<std::filesystem::path> last_checkpoint(const TrainLoopOptions& options);
 
 }  // namespace syncopate

@@ -21,12 +21,13 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// A request to stop that reached this task: its first replica hears it, all know of it.
+// A request to stop that reached this task. The first replica polls for it, and all replicas of the
+// task read it.
 class StopRequest {
  public:
   explicit StopRequest(const StopPoll& poll) : poll_(poll) {}
 
-  // From the first replica's thread.
+  // Called by the first replica's thread only.
   void listen() {
     if (const auto name = poll_()) kind_ = ps::stop_kind(*name);
   }
@@ -50,7 +51,7 @@ JobMetricsOptions log_options(const AsynchronousRun& run, const TrainLoopOptions
           .max_seconds = options.max_seconds};
 }
 
-// On the replica's thread.
+// The loop of one replica, on that replica's thread.
 class ReplicaLoop {
  public:
   ReplicaLoop(const AsynchronousRun& run, const TrainLoopOptions& options, const Progress& start,
@@ -74,14 +75,15 @@ class ReplicaLoop {
       train(*range);
       if (const auto assignment = job_.next_assignment()) {
         carry_out(*assignment);
-        // Others have trained meanwhile; after the last one nobody does, and servers end.
+        // The values are out of date after an evaluation. After the final one no worker trains, and
+        // servers end.
         if (!assignment->is_final) job_.refresh();
       }
     }
     write_times();
     pass_on_stop();
     while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
-    // Asked to stop from here on, it is too late to make a difference: the job is over.
+    // A request to stop that comes later has no effect, because the job has ended.
     const std::optional<ps::StopKind> kind = stop_kind();
     duties_.end((kind && kind != ps::StopKind::kTimeIsUp) || outcome_.stopped_by, asked_to_stop());
     if (!is_last_) finish(job_.status(), kind);
@@ -90,14 +92,14 @@ class ReplicaLoop {
   bool is_last() const noexcept { return is_last_; }
 
  private:
-  // Asked while an evaluation goes on.
+  // Polled while an evaluation runs.
   std::function<bool()> asked_to_stop() {
     return [this] {
       if (replica_.index == 0) stop_.listen();
       return stop_.kind().has_value();
     };
   }
-  // Who was not asked itself ends as those that were.
+  // A task that received no request itself ends in the same way as the task that did.
   std::optional<ps::StopKind> stop_kind() const {
     return stop_.kind() ? stop_.kind() : job_.status().stopped_by;
   }
@@ -108,7 +110,7 @@ class ReplicaLoop {
     job_.request_stop(*stop_.kind());
   }
 
-  // Whoever has trained for so long first, ends it for all.
+  // The first worker that reaches --max-seconds ends training for the whole job.
   void note_time() {
     if (options_.max_seconds <= 0.0 || is_time_up_ || log_.seconds() < options_.max_seconds) return;
     is_time_up_ = true;
@@ -121,7 +123,8 @@ class ReplicaLoop {
       own_at_begin_ = own();
       log_.begin(at_begin_, own_at_begin_);
     }
-    if (!epoch_ || range.epoch > *epoch_) {  // batches of before may come back from others
+    if (!epoch_ ||
+        range.epoch > *epoch_) {  // a lease of an earlier epoch may return from another worker
       epoch_ = range.epoch;
       at_epoch_ = job_.status();
     }
@@ -148,8 +151,8 @@ class ReplicaLoop {
   }
 
   void carry_out(const Assignment& assignment) {
-    log_.speak_before_beginning(assignment.status);
-    // Time in which nobody trains any more.
+    log_.begin_as_reporter(assignment.status);
+    // The clock stops here, because no worker trains during the final evaluation.
     if (assignment.is_final) log_.end(assignment.status, own());
     const EvalMetrics moment{.step = assignment.status.step,
                              .epoch = log_.epochs(assignment.status),
@@ -169,7 +172,7 @@ class ReplicaLoop {
     job_.done(assignment);
   }
 
-  // When it has nothing left to train: whoever evaluates writes the summary after it.
+  // Written when this worker has nothing left to train, so that the summary comes after it.
   void write_times() {
     if (steps_ == 0) return;
     const JobMetrics::OwnTimes times = own();
@@ -189,7 +192,7 @@ class ReplicaLoop {
                                      .skipped_steps = skipped_steps()});
   }
 
-  // Of a worker that writes its last line: it may wait for the device.
+  // May wait for the device, so it is called once, at the end.
   std::optional<std::int64_t> skipped_steps() const {
     const auto scale = replica_.backend->loss_scale(*replica_.arena);
     return scale ? std::optional(scale->skipped_steps) : std::nullopt;
@@ -207,11 +210,11 @@ class ReplicaLoop {
     if (last.stopped_by && *last.stopped_by != ps::StopKind::kTimeIsUp) {
       outcome_.stopped_by = ps::stop_name(*last.stopped_by);
     } else if (done.test) {
-      outcome_.stopped_by.reset();  // asked too late to make a difference
+      outcome_.stopped_by.reset();  // the request came after the last evaluation
     }
   }
 
-  // As far as any worker knows. kind: of the request to stop that ended the job.
+  // Fills the outcome from what this worker knows. kind: the request to stop that ended the job.
   void finish(const JobStatus& status, std::optional<ps::StopKind> kind) {
     outcome_.progress.at.step = status.step;
     outcome_.progress.at.samples = status.samples;
@@ -227,11 +230,12 @@ class ReplicaLoop {
         std::min(1.0, StepTotals::ratio(exposed, outcome_.seconds));
     if (!kind || kind == ps::StopKind::kTimeIsUp) return;
     outcome_.stopped_by = ps::stop_name(*kind);
-    // The job is over only when its last cut is where it was to go.
+    // The job ends only after its last snapshot has been written.
     outcome_.saved_by_another = !options_.checkpoint_dir.empty();
   }
 
-  // Since this worker began its last epoch; if all of that is not known here yet, of all it heard.
+  // The mean since this worker began its last epoch; when no step of that epoch is known here yet,
+  // the mean since this worker began.
   double mean_loss(const JobStatus& status) const {
     const JobStatus& from = status.step > at_epoch_.step ? at_epoch_ : at_begin_;
     return StepTotals{.loss = status.loss - from.loss, .steps = status.step - from.step}
@@ -254,7 +258,7 @@ class ReplicaLoop {
   StopRequest& stop_;
   JobMetrics log_;
   AssignmentRunner duties_;
-  std::optional<std::int64_t> epoch_;  // the last one begun here
+  std::optional<std::int64_t> epoch_;  // the last epoch that this replica began
   JobStatus at_begin_;
   JobStatus at_epoch_;
   JobMetrics::OwnTimes own_at_begin_;
@@ -272,7 +276,8 @@ TrainOutcome run_replicas(const AsynchronousRun& run, const TrainLoopOptions& op
                           const Progress& start) {
   StopRequest stop(run.stop);
   std::vector<TrainOutcome> outcomes(run.workers.size());
-  std::atomic<std::size_t> speaker = 0;  // the replica that was appointed last, else the first
+  std::atomic<std::size_t> speaker =
+      0;  // the replica that made the final evaluation, else the first
   run.strategy.for_each_replica([&](Replica& replica) {
     const auto index = static_cast<std::size_t>(replica.index);
     ReplicaLoop loop(run, options, start, replica, stop);
@@ -294,7 +299,7 @@ TrainOutcome train_asynchronously(const AsynchronousRun& run, const TrainLoopOpt
     finish_displays();
     return outcome;
   } catch (...) {
-    finish_displays();  // the error gets a line of its own
+    finish_displays();  // so that the error gets a line of its own
     throw;
   }
 }

@@ -1,8 +1,9 @@
-// A training run whose replicas keep step with nobody: each trains the batches that it is given,
-// and whoever is appointed evaluates a copy of the variables or writes it to a checkpoint while the
-// others go on, or keeps the copy and evaluates it when training has ended. Called by `syncopate
-// train` under a strategy that has an AsynchronousJob; its counterpart for replicas in step is
-// train_loop.h. Which batches, and in which order updates are applied, depends on timing.
+// The training loop of an asynchronous job. Each replica trains the batches that the job leases to
+// it. A replica that the job appoints evaluates a snapshot of the variables or writes it to a
+// checkpoint while the other replicas train on, or stores the snapshot for an evaluation after
+// training. Called by `syncopate train` under a strategy that has an AsynchronousJob; train_loop.h
+// is its counterpart for synchronous replicas. The batches of a replica and the order of updates
+// depend on timing.
 #pragma once
 
 #include <cstdint>
@@ -21,39 +22,41 @@
 
 namespace syncopate {
 
-// What a replica's thread has for itself.
+// The objects that one replica's thread uses alone.
 struct AsynchronousWorker {
-  LeasedBatchSource& input;  // of its job's leases
-  MetricsWriter& metrics;    // make_late_metrics_writer: workers take turns
+  LeasedBatchSource& input;  // reads the batches that the job leases
+  MetricsWriter& metrics;    // from make_late_metrics_writer, because workers take turns
   ProgressDisplay& display;
-  DeferredEvaluations* kept = nullptr;  // null: it evaluates when that is due
+  DeferredEvaluations* deferred = nullptr;  // null: evaluations are made when they are due
 };
 
-// What the loop works with. Everything outlives it. Strategy::begin() has been called.
+// The objects that the loop works with; all must outlive it. The caller has called
+// Strategy::begin().
 struct AsynchronousRun {
   const Graph& graph;
-  Strategy& strategy;                       // every replica has an asynchronous_job()
+  Strategy& strategy;                       // each replica has an asynchronous_job()
   std::vector<AsynchronousWorker> workers;  // by local replica
   std::int64_t dataset_size;
   std::int64_t batch_size;  // samples of a lease
   const Dataset& test;
   EvaluationOptions evaluation;
   const Schedule& schedule;
-  std::string optimizer;  // its name, for checkpoints
+  std::string optimizer;  // name of the optimizer, for checkpoints
   StopPoll stop;
 };
 
-// Trains until the job is over, or was stopped because `run.stop` spoke on some task. `start`: from
-// where this task's job went on; of `options` the job decides what is due when, this task's folder
-// and log interval count.
+// Trains until the job has ended, or until a request to stop reached a task through `run.stop`.
+// `start` is the position at which the job of this task began. The job decides when evaluations and
+// checkpoints are due; of `options` only this task's folder and log interval are used.
 //
-// The outcome is the job's on the task that was appointed to the last cut: it has `test`, unless it
-// was stopped, or `checkpoint`, and is to report for all. Elsewhere: progress and rates as last
-// heard of, neither position, test nor hash; stopped when this task was asked to.
-// samples_per_second counts what the job trained while this task took part, from its first step to
-// the end. train_loss is the mean over what the job trained since this task began its last epoch.
+// On the task that was appointed to the last snapshot the outcome describes the whole job and has
+// `test`, or, when the job was stopped, `checkpoint`; that task reports for the job. On other tasks
+// the outcome has the last progress and rates that the task received, without position, test and
+// hash, and `stopped_by` when this task was asked to stop. samples_per_second counts the samples
+// that the job trained from the first step of this task to the end. train_loss is the mean over
+// what the job trained since this task began its last epoch.
 //
-// Throws DivergenceError, naming the step as far as it is known here; FileError when a checkpoint
+// Throws DivergenceError with the last step that this task knows; FileError when a checkpoint
 // cannot be written; PeerError.
 TrainOutcome train_asynchronously(const AsynchronousRun& run, const TrainLoopOptions& options,
                                   const Progress& start);

@@ -21,13 +21,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kPrefix = "to-evaluate-";
-constexpr std::string_view kSuffix = ".copies";
+constexpr std::string_view kFilePrefix = "to-evaluate-";
+constexpr std::string_view kFileSuffix = ".copies";
 
 enum class Mark : std::uint64_t { kToEvaluate = 0x7c0b1e5aca11ab1eU, kDone = 0x7c0b1e5ad09eab1eU };
 
-// Before the values and the state of each copy, as this machine has it in memory: the file is read
-// by the same program on the same kind of machine, or not at all.
+// The head of each record; the values and the state follow it. In the byte order of this machine,
+// because only the same program on the same kind of machine reads the file.
 struct RecordHead {
   Mark mark = Mark::kToEvaluate;
   std::int64_t step = 0;
@@ -45,7 +45,7 @@ std::string host_name() {
   return name.data();
 }
 
-// False: somebody else has it. A file system without locks cannot tell.
+// Returns false when another process holds the lock, or the file system has no locks.
 bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
 
 std::uint64_t bytes_in(const RecordHead& head) {
@@ -75,14 +75,15 @@ SnapshotFile::SnapshotFile(FileDescriptor file, fs::path path, fs::path folder)
     : file_(std::move(file)), path_(std::move(path)), folder_(std::move(folder)) {}
 
 SnapshotFile SnapshotFile::create(const fs::path& folder) {
-  // Numbered, for replicas of one process, and where a killed one had this process' number.
+  // The number distinguishes the replicas of one process, and this process from a killed one that
+  // had the same process id.
   const std::string stem =
-      std::string(kPrefix) + host_name() + "-" + std::to_string(::getpid()) + "-";
+      std::string(kFilePrefix) + host_name() + "-" + std::to_string(::getpid()) + "-";
   for (int number = 0;; ++number) {
-    const fs::path path = folder / (stem + std::to_string(number) + std::string(kSuffix));
+    const fs::path path = folder / (stem + std::to_string(number) + std::string(kFileSuffix));
     FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file && errno == EEXIST) continue;
-    if (!file) cannot("create a file for copies of the variables in", folder, true);
+    if (!file) cannot("create a file for deferred evaluations in", folder, true);
     lock(file.get());
     return {std::move(file), path, folder};
   }
@@ -91,7 +92,7 @@ SnapshotFile SnapshotFile::create(const fs::path& folder) {
 SnapshotFile SnapshotFile::create_nameless(const fs::path& folder) {
   std::string name = (folder / "syncopate-XXXXXX").string();
   FileDescriptor file(::mkostemp(name.data(), O_CLOEXEC));
-  if (!file) cannot("create a file for copies of the variables in", folder, false);
+  if (!file) cannot("create a file for deferred evaluations in", folder, false);
   ::unlink(name.c_str());
   return {std::move(file), {}, folder};
 }
@@ -112,7 +113,7 @@ std::vector<fs::path> SnapshotFile::in_folder(const fs::path& folder) {
   fs::directory_iterator file(folder, error);
   for (; !error && file != fs::directory_iterator(); file.increment(error)) {
     const std::string name = file->path().filename().string();
-    if (name.starts_with(kPrefix) && name.ends_with(kSuffix)) paths.push_back(file->path());
+    if (name.starts_with(kFilePrefix) && name.ends_with(kFileSuffix)) paths.push_back(file->path());
   }
   std::ranges::sort(paths);
   return paths;
@@ -120,12 +121,12 @@ std::vector<fs::path> SnapshotFile::in_folder(const fs::path& folder) {
 
 void SnapshotFile::read_entries() {
   struct stat status {};
-  if (::fstat(file_.get(), &status) != 0) fail("read a copy of the variables in");
+  if (::fstat(file_.get(), &status) != 0) fail("read a deferred evaluation in");
   const auto size = static_cast<std::uint64_t>(status.st_size);
   RecordHead head;
   while (read_all(file_.get(), std::as_writable_bytes(std::span(&head, 1)), size_)) {
     const bool is_known = head.mark == Mark::kToEvaluate || head.mark == Mark::kDone;
-    const std::uint64_t most = size / sizeof(float);  // of either, so that their sum is one
+    const std::uint64_t most = size / sizeof(float);  // keeps the sum of both below 2^64
     if (!is_known || head.values > most || head.state > most) break;
     if (bytes_in(head) > size - size_) break;
     if (head.mark == Mark::kToEvaluate) {
@@ -155,7 +156,7 @@ void SnapshotFile::append(const EvalMetrics& moment, const Snapshot& copy) {
     write(copy.values.bytes());
     write(copy.state.bytes());
   } catch (const FileError&) {
-    // What was kept before stays of use to whoever takes the file over.
+    // The complete records stay readable for a process that takes the file over.
     [[maybe_unused]] const int failed = ::ftruncate(file_.get(), static_cast<off_t>(size_));
     throw;
   }
@@ -168,7 +169,7 @@ void SnapshotFile::write(std::span<const std::byte> bytes) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(file_.get(), bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) fail("keep a copy of the variables in");
+    if (written < 0) fail("store a deferred evaluation in");
     bytes = bytes.subspan(static_cast<std::size_t>(written));
   }
 }
@@ -181,14 +182,15 @@ Snapshot SnapshotFile::read(const Entry& entry) const {
   const std::uint64_t begin = entry.offset + sizeof(RecordHead);
   if (!read_all(file_.get(), copy.values.bytes(), begin) ||
       !read_all(file_.get(), copy.state.bytes(), begin + entry.values * sizeof(float))) {
-    fail("read a copy of the variables in");
+    fail("read a deferred evaluation in");
   }
   return copy;
 }
 
 void SnapshotFile::done(const Entry& entry) {
   const Mark mark = Mark::kDone;
-  // Not written it would be evaluated once more, by another process: no harm worth failing for.
+  // When this write fails, another process may evaluate the snapshot a second time, which does no
+  // harm.
   [[maybe_unused]] const ssize_t written =
       ::pwrite(file_.get(), &mark, sizeof(mark),
                static_cast<off_t>(entry.offset + offsetof(RecordHead, mark)));
@@ -205,7 +207,8 @@ void SnapshotFile::fail(const char* action) const { cannot(action, folder_, !pat
 
 DeferredEvaluations::DeferredEvaluations(DeferredEvaluationsOptions options)
     : options_(std::move(options)) {
-  // Better now than at the first evaluation; a run's folder is looked at with its checkpoints.
+  // An unusable folder is reported here rather than at the first evaluation. The folder of a run is
+  // checked with its checkpoints.
   if (!options_.is_of_run) SnapshotFile::create_nameless(options_.folder);
 }
 
@@ -216,7 +219,7 @@ void DeferredEvaluations::forget_earlier_run() {
   }
 }
 
-void DeferredEvaluations::keep(const EvalMetrics& moment, const Snapshot& copy) {
+void DeferredEvaluations::add(const EvalMetrics& moment, const Snapshot& copy) {
   if (!own_) {
     own_.emplace(options_.is_of_run ? SnapshotFile::create(options_.folder)
                                     : SnapshotFile::create_nameless(options_.folder));
@@ -228,13 +231,13 @@ void DeferredEvaluations::take_over() {
   if (!options_.is_of_run) return;
   for (const auto& path : SnapshotFile::in_folder(options_.folder)) {
     if (own_ && own_->path() == path) continue;
-    if (auto left = SnapshotFile::take_over(path)) of_others_.push_back(std::move(*left));
+    if (auto left = SnapshotFile::take_over(path)) taken_over_.push_back(std::move(*left));
   }
 }
 
 std::int64_t DeferredEvaluations::size() const noexcept {
   std::size_t count = own_ ? own_->entries().size() : 0;
-  for (const SnapshotFile& file : of_others_) count += file.entries().size();
+  for (const SnapshotFile& file : taken_over_) count += file.entries().size();
   return static_cast<std::int64_t>(count);
 }
 
@@ -246,24 +249,24 @@ void DeferredEvaluations::evaluate(
     if (file.entries().empty()) file.remove();
   };
   if (own_) add(*own_);
-  std::ranges::for_each(of_others_, add);
+  std::ranges::for_each(taken_over_, add);
   std::ranges::stable_sort(all, {}, [](const auto& each) { return each.second.moment.step; });
   for (const auto& [file, entry] : all) {
     if (!evaluate(entry.moment, file->read(entry))) return;
     file->done(entry);
   }
   own_.reset();
-  of_others_.clear();
+  taken_over_.clear();
 }
 
 std::string DeferredEvaluations::describe_rest() const {
   const std::string count = std::to_string(size()) +
                             (size() == 1 ? " evaluation" : " evaluations") +
-                            " put off till the end";
+                            " deferred until the end";
   return options_.is_of_run
-             ? count + ": copies stay in " + options_.folder.string() +
-                   ", and --resume makes them at its end"
-             : count + " will not be made: the job was stopped, and has no --checkpoint-dir";
+             ? count + ": the snapshots stay in " + options_.folder.string() +
+                   ", and a run with --resume evaluates them at its end"
+             : count + " will not be made: the job was stopped and has no --checkpoint-dir";
 }
 
 }  // namespace syncopate

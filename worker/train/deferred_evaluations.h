@@ -1,6 +1,6 @@
-// Copies of the variables whose evaluation is put off until training has ended (--eval-when end).
-// Filled and emptied by assignment_runner.cc; outlives an attempt at training that servers have
-// taken back.
+// Snapshots of the variables whose evaluation is deferred until training has ended (--eval-when
+// end). assignment_runner.cc adds and evaluates them. They outlive an attempt at training that
+// servers roll back.
 #pragma once
 
 #include <cstdint>
@@ -17,41 +17,44 @@
 
 namespace syncopate {
 
-// A file of copies of the variables, each with the figures of its moment: one process appends,
-// and it, or another when that process is gone, reads them back. Used by deferred_evaluations.cc.
+// A file of snapshots, each with the step and time at which it was taken. One process appends to
+// it; that process, or another one after it has ended, reads the snapshots back.
 
-// One thread only. Locked while this process lives.
+// One thread only. The file is locked while its process lives.
 class SnapshotFile {
  public:
-  // A new one. Without a name it is gone with the process, however that ends. Throws FileError.
+  // Create an empty file. The kernel removes a nameless file when its process ends. Throw
+  // FileError.
   static SnapshotFile create(const std::filesystem::path& folder);
   static SnapshotFile create_nameless(const std::filesystem::path& folder);
-  // One whose process has ended; nothing while that lives, or when somebody else has taken it up.
+  // Takes over the file of a process that has ended; nothing while that process lives, or when
+  // another process has taken the file over.
   static std::optional<SnapshotFile> take_over(const std::filesystem::path& path);
-  // Those in the folder, whosever they are.
+  // The paths of all such files in the folder, of any process.
   static std::vector<std::filesystem::path> in_folder(const std::filesystem::path& folder);
 
-  // test_loss, test_accuracy, samples and seconds of the moment are not kept. Throws FileError when
-  // it cannot be written; then the file is as it was.
+  // Appends a snapshot. Of `moment`, test_loss, test_accuracy, samples and seconds are not stored.
+  // Throws FileError when the file cannot be written; then its contents are unchanged.
   void append(const EvalMetrics& moment, const Snapshot& copy);
 
-  // What nobody is done with, in the order in which it was written. What a killed process left cut
-  // short is not there.
+  // The snapshots that still have to be evaluated, in the order in which they were written. A
+  // record that a killed process left incomplete is ignored.
   struct Entry {
     EvalMetrics moment;
-    std::uint64_t offset = 0;  // of its record
+    std::uint64_t offset = 0;  // of the record in the file, bytes
     std::uint64_t values = 0;  // elements
     std::uint64_t state = 0;
   };
   const std::vector<Entry>& entries() const noexcept { return entries_; }
-  // Throws FileError.
+  // Reads the snapshot of an entry. Throws FileError.
   Snapshot read(const Entry& entry) const;
-  // Whoever reads the file from now on does not see it. The last one takes the file with it.
+  // Marks the entry as evaluated, so that no later reader sees it. Removes the file after the last
+  // entry.
   void done(const Entry& entry);
-  // All of it, with the file.
+  // Removes all entries and the file.
   void remove() noexcept;
 
-  const std::filesystem::path& path() const noexcept { return path_; }  // empty: it has no name
+  const std::filesystem::path& path() const noexcept { return path_; }  // empty for a nameless file
 
  private:
   SnapshotFile(FileDescriptor file, std::filesystem::path path, std::filesystem::path folder);
@@ -62,43 +65,45 @@ class SnapshotFile {
   FileDescriptor file_;
   std::filesystem::path path_;
   std::filesystem::path folder_;
-  std::uint64_t size_ = 0;  // of whole records, bytes
+  std::uint64_t size_ = 0;  // bytes of complete records
   std::vector<Entry> entries_;
 };
 
 struct DeferredEvaluationsOptions {
   std::filesystem::path folder;
-  // The folder is the run's own: what a process leaves there when it is killed or stopped, another
-  // one of the run takes up. Else a process' copies are gone with it.
+  // True: the folder belongs to the run, and a later process of the run evaluates the snapshots
+  // that a killed or stopped process left there. False: the snapshots are lost when their process
+  // ends.
   bool is_of_run = false;
 };
 
 // One thread only.
 class DeferredEvaluations {
  public:
-  // Makes no file yet: most workers never need one. Throws FileError where none can be made.
+  // Creates no file yet, because most workers never need one. Throws FileError when none could be
+  // created.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
-  // The run has begun anew: what an earlier one left is none of its.
+  // Removes the snapshots of an earlier run; called when a run starts at step 0.
   void forget_earlier_run();
 
-  // Throws FileError, naming the folder.
-  void keep(const EvalMetrics& moment, const Snapshot& copy);
-  // Also those that ended processes of the run have left.
+  // Adds a snapshot. Throws FileError that names the folder.
+  void add(const EvalMetrics& moment, const Snapshot& copy);
+  // Takes over the files that ended processes of the run have left.
   void take_over();
   std::int64_t size() const noexcept;
 
-  // With each, by step, which is then done with; ends early when `evaluate` says false. Throws
-  // FileError, and what `evaluate` throws.
+  // Calls `evaluate` with each snapshot in the order of steps and removes it; ends early when
+  // `evaluate` returns false. Throws FileError, and what `evaluate` throws.
   void evaluate(const std::function<bool(const EvalMetrics&, const Snapshot&)>& evaluate);
 
-  // What becomes of those that are left when the job has been stopped.
+  // For a job that was stopped: how many snapshots are left, and what happens to them.
   std::string describe_rest() const;
 
  private:
   const DeferredEvaluationsOptions options_;
   std::optional<SnapshotFile> own_;
-  std::vector<SnapshotFile> of_others_;
+  std::vector<SnapshotFile> taken_over_;
 };
 
 }  // namespace syncopate

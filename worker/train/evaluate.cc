@@ -17,7 +17,7 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
   batches_of_all_ = (dataset.size() + batch_size - 1) / batch_size;
   first_batch_ = batches_of_all_ * part / parts;
   end_batch_ = batches_of_all_ * (part + 1) / parts;
-  if (first_batch_ == end_batch_) return;  // more replicas than batches
+  if (first_batch_ == end_batch_) return;  // there are more replicas than batches
   samples_ = std::make_unique<DatasetRange>(dataset, first_batch_ * batch_size,
                                             std::min(end_batch_ * batch_size, dataset.size()));
   batches_ = make_batch_source(*samples_, {.batch_size = std::min(batch_size, samples_->size()),
@@ -37,7 +37,7 @@ void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSum
   for (std::int64_t b = first_batch_; b < end_batch_ && !stop(); ++b) {
     const Batch& batch = batches_->next();
     const Scores scores = model_->forward(batch, [](BucketId) {});
-    // Each is divided by its own count: back to sums before they are added.
+    // The loss is a mean over the batch; the sums of all batches are added later.
     sums[static_cast<std::size_t>(b)] = {scores.loss * static_cast<double>(batch.loss_divisor),
                                          static_cast<double>(scores.num_correct),
                                          static_cast<double>(scores.num_samples)};
@@ -90,7 +90,8 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
         sums, replica.index == 0 ? on_progress : OnProgress());
   });
 
-  // What every task says: whether it was stopped, and its batches' sums, zero for those of others.
+  // Each task sends whether it was stopped and the sums of its batches, with zeros for the batches
+  // of other tasks.
   constexpr std::size_t kPerBatch = 3;
   std::vector<double> mine{stopping ? 1.0 : 0.0};
   for (const BatchSums& batch : sums) {
@@ -99,13 +100,13 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
   const std::vector<double> all = synchronous_job(strategy_).gather(mine);
   std::fill(sums.begin(), sums.end(), BatchSums{});
   for (std::size_t task = 0; task < all.size() / mine.size(); ++task) {
-    const double* said = all.data() + task * mine.size();
-    if (said[0] != 0.0) {
+    const double* received = all.data() + task * mine.size();
+    if (received[0] != 0.0) {
       stopped_by_ = reason.value_or("a request to another task");
       return std::nullopt;
     }
     for (std::size_t b = 0; b < num_batches; ++b) {
-      const double* batch = said + 1 + kPerBatch * b;
+      const double* batch = received + 1 + kPerBatch * b;
       sums[b].loss += batch[0];
       sums[b].num_correct += batch[1];
       sums[b].num_samples += batch[2];
@@ -116,7 +117,8 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
   return total;
 }
 
-// An arena and a model of its own, made at the first evaluation: most workers never have one.
+// The arena and the model of the evaluator. Made at the first evaluation, because most workers
+// never evaluate.
 struct SnapshotEvaluator::Compiled {
   Compiled(Backend& backend, const Graph& graph, const Dataset& dataset,
            const EvaluationOptions& options)
@@ -143,7 +145,8 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
     compiled_ = std::make_unique<Compiled>(backend_, graph_, dataset_, options_);
   }
   const Snapshot own{compiled_->arena.values(), {}, compiled_->state.values};
-  const Snapshot given{snapshot.values, {}, snapshot.state};  // slots are of no use here
+  const Snapshot given{
+      snapshot.values, {}, snapshot.state};  // an evaluation needs no optimizer slots
   check_snapshot(given, own);
   copy_snapshot(given, own);
   compiled_->arena.bump_all_versions();
@@ -152,7 +155,7 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
   std::vector<BatchSums> sums(static_cast<std::size_t>(compiled_->evaluator.batches_of_all()));
   compiled_->evaluator.run([&] { return stopped = stopped || stop(); }, sums, on_progress);
   if (stopped) {
-    compiled_.reset();  // it stands in the middle of the samples
+    compiled_.reset();  // its batches stopped in the middle of the samples
     return std::nullopt;
   }
   Evaluation result = add_up(sums, dataset_.size());

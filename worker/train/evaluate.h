@@ -1,7 +1,7 @@
-// Exact evaluation: every sample of a dataset exactly once, the short tail included, with the
-// weights the replicas have at that moment. Whole batches are dealt out over all replicas, and
-// their sums are added in the order of the batches: the result does not depend on how many replicas
-// measured. Called by the train loop and by `syncopate evaluate`.
+// Exact evaluation: each sample of a data set counts exactly once, the short last batch included.
+// Whole batches are distributed over the replicas, and their sums are added in batch order, so the
+// result does not depend on the number of replicas. Called by the train loops and by `syncopate
+// evaluate`.
 #pragma once
 
 #include <cstdint>
@@ -22,31 +22,31 @@ namespace syncopate {
 
 struct Evaluation {
   double loss = 0.0;      // mean over the samples
-  double accuracy = 0.0;  // fraction of the samples that were right
+  double accuracy = 0.0;  // fraction of the samples that were classified correctly
   std::int64_t samples = 0;
   double seconds = 0.0;
 };
 
-// Asked between steps and batches; a value (a signal's name) means: stop.
+// Polled between steps and batches; returns the name of a signal when the run is to stop.
 using StopPoll = std::function<std::optional<std::string_view>()>;
 
 struct EvaluationOptions {
-  // Fixed, not the training batch, so that the train loop and `evaluate` add in the same order.
+  // Independent of the training batch, so that the train loop and `evaluate` add in the same order.
   std::int64_t batch_size = 128;
-  int threads = 1;  // that read samples
+  int threads = 1;  // reader threads
 };
 
-// What one batch adds to the result.
+// The sums of one batch.
 struct BatchSums {
   double loss = 0.0;
   double num_correct = 0.0;
   double num_samples = 0.0;
 };
 
-// One replica's part of the batches. One thread only.
+// Evaluates one replica's part of the batches. One thread only.
 class PartialEvaluator {
  public:
-  // Compiles the network once, on the replica's own arena and state. All arguments must outlive the
+  // Compiles the network on the replica's own arena and state. All arguments must outlive the
   // evaluator. Throws what Backend::compile and make_batch_source throw.
   PartialEvaluator(Backend& backend, const Graph& graph, ParameterArena& arena, StateBlock& state,
                    const Dataset& dataset, const EvaluationOptions& options, int part = 0,
@@ -68,42 +68,42 @@ class PartialEvaluator {
   std::unique_ptr<BatchSource> batches_;
 };
 
-// The sums, added in order of the batches; seconds are the caller's.
+// Adds the sums in batch order; `seconds` of the result is left to the caller.
 Evaluation add_up(std::span<const BatchSums> sums, std::int64_t dataset_size);
 
-// All replicas' parts together.
+// Evaluates with all replicas of a synchronous strategy.
 class Evaluator {
  public:
   // All arguments must outlive the evaluator.
   Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
             const EvaluationOptions& options = {});
 
-  // Every task calls. Nothing, on all of them, when `stop` spoke on one; then `stopped_by()` has a
-  // word. Throws what the dataset throws, and PeerError.
+  // Every task calls it. Returns nothing on all tasks when `stop` returned a signal on one of them;
+  // then stopped_by() is that signal. Throws what the data set throws, and PeerError.
   std::optional<Evaluation> run(const StopPoll& stop, const OnProgress& on_progress = {});
   std::string_view stopped_by() const noexcept { return stopped_by_; }
 
  private:
   Strategy& strategy_;
   std::int64_t dataset_size_;
-  std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // by local replica
+  std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // by replica of this task
   std::string_view stopped_by_;
 };
 
-// Exact evaluation of a copy of the variables, while those that it was taken from train on. Called
-// by a worker of an asynchronous job that was appointed to it.
+// Evaluates a snapshot of the variables while training goes on. Used by the worker of an
+// asynchronous job that was appointed to the snapshot. The network is compiled at the first
+// evaluation. One thread only: the thread that uses the backend.
 
-// One thread only: the one that uses the backend.
 class SnapshotEvaluator {
  public:
-  // Compiles nothing yet. All arguments must outlive the evaluator.
+  // All arguments must outlive the evaluator.
   SnapshotEvaluator(Backend& backend, const Graph& graph, const Dataset& dataset,
                     const EvaluationOptions& options);
   ~SnapshotEvaluator();
 
-  // Values and state are copied in. The result has the bits that Evaluator gives for the same
-  // values. Nothing when `stop` said true. Throws ShapeError for blocks of another network, and
-  // what PartialEvaluator throws.
+  // Copies values and state in and evaluates them. The result is bit-identical to that of Evaluator
+  // for the same values. Returns nothing when `stop` returned true. Throws ShapeError for a
+  // snapshot of another network, and what PartialEvaluator throws.
   std::optional<Evaluation> run(const Snapshot& snapshot, const std::function<bool()>& stop,
                                 const OnProgress& on_progress = {});
 

@@ -13,7 +13,7 @@ double seconds_between(std::chrono::steady_clock::time_point from,
   return std::chrono::duration<double>(to - from).count();
 }
 
-// What the job trained from one status to the next.
+// What the job trained between two statuses.
 StepTotals between(const JobStatus& from, const JobStatus& to, double seconds) {
   return {.loss = to.loss - from.loss,
           .seconds = seconds,
@@ -36,7 +36,7 @@ void JobMetrics::begin(const JobStatus& status, const OwnTimes& own) {
   start_line(status, own);
 }
 
-void JobMetrics::speak_before_beginning(const JobStatus& status) {
+void JobMetrics::begin_as_reporter(const JobStatus& status) {
   if (!begun_) write_begin(status);
 }
 
@@ -49,7 +49,7 @@ void JobMetrics::write_begin(const JobStatus& status) {
 void JobMetrics::step(const JobStatus& status, bool is_reporter, double learning_rate,
                       const OwnTimes& own) {
   learning_rate_ = learning_rate;
-  // A job that lost a server goes on from an earlier step.
+  // A job that lost a server continues from an earlier step.
   if (status.step < at_line_.step) start_line(status, own);
   const bool due =
       status.step / options_.log_every_steps > at_line_.step / options_.log_every_steps;
@@ -117,7 +117,7 @@ void JobMetrics::write_line(const JobStatus& status, const OwnTimes& own) {
 void JobMetrics::show(const JobStatus& status) {
   const StepTotals since = between(shown_, status, 0.0);
   if (since.steps > 0) {
-    // As the loop in step does it, for as many steps as there were meanwhile.
+    // Smoothed as in train_loop.cc, for all steps since the last call.
     const double keeps =
         shown_loss_ == 0.0 ? 0.0 : std::pow(0.95, static_cast<double>(since.steps));
     shown_loss_ = keeps * shown_loss_ + (1.0 - keeps) * since.mean_loss();

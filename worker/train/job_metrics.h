@@ -1,5 +1,6 @@
-// What one worker of an asynchronous job says of the whole job while it trains: step lines and the
-// progress line, from the differences of what it hears (JobStatus). Used by asynchronous_loop.cc.
+// Writes the step lines and the progress line of an asynchronous job. One worker at a time reports
+// for the whole job, from the differences between the JobStatus values that it receives. Used by
+// asynchronous_loop.cc.
 #pragma once
 
 #include <chrono>
@@ -13,10 +14,10 @@
 namespace syncopate {
 
 struct JobMetricsOptions {
-  std::int64_t log_every_steps = 50;  // of the job
+  std::int64_t log_every_steps = 50;  // updates of the job between two lines
   std::int64_t total_steps = 0;       // at the end of the run
   std::int64_t steps_per_epoch = 0;
-  std::int64_t samples_per_epoch = 0;  // that are trained: a remainder is dropped
+  std::int64_t samples_per_epoch = 0;  // without the dropped remainder
   std::int64_t start_samples = 0;
   double start_epochs = 0.0;
   double max_seconds = 0.0;  // 0: no limit
@@ -25,33 +26,35 @@ struct JobMetricsOptions {
 // One thread only.
 class JobMetrics {
  public:
-  // This worker's own time; only differences count.
+  // This worker's own times since it was made; only differences are used.
   struct OwnTimes {
     std::int64_t steps = 0;
-    double step_seconds = 0.0;  // input excluded
+    double step_seconds = 0.0;  // without waiting for input
     double input_wait_seconds = 0.0;
     CommunicationTimes communication;
   };
 
   JobMetrics(MetricsWriter& metrics, ProgressDisplay& display, const JobMetricsOptions& options);
 
-  // The clock of all rates starts.
+  // Starts the clock that all rates use.
   void begin(const JobStatus& status, const OwnTimes& own);
-  // After a step of this worker. Writes and shows only when it speaks for all; a line is due
-  // whenever the job has passed a multiple of log_every_steps.
+  // Called after each step of this worker. Writes and shows only when this worker reports for the
+  // job. A line is due when the job has passed a multiple of log_every_steps.
   void step(const JobStatus& status, bool is_reporter, double learning_rate, const OwnTimes& own);
-  // It is to report on a job of which it has trained nothing yet, since it came late or once more:
-  // its lines say when that was. After begin() nothing happens.
-  void speak_before_beginning(const JobStatus& status);
-  // The job has ended like this: the last line, of the steps since the one before.
+  // Called before the worker reports on a job of which it has trained nothing, because it joined
+  // late or was restarted: writes the line that says when its clock began. Does nothing after
+  // begin().
+  void begin_as_reporter(const JobStatus& status);
+  // Called when the job has ended with `status`: writes the line of the last steps and stops the
+  // clock.
   void end(const JobStatus& status, const OwnTimes& own);
 
-  // Passes over the data.
+  // Passes over the data set so far.
   double epochs(const JobStatus& status) const;
-  // Since begin(), until end().
+  // Seconds between begin() and end(), or now.
   double seconds() const;
   double samples_per_second(const JobStatus& status) const;
-  // As its lines say it; none before there is one.
+  // The began_at value of the lines of this worker; nothing before the first line.
   std::optional<double> began_at() const noexcept { return began_at_; }
 
  private:
@@ -66,16 +69,16 @@ class JobMetrics {
   ProgressDisplay& display_;
   const JobMetricsOptions options_;
   bool begun_ = false;
-  std::optional<double> began_at_;  // by the wall clock
+  std::optional<double> began_at_;  // wall clock
   Clock::time_point begun_at_;
-  Clock::time_point ended_at_;  // zero while it goes on
+  Clock::time_point ended_at_;  // zero before end()
   JobStatus at_begin_;
-  JobStatus at_line_;  // when the last line was written, by us or another worker
+  JobStatus at_line_;  // at the last line of this or another worker
   OwnTimes own_at_line_;
   Clock::time_point line_at_;
   double learning_rate_ = 0.0;
   JobStatus shown_;
-  double shown_loss_ = 0.0;  // smoothed, for people
+  double shown_loss_ = 0.0;  // smoothed
 };
 
 }  // namespace syncopate

@@ -18,8 +18,8 @@ namespace syncopate {
 
 namespace {
 
-// Keys come out in the order they are written here.
-using Json = nlohmann::ordered_json;
+// Keys are written in the order in which they are added.
+using OrderedJson = nlohmann::ordered_json;
 
 class NoMetrics final : public MetricsWriter {
  public:
@@ -31,8 +31,8 @@ class NoMetrics final : public MetricsWriter {
   void write(const Summary& /*summary*/) override {}
 };
 
-Json staleness_of(const std::vector<WorkerStaleness>& workers) {
-  Json all = Json::array();
+OrderedJson staleness_of(const std::vector<WorkerStaleness>& workers) {
+  OrderedJson all = OrderedJson::array();
   for (const WorkerStaleness& worker : workers) {
     all.push_back({{"worker", worker.worker},
                    {"mean", worker.histogram.mean()},
@@ -43,8 +43,8 @@ Json staleness_of(const std::vector<WorkerStaleness>& workers) {
 }
 
 template <typename T>
-Json or_null(const std::optional<T>& value) {
-  return value ? Json(*value) : Json(nullptr);
+OrderedJson or_null(const std::optional<T>& value) {
+  return value ? OrderedJson(*value) : OrderedJson(nullptr);
 }
 
 class JsonLines final : public MetricsWriter {
@@ -52,10 +52,10 @@ class JsonLines final : public MetricsWriter {
   JsonLines(std::filesystem::path path, bool append) : path_(std::move(path)), append_(append) {}
 
   void open_file() {
-    constexpr mode_t kAnyone = 0666;  // less the umask
-    // Reads too when it appends: the end of what is there.
+    constexpr mode_t kBeforeUmask = 0666;
+    // A writer that appends also reads, to find out how the file ends.
     const int flags = O_CREAT | O_APPEND | O_CLOEXEC | (append_ ? O_RDWR : O_WRONLY | O_TRUNC);
-    file_ = FileDescriptor(::open(path_.c_str(), flags, kAnyone));
+    file_ = FileDescriptor(::open(path_.c_str(), flags, kBeforeUmask));
     if (!file_) fail("open metrics file");
     if (append_) end_broken_line();
   }
@@ -69,21 +69,21 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const StepMetrics& metrics) override {
-    Json line = {{"event", "step"},
-                 {"step", metrics.step},
-                 {"epoch", metrics.epoch},
-                 {"loss", metrics.loss},
-                 {"accuracy", metrics.accuracy},
-                 {"learning_rate", metrics.learning_rate},
-                 {"samples", metrics.samples},
-                 {"seconds", metrics.seconds},
-                 {"samples_per_second", metrics.samples_per_second},
-                 {"input_wait_fraction", metrics.input_wait_fraction},
-                 {"compute_seconds", metrics.compute_seconds},
-                 {"communication_exposed_seconds", metrics.communication_exposed_seconds},
-                 {"communication_hidden_seconds", metrics.communication_hidden_seconds},
-                 {"staleness_mean", metrics.staleness_mean},
-                 {"staleness_max", metrics.staleness_max}};
+    OrderedJson line = {{"event", "step"},
+                        {"step", metrics.step},
+                        {"epoch", metrics.epoch},
+                        {"loss", metrics.loss},
+                        {"accuracy", metrics.accuracy},
+                        {"learning_rate", metrics.learning_rate},
+                        {"samples", metrics.samples},
+                        {"seconds", metrics.seconds},
+                        {"samples_per_second", metrics.samples_per_second},
+                        {"input_wait_fraction", metrics.input_wait_fraction},
+                        {"compute_seconds", metrics.compute_seconds},
+                        {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                        {"communication_hidden_seconds", metrics.communication_hidden_seconds},
+                        {"staleness_mean", metrics.staleness_mean},
+                        {"staleness_max", metrics.staleness_max}};
     if (metrics.loss_scale) {
       line["loss_scale"] = metrics.loss_scale->scale;
       line["skipped_steps"] = metrics.loss_scale->skipped_steps;
@@ -92,57 +92,57 @@ class JsonLines final : public MetricsWriter {
   }
 
   void write(const EvalMetrics& metrics) override {
-    Json line = {{"event", "eval"},
-                 {"step", metrics.step},
-                 {"epoch", metrics.epoch},
-                 {"test_loss", metrics.test_loss},
-                 {"test_accuracy", metrics.test_accuracy},
-                 {"samples", metrics.samples},
-                 {"seconds", metrics.seconds},
-                 {"trained_samples", metrics.trained_samples},
-                 {"trained_seconds", metrics.trained_seconds}};
+    OrderedJson line = {{"event", "eval"},
+                        {"step", metrics.step},
+                        {"epoch", metrics.epoch},
+                        {"test_loss", metrics.test_loss},
+                        {"test_accuracy", metrics.test_accuracy},
+                        {"samples", metrics.samples},
+                        {"seconds", metrics.seconds},
+                        {"trained_samples", metrics.trained_samples},
+                        {"trained_seconds", metrics.trained_seconds}};
     if (metrics.began_at) line["began_at"] = *metrics.began_at;
     write_line(std::move(line));
   }
 
   void write(const WorkerMetrics& metrics) override {
-    Json line = {{"event", "worker"},
-                 {"worker", metrics.worker},
-                 {"steps", metrics.steps},
-                 {"samples", metrics.samples},
-                 {"seconds", metrics.seconds},
-                 {"compute_seconds", metrics.compute_seconds},
-                 {"communication_exposed_seconds", metrics.communication_exposed_seconds},
-                 {"peers_wait_seconds", or_null(metrics.peers_wait_seconds)},
-                 {"input_wait_seconds", metrics.input_wait_seconds},
-                 {"bytes_sent", or_null(metrics.bytes_sent)},
-                 {"bytes_received", or_null(metrics.bytes_received)}};
+    OrderedJson line = {{"event", "worker"},
+                        {"worker", metrics.worker},
+                        {"steps", metrics.steps},
+                        {"samples", metrics.samples},
+                        {"seconds", metrics.seconds},
+                        {"compute_seconds", metrics.compute_seconds},
+                        {"communication_exposed_seconds", metrics.communication_exposed_seconds},
+                        {"peers_wait_seconds", or_null(metrics.peers_wait_seconds)},
+                        {"input_wait_seconds", metrics.input_wait_seconds},
+                        {"bytes_sent", or_null(metrics.bytes_sent)},
+                        {"bytes_received", or_null(metrics.bytes_received)}};
     if (metrics.skipped_steps) line["skipped_steps"] = *metrics.skipped_steps;
     write_line(std::move(line));
   }
 
   void write(const Summary& summary) override {
-    Json line = {{"event", "summary"},
-                 {"strategy", summary.strategy},
-                 {"model", summary.model},
-                 {"replicas", summary.replicas},
-                 {"global_batch", summary.global_batch},
-                 {"steps", summary.steps},
-                 {"samples", summary.samples},
-                 {"seconds", summary.seconds},
-                 {"samples_per_second", summary.samples_per_second},
-                 {"train_loss", summary.train_loss},
-                 {"test_accuracy", summary.test_accuracy},
-                 {"test_loss", summary.test_loss},
-                 {"staleness_mean", summary.staleness_mean},
-                 {"staleness_max", summary.staleness_max},
-                 {"input_wait_fraction", summary.input_wait_fraction},
-                 {"communication_exposed_fraction", summary.communication_exposed_fraction},
-                 {"peak_memory_bytes", summary.peak_memory_bytes},
-                 {"data", summary.data},
-                 {"device", summary.device},
-                 {"weights_hash", summary.weights_hash},
-                 {"staleness", staleness_of(summary.staleness)}};
+    OrderedJson line = {{"event", "summary"},
+                        {"strategy", summary.strategy},
+                        {"model", summary.model},
+                        {"replicas", summary.replicas},
+                        {"global_batch", summary.global_batch},
+                        {"steps", summary.steps},
+                        {"samples", summary.samples},
+                        {"seconds", summary.seconds},
+                        {"samples_per_second", summary.samples_per_second},
+                        {"train_loss", summary.train_loss},
+                        {"test_accuracy", summary.test_accuracy},
+                        {"test_loss", summary.test_loss},
+                        {"staleness_mean", summary.staleness_mean},
+                        {"staleness_max", summary.staleness_max},
+                        {"input_wait_fraction", summary.input_wait_fraction},
+                        {"communication_exposed_fraction", summary.communication_exposed_fraction},
+                        {"peak_memory_bytes", summary.peak_memory_bytes},
+                        {"data", summary.data},
+                        {"device", summary.device},
+                        {"weights_hash", summary.weights_hash},
+                        {"staleness", staleness_of(summary.staleness)}};
     if (summary.gpu) {
       line["gpu_utilisation"] = summary.gpu->utilisation;
       line["gpu_memory_bytes"] = summary.gpu->memory_bytes;
@@ -152,15 +152,15 @@ class JsonLines final : public MetricsWriter {
   }
 
  private:
-  // JSON has no NaN: the library writes null.
-  void write_line(Json json) {
+  // JSON has no NaN; the library writes null for it.
+  void write_line(OrderedJson json) {
     if (!file_) open_file();
     if (began_at_ && !json.contains("began_at")) json["began_at"] = *began_at_;
-    append(json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n");
+    append(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
   }
 
-  // A run that was killed inside a line must not spoil the next one. Another worker's line may be
-  // on its way into the file, page by page: it is given a moment.
+  // A process that was killed in the middle of a line must not spoil the next line. The line of
+  // another process may still be on its way into the file, so a short wait comes first.
   void end_broken_line() {
     constexpr std::chrono::milliseconds kMoment(1);
     for (int looks = 0; looks < 20; ++looks) {
@@ -176,7 +176,7 @@ class JsonLines final : public MetricsWriter {
     return ::read(file_.get(), &last, 1) != 1 || last == '\n';
   }
 
-  // Unbuffered: who watches the file sees whole lines, and a killed run leaves them.
+  // Unbuffered, so that a reader sees whole lines and a killed run leaves them.
   void append(std::string_view text) {
     while (!text.empty()) {
       const ssize_t written = ::write(file_.get(), text.data(), text.size());

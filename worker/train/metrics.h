@@ -18,16 +18,17 @@
 
 namespace syncopate {
 
-// Training begins in this process, which may be one of several that write to the file, or have been
-// started again. Lines that follow from it say `began_at` too: whose seconds theirs are.
+// Written when training begins in a process. Several processes may append to one file, and a
+// process may be restarted, so later lines repeat `began_at` to say whose clock their seconds use.
 struct BeginMetrics {
-  std::int64_t step = 0;     // done before, ditto
-  std::int64_t samples = 0;  // trained
-  // Training stands still for evaluations and checkpoints, and seconds leave them out.
+  std::int64_t step = 0;     // updates applied before
+  std::int64_t samples = 0;  // trained before
+  // True: all replicas are synchronous; training pauses for evaluations and checkpoints, and
+  // seconds leave them out.
   bool in_step = true;
-  double began_at = 0.0;  // by the wall clock: seconds since 1970, UTC
+  double began_at = 0.0;  // wall clock, seconds since 1970 UTC
 };
-// As of now.
+// The wall clock now, in seconds since 1970 UTC.
 double wall_clock_seconds();
 
 struct StepMetrics {
@@ -40,15 +41,17 @@ struct StepMetrics {
   double seconds = 0.0;  // since training began
   double samples_per_second = 0.0;
   double input_wait_fraction = 0.0;  // of the time since the last line
-  // Of a step, mean since the last line, on this task's first replica. Exposed: it stood and
-  // waited, or added up, for other replicas. Hidden: all-reduces were under way while it computed.
+  // Means per step since the last line, on the first replica of this task. Exposed: the replica
+  // waited for other replicas or added their gradients. Hidden: communication that ran while the
+  // replica computed.
   double compute_seconds = 0.0;
   double communication_exposed_seconds = 0.0;
   double communication_hidden_seconds = 0.0;
-  // Of all workers' pushes since training began; 0 where replicas keep step.
+  // Over the pushes of all workers since training began; 0 for synchronous replicas.
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
-  // Of this task's first replica; none where losses are not scaled, or replicas keep no step.
+  // Of the first replica of this task; nothing where losses are not scaled, and in asynchronous
+  // jobs.
   std::optional<LossScaleState> loss_scale = {};
 };
 
@@ -57,21 +60,21 @@ struct EvalMetrics {
   double epoch = 0.0;
   double test_loss = 0.0;
   double test_accuracy = 0.0;
-  std::int64_t samples = 0;  // that it was measured on
-  double seconds = 0.0;      // that took
-  // Trained before it, and the training time until then: evaluations and checkpoints excluded where
-  // training stands still for them.
+  std::int64_t samples = 0;  // in the test split
+  double seconds = 0.0;      // of this evaluation
+  // Samples trained before the evaluation, and the training time until then. Synchronous training
+  // pauses for evaluations and checkpoints, and their time is left out.
   std::int64_t trained_samples = 0;
   double trained_seconds = 0.0;
-  // When the process began to train whose seconds those are; none: the one that writes.
+  // began_at of the process whose clock trained_seconds uses; nothing: this process.
   std::optional<double> began_at = {};
 };
 
-// Where the time of one worker went, over all its steps. Where nobody can tell waiting for other
-// workers from waiting for bytes, both are in communication_exposed_seconds.
+// The time of one worker over all its steps. Where waiting for other workers cannot be told from
+// waiting for bytes, both are in communication_exposed_seconds.
 struct WorkerMetrics {
   int worker = 0;
-  std::int64_t steps = 0;  // that it took part in
+  std::int64_t steps = 0;  // in which it took part
   std::int64_t samples = 0;
   double seconds = 0.0;
   double compute_seconds = 0.0;
@@ -80,7 +83,8 @@ struct WorkerMetrics {
   double input_wait_seconds = 0.0;
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
-  // Whose gradients were not finite in fp16, so that their samples are missing; none: not counted.
+  // Steps whose fp16 gradients were not finite and were skipped; nothing where they are not
+  // counted.
   std::optional<std::int64_t> skipped_steps = {};
 };
 
@@ -92,13 +96,13 @@ struct Summary {
   std::string model;
   std::string data;
   std::string device;  // Backend::description
-  int replicas = 1;    // that trained
+  int replicas = 1;
   std::int64_t global_batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  // In training steps of this process: evaluation, checkpoints and, after --resume, earlier
-  // processes excluded, while steps and samples count from the run's beginning. Where replicas do
-  // not keep step: from the first step to the end, since others trained during an evaluation.
+  // Seconds in training steps of this process, without evaluations, checkpoints and the processes
+  // before --resume; steps and samples count from the beginning of the run. In an asynchronous job
+  // the seconds from the first step to the end, because other workers train during an evaluation.
   double seconds = 0.0;
   double samples_per_second = 0.0;
   double train_loss = 0.0;
@@ -111,14 +115,14 @@ struct Summary {
   std::int64_t peak_memory_bytes = 0;
   std::optional<DeviceLoad> gpu;           // of this task's GPUs, where the driver says
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
-  std::vector<WorkerStaleness> staleness;  // by worker; empty where replicas keep step
+  std::vector<WorkerStaleness> staleness;  // by worker; empty for synchronous replicas
 };
 
 // One thread only. A numeric field that is not a number is written as null.
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;
-  // False: nobody reads what is written, and it need not be measured.
+  // False: the lines are not written anywhere, and what is costly need not be measured.
   virtual bool is_read() const noexcept { return true; }
   virtual void write(const BeginMetrics& metrics) = 0;
   virtual void write(const StepMetrics& metrics) = 0;
@@ -127,17 +131,19 @@ class MetricsWriter {
   virtual void write(const Summary& summary) = 0;
 };
 
-// An empty path writes nothing. `append` for a resumed run. Throws FileError naming the file.
-// A line is one write to the end of the file, so that several processes may write to one file.
+// An empty path gives a writer that writes nothing. `append` is for a resumed run. Each line is one
+// write to the end of the file, so that several processes may share a file. Throws FileError naming
+// the file.
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append);
-// Appends, and opens the file only when there is something to write: for one of many workers that
-// may have to speak for all. An empty path writes nothing; FileError comes with the first line.
+// A writer that appends, and opens the file at its first line: for the workers of an asynchronous
+// job, of which one at a time reports. An empty path writes nothing. The first line throws
+// FileError.
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
 
-// Sums over steps: since some line of metrics, since an epoch began.
+// Sums over a number of steps.
 
 struct StepTotals {
-  double loss = 0.0;  // of the steps' mean losses
+  double loss = 0.0;  // sum of the mean losses of the steps
   double seconds = 0.0;
   std::int64_t steps = 0;
   std::int64_t correct = 0;
@@ -150,7 +156,7 @@ struct StepTotals {
     correct += scores.num_correct;
     samples += scores.num_samples;
   }
-  // NaN of nothing.
+  // NaN when there was no step.
   double mean_loss() const {
     return steps > 0 ? loss / static_cast<double>(steps) : std::numeric_limits<double>::quiet_NaN();
   }
@@ -159,13 +165,11 @@ struct StepTotals {
   }
   double samples_per_second() const { return ratio(static_cast<double>(samples), seconds); }
 
-  // 0 of nothing.
+  // part / whole, or 0 when `whole` is 0.
   static double ratio(double part, double whole) { return whole > 0.0 ? part / whole : 0.0; }
 };
 
-// How stale gradients were, over workers and as people read it.
-
-// Of all workers together.
+// The histogram over all workers.
 ps::StalenessHistogram merge_staleness(std::span<const WorkerStaleness> workers);
 
 // "mean 2.98, max 11 over 2812 bucket pushes; by worker 2.97 2.99 3.01 2.95"

@@ -50,13 +50,13 @@ std::string of_total(std::int64_t done, std::int64_t total) {
   return std::to_string(done) + "/" + std::to_string(total);
 }
 
-// What follows the step count, most wanted first.
+// The fields that follow the step count, the most important one first.
 std::vector<std::string> score_fields(const ProgressState& state) {
   return {print("loss %.4f", state.loss), print("acc %.1f%%", 100.0 * state.accuracy),
           format_rate(state.samples_per_second), format_remaining(state.remaining_seconds)};
 }
 
-// `columns` wide; half a cell is shown where the character set has one.
+// A bar of `columns` columns. Unicode can show half a column.
 std::string draw_bar(double fraction, int columns, bool unicode) {
   const int half_cells = static_cast<int>(std::lround(fraction * 2.0 * columns));
   const int full = half_cells / 2;
@@ -71,13 +71,13 @@ std::string draw_bar(double fraction, int columns, bool unicode) {
   return bar;
 }
 
-// In [0, 1]; 0 of a total that is not known.
+// Returns done / total in [0, 1], or 0 for an unknown total.
 double fraction_of(std::int64_t done, std::int64_t total) {
   if (total <= 0) return 0.0;
   return std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
 }
 
-// Draws again when `interval` has passed since the last time.
+// Says when a display that redraws every `interval` is due.
 class Pace {
  public:
   using TimePoint = std::chrono::steady_clock::time_point;
@@ -101,7 +101,7 @@ class TerminalProgress final : public ProgressDisplay {
   explicit TerminalProgress(ProgressOutput output) : output_(std::move(output)) {}
   TerminalProgress(const TerminalProgress&) = delete;
   TerminalProgress& operator=(const TerminalProgress&) = delete;
-  // When training ends by an exception its message gets a line of its own.
+  // Ends the line, so that the message of an exception gets a line of its own.
   ~TerminalProgress() override {
     if (drawn_ || shows_activity_) output_.write("\n");
   }
@@ -132,7 +132,7 @@ class TerminalProgress final : public ProgressDisplay {
       if (shows_activity_) clear_activity();
       return;
     }
-    draw();  // the last state, not the last one the pace let through
+    draw();  // `last_` may not have been drawn yet
     output_.write("\n");
     drawn_ = false;
   }
@@ -164,7 +164,7 @@ class TerminalProgress final : public ProgressDisplay {
   ProgressOutput output_;
   Pace pace_{std::chrono::milliseconds(100)};
   ProgressState last_;
-  bool drawn_ = false;  // `last_`
+  bool drawn_ = false;  // the training line is on the screen
   bool shows_activity_ = false;
 };
 
@@ -211,7 +211,7 @@ std::string format_progress_line(const ProgressState& state, const ProgressLineS
   std::string tail = steps;
   for (const std::string& field : score_fields(state)) tail += "  " + field;
 
-  // Everything but the bar is ASCII, so bytes are columns.
+  // Everything except the bar is ASCII, so a byte is a column.
   const int for_bar = style.columns - static_cast<int>(epoch.size() + tail.size()) - 2;
   if (for_bar >= kShortestBar) {
     return epoch + " " +
@@ -275,7 +275,8 @@ struct LocaleTraits {
   static void close(Type locale) noexcept { freelocale(locale); }
 };
 
-// The user's character set, without making it the process's: numbers keep their dots.
+// Reads the user's character set without setting the locale of the process, so that numbers keep
+// their decimal points.
 bool stderr_is_unicode() {
   const UniqueHandle<LocaleTraits> locale(newlocale(LC_CTYPE_MASK, "", nullptr));
   return locale && std::string_view(nl_langinfo_l(CODESET, locale.get())) == "UTF-8";
@@ -288,8 +289,8 @@ int stderr_columns() {
   return size.ws_col;
 }
 
-// One write for the whole text, so that lines of several processes do not mix. A closed stderr is
-// no reason to stop training.
+// Writes the whole text at once, so that lines of several processes do not mix. Errors are ignored,
+// because a closed stderr must not end training.
 void write_to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);

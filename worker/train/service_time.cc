@@ -16,12 +16,12 @@ namespace {
 
 constexpr double kLongestMilliseconds = 60'000.0;
 constexpr double kWidestSigma = 3.0;
-constexpr double kLeastFactor = 0.001;  // a step that takes no time has no speed
+constexpr double kLeastFactor = 0.001;  // a step must take some time
 constexpr double kLargestFactor = 1000.0;
 constexpr double kLongestSeconds = 1e6;
 constexpr int kMostWorkers = 1 << 16;
 
-// A number from 0 to `most`, with nothing behind it but `unit`, which may be left out.
+// Parses a number from 0 to `most`; `unit` may follow it.
 std::optional<double> number_in(std::string_view text, double most, std::string_view unit = "") {
   if (!unit.empty() && text.ends_with(unit)) text.remove_suffix(unit.size());
   const std::string number(text);

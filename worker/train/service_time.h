@@ -1,5 +1,5 @@
-// Time that a step takes beyond its computation, on purpose: what slow and uneven machines do to a
-// strategy can be tried on one. The training thread sleeps; heartbeats go on.
+// An artificial compute delay per step (--service-time, --slow, --pause), to try a strategy on slow
+// and uneven machines. The training thread sleeps; heartbeats go on.
 #pragma once
 
 #include <chrono>
@@ -12,13 +12,13 @@ namespace syncopate {
 
 enum class ServiceTimeKind : std::uint8_t { kNone, kConstant, kExponential, kLognormal };
 
-// A worker whose service times are so many times as long.
+// A worker whose compute delays are multiplied by `factor`.
 struct Slowness {
   int worker = 0;
   double factor = 1.0;
 };
 
-// A worker that does nothing for a while, in its first step that begins at `at_seconds` or later.
+// A pause of one worker, in its first step that begins at `at_seconds` or later.
 struct Pause {
   int worker = 0;
   double at_seconds = 0.0;  // since training began
@@ -34,22 +34,23 @@ struct ServiceTimeOptions {
   std::vector<Pause> pauses;
 };
 
-// "constant:20", "exponential:5" (milliseconds on average), "lognormal:5[:SIGMA]". Throws
+// Parses "constant:20", "exponential:5" (mean milliseconds) or "lognormal:5[:SIGMA]". Throws
 // UsageError that names `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
-// "worker=3,factor=4", from 0.001 to 1000; "worker=1,at=20s,for=5s". Throw UsageError.
+// Parse "worker=3,factor=4" (factor from 0.001 to 1000) and "worker=1,at=20s,for=5s". Throw
+// UsageError.
 Slowness parse_slowness(std::string_view text);
 Pause parse_pause(std::string_view text);
 
-// Of the worker's `step`-th step, without pauses: a function of (seed, worker, step).
+// The delay of the worker's `step`-th step without pauses: a function of (seed, worker, step).
 std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int worker,
                                       std::int64_t step);
 
-// Makes one worker late, on its own thread.
+// Delays one worker, on the thread that calls it.
 class StepDelays {
  public:
   StepDelays(const ServiceTimeOptions& options, int worker);
-  // Sleeps before the worker's `step`-th step: its service time, and the pauses that are due.
+  // Sleeps before the worker's `step`-th step: for its compute delay and the pauses that are due.
   void spend(std::int64_t step);
 
  private:
@@ -57,7 +58,7 @@ class StepDelays {
 
   const ServiceTimeOptions& options_;
   const int worker_;
-  std::vector<Pause> pauses_;  // ahead, this worker's
+  std::vector<Pause> pauses_;  // of this worker, not yet made
   std::optional<std::chrono::steady_clock::time_point> begun_;
 };
 

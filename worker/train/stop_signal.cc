@@ -30,7 +30,8 @@ StopSignal::StopSignal() {
   sigset_t stops;
   sigemptyset(&stops);
   for (const NamedSignal& signal : kStopSignals) {
-    // A blocked signal is queued even where it is ignored: `script &` ignores SIGINT for its jobs.
+    // A shell sets SIGINT to be ignored for `script &`. A blocked signal is queued even when it is
+    // ignored, so ignored signals are left out.
     if (!is_ignored(signal.number)) sigaddset(&stops, signal.number);
   }
   descriptor_.reset(signalfd(-1, &stops, SFD_NONBLOCK | SFD_CLOEXEC));
@@ -41,8 +42,8 @@ StopSignal::StopSignal() {
 }
 
 StopSignal::~StopSignal() {
-  // One that is still queued would end the process as soon as it is unblocked, and with it the exit
-  // code that says that a checkpoint was written: whoever asks twice, as batch systems do, asked.
+  // A signal that is still queued would end the process when it is unblocked, and its exit code
+  // would not say that a checkpoint was written. Batch systems send signals twice.
   while (poll()) {
   }
   pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);

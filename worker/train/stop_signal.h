@@ -1,6 +1,5 @@
-// Asks politely: SIGINT, SIGTERM and SIGUSR1 become something the train loop looks at between
-// steps, so that a checkpoint is written before the process ends. What to do about it is the loop's
-// affair.
+// Requests to stop. SIGINT, SIGTERM and SIGUSR1 are queued, and the train loop polls for them
+// between steps, so that it can write a checkpoint before the process ends.
 #pragma once
 
 #include <atomic>
@@ -12,28 +11,28 @@
 
 namespace syncopate {
 
-// One thread only, but for was_asked(). Source: signalfd(2).
+// One thread only, except was_asked(). Source: signalfd(2).
 class StopSignal {
  public:
-  // Blocks the signals for this thread and for the threads it starts from now on: make it before
-  // any other thread exists. A signal that the parent process had us ignore stays ignored. Throws
-  // FileError.
+  // Blocks the signals for this thread and the threads that it starts later; construct it before
+  // any other thread exists. A signal that the parent process had set to be ignored stays ignored.
+  // Throws FileError.
   StopSignal();
   StopSignal(const StopSignal&) = delete;
   StopSignal& operator=(const StopSignal&) = delete;
-  ~StopSignal();  // signals are as before; those that nobody polled are forgotten
+  ~StopSignal();  // restores the signal mask and drops signals that were not polled
 
-  // The name of a signal that arrived since the last call, if one did. Never waits.
+  // Returns the name of a signal that arrived since the last call, or nothing. Does not wait.
   std::optional<std::string_view> poll();
-  // The same signal as a number: for who passes it on.
+  // Returns that signal as a number, for a caller that passes it on to a child process.
   std::optional<int> poll_number();
 
-  // Whether one has arrived, polled or not. Any thread.
+  // Whether a signal has arrived, polled or not. Any thread may call it.
   bool was_asked() const noexcept;
 
-  // Readable when one has arrived: for who waits for other things too.
+  // A descriptor that is readable when a signal has arrived, for poll(2).
   int descriptor() const noexcept { return descriptor_.get(); }
-  // What was blocked before us: what a child process is to start with.
+  // The signal mask before construction, with which a child process starts.
   const sigset_t& previous_mask() const noexcept { return previous_mask_; }
 
  private:

@@ -22,8 +22,8 @@ double seconds_since(Clock::time_point begun) {
   return std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
-// The batches that follow a position. batch(0) gives the same place under one name: an epoch that
-// has no whole batch left is the start of the next.
+// The batches that follow a position. The position of batch(0) is the normal form of a position:
+// the end of an epoch and the start of the next one are the same place.
 BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
                     std::int64_t global_batch) {
   return {dataset_size, {.batch_size = global_batch}, position};
@@ -121,14 +121,14 @@ class TrainLoop {
     show(scores.loss);
   }
 
-  // Of this task; all end with the step in which one says so.
+  // Whether the time of this task is up; all tasks end after the step in which one task reports it.
   bool is_time_up() const {
     return options_.max_seconds > 0.0 && all_.seconds >= options_.max_seconds;
   }
 
   void note_stop(std::string_view signal) { stops_[ps::stop_kind(signal)] = 1; }
 
-  // A signal that reached some task, as all tasks learned of it with the last step's gradients.
+  // The request to stop that some task reported with the gradients of the last step.
   std::optional<std::string_view> asked_to_stop() const {
     if (const auto kind = stops_of_all_.early_stop()) return ps::stop_name(*kind);
     return std::nullopt;
@@ -181,9 +181,10 @@ class TrainLoop {
     line_ = {};
   }
 
-  // These two: of this task's first replica.
+  // This function and the next one read the first replica of this task.
   std::optional<LossScaleState> loss_scale() const {
-    if (!run_.metrics.is_read()) return std::nullopt;  // it makes the host wait for the device
+    if (!run_.metrics.is_read())
+      return std::nullopt;  // reading it makes the host wait for the device
     const Replica& replica = run_.strategy.replicas().front();
     return replica.backend->loss_scale(*replica.arena);
   }
@@ -191,7 +192,7 @@ class TrainLoop {
     return run_.strategy.replicas().front().variables->times();
   }
 
-  // False when it was cut short by a request to stop.
+  // Returns false when a request to stop ended the evaluation.
   bool evaluate() {
     test_ = run_.evaluator.run(run_.stop, show_progress(run_.display, "evaluating"));
     if (!test_) return false;
@@ -211,7 +212,7 @@ class TrainLoop {
   void save() {
     if (options_.checkpoint_dir.empty() || saved_step_ == progress_.at.step) return;
     synchronous_job(run_.strategy).agree();
-    require_finite();  // a loss is finite one step longer than the weights it will ruin
+    require_finite();  // weights may diverge one step before the loss does
     saved_step_ = progress_.at.step;
     if (!run_.strategy.is_chief()) return;
     const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
@@ -234,7 +235,7 @@ class TrainLoop {
   }
 
   TrainOutcome stopped(std::string_view signal) {
-    // Nobody says "saved" before the chief's file stands: it comes here only then.
+    // The chief gets here after it has written its file, so that no task reports "saved" earlier.
     constexpr double kDone = 1.0;
     synchronous_job(run_.strategy).gather({&kDone, 1});
     TrainOutcome result = outcome();
@@ -266,18 +267,18 @@ class TrainLoop {
   const TrainLoopOptions& options_;
   Progress progress_;
   std::int64_t total_steps_ = 0;
-  std::int64_t saved_step_ = 0;  // 0: none
+  std::int64_t saved_step_ = 0;  // 0: no checkpoint
   double learning_rate_ = 0.0;
-  StepTotals all_;    // this process
+  StepTotals all_;    // of this process
   StepTotals epoch_;  // since the epoch began
   StepTotals line_;   // since the last line of metrics
   double waited_before_line_ = 0.0;
   const WorkerTimes worker_times_;
   CommunicationTimes communication_before_line_;
-  ps::StopCounts stops_;            // that reached this task
+  ps::StopCounts stops_;            // requests that reached this task
   ps::StopCounts stops_of_all_;     // that reached any task, as of the last step
   std::vector<StepDelays> delays_;  // by replica
-  double shown_loss_ = 0.0;         // smoothed, for people
+  double shown_loss_ = 0.0;         // smoothed
   std::int64_t shown_steps_ = 0;
   std::optional<Evaluation> test_;
 };
@@ -288,7 +289,7 @@ double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch) {
   const BatchPlan plan = plan_from(position, dataset_size, global_batch);
   const ps::DataPosition now = plan.batch(0).position;
-  // Of earlier epochs only what still makes whole batches will be trained.
+  // The samples that are left of earlier epochs count only as far as they make whole batches.
   std::int64_t passed_over = plan.batches_before(now.epoch) * global_batch;
   for (const ps::SampleRange& range : now.untrained) {
     if (range.epoch == now.epoch) passed_over += range.end - range.begin;
@@ -311,7 +312,7 @@ TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, cons
     run.display.finish();
     return outcome;
   } catch (...) {
-    run.display.finish();  // the error gets a line of its own
+    run.display.finish();  // so that the error gets a line of its own
     throw;
   }
 }
@@ -319,8 +320,8 @@ TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, cons
 namespace {
 
 bool all_finite(const Tensor& values) {
-  // 0 * x is 0 for every finite x and NaN otherwise: a sum without branches, which the compiler
-  // unrolls.
+  // 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no branches and the compiler
+  // unrolls it.
   std::array<float, 8> sums{};
   const std::span<const float> elements = values.f32();
   for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];

@@ -3,7 +3,7 @@
 namespace syncopate {
 namespace {
 
-// The replica's share of the task's batch.
+// Returns the replica's share of the task's batch.
 Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& shard) {
   const auto samples = batch.loss_divisor;  // of the whole step
   const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);

@@ -1,4 +1,4 @@
-// One step, the same for every strategy.
+// One training step, the same for every strategy. Called by the train loops.
 #pragma once
 
 #include <array>
@@ -10,14 +10,15 @@
 
 namespace syncopate {
 
-// One replica's part of a step, on its own thread: the batch is its alone. Returns what its
-// variables' commit() returns. Throws what the replica throws.
+// One replica's part of a step, on the replica's own thread; no other replica uses `batch`. Returns
+// what VariableStore::commit() returns. Throws what the replica throws.
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
                         const ps::StopCounts& stops = {});
 
-// The task's part. stops: the requests to stop that reached this task, by kind. delays: by replica
-// of this task, or none. Returns what all replicas in sync reported, summed. Throws what replicas
-// and the input throw.
+// The part of this task: calls replica_step for each local replica with its share of the batch.
+// stops: requests to stop that reached this task, by kind. delays: compute delays by replica, or
+// empty. Returns the sum of the reports of all synchronous replicas. Throws what replicas and the
+// input throw.
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
                       const ps::StopCounts& stops = {}, std::span<StepDelays> delays = {});
 

@@ -6,7 +6,7 @@
 namespace syncopate {
 namespace {
 
-// What a task says of itself, and then of each of its replicas.
+// The numbers that a task sends: first its own, then those of each of its replicas.
 enum : std::ptrdiff_t { kFirst, kCount, kSeconds, kInputWait, kSent, kReceived, kOfTask };
 enum : std::ptrdiff_t { kExposed, kPeersWait, kOfReplica };
 constexpr std::int64_t kNotCounted = -1;
@@ -30,7 +30,7 @@ double WorkerTimes::exposed_seconds() const {
 
 void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   const InputShard shard = strategy_.input_shard();
-  // Bytes are counted between processes, so a task's are those of its first replica.
+  // Bytes are counted per process, so those of the first replica are those of the task.
   const CommunicationTimes times = strategy_.replicas().front().variables->times();
   std::vector<double> mine(kOfTask);
   mine[kFirst] = shard.first;
@@ -39,7 +39,7 @@ void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   mine[kInputWait] = totals.input_wait_seconds;
   mine[kSent] = static_cast<double>(times.bytes_sent.value_or(kNotCounted));
   mine[kReceived] = static_cast<double>(times.bytes_received.value_or(kNotCounted));
-  // Everybody gathers as many numbers, whoever has fewer replicas than others too.
+  // All tasks must gather equally many numbers, though their replica counts may differ.
   const double count = shard.count;
   const std::vector<double> counts = synchronous_job(strategy_).gather({&count, 1});
   const auto most = static_cast<std::size_t>(*std::ranges::max_element(counts));

@@ -1,5 +1,5 @@
-// Where the time of each worker went, where all keep step: gathered once, when training has ended.
-// Used by train_loop.cc; workers that keep no step write their own (asynchronous_loop.cc).
+// The times of all synchronous workers, gathered once when training has ended. Used by
+// train_loop.cc; the workers of an asynchronous job write their own times (asynchronous_loop.cc).
 #pragma once
 
 #include <cstdint>
@@ -10,10 +10,10 @@
 
 namespace syncopate {
 
-// One thread only. The strategy outlives it.
+// One thread only. The strategy must outlive it.
 class WorkerTimes {
  public:
-  // What was done before is not counted.
+  // Only steps after construction are counted.
   explicit WorkerTimes(Strategy& strategy);
 
   struct Totals {
@@ -22,9 +22,9 @@ class WorkerTimes {
     double seconds = 0.0;      // in steps
     double input_wait_seconds = 0.0;
   };
-  // Every task calls; each writes a line for every worker there is.
+  // Every task calls it. Writes a line for each worker of the job.
   void write(const Totals& totals, MetricsWriter& metrics) const;
-  // Of the steps since it was made, this task's first replica stood so long for others.
+  // Seconds that the first replica of this task waited for other replicas since construction.
   double exposed_seconds() const;
 
  private:

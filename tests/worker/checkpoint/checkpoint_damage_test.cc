@@ -1,4 +1,4 @@
-// No file, however broken, may crash the program, fill memory or leave values half loaded.
+// No damaged file may crash the program, fill memory or leave a part of the values loaded.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -53,7 +53,7 @@ class DamagedCheckpoint : public testing::Test {
   std::size_t data_begin_ = 0;
 };
 
-TEST_F(DamagedCheckpoint, SaysThatItIsCutShortWhereverItEnds) {
+TEST_F(DamagedCheckpoint, IsReportedAsCutShortWhereverItEnds) {
   std::set<std::size_t> sizes = {0, 1, 7, 8, 9, data_begin_ - 1, data_begin_, data_begin_ + 1};
   for (std::size_t size = 0; size < good_.size(); size += 61) sizes.insert(size);
   // The borders of the tensors, which lie behind one another.
@@ -69,7 +69,7 @@ TEST_F(DamagedCheckpoint, SaysThatItIsCutShortWhereverItEnds) {
   EXPECT_EQ(tensor_values(graph_, target_), untouched_);
 }
 
-TEST_F(DamagedCheckpoint, IsNotOneWithALossScaleThatNobodyCanDivideBy) {
+TEST_F(DamagedCheckpoint, IsFoundByALossScaleOfZero) {
   Snapshot scaled = counting_snapshot(graph_, adam_slots(), 1.0F);
   for (const float scale : {0.0F, 0.5F, std::numeric_limits<float>::infinity()}) {
     scaled.loss_scale = LossScaleState{.scale = scale};
@@ -80,10 +80,10 @@ TEST_F(DamagedCheckpoint, IsNotOneWithALossScaleThatNobodyCanDivideBy) {
   EXPECT_EQ(tensor_values(graph_, target_), untouched_);
 }
 
-TEST_F(DamagedCheckpoint, IsFoundOutByAnyFlippedBit) {
+TEST_F(DamagedCheckpoint, IsFoundAfterAnyFlippedBit) {
   const RandomStream random(1, 0);
   for (std::uint64_t trial = 0; trial < 800; ++trial) {
-    // Every other flip hits the header, where it can do most harm.
+    // Every second flip hits the header, where the damage can be worst.
     const std::size_t end = trial % 2 == 0 ? data_begin_ : good_.size();
     const std::size_t at = random.below(2 * trial, static_cast<std::uint32_t>(end));
     std::string bytes = good_;
@@ -97,14 +97,14 @@ TEST_F(DamagedCheckpoint, IsFoundOutByAnyFlippedBit) {
   }
 }
 
-TEST_F(DamagedCheckpoint, IsFoundOutBySwappedBytes) {
+TEST_F(DamagedCheckpoint, IsFoundAfterSwappedBytes) {
   std::string bytes = good_;
   std::swap(bytes[data_begin_ + 2], bytes[data_begin_ + 6]);
   ASSERT_NE(bytes, good_) << "swap two bytes that differ";
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "checksum", error_of(bytes));
 }
 
-TEST_F(DamagedCheckpoint, SaysSoWhenBytesFollow) {
+TEST_F(DamagedCheckpoint, IsFoundWhenBytesFollow) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "1 bytes follow", error_of(good_ + "x"));
 }
 
@@ -131,7 +131,7 @@ TEST_F(DamagedCheckpoint, MayBeNoSafetensorsFileAtAll) {
                       error_of("root:x:0:0:root:/root:/bin/bash\n"));
 }
 
-TEST_F(DamagedCheckpoint, IsNotBelievedAboutItsSizes) {
+TEST_F(DamagedCheckpoint, IsFoundByFalseSizes) {
   const auto entry = [](const std::string& rest) {
     return file_of(R"({"w":{"dtype":"F32",)" + rest + "}}", 16);
   };

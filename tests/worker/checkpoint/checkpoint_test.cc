@@ -61,7 +61,7 @@ TEST_F(CheckpointTest, KeepsTheLargestSeed) {
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).progress.seed, progress.seed);
 }
 
-TEST_F(CheckpointTest, KeepsByWhatLossesWereScaledIfTheyWere) {
+TEST_F(CheckpointTest, KeepsTheLossScaleOfScaledLosses) {
   saved_.loss_scale = LossScaleState{.scale = 98304.0F, .good_steps = 1234, .skipped_steps = 3};
   save();
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).loss_scale, saved_.loss_scale);
@@ -70,7 +70,7 @@ TEST_F(CheckpointTest, KeepsByWhatLossesWereScaledIfTheyWere) {
   EXPECT_EQ(load_checkpoint(path_, graph_, target_, "adam", true).loss_scale, std::nullopt);
 }
 
-TEST_F(CheckpointTest, KeepsWhatOfTheDataWasPassedOver) {
+TEST_F(CheckpointTest, KeepsTheSkippedSamples) {
   Progress progress = some_progress();
   progress.at.position.untrained = {{0, 59'904, 60'000}, {1, 64, 128}, {1, 18'880, 18'944}};
   save_checkpoint(path_, graph_, saved_, "adam", progress);
@@ -80,13 +80,13 @@ TEST_F(CheckpointTest, KeepsWhatOfTheDataWasPassedOver) {
   EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"2")", read_file(path_));
 }
 
-TEST_F(CheckpointTest, IsAsItWasBeforeGapsWhereNothingWasPassedOver) {
+TEST_F(CheckpointTest, HasTheOlderVersionWithoutSkippedSamples) {
   save();
   EXPECT_PRED_FORMAT2(testing::IsNotSubstring, "untrained", read_file(path_));
   EXPECT_PRED_FORMAT2(testing::IsSubstring, R"("format_version":"1")", read_file(path_));
 }
 
-TEST_F(CheckpointTest, LeavesTheArenasPaddingAlone) {
+TEST_F(CheckpointTest, LeavesThePaddingOfTheArenaUnchanged) {
   save();
   const auto padding = static_cast<std::size_t>(graph_.parameter_layout().size(0));
   const float before = target_.values.f32()[padding];
@@ -128,7 +128,7 @@ TEST_F(CheckpointTest, OfAnotherNetworkNamesBothAndTheFirstDifference) {
   EXPECT_EQ(target.values.f32()[0], 0.0F);  // untouched
 }
 
-TEST_F(CheckpointTest, OfALargerNetworkNamesWhatIsTooMuch) {
+TEST_F(CheckpointTest, OfALargerNetworkNamesTheExtraTensor) {
   save();
   GraphBuilder build("small");
   const NodeId x = build.conv2d(build.input({4, 4, 2}, {}), "conv", 3, {.pad = 1});
@@ -190,7 +190,7 @@ class FullDisk {
   rlimit before_{};
 };
 
-TEST_F(CheckpointTest, OnAFullDiskFailsAndTheLastGoodOneSurvives) {
+TEST_F(CheckpointTest, FailsOnAFullDiskAndLeavesTheLastOneIntact) {
   save();
   const std::string good = read_file(path_);
   const auto next = checkpoint_path(folder_.path(), 1235);
@@ -211,7 +211,7 @@ TEST_F(CheckpointTest, OnAFullDiskFailsAndTheLastGoodOneSurvives) {
   EXPECT_EQ(read_file(path_), good);
 }
 
-TEST_F(CheckpointTest, NewestIsTheOneOfTheHighestStep) {
+TEST_F(CheckpointTest, NewestHasTheHighestStep) {
   EXPECT_EQ(newest_checkpoint(folder_.path()), std::nullopt);
   EXPECT_EQ(newest_checkpoint(folder_.path() / "absent"), std::nullopt);
   for (const std::int64_t step : {9L, 1'000'000'000'000L, 10L}) {
@@ -236,7 +236,7 @@ TEST_F(CheckpointTest, PruningKeepsTheNewestAndRemovesLeftovers) {
   EXPECT_EQ(folder_.num_files(), 3U);
 }
 
-TEST_F(CheckpointTest, PruningLeavesWhatIsBeingWritten) {
+TEST_F(CheckpointTest, PruningLeavesFilesThatAreBeingWritten) {
   const auto path = checkpoint_path(folder_.path(), 6);
   const std::vector<float> values{1.0F, 2.0F};
   SafetensorsWriter writer(path, {}, {{.name = "w", .shape = {2}}});

@@ -63,7 +63,7 @@ TEST_F(FolderLockTest, RefusesASecondRunAndNamesTheFirst) {
   EXPECT_EQ(FolderLock::refusal(folder_, by()), std::nullopt);
 }
 
-TEST_F(FolderLockTest, SaysWhatToDoWhereTheHoldersHostIsDown) {
+TEST_F(FolderLockTest, AdvisesForAHolderWhoseHostIsDown) {
   const FolderLock first(folder_, by());
   std::ofstream(folder_ / ".lock") << "process 7 on host elsewhere, since then\nelsewhere\n\n";
   EXPECT_PRED_FORMAT2(testing::IsSubstring, "remove " + (folder_ / ".lock").string(), refusal());
@@ -71,7 +71,7 @@ TEST_F(FolderLockTest, SaysWhatToDoWhereTheHoldersHostIsDown) {
   EXPECT_EQ(refusal(), "") << "and that helps";
 }
 
-// It may be down, and its lock on a network's file system not taken back yet.
+// The host may be down while its lock on a network file system is still in place.
 TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
   FolderLockOptions patient = by();
   patient.patience_with_another_host = std::chrono::seconds(30);
@@ -86,7 +86,7 @@ TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
   EXPECT_FALSE(first);
 }
 
-TEST_F(FolderLockTest, CanBeTakenByAnybodyWhateverTheUmask) {
+TEST_F(FolderLockTest, CanBeTakenByEveryUserWhateverTheUmask) {
   const mode_t before = ::umask(077);
   { const FolderLock first(folder_, by()); }
   ::umask(before);
@@ -94,7 +94,7 @@ TEST_F(FolderLockTest, CanBeTakenByAnybodyWhateverTheUmask) {
   EXPECT_EQ(rights, static_cast<std::filesystem::perms>(0666));
 }
 
-TEST_F(FolderLockTest, IsGoneWithAProcessThatWasKilled) {
+TEST_F(FolderLockTest, EndsWithAKilledProcess) {
   std::array<int, 2> ready{};
   ASSERT_EQ(::pipe(ready.data()), 0);
   const pid_t child = ::fork();
@@ -137,7 +137,7 @@ TEST_F(FolderLockTest, IsHeldByTheTasksOfOneJobTogether) {
   const FolderLock back(folder_, by("job 1"));
 }
 
-TEST_F(FolderLockTest, GoesToAnotherJobWhenTheLastTaskHasEnded) {
+TEST_F(FolderLockTest, IsFreeWhenTheLastTaskHasEnded) {
   { const FolderLock first(folder_, by("job 1")); }
   const FolderLock other(folder_, by("job 2"));
   EXPECT_NE(refusal("job 1"), "");
@@ -160,7 +160,7 @@ TEST_F(FolderLockTest, GoesToAnotherJobWhenTheLastTaskHasEnded) {
   ::_exit(0);
 }
 
-TEST_F(FolderLockTest, GoesOnWithAWarningWhereTheFileSystemHasNoLocks) {
+TEST_F(FolderLockTest, WarnsOnAFileSystemWithoutLocks) {
   if (::prctl(PR_GET_SECCOMP, 0, 0, 0, 0) < 0) GTEST_SKIP() << "this kernel filters no calls";
   EXPECT_EXIT(lock_without_locks(folder_), testing::ExitedWithCode(0), "has no locks");
 }

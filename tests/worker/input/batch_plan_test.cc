@@ -67,7 +67,7 @@ TEST(BatchPlan, DropsTheRemainderWhenAsked) {
   EXPECT_EQ(plan.batch(2).position, (ps::DataPosition{1, 0}));
 }
 
-TEST(BatchPlan, GoesOnInTheMiddleOfAnEpoch) {
+TEST(BatchPlan, StartsInTheMiddleOfAnEpoch) {
   const BatchPlan plan(10, {.batch_size = 4}, {3, 4});
   EXPECT_EQ(plan.batch(0).position, (ps::DataPosition{3, 4}));
   EXPECT_EQ(plan.batch(1).position, (ps::DataPosition{4, 0}));
@@ -79,7 +79,7 @@ TEST(BatchPlan, MovesToTheNextEpochWhenNoBatchIsLeft) {
             (ps::DataPosition{4, 0}));
 }
 
-TEST(BatchPlan, RefusesWhatCannotBe) {
+TEST(BatchPlan, RefusesInvalidOptions) {
   EXPECT_THROW(BatchPlan(0, {.batch_size = 1}, {}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = 0}, {}), UsageError);
   EXPECT_THROW(BatchPlan(10, {.batch_size = -3}, {}), UsageError);

@@ -27,7 +27,7 @@ void operator delete(void* memory, std::size_t) noexcept { std::free(memory); }
 namespace syncopate {
 namespace {
 
-TEST(BatchSource, AllocatesNothingOnceItRuns) {
+TEST(BatchSource, AllocatesNothingWhileItRuns) {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "allocations are not counted under a sanitizer; the optimised build counts them";
 #endif

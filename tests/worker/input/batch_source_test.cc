@@ -33,7 +33,7 @@ Labels take(BatchSource& source, std::int64_t batches) {
   return all;
 }
 
-TEST(BatchSource, HandsOutEverySampleOnceAnEpochOverAllShards) {
+TEST(BatchSource, ReturnsEverySampleOncePerEpochOverAllShards) {
   constexpr std::int64_t kBatch = 5;
   for (const std::int64_t size :
        {std::int64_t{1}, kBatch - 1, kBatch, kBatch + 1, std::int64_t{38}}) {
@@ -64,7 +64,7 @@ TEST(BatchSource, RefusesAnEmptyDataset) {
                UsageError);
 }
 
-TEST(BatchSource, KeepsItsOrderWhateverTheNumberOfThreads) {
+TEST(BatchSource, HasTheSameOrderForAnyNumberOfThreads) {
   const CountingDataset dataset(100, {8, 8, 3});
   const auto sequence = [&](int threads, int prefetch) {
     const auto source = make_batch_source(
@@ -81,7 +81,7 @@ TEST(BatchSource, KeepsItsOrderWhateverTheNumberOfThreads) {
   EXPECT_EQ(sequence(3, 0), expected);
 }
 
-TEST(BatchSource, OrdersEachEpochAndEachSeedAnew) {
+TEST(BatchSource, HasAnotherOrderForEachEpochAndSeed) {
   const CountingDataset dataset(50);
   const auto source = make_batch_source(dataset, {.batch_size = 50});
   const auto other_seed = make_batch_source(dataset, {.batch_size = 50, .seed = 2});
@@ -123,7 +123,7 @@ TEST(BatchSource, DividesTheLossByTheGlobalCountShortBatchesIncluded) {
   EXPECT_EQ(last_shard->next().size(), 2);
 }
 
-TEST(BatchSource, LeavesABatchAloneUntilTheNextCallButOne) {
+TEST(BatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
   const CountingDataset dataset(1000);
   const InputOptions options{.batch_size = 4, .shuffle = false, .threads = 2, .prefetch = 1};
   const auto source = make_batch_source(dataset, options);
@@ -139,7 +139,7 @@ TEST(BatchSource, LeavesABatchAloneUntilTheNextCallButOne) {
 }
 
 // Shuffled, augmented, with and without remainder, over two epoch borders.
-TEST(BatchSource, GoesOnBitEqualFromEveryPosition) {
+TEST(BatchSource, ContinuesBitForBitFromEveryPosition) {
   const CountingDataset dataset(11, {6, 6, 1});
   for (const bool drop_remainder : {true, false}) {
     for (const int shards : {1, 2}) {
@@ -179,7 +179,7 @@ TEST(BatchSource, DeliversAnErrorAtTheBatchItBelongsTo) {
   }
 }
 
-TEST(BatchSource, ReadsNoFurtherAheadThanAsked) {
+TEST(BatchSource, ReadsAtMostPrefetchBatchesAhead) {
   const CountingDataset dataset(1000);
   {
     const auto source = make_batch_source(dataset, {.batch_size = 10, .threads = 3, .prefetch = 3});

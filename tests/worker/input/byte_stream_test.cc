@@ -35,7 +35,7 @@ class PackedFile : public testing::TestWithParam<const char*> {
   std::filesystem::path path_ = folder_.path() / (std::string("file") + GetParam());
 };
 
-TEST_P(PackedFile, GivesBackWhatWasPacked) {
+TEST_P(PackedFile, UnpacksToTheOriginalBytes) {
   write_file(path_, pack(GetParam(), sample_bytes()));
   EXPECT_EQ(unpack(path_), sample_bytes());
 }
@@ -48,7 +48,7 @@ TEST_P(PackedFile, MayConsistOfSeveralParts) {
   EXPECT_EQ(unpack(path_).size(), 6000U);
 }
 
-TEST_P(PackedFile, StopsWhereItIsTold) {
+TEST_P(PackedFile, StopsAtTheRequestedSize) {
   write_file(path_, pack(GetParam(), sample_bytes()));
   EXPECT_EQ(read_up_to(*open_byte_stream(path_), 100).size(), 100U);
 }
@@ -67,7 +67,7 @@ TEST_P(DamagedFile, IsRefusedWhereverItIsCut) {
   }
 }
 
-TEST_P(DamagedFile, IsRefusedOrWholeWhicheverByteIsFlipped) {
+TEST_P(DamagedFile, IsRefusedOrUnchangedAfterAnyFlippedByte) {
   const Bytes packed = pack(GetParam(), sample_bytes());
   int refused = 0;
   for (std::size_t i = 0; i < packed.size(); ++i) {
@@ -93,14 +93,14 @@ TEST_P(DamagedFile, IsRefusedWithGarbageBehindIt) {
 
 INSTANTIATE_TEST_SUITE_P(ByteStream, DamagedFile, testing::Values(".gz", ".zst"));
 
-TEST(ByteStream, NamesTheFileThatIsNotThere) {
+TEST(ByteStream, NamesAMissingFile) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "absent";
   const std::string message = message_of<FileError>([&] { open_byte_stream(path); });
   EXPECT_NE(message.find(path.string() + ": No such file"), std::string::npos) << message;
 }
 
-TEST(ByteStream, TellsWhatIsNotThereFromWhatCannotBeRead) {
+TEST(ByteStream, DistinguishesMissingFromUnreadableFiles) {
   const TemporaryFolder folder;
   EXPECT_EQ(find_packed(folder.path(), "images"), std::nullopt);
   std::filesystem::create_symlink("nowhere", folder.path() / "images.gz");

@@ -17,7 +17,7 @@ Image apply(const CropFlip& crop, const Shape& shape, const Image& image) {
   return target;
 }
 
-TEST(CropFlip, LeavesTheImageAloneAtItsOwnPlace) {
+TEST(CropFlip, LeavesTheImageUnchangedWithoutShift) {
   EXPECT_EQ(apply({0, 0, false}, {2, 2, 1}, {1, 2, 3, 4}), (Image{1, 2, 3, 4}));
 }
 

@@ -25,7 +25,7 @@ TEST(OpenDataset, ShowsTheFormWhenTheArgumentIsMissingOrTooMuch) {
   EXPECT_FALSE(complaint("").empty());
 }
 
-TEST(SyntheticData, HasTheShapeThatWasAskedFor) {
+TEST(SyntheticData, HasTheRequestedShape) {
   const DataSplits splits = open_dataset("synthetic:3x8x6:7", {});
   EXPECT_EQ(splits.train->sample_shape(), (Shape{8, 6, 3}));
   EXPECT_EQ(splits.train->num_classes(), 7);
@@ -34,7 +34,7 @@ TEST(SyntheticData, HasTheShapeThatWasAskedFor) {
   EXPECT_EQ(splits.mean.size(), 3U);
 }
 
-TEST(SyntheticData, RefusesWhatIsNoShape) {
+TEST(SyntheticData, RefusesInvalidShapes) {
   for (const char* wrong :
        {"3x32x32", "3x32:10", "3x32x32:0", "0x32x32:10", "3x32x32:10x", "x:", "-3x32x32:10",
         "3x5000x5000:10", "4096x4096x4096:10", "99999999999999999999x1x1:2"}) {

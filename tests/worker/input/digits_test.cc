@@ -70,7 +70,7 @@ TEST(Digits, ComeInTheirFixedNumberEachClassAboutAsOften) {
   EXPECT_NEAR(splits.stddev.at(0), std::sqrt(sum_of_squares / pixels / 65025 - mean * mean), 1e-4);
 }
 
-TEST(Digits, AreTakenFromTheCacheAndRenderedAgainWhenItIsDamaged) {
+TEST(Digits, AreReadFromTheCacheAndRenderedAgainWhenItIsDamaged) {
   const TemporaryFolder folder;
   const auto path = folder.path() / "cache/digits-v1.u8";
   const std::uint64_t expected = checksum(*open_digits_in(folder.path() / "cache").train, 100);
@@ -85,14 +85,15 @@ TEST(Digits, AreTakenFromTheCacheAndRenderedAgainWhenItIsDamaged) {
   EXPECT_EQ(std::filesystem::file_size(path), size);
 }
 
-TEST(Digits, NeedNoCacheAndSaySoOnce) {
+TEST(Digits, NeedNoCacheAndWarnOnce) {
   const TemporaryFolder folder;
   write_file(folder.path() / "file", Bytes{1});
   testing::internal::CaptureStderr();
   const DataSplits splits = open_digits_in(folder.path() / "file/cache");
   const std::string warning = testing::internal::GetCapturedStderr();
   EXPECT_EQ(splits.train->size(), 60000);
-  EXPECT_NE(warning.find("digits are not kept for the next run"), std::string::npos) << warning;
+  EXPECT_NE(warning.find("the digits are drawn again in the next run"), std::string::npos)
+      << warning;
   EXPECT_EQ(std::count(warning.begin(), warning.end(), '\n'), 1) << warning;
 }
 

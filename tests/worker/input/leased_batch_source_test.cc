@@ -122,7 +122,7 @@ TEST(LeasedBatchSource, GivesTheBatchesOfItsLeasesInOrder) {
       }
       EXPECT_EQ(source.upcoming(), nullptr);
       EXPECT_EQ(source.upcoming(), nullptr);
-      EXPECT_EQ(office.ended(), 1) << "nobody asks again after the end";
+      EXPECT_EQ(office.ended(), 1) << "no lease is requested after the end";
       EXPECT_EQ(source.counters().batches, 4);
     }
   }
@@ -170,7 +170,7 @@ TEST(LeasedBatchSource, DividesTheLossByAMultipleOfTheBatch) {
   EXPECT_EQ(source.next().loss_divisor, 15);
 }
 
-TEST(LeasedBatchSource, TakesNoMoreLeasesThanItWasAllowed) {
+TEST(LeasedBatchSource, TakesNoMoreLeasesThanPrefetchAllows) {
   const CountingDataset dataset(1000);
   for (const int prefetch : {0, 1, 3}) {
     Office office(whole_epochs(1, 1000, 10));
@@ -187,7 +187,7 @@ TEST(LeasedBatchSource, TakesNoMoreLeasesThanItWasAllowed) {
   }
 }
 
-TEST(LeasedBatchSource, LeavesABatchAloneUntilTheNextCallButOne) {
+TEST(LeasedBatchSource, LeavesABatchUnchangedUntilTheSecondNextCall) {
   const CountingDataset dataset(1000);
   Office office(whole_epochs(1, 1000, 4));
   LeasedBatchSource source(
@@ -205,7 +205,7 @@ TEST(LeasedBatchSource, LeavesABatchAloneUntilTheNextCallButOne) {
   }
 }
 
-TEST(LeasedBatchSource, StandsWhereTheUpcomingBatchBegins) {
+TEST(LeasedBatchSource, HasThePositionOfTheUpcomingBatch) {
   const CountingDataset dataset(100);
   Office office({{2, 10, 14}, {1, 50, 52}});
   LeasedBatchSource source(dataset, {.input = {.batch_size = 4}}, office.hooks());
@@ -245,7 +245,7 @@ TEST(LeasedBatchSource, CanBeDestroyedAtAnyMoment) {
   }
 }
 
-TEST(LeasedBatchSource, DeliversAnErrorOfTheOfficeAfterTheBatchesBefore) {
+TEST(LeasedBatchSource, DeliversAnErrorOfTheJobAfterTheEarlierBatches) {
   const CountingDataset dataset(100);
   Office office({{0, 0, 4}, {0, 4, 8}}, Office::End::kError);
   LeasedBatchSource source(dataset, {.input = {.batch_size = 4, .threads = 2, .prefetch = 4}},

@@ -75,7 +75,7 @@ TEST_F(MnistFolder, IsReadPackedAndWithDottedNames) {
   expect_small_folder(open());
 }
 
-TEST_F(MnistFolder, IsAskedForWhenItIsMissing) {
+TEST_F(MnistFolder, IsNamedWhenItIsMissing) {
   const std::string message = message_of<UsageError>(
       [&] { open_dataset("mnist:" + (folder_.path() / "absent").string(), {}); });
   EXPECT_NE(message.find("there is no folder " + (folder_.path() / "absent").string()),
@@ -131,7 +131,7 @@ TEST_F(MnistFolder, RefusesBytesAfterTheEnd) {
   EXPECT_NE(complaint().find("goes on after the 28 bytes"), std::string::npos) << complaint();
 }
 
-TEST_F(MnistFolder, SaysHowMuchIsMissingWhereverAFileIsCut) {
+TEST_F(MnistFolder, NamesTheMissingBytesWhereverAFileIsCut) {
   for (const auto& [name, whole] :
        {std::pair{std::string("train-images-idx3-ubyte"), idx_images(3, 2, 2)},
         std::pair{std::string("train-labels-idx1-ubyte"), idx_labels({7, 0, 9})}}) {

@@ -29,7 +29,7 @@ class PixelCache : public testing::Test {
   std::filesystem::path path_ = folder_.path() / "pixels-v3.u8";
 };
 
-TEST_F(PixelCache, GivesBackWhatWasWrittenAndLeavesNoTemporaryFile) {
+TEST_F(PixelCache, ReturnsThePayloadAndLeavesNoTemporaryFile) {
   write_pixel_cache(path_, kKey, payload());
   const auto mapped = map_pixel_cache(path_, kKey);
   ASSERT_TRUE(mapped.has_value());
@@ -45,12 +45,12 @@ TEST_F(PixelCache, CreatesItsFolder) {
 
 TEST_F(PixelCache, IsNothingWhenAbsent) { EXPECT_FALSE(map_pixel_cache(path_, kKey).has_value()); }
 
-TEST_F(PixelCache, DoesNotBelieveAnotherVersion) {
+TEST_F(PixelCache, RejectsAnotherVersion) {
   write_pixel_cache(path_, {2, 100}, payload());
   EXPECT_FALSE(map_pixel_cache(path_, kKey).has_value());
 }
 
-TEST_F(PixelCache, DoesNotBelieveAFileThatIsCutOrTooLong) {
+TEST_F(PixelCache, RejectsAFileOfAnotherLength) {
   write_pixel_cache(path_, kKey, payload());
   Bytes whole = read_file(path_);
   for (std::size_t size = 0; size < whole.size(); ++size) {
@@ -62,7 +62,7 @@ TEST_F(PixelCache, DoesNotBelieveAFileThatIsCutOrTooLong) {
   EXPECT_FALSE(map_pixel_cache(path_, kKey).has_value());
 }
 
-TEST_F(PixelCache, NoticesEveryFlippedBit) {
+TEST_F(PixelCache, RejectsEveryFlippedBit) {
   write_pixel_cache(path_, kKey, payload());
   const Bytes whole = read_file(path_);
   for (std::size_t bit = 0; bit < 8 * whole.size(); ++bit) {
@@ -92,7 +92,7 @@ TEST_F(PixelCache, MayBeWrittenByManyAtOnce) {
   EXPECT_EQ(files(), 1U);
 }
 
-TEST_F(PixelCache, SaysWhyItCannotBeWritten) {
+TEST_F(PixelCache, NamesTheReasonWhenItCannotBeWritten) {
   write_file(folder_.path() / "file", Bytes{1});
   const std::string message = message_of<FileError>(
       [&] { write_pixel_cache(folder_.path() / "file/x.u8", kKey, payload()); });

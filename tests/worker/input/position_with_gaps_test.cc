@@ -1,4 +1,4 @@
-// Going on where workers that did not keep step have left samples untrained.
+// Resuming a run in which asynchronous workers have left samples untrained.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -16,7 +16,7 @@ namespace {
 using Ranges = std::vector<ps::SampleRange>;
 using Places = std::vector<std::int64_t>;  // in an epoch's order
 
-// Where the samples of a batch stand in the order of its epoch.
+// The places of the samples of a batch in the order of its epoch.
 std::pair<std::int64_t, Places> places(const BatchPlan& plan, std::int64_t sequence) {
   const PlannedBatch planned = plan.batch(sequence);
   Places found;
@@ -54,13 +54,13 @@ TEST(APositionWithGaps, JoinsTheGapsOfItsEpochWithWhatFollows) {
   EXPECT_EQ(places(plan, 2), (EpochPlaces{2, {0, 1}}));
 }
 
-TEST(APositionWithGaps, JoinsThemWithARemainderThatAloneIsNoBatch) {
+TEST(APositionWithGaps, JoinsGapsWithARemainderThatIsTooSmallForABatch) {
   const BatchPlan plan(7, {.batch_size = 2}, {1, 6, {{1, 1, 2}}});
   EXPECT_EQ(places(plan, 0), (EpochPlaces{1, {1, 6}}));
   EXPECT_EQ(plan.batch(1).position, (ps::DataPosition{2, 0}));
 }
 
-TEST(APositionWithGaps, HasAShortBatchPerEpochWhereNothingIsDropped) {
+TEST(APositionWithGaps, HasAShortBatchPerEpochWithoutDropping) {
   const BatchPlan plan(5, {.batch_size = 2, .drop_remainder = false}, {1, 4, {{0, 1, 4}}});
   EXPECT_EQ(places(plan, 0), (EpochPlaces{0, {1, 2}}));
   EXPECT_EQ(places(plan, 1), (EpochPlaces{0, {3}}));
@@ -80,7 +80,7 @@ TEST(APositionWithGaps, CutsEachBatchIntoShares) {
   EXPECT_EQ(share(2), (EpochPlaces{0, {7, 8}}));
 }
 
-TEST(APositionWithGaps, NamesWhatIsLeftAtEveryBatch) {
+TEST(APositionWithGaps, HasTheRemainingRangesAtEveryBatch) {
   const BatchPlan plan(10, {.batch_size = 2},
                        {1, 6, {{0, 2, 5}, {0, 9, 10}, {1, 0, 1}, {1, 3, 4}}});
   EXPECT_EQ(plan.batch(1).position,
@@ -90,7 +90,7 @@ TEST(APositionWithGaps, NamesWhatIsLeftAtEveryBatch) {
   EXPECT_EQ(plan.batch(4).position, (ps::DataPosition{1, 8}));
 }
 
-TEST(APositionWithGaps, LeavesOutWhatMakesNoBatch) {
+TEST(APositionWithGaps, LeavesOutRangesThatMakeNoBatch) {
   EXPECT_EQ(BatchPlan(10, {.batch_size = 4}, {1, 4, {{0, 0, 3}}}).batch(0).position,
             (ps::DataPosition{1, 4}));
   EXPECT_EQ(BatchPlan(10, {.batch_size = 4}, {1, 8, {{1, 0, 1}}}).batch(0).position,
@@ -106,7 +106,7 @@ TEST(APositionWithGaps, CountsBatchesToTheEndOfAnEpoch) {
   EXPECT_EQ(plan.batches_before(5), 8);
 }
 
-TEST(APositionWithGaps, RefusesRangesThatCannotBe) {
+TEST(APositionWithGaps, RefusesInvalidRanges) {
   const auto refused = [](const Ranges& untrained) {
     try {
       const BatchPlan plan(10, {.batch_size = 2}, {1, 4, untrained});
@@ -125,14 +125,15 @@ TEST(APositionWithGaps, RefusesRangesThatCannotBe) {
   EXPECT_TRUE(refused({{0, 4, 6}, {0, 0, 5}})) << "trained twice";
 }
 
-// What a run of three workers left that had no common end: of three epochs, in uneven pieces.
+// The ranges that a run of three workers left untrained, of three epochs and of different sizes.
 constexpr std::int64_t kSize = 60;
 const ps::DataPosition kGaps = {
     2, 36, {{0, 48, 54}, {1, 0, 5}, {1, 17, 18}, {1, 31, 37}, {2, 6, 12}, {2, 24, 30}}};
 const std::map<std::int64_t, std::int64_t> kUntrained = {{0, 6}, {1, 12}, {2, 36}, {3, 60}};
 
-// Every sample of every epoch at most once, and as many as were untrained: so each exactly once.
-TEST(ARunResumedWithGaps, TrainsEverySampleOnceAnEpochInAnyWorldSize) {
+// Every sample is trained at most once, and as many are trained as were left, so each is trained
+// exactly once.
+TEST(ARunResumedWithGaps, TrainsEverySampleOncePerEpochInAnyWorldSize) {
   const CountingDataset dataset(kSize);
   for (const int world : {1, 2, 3, 5}) {
     for (const bool drop_remainder : {true, false}) {
@@ -166,7 +167,7 @@ std::vector<std::uint8_t> take(BatchSource& source) {
   return {pixels.begin(), pixels.end()};
 }
 
-TEST(ARunResumedWithGaps, TrainsThemAsTheirOwnEpochWouldHave) {
+TEST(ARunResumedWithGaps, TrainsThemInTheOrderOfTheirEpoch) {
   const CountingDataset dataset(kSize, {6, 6, 1});
   const InputOptions options{.batch_size = 6, .augment = Augment::kCropFlip};
   const auto in_time = make_batch_source(dataset, options, {1, 48});
@@ -174,7 +175,7 @@ TEST(ARunResumedWithGaps, TrainsThemAsTheirOwnEpochWouldHave) {
   EXPECT_EQ(take(*late), take(*in_time));
 }
 
-TEST(ARunResumedWithGaps, GoesOnBitEqualFromEveryPosition) {
+TEST(ARunResumedWithGaps, ContinuesBitForBitFromEveryPosition) {
   const CountingDataset dataset(kSize, {6, 6, 1});
   for (const bool drop_remainder : {true, false}) {
     for (const int world : {1, 2}) {

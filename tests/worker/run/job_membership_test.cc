@@ -1,4 +1,4 @@
-// How a task's part of a job ends with what it threw: who is named for it.
+// The error with which a task ends its part of a job, and the task that the error names.
 #include "worker/run/job_membership.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ class TwoTasks final : public Membership {
   std::string told_;
 };
 
-// What this task ends with.
+// The error with which this task ends.
 std::string ends_with(Membership& membership, const std::string& seen) {
   try {
     try {
@@ -63,13 +63,13 @@ std::string ends_with(Membership& membership, const std::string& seen) {
   }
 }
 
-TEST(ATaskThatFails, TellsTheOthersWhyWhereNobodyElseDid) {
+TEST(ATaskThatFails, ReportsItsErrorWhenNoOtherTaskDid) {
   TwoTasks tasks("", milliseconds(0));
   EXPECT_EQ(ends_with(tasks, kWhatFailed), kWhatFailed);
   EXPECT_EQ(tasks.told(), kWhatFailed);
 }
 
-TEST(ATaskThatFails, LeavesTheWordToTheVerdictOnAPeer) {
+TEST(ATaskThatFails, ReportsTheVerdictOnAPeer) {
   TwoTasks tasks("rank 0 (host a, pid 10) was lost: it has been silent for 3.5 s", milliseconds(0));
   EXPECT_EQ(ends_with(tasks, "NCCL failed; try something else"),
             "rank 0 (host a, pid 10) was lost: it has been silent for 3.5 s (noticed here as: NCCL "
@@ -77,15 +77,15 @@ TEST(ATaskThatFails, LeavesTheWordToTheVerdictOnAPeer) {
   EXPECT_EQ(tasks.told(), "");
 }
 
-// The one that failed waits for a verdict as well, for a second: who only heard of it by memory
-// that both share would be named if it spoke before.
-TEST(ATaskThatHeardOfAnothersFailure, LetsItSpeakFirst) {
+// A task that learned of a failure through shared memory waits for the verdict, so that it is not
+// named itself.
+TEST(ATaskThatRepeatsAFailure, LetsTheFailedTaskReportFirst) {
   TwoTasks tasks(kRankZeroFailed, milliseconds(1300));
   EXPECT_EQ(ends_with(tasks, kRankZeroFailed), kRankZeroFailed);
   EXPECT_EQ(tasks.told(), "");
 }
 
-TEST(WhatATaskNoticed, RepeatsNoAdviceThatTheVerdictGives) {
+TEST(TheErrorOfATask, DoesNotRepeatTheAdviceOfTheVerdict) {
   TwoTasks tasks(kRankZeroFailed, milliseconds(0));
   EXPECT_EQ(
       ends_with(tasks, "replica 1 waited 9 s for all to meet; try something else"),

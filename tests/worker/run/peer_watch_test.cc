@@ -1,5 +1,5 @@
-// Who is told of a lost peer, and when the process is ended: by the watch, not by the membership,
-// which is a stand-in here whose peer is lost when a test says so.
+// A lost peer wakes the training thread, and the watch ends the process later. A stand-in for the
+// membership loses its peer when a test says so.
 #include "worker/run/peer_watch.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 using std::chrono::seconds;
 
-// Longer than any test: none of them waits so long unless the watch is wrong.
+// Longer than any test takes, unless the watch is wrong.
 constexpr seconds kNever(20);
 constexpr seconds kPatience(10);
 constexpr milliseconds kSoon(20);
@@ -57,7 +57,7 @@ class LosablePeers final : public Membership {
   std::atomic<int> subscriptions_ = 0;
 };
 
-// Notes what it is called with.
+// Records the reasons that it is called with.
 class Calls {
  public:
   PeerWatch::Act act() {
@@ -103,7 +103,7 @@ class APeerWatch : public testing::Test {
   Calls wakes_;
 };
 
-TEST_F(APeerWatch, EndsTheProcessOnceWhenItStillLivesAfterTheGrace) {
+TEST_F(APeerWatch, EndsTheProcessOnceAfterTheGracePeriod) {
   const PeerWatch watch(peers_, kSoon, ends_.act());
   const auto begun = Clock::now();
   peers_.lose("rank 1 is gone");
@@ -111,7 +111,7 @@ TEST_F(APeerWatch, EndsTheProcessOnceWhenItStillLivesAfterTheGrace) {
   EXPECT_GE(Clock::now() - begun, kSoon);
 }
 
-TEST_F(APeerWatch, HearsOfAPeerThatWasLostBeforeItBegan) {
+TEST_F(APeerWatch, NoticesAPeerThatWasLostBeforeItsConstruction) {
   peers_.lose("rank 1 never came");
   const PeerWatch watch(peers_, kSoon, ends_.act());
   EXPECT_EQ(ends_.first(), Reasons{"rank 1 never came"});
@@ -127,7 +127,7 @@ TEST_F(APeerWatch, EndsNothingWhenItIsDestroyedWithinTheGrace) {
   EXPECT_EQ(ends_.so_far(), Reasons{});
 }
 
-TEST_F(APeerWatch, EndsNothingWhenNobodyIsLost) {
+TEST_F(APeerWatch, EndsNothingWithoutALostPeer) {
   { const PeerWatch watch(peers_, milliseconds(0), ends_.act()); }
   EXPECT_FALSE(peers_.has_subscriber());
   peers_.lose("rank 1 is gone");
@@ -150,7 +150,7 @@ TEST_F(APeerWatch, WaitsForTheEndThatItHasBegunWhenItIsDestroyed) {
   EXPECT_FALSE(overtaken) << "what it refers to was gone while it ran";
 }
 
-TEST_F(APeerWatch, WakesWhoeverWaitsAndStillEndsTheProcessAfterTheGrace) {
+TEST_F(APeerWatch, WakesTheWaitingThreadAndEndsTheProcessAfterTheGracePeriod) {
   PeerWatch watch(peers_, kSoon, ends_.act());
   const PeerWatch::Waker waker(watch, wakes_.act());
   peers_.lose("rank 1 is gone");
@@ -159,21 +159,21 @@ TEST_F(APeerWatch, WakesWhoeverWaitsAndStillEndsTheProcessAfterTheGrace) {
   EXPECT_EQ(wakes_.so_far().size(), 1U);
 }
 
-TEST_F(APeerWatch, WakesAtOnceWhenThePeerWasLostBeforeTheWakerCame) {
+TEST_F(APeerWatch, WakesAtOnceWhenThePeerWasLostBefore) {
   PeerWatch watch(peers_, kNever, ends_.act());
   peers_.lose("rank 1 is gone");
   const PeerWatch::Waker waker(watch, wakes_.act());
   EXPECT_EQ(wakes_.so_far(), Reasons{"rank 1 is gone"});
 }
 
-TEST_F(APeerWatch, GoesOnWithItsGraceWhenAWakerComesLate) {
+TEST_F(APeerWatch, KeepsItsGracePeriodForALateWaker) {
   PeerWatch watch(peers_, kSoon, ends_.act());
   peers_.lose("rank 1 is gone");
   { const PeerWatch::Waker waker(watch, wakes_.act()); }
   EXPECT_EQ(ends_.first(), Reasons{"rank 1 is gone"});
 }
 
-TEST_F(APeerWatch, WakesNobodyWhoseWakerIsGoneButEndsTheProcess) {
+TEST_F(APeerWatch, EndsTheProcessAfterItsWakerWasDestroyed) {
   PeerWatch watch(peers_, kSoon, ends_.act());
   { const PeerWatch::Waker waker(watch, wakes_.act()); }
   peers_.lose("rank 1 is gone");

@@ -18,7 +18,8 @@ namespace {
 
 using Messages = std::deque<std::vector<std::byte>>;
 
-// One task of several: what the chief broadcasts is kept for the others, who take it in turn.
+// One task of several. The broadcasts of the chief are recorded, and the other tasks read them in
+// order.
 class OneOfSeveralTasks final : public Strategy, public SynchronousJob {
  public:
   OneOfSeveralTasks(const Graph& graph, bool is_chief, Messages& messages)
@@ -89,7 +90,7 @@ class AFolderOfCheckpoints : public testing::Test {
     options.resume = true;
     return options;
   }
-  // Of the chief; "" where it starts.
+  // The error of the chief; "" when it starts.
   std::string error() {
     try {
       start_run(options(), graph_, {.data = "digits"}, chief_);
@@ -114,7 +115,7 @@ class AFolderOfCheckpoints : public testing::Test {
   OneOfSeveralTasks other_{graph_, false, messages_};
 };
 
-TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestSoundOneOnAllTasks) {
+TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestUndamagedOneOnAllTasks) {
   save(70);
   flip(save(80));
   cut(save(90));
@@ -129,7 +130,7 @@ TEST_F(AFolderOfCheckpoints, IsResumedFromTheNewestSoundOneOnAllTasks) {
   }
 }
 
-TEST_F(AFolderOfCheckpoints, LosesNoSoundOneToTheDamagedWhenItIsPruned) {
+TEST_F(AFolderOfCheckpoints, KeepsUndamagedCheckpointsWhenItIsPruned) {
   save(70);
   cut(save(90));
   ASSERT_EQ(start_run(options(), graph_, {.data = "digits"}, chief_).progress.at.step, 70);
@@ -138,7 +139,7 @@ TEST_F(AFolderOfCheckpoints, LosesNoSoundOneToTheDamagedWhenItIsPruned) {
   EXPECT_EQ(newest_checkpoint(folder_.path()), next);
 }
 
-TEST_F(AFolderOfCheckpoints, NamesTheNewestOnesFaultWhereNoneIsSound) {
+TEST_F(AFolderOfCheckpoints, NamesTheFaultOfTheNewestWhenAllAreDamaged) {
   flip(save(80));
   cut(save(90));
   const std::string said = error();
@@ -147,7 +148,7 @@ TEST_F(AFolderOfCheckpoints, NamesTheNewestOnesFaultWhereNoneIsSound) {
   EXPECT_TRUE(std::filesystem::exists(checkpoint_path(folder_.path(), 90))) << "left as it was";
 }
 
-TEST_F(AFolderOfCheckpoints, IsNotResumedFromAnOlderOneWhereTheNewestIsAnotherRuns) {
+TEST_F(AFolderOfCheckpoints, IsNotResumedWhenTheNewestBelongsToAnotherRun) {
   save(70);
   save(90, "momentum");
   EXPECT_THROW(start_run(options(), graph_, {.data = "digits"}, chief_), UsageError);
@@ -169,7 +170,7 @@ TEST_F(AFolderOfCheckpoints, IsNotResumedWithOtherSamplesOfTheSameName) {
   EXPECT_EQ(start_run(options(), graph_, fresh, chief_).progress.at.step, 70);
 }
 
-TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateAndSaysSo) {
+TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateWithANote) {
   save_checkpoint(
       checkpoint_path(folder_.path(), 70), graph_, chief_.snapshot(), "sgd",
       {.at = {.step = 70}, .data = "digits", .samples_per_update = 32, .learning_rate = 0.001});
@@ -182,7 +183,7 @@ TEST_F(AFolderOfCheckpoints, IsResumedWithAnotherBatchAndRateAndSaysSo) {
   EXPECT_EQ(start.progress.samples_per_update, 64) << "what the next checkpoint says";
 }
 
-TEST_F(AFolderOfCheckpoints, GoesBeforeInitFromAndSaysSo) {
+TEST_F(AFolderOfCheckpoints, IsUsedInPlaceOfInitFromWithANote) {
   save(70);
   TrainOptions both = options();
   both.init_from = "weights.safetensors";
@@ -195,7 +196,7 @@ TEST_F(AFolderOfCheckpoints, GoesBeforeInitFromAndSaysSo) {
 
 class RunStartTest : public testing::TestWithParam<std::vector<ps::SampleRange>> {};
 
-TEST_P(RunStartTest, TellsEveryTaskWhereTheCheckpointStands) {
+TEST_P(RunStartTest, BringsThePositionOfTheCheckpointToEveryTask) {
   const TemporaryFolder folder;
   const Graph graph = tiny_network();
   Messages messages;

@@ -1,4 +1,4 @@
-// What a run says at its end: to people, and with its exit code.
+// The messages of a run at its end, and its exit code.
 #include "worker/run/train_report.h"
 
 #include <gtest/gtest.h>
@@ -50,7 +50,7 @@ TEST(AStoppedRun, WithoutACheckpointHasFailed) {
   EXPECT_EQ(report_stop(stopped(), display), 1);
 }
 
-TEST(AResult, TellsTheStalenessOfTheJob) {
+TEST(AResult, HasTheStalenessOfTheJob) {
   Summary summary{.replicas = 2, .seconds = 2.0, .staleness_mean = 1.0, .staleness_max = 2};
   std::ostringstream in_step;
   print_result({}, summary, {}, in_step);

@@ -15,7 +15,7 @@
 
 namespace syncopate {
 
-// Of all replicas, which write at once.
+// Collects the metrics of all replicas, which write at the same time.
 class RecordingMetrics final : public MetricsWriter {
  public:
   void write(const BeginMetrics& metrics) override { keep(begins, metrics); }

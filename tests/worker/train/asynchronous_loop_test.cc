@@ -1,4 +1,4 @@
-// The loop of replicas that keep step with nobody, alone with a scripted job.
+// The asynchronous loop, alone with a scripted job.
 #include "worker/train/asynchronous_loop.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ TEST_F(AsynchronousLoop, TrainsTheBatchesThatItIsGiven) {
 
 class OneWorkerAlone : public testing::TestWithParam<std::tuple<std::string, std::string>> {};
 
-TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheLoopInStep) {
+TEST_P(OneWorkerAlone, EndsWithTheBitsOfTheSynchronousLoop) {
   const auto& [model, optimizer] = GetParam();
   AsynchronousCase run(model, optimizer,
                        {.kind = ScheduleKind::kCosine, .learning_rate = 0.02, .total_epochs = 2.0});
@@ -71,7 +71,8 @@ INSTANTIATE_TEST_SUITE_P(Each, OneWorkerAlone,
                                   std::get<1>(parameters.param);
                          });
 
-// Others train while it evaluates: what it had asked for before is old when it goes on.
+// Other workers train during the evaluation, so the values that the worker requested before are out
+// of date.
 TEST_F(AsynchronousLoop, CarriesOutAssignmentsAndGoesOnWithNewValues) {
   train(
       [](ScriptedJob& job) {
@@ -89,7 +90,7 @@ TEST_F(AsynchronousLoop, CarriesOutAssignmentsAndGoesOnWithNewValues) {
   EXPECT_EQ(run_.display.notes.size(), 3U);
 }
 
-TEST_F(AsynchronousLoop, EvaluatesTheCopyAndLeavesTheReplicaAlone) {
+TEST_F(AsynchronousLoop, EvaluatesTheSnapshotAndLeavesTheReplicaUnchanged) {
   const auto first = run_.make_one_device();
   const double expected = run_.evaluate(*first).loss;
   const TrainOutcome undisturbed =
@@ -110,7 +111,7 @@ TEST_F(AsynchronousLoop, EvaluatesTheCopyAndLeavesTheReplicaAlone) {
   EXPECT_FALSE(outcome.test) << "it was not appointed to the end";
 }
 
-TEST_F(AsynchronousLoop, WritesACheckpointThatTheLoopInStepGoesOnFrom) {
+TEST_F(AsynchronousLoop, WritesACheckpointThatTheSynchronousLoopResumes) {
   const TemporaryFolder folder;
   const auto uninterrupted = run_.make_one_device();
   const TrainOutcome expected = run_.train_in_step(*uninterrupted, run_.start);
@@ -205,14 +206,14 @@ TEST_F(AsynchronousLoop, CountsTheStepsOfAllWorkersInLinesAndProgress) {
   EXPECT_EQ(run_.display.states.back().step, 30);
 }
 
-TEST_F(AsynchronousLoop, IsSilentWhileAnotherWorkerSpeaks) {
+TEST_F(AsynchronousLoop, WritesNothingWhileAnotherWorkerReports) {
   train([](ScriptedJob& job) { job.is_reporter_in_script = false; });
   EXPECT_TRUE(run_.metrics.steps.empty());
   EXPECT_TRUE(run_.display.states.empty());
   EXPECT_TRUE(run_.display.notes.empty());
 }
 
-TEST_F(AsynchronousLoop, HandsTheStalenessOfTheLastCutOn) {
+TEST_F(AsynchronousLoop, ReturnsTheStalenessOfTheLastSnapshot) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     Assignment last = kLast;
     last.staleness = {{0, ps::StalenessHistogram::of({1, 2}, 2.0, 1)}};
@@ -222,7 +223,7 @@ TEST_F(AsynchronousLoop, HandsTheStalenessOfTheLastCutOn) {
   EXPECT_EQ(outcome.staleness[0].histogram.count(), 3);
 }
 
-TEST_F(AsynchronousLoop, ThatFindsNothingToTrainEvaluates) {
+TEST_F(AsynchronousLoop, EvaluatesWhenThereIsNothingToTrain) {
   const TrainOutcome outcome =
       train([](ScriptedJob& job) { job.assignments_at_end = {kLast}; }, {});
   const auto first = run_.make_one_device();

@@ -1,4 +1,4 @@
-// Several replicas of one task that keep step with nobody, not even with one another.
+// Several asynchronous replicas of one task.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -9,7 +9,7 @@
 namespace syncopate {
 namespace {
 
-// Trains nothing: what the replicas of a task have in common is not the point here.
+// Trains nothing, because the test is about the shared objects of the replicas.
 class IdleVariables final : public VariableStore {
  public:
   void pull(const UpdateStep& /*update*/) override {}
@@ -45,7 +45,7 @@ class TwoReplicas : public testing::Test {
   ScriptedJob second_{strategy_, {{0, 16, 32}, {0, 32, 48}}, 1};
 };
 
-TEST_F(TwoReplicas, TrainWhatEachIsGivenAndTheOneAppointedLastReports) {
+TEST_F(TwoReplicas, TrainTheirLeasesAndTheOneAppointedLastReports) {
   first_.is_reporter_in_script = false;
   second_.assignments_at_end = {kLast};
   const TrainOutcome outcome = run_.train_apart(strategy_, {&first_, &second_});
@@ -55,7 +55,7 @@ TEST_F(TwoReplicas, TrainWhatEachIsGivenAndTheOneAppointedLastReports) {
   EXPECT_EQ(outcome.progress.at.step, 2) << "as the second one's job counts";
 }
 
-TEST_F(TwoReplicas, HearOfARequestToStopThroughTheFirst) {
+TEST_F(TwoReplicas, ReceiveARequestToStopThroughTheFirst) {
   run_.stop = [] { return "SIGUSR1"; };
   first_.is_reporter_in_script = false;
   std::promise<void> asked;

@@ -1,4 +1,4 @@
-// A request to stop that reaches a job whose replicas keep step with nobody.
+// A request to stop that reaches an asynchronous job.
 #include <gtest/gtest.h>
 
 #include "tests/worker/temporary_folder.h"
@@ -11,7 +11,7 @@ constexpr auto kSigterm = ps::StopKind::kSigterm;
 
 class AsynchronousStop : public testing::Test, protected ScriptedRun {};
 
-TEST_F(AsynchronousStop, IsPassedOnAndWhatWasGivenIsTrained) {
+TEST_F(AsynchronousStop, IsPassedOnAndTheLeasedBatchesAreTrained) {
   const TemporaryFolder folder;
   run_.options.checkpoint_dir = folder.path();
   int polls = 0;
@@ -30,7 +30,7 @@ TEST_F(AsynchronousStop, IsPassedOnAndWhatWasGivenIsTrained) {
   EXPECT_FALSE(outcome.saved_by_another);
 }
 
-TEST_F(AsynchronousStop, ElsewhereIsSaidByWhoIsAppointed) {
+TEST_F(AsynchronousStop, OfAnotherTaskIsReportedByTheAppointedWorker) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     job.assignments_at_end = {
         {.snapshot_id = 1, .is_final = true, .stopped_by = ps::StopKind::kSigusr1}};
@@ -39,12 +39,12 @@ TEST_F(AsynchronousStop, ElsewhereIsSaidByWhoIsAppointed) {
   EXPECT_FALSE(outcome.checkpoint);
 }
 
-TEST_F(AsynchronousStop, OfAWorkerThatIsNotAppointedIsSavedByAnother) {
+TEST_F(AsynchronousStop, OfAWorkerWithoutAppointmentIsSavedByAnotherWorker) {
   const TemporaryFolder folder;
   run_.stop = [] { return "SIGTERM"; };
   TrainOutcome outcome = train([](ScriptedJob&) {});
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
-  EXPECT_FALSE(outcome.saved_by_another) << "nobody has a folder";
+  EXPECT_FALSE(outcome.saved_by_another) << "there is no checkpoint folder";
 
   run_.options.checkpoint_dir = folder.path();
   outcome = train([](ScriptedJob&) {});
@@ -70,7 +70,7 @@ TEST_F(AsynchronousStop, EndsAnEvaluation) {
   EXPECT_EQ(outcome.stopped_by, "SIGINT");
 }
 
-TEST_F(AsynchronousStop, InTheLastEvaluationHasItsCheckpoint) {
+TEST_F(AsynchronousStop, DuringTheLastEvaluationHasACheckpoint) {
   const TemporaryFolder folder;
   run_.options.checkpoint_dir = folder.path();
   run_.stop = [&]() -> std::optional<std::string_view> {

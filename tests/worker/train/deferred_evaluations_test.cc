@@ -1,4 +1,4 @@
-// Copies of the variables in files, from the moment when they are taken to their evaluation.
+// Snapshots in files, from the moment when they are taken to their evaluation.
 #include "worker/train/deferred_evaluations.h"
 
 #include <gtest/gtest.h>
@@ -29,12 +29,12 @@ EvalMetrics at_step(std::int64_t step) {
           .began_at = 1000.5};
 }
 
-class KeptCopiesTest : public testing::Test {
+class DeferredEvaluationsTest : public testing::Test {
  protected:
   DeferredEvaluationsOptions of_run() const {
     return {.folder = folder_.path(), .is_of_run = true};
   }
-  // Steps that were asked about, in this order.
+  // The steps that were evaluated, in this order.
   static std::vector<std::int64_t> evaluate(DeferredEvaluations& kept) {
     std::vector<std::int64_t> steps;
     kept.evaluate([&](const EvalMetrics& moment, const Snapshot&) {
@@ -48,9 +48,9 @@ class KeptCopiesTest : public testing::Test {
   TemporaryFolder folder_;
 };
 
-TEST_F(KeptCopiesTest, HaveTheFiguresOfTheirMoment) {
+TEST_F(DeferredEvaluationsTest, HaveTheStepAndTimeOfTheirSnapshot) {
   DeferredEvaluations kept({.folder = folder_.path()});
-  kept.keep(at_step(3), two_values_and_a_statistic(7.0F));
+  kept.add(at_step(3), two_values_and_a_statistic(7.0F));
   kept.evaluate([&](const EvalMetrics& moment, const Snapshot& copy) {
     EXPECT_EQ(moment.step, 3);
     EXPECT_EQ(moment.epoch, 0.5);
@@ -64,33 +64,33 @@ TEST_F(KeptCopiesTest, HaveTheFiguresOfTheirMoment) {
   EXPECT_EQ(kept.size(), 0);
 }
 
-TEST_F(KeptCopiesTest, OutsideOfARunsFolderAreGoneWithTheirProcess) {
+TEST_F(DeferredEvaluationsTest, OutsideOfTheFolderOfARunEndWithTheirProcess) {
   DeferredEvaluations kept({.folder = folder_.path()});
-  kept.keep(at_step(3), two_values_and_a_statistic(7.0F));
+  kept.add(at_step(3), two_values_and_a_statistic(7.0F));
   EXPECT_EQ(kept.size(), 1);
   EXPECT_EQ(folder_.num_files(), 0U) << "however it ends";
 }
 
-TEST_F(KeptCopiesTest, WantAFolderFromTheBeginning) {
+TEST_F(DeferredEvaluationsTest, NeedAFolderFromTheBeginning) {
   EXPECT_THROW(DeferredEvaluations({.folder = folder_.path() / "absent"}), FileError);
 }
 
-TEST_F(KeptCopiesTest, OfAProcessThatHasEndedAreTakenOverInTheOrderOfSteps) {
+TEST_F(DeferredEvaluationsTest, OfAProcessThatHasEndedAreTakenOverInStepOrder) {
   {
     DeferredEvaluations killed(of_run());
-    killed.keep(at_step(2), two_values_and_a_statistic(2.0F));
-    killed.keep(at_step(6), two_values_and_a_statistic(6.0F));
+    killed.add(at_step(2), two_values_and_a_statistic(2.0F));
+    killed.add(at_step(6), two_values_and_a_statistic(6.0F));
   }
   DeferredEvaluations kept(of_run());
-  kept.keep(at_step(4), two_values_and_a_statistic(4.0F));
+  kept.add(at_step(4), two_values_and_a_statistic(4.0F));
   kept.take_over();
   EXPECT_EQ(evaluate(kept), steps({2, 4, 6}));
   EXPECT_EQ(folder_.num_files(), 0U);
 }
 
-TEST_F(KeptCopiesTest, OfALivingProcessAreItsOwnAffair) {
+TEST_F(DeferredEvaluationsTest, OfALivingProcessAreNotTakenOver) {
   DeferredEvaluations other(of_run());
-  other.keep(at_step(2), two_values_and_a_statistic(2.0F));
+  other.add(at_step(2), two_values_and_a_statistic(2.0F));
   DeferredEvaluations kept(of_run());
   kept.take_over();
   EXPECT_EQ(evaluate(kept), steps({}));
@@ -98,11 +98,11 @@ TEST_F(KeptCopiesTest, OfALivingProcessAreItsOwnAffair) {
   EXPECT_EQ(evaluate(other), steps({2}));
 }
 
-TEST_F(KeptCopiesTest, ThatWereNotReachedAreEvaluatedByWhoeverGoesOn) {
+TEST_F(DeferredEvaluationsTest, ThatWereNotMadeAreMadeByTheNextProcess) {
   {
     DeferredEvaluations stopped(of_run());
     for (const std::int64_t step : {2, 4, 6}) {
-      stopped.keep(at_step(step), two_values_and_a_statistic(0.0F));
+      stopped.add(at_step(step), two_values_and_a_statistic(0.0F));
     }
     stopped.evaluate([](const EvalMetrics& moment, const Snapshot&) { return moment.step < 4; });
     EXPECT_EQ(stopped.size(), 2);
@@ -112,12 +112,12 @@ TEST_F(KeptCopiesTest, ThatWereNotReachedAreEvaluatedByWhoeverGoesOn) {
   EXPECT_EQ(evaluate(resumed), steps({4, 6}));
 }
 
-TEST_F(KeptCopiesTest, ThatAKilledProcessLeftCutShortAreLeftOut) {
+TEST_F(DeferredEvaluationsTest, ThatAKilledProcessLeftIncompleteAreIgnored) {
   std::filesystem::path file;
   {
     DeferredEvaluations killed(of_run());
-    killed.keep(at_step(2), two_values_and_a_statistic(2.0F));
-    killed.keep(at_step(4), two_values_and_a_statistic(4.0F));
+    killed.add(at_step(2), two_values_and_a_statistic(2.0F));
+    killed.add(at_step(4), two_values_and_a_statistic(4.0F));
     file = SnapshotFile::in_folder(folder_.path()).at(0);
   }
   std::filesystem::resize_file(file, std::filesystem::file_size(file) - 1);
@@ -126,17 +126,17 @@ TEST_F(KeptCopiesTest, ThatAKilledProcessLeftCutShortAreLeftOut) {
   EXPECT_EQ(evaluate(kept), steps({2}));
 }
 
-TEST_F(KeptCopiesTest, OfAnEarlierRunAreForgotten) {
+TEST_F(DeferredEvaluationsTest, OfAnEarlierRunAreRemoved) {
   {
     DeferredEvaluations earlier(of_run());
-    earlier.keep(at_step(2), two_values_and_a_statistic(2.0F));
+    earlier.add(at_step(2), two_values_and_a_statistic(2.0F));
   }
-  std::ofstream(folder_.path() / "notes.txt") << "somebody's";
+  std::ofstream(folder_.path() / "notes.txt") << "of another program";
   DeferredEvaluations(of_run()).forget_earlier_run();
   EXPECT_EQ(folder_.num_files(), 1U);
 }
 
-TEST_F(KeptCopiesTest, ThatDoNotFitOnTheDiskAreAnErrorAndThoseBeforeStay) {
+TEST_F(DeferredEvaluationsTest, ThatDoNotFitOnTheDiskAreAnErrorAndEarlierOnesStay) {
   struct LimitedFileSize {
     LimitedFileSize() {
       ::getrlimit(RLIMIT_FSIZE, &before);
@@ -153,14 +153,14 @@ TEST_F(KeptCopiesTest, ThatDoNotFitOnTheDiskAreAnErrorAndThoseBeforeStay) {
   };
   {
     DeferredEvaluations full(of_run());
-    full.keep(at_step(2), two_values_and_a_statistic(2.0F));
+    full.add(at_step(2), two_values_and_a_statistic(2.0F));
     const LimitedFileSize limit;
     try {
-      full.keep(at_step(4), two_values_and_a_statistic(4.0F));
+      full.add(at_step(4), two_values_and_a_statistic(4.0F));
       FAIL() << "it was kept";
     } catch (const FileError& error) {
       const std::string text = error.what();
-      EXPECT_NE(text.find("keep a copy of the variables in " + folder_.path().string()),
+      EXPECT_NE(text.find("store a deferred evaluation in " + folder_.path().string()),
                 std::string::npos)
           << text;
       EXPECT_NE(text.find("or give --eval-when due"), std::string::npos) << text;

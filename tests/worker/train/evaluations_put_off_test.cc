@@ -1,5 +1,4 @@
-// The loop of replicas that keep step with nobody, where copies are evaluated when training has
-// ended.
+// The asynchronous loop with --eval-when end.
 #include <gtest/gtest.h>
 
 #include "tests/worker/temporary_folder.h"
@@ -9,7 +8,7 @@
 namespace syncopate {
 namespace {
 
-class EvaluationsPutOff : public testing::Test, protected ScriptedRun {
+class DeferredEvaluationsOfALoop : public testing::Test, protected ScriptedRun {
  protected:
   void SetUp() override { run_.kept = &kept_; }
   static void evaluate_twice(ScriptedJob& job) {
@@ -22,7 +21,7 @@ class EvaluationsPutOff : public testing::Test, protected ScriptedRun {
   DeferredEvaluations kept_{{.folder = folder_.path(), .is_of_run = true}};
 };
 
-TEST_F(EvaluationsPutOff, HaveTheResultsAndFiguresOfThoseThatWereNot) {
+TEST_F(DeferredEvaluationsOfALoop, HaveTheResultsAndTimesOfEvaluationsThatWereNotDeferred) {
   run_.kept = nullptr;
   const TrainOutcome expected = train(evaluate_twice);
   const std::vector<EvalMetrics> lines = std::exchange(run_.metrics.evaluations, {});
@@ -43,7 +42,7 @@ TEST_F(EvaluationsPutOff, HaveTheResultsAndFiguresOfThoseThatWereNot) {
   EXPECT_EQ(folder_.num_files(), 0U);
 }
 
-TEST_F(EvaluationsPutOff, AreNotMadeBeforeTrainingHasEnded) {
+TEST_F(DeferredEvaluationsOfALoop, AreNotMadeBeforeTrainingHasEnded) {
   std::vector<std::size_t> made;  // before each batch was given out
   train([&](ScriptedJob& job) {
     evaluate_twice(job);
@@ -53,7 +52,7 @@ TEST_F(EvaluationsPutOff, AreNotMadeBeforeTrainingHasEnded) {
   EXPECT_EQ(run_.metrics.evaluations.size(), 3U);
 }
 
-TEST_F(EvaluationsPutOff, AreMadeAtOnceWhereTheyCannotBeKept) {
+TEST_F(DeferredEvaluationsOfALoop, AreMadeAtOnceWhenTheyCannotBeStored) {
   std::filesystem::remove_all(folder_.path());
   std::vector<std::size_t> made;  // before each batch was given out
   const TrainOutcome outcome = train([&](ScriptedJob& job) {
@@ -65,7 +64,7 @@ TEST_F(EvaluationsPutOff, AreMadeAtOnceWhereTheyCannotBeKept) {
   EXPECT_TRUE(outcome.test);
 }
 
-TEST_F(EvaluationsPutOff, AreMadeByWhoKeptThemWhenAnotherEndsTheJob) {
+TEST_F(DeferredEvaluationsOfALoop, AreMadeByTheWorkerThatStoredThemWhenAnotherEndsTheJob) {
   const TrainOutcome outcome = train([](ScriptedJob& job) {
     evaluate_twice(job);
     job.assignments_at_end.clear();
@@ -75,7 +74,7 @@ TEST_F(EvaluationsPutOff, AreMadeByWhoKeptThemWhenAnotherEndsTheJob) {
   EXPECT_FALSE(outcome.test);
 }
 
-TEST_F(EvaluationsPutOff, OfAKilledWorkerAreMadeByTheOneThatEndsTheJob) {
+TEST_F(DeferredEvaluationsOfALoop, OfAKilledWorkerAreMadeByTheOneThatEndsTheJob) {
   {
     DeferredEvaluations killed({.folder = folder_.path(), .is_of_run = true});
     killed.keep({.step = 1, .began_at = 5.0}, run_.make_one_device()->snapshot());
@@ -86,7 +85,7 @@ TEST_F(EvaluationsPutOff, OfAKilledWorkerAreMadeByTheOneThatEndsTheJob) {
   EXPECT_EQ(run_.metrics.evaluations[0].began_at, 5.0);
 }
 
-TEST_F(EvaluationsPutOff, WaitForAResumeWhenTheJobIsStopped) {
+TEST_F(DeferredEvaluationsOfALoop, WaitForAResumeWhenTheJobIsStopped) {
   run_.options.checkpoint_dir = folder_.path();
   run_.stop = [&]() -> std::optional<std::string_view> {
     if (job_->trained.size() < 3) return std::nullopt;
@@ -102,7 +101,7 @@ TEST_F(EvaluationsPutOff, WaitForAResumeWhenTheJobIsStopped) {
   EXPECT_EQ(outcome.stopped_by, "SIGTERM");
   EXPECT_TRUE(run_.metrics.evaluations.empty());
   ASSERT_FALSE(run_.display.notes.empty());
-  EXPECT_NE(run_.display.notes.back().find("--resume makes them at its end"), std::string::npos)
+  EXPECT_NE(run_.display.notes.back().find("--resume evaluates them at its end"), std::string::npos)
       << run_.display.notes.back();
   EXPECT_GE(kept_.size(), 1);
 }

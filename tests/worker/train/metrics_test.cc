@@ -52,7 +52,7 @@ TEST_F(MetricsTest, LinesCanBeReadWhileTheRunGoesOn) {
   EXPECT_EQ(lines()[1]["test_accuracy"], 0.75);
 }
 
-TEST_F(MetricsTest, AnEvaluationThatWasPutOffSaysWhoseSecondsItHas) {
+TEST_F(MetricsTest, ADeferredEvaluationNamesTheClockOfItsSeconds) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(BeginMetrics{.began_at = 20.5});
   metrics->write(EvalMetrics{.step = 1});
@@ -86,7 +86,7 @@ TEST_F(MetricsTest, SummaryHasTheKeysThatScriptsRelyOn) {
   EXPECT_EQ(lines()[0]["strategy"], "one-device");
 }
 
-TEST_F(MetricsTest, SayByWhatLossesAreScaledWhereTheyAre) {
+TEST_F(MetricsTest, HaveTheLossScaleWhereLossesAreScaled) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(StepMetrics{.step = 1});
   metrics->write(StepMetrics{.step = 2, .loss_scale = LossScaleState{32768.0F, 7, 1}});
@@ -97,7 +97,7 @@ TEST_F(MetricsTest, SayByWhatLossesAreScaledWhereTheyAre) {
   EXPECT_EQ(lines().at(2).at("skipped_steps"), 4);
 }
 
-TEST_F(MetricsTest, SayOfWhichProcessesTheirSecondsAre) {
+TEST_F(MetricsTest, NameTheProcessWhoseClockTheirSecondsUse) {
   const auto metrics = make_metrics_writer(path_, false);
   metrics->write(BeginMetrics{.step = 3, .samples = 96, .in_step = false, .began_at = 1000.25});
   metrics->write(EvalMetrics{.step = 4});
@@ -108,20 +108,20 @@ TEST_F(MetricsTest, SayOfWhichProcessesTheirSecondsAre) {
   for (const Json& line : lines()) EXPECT_EQ(line["began_at"], 1000.25) << line;
 }
 
-TEST_F(MetricsTest, WriteNullForWhatIsNotANumber) {
+TEST_F(MetricsTest, WriteNullForNaN) {
   make_metrics_writer(path_, false)
       ->write(StepMetrics{.step = 1, .loss = std::numeric_limits<double>::quiet_NaN()});
   EXPECT_TRUE(lines().at(0)["loss"].is_null());
 }
 
-TEST_F(MetricsTest, OfAResumedRunFollowTheOldOnes) {
+TEST_F(MetricsTest, OfAResumedRunAreAppended) {
   make_metrics_writer(path_, false)->write(StepMetrics{.step = 1});
   make_metrics_writer(path_, true)->write(StepMetrics{.step = 2});
   ASSERT_EQ(lines().size(), 2U);
   EXPECT_EQ(lines()[1]["step"], 2);
 }
 
-TEST_F(MetricsTest, OfAFreshRunReplaceTheOldOnes) {
+TEST_F(MetricsTest, OfANewRunReplaceTheOldOnes) {
   make_metrics_writer(path_, false)->write(StepMetrics{.step = 1});
   make_metrics_writer(path_, false)->write(StepMetrics{.step = 2});
   ASSERT_EQ(lines().size(), 1U);
@@ -135,7 +135,7 @@ TEST_F(MetricsTest, SurviveALineThatAKilledRunLeftBroken) {
   EXPECT_EQ(lines()[1]["step"], 2);
 }
 
-TEST_F(MetricsTest, SummaryTellsTheStalenessOfEachWorker) {
+TEST_F(MetricsTest, SummaryHasTheStalenessOfEachWorker) {
   make_metrics_writer(path_, false)
       ->write(Summary{.staleness_mean = 1.25,
                       .staleness_max = 3,
@@ -149,13 +149,13 @@ TEST_F(MetricsTest, SummaryTellsTheStalenessOfEachWorker) {
             R"({"worker":2,"mean":3.0,"max":3,"counts":[0,0,0,1]}])");
 }
 
-TEST_F(MetricsTest, OfReplicasInStepHaveNoStaleness) {
+TEST_F(MetricsTest, OfSynchronousReplicasHaveNoStaleness) {
   make_metrics_writer(path_, false)->write(Summary{});
   EXPECT_EQ(lines().at(0)["staleness"].dump(), "[]");
   EXPECT_EQ(lines().at(0)["staleness_max"], 0);
 }
 
-TEST_F(MetricsTest, OfAWorkerThatNeverSpeaksLeaveTheFileAlone) {
+TEST_F(MetricsTest, OfAWorkerThatNeverReportsLeaveTheFileUnchanged) {
   const auto metrics = make_late_metrics_writer(path_);
   EXPECT_FALSE(std::filesystem::exists(path_));
   metrics->write(StepMetrics{.step = 1});
@@ -175,7 +175,7 @@ TEST_F(MetricsTest, OfWorkersThatTakeTurnsFollowOneAnother) {
   EXPECT_EQ(lines()[2]["event"], "eval");
 }
 
-TEST_F(MetricsTest, OfAWorkerThatComesWhileAnotherWritesDoNotBreakItsLine) {
+TEST_F(MetricsTest, OfAWorkerThatJoinsDoNotBreakTheLineOfAnother) {
   const auto first = make_metrics_writer(path_, false);
   const std::vector<std::int64_t> counts(5000, 1234567);  // ten pages of the file
   const Summary summary{.staleness = {{0, ps::StalenessHistogram::of(counts, 0.0, 4999)}}};
@@ -199,7 +199,7 @@ TEST_F(MetricsTest, OfALongSummaryAreOneLine) {
   EXPECT_EQ(lines()[0]["staleness"][0]["counts"].size(), counts.size());
 }
 
-TEST_F(MetricsTest, GoNowhereWithoutAPath) {
+TEST_F(MetricsTest, AreNotWrittenWithoutAPath) {
   EXPECT_NO_THROW(make_metrics_writer("", false)->write(Summary{}));
 }
 

@@ -18,7 +18,7 @@ const ProgressState kState = {.epoch = 2,
                               .samples_per_second = 41'230.0,
                               .remaining_seconds = 3.4};
 
-// Code points: every one we draw is a column wide.
+// Counts code points; each one that the display draws is a column wide.
 std::size_t columns(const std::string& text) {
   return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), [](char c) {
     return (static_cast<unsigned char>(c) & 0xC0) != 0x80;
@@ -91,7 +91,7 @@ TEST(ProgressText, WritesTimesAsClocksDo) {
   EXPECT_TRUE(ends(std::numeric_limits<double>::quiet_NaN(), "-:--"));
 }
 
-// A display on a string and a clock that stands until it is moved.
+// A display that writes into a string, with a clock that a test moves.
 struct FakeOutput {
   std::string written;
   std::chrono::steady_clock::time_point time{};

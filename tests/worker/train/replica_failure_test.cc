@@ -1,5 +1,5 @@
-// A replica that fails in the middle of a step takes the others of its process along, at once, and
-// what it threw is what the caller hears.
+// A replica that fails in the middle of a step ends the other replicas of its process at once, and
+// the caller receives its exception.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,7 +20,7 @@ constexpr std::int64_t kBatch = 12;
 constexpr int kClasses = 4;
 constexpr std::chrono::seconds kPatience(5);
 
-// The same batch for ever; what is wrong with it is a test's business.
+// Returns one batch again and again; a test decides what is wrong with it.
 class OneBatch final : public BatchSource {
  public:
   OneBatch() {
@@ -55,7 +55,8 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
   int culprit() const { return std::get<1>(GetParam()); }
   void step() { (void)train_step(*strategy_, input_, {.learning_rate = 0.01F, .step = ++steps_}); }
 
-  // Returns when the call has, or wakes it after the patience and says so: no test hangs.
+  // Returns when the call has returned. After a timeout it wakes the call and reports a failure, so
+  // that no test hangs.
   template <typename Call>
   void within_patience(const Call& call) {
     std::future<void> done = std::async(std::launch::async, call);
@@ -84,7 +85,7 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
   std::int64_t steps_ = 0;
 };
 
-TEST_P(AReplica, ThatThrowsInForwardIsHeardOfAndEndsAll) {
+TEST_P(AReplica, ThatThrowsInForwardEndsAllWithItsError) {
   within_patience([this] { step(); });
   const std::int64_t sample = culprit() * kBatch / kReplicas + 1;
   input_.label(sample) = kClasses;
@@ -98,7 +99,7 @@ TEST_P(AReplica, ThatThrowsInForwardIsHeardOfAndEndsAll) {
   expect_all_later_calls_to_fail();
 }
 
-TEST_P(AReplica, ThatThrowsBetweenTwoBucketsIsHeardOfAndEndsAll) {
+TEST_P(AReplica, ThatThrowsBetweenTwoBucketsEndsAllWithItsError) {
   const auto failing_step = [this](Replica& replica) {
     VariableStore& variables = *replica.variables;
     variables.pull({.learning_rate = 0.01F, .step = 1});
@@ -117,7 +118,7 @@ TEST_P(AReplica, ThatThrowsBetweenTwoBucketsIsHeardOfAndEndsAll) {
   ASSERT_GE(strategy_->replicas().front().arena->buckets().size(), 2U);
   try {
     within_patience([&] { strategy_->for_each_replica(failing_step); });
-    FAIL() << "nobody was told";
+    FAIL() << "the failure was not reported";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "a broken wire");
   }

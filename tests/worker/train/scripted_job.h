@@ -1,5 +1,5 @@
-// The job of one replica, without any other: leases and appointments as a test writes them down,
-// updates by the replica's own strategy. Keeps what the loop asked for.
+// The job of one replica, without other workers. A test scripts its leases and appointments; the
+// updates are made by the replica's own strategy. Records the requests of the loop.
 #pragma once
 
 #include <cstdint>
@@ -19,17 +19,19 @@ namespace syncopate {
 
 class ScriptedJob final : public AsynchronousJob {
  public:
-  // The replica's updates are counted from now on. `strategy` outlives the job.
+  // Counts the updates of the replica from now on. `strategy` must outlive the job.
   ScriptedJob(Strategy& strategy, std::vector<ps::SampleRange> leases, int replica = 0);
 
-  // The script, written before training begins. Status and position are filled in when due.
+  // The script, which a test fills in before training begins. Status and position are set when they
+  // are due.
   std::map<std::int64_t, Assignment> assignment_after_step;
   std::deque<Assignment> assignments_at_end;
   std::optional<Assignment> assignment_when_stopped;
   bool is_reporter_in_script = true;
-  // Trained by others meanwhile, with each step of this replica: so many steps of the same scores.
+  // The number of steps that other workers train with each step of this replica, with the same
+  // scores.
   std::int64_t steps_of_others = 0;
-  // Given instead of the live values.
+  // Values that the job returns in place of the live ones.
   std::optional<Snapshot> copy;
   std::function<void()> before_lease = [] {};  // on the reader's thread
   std::function<void()> when_asked_to_stop = [] {};
@@ -89,10 +91,10 @@ class ScriptedStrategy final : public Strategy {
   std::unique_ptr<Strategy> inner_;
 };
 
-// Of all blocks, with memory of its own.
+// Copies all blocks into memory of their own.
 Snapshot deep_copy(const Snapshot& snapshot);
 
-// Whole batches of so many epochs, in order; the remainder is dropped.
+// The whole batches of `epochs` epochs, in order; the remainder is dropped.
 std::vector<ps::SampleRange> batches_in_order(std::int64_t dataset_size, std::int64_t batch_size,
                                               std::int64_t epochs);
 

@@ -23,7 +23,7 @@ TEST(ServiceTime, IsAFunctionOfSeedWorkerAndStep) {
   EXPECT_NE(service_time(options, 1, 3), drawn);
 }
 
-TEST(ServiceTime, HasTheMeanThatWasAskedFor) {
+TEST(ServiceTime, HasTheRequestedMean) {
   for (const char* text : {"exponential:5", "lognormal:5", "lognormal:5:0.9"}) {
     const ServiceTimeOptions options = parse_service_time(text, "--service-time");
     std::chrono::nanoseconds sum(0);
@@ -36,7 +36,7 @@ TEST(ServiceTime, HasTheMeanThatWasAskedFor) {
   }
 }
 
-TEST(ServiceTime, OfASlowWorkerIsSoManyTimesAsLong) {
+TEST(ServiceTime, OfASlowWorkerIsMultipliedByItsFactor) {
   ServiceTimeOptions options = parse_service_time("exponential:5", "--service-time");
   const auto drawn = service_time(options, 3, 8);
   options.slow.push_back(parse_slowness("worker=3,factor=4"));
@@ -46,7 +46,7 @@ TEST(ServiceTime, OfASlowWorkerIsSoManyTimesAsLong) {
             service_time(parse_service_time("exponential:5", ""), 2, 8));
 }
 
-TEST(ServiceTime, IsTroubleThatFlagsSpellOut) {
+TEST(ServiceTime, IsParsedFromItsFlags) {
   const Pause pause = parse_pause("worker=1,at=20s,for=0.5");
   EXPECT_EQ(pause.worker, 1);
   EXPECT_EQ(pause.at_seconds, 20.0);
@@ -76,7 +76,7 @@ TEST(StepDelays, PauseOnlyTheirOwnWorkerAndOnlyOnce) {
   EXPECT_LT(time(paused), milliseconds(50)) << "again";
 }
 
-TEST(ServiceTime, RefusesWhatIsNone) {
+TEST(ServiceTime, RefusesOtherText) {
   for (const char* text : {"", "20", "constant", "constant:", "constant:x", "constant:-1",
                            "constant:1e9", "uniform:3", "exponential:nan"}) {
     EXPECT_THROW(parse_service_time(text, "--service-time"), UsageError) << text;

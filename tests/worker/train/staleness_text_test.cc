@@ -20,17 +20,17 @@ TEST(Staleness, OfAllWorkersIsTheMeanOverAllPushes) {
   EXPECT_EQ(all.counts(), (std::vector<std::int64_t>{0, 2, 2, 0, 0, 1}));
 }
 
-TEST(Staleness, IsOneLineForPeople) {
+TEST(Staleness, IsDescribedInOneLine) {
   EXPECT_EQ(describe_staleness(kWorkers),
             "mean 2.20, max 5 over 5 bucket pushes; by worker 1.33 3.50");
 }
 
-TEST(Staleness, OfOneWorkerIsNotSaidTwice) {
+TEST(Staleness, OfOneWorkerIsNotRepeated) {
   EXPECT_EQ(describe_staleness(std::span(kWorkers).first(1)),
             "mean 1.33, max 2 over 3 bucket pushes");
 }
 
-TEST(Staleness, OfNobodyIsZero) {
+TEST(Staleness, OfNoWorkersIsZero) {
   EXPECT_EQ(describe_staleness({}), "mean 0.00, max 0 over 0 bucket pushes");
 }
 

@@ -21,11 +21,11 @@ TEST(StopSignal, ReportsEachSignalOnceAndByName) {
   EXPECT_EQ(signals.poll(), std::nullopt);
 }
 
-TEST(StopSignal, RemembersThatItWasAsked) {
+TEST(StopSignal, RemembersThatASignalArrived) {
   StopSignal signals;
   EXPECT_FALSE(signals.was_asked());
   raise(SIGTERM);
-  EXPECT_TRUE(signals.was_asked()) << "before anybody polled";
+  EXPECT_TRUE(signals.was_asked()) << "before the first poll";
   EXPECT_EQ(signals.poll(), "SIGTERM");
   EXPECT_TRUE(signals.was_asked());
 }
@@ -39,7 +39,7 @@ TEST(StopSignal, LeavesTheSignalsAsTheyWere) {
   EXPECT_FALSE(is_blocked(SIGTERM));
 }
 
-TEST(StopSignal, ForgetsWhatNobodyPolled) {
+TEST(StopSignal, DropsSignalsThatWereNotPolled) {
   {
     const StopSignal signals;
     raise(SIGINT);

@@ -1,6 +1,6 @@
-// The invariants that let a difference be laid at a strategy's door: the same network, first bits
-// and samples under every strategy of one process. Those of several processes are held against
-// these by tests/end_to_end/strategies_test.cc.
+// The invariants that make strategies comparable: the same network, initial bits and samples under
+// every strategy of one process. tests/end_to_end/strategies_test.cc compares strategies of several
+// processes with these.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -143,7 +143,7 @@ TEST_P(SynchronousStrategies, GiveTheGradientOfTheWholeBatch) {
   const Outcome expected = train(one_device(), 1);
   for (const int replicas : {2, 3, 4}) {
     const Outcome found = train(run(replicas), 1);
-    EXPECT_EQ(found.first, expected.first) << "first values are nobody's rank's";
+    EXPECT_EQ(found.first, expected.first) << "initial values do not depend on the rank";
     // 1e-5: f32 sums in another order, and the rounding of one update.
     EXPECT_LE(distance(found, expected), 1e-5) << replicas << " replicas";
     const Scores& scores = found.reports.back().scores;
@@ -193,8 +193,8 @@ INSTANTIATE_TEST_SUITE_P(Each, SynchronousStrategies,
 
 class ReplicaCount : public testing::TestWithParam<int> {};
 
-// One order of additions: nobody sees how the gradient was cut, or who added it.
-TEST_P(ReplicaCount, GivesTheSameBitsWhateverTheBucketsAndTheStrategy) {
+// The order of additions is fixed, so buckets and strategy do not show in the result.
+TEST_P(ReplicaCount, GivesTheSameBitsForAnyBucketsAndStrategy) {
   Training whole{.strategy = "mirrored", .replicas = GetParam(), .model = "mnist-cnn"};
   whole.learning_rate = 0.1F;
   const Outcome expected = train(whole, 3);
@@ -242,7 +242,7 @@ TEST(RunningStatistics, AreAveragedByTheSamplesThatReplicasHaveSeen) {
   }
 }
 
-TEST(Strategies, OfSeveralTasksAreNotAskedForInOne) {
+TEST(Strategies, OfSeveralTasksAreRefusedInOneTask) {
   Training run{.strategy = "one-device", .replicas = 2};
   EXPECT_THROW(train(run, 1), UsageError);
 }

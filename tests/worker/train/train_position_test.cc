@@ -1,4 +1,4 @@
-// How far a run is, and how far it has to go, by its position in the data.
+// The progress of a run and its remaining steps, from its position in the data.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -11,43 +11,43 @@
 namespace syncopate {
 namespace {
 
-TEST(EpochsAt, CountsWhatIsTrainedOfAnEpoch) {
+TEST(EpochsAt, CountsTheTrainedPartOfAnEpoch) {
   EXPECT_EQ(epochs_at({2, 4}, 10, 2), 2.4);
   EXPECT_EQ(epochs_at({2, 4}, 11, 2), 2.4) << "the eleventh is dropped";
   EXPECT_EQ(epochs_at({2, 8}, 10, 4), 3.0) << "no batch is left";
 }
 
-TEST(EpochsAt, LeavesOutWhatWasPassedOver) {
+TEST(EpochsAt, LeavesOutSkippedSamples) {
   EXPECT_EQ(epochs_at({2, 4, {{2, 0, 2}}}, 10, 2), 2.2);
   EXPECT_EQ(epochs_at({2, 4, {{1, 0, 4}, {2, 0, 2}}}, 10, 2), 1.8);
   EXPECT_EQ(epochs_at({2, 4, {{1, 0, 3}}}, 10, 2), 2.2) << "one of the three makes no batch";
 }
 
 std::int64_t steps_left(const ps::DataPosition& position, std::int64_t total_epochs) {
-  return remaining_steps({.total_epochs = total_epochs}, {.at = {.step = 100, .position = position}}, 11,
-                         2);
+  return remaining_steps({.total_epochs = total_epochs},
+                         {.at = {.step = 100, .position = position}}, 11, 2);
 }
 
-TEST(RemainingSteps, AreThoseOfTheEpochAndTheEpochsToCome) {
+TEST(RemainingSteps, AreThoseOfTheEpochAndLaterEpochs) {
   EXPECT_EQ(steps_left({0, 0}, 3), 15);
   EXPECT_EQ(steps_left({1, 4}, 3), 8);
   EXPECT_EQ(steps_left({3, 0}, 3), 0);
   EXPECT_LE(steps_left({4, 2}, 3), 0);
 }
 
-TEST(RemainingSteps, IncludeWhatWasPassedOver) {
+TEST(RemainingSteps, IncludeSkippedSamples) {
   EXPECT_EQ(steps_left({1, 4, {{0, 2, 5}, {1, 0, 3}}}, 3), 11) << "1, 3 + 2, 5; joined: 10 of 11";
   EXPECT_EQ(steps_left({3, 0, {{2, 0, 4}}}, 3), 2) << "all epochs were handed out";
   EXPECT_EQ(steps_left({4, 2, {{2, 0, 4}, {3, 0, 4}}}, 3), 2) << "not those past the end";
 }
 
-TEST(RemainingSteps, AreWhatTheUserGaveWhereTheyGaveSteps) {
-  EXPECT_EQ(
-      remaining_steps({.total_steps = 120}, {.at = {.step = 100, .position = {1, 4, {{0, 0, 4}}}}}, 11, 2),
-      20);
+TEST(RemainingSteps, FollowFromTheStepsThatTheUserGave) {
+  EXPECT_EQ(remaining_steps({.total_steps = 120},
+                            {.at = {.step = 100, .position = {1, 4, {{0, 0, 4}}}}}, 11, 2),
+            20);
 }
 
-// Notes which samples of which epoch were handed to the trainer.
+// Records which samples of which epoch were trained.
 class NotedBatches final : public BatchSource {
  public:
   explicit NotedBatches(std::unique_ptr<BatchSource> source) : source_(std::move(source)) {}
@@ -70,7 +70,7 @@ class NotedBatches final : public BatchSource {
   std::map<std::pair<std::int64_t, std::int32_t>, int> times_;
 };
 
-TEST(ARunResumedWithGaps, EndsWhenEverySampleIsTrainedOnceAnEpoch) {
+TEST(ARunResumedWithGaps, EndsWhenEverySampleIsTrainedOncePerEpoch) {
   constexpr std::int64_t kSize = 24;
   constexpr std::int64_t kBatch = 4;
   const CountingDataset dataset(kSize);
@@ -78,7 +78,7 @@ TEST(ARunResumedWithGaps, EndsWhenEverySampleIsTrainedOnceAnEpoch) {
                                             .classes = static_cast<int>(kSize),
                                             .input = {DType::kU8, {0.0F}, {255.0F}}});
   const auto strategy = make_strategy({.batch_size_per_replica = kBatch}, graph);
-  // Of the epochs 0, 1 and 2 so many are left: 4, 12 of which 8 lie behind, and 24.
+  // Left are 4 samples of epoch 0, 12 of epoch 1, 8 of them before the position, and 24 of epoch 2.
   const Progress start{
       .at = {.step = 8, .samples = 32, .position = {1, 20, {{0, 6, 10}, {1, 2, 5}, {1, 11, 16}}}}};
   NotedBatches input(make_batch_source(dataset, {.batch_size = kBatch}, start.at.position));
