@@ -85,7 +85,7 @@ wire::HelloT JobCase::server_hello(int index) const {
   return hello;
 }
 
-std::string JobCase::say_hello(const wire::HelloT& hello) {
+std::string JobCase::send_hello(const wire::HelloT& hello) {
   const Coordinator::HelloAnswer answered = coordinator->on_hello(hello);
   collect();
   if (answered.task) {
@@ -94,7 +94,7 @@ std::string JobCase::say_hello(const wire::HelloT& hello) {
       if (!take<wire::DeclaredT>(server(s))) continue;
       wire::DeclaredT answer;
       answer.fingerprint = 7;
-      say(server(s), std::move(answer));
+      send(server(s), std::move(answer));
     }
     return "";
   }
@@ -116,11 +116,11 @@ void JobCase::trained(int index, std::uint32_t incarnation, const wire::PushT& p
   collect();
 }
 
-void JobCase::be_ready(int index, std::uint64_t sequence) {
+void JobCase::send_ready(int index, std::uint64_t sequence) {
   wire::ReadyT ready;
   ready.sequence = sequence;
-  ready.incarnation = back_as[worker(index)];
-  say(worker(index), ready);
+  ready.incarnation = server_0_incarnation[worker(index)];
+  send(worker(index), ready);
 }
 
 void JobCase::dropped(int index, std::uint64_t sequence, const SampleRange& batch) {
@@ -128,15 +128,15 @@ void JobCase::dropped(int index, std::uint64_t sequence, const SampleRange& batc
   collect();
 }
 
-void JobCase::meet() {
-  for (int s = 0; s < servers; ++s) ASSERT_EQ(say_hello(server_hello(s)), "");
-  for (int w = 0; w < declaration.workers; ++w) ASSERT_EQ(say_hello(worker_hello(w)), "");
+void JobCase::register_all() {
+  for (int s = 0; s < servers; ++s) ASSERT_EQ(send_hello(server_hello(s)), "");
+  for (int w = 0; w < declaration.workers; ++w) ASSERT_EQ(send_hello(worker_hello(w)), "");
 }
 
 void JobCase::start(const wire::InitialisedT& from) {
-  meet();
-  say(worker(0), from);
-  for (int w = 1; w < declaration.workers; ++w) say(worker(w), wire::ReadyT{});
+  register_all();
+  send(worker(0), from);
+  for (int w = 1; w < declaration.workers; ++w) send(worker(w), wire::ReadyT{});
   ASSERT_TRUE(coordinator->has_started());
   forget_messages();
 }
@@ -144,7 +144,7 @@ void JobCase::start(const wire::InitialisedT& from) {
 SampleRange JobCase::lease(int index) {
   wire::LeaseRequestT request;
   request.count = 1;
-  say(worker(index), request);
+  send(worker(index), request);
   const auto leases = take<wire::LeasesT>(worker(index));
   if (!leases || leases->ranges.size() != 1) {
     ADD_FAILURE() << "no batch for worker " << index;
@@ -158,58 +158,58 @@ void JobCase::train(int index, std::uint64_t sequence) { trained(index, sequence
 void JobCase::freeze_all(const std::vector<WorkerClock>& entries) {
   for (int s = 0; s < servers; ++s) {
     const auto freeze = take<wire::FreezeT>(server(s));
-    ASSERT_TRUE(freeze) << "server " << s << " was not told to freeze";
+    ASSERT_TRUE(freeze) << "server " << s << " did not receive Freeze";
     wire::FrozenT frozen;
     frozen.cut = freeze->cut;
     for (const WorkerClock& entry : entries) {
       frozen.entries.emplace_back(entry.worker, entry.incarnation, entry.sequence);
     }
-    say(server(s), std::move(frozen));
+    send(server(s), std::move(frozen));
   }
 }
 
 void JobCase::copy_all() {
   for (int s = 0; s < servers; ++s) {
     const auto cut = take<wire::CutT>(server(s));
-    ASSERT_TRUE(cut) << "server " << s << " was not told where to cut";
+    ASSERT_TRUE(cut) << "server " << s << " did not receive Cut";
     wire::CutDoneT done;
     done.cut = cut->cut;
-    say(server(s), std::move(done));
+    send(server(s), std::move(done));
   }
 }
 
-std::uint64_t JobCase::go_back(int index) {
+std::uint64_t JobCase::roll_back(int index) {
   const auto back = take<wire::RollBackT>(server(index));
   if (!back) {
-    ADD_FAILURE() << "server " << index << " was not told to go back";
+    ADD_FAILURE() << "server " << index << " did not receive RollBack";
     return 0;
   }
-  say(server(index), *back);
+  send(server(index), *back);
   return back->cut;
 }
 
 std::uint64_t JobCase::make_snapshot(const std::vector<WorkerClock>& entries) {
   coordinator->request_snapshot();
   collect();
-  const std::uint64_t cut = told[server(0)].back().body.AsFreeze()->cut;
+  const std::uint64_t cut = received[server(0)].back().body.AsFreeze()->cut;
   freeze_all(entries);
   copy_all();
   return cut;
 }
 
-void JobCase::come_back(int index, std::vector<std::uint64_t> snapshots) {
+void JobCase::restart_server(int index, std::vector<std::uint64_t> snapshots) {
   wire::HelloT hello = server_hello(index);
   hello.server->endpoint = "h:5000";
   hello.snapshots = std::move(snapshots);
-  EXPECT_EQ(say_hello(hello), "");
+  EXPECT_EQ(send_hello(hello), "");
 }
 
 void JobCase::collect() {
   for (Outgoing& outgoing : coordinator->take_outgoing()) {
     if (const auto* back = outgoing.message.body.AsRollBack()) {
-      back_as[outgoing.to] = back->incarnation;
+      server_0_incarnation[outgoing.to] = back->incarnation;
     }
-    told[outgoing.to].push_back(std::move(outgoing.message));
+    received[outgoing.to].push_back(std::move(outgoing.message));
   }
 }
 

@@ -30,9 +30,9 @@ class JobCase {
   wire::HelloT worker_hello(int index) const;
   wire::HelloT server_hello(int index) const;
   // Returns the line of the refusal, or "" if the task was registered.
-  std::string say_hello(const wire::HelloT& hello);
+  std::string send_hello(const wire::HelloT& hello);
   template <typename BodyT>
-  void say(const TaskId& task, BodyT body) {
+  void send(const TaskId& task, BodyT body) {
     coordinator->on_message(task, wire::make_message(std::move(body)));
     collect();
   }
@@ -40,13 +40,13 @@ class JobCase {
   void trained(int index, std::uint64_t sequence, const SampleRange& batch);
   void trained(int index, std::uint32_t incarnation, const wire::PushT& push);
   // Sends the Ready of a worker that has received the last RollBack.
-  void be_ready(int index, std::uint64_t sequence = 0);
+  void send_ready(int index, std::uint64_t sequence = 0);
   void dropped(int index, std::uint64_t sequence, const SampleRange& batch);
 
   // Takes the first message of this type that was sent to the task.
   template <typename BodyT>
   std::optional<BodyT> take(const TaskId& task) {
-    std::deque<wire::MessageT>& messages = told[task];
+    std::deque<wire::MessageT>& messages = received[task];
     for (auto message = messages.begin(); message != messages.end(); ++message) {
       if (message->body.type != wire::BodyUnionTraits<BodyT>::enum_value) continue;
       BodyT body = *static_cast<const BodyT*>(message->body.value);
@@ -55,11 +55,11 @@ class JobCase {
     }
     return std::nullopt;
   }
-  void forget_messages() { told.clear(); }
+  void forget_messages() { received.clear(); }
 
   // All tasks send Hello, and servers answer Declared.
-  void meet();
-  // Like meet(); then the initial values are written, and training begins.
+  void register_all();
+  // Like register_all(); then the initial values are written, and training begins.
   void start(const wire::InitialisedT& from = {});
   // Requests one batch, which must be granted.
   SampleRange lease(int index);
@@ -69,18 +69,18 @@ class JobCase {
   void freeze_all(const std::vector<WorkerClock>& entries);
   void copy_all();
   // The server answers the RollBack that it was sent; returns the snapshot.
-  std::uint64_t go_back(int index);
+  std::uint64_t roll_back(int index);
   // Requests a snapshot and plays the servers' part; returns its number.
   std::uint64_t make_snapshot(const std::vector<WorkerClock>& entries);
   // The server was restarted, and has these snapshot files.
-  void come_back(int index, std::vector<std::uint64_t> snapshots);
+  void restart_server(int index, std::vector<std::uint64_t> snapshots);
   void collect();
 
   wire::DeclarationT declaration;
   int servers;
   std::unique_ptr<Coordinator> coordinator;
-  std::map<TaskId, std::deque<wire::MessageT>> told;
-  std::map<TaskId, std::uint32_t> back_as;  // incarnation in the last RollBack
+  std::map<TaskId, std::deque<wire::MessageT>> received;
+  std::map<TaskId, std::uint32_t> server_0_incarnation;  // incarnation in the last RollBack
 };
 
 }  // namespace syncopate::ps

@@ -23,8 +23,8 @@ wire::RefusedT refusal_of(const std::function<void(wire::HelloT& hello)>& change
   agree(declaration, "--model", "mnist-cnn");
   agree(declaration, "host CPU", "v3", false);
   JobCase job(declaration);
-  job.say_hello(job.server_hello(0));
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.server_hello(0));
+  job.send_hello(job.worker_hello(0));
   wire::HelloT hello = job.worker_hello(1);
   change(hello);
   const Coordinator::HelloAnswer answered = job.coordinator->on_hello(hello);

@@ -8,7 +8,7 @@ namespace {
 void fail(JobCase& job, int index, const std::string& reason) {
   wire::FailingT failing;
   failing.reason = reason;
-  job.say(worker(index), std::move(failing));
+  job.send(worker(index), std::move(failing));
 }
 
 TEST(ALostWorker, IsReportedToTheServersAndTheJobContinues) {
@@ -39,23 +39,23 @@ TEST(ALostWorker, IsMissingIfItWasTheLastOne) {
 
 TEST(ALostWorker, IsMissingIfItHadToWriteTheInitialValues) {
   JobCase job;
-  job.meet();
+  job.register_all();
   job.lose(worker(0));
-  job.say(worker(1), wire::ReadyT{});
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_EQ(job.coordinator->missing_tasks(), "worker 0");
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.worker_hello(0));
   EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 1U);
   const auto welcome = job.take<wire::WelcomeT>(worker(0));
   ASSERT_TRUE(welcome);
   EXPECT_TRUE(welcome->initialises);
-  job.say(worker(0), wire::InitialisedT{});
+  job.send(worker(0), wire::InitialisedT{});
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
 TEST(ALostWorker, DoesNotDelayTheStartOnceItWasAdmitted) {
   JobCase job;
-  job.meet();
-  job.say(worker(0), wire::InitialisedT{});
+  job.register_all();
+  job.send(worker(0), wire::InitialisedT{});
   EXPECT_FALSE(job.coordinator->has_started());
   job.lose(worker(1));
   EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
@@ -81,7 +81,7 @@ TEST(AFailingWorker, EndsTheJobWithItsReasonIfAllHaveFailed) {
 
 TEST(AFailingWorker, EndsTheJobBeforeItHasStarted) {
   JobCase job;
-  job.meet();
+  job.register_all();
   fail(job, 1, "no such folder");
   EXPECT_EQ(job.take<wire::FailingT>(worker(0))->reason,
             "worker 1 (host h, pid 7) failed: no such folder");
@@ -108,7 +108,7 @@ TEST(AServerThatReconnects, KeepsItsValues) {
   job.forget_messages();
   wire::HelloT hello = job.server_hello(1);
   hello.incarnation = 1;
-  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.send_hello(hello), "");
   EXPECT_EQ(job.take<wire::WelcomeT>(server(1))->incarnation, 1U);
   EXPECT_EQ(job.take<wire::WorkerLeftT>(server(1))->worker, 0);
   EXPECT_EQ(job.take<wire::RosterT>(worker(1))->servers[1]->incarnation, 1U);
@@ -125,8 +125,8 @@ TEST(AWorkerLostAfterTheFinalSnapshot, DoesNotKeepOthersFromLeaving) {
   job.copy_all();
   wire::AppointmentDoneT done;
   done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
-  job.say(worker(0), done);
-  job.say(worker(0), wire::LeavingT{});
+  job.send(worker(0), done);
+  job.send(worker(0), wire::LeavingT{});
   EXPECT_FALSE(job.coordinator->is_over());
   job.lose(worker(1));
   EXPECT_TRUE(job.coordinator->is_over());
@@ -144,11 +144,11 @@ TEST(AWorkerThatRegistersAfterTheFinalSnapshot, IsRefused) {
   job.copy_all();
   wire::AppointmentDoneT done;
   done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
-  job.say_hello(job.worker_hello(1));  // is admitted and connects to the shards
+  job.send_hello(job.worker_hello(1));  // is admitted and connects to the shards
   ASSERT_TRUE(job.take<wire::WelcomeT>(worker(1)));
-  job.say(worker(0), done);
-  EXPECT_NE(job.say_hello(job.worker_hello(1)).find("when the job was over"), std::string::npos);
-  job.say(worker(1), wire::ReadyT{});
+  job.send(worker(0), done);
+  EXPECT_NE(job.send_hello(job.worker_hello(1)).find("when the job was over"), std::string::npos);
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
   EXPECT_TRUE(job.take<wire::FinishedT>(worker(1)));
 }

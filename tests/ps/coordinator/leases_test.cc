@@ -10,7 +10,7 @@ namespace {
 void ask(JobCase& job, int index, int count) {
   wire::LeaseRequestT request;
   request.count = count;
-  job.say(worker(index), request);
+  job.send(worker(index), request);
 }
 
 wire::DeclarationT steps(std::int64_t count, Consistency consistency = Consistency::kAsync) {
@@ -93,11 +93,11 @@ TEST(LeaseQueue, EndsRequestsAtOnceIfNothingIsLeft) {
 
 TEST(LeaseQueue, GrantsEarlyRequestsAtTheStart) {
   JobCase job;
-  job.meet();
+  job.register_all();
   ask(job, 1, 1);
-  job.say(worker(1), wire::ReadyT{});
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_FALSE(job.take<wire::LeasesT>(worker(1)));
-  job.say(worker(0), wire::InitialisedT{});
+  job.send(worker(0), wire::InitialisedT{});
   EXPECT_TRUE(job.take<wire::LeasesT>(worker(1)));
 }
 
@@ -144,7 +144,7 @@ TEST(LeaseQueue, ReportsIdleWorkersAgainToAServerThatReconnects) {
   EXPECT_TRUE(job.take<wire::RestingT>(server(1)));
   wire::HelloT hello = job.server_hello(1);
   hello.incarnation = 1;
-  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.send_hello(hello), "");
   const auto resting = job.take<wire::RestingT>(server(1));
   ASSERT_TRUE(resting);
   EXPECT_EQ(resting->worker, 1);
@@ -159,7 +159,7 @@ TEST(LeaseQueue, KeepsTheBatchesOfAWorkerThatReconnects) {
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
   hello.held.emplace_back(has.epoch, has.begin, has.end);
-  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.send_hello(hello), "");
   EXPECT_EQ(job.lease(0), lost);
   ask(job, 0, 1);
   EXPECT_FALSE(job.take<wire::LeasesT>(worker(0)));
@@ -178,8 +178,8 @@ TEST(LeaseQueue, FailsForANumberOfStepsThatOverflows) {
   JobCase job(steps(5));
   wire::InitialisedT initialised;
   initialised.step = std::numeric_limits<std::int64_t>::min();
-  job.meet();
-  job.say(worker(0), initialised);
+  job.register_all();
+  job.send(worker(0), initialised);
   ASSERT_TRUE(job.coordinator->failure());
   EXPECT_NE(job.coordinator->failure()->find("cannot be counted"), std::string::npos);
 }
@@ -196,7 +196,7 @@ TEST(LeaseQueue, ReportsWorkersOfAStoppingJobAsIdle) {
   JobCase job(steps(9, Consistency::kSsp));
   job.start();
   job.lease(0);
-  job.say(worker(1), wire::StopRequestT{});
+  job.send(worker(1), wire::StopRequestT{});
   ask(job, 1, 1);
   EXPECT_TRUE(job.take<wire::LeasesT>(worker(1))->finished);
   EXPECT_EQ(job.take<wire::RestingT>(server(0))->worker, 1);

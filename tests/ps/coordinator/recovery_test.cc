@@ -14,10 +14,10 @@ TEST(ARestartedServer, RollsBackAloneUnderAsync) {
   const std::uint64_t second = job.make_snapshot({{0, 1, 1}});
   job.lose(server(1));
   job.forget_messages();
-  job.come_back(1, {first, second});
+  job.restart_server(1, {first, second});
   EXPECT_EQ(job.take<wire::WelcomeT>(server(1))->incarnation, 2U);
   EXPECT_FALSE(job.take<wire::RosterT>(worker(0)));
-  EXPECT_EQ(job.go_back(1), second);
+  EXPECT_EQ(job.roll_back(1), second);
   const auto roster = job.take<wire::RosterT>(worker(0));
   ASSERT_TRUE(roster);
   EXPECT_EQ(roster->servers[1]->endpoint, "h:5000");
@@ -33,7 +33,7 @@ TEST(ARestartedServer, EndsTheJobWithoutASnapshot) {
     JobCase job(make_declaration(Consistency::kAsync), 2, keeps_snapshots);
     job.start();
     job.lose(server(1));
-    job.come_back(1, {});
+    job.restart_server(1, {});
     const std::string line = *job.coordinator->failure();
     EXPECT_EQ(line.find("server 1 reconnected without a snapshot"), 0U) << line;
     EXPECT_NE(line.find(keeps_snapshots ? "--resume" : "--checkpoint-dir"), std::string::npos)
@@ -46,8 +46,8 @@ TEST(ARestartedServer, IgnoresFilesOfSnapshotsOfAnotherJob) {
   JobCase job(make_declaration(Consistency::kAsync), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
-  job.come_back(1, {cut, cut + 7});
-  EXPECT_EQ(job.go_back(1), cut);
+  job.restart_server(1, {cut, cut + 7});
+  EXPECT_EQ(job.roll_back(1), cut);
 }
 
 // The server is killed after it has written the file and before it reports it, and restarts before
@@ -61,9 +61,9 @@ TEST(ARestartedServer, KeepsTheFileOfASnapshotThatItDidNotReport) {
   job.freeze_all({});
   const std::uint64_t cut = job.take<wire::CutT>(server(1))->cut;
   job.forget_messages();
-  job.come_back(1, {before, cut});
+  job.restart_server(1, {before, cut});
   EXPECT_FALSE(job.take<wire::ReleaseT>(server(1)));
-  EXPECT_EQ(job.go_back(1), cut);
+  EXPECT_EQ(job.roll_back(1), cut);
 }
 
 TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
@@ -75,12 +75,12 @@ TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
   job.make_snapshot({{0, 1, 1}, {1, 1, 1}});
   const SampleRange held = job.lease(1);
   job.lose(server(1));
-  job.come_back(1, {first});  // its second file is lost
-  EXPECT_EQ(job.go_back(0), first);
-  EXPECT_EQ(job.go_back(1), first);
+  job.restart_server(1, {first});  // its second file is lost
+  EXPECT_EQ(job.roll_back(0), first);
+  EXPECT_EQ(job.roll_back(1), first);
   for (int w = 0; w < 2; ++w) {
     EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->cut, first);
-    job.be_ready(w);
+    job.send_ready(w);
   }
   const auto start = job.take<wire::StartT>(worker(1));
   ASSERT_TRUE(start);
@@ -94,11 +94,11 @@ TEST(ARestartedServer, RollsAllTasksBackUnderSsp) {
 std::uint64_t find_damaged(JobCase& job, int index) {
   auto back = job.take<wire::RollBackT>(server(index));
   if (!back) {
-    ADD_FAILURE() << "server " << index << " was not told to go back";
+    ADD_FAILURE() << "server " << index << " did not receive RollBack";
     return 0;
   }
   back->lost = true;
-  job.say(server(index), *back);
+  job.send(server(index), *back);
   return back->cut;
 }
 
@@ -108,12 +108,12 @@ TEST(ARestartedServer, RollsBackToAnOlderFileIfTheNewestIsDamaged) {
   const std::uint64_t first = job.make_snapshot({});
   const std::uint64_t second = job.make_snapshot({});
   job.lose(server(1));
-  job.come_back(1, {first, second});
+  job.restart_server(1, {first, second});
   while (job.take<wire::RosterT>(worker(0))) {
   }
   EXPECT_EQ(find_damaged(job, 1), second);
   EXPECT_FALSE(job.take<wire::RosterT>(worker(0))) << "it does not serve yet";
-  EXPECT_EQ(job.go_back(1), first);
+  EXPECT_EQ(job.roll_back(1), first);
   EXPECT_TRUE(job.take<wire::RosterT>(worker(0)));
 }
 
@@ -126,20 +126,20 @@ TEST(ARestartedServer, RollsAllTasksBackFurtherIfOneFileIsDamaged) {
     job.train(1, 1);
     const std::uint64_t second = job.make_snapshot({{0, 1, 1}, {1, 1, 1}});
     job.lose(server(1));
-    job.come_back(1, {first, second});
+    job.restart_server(1, {first, second});
     if (is_found_first) {
       EXPECT_EQ(find_damaged(job, 1), second);
     }
-    EXPECT_EQ(job.go_back(0), second);
+    EXPECT_EQ(job.roll_back(0), second);
     if (!is_found_first) {
       EXPECT_EQ(find_damaged(job, 1), second);
     }
     EXPECT_FALSE(job.take<wire::RollBackT>(worker(0))) << "to what not all have";
-    EXPECT_EQ(job.go_back(0), first);
-    EXPECT_EQ(job.go_back(1), first);
+    EXPECT_EQ(job.roll_back(0), first);
+    EXPECT_EQ(job.roll_back(1), first);
     for (int w = 0; w < 2; ++w) {
       EXPECT_EQ(job.take<wire::RollBackT>(worker(w))->cut, first);
-      job.be_ready(w);
+      job.send_ready(w);
     }
     EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
   }
@@ -150,7 +150,7 @@ TEST(ARestartedServer, EndsTheJobIfAllItsFilesAreDamaged) {
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
   job.lose(server(1));
-  job.come_back(1, {cut});
+  job.restart_server(1, {cut});
   EXPECT_EQ(find_damaged(job, 1), cut);
   ASSERT_TRUE(job.coordinator->failure());
   EXPECT_EQ(job.coordinator->failure()->find("server 1 reconnected without a snapshot"), 0U);
@@ -161,16 +161,16 @@ TEST(ARestartedServer, RollsBackAWorkerThatIsJoining) {
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
   job.lose(worker(1));
-  job.say_hello(job.worker_hello(1));
+  job.send_hello(job.worker_hello(1));
   job.lose(server(1));
-  job.come_back(1, {cut});
-  job.go_back(0);
-  job.go_back(1);
-  job.be_ready(0);
+  job.restart_server(1, {cut});
+  job.roll_back(0);
+  job.roll_back(1);
+  job.send_ready(0);
   EXPECT_TRUE(job.take<wire::RollBackT>(worker(1)));
-  job.say(worker(1), wire::ReadyT{});  // sent before it receives RollBack
+  job.send(worker(1), wire::ReadyT{});  // sent before it receives RollBack
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
-  job.be_ready(1);
+  job.send_ready(1);
   EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
@@ -180,19 +180,19 @@ TEST(ARestartedServer, SendsRollBackAgainToAWorkerThatReconnects) {
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
   job.lose(server(1));
-  job.come_back(1, {cut});
-  job.go_back(0);
-  job.go_back(1);
-  job.be_ready(0);
+  job.restart_server(1, {cut});
+  job.roll_back(0);
+  job.roll_back(1);
+  job.send_ready(0);
   job.forget_messages();  // worker 1 does not receive these
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
-  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.send_hello(hello), "");
   // It must drop its void requests before it connects to the restarted servers.
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1))->servers.empty());
   EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, cut);
   EXPECT_TRUE(job.take<wire::RosterT>(worker(1)));
-  job.be_ready(1);
+  job.send_ready(1);
   EXPECT_TRUE(job.take<wire::StartT>(worker(0)));
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
@@ -201,24 +201,24 @@ TEST(ARestartedServer, VoidsEarlierTexts) {
   JobCase job(make_declaration(Consistency::kSsp), 2, true);
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
-  const auto say = [&](int w, std::uint8_t text) {
+  const auto send = [&](int w, std::uint8_t text) {
     wire::ExchangeT exchange;
     exchange.round = 1;
     exchange.text = {text};
-    job.say(worker(w), std::move(exchange));
+    job.send(worker(w), std::move(exchange));
   };
-  say(0, 'a');
-  say(1, 'b');
+  send(0, 'a');
+  send(1, 'b');
   job.lose(server(1));
-  job.come_back(1, {cut});
-  job.go_back(0);
-  job.go_back(1);
-  say(0, 'c');  // in transit at that time
+  job.restart_server(1, {cut});
+  job.roll_back(0);
+  job.roll_back(1);
+  send(0, 'c');  // in transit at that time
   job.forget_messages();
-  for (int w = 0; w < 2; ++w) job.be_ready(w);
-  say(1, 'd');
+  for (int w = 0; w < 2; ++w) job.send_ready(w);
+  send(1, 'd');
   EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
-  say(0, 'e');
+  send(0, 'e');
   const auto exchanged = job.take<wire::ExchangedT>(worker(1));
   ASSERT_TRUE(exchanged);
   EXPECT_EQ(exchanged->texts[0]->text, std::vector<std::uint8_t>{'e'});
@@ -230,19 +230,19 @@ TEST(ARestartedServer, GivesAllServersANewIncarnationAndSendsRollBackFirst) {
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
   job.lose(server(1));
-  job.come_back(1, {cut});
+  job.restart_server(1, {cut});
   job.forget_messages();
   wire::RollBackT back;
   back.cut = cut;
-  job.say(server(0), back);
+  job.send(server(0), back);
   back.incarnation = 1;  // to the previous server 0
-  job.say(server(1), back);
-  EXPECT_TRUE(job.told[worker(0)].empty());
+  job.send(server(1), back);
+  EXPECT_TRUE(job.received[worker(0)].empty());
   back.incarnation = 2;
-  job.say(server(1), back);
-  ASSERT_EQ(job.told[worker(0)].size(), 2U);
-  EXPECT_EQ(job.told[worker(0)][0].body.type, wire::Body::RollBack);
-  const wire::RosterT* const roster = job.told[worker(0)][1].body.AsRoster();
+  job.send(server(1), back);
+  ASSERT_EQ(job.received[worker(0)].size(), 2U);
+  EXPECT_EQ(job.received[worker(0)][0].body.type, wire::Body::RollBack);
+  const wire::RosterT* const roster = job.received[worker(0)][1].body.AsRoster();
   ASSERT_NE(roster, nullptr);
   EXPECT_EQ(roster->servers[0]->incarnation, 2U);
   EXPECT_EQ(roster->servers[1]->incarnation, 2U);
@@ -254,11 +254,11 @@ TEST(ARestartedServer, VoidsEarlierPushes) {
   const std::uint64_t cut = job.make_snapshot({});
   const SampleRange batch = job.lease(0);
   job.lose(server(1));
-  job.come_back(1, {cut});
-  job.go_back(0);
-  job.go_back(1);
+  job.restart_server(1, {cut});
+  job.roll_back(0);
+  job.roll_back(1);
   job.trained(0, 1, batch);
-  for (int w = 0; w < 2; ++w) job.be_ready(w, 1);
+  for (int w = 0; w < 2; ++w) job.send_ready(w, 1);
   job.trained(0, 1, batch);
   EXPECT_EQ(job.coordinator->status().step, 0);
   EXPECT_EQ(job.lease(0), batch);

@@ -24,12 +24,12 @@ TEST(Registration, SendsAServerItsIncarnationAtOnceAndTheDeclarationLater) {
 
 TEST(Registration, AdmitsWorkersOnceAllTasksAreRegistered) {
   JobCase job(make_declaration(), 2);
-  job.say_hello(job.server_hello(0));
-  job.say_hello(job.worker_hello(0));
-  job.say_hello(job.worker_hello(1));
+  job.send_hello(job.server_hello(0));
+  job.send_hello(job.worker_hello(0));
+  job.send_hello(job.worker_hello(1));
   EXPECT_FALSE(job.take<wire::WelcomeT>(worker(0)));
   EXPECT_EQ(job.coordinator->missing_tasks(), "server 1");
-  job.say_hello(job.server_hello(1));
+  job.send_hello(job.server_hello(1));
   const auto first = job.take<wire::WelcomeT>(worker(0));
   const auto second = job.take<wire::WelcomeT>(worker(1));
   ASSERT_TRUE(first && second);
@@ -45,15 +45,15 @@ TEST(Registration, AdmitsWorkersOnceAllTasksAreRegistered) {
 
 TEST(Registration, StartsAllWorkersTogetherWhenAllAreReady) {
   JobCase job;
-  job.meet();
-  job.say(worker(1), wire::ReadyT{});
+  job.register_all();
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_FALSE(job.take<wire::StartT>(worker(1)));
   wire::InitialisedT initialised;
   initialised.step = 5;
   initialised.samples = 10;
   initialised.epoch = 0;
   initialised.offset = 10;
-  job.say(worker(0), initialised);
+  job.send(worker(0), initialised);
   for (int w = 0; w < 2; ++w) {
     const auto start = job.take<wire::StartT>(worker(w));
     ASSERT_TRUE(start) << w;
@@ -66,26 +66,26 @@ TEST(Registration, StartsAllWorkersTogetherWhenAllAreReady) {
 
 TEST(Registration, IgnoresReadyOfTheWorkerThatWritesTheInitialValues) {
   JobCase job;
-  job.meet();
-  job.say(worker(0), wire::ReadyT{});
-  job.say(worker(1), wire::ReadyT{});
+  job.register_all();
+  job.send(worker(0), wire::ReadyT{});
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_FALSE(job.coordinator->has_started());
 }
 
 TEST(Registration, FailsForAPositionOutsideTheData) {
   JobCase job;
-  job.meet();
+  job.register_all();
   wire::InitialisedT initialised;
   initialised.offset = 13;
-  job.say(worker(0), initialised);
+  job.send(worker(0), initialised);
   EXPECT_NE(job.coordinator->failure()->find("sample 13"), std::string::npos);
   EXPECT_TRUE(job.take<wire::FailingT>(worker(1)));
 }
 
 TEST(Registration, NamesTheTasksThatDidNotRegisterInTime) {
   JobCase job(make_declaration(), 2);
-  job.say_hello(job.server_hello(0));
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.server_hello(0));
+  job.send_hello(job.worker_hello(0));
   job.coordinator->on_rendezvous_timeout("within 120 s at h:4000");
   job.collect();
   const auto refused = job.take<wire::RefusedT>(worker(0));
@@ -96,16 +96,16 @@ TEST(Registration, NamesTheTasksThatDidNotRegisterInTime) {
   EXPECT_FALSE(refused->is_usage_error);
   EXPECT_TRUE(job.take<wire::RefusedT>(server(0)));
   EXPECT_TRUE(job.coordinator->is_over());
-  EXPECT_EQ(job.say_hello(job.worker_hello(1)), *job.coordinator->failure());
+  EXPECT_EQ(job.send_hello(job.worker_hello(1)), *job.coordinator->failure());
 }
 
 TEST(Registration, EndsTheJobIfAWorkerDoesNotFit) {
   JobCase job;
-  job.say_hello(job.server_hello(0));
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.server_hello(0));
+  job.send_hello(job.worker_hello(0));
   wire::HelloT hello = job.worker_hello(1);
   hello.declaration->batch_size = 3;
-  const std::string line = job.say_hello(hello);
+  const std::string line = job.send_hello(hello);
   EXPECT_NE(line.find("worker 1"), std::string::npos) << line;
   EXPECT_EQ(job.coordinator->failure(), line);
   EXPECT_EQ(job.take<wire::RefusedT>(worker(0))->line, line);
@@ -114,20 +114,20 @@ TEST(Registration, EndsTheJobIfAWorkerDoesNotFit) {
 
 TEST(Registration, RefusesATaskOfAnotherJob) {
   JobCase job;
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.worker_hello(0));
   wire::HelloT hello = job.worker_hello(1);
   hello.nonce = "other";
   hello.declaration->batch_size = 3;
-  EXPECT_NE(job.say_hello(hello), "");
+  EXPECT_NE(job.send_hello(hello), "");
   EXPECT_FALSE(job.coordinator->is_over());
 }
 
 TEST(Registration, RefusesAWorkerThatDoesNotFitAfterTheStart) {
   JobCase job;
-  job.meet();
+  job.register_all();
   wire::HelloT hello = job.worker_hello(1);
   hello.declaration->batch_size = 3;
-  EXPECT_NE(job.say_hello(hello), "");
+  EXPECT_NE(job.send_hello(hello), "");
   EXPECT_FALSE(job.coordinator->is_over());
 }
 
@@ -136,12 +136,12 @@ TEST(Registration, AdmitsARestartedWorkerAsANewIncarnation) {
   job.start();
   job.lose(worker(1));
   EXPECT_EQ(job.take<wire::WorkerLeftT>(server(0))->incarnation, 1U);
-  EXPECT_EQ(job.say_hello(job.worker_hello(1)), "");
+  EXPECT_EQ(job.send_hello(job.worker_hello(1)), "");
   const auto welcome = job.take<wire::WelcomeT>(worker(1));
   ASSERT_TRUE(welcome);
   EXPECT_EQ(welcome->incarnation, 2U);
   EXPECT_FALSE(welcome->initialises);
-  job.say(worker(1), wire::ReadyT{});
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
@@ -149,7 +149,7 @@ TEST(Registration, TreatsASecondHelloAsTheLossOfTheFirstIncarnation) {
   JobCase job;
   job.start();
   const SampleRange batch = job.lease(1);
-  EXPECT_EQ(job.say_hello(job.worker_hello(1)), "");
+  EXPECT_EQ(job.send_hello(job.worker_hello(1)), "");
   EXPECT_EQ(job.take<wire::WorkerLeftT>(server(0))->worker, 1);
   EXPECT_EQ(job.lease(0), batch);
 }
@@ -160,13 +160,13 @@ TEST(Registration, AdmitsAReconnectingWorkerWithoutWaitingForReady) {
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
   hello.sequence = 3;
-  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.send_hello(hello), "");
   const auto welcome = job.take<wire::WelcomeT>(worker(1));
   ASSERT_TRUE(welcome);
   EXPECT_EQ(welcome->incarnation, 1U);
   EXPECT_FALSE(job.take<wire::WorkerLeftT>(server(0)));
   job.lease(1);
-  job.say(worker(1), wire::ReadyT{});
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
 }
 
@@ -176,20 +176,20 @@ TEST(Registration, RefusesALostIncarnation) {
   job.lose(worker(1));
   wire::HelloT hello = job.worker_hello(1);
   hello.incarnation = 1;
-  EXPECT_NE(job.say_hello(hello).find("worker 1 was lost (worker 1 (host h, pid 7) is silent"),
+  EXPECT_NE(job.send_hello(hello).find("worker 1 was lost (worker 1 (host h, pid 7) is silent"),
             std::string::npos);
-  job.say_hello(job.worker_hello(1));
-  EXPECT_NE(job.say_hello(hello).find("incarnation 2 has taken its place"), std::string::npos);
+  job.send_hello(job.worker_hello(1));
+  EXPECT_NE(job.send_hello(hello).find("incarnation 2 has taken its place"), std::string::npos);
 }
 
 TEST(Registration, FailsIfFingerprintsOfTheDeclarationDiffer) {
   JobCase job(make_declaration(), 2);
-  job.say_hello(job.server_hello(0));
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.server_hello(0));
+  job.send_hello(job.worker_hello(0));
   job.coordinator->on_hello(job.server_hello(1));
   wire::DeclaredT answer;
   answer.fingerprint = 8;
-  job.say(server(1), std::move(answer));
+  job.send(server(1), std::move(answer));
   EXPECT_NE(job.coordinator->failure()->find("one version"), std::string::npos);
 }
 
@@ -200,7 +200,7 @@ TEST(Registration, AdmitsANewWorkerAfterTheSnapshotIsCopied) {
   job.lose(worker(1));
   job.coordinator->request_snapshot();
   job.collect();
-  job.say_hello(job.worker_hello(1));
+  job.send_hello(job.worker_hello(1));
   EXPECT_FALSE(job.take<wire::WelcomeT>(worker(1)));
   job.freeze_all({});
   job.copy_all();
@@ -212,16 +212,16 @@ TEST(Registration, AdmitsANewWorkerAfterTheSnapshotIsCopied) {
 
 TEST(TextExchange, SendsAllTextsToAllWorkersWhenTheLastHasArrived) {
   JobCase job;
-  job.meet();
-  const auto say = [&](int w, std::uint64_t round, std::uint8_t text) {
+  job.register_all();
+  const auto send = [&](int w, std::uint64_t round, std::uint8_t text) {
     wire::ExchangeT exchange;
     exchange.round = round;
     exchange.text = {text};
-    job.say(worker(w), std::move(exchange));
+    job.send(worker(w), std::move(exchange));
   };
-  say(1, 1, 'b');
+  send(1, 1, 'b');
   EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
-  say(0, 1, 'a');
+  send(0, 1, 'a');
   for (int w = 0; w < 2; ++w) {
     const auto exchanged = job.take<wire::ExchangedT>(worker(w));
     ASSERT_TRUE(exchanged);
@@ -233,9 +233,9 @@ TEST(TextExchange, SendsAllTextsToAllWorkersWhenTheLastHasArrived) {
 TEST(Registration, NamesAdmittedWorkersThatAreNotReady) {
   JobCase job(make_declaration(), 2);
   EXPECT_EQ(job.coordinator->joining_workers(), std::vector<int>{});
-  job.meet();
+  job.register_all();
   EXPECT_EQ(job.coordinator->joining_workers(), (std::vector<int>{0, 1}));
-  job.say(worker(1), wire::ReadyT{});
+  job.send(worker(1), wire::ReadyT{});
   EXPECT_EQ(job.coordinator->joining_workers(), std::vector<int>{0});
   job.lose(server(1));  // without it no worker can become ready
   EXPECT_EQ(job.coordinator->joining_workers(), std::vector<int>{});
@@ -247,11 +247,11 @@ TEST(TextExchange, KeepsOneRoundOfEachWorker) {
   for (std::uint64_t round = 1; round <= 3; ++round) {
     wire::ExchangeT exchange;
     exchange.round = round;
-    job.say(worker(0), std::move(exchange));
+    job.send(worker(0), std::move(exchange));
   }
   wire::ExchangeT first;
   first.round = 1;
-  job.say(worker(1), std::move(first));
+  job.send(worker(1), std::move(first));
   EXPECT_FALSE(job.take<wire::ExchangedT>(worker(1)));
 }
 
@@ -260,7 +260,7 @@ TEST(TextExchange, DoNotWaitForALostWorker) {
   job.start();
   wire::ExchangeT exchange;
   exchange.round = 1;
-  job.say(worker(0), std::move(exchange));
+  job.send(worker(0), std::move(exchange));
   job.lose(worker(1));
   EXPECT_TRUE(job.take<wire::ExchangedT>(worker(0)));
 }
@@ -274,22 +274,22 @@ JobCase job_with_late(std::vector<int> late) {
 
 TEST(Registration, DoesNotWaitForALateWorkerAndAdmitsItLater) {
   JobCase job = job_with_late({0});
-  job.say_hello(job.server_hello(0));
+  job.send_hello(job.server_hello(0));
   EXPECT_EQ(job.coordinator->missing_tasks(), "worker 1");
-  job.say_hello(job.worker_hello(1));
+  job.send_hello(job.worker_hello(1));
   const auto welcome = job.take<wire::WelcomeT>(worker(1));
   ASSERT_TRUE(welcome);
   EXPECT_TRUE(welcome->initialises) << "the lowest that is there";
-  job.say(worker(1), wire::InitialisedT{});
+  job.send(worker(1), wire::InitialisedT{});
   EXPECT_TRUE(job.take<wire::StartT>(worker(1)));
   EXPECT_EQ(job.coordinator->missing_tasks(), std::nullopt);
   job.train(1, 1);
 
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.worker_hello(0));
   const auto late = job.take<wire::WelcomeT>(worker(0));
   ASSERT_TRUE(late);
   EXPECT_FALSE(late->initialises);
-  job.say(worker(0), wire::ReadyT{});
+  job.send(worker(0), wire::ReadyT{});
   const auto start = job.take<wire::StartT>(worker(0));
   ASSERT_TRUE(start);
   EXPECT_EQ(start->step, 1);
@@ -298,16 +298,16 @@ TEST(Registration, DoesNotWaitForALateWorkerAndAdmitsItLater) {
 
 TEST(Registration, RefusesALateWorkerWhenTheJobIsOver) {
   JobCase job = job_with_late({1});
-  job.say_hello(job.server_hello(0));
-  job.say_hello(job.worker_hello(0));
-  job.say(worker(0), wire::InitialisedT{});
+  job.send_hello(job.server_hello(0));
+  job.send_hello(job.worker_hello(0));
+  job.send(worker(0), wire::InitialisedT{});
   for (std::uint64_t step = 1; step <= 12; ++step) job.train(0, step);
   job.freeze_all({{0, 1, 12}});
   job.copy_all();
   wire::AppointmentDoneT done;
   done.cut = job.take<wire::AppointmentT>(worker(0))->cut;
-  job.say(worker(0), done);
-  job.say(worker(0), wire::LeavingT{});
+  job.send(worker(0), done);
+  job.send(worker(0), wire::LeavingT{});
   ASSERT_TRUE(job.coordinator->is_over());
   EXPECT_FALSE(job.coordinator->failure());
   const Coordinator::HelloAnswer late = job.coordinator->on_hello(job.worker_hello(1));

@@ -61,10 +61,10 @@ void ScheduledJob::check_end() {
   for (const ScheduledServer& server : servers_) {
     for (const std::string& mistake : server.mistakes()) blame(mistake);
   }
-  if (!coordinator_->is_over()) return blame("nobody does anything, and the job is not over");
+  if (!coordinator_->is_over()) return blame("no event is possible, and the job is not over");
   if (coordinator_->failure()) return;
   for (const ScheduledWorker& worker : workers_) {
-    if (worker.is_alive && !worker.has_left() && !worker.failure()) blame("a worker is left over");
+    if (worker.is_alive && !worker.has_left() && !worker.failure()) blame("a worker has not left");
   }
   if (is_synchronous()) {
     const std::int64_t steps = std::max<std::int64_t>(declaration_.total_steps - start_.step, 0);
@@ -81,10 +81,10 @@ void ScheduledJob::check_end() {
     const auto found = counts.find(key_of(batch));
     if (found == counts.end()) return blame("a batch was not trained");
     if (found->second > 1 && !lost_workers_ && !lost_servers_) {
-      return blame("a batch was trained twice, and nobody was lost");
+      return blame("a batch was trained twice although no task was lost");
     }
   }
-  if (counts.size() != batches_.size()) blame("batches were trained that are none of the job's");
+  if (counts.size() != batches_.size()) blame("batches of another job were trained");
 }
 
 void ScheduledJob::disturb() {

@@ -62,7 +62,7 @@ bool ScheduledJob::step() {
   if (can.empty() && !coordinator_->is_over()) {
     // Only a timeout can make progress possible.
     if (!coordinator_->missing_tasks()) {
-      blame("everybody waits for ever");
+      blame("all tasks wait, and no timeout applies");
       return false;
     }
     coordinator_->on_rendezvous_timeout("within 120 s at h:4000");

@@ -229,7 +229,7 @@ void ScheduledServer::finish_cut(std::vector<std::byte> coordinator) {
 void ScheduledServer::roll_back(const wire::RollBackT& back) {
   const auto file = files_.find(back.cut);
   if (file == files_.end()) {
-    mistakes_.emplace_back("told to go back to a cut that it has no file of");
+    mistakes_.emplace_back("RollBack to a snapshot without a file");
     return;
   }
   applied_ = file->second.applied;

@@ -17,7 +17,7 @@ void ScheduledWorker::start() {
   stage_ = Stage::kRegistering;
   incarnation_ = 0;
   sequence_ = 0;
-  back_as_ = 0;
+  server_0_incarnation_ = 0;
   leases_.clear();
   asked_ = 0;
   is_dismissed_ = has_finished_ = initialises_ = false;
@@ -46,13 +46,13 @@ void ScheduledWorker::greet() {
   hello.incarnation = incarnation_;
   hello.sequence = sequence_;
   hello.declaration = std::make_unique<wire::DeclarationT>(declaration_);
-  say(std::move(hello));
+  send(std::move(hello));
 }
 
 void ScheduledWorker::stop(int kind) {
   wire::StopRequestT request;
   request.kind = kind;
-  say(request);
+  send(request);
 }
 
 void ScheduledWorker::learn(const std::vector<std::unique_ptr<wire::ServerAddressT>>& addresses) {
@@ -69,7 +69,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
     case wire::Body::Welcome:
       // Another incarnation than before: server 0 was restarted and does not know the previous one.
       if (incarnation_ != body.AsWelcome()->incarnation) {
-        go_back();
+        roll_back();
         incarnation_ = body.AsWelcome()->incarnation;
       }
       // Repeats the request that it waits for.
@@ -98,8 +98,8 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
       undone_.push_back(body.AsAppointment()->cut);
       return;
     case wire::Body::RollBack:
-      back_as_ = body.AsRollBack()->incarnation;
-      if (stage_ != Stage::kLeft) go_back();
+      server_0_incarnation_ = body.AsRollBack()->incarnation;
+      if (stage_ != Stage::kLeft) roll_back();
       return;
     case wire::Body::Finished:
       has_finished_ = true;
@@ -115,7 +115,7 @@ void ScheduledWorker::on_message(const wire::MessageT& message) {
   }
 }
 
-void ScheduledWorker::go_back() {
+void ScheduledWorker::roll_back() {
   stage_ = Stage::kConnecting;
   initialises_ = false;
   leases_.clear();
@@ -178,12 +178,12 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
     can.emplace_back([this] {
       stage_ = Stage::kReady;
       if (initialises_) {
-        say(start_);
+        send(start_);
       } else {
         wire::ReadyT ready;
         ready.sequence = sequence_;
-        ready.incarnation = back_as_;
-        say(ready);
+        ready.incarnation = server_0_incarnation_;
+        send(ready);
       }
     });
   }
@@ -192,7 +192,7 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
       wire::AppointmentDoneT done;
       done.cut = undone_.front();
       undone_.pop_front();
-      say(done);
+      send(done);
     });
   }
   if (stage_ != Stage::kTraining) return can;
@@ -208,14 +208,14 @@ std::vector<std::function<void()>> ScheduledWorker::choices() {
       ++asked_;
       wire::LeaseRequestT request;
       request.count = 1;
-      say(request);
+      send(request);
     });
   }
   const bool is_done = is_synchronous() ? steps_left_ <= 0 && is_idle : has_finished_;
   if (is_done) {
     can.emplace_back([this] {
       stage_ = Stage::kLeft;
-      say(wire::LeavingT{});
+      send(wire::LeavingT{});
     });
   }
   return can;

@@ -47,11 +47,11 @@ class ScheduledWorker {
 
   void greet();
   template <typename BodyT>
-  void say(BodyT body) {
+  void send(BodyT body) {
     sent.push_back(wire::make_message(std::move(body)));
   }
   void learn(const std::vector<std::unique_ptr<wire::ServerAddressT>>& addresses);
-  void go_back();
+  void roll_back();
   void join(int server);
   void begin_step();
   void push_to(int server);
@@ -70,7 +70,7 @@ class ScheduledWorker {
   std::map<int, std::uint32_t> shards_;  // known incarnations; 0: disconnected
   std::set<int> to_join_;
   std::uint64_t sequence_ = 0;
-  std::uint32_t back_as_ = 0;  // of the last RollBack
+  std::uint32_t server_0_incarnation_ = 0;  // of the last RollBack
   std::map<int, std::uint64_t> versions_;
   std::deque<SampleRange> leases_;
   int asked_ = 0;

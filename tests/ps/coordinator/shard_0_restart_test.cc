@@ -14,7 +14,7 @@ TEST(RestartedServer0, DoesNotRepeatNumbersAfterASecondRestartFromOneSnapshot) {
   for (const int life : {1, 2}) {
     Coordinator again({.nonce = "n", .servers = 1, .life = life});
     again.restore(saved);
-    EXPECT_EQ(again.admit(before.server_hello(0)).incarnation, 1000U * static_cast<unsigned>(life));
+    EXPECT_EQ(again.on_hello(before.server_hello(0)).incarnation, 1000U * static_cast<unsigned>(life));
   }
 }
 
@@ -25,7 +25,7 @@ TEST(RestartedServer0, EndsSnapshotsThatItsPredecessorBegan) {
   job.coordinator->restore(before.coordinator->save());
   wire::HelloT hello = job.server_hello(1);
   hello.incarnation = 1;
-  job.say_hello(hello);
+  job.send_hello(hello);
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(1)));
 }
 
@@ -48,21 +48,21 @@ TEST(RestartedServer0, ContinuesFromTheSnapshotAndGrantsOutstandingBatchesAgain)
   EXPECT_EQ(job.coordinator->live_workers(), 0);
   EXPECT_EQ(job.coordinator->status().step, 2);
   EXPECT_EQ(job.coordinator->status().loss, 1.0);
-  job.come_back(0, {1});
-  EXPECT_EQ(job.go_back(0), 1U);
+  job.restart_server(0, {1});
+  EXPECT_EQ(job.roll_back(0), 1U);
   wire::HelloT hello = job.server_hello(1);
   hello.incarnation = 1;
-  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.send_hello(hello), "");
   hello = job.worker_hello(1);
   hello.incarnation = 1;
   hello.sequence = 2;
-  EXPECT_EQ(job.say_hello(hello), "");
+  EXPECT_EQ(job.send_hello(hello), "");
   EXPECT_TRUE(job.take<wire::WelcomeT>(worker(1)));
   EXPECT_EQ(job.lease(1), later);
   // Numbers that the first server 0 may have given out since the snapshot are not used again.
-  job.say_hello(job.worker_hello(0));
+  job.send_hello(job.worker_hello(0));
   EXPECT_EQ(job.take<wire::WelcomeT>(worker(0))->incarnation, 1000U);
-  job.say(worker(0), wire::ReadyT{});
+  job.send(worker(0), wire::ReadyT{});
   job.coordinator->request_snapshot();
   job.collect();
   EXPECT_EQ(job.take<wire::FreezeT>(server(0))->cut, 1000001U);
@@ -89,25 +89,25 @@ TEST(RestartedServer0, RollsAllTasksBackToTheNewestCommonSnapshot) {
   for (const auto& bytes : saved) job.coordinator->restore(bytes);
   EXPECT_EQ(job.coordinator->status().step, 2);
   EXPECT_EQ(job.coordinator->missing_tasks(), "worker 0, worker 1, server 0, server 1");
-  job.come_back(0, {1, 2});
+  job.restart_server(0, {1, 2});
   wire::HelloT hello = job.worker_hello(0);
   hello.incarnation = 1;
-  job.say_hello(hello);
+  job.send_hello(hello);
   hello = job.server_hello(1);
   hello.incarnation = 1;
   hello.snapshots = {1};  // the second snapshot was being written
-  job.say_hello(hello);
+  job.send_hello(hello);
   // Worker 1 reconnects after the others have rolled back.
-  EXPECT_EQ(job.go_back(0), 1U);
-  EXPECT_EQ(job.go_back(1), 1U);
+  EXPECT_EQ(job.roll_back(0), 1U);
+  EXPECT_EQ(job.roll_back(1), 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
-  job.be_ready(0);
+  job.send_ready(0);
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
   hello = job.worker_hello(1);
   hello.incarnation = 1;
-  job.say_hello(hello);
+  job.send_hello(hello);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
-  job.be_ready(1);
+  job.send_ready(1);
   EXPECT_EQ(job.take<wire::StartT>(worker(0))->step, 1);
   EXPECT_EQ(job.take<wire::StartT>(worker(1))->step, 1);
 }

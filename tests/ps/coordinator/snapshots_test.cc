@@ -18,7 +18,7 @@ wire::StalenessT staleness(int index, std::vector<std::int64_t> counts, double s
 void finish_appointment(JobCase& job, int index, std::uint64_t cut) {
   wire::AppointmentDoneT done;
   done.cut = cut;
-  job.say(worker(index), done);
+  job.send(worker(index), done);
 }
 
 wire::DeclarationT with_checkpoints(std::int64_t every_steps) {
@@ -37,11 +37,11 @@ TEST(Snapshots, SendsTheLargestSequenceThatAnyServerReports) {
   wire::FrozenT frozen;
   frozen.cut = job.take<wire::FreezeT>(server(0))->cut;
   frozen.entries = {{0, 1, 1}, {1, 1, 4}};
-  job.say(server(0), frozen);
+  job.send(server(0), frozen);
   EXPECT_FALSE(job.take<wire::CutT>(server(0)));
   frozen.entries = {
       {0, 1, 2}, {1, 1, 3}, {1, 9, 99}};  // the last entry is of an unknown incarnation
-  job.say(server(1), frozen);
+  job.send(server(1), frozen);
   for (int s = 0; s < 2; ++s) {
     const auto cut = job.take<wire::CutT>(server(s));
     ASSERT_TRUE(cut);
@@ -104,7 +104,7 @@ TEST(Snapshots, AreDueAtTheEndOfAnEpochForEvaluationAndCheckpoint) {
   wire::CutDoneT done;
   done.cut = job.take<wire::CutT>(server(0))->cut;
   done.staleness.push_back(std::make_unique<wire::StalenessT>(staleness(1, {1, 0, 1}, 2.0, 2)));
-  job.say(server(0), std::move(done));
+  job.send(server(0), std::move(done));
   const auto appointment = job.take<wire::AppointmentT>(worker(0));
   ASSERT_TRUE(appointment);
   EXPECT_TRUE(appointment->evaluates);
@@ -137,7 +137,7 @@ TEST(Snapshots, EndTheJobIfTheAssignedWorkerFails) {
   ASSERT_TRUE(job.take<wire::AppointmentT>(worker(0)));
   wire::FailingT failing;
   failing.reason = "no space left";
-  job.say(worker(0), std::move(failing));
+  job.send(worker(0), std::move(failing));
   EXPECT_FALSE(job.take<wire::AppointmentT>(worker(1)));
   ASSERT_TRUE(job.coordinator->failure());
   EXPECT_NE(job.coordinator->failure()->find("no space left"), std::string::npos);
@@ -232,7 +232,7 @@ TEST(Snapshots, AreWrittenToFilesAfterACheckpointInProgress) {
     EXPECT_TRUE(cut->to_file);
     wire::CutDoneT done;
     done.cut = cut->cut;
-    job.say(server(s), std::move(done));
+    job.send(server(s), std::move(done));
   }
   EXPECT_TRUE(job.take<wire::ReleaseT>(server(0)));
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
@@ -263,7 +263,7 @@ TEST(Snapshots, AreAssignedAgainToAWorkerThatReconnects) {
   const auto first = job.take<wire::AppointmentT>(worker(0));
   wire::HelloT hello = job.worker_hello(0);
   hello.incarnation = 1;
-  job.say_hello(hello);
+  job.send_hello(hello);
   const auto again = job.take<wire::AppointmentT>(worker(0));
   ASSERT_TRUE(again);
   EXPECT_EQ(again->cut, first->cut);
@@ -286,8 +286,8 @@ TEST(Snapshots, AreAbandonedIfAServerIsLostAndMadeLater) {
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
   wire::HelloT hello = job.server_hello(1);
   hello.snapshots = {1};
-  job.say_hello(hello);
-  job.go_back(1);
+  job.send_hello(hello);
+  job.roll_back(1);
   const auto again = job.take<wire::FreezeT>(server(0));
   ASSERT_TRUE(again);
   EXPECT_GT(again->cut, first);
@@ -308,11 +308,11 @@ TEST(FinalSnapshot, IsEvaluatedAndWrittenAndEndsTheJob) {
   EXPECT_TRUE(appointment->writes_checkpoint);
   wire::AppointmentDoneT done;
   done.cut = appointment->cut;
-  job.say(worker(0), done);
+  job.send(worker(0), done);
   for (int w = 0; w < 2; ++w) {
     EXPECT_TRUE(job.take<wire::FinishedT>(worker(w)));
     EXPECT_FALSE(job.take<wire::FinishedT>(server(0)));
-    job.say(worker(w), wire::LeavingT{});
+    job.send(worker(w), wire::LeavingT{});
   }
   EXPECT_TRUE(job.take<wire::FinishedT>(server(0)));
   EXPECT_TRUE(job.coordinator->is_over());
@@ -325,7 +325,7 @@ TEST(FinalSnapshot, OfAStoppedJobWaitsForHeldBatchesAndIsNotEvaluated) {
   const SampleRange batch = job.lease(0);
   wire::StopRequestT stop;
   stop.kind = 1;
-  job.say(worker(1), stop);
+  job.send(worker(1), stop);
   EXPECT_FALSE(job.take<wire::FreezeT>(server(0)));
   job.trained(0, 1, batch);
   job.freeze_all({{0, 1, 1}});

@@ -36,16 +36,16 @@ TEST(SynchronousJob, FailsIfAWorkerIsLost) {
 TEST(SynchronousJob, DoesNotAdmitARestartedWorker) {
   JobCase job(in_step());
   job.start();
-  EXPECT_NE(job.say_hello(job.worker_hello(1)).find("--consistency sync"), std::string::npos);
+  EXPECT_NE(job.send_hello(job.worker_hello(1)).find("--consistency sync"), std::string::npos);
   EXPECT_FALSE(job.coordinator->is_over());
 }
 
 TEST(SynchronousJob, IsOverWhenAllWorkersHaveLeft) {
   JobCase job(in_step());
   job.start();
-  job.say(worker(1), wire::LeavingT{});
+  job.send(worker(1), wire::LeavingT{});
   EXPECT_FALSE(job.coordinator->is_over());
-  job.say(worker(0), wire::LeavingT{});
+  job.send(worker(0), wire::LeavingT{});
   EXPECT_TRUE(job.take<wire::FinishedT>(server(0)));
   EXPECT_TRUE(job.coordinator->is_over());
   EXPECT_FALSE(job.coordinator->failure());
@@ -100,10 +100,10 @@ TEST(SynchronousJob, FailsIfAServerIsLostAfterSomeWorkersHaveLeft) {
   job.collect();
   job.freeze_all({});
   job.copy_all();
-  job.say(worker(1), wire::LeavingT{});
+  job.send(worker(1), wire::LeavingT{});
   wire::HelloT hello = job.server_hello(1);
   hello.snapshots = {1};
-  job.say_hello(hello);
+  job.send_hello(hello);
   EXPECT_NE(job.coordinator->failure()->find("--resume"), std::string::npos);
 }
 
@@ -112,16 +112,16 @@ TEST(SynchronousJob, RollsBackAWorkerThatIsAboutToLeave) {
   job.start();
   const std::uint64_t cut = job.make_snapshot({});
   job.lose(server(1));
-  job.come_back(1, {cut});
-  job.say(worker(1), wire::LeavingT{});
-  job.go_back(0);
-  job.go_back(1);
-  job.say(worker(0), wire::LeavingT{});
+  job.restart_server(1, {cut});
+  job.send(worker(1), wire::LeavingT{});
+  job.roll_back(0);
+  job.roll_back(1);
+  job.send(worker(0), wire::LeavingT{});
   EXPECT_FALSE(job.coordinator->failure());
   for (int w = 0; w < 2; ++w) {
     EXPECT_TRUE(job.take<wire::RollBackT>(worker(w)));
     EXPECT_FALSE(job.take<wire::FinishedT>(worker(w)));
-    job.be_ready(w);
+    job.send_ready(w);
   }
   for (int w = 0; w < 2; ++w) EXPECT_TRUE(job.take<wire::StartT>(worker(w)));
 }
@@ -140,15 +140,15 @@ TEST(SynchronousJob, RollsBackWithARestartedServer) {
   job.lose(server(1));
   wire::HelloT hello = job.server_hello(1);
   hello.snapshots = {1};
-  job.say_hello(hello);
-  EXPECT_EQ(job.go_back(0), 1U);
+  job.send_hello(hello);
+  EXPECT_EQ(job.roll_back(0), 1U);
   EXPECT_FALSE(job.take<wire::RollBackT>(worker(0)));
-  EXPECT_EQ(job.go_back(1), 1U);
+  EXPECT_EQ(job.roll_back(1), 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(0))->cut, 1U);
   EXPECT_EQ(job.take<wire::RollBackT>(worker(1))->cut, 1U);
-  job.be_ready(0);
+  job.send_ready(0);
   EXPECT_FALSE(job.take<wire::StartT>(worker(0)));
-  job.be_ready(1);
+  job.send_ready(1);
   for (int w = 0; w < 2; ++w) {
     const auto start = job.take<wire::StartT>(worker(w));
     ASSERT_TRUE(start);

@@ -12,7 +12,7 @@ DataServiceCase::DataServiceCase(const JobShape& shape)
   data.serve(served, 1);
 }
 
-std::vector<EndedStep> DataServiceCase::await_news(std::size_t count) {
+std::vector<EndedStep> DataServiceCase::await_steps(std::size_t count) {
   const Deadline deadline = Deadline::after(std::chrono::seconds(10));
   std::vector<EndedStep> all;
   while (all.size() < count && !deadline.passed()) {

@@ -16,13 +16,13 @@
 namespace syncopate::ps::testing {
 
 // The connection of a worker.
-class Caller {
+class WorkerConnection {
  public:
-  Caller(wire::Context& context, std::uint16_t port, const std::string& routing_id)
+  WorkerConnection(wire::Context& context, std::uint16_t port, const std::string& routing_id)
       : socket_(wire::Socket::connect(context, {"127.0.0.1", port}, routing_id)) {}
 
   template <typename BodyT>
-  void say(BodyT body, const std::vector<float>& frame = {}) {
+  void send(BodyT body, const std::vector<float>& frame = {}) {
     wire::Envelope message = envelope("", wire::make_message(std::move(body)));
     if (!frame.empty()) {
       message.frames.push_back(wire::Frame::copy_of(std::as_bytes(std::span(frame))));
@@ -31,7 +31,7 @@ class Caller {
   }
   // The next message, which must have this type and this number of frames after the header.
   template <typename BodyT>
-  BodyT take(std::size_t frames = 0) {
+  BodyT receive(std::size_t frames = 0) {
     const wire::Envelope message = wire::await_message(*socket_, {});
     if (message.frames.empty()) return {};
     auto decoded = wire::decode(message.frames.front().bytes());
@@ -50,9 +50,11 @@ class Caller {
 struct DataServiceCase {
   explicit DataServiceCase(const JobShape& shape);
 
-  Caller call(const std::string& routing_id) { return {context, data.port(), routing_id}; }
+  WorkerConnection connect(const std::string& routing_id) {
+    return {context, data.port(), routing_id};
+  }
   // Waits for this number of ended steps.
-  std::vector<EndedStep> await_news(std::size_t count);
+  std::vector<EndedStep> await_steps(std::size_t count);
 
   wire::Context context;
   std::shared_ptr<ServedVariables> served;

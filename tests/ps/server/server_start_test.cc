@@ -40,7 +40,7 @@ std::vector<std::string> notes_of(ServerOptions options) {
 void expect_unknown_host(const std::function<void()>& call) {
   try {
     call();
-    FAIL() << "somebody knows the host";
+    FAIL() << "the unknown host was found";
   } catch (const UsageError& error) {
     const std::string line = error.what();
     EXPECT_NE(line.find("the host name 'no..host' is unknown"), std::string::npos) << line;
