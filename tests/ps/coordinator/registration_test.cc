@@ -179,7 +179,7 @@ TEST(Registration, RefusesALostIncarnation) {
   EXPECT_NE(job.send_hello(hello).find("worker 1 was lost (worker 1 (host h, pid 7) is silent"),
             std::string::npos);
   job.send_hello(job.worker_hello(1));
-  EXPECT_NE(job.send_hello(hello).find("incarnation 2 has taken its place"), std::string::npos);
+  EXPECT_NE(job.send_hello(hello).find("incarnation 2 has replaced it"), std::string::npos);
 }
 
 TEST(Registration, FailsIfFingerprintsOfTheDeclarationDiffer) {
@@ -190,7 +190,7 @@ TEST(Registration, FailsIfFingerprintsOfTheDeclarationDiffer) {
   wire::DeclaredT answer;
   answer.fingerprint = 8;
   job.send(server(1), std::move(answer));
-  EXPECT_NE(job.coordinator->failure()->find("one version"), std::string::npos);
+  EXPECT_NE(job.coordinator->failure()->find("same version"), std::string::npos);
 }
 
 TEST(Registration, AdmitsANewWorkerAfterTheSnapshotIsCopied) {

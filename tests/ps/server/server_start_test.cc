@@ -55,14 +55,14 @@ TEST(AServerThatStarts, NotesItsEndpointAndTheTasksItWaitsFor) {
   const std::vector<std::string> notes = notes_of(std::move(options));
   ASSERT_FALSE(notes.empty());
   EXPECT_EQ(notes[0], "listening at " + to_string(here) +
-                          " (this host alone), waits for 2 workers and 1 more server, up to 120 s");
+                          " (this host only), waits up to 120 s for 2 workers and 1 more server");
 }
 
 TEST(AServerThatStarts, NotesTheEndpointOfServer0) {
   const std::vector<std::string> notes =
       notes_of(options_of(1, {"127.0.0.1", 4000}, std::chrono::seconds(60)));
   ASSERT_FALSE(notes.empty());
-  EXPECT_EQ(notes[0], "calls server 0 at 127.0.0.1:4000, up to 60 s");
+  EXPECT_EQ(notes[0], "waits up to 60 s for server 0 at 127.0.0.1:4000");
 }
 
 TEST(AServerThatStarts, NamesAnUnknownHost) {

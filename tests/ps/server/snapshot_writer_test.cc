@@ -118,7 +118,7 @@ TEST_F(SnapshotWriterTest, RemovesTruncatedFilesAndDamagedHeadersAtTheStart) {
   const SnapshotWriter again(dir_, 0, "nonce");
   const std::string lines = ::testing::internal::GetCapturedStderr();
   EXPECT_EQ(again.existing(), (Snapshots{3}));
-  EXPECT_NE(lines.find("shard-0-cut-1.snapshot is damaged, and is removed"), std::string::npos)
+  EXPECT_NE(lines.find("shard-0-cut-1.snapshot is damaged; it is removed"), std::string::npos)
       << lines;
   EXPECT_NE(lines.find("shard-0-cut-2.snapshot is cut short"), std::string::npos) << lines;
 }
