@@ -74,7 +74,7 @@ TEST_F(FolderLockTest, AdvisesForAHolderWhoseHostIsDown) {
 // The host may be down while its lock on a network file system is still in place.
 TEST_F(FolderLockTest, WaitsLongerForARunOnAnotherHost) {
   FolderLockOptions patient = by();
-  patient.patience_with_another_host = std::chrono::seconds(30);
+  patient.timeout_for_another_host = std::chrono::seconds(30);
   std::optional<FolderLock> first(std::in_place, folder_, by());
   patient.on_waiting = [&](const std::string& line) {
     EXPECT_PRED_FORMAT2(testing::IsSubstring, "waiting up to 30 s", line);
@@ -116,7 +116,7 @@ TEST_F(FolderLockTest, EndsWithAKilledProcess) {
 TEST_F(FolderLockTest, WaitsForARunThatIsEnding) {
   std::optional<FolderLock> first(std::in_place, folder_, by());
   FolderLockOptions options = by();
-  options.patience = std::chrono::seconds(30);
+  options.timeout = std::chrono::seconds(30);
   std::vector<std::string> lines;
   options.on_waiting = [&](const std::string& line) {
     lines.push_back(line);

@@ -77,7 +77,7 @@ TEST_F(DeferredEvaluationsOfALoop, AreMadeByTheWorkerThatStoredThemWhenAnotherEn
 TEST_F(DeferredEvaluationsOfALoop, OfAKilledWorkerAreMadeByTheOneThatEndsTheJob) {
   {
     DeferredEvaluations killed({.folder = folder_.path(), .is_of_run = true});
-    killed.keep({.step = 1, .began_at = 5.0}, run_.make_one_device()->snapshot());
+    killed.add({.step = 1, .began_at = 5.0}, run_.make_one_device()->snapshot());
   }
   train(evaluate_twice);
   ASSERT_EQ(run_.metrics.evaluations.size(), 4U);
