@@ -54,9 +54,6 @@ class OneOfSeveralTasks final : public Strategy, public SynchronousJob {
   Job job(int /*replica*/) noexcept override { return this; }
   void leave() override {}
   void fail(std::string_view /*reason*/) noexcept override {}
-  Job job(int /*replica*/) noexcept override { return this; }
-  void leave() override {}
-  void fail(std::string_view /*reason*/) noexcept override {}
   void abort(std::string_view /*reason*/) noexcept override {}
 
   const std::vector<ps::RunPosition>& begun() const { return begun_; }
