@@ -1,7 +1,6 @@
-// `syncopate doctor`: the tasks of a job meet, say what they see, and the first one says what is
-// wrong, before anything is trained.
+// `syncopate doctor`: the tasks of a job meet and exchange reports about themselves, and the first
+// one prints what is wrong, before anything is trained.
 #include <algorithm>
-#include <filesystem>
 #include <ostream>
 
 #include "deploy/commands/commands.h"
@@ -17,7 +16,7 @@
 namespace syncopate {
 namespace {
 
-// Servers and workers alike are tasks of one world, met where training would meet.
+// A world in which servers are tasks too, with the rendezvous of the training.
 ClusterSpec one_world(const ClusterSpec& spec) {
   ClusterSpec world = spec;
   world.role = Role::kWorker;
@@ -45,7 +44,7 @@ JobUnderTest job_of(const TrainOptions& options) {
 
 std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
                                          TaskReport mine) {
-  // A nonce may be any text; a file's name may not.
+  // A hash, since not every nonce is a valid file name.
   const std::string token =
       formatted(".doctor-%016llx", static_cast<unsigned long long>(hash_name(membership.nonce())));
   const bool is_chief = membership.index() == 0;
@@ -53,7 +52,7 @@ std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership
   if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {
     mine.folder_problem = "cannot write to " + options.loop.checkpoint_dir.string();
   }
-  membership.exchange("");  // the token is there, and all are awake
+  membership.exchange("");  // the token exists when all tasks have called
   mine.clock_seconds = system_clock_seconds();
   if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {
     mine.sees_chiefs_file = sees_token(options.loop.checkpoint_dir, token);
@@ -65,19 +64,12 @@ std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership
   return reports;
 }
 
-// One that was made for the look; where it is not empty any more, it is somebody else's.
-void leave_no_folder(const TrainOptions& options, const std::vector<TaskReport>& reports) {
-  if (std::ranges::none_of(reports, &TaskReport::made_folder)) return;
-  std::error_code error;
-  std::filesystem::remove(options.loop.checkpoint_dir, error);
-}
-
 }  // namespace
 
 int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
   TrainOptions options = asked.train;
   if (options.cluster.role == Role::kEvaluator) {
-    out << "an evaluator reads checkpoints and meets nobody; ask the other tasks" << std::endl;
+    out << "an evaluator only reads checkpoints; run doctor as another task" << std::endl;
     return 0;
   }
   const JobUnderTest job = job_of(options);
@@ -93,11 +85,10 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
     } catch (const Error&) {
       look_at_devices(options, nullptr, mine);
       reports.push_back(mine);
-      out << describe(judge(job, reports)) << std::flush;  // of what can be seen alone
-      leave_no_folder(options, reports);
+      out << describe(judge(job, reports)) << std::flush;  // what one task can find out
       throw;
     }
-    // Where there are servers training has no such meeting.
+    // A job with servers exchanges no GPUs before it trains.
     look_at_devices(options, has_servers(options) ? nullptr : membership.get(), mine);
     reports = exchange_reports(options, *membership, mine);
     membership->leave();
@@ -105,7 +96,6 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
     look_at_devices(options, nullptr, mine);
     reports.push_back(mine);
   }
-  leave_no_folder(options, reports);
   if (world.index != 0) return has_errors(judge(job, reports)) ? 1 : 0;
   const std::vector<Finding> findings = judge(job, reports);
   out << describe(findings) << std::flush;

@@ -234,10 +234,11 @@ class Judge {
       }
     }
     if (job_.checkpoint_dir.empty()) {
-      return add(Kind::kNote, "checkpoints",
-                 "no --checkpoint-dir: a job that is stopped or loses a node begins again");
+      return add(
+          Kind::kNote, "checkpoints",
+          "no --checkpoint-dir: a job that is stopped or loses a node begins again at step 0");
     }
-    // Where the first task cannot write there is nothing to see.
+    // If the first task cannot write, the other tasks have no file to look for.
     const bool is_there = tasks_.front().folder_problem.empty();
     const auto blind = std::ranges::find_if(tasks_, [](const TaskReport& task) {
       return !task.sees_chiefs_file && task.folder_problem.empty();
@@ -246,12 +247,16 @@ class Judge {
       return add(Kind::kError, "checkpoints",
                  place(*blind) + " does not see what " + place(tasks_.front()) + " writes to " +
                      job_.checkpoint_dir +
-                     ": choose a folder that all nodes share, or --resume finds nothing elsewhere");
+                     ": choose a folder that all nodes share; otherwise --resume finds no "
+                     "checkpoint on the others");
     }
     const bool is_broken = std::ranges::any_of(
         tasks_, [](const TaskReport& task) { return !task.folder_problem.empty(); });
     if (is_broken || !have_all_met()) return;
-    add(Kind::kGood, "checkpoints", job_.checkpoint_dir + " is seen by all");
+    add(Kind::kGood, "checkpoints",
+        job_.checkpoint_dir + (tasks_.front().folder_is_missing
+                                   ? " does not exist; train will create it where all tasks see it"
+                                   : " is seen by all"));
   }
 
   void look_at_memory() {

@@ -4,6 +4,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <iterator>
@@ -22,7 +23,6 @@
 #include "models/base/random.h"
 #include "ps/net/endpoint.h"
 #include "worker/run/run_data.h"
-#include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/version.h"
 
@@ -53,8 +53,8 @@ std::vector<std::string> proxies(const Environment& environment) {
   return set;
 }
 
-// The RoCE entries of every port's table. Source: the kernel's
-// Documentation/ABI/stable/sysfs-class- infiniband.
+// The RoCE entries of every port's table.
+// Source: Linux kernel, Documentation/ABI/stable/sysfs-class-infiniband.
 std::vector<std::string> roce_table() {
   std::vector<std::string> table;
   std::error_code error;
@@ -97,7 +97,28 @@ void look_at_data(const TrainOptions& options, TaskReport& report) {
   }
 }
 
+// Why train could not write checkpoints there; empty: it could.
+std::string problem_of_folder(const fs::path& folder) {
+  const fs::path existing = nearest_existing_folder(folder);
+  std::error_code error;
+  if (!fs::is_directory(existing, error)) {
+    return "--checkpoint-dir " + folder.string() + ": " + existing.string() + " is not a folder";
+  }
+  if (access(existing.c_str(), W_OK | X_OK) == 0) return "";
+  return describe_errno("write into", existing.string(), errno) + " (for --checkpoint-dir " +
+         folder.string() + ")";
+}
+
 }  // namespace
+
+fs::path nearest_existing_folder(const fs::path& folder) {
+  std::error_code error;
+  fs::path existing = fs::absolute(folder, error);
+  while (!fs::exists(existing, error) && existing.has_relative_path()) {
+    existing = existing.parent_path();
+  }
+  return existing;
+}
 
 std::string task_name(const ClusterSpec& spec) {
   return std::string(name(spec.role)) + " " + std::to_string(spec.index);
@@ -136,12 +157,8 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
   if (computes) look_at_data(options, report);
   if (!options.loop.checkpoint_dir.empty()) {
     std::error_code unseen;
-    report.made_folder = !fs::exists(options.loop.checkpoint_dir, unseen);
-    try {
-      make_checkpoint_folder(options.loop.checkpoint_dir);
-    } catch (const Error& error) {
-      report.folder_problem = error.what();
-    }
+    report.folder_is_missing = !fs::exists(options.loop.checkpoint_dir, unseen);
+    report.folder_problem = problem_of_folder(options.loop.checkpoint_dir);
   }
   return report;
 }
@@ -153,7 +170,7 @@ void look_at_devices(TrainOptions options, Membership* membership, TaskReport& r
     find_devices(options);
   } catch (const Error& error) {
     report.device_problem = error.what();
-    options.takes_own_gpus = false;  // it still answers the others
+    options.takes_own_gpus = false;  // the task still takes part in the exchange
   }
   deal_out_devices(options, membership);
   if (!report.device_problem.empty() || devices.front().kind == DeviceKind::kCpu) return;
@@ -166,8 +183,9 @@ void look_at_devices(TrainOptions options, Membership* membership, TaskReport& r
 FolderToken::FolderToken(const fs::path& folder, const std::string& name) {
   if (folder.empty()) return;
   is_wanted_ = true;
-  std::ofstream file(folder / name);
-  if (file) path_ = folder / name;
+  const fs::path path = nearest_existing_folder(folder) / name;
+  std::ofstream file(path);
+  if (file) path_ = path;
 }
 
 FolderToken::~FolderToken() {
@@ -177,11 +195,12 @@ FolderToken::~FolderToken() {
 }
 
 bool sees_token(const fs::path& folder, const std::string& name) {
-  constexpr std::chrono::seconds kPatience(2);
+  const fs::path path = nearest_existing_folder(folder) / name;
+  constexpr std::chrono::seconds kVisibilityTimeout(2);
   constexpr std::chrono::milliseconds kLook(50);
-  for (const Deadline deadline = Deadline::after(kPatience);;) {
+  for (const Deadline deadline = Deadline::after(kVisibilityTimeout);;) {
     std::error_code error;
-    if (fs::exists(folder / name, error)) return true;
+    if (fs::exists(path, error)) return true;
     if (deadline.passed()) return false;
     std::this_thread::sleep_for(kLook);
   }

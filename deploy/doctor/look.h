@@ -1,4 +1,4 @@
-// A task looks at itself and its machine.
+// What a task finds out about itself and its machine.
 #pragma once
 
 #include <filesystem>
@@ -11,13 +11,13 @@
 
 namespace syncopate {
 
-// Everything but devices, the clock and sees_chiefs_file, which are looked at together. Reads the
-// data and what the run would begin with; nothing is thrown: what cannot be found out stays empty,
-// and what cannot be read is a problem.
+// Fills everything but devices, the clock and sees_chiefs_file, which need the other tasks. Opens
+// the data and tries what the run would begin with. Throws nothing: what cannot be found out stays
+// empty, and what cannot be read becomes a problem.
 TaskReport look_at_task(const TrainOptions& options, const Environment& environment);
 
-// On which devices this task's replicas would compute, found and dealt out as train does it: with a
-// membership every task calls. Throws PeerError.
+// Finds the devices of this task's replicas and divides them as train does. With a membership every
+// task calls it. Throws PeerError.
 void look_at_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
 // "worker 1"
@@ -25,10 +25,14 @@ std::string task_name(const ClusterSpec& spec);
 
 double system_clock_seconds();
 
-// A file in the checkpoint folder by which others see whether they share it. Gone with this object.
+// The folder itself, or its nearest ancestor that exists.
+std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
+
+// A file by which other tasks see whether they share the checkpoint folder, or, before it exists,
+// the folder in which it would be created. The destructor removes the file.
 class FolderToken {
  public:
-  // Nothing is made where `folder` is empty or cannot be written.
+  // Creates nothing if `folder` is empty or cannot be written.
   FolderToken(const std::filesystem::path& folder, const std::string& name);
   FolderToken(const FolderToken&) = delete;
   FolderToken& operator=(const FolderToken&) = delete;
@@ -39,7 +43,7 @@ class FolderToken {
   bool is_wanted_ = false;
   std::filesystem::path path_;
 };
-// Looks for it for up to two seconds: a network's file system may show it late.
+// Looks for the file for up to two seconds, since a network file system may show it late.
 bool sees_token(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace syncopate

@@ -10,7 +10,7 @@ NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskReport, name, host, boot_id, program, ver
                                    isa, cpus, threads, computes, gpus, clock_seconds,
                                    shm_free_bytes, open_files, proxies, roce, roce_index,
                                    device_problem, data, data_problem, refusals, folder_problem,
-                                   made_folder, sees_chiefs_file)
+                                   folder_is_missing, sees_chiefs_file)
 
 std::string encode(const TaskReport& report) { return nlohmann::json(report).dump(); }
 

@@ -31,7 +31,7 @@ struct TaskReport {
   std::string data_problem;           // "": it can be read
   std::vector<std::string> refusals;  // what train would say, and end
   std::string folder_problem;         // "": files can be made there
-  bool made_folder = false;           // the checkpoint folder was not there
+  bool folder_is_missing = false;     // train would create the checkpoint folder
   bool sees_chiefs_file = true;       // in the checkpoint folder
 };
 

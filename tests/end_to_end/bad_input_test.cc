@@ -14,7 +14,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// The last line is the complaint; notes may stand before it.
+// The last line is the error message; notes may precede it.
 std::string last_line(const std::string& text) {
   if (text.empty()) return "";
   const std::size_t end = text.size() - 1;  // its newline
@@ -68,7 +68,7 @@ struct IdxFolder {
 };
 
 TEST(BadInput, UnknownNamesAndFlagsExitWith2AndTheRightOnes) {
-  expect_refusal({}, 2, "train, evaluate, info");
+  expect_refusal({}, 2, "train, evaluate, launch");
   expect_refusal({"trian"}, 2, "did you mean 'train'");
   expect_refusal({"serv"}, 2, "did you mean 'serve'");
   expect_refusal(train({"--modle", "mlp"}), 2, "did you mean '--model'");
@@ -79,6 +79,15 @@ TEST(BadInput, UnknownNamesAndFlagsExitWith2AndTheRightOnes) {
   expect_refusal(train({"--lr-schedule", "poly"}), 2, "cosine");
   // No module, no driver, or not so many GPUs: each is said in its own way.
   expect_refusal(train({"--devices", "cuda:99"}), 2, "--devices c");
+}
+
+TEST(BadInput, NamesOfOtherProgramsExitWith2AndOurs) {
+  expect_refusal(train({"--lr", "0.1"}), 2, "did you mean '--learning-rate'");
+  expect_refusal(train({"--strategy", "horovod"}), 2, "did you mean 'multi-worker-mirrored'");
+  expect_refusal(train({"--data", "MNIST"}), 2, "did you mean 'mnist:DIR'");
+  expect_refusal(train({"--data", "/my/mnist"}), 2, "did you mean mnist:/my/mnist or");
+  expect_refusal(train({"--data=mnist:~/mnist"}), 2, "did you mean mnist:$HOME/mnist?");
+  expect_refusal({"launch", "--workers", "2", "train"}, 2, "put -- before train");
 }
 
 TEST(BadInput, ValuesOutOfRangeExitWith2) {

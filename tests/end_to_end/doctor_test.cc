@@ -37,9 +37,18 @@ TEST(Doctor, MeetsWorkersAndLeavesNothingBehind) {
       kSmall);
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_TRUE(has(result.out, "2 tasks on 1 machine met")) << result.out;
-  EXPECT_TRUE(has(result.out, "is seen by all")) << result.out;
+  EXPECT_TRUE(has(result.out, "does not exist; train will create it where all tasks see it"))
+      << result.out;
   EXPECT_TRUE(has(result.out, "65 does not divide by 2")) << result.out;
   EXPECT_FALSE(std::filesystem::exists(scratch / "ck"));
+}
+
+TEST(Doctor, CreatesNoFolder) {
+  const ScratchDir scratch;
+  const ProgramResult result =
+      run_syncopate(Arguments{"doctor", "--checkpoint-dir", scratch / "absent/below"} + kSmall);
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_FALSE(std::filesystem::exists(scratch / "absent"));
 }
 
 TEST(Doctor, MeetsServersToo) {

@@ -53,5 +53,22 @@ TEST(HelpProgram, ExitsWith0AndShowsTheCommands) {
   }
 }
 
+TEST(HelpProgram, IsSilentWhereItsReaderClosesThePipe) {
+  const ProgramResult result =
+      RunningProgram({"/bin/sh", "-c", "\"$0\" train --help | true", SYNCOPATE_PROGRAM}).wait();
+  EXPECT_EQ(result.exit_code, 0);
+  EXPECT_EQ(result.err, "");
+}
+
+TEST(TrainProgram, WarnsOfMoreThreadsThanCpus) {
+  const ProgramResult result =
+      run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:64", "--steps", "1",
+                     "--no-progress", "--threads", "1024"});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  EXPECT_NE(result.err.find("--threads 1024 for 1 replica: this process may use"),
+            std::string::npos)
+      << result.err;
+}
+
 }  // namespace
 }  // namespace syncopate::test

@@ -384,12 +384,35 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--", "--data", "digits"}, "--data after --"},
       {{"--", "--steps=5"}, "--budget updates --updates N"},
       {{"--data", "mnist:/nowhere"}, "/nowhere"},
+      {{"--epochs", "0"}, "--epochs 0: expected a whole number, at least 1"},
+      {{"--target-accuracy", "95"}, "expected a number from 0 to 1; did you mean 0.95?"},
+      {{"mirrored"}, "unexpected argument mirrored; put -- before mirrored"},
+      {{"--optimizer", "sgd"}, "flags of train stand behind --"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, says] : mistakes) {
     const ProgramResult result = RunningProgram(compare(scratch / "r", kSmall + words)).wait();
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;
+  }
+}
+
+TEST(BenchProgram, SuggestsTheCommandThatWasMeant) {
+  const ProgramResult result = RunningProgram({SYNCOPATE_BENCH, "comapre"}).wait();
+  EXPECT_EQ(result.exit_code, 2);
+  EXPECT_EQ(
+      result.err.rfind("syncopate-bench: unknown command comapre; did you mean 'compare'?", 0), 0U)
+      << result.err;
+}
+
+TEST(BenchProgram, HelpHasLinesOfAtMost100Columns) {
+  for (const char* command :
+       {"", "compare", "report", "plan", "step", "input", "all-reduce", "ps", "scaling"}) {
+    Words words{SYNCOPATE_BENCH, command, "--help"};
+    std::erase(words, "");
+    const ProgramResult result = RunningProgram(words).wait();
+    EXPECT_EQ(result.exit_code, 0) << result.err;
+    for (const std::string& line : split(result.out, '\n')) EXPECT_LE(line.size(), 100U) << line;
   }
 }
 
@@ -420,7 +443,8 @@ TEST(Plan, RefusesASlowWorkerThatNoRowHas) {
       RunningProgram({SYNCOPATE_BENCH, "plan", "--workers", "2", "--slow", "worker=99,factor=4"})
           .wait();
   EXPECT_EQ(result.exit_code, 2) << result.err;
-  EXPECT_NE(result.err.find("--slow worker=99,factor=4: no row has such a worker; expected 0 to 1"),
+  EXPECT_NE(result.err.find(
+                "--slow worker=99,factor=4: expected a worker from 0 to 1, or more --workers"),
             std::string::npos)
       << result.err;
 }
