@@ -9,7 +9,7 @@
 #include "bench/ps/peers/command.h"
 #include "bench/ps/peers/ps_peers.h"
 #include "bench/ps/ps_side.h"
-#include "deploy/cli/flag_help.h"
+#include "deploy/cli/flag.h"
 #include "deploy/cli/flag_set.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"

@@ -1,4 +1,4 @@
-#include "deploy/cli/cluster_flags.h"
+#include "deploy/cli/strategy_flags.h"
 
 #include <fmt/format.h>
 

@@ -12,7 +12,7 @@
 
 #include "deploy/launch/join.h"
 #include "deploy/launch/launch_rules.h"
-#include "deploy/slurm/filled_script.h"
+#include "deploy/slurm/job_script.h"
 #include "models/base/environment.h"
 #include "ps/net/link.h"
 #include "strategies/cluster/cluster_spec.h"

@@ -7,7 +7,7 @@
 #include <memory>
 #include <utility>
 
-#include "deploy/cli/flag_help.h"
+#include "deploy/cli/flag.h"
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
 

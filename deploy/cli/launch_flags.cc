@@ -8,7 +8,7 @@
 
 #include "deploy/cli/command_line.h"
 #include "deploy/cli/flag_set.h"
-#include "deploy/launch/local_roles.h"
+#include "deploy/launch/role_commands.h"
 #include "models/base/errors.h"
 
 namespace syncopate {

@@ -1,14 +1,16 @@
-// The flags of `syncopate train` about the strategy, its devices and the other tasks, and the
-// cluster that flags and environment resolve to.
+// The flags of `syncopate train` about the strategy: its devices, the other tasks, the consistency
+// of shared variables; and the cluster that flags and environment resolve to.
 #pragma once
 
 #include <optional>
 #include <string>
 
-#include "deploy/cli/cluster_flags.h"
 #include "deploy/cli/device_flags.h"
 #include "deploy/cli/fault_flags.h"
+#include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
+#include "strategies/cluster/cluster_spec.h"
+#include "worker/run/train_options.h"
 
 namespace syncopate {
 
@@ -21,6 +23,10 @@ struct StrategyFlags {
   std::optional<double> peer_timeout;        // seconds
 };
 
+// --rank, --world-size, --servers, --rendezvous, --nonce, --role. resolve_cluster() decides what
+// they mean together. --local-rank is accepted and ignored.
+void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster);
+
 // The group "Strategy and devices".
 void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& options);
 // The group "Cluster".
@@ -32,5 +38,21 @@ void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, Train
 // faults. Throws UsageError for flags that contradict each other or the environment.
 void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Environment& environment,
                    TrainOptions& options);
+
+struct ConsistencyFlags {
+  std::string consistency;  // "": the strategy's own
+  std::string staleness_rule = "none";
+  std::string compress = "none";
+  std::string partition;  // "": large variables are split
+};
+
+void add_consistency_flags(FlagSet& flags, ConsistencyFlags& consistency, TrainOptions& options);
+
+// Fills what follows from each flag alone. Throws UsageError.
+void take_consistency_flags(const ConsistencyFlags& consistency, TrainOptions& options);
+// Called after take_consistency_flags(), when the cluster is known. Fills
+// options.strategy.consistency. Throws UsageError for flags that contradict each other.
+void check_consistency(const FlagSet& flags, const ConsistencyFlags& consistency,
+                       TrainOptions& options);
 
 }  // namespace syncopate

@@ -8,7 +8,6 @@
 #include <sstream>
 
 #include "deploy/cli/command_line.h"
-#include "deploy/cli/consistency_flags.h"
 #include "deploy/cli/strategy_flags.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"

@@ -8,8 +8,7 @@ set(alone
   bench/ps/ps_side.cc
   bench/scaling/scaling_grid.cc
   bench/scaling/scaling_table.cc
-  bench/step/step_command.cc
-  deploy/launch/local_roles.cc)
+  bench/step/step_command.cc)
 foreach(file IN LISTS alone)
   foreach(library models ps strategies worker deploy bench_harness bench_step bench_all_reduce bench_scaling bench_ps bench_ps_peers
                   bench_plan bench_compare bench_virtual bench_compare_report)

@@ -9,6 +9,7 @@
 #include "models/base/errors.h"
 #include "models/base/isa.h"
 #include "models/zoo/zoo.h"
+#include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/collective/collectives.h"
 #include "worker/run/version.h"
@@ -129,6 +130,13 @@ int run_info(const InfoOptions& options, std::ostream& out) {
         << '\n';
   }
   out << std::flush;
+  return 0;
+}
+
+int run_cluster(const ClusterOptions& options, std::ostream& out) {
+  out << (options.as_tf_config ? to_tf_config(options.cluster, options.port_base)
+                               : to_json(options.cluster))
+      << std::endl;
   return 0;
 }
 

@@ -4,9 +4,8 @@
 #include <iostream>
 
 #include "deploy/commands/commands.h"
-#include "deploy/launch/launcher.h"
-#include "deploy/launch/local_roles.h"
-#include "deploy/launch/mpirun.h"
+#include "deploy/launch/role_commands.h"
+#include "deploy/launch/role_group.h"
 #include "ps/server/order_record.h"
 #include "worker/run/run_folder.h"
 

@@ -10,7 +10,7 @@
 #include <ostream>
 
 #include "deploy/commands/commands.h"
-#include "deploy/slurm/filled_script.h"
+#include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
 #include "models/base/file_descriptor.h"
 

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <set>
+#include <string_view>
 #include <utility>
 
 #include "models/base/formatted.h"
@@ -300,10 +301,39 @@ class Judge {
   std::vector<Finding> findings_;
 };
 
+const char* name_of(Finding::Kind kind) {
+  switch (kind) {
+    case Finding::Kind::kError:
+      return "ERROR";
+    case Finding::Kind::kWarning:
+      return "warning";
+    case Finding::Kind::kNote:
+      return "note";
+    case Finding::Kind::kGood:
+      return "ok";
+  }
+  return "";
+}
+
 }  // namespace
 
 std::vector<Finding> judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks) {
   return Judge(job, tasks).all();
+}
+
+std::string describe(std::vector<Finding> findings) {
+  std::ranges::stable_sort(findings, {}, &Finding::kind);
+  std::string text;
+  for (const Finding& finding : findings) {
+    text += formatted("%-8s %-14s %s\n", name_of(finding.kind), finding.what.c_str(),
+                      finding.line.c_str());
+  }
+  return text;
+}
+
+bool has_errors(const std::vector<Finding>& findings) {
+  return std::ranges::any_of(
+      findings, [](const Finding& finding) { return finding.kind == Finding::Kind::kError; });
 }
 
 }  // namespace syncopate

@@ -6,7 +6,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "deploy/launch/role_states.h"
+#include "models/base/deadline.h"
 #include "models/base/errors.h"
 #include "worker/run/exit_code.h"
 
@@ -41,6 +41,17 @@ milliseconds back_off_before(int restarts, const LaunchRules& rules) {
 }
 
 bool is_worker(const LaunchedRole& role) { return role.is_worker(); }
+
+// False when a signal came first.
+bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
+  const Deadline end = Deadline::after(duration);
+  while (!end.passed()) {
+    pollfd source{stop.descriptor(), POLLIN, 0};
+    poll(&source, 1, end.remaining_milliseconds());
+    if (stop.poll()) return false;
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -299,6 +310,22 @@ void RoleGroup::send_to_all(int signal, const std::string& why) {
     if (!role.is_running()) continue;
     say_(std::string(begin).append(role.name()).append(end));
     role.process().send(signal);
+  }
+}
+
+int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output) {
+  StopSignal stop;
+  for (int restarts = 0;;) {
+    RoleGroup group(plan(restarts), rules, restarts, output, stop);
+    const int exit_code = group.run();
+    // Wrong usage would be as wrong the next time; 75 is for whoever asked us to stop.
+    const bool may_restart = rules.restarts_together && exit_code == kExitFailed &&
+                             group.has_failed() && !group.was_asked_to_stop();
+    if (!may_restart || group.restarts() >= rules.most_restarts) return exit_code;
+    restarts = group.restarts() + 1;
+    output.err("launch: restart " + std::to_string(restarts) + " of " +
+               std::to_string(rules.most_restarts) + "\n");
+    if (!pause(rules.pause_before_all, stop)) return exit_code;
   }
 }
 

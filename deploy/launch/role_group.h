@@ -5,6 +5,7 @@
 
 #include <array>
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -80,5 +81,14 @@ class RoleGroup {
   bool stopped_by_failure_ = false;
   bool is_command_wrong_ = false;
 };
+
+// What to start together. Called before each such start with how often roles have been started
+// again so far: 0 the first time, and more each time.
+using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
+
+// Blocks SIGINT, SIGTERM and SIGUSR1 while it runs and passes them on. Returns the worst exit code
+// of each role's last incarnation (exit_code.h). Call it before any thread exists. Throws
+// FileError when a role cannot be started.
+int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 
 }  // namespace syncopate

@@ -1,13 +1,32 @@
-// One stream of a role, from the pipe it writes to into whole prefixed lines.
+// The output of a role: from the pipe that the role writes to, into whole lines with the role's
+// name in front, "[worker 0] step 20".
 #pragma once
 
 #include <functional>
+#include <string>
 #include <string_view>
 
-#include "deploy/launch/output_prefixer.h"
 #include "models/base/file_descriptor.h"
 
 namespace syncopate {
+
+// One thread only.
+class OutputPrefixer {
+ public:
+  explicit OutputPrefixer(std::string_view name) : prefix_("[" + std::string(name) + "] ") {}
+
+  // The lines that these bytes complete, each with prefix and newline. A line longer than
+  // kLongestLine is broken.
+  std::string add(std::string_view bytes);
+  // What stands behind the last newline, as a line; "" when nothing does.
+  std::string finish();
+
+  static constexpr std::size_t kLongestLine = 64 << 10;
+
+ private:
+  std::string prefix_;
+  std::string unfinished_;
+};
 
 // Takes whole lines. May wait for a slow reader: then the roles wait too, as in any pipeline.
 using WriteLines = std::function<void(std::string_view lines)>;

@@ -2,6 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
+#include <iterator>
+#include <sstream>
+
+#include "models/base/errors.h"
 
 namespace syncopate {
 namespace {
@@ -11,6 +15,87 @@ constexpr std::string_view kNextComponent = "#SBATCH hetjob";
 bool is_plain(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) != 0 ||
          std::string_view("-_=+./:,@%").find(c) != std::string_view::npos;
+}
+
+JobScript script_named(std::string_view name) {
+  const auto row = std::ranges::find(job_scripts(), name, &JobScriptRow::name);
+  check(row != job_scripts().end(), "a job script of that name is in the program");
+  return JobScript(row->text);
+}
+
+// Fills in what was said: scripts and this file must fit together.
+class Filling {
+ public:
+  explicit Filling(std::string_view name) : script_(script_named(name)) {}
+
+  void option(int component, std::string_view name, const std::string& value) {
+    if (value.empty()) return;
+    check(script_.set_option(component, name, value),
+          "the job script has a line for --" + std::string(name));
+  }
+  void option(int component, std::string_view name, int value) {
+    if (value > 0) option(component, name, std::to_string(value));
+  }
+  void option_of_all(std::string_view name, const std::string& value) {
+    for (int component = 0; component < script_.components(); ++component) {
+      option(component, name, value);
+    }
+  }
+  void variable(std::string_view name, const std::string& shell_text) {
+    check(script_.set_variable(name, shell_text),
+          "the job script has a variable " + std::string(name));
+  }
+  void extend(std::string_view name, const std::vector<std::string>& words) {
+    if (words.empty()) return;
+    check(script_.extend_array(name, words),
+          "the job script has an array " + std::string(name) + " in one line");
+  }
+  // The component in which training takes place: the last one.
+  int workers() const { return script_.components() - 1; }
+  std::string text() const { return script_.text(); }
+
+ private:
+  JobScript script_;
+};
+
+void fill_in_servers(const SbatchOptions& options, Filling& filling) {
+  if (options.servers == 0) return;
+  if (filling.workers() == 0) {
+    filling.variable("SERVERS", std::to_string(options.servers));
+    return;
+  }
+  filling.option(0, "nodes", options.server_nodes);
+  filling.option(0, "ntasks-per-node", options.servers / options.server_nodes);
+}
+
+void fill_in_program(const SbatchOptions& options, Filling& filling) {
+  if (!options.container.empty()) {
+    filling.variable("USE_CONTAINER", "true");
+    filling.variable("CONTAINER", shell_word(options.container));
+    if (!options.container_flags.empty()) {
+      std::istringstream text(options.container_flags);
+      const std::vector<std::string> words(std::istream_iterator<std::string>(text), {});
+      filling.variable("CONTAINER_FLAGS", shell_array(words));
+    }
+  }
+  if (!options.program.empty() && options.script != "build") {
+    filling.variable("PROGRAM", shell_word(options.program));
+  }
+  if (!options.bench_program.empty() && options.script == "compare") {
+    filling.variable("BENCH", shell_word(options.bench_program));
+  }
+}
+
+void fill_in_training(const SbatchOptions& options, Filling& filling) {
+  std::vector<std::string> words = options.train_flags;
+  if (options.strategy.empty()) {
+    filling.extend("TRAIN", words);
+    return;
+  }
+  words.insert(words.begin(), {"--strategy", options.strategy});
+  filling.variable("TRAIN", shell_array(words));
+  filling.variable("DATA", shell_word(options.data));
+  if (options.uses_mpirun) filling.variable("LAUNCHER", "mpirun");
 }
 
 }  // namespace
@@ -84,6 +169,27 @@ std::string shell_array(std::span<const std::string> words) {
   std::string text;
   for (const std::string& word : words) text += (text.empty() ? "" : " ") + shell_word(word);
   return "(" + text + ")";
+}
+
+std::string filled_script(const SbatchOptions& options) {
+  Filling filling(options.script);
+  filling.option_of_all("time", options.time);
+  filling.option_of_all("account", options.account);
+  filling.option(0, "job-name", options.job_name);
+  if (filling.workers() > 0) {
+    filling.option(0, "partition",
+                   options.server_partition.empty() ? options.partition : options.server_partition);
+  }
+  filling.option(filling.workers(), "partition", options.partition);
+  filling.option(filling.workers(), "nodes", options.nodes);
+  if (options.script != "build") {
+    filling.option(filling.workers(), "ntasks-per-node", options.tasks_per_node);
+  }
+  filling.option(filling.workers(), "cpus-per-task", options.cpus_per_task);
+  fill_in_servers(options, filling);
+  fill_in_program(options, filling);
+  fill_in_training(options, filling);
+  return filling.text();
 }
 
 }  // namespace syncopate

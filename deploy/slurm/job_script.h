@@ -1,5 +1,5 @@
-// A job script of this folder with lines of it filled in, as its user would with an editor. The
-// scripts themselves are in the program, so that one file is enough on a cluster.
+// The job scripts of this folder, which are part of the program so that one file is enough on a
+// cluster, and scripts with values filled in, as a user would with an editor.
 #pragma once
 
 #include <span>
@@ -39,5 +39,32 @@ class JobScript {
 std::string shell_word(std::string_view text);
 // "(a 'b c')"
 std::string shell_array(std::span<const std::string> words);
+
+// A job script that is filled in; 0 and empty: as the script has it.
+struct SbatchOptions {
+  std::string script;    // its name in job_scripts()
+  std::string strategy;  // empty: the script says
+  int nodes = 0;         // of the workers
+  int tasks_per_node = 0;
+  int cpus_per_task = 0;
+  int servers = 0;
+  int server_nodes = 1;
+  std::string time;
+  std::string partition;
+  std::string server_partition;
+  std::string account;
+  std::string job_name;
+  std::string container;
+  std::string container_flags;  // of apptainer exec, words apart by blanks
+  std::string program;
+  std::string bench_program;
+  std::vector<std::string> train_flags;
+  std::string data;  // that they name
+  bool uses_mpirun = false;
+  bool print = false;
+};
+
+// Throws InternalError where a script lacks a line that is to be filled in.
+std::string filled_script(const SbatchOptions& options);
 
 }  // namespace syncopate

@@ -8,7 +8,7 @@
 #include <sstream>
 
 #include "deploy/cli/command_line.h"
-#include "deploy/cli/flag_help.h"
+#include "deploy/cli/flag.h"
 #include "models/base/errors.h"
 
 namespace syncopate {
@@ -167,8 +167,8 @@ TEST(HelpText, ShowsGroupsValuesChoicesAndDefaults) {
       "  --quiet                         no output\n"
       "  --pair A=B                      pair of things (default: none); may be repeated\n"
       "  --config FILE                   file of flags, a line NAME = VALUE each, without the "
-      "dashes (default:\n"
-      "                                  none)\n");
+      "dashes\n"
+      "                                  (default: none)\n");
 }
 
 TEST(HelpText, WrapsAtBlanks) {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/launch/launcher.h"
+#include "deploy/launch/role_group.h"
 
 namespace syncopate::test {
 

@@ -7,7 +7,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "deploy/launch/local_roles.h"
+#include "deploy/launch/role_commands.h"
 #include "tests/deploy/launch/launch_case.h"
 
 namespace syncopate::test {

@@ -1,5 +1,5 @@
 // Processes that are started together, watched, asked to stop and started again.
-#include "deploy/launch/launcher.h"
+#include "deploy/launch/role_group.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>

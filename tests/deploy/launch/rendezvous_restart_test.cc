@@ -7,7 +7,7 @@
 #include <array>
 #include <cerrno>
 
-#include "deploy/launch/local_roles.h"
+#include "deploy/launch/role_commands.h"
 #include "models/base/file_descriptor.h"
 #include "ps/net/endpoint.h"
 #include "tests/deploy/launch/launch_case.h"

@@ -2,7 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "deploy/cli/command_line.h"
-#include "deploy/slurm/filled_script.h"
+#include "deploy/slurm/job_script.h"
 #include "models/base/errors.h"
 
 namespace syncopate {

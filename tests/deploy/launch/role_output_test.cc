@@ -1,4 +1,4 @@
-#include "deploy/launch/output_prefixer.h"
+#include "deploy/launch/role_output.h"
 
 #include <gtest/gtest.h>
 

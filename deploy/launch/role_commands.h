@@ -1,5 +1,6 @@
-// The roles of a job as processes on this machine, each told by SYNCOPATE_* who it is
-// (strategies/cluster/resolvers/resolve_launch.cc reads it).
+// The commands that start the roles of a job on this machine: one process for each role, or mpirun,
+// which starts the workers. Roles learn their place from SYNCOPATE_* variables
+// (strategies/cluster/resolvers/).
 #pragma once
 
 #include <string>
@@ -42,5 +43,17 @@ RendezvousSocket open_rendezvous();
 // there meanwhile. Else it alone holds the socket, and calls are refused at once should it die.
 // Throws FileError.
 std::vector<RoleCommand> make_local_roles(const LocalRoles& roles);
+
+struct MpirunJob {
+  std::vector<std::string> arguments;  // of every worker; [0]: the path of the program
+  int workers = 1;
+  Environment::Variables environment;
+  std::vector<std::string> exported;  // names in `environment` that workers on other nodes need too
+};
+
+// Fresh each time: another port, another nonce. Each worker learns its rank from Open MPI, and
+// where to meet from us (strategies/cluster/resolvers/resolve_rank_variables.cc). Throws UnavailableError
+// when there is no mpirun in the PATH of `environment`.
+RoleCommand make_mpirun(const MpirunJob& job);
 
 }  // namespace syncopate

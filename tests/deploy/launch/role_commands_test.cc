@@ -1,12 +1,11 @@
 // What the roles of a launch learn about themselves, as local processes and under mpirun.
-#include "deploy/launch/local_roles.h"
+#include "deploy/launch/role_commands.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
 
 #include <optional>
 
-#include "deploy/launch/mpirun.h"
 #include "models/base/errors.h"
 #include "tests/deploy/launch/launch_case.h"
 

@@ -1,14 +1,18 @@
-#include "deploy/launch/local_roles.h"
+#include "deploy/launch/role_commands.h"
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cmath>
+#include <csignal>
+#include <filesystem>
+#include <sstream>
 
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -30,8 +34,20 @@ std::string listed(const std::vector<int>& numbers) {
 }
 
 // At least one: whoever comes later comes after the others.
-std::chrono::milliseconds milliseconds_of(double seconds) {
+std::chrono::milliseconds start_delay(double seconds) {
   return std::chrono::milliseconds(std::max(1L, std::lround(1000.0 * seconds)));
+}
+
+std::string find_mpirun(const Environment::Variables& environment) {
+  const auto path = environment.find("PATH");
+  std::istringstream folders(path == environment.end() ? "/usr/bin:/bin" : path->second);
+  for (std::string folder; std::getline(folders, folder, ':');) {
+    const std::filesystem::path program = std::filesystem::path(folder) / "mpirun";
+    if (!folder.empty() && access(program.c_str(), X_OK) == 0) return program.string();
+  }
+  throw UnavailableError(
+      "--collective mpi: there is no mpirun in PATH; install the package openmpi-bin, or leave "
+      "--collective mpi out");
 }
 
 }  // namespace
@@ -93,7 +109,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
                           .role = role,
                           .arguments = roles.arguments,
                           .environment = shared};
-      if (is_late) command.start_after = milliseconds_of(join->at_seconds);
+      if (is_late) command.start_after = start_delay(join->at_seconds);
       command.environment["SYNCOPATE_ROLE"] = name(role);
       command.environment["SYNCOPATE_INDEX"] = std::to_string(index);
       if (role == Role::kWorker && roles.bind_workers) {
@@ -110,6 +126,39 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
   first.environment["SYNCOPATE_RENDEZVOUS_FD"] = std::to_string(rendezvous.socket.get());
   first.inherited = std::move(rendezvous.socket);
   return commands;
+}
+
+RoleCommand make_mpirun(const MpirunJob& job) {
+  RoleCommand command{.name = "mpirun", .environment = job.environment};
+  command.arguments = {find_mpirun(job.environment),
+                       "-n",
+                       std::to_string(job.workers),
+                       "--oversubscribe",
+                       "--bind-to",
+                       "none",
+                       "--tag-output"};
+  Environment::Variables& environment = command.environment;
+  // What an outer launch told us about ourselves is not about them.
+  std::erase_if(environment, [](const auto& entry) { return is_set_by_launch(entry.first); });
+  // No descriptor gets through mpirun, whose daemons start the workers: the port is chosen here and
+  // let go, and in between another program could take it. Worker 0 then says so, and a second
+  // launch finds another one.
+  environment["SYNCOPATE_RENDEZVOUS"] = open_rendezvous().endpoint;
+  environment["SYNCOPATE_NONCE"] = make_nonce();
+  if (geteuid() == 0) {
+    environment["OMPI_ALLOW_RUN_AS_ROOT"] = "1";
+    environment["OMPI_ALLOW_RUN_AS_ROOT_CONFIRM"] = "1";
+  }
+  std::vector<std::string> exported = job.exported;
+  exported.insert(exported.end(), {"SYNCOPATE_RENDEZVOUS", "SYNCOPATE_NONCE"});
+  for (const std::string& variable : exported) {
+    command.arguments.insert(command.arguments.end(), {"-x", variable});
+  }
+  command.arguments.insert(command.arguments.end(), job.arguments.begin(), job.arguments.end());
+  // mpirun passes this one on to the workers; on SIGINT and SIGTERM it kills them instead.
+  // Source: mpirun(1), Signal Propagation.
+  command.stop_signal = SIGUSR1;
+  return command;
 }
 
 }  // namespace syncopate
