@@ -9,7 +9,7 @@
 #include "deploy/cli/fault_flags.h"
 #include "deploy/cli/flag_set.h"
 #include "models/base/environment.h"
-#include "strategies/cluster/cluster_spec.h"
+#include "strategies/cluster/resolvers/resolvers.h"
 #include "worker/run/train_options.h"
 
 namespace syncopate {
