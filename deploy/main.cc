@@ -1,6 +1,6 @@
 // The program `syncopate`: parses arguments and environment, runs a command, and is the only place
-// where the process ends. Every failure is one line on stderr and an exit code: 2 for wrong usage,
-// 1 otherwise.
+// where the process ends. Every failure prints one line on stderr and sets the exit code: 2 for
+// wrong usage, 1 for all other errors.
 #include <poll.h>
 #include <unistd.h>
 
@@ -24,14 +24,14 @@ struct RunCommand {
   std::unique_ptr<MpiSession>& mpi;
 
   int operator()(const TrainOptions& options) const {
-    StopSignal signals;  // before the first thread, and MPI starts some
+    StopSignal signals;  // must exist before the first thread, and MPI starts threads
     if (wants_mpi(options)) mpi = std::make_unique<MpiSession>();
     const int exit_code = run_train(options, signals, mpi.get(), std::cout);
     if (mpi != nullptr) mpi->close();
     return exit_code;
   }
   int operator()(const ServeOptions& options) const {
-    StopSignal signals;  // before the first thread
+    StopSignal signals;  // must exist before the first thread
     return run_serve(options, signals);
   }
   int operator()(const EvaluateOptions& options) const { return run_evaluate(options, std::cout); }
@@ -51,7 +51,7 @@ struct RunCommand {
   }
 };
 
-// Whether the reader of standard output, such as `head`, has closed its end of the pipe.
+// True if the reader of standard output, such as `head`, has closed its end of the pipe.
 bool is_output_pipe_closed() {
   pollfd output{.fd = STDOUT_FILENO, .events = POLLOUT, .revents = 0};
   return poll(&output, 1, 0) == 1 && (output.revents & POLLERR) != 0;
@@ -85,14 +85,14 @@ int run(const std::vector<std::string>& arguments, std::unique_ptr<MpiSession>& 
 }  // namespace syncopate
 
 int main(int argc, char** argv) {
-  // Training goes on when the reader of a pipe exits: a write then fails instead of ending the
-  // process.
+  // SIGPIPE is ignored so that training goes on when the reader of a pipe exits; the write fails
+  // instead.
   std::signal(SIGPIPE, SIG_IGN);
   std::unique_ptr<syncopate::MpiSession> mpi;
   const int exit_code =
       syncopate::run(std::vector<std::string>(argv + std::min(argc, 1), argv + argc), mpi);
   // The session is still open only if the run failed. MPI_Finalize could wait for the other tasks
-  // without end; abort() ends them.
+  // without end, so abort() ends them.
   if (mpi != nullptr) mpi->abort(exit_code);
   return exit_code;
 }

@@ -1,5 +1,5 @@
-// The commands: each takes its options, does its work and returns the exit code. Results go to
-// `out`, notes to stderr; what goes wrong is thrown.
+// The commands of the program. Each command takes its options, does its work and returns the exit
+// code. Results go to `out`, notes go to stderr, and errors are thrown.
 #pragma once
 
 #include <iosfwd>
@@ -10,24 +10,25 @@
 
 namespace syncopate {
 
-// 0 done; 75 stopped on request after a checkpoint was written; 1 stopped with nothing saved.
-// mpi: null unless wants_mpi().
+// Trains. Returns 0 when training is done, 75 when it stopped on request after writing a
+// checkpoint, 1 when it stopped with nothing saved. `mpi` is null unless wants_mpi() is true.
 int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, std::ostream& out);
-// Its tasks sum, or must meet, through MPI.
+// True if the tasks sum through MPI or meet through MPI.
 bool wants_mpi(const TrainOptions& options);
-// A parameter server: started by hand, or because the cluster gave the task that role.
+// Runs a parameter server that was started by hand or to which the cluster gave the server role.
 int run_serve(const ServeOptions& options, StopSignal& signals);
 int run_train_server(const TrainOptions& options, StopSignal& signals);
-// An evaluator beside a job: measures each checkpoint that appears.
+// Runs an evaluator beside a job: it measures each checkpoint that appears.
 int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::ostream& out);
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);
-// 0: it found nothing wrong; 1: an error. mpi: null unless wants_mpi(asked.train).
+// Returns 0 if doctor found nothing wrong, 1 if it found an error. `mpi` is null unless
+// wants_mpi(asked.train) is true.
 int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out);
-// The exit code of sbatch; 0 when the script was printed.
+// Returns the exit code of the sbatch program; 0 if the script was only printed.
 int run_sbatch(const SbatchOptions& options, std::ostream& out);
-// The worst exit code of the roles: 2, then 1, then 75, then 0.
+// Returns the worst exit code of the roles, where 2 is worst, followed by 1, 75 and 0.
 int run_launch(const LaunchOptions& options, std::ostream& out);
 
 }  // namespace syncopate

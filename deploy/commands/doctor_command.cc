@@ -1,5 +1,5 @@
-// `syncopate doctor`: the tasks of a job meet and exchange reports about themselves, and the first
-// one prints what is wrong, before anything is trained.
+// `syncopate doctor`: the tasks of a job meet and exchange reports about themselves before any
+// training, and the first task prints what is wrong.
 #include <algorithm>
 #include <ostream>
 
@@ -16,7 +16,7 @@
 namespace syncopate {
 namespace {
 
-// A world in which servers are tasks too, with the rendezvous of the training.
+// Returns a cluster in which the servers are tasks too, with the rendezvous of the training.
 ClusterSpec one_world(const ClusterSpec& spec) {
   ClusterSpec world = spec;
   world.role = Role::kWorker;
@@ -44,7 +44,7 @@ JobUnderTest job_of(const TrainOptions& options) {
 
 std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
                                          TaskReport mine) {
-  // A hash, since not every nonce is a valid file name.
+  // The file name holds a hash of the nonce, since not every nonce is a valid file name.
   const std::string token =
       formatted(".doctor-%016llx", static_cast<unsigned long long>(hash_name(membership.nonce())));
   const bool is_chief = membership.index() == 0;
@@ -52,7 +52,7 @@ std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership
   if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {
     mine.folder_problem = "cannot write to " + options.loop.checkpoint_dir.string();
   }
-  membership.exchange("");  // the token exists when all tasks have called
+  membership.exchange("");  // the token exists as soon as all tasks have called exchange()
   mine.clock_seconds = system_clock_seconds();
   if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {
     mine.sees_chiefs_file = sees_token(options.loop.checkpoint_dir, token);
@@ -85,10 +85,11 @@ int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out) {
     } catch (const Error&) {
       look_at_devices(options, nullptr, mine);
       reports.push_back(mine);
-      out << describe(judge(job, reports)) << std::flush;  // what one task can find out
+      // Without a membership, the report covers this task only.
+      out << describe(judge(job, reports)) << std::flush;
       throw;
     }
-    // A job with servers exchanges no GPUs before it trains.
+    // The tasks of a job with servers exchange no GPUs before training, so doctor does not either.
     look_at_devices(options, has_servers(options) ? nullptr : membership.get(), mine);
     reports = exchange_reports(options, *membership, mine);
     membership->leave();

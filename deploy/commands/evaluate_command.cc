@@ -1,4 +1,4 @@
-// `syncopate evaluate`: a checkpoint's weights on a test split.
+// `syncopate evaluate`: measures the weights of a checkpoint on a test split.
 #include <array>
 #include <cstdio>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// An evaluator beside a job, as TensorFlow's task type of that name: it takes no part in training,
-// but measures each checkpoint that appears in --checkpoint-dir, until the run's last.
+// An evaluator beside a job, like TensorFlow's task type of that name. It takes no part in
+// training; it measures each checkpoint that appears in --checkpoint-dir, until the run's last one.
 #include <algorithm>
 #include <array>
 #include <chrono>
@@ -30,9 +30,10 @@ namespace {
 
 constexpr std::chrono::milliseconds kLook(200);
 
-// Whether anybody is left who may write another checkpoint: as long as a job with servers lives, or
-// is about to be started again, somebody listens where its tasks meet. Of a job without servers
-// nobody does once all have met, so there it knows nothing.
+// Decides whether the job can still write another checkpoint. Server 0 of a job with servers
+// listens at the rendezvous address as long as the job lives or is about to be started again. A job
+// without servers stops listening once its tasks have met, so for such a job this class does
+// nothing.
 class JobWatch {
  public:
   explicit JobWatch(const TrainOptions& options)
@@ -43,11 +44,11 @@ class JobWatch {
     silence_ = Deadline::after(std::max(options.rendezvous_timeout, patience_));
   }
 
-  // There is a new checkpoint: the job has been alive.
+  // Records that the job is alive, because a new checkpoint or an answer has been seen.
   void heard() { silence_ = Deadline::after(patience_); }
 
-  // Calls, if the last time is some while ago. Throws PeerError when nobody has answered for too
-  // long.
+  // Connects to server 0 if the last attempt was more than kCall ago. Throws PeerError if the
+  // address has not answered for longer than the timeout.
   void look() {
     if (!server_ || !next_call_.passed()) return;
     try {
@@ -71,7 +72,8 @@ class JobWatch {
   }
 
   static constexpr std::chrono::milliseconds kPeerTimeout{5000};
-  // Than a task's death takes to end all: a job that is started again meets anew.
+  // The time added to the peer timeout. It covers the end of all tasks after one has failed and the
+  // second rendezvous of a job that is started again.
   static constexpr std::chrono::milliseconds kLonger{10000};
   static constexpr std::chrono::milliseconds kCall{1000};
 
@@ -81,15 +83,16 @@ class JobWatch {
   Deadline next_call_ = Deadline::after({});
 };
 
-// What of a folder is to be measured next.
+// Selects the checkpoint of a folder that is to be measured next.
 class NewestCheckpoint {
  public:
-  // target: takes the values; it outlives this.
+  // `target` receives the values and outlives this object.
   NewestCheckpoint(std::filesystem::path folder, const Graph& graph, Snapshot target)
       : folder_(std::move(folder)), graph_(graph), target_(std::move(target)) {}
 
-  // Loads the newest one that is sound. None: it has been loaded already, or there is none. Throws
-  // what load_checkpoint throws, but for what is damaged, of which the log tells once.
+  // Loads the newest undamaged checkpoint. Returns nothing if the folder has none or if that
+  // checkpoint has been loaded already. Throws what load_checkpoint() throws, except for a damaged
+  // file, which is logged once.
   std::optional<CheckpointInfo> load_another() {
     for (const std::filesystem::path& path : checkpoints_in(folder_)) {
       if (path == loaded_) return std::nullopt;
@@ -104,7 +107,7 @@ class NewestCheckpoint {
       } catch (const FileError&) {
         std::error_code unseen;
         if (std::filesystem::exists(path, unseen)) throw;
-        return std::nullopt;  // the job has removed it meanwhile, as there are newer ones
+        return std::nullopt;  // the job has removed this checkpoint since, because newer ones exist
       }
     }
     return std::nullopt;

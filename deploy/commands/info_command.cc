@@ -1,4 +1,5 @@
-// `syncopate info`: what is built in, from the tables themselves, and what was found at run time.
+// `syncopate info`: prints what this build contains, read from the same tables that the flags use,
+// and what was found at run time.
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <thread>
@@ -41,12 +42,12 @@ Json devices() {
     const auto found = load_cuda_module().devices();
     for (std::size_t i = 0; i < found.size(); ++i) list.push_back("cuda:" + std::to_string(i));
   } catch (const UnavailableError&) {
-    return list;  // cuda_state() says why
+    return list;  // cuda_state() gives the reason
   }
   return list;
 }
 
-// What the CUDA module sees, or why it does not help here.
+// Describes what the CUDA module finds, or why it cannot be used here.
 std::string cuda_state() {
   std::string text;
   try {
@@ -61,7 +62,7 @@ std::string cuda_state() {
   return text;
 }
 
-// A collective that a machine may lack says so.
+// Lists the collectives. A collective that this machine may lack reports its own state.
 Json collectives_here() {
   Json list = rows_as_json(collectives());
   for (Json& row : list) {

@@ -1,4 +1,4 @@
-// `syncopate launch`: the roles of a job as processes on this machine.
+// `syncopate launch`: runs the roles of a job as processes on this machine.
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -12,11 +12,12 @@
 namespace syncopate {
 namespace {
 
-// This very program: a path, since mpirun starts it too.
+// Returns the path of this program. It must be a path, since mpirun starts the program too.
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
-// When all start again they go on where they had got to. A role that is started again alone is told
-// nothing: it joins a job that lives.
+// Returns the arguments of the roles. When all roles are started again, they resume from the last
+// checkpoint. A role that is started again alone gets no extra flag, because it joins a running
+// job.
 std::vector<std::string> role_arguments(const LaunchOptions& options, int restarts) {
   std::vector<std::string> arguments = options.role_arguments;
   const bool resumes = std::find(arguments.begin(), arguments.end(), "--resume") != arguments.end();
@@ -51,7 +52,8 @@ std::vector<RoleCommand> plan_roles(const LaunchOptions& options, int restarts) 
 }  // namespace
 
 int run_launch(const LaunchOptions& options, std::ostream& out) {
-  // Said once, and before anything starts. doctor has a finding of its own for it.
+  // A folder or file that cannot be written is reported once here, before any role starts. The
+  // command doctor reports such an error as a finding of its own.
   const bool trains = options.role_arguments.front() == "train";
   if (trains && !options.checkpoint_dir.empty()) make_checkpoint_folder(options.checkpoint_dir);
   if (trains && !options.record.empty()) {

@@ -1,4 +1,4 @@
-// `syncopate sbatch`: a training job for Slurm, submitted or printed.
+// `syncopate sbatch`: submits or prints a training job for Slurm.
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -17,7 +17,7 @@
 namespace syncopate {
 namespace {
 
-// The text as a file to be read from its beginning.
+// Returns a file that holds the text and is positioned at its beginning.
 FileDescriptor file_with(const std::string& text) {
   FileDescriptor file(memfd_create("job script", MFD_CLOEXEC));
   if (!file) throw FileError(describe_errno("make", "a file in memory", errno));
@@ -32,7 +32,8 @@ FileDescriptor file_with(const std::string& text) {
   return file;
 }
 
-// sbatch reads the script from its standard input; what it says is for our user as it is.
+// Submits the script, which sbatch reads from its standard input. The output of sbatch goes to the
+// user unchanged.
 int submit(const std::string& script) {
   const FileDescriptor file = file_with(script);
   std::string name = "sbatch";
@@ -56,7 +57,8 @@ int submit(const std::string& script) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
-// It stands beside this program, or in the next folder of the build; empty: it does not.
+// Returns the path of syncopate-bench, which stands beside this program or in the next folder of
+// the build; empty if neither place has it.
 std::string bench_program_of(const std::filesystem::path& own) {
   const std::filesystem::path here = own.parent_path();
   for (const std::filesystem::path& folder : {here, here.parent_path() / "bench"}) {
@@ -69,7 +71,7 @@ std::string bench_program_of(const std::filesystem::path& own) {
 
 int run_sbatch(const SbatchOptions& options, std::ostream& out) {
   SbatchOptions filled = options;
-  // Inside an image they are found by their names.
+  // Inside a container image the programs are found through PATH.
   if (filled.program.empty() && filled.container.empty()) {
     const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
     filled.program = own.string();

@@ -1,4 +1,4 @@
-// `syncopate serve`, and `syncopate train` where the cluster gives the task the role of a server.
+// `syncopate serve`, and `syncopate train` for a task to which the cluster gives the server role.
 #include <unistd.h>
 
 #include <algorithm>
@@ -20,16 +20,18 @@ namespace syncopate {
 namespace {
 
 constexpr int kMostUpdateThreads = 4;
-// A worker that ended by failure is back within this, if somebody starts it again.
+// The time within which a failed worker is expected to be back, if the scheduler or the user
+// restarts it.
 constexpr std::chrono::seconds kRestartMayTake(60);
 constexpr std::chrono::milliseconds kLongestWaitForFolder(10000);
 
-// The cluster lists this server's address.
+// True if the cluster lists the address of this server.
 bool is_listed(const ClusterSpec& cluster) {
   return static_cast<std::size_t>(cluster.index) < cluster.servers.size();
 }
 
-// Where workers reach this server. Started by hand it has its host's name.
+// Returns the host name at which workers reach this server. A server that was started by hand uses
+// the name of its host.
 std::string host_for_workers(const ClusterSpec& cluster) {
   if (is_listed(cluster)) return cluster.servers[static_cast<std::size_t>(cluster.index)].host;
   const std::string& there = cluster.rendezvous.endpoint->host;
@@ -38,7 +40,8 @@ std::string host_for_workers(const ClusterSpec& cluster) {
   return own_host_name();
 }
 
-// Server 0's listed port is where all meet; its data has one of its own.
+// Returns the listed port for this server's data. Server 0's listed port hosts the rendezvous, so
+// its data uses another port.
 std::uint16_t listed_port(const ClusterSpec& cluster) {
   if (!is_listed(cluster) || cluster.index == 0) return 0;
   return cluster.servers[static_cast<std::size_t>(cluster.index)].port;
@@ -66,7 +69,8 @@ int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& sig
   const auto note = [](const std::string& line) {
     std::cerr << "syncopate: " + line + "\n" << std::flush;
   };
-  // Before snapshots of other jobs are removed from it; and while workers still wait for us.
+  // The folder is locked before snapshots of other jobs are removed from it. The wait for the lock
+  // must end while the workers still wait for this server.
   std::optional<FolderLock> folder;
   if (!options.snapshot_dir.empty()) {
     const auto patience = std::min(kLongestWaitForFolder, options.rendezvous_timeout / 2);

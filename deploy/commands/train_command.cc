@@ -1,5 +1,5 @@
-// `syncopate train`: meets the other tasks, opens what the flags name, in the order in which
-// mistakes are cheapest, trains, reports. Only the chief writes and speaks of results.
+// `syncopate train`: meets the other tasks, opens the inputs that the flags name in the order that
+// finds mistakes soonest, trains, and reports. Only the chief writes files and prints results.
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -37,7 +37,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   if (membership != nullptr) {
     watch.emplace(*membership, membership->peer_timeout() / 5, [](const std::string& reason) {
       std::cerr << "syncopate: " + reason + "\n" << std::flush;
-      std::_Exit(kExitFailed);  // the training thread is busy elsewhere: nothing can be unwound
+      // The training thread is busy in a foreign call, so no stack can be unwound
+      std::_Exit(kExitFailed);
     });
     display->note(formatted("%zu tasks have met", membership->members().size()));
   }
@@ -71,7 +72,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     const Schedule schedule(schedule_options);
 
     if (has_servers(options) || !is_synchronous(options.strategy.consistency)) {
-      // Of a step, as the coordinator counts them: everybody's, or each worker's own.
+      // The coordinator counts either the synchronous steps of all workers together or the steps of
+      // each worker separately; the batch size of a step differs accordingly.
       const bool in_step = is_synchronous(options.strategy.consistency);
       describe_job(options, data,
                    in_step ? global_batch : run_options.strategy.batch_size_per_replica,
@@ -133,7 +135,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
     display->note("nothing left to train: " + std::to_string(start.progress.at.step) +
                   " steps are done");
   }
-  // Without a step that all take together, whoever was appointed last reports for all.
+  // Under asynchronous consistency the worker that was appointed last reports for the whole job.
   const bool reports =
       is_synchronous(options.strategy.consistency) ? is_chief : outcome.test.has_value();
   if (!reports) return 0;
@@ -157,7 +159,8 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   early_stop.emplace(signals, [&given](std::string_view signal) {
     const EarlyEnd end = early_end(given, signal);
     std::cerr << "syncopate: " + end.line + "\n" << std::flush;
-    std::_Exit(end.exit_code);  // whatever the main thread waits for, it need not end
+    // The main thread may be in a wait without end, so the process ends here.
+    std::_Exit(end.exit_code);
   });
   TrainOptions options = given;
   find_devices(options);

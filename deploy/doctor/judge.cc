@@ -14,11 +14,12 @@ namespace {
 
 using Kind = Finding::Kind;
 
-// Below it MPI's and NCCL's segments may not fit; what a container gets unless it asks.
+// The size in bytes below which the segments of MPI and NCCL may not fit into shared memory. It is
+// also the default of a container.
 constexpr std::int64_t kSmallSharedMemory = std::int64_t{64} << 20;
-// Of a task, beside its connections to others.
+// The number of open files that a task needs beside its connections to other tasks.
 constexpr std::int64_t kOwnFiles = 256;
-constexpr double kSkewNoticed = 1.0;  // seconds
+constexpr double kSkewNoticed = 1.0;  // the smallest clock difference that is reported, in seconds
 
 std::string place(const TaskReport& task) { return task.name + " (host " + task.host + ")"; }
 
@@ -32,7 +33,7 @@ std::string count(std::size_t number, const std::string& noun) {
   return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
 }
 
-// Under one kernel.
+// Groups the tasks by the kernel that they run under.
 std::map<std::string, std::vector<const TaskReport*>> by_machine(
     const std::vector<TaskReport>& tasks) {
   std::map<std::string, std::vector<const TaskReport*>> machines;
@@ -42,7 +43,7 @@ std::map<std::string, std::vector<const TaskReport*>> by_machine(
   return machines;
 }
 
-// The first task whose value is not the first one's; null: all agree.
+// Returns the first task whose value differs from that of task 0; null if all agree.
 const TaskReport* first_that_differs(const std::vector<TaskReport>& tasks,
                                      const std::function<std::string(const TaskReport&)>& value) {
   const auto other = std::ranges::find_if(
@@ -76,7 +77,7 @@ class Judge {
     findings_.push_back({kind, what, line});
   }
 
-  // Else nothing can be said of all.
+  // True if every task has reported. Findings about all tasks are possible only then.
   bool have_all_met() const { return std::cmp_greater_equal(tasks_.size(), job_.tasks); }
 
   void look_at_size() {
@@ -199,7 +200,7 @@ class Judge {
     }
   }
 
-  // Servers read none.
+  // Servers read no data, so they are left out.
   void look_at_data() {
     const TaskReport* first = nullptr;
     for (const TaskReport& task : tasks_) {
@@ -218,7 +219,7 @@ class Judge {
       add(Kind::kGood, "data", "all workers that read it find the same");
   }
 
-  // Flags that all were given make all say the same.
+  // Tasks that were given the same flags report the same refusal, which is printed once.
   void look_at_refusals() {
     std::set<std::string> said;
     for (const TaskReport& task : tasks_) {

@@ -18,9 +18,9 @@ std::vector<LibraryVersion> library_versions() {
       versions.push_back(library);
     }
   } catch (const UnavailableError&) {
-    versions.push_back({"CUDA", "none", "none"});  // why: `info` says
+    versions.push_back({"CUDA", "none", "none"});  // the command `info` prints the reason
   }
-  // MPI says which one it is only when it is loaded.
+  // The MPI library's version is known only after the library has been loaded.
   const std::string mpi = mpi_library();
   const std::string shown = mpi.empty() ? "none: --collective mpi needs libopenmpi-dev" : mpi;
   versions.push_back({"MPI", shown, shown});

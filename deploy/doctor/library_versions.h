@@ -1,5 +1,6 @@
-// The libraries this program computes and reads with, as built and as loaded: for `syncopate info`
-// and for reports of a difference between two machines.
+// The libraries that this program uses for computation and input, with the versions at build time
+// and at run time. `syncopate info` prints them, and doctor reports differences between two
+// machines.
 #pragma once
 
 #include <vector>

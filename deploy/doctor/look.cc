@@ -53,8 +53,8 @@ std::vector<std::string> proxies(const Environment& environment) {
   return set;
 }
 
-// The RoCE entries of every port's table.
-// Source: Linux kernel, Documentation/ABI/stable/sysfs-class-infiniband.
+// Returns the RoCE entries of the GID table of every port. Source: Linux kernel,
+// Documentation/ABI/stable/sysfs-class-infiniband.
 std::vector<std::string> roce_table() {
   std::vector<std::string> table;
   std::error_code error;
@@ -97,7 +97,7 @@ void look_at_data(const TrainOptions& options, TaskReport& report) {
   }
 }
 
-// Why train could not write checkpoints there; empty: it could.
+// Returns why train could not write checkpoints to the folder; empty if it could.
 std::string problem_of_folder(const fs::path& folder) {
   const fs::path existing = nearest_existing_folder(folder);
   std::error_code error;
@@ -170,7 +170,7 @@ void look_at_devices(TrainOptions options, Membership* membership, TaskReport& r
     find_devices(options);
   } catch (const Error& error) {
     report.device_problem = error.what();
-    options.takes_own_gpus = false;  // the task still takes part in the exchange
+    options.takes_own_gpus = false;  // the task still takes part in the exchange that follows
   }
   deal_out_devices(options, membership);
   if (!report.device_problem.empty() || devices.front().kind == DeviceKind::kCpu) return;

@@ -1,4 +1,4 @@
-// What a task finds out about itself and its machine.
+// Collects the facts that a task reports about itself and its machine.
 #pragma once
 
 #include <filesystem>
@@ -11,28 +11,28 @@
 
 namespace syncopate {
 
-// Fills everything but devices, the clock and sees_chiefs_file, which need the other tasks. Opens
-// the data and tries what the run would begin with. Throws nothing: what cannot be found out stays
-// empty, and what cannot be read becomes a problem.
+// Fills the whole report except the devices, the clock and sees_chiefs_file, which need the other
+// tasks. Opens the data and runs train's first checks. Throws nothing: a fact that cannot be found
+// stays empty, and data that cannot be read is reported as a problem.
 TaskReport look_at_task(const TrainOptions& options, const Environment& environment);
 
 // Finds the devices of this task's replicas and divides them as train does. With a membership every
-// task calls it. Throws PeerError.
+// task must call it. Throws PeerError if the exchange with another task fails.
 void look_at_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
-// "worker 1"
+// Returns a name such as "worker 1".
 std::string task_name(const ClusterSpec& spec);
 
 double system_clock_seconds();
 
-// The folder itself, or its nearest ancestor that exists.
+// Returns the folder itself, or its nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 
-// A file by which other tasks see whether they share the checkpoint folder, or, before it exists,
-// the folder in which it would be created. The destructor removes the file.
+// A file by which other tasks check whether they share the checkpoint folder (or, if the folder
+// does not exist yet, the folder in which it would be created). The destructor removes the file.
 class FolderToken {
  public:
-  // Creates nothing if `folder` is empty or cannot be written.
+  // Creates no file if `folder` is empty or cannot be written.
   FolderToken(const std::filesystem::path& folder, const std::string& name);
   FolderToken(const FolderToken&) = delete;
   FolderToken& operator=(const FolderToken&) = delete;
@@ -43,7 +43,8 @@ class FolderToken {
   bool is_wanted_ = false;
   std::filesystem::path path_;
 };
-// Looks for the file for up to two seconds, since a network file system may show it late.
+// Returns whether the file exists. Retries for up to two seconds, since a network file system may
+// show a new file late.
 bool sees_token(const std::filesystem::path& folder, const std::string& name);
 
 }  // namespace syncopate

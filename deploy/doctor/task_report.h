@@ -1,4 +1,5 @@
-// What one task sees of itself and its machine, as it tells the task that judges.
+// The report that one task sends to the first task, which judges the job: facts about the task and
+// its machine.
 #pragma once
 
 #include <cstdint>
@@ -9,33 +10,34 @@
 namespace syncopate {
 
 struct TaskReport {
-  std::string name;     // "worker 1"
-  std::string host;     // its own name for its machine
-  std::string boot_id;  // the same for tasks under one kernel
-  std::string program;  // hash of its file, hexadecimal
+  std::string name;     // a name such as "worker 1"
+  std::string host;     // the machine's own host name
+  std::string boot_id;  // equal for tasks that run under one kernel
+  std::string program;  // a hash of the program's file, in hexadecimal
   std::string version;
-  std::map<std::string, std::string> libraries;  // as loaded
+  std::map<std::string, std::string> libraries;  // the versions of the loaded libraries, by name
   std::string isa;
-  std::vector<int> cpus;          // that it may use
-  int threads = 1;                // that it would compute with
-  bool computes = true;           // a server does not
-  std::vector<std::string> gpus;  // on which it would train, by bus address
-  double clock_seconds = 0.0;     // system clock, read when all had met
+  std::vector<int> cpus;          // the CPUs that the task may use
+  int threads = 1;                // the number of threads that the task would compute with
+  bool computes = true;           // false for a server
+  std::vector<std::string> gpus;  // the bus addresses of the GPUs on which the task would train
+  double clock_seconds = 0.0;     // the system clock in seconds, read when all tasks had met
   std::int64_t shm_free_bytes = 0;
-  std::int64_t open_files = 0;        // limit
-  std::vector<std::string> proxies;   // names of variables
-  std::vector<std::string> roce;      // "mlx5_0 port 1 gid 3: RoCE v2"
-  std::string roce_index;             // NCCL_IB_GID_INDEX
-  std::string device_problem;         // "": its replicas' devices are there
-  std::string data;                   // sizes and a few samples, as text
-  std::string data_problem;           // "": it can be read
-  std::vector<std::string> refusals;  // what train would say, and end
-  std::string folder_problem;         // "": files can be made there
-  bool folder_is_missing = false;     // train would create the checkpoint folder
-  bool sees_chiefs_file = true;       // in the checkpoint folder
+  std::int64_t open_files = 0;        // the limit on open files
+  std::vector<std::string> proxies;   // the names of proxy variables that are set
+  std::vector<std::string> roce;      // entries such as "mlx5_0 port 1 gid 3: RoCE v2"
+  std::string roce_index;             // the value of NCCL_IB_GID_INDEX
+  std::string device_problem;         // "" if all devices of its replicas exist
+  std::string data;                   // the sizes and a few samples of the data, as text
+  std::string data_problem;           // "" if the data can be read
+  std::vector<std::string> refusals;  // the error messages with which train would end
+  std::string folder_problem;         // "" if files can be created in the folder
+  bool folder_is_missing = false;     // true if train would create the checkpoint folder
+  // True if the first task's file is visible in the checkpoint folder
+  bool sees_chiefs_file = true;
 };
 
-// As JSON text. Decoding throws PeerError for what is none.
+// Convert a report to and from JSON text. Decoding throws PeerError if the text is not a report.
 std::string encode(const TaskReport& report);
 TaskReport decode_task_report(const std::string& text);
 

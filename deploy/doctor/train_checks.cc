@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of the shapes that the run's variables have, on whatever device.
+// Returns a host snapshot with the shapes of the run's variables, for any device.
 Snapshot host_snapshot(const TrainOptions& options, const Graph& graph) {
   const std::int64_t elements = graph.parameter_layout().total();
   return {.values = make_host_tensor({elements}, DType::kF32),

@@ -1,4 +1,5 @@
-// What train refuses before it takes a step, found by train's own checks. Called by look.cc.
+// The errors that train reports before its first step, found by train's own checks. look.cc calls
+// it.
 #pragma once
 
 #include <string>
@@ -9,8 +10,8 @@
 
 namespace syncopate {
 
-// One line each, as train would say it. What only the chief reads and writes is looked at by the
-// chief. Nothing is thrown, and nothing is left behind.
+// Returns one line for each refusal, in the words of train. Files that only the chief reads and
+// writes are checked by the chief alone. Throws nothing and leaves no files behind.
 std::vector<std::string> refusals_of_train(const TrainOptions& options, const DataSplits& data);
 
 }  // namespace syncopate

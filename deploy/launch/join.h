@@ -1,5 +1,5 @@
-// Workers that come later than the others, on purpose: --join of launch and of syncopate-bench
-// compare.
+// Late workers: workers that join a running job at a given time, as --join of `launch` and of
+// `syncopate-bench compare` requests.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@ namespace syncopate {
 
 struct Join {
   int worker = 0;
-  double at_seconds = 0.0;  // after the others
+  double at_seconds = 0.0;  // the start time, in seconds after the start of the other roles
 };
 
-// "worker=4,at=30s". Throws UsageError.
+// Parses a text such as "worker=4,at=30s". Throws UsageError if the text has another form.
 Join parse_join(const std::string& text);
-std::string to_string(const Join& join);  // as parse_join reads it
+std::string to_string(const Join& join);  // Returns the text that parse_join() reads.
 
-// So many numbers there are where `workers` are asked for: those that come later may have higher
-// ones.
+// Returns how many worker indices the job has: `workers`, or more where a late worker has a higher
+// index.
 int places_of(int workers, const std::vector<Join>& joins);
-// Numbers, ascending, of those that are not there at the start: the late ones, and those between
-// `workers` and them, who never come.
+// Returns, in ascending order, the indices of the workers that are absent at the start: the late
+// workers, and the unused indices between `workers` and the highest late worker.
 std::vector<int> late_workers(int workers, const std::vector<Join>& joins);
 
 }  // namespace syncopate

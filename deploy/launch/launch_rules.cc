@@ -3,7 +3,8 @@
 namespace syncopate {
 namespace {
 
-// Its step is missing nowhere: nobody waits for it, or only for as many as still come.
+// True if the other workers do not wait for the steps of a worker that is lost: under every
+// consistency but kSync, and under kSync with backup workers.
 bool can_miss_a_worker(const LaunchedJob& job) {
   return job.has_servers && (job.consistency.consistency != ps::Consistency::kSync ||
                              job.consistency.backup_workers > 0);
@@ -13,7 +14,7 @@ bool can_miss_a_worker(const LaunchedJob& job) {
 
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job) {
   LaunchRules rules{.most_restarts = most_restarts, .restarts_together = job.has_checkpoints};
-  // Who waits for a server that is started again cannot know that this one is not.
+  // A role that waits for a server to be started again cannot know that this server will not be.
   rules.servers.others_notice = most_restarts == 0 || !job.has_servers || !job.has_checkpoints;
   rules.workers.others_notice = !can_miss_a_worker(job);
   if (on_failure == OnFailure::kStop) return rules;

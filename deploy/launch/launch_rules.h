@@ -1,4 +1,4 @@
-// What a launch does when a role fails.
+// The rules that decide what `launch` does after a role has failed.
 #pragma once
 
 #include <chrono>
@@ -8,48 +8,52 @@
 
 namespace syncopate {
 
-enum class FailureRule : std::uint8_t { kStop, kContinue };  // the other roles end too, or go on
+// KStop: the other roles end too. kContinue: the other roles go on.
+enum class FailureRule : std::uint8_t { kStop, kContinue };
 
-// For the roles of one kind.
+// The rule for all roles of one kind (workers or servers).
 struct RoleRule {
   FailureRule on_failure = FailureRule::kStop;
-  // The living job takes it back: it is started again by itself while it has restarts left, and
-  // only then counts as failed.
+  // True if the running job accepts the role again: the role is started again by itself while it
+  // has restarts left, and counts as failed only after that.
   bool restarts_alone = false;
-  // Others miss one that failed, and end by themselves; else they are asked to at once.
+  // True if the other roles detect a failed role and end by themselves; false if launch asks them
+  // to end at once.
   bool others_notice = true;
 };
 
 struct LaunchRules {
   RoleRule workers;
   RoleRule servers;
-  // No role is started more often than once and so many times again, alone or with all others.
+  // The largest number of restarts of one role, alone or together with all other roles.
   int most_restarts = 0;
-  // After a failure has ended the job, all start again while restarts are left.
+  // True if all roles are started again after a failure has ended the job, while restarts are left.
   bool restarts_together = true;
-  // Before a role is started again alone; doubled each time, up to the longest.
+  // The delay before a role is first started again alone. The delay doubles with each restart, up
+  // to `longest_back_off`.
   std::chrono::milliseconds first_back_off = std::chrono::milliseconds(200);
   std::chrono::milliseconds longest_back_off = std::chrono::seconds(2);
-  // Before all are started again.
+  // The delay before all roles are started again together.
   std::chrono::milliseconds pause_before_all = std::chrono::milliseconds(0);
-  // After a failure the others may end by themselves, as tasks do that lost a peer (they notice
-  // within 5 s; one that is stopped is continued), and so may servers after the last worker; then
-  // comes SIGTERM, and after `grace` SIGKILL.
+  // The time that the other roles have to end by themselves: tasks after a failure (a task detects
+  // a lost peer within 5 s; launch continues a stopped one), servers after the last worker has
+  // ended. Then launch sends SIGTERM, and SIGKILL after `grace`.
   std::chrono::milliseconds patience = std::chrono::seconds(8);
   std::chrono::milliseconds grace = std::chrono::seconds(5);
 };
 
-enum class OnFailure : std::uint8_t { kAuto, kStop, kContinue };  // --on-failure
+enum class OnFailure : std::uint8_t { kAuto, kStop, kContinue };  // the values of --on-failure
 
-// What of a job decides whether it can do without a role, and take it back.
+// The properties of a job that decide whether it can lose a role and accept that role again.
 struct LaunchedJob {
   bool has_servers = false;
-  ps::ConsistencyOptions consistency;  // where it has servers
-  bool has_checkpoints = false;        // a folder for them
+  ps::ConsistencyOptions consistency;  // valid only if the job has servers
+  bool has_checkpoints = false;        // true if the job has a folder for checkpoints
 };
 
-// kAuto: stop, but workers of servers that wait for no one worker go on without one. Restarts alone
-// are for those workers, and for servers, which go on from a file; never under kStop.
+// Chooses the rules of a job. kAuto means kStop, except that workers of servers that need not wait
+// for each worker continue without a failed worker. Only those workers, and servers that restore
+// their state from a file, are restarted alone; under kStop no role is.
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job);
 
 }  // namespace syncopate

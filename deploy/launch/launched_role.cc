@@ -45,7 +45,7 @@ void LaunchedRole::start() {
   if (has_come()) {
     ++restarts_;
   } else {
-    exit_code_ = kExitFailed;  // should that be all there is of it
+    exit_code_ = kExitFailed;  // the exit code that remains if start_process() throws
   }
   start_process();
 }

@@ -1,5 +1,5 @@
-// A role over its incarnations in one group: what it is started with and when, the process while
-// there is one, and how the last one ended. Whether it is started again is the group's affair.
+// A role over all its incarnations in one group: its command and start time, its process while one
+// runs, and how the last process ended. The group decides whether the role is started again.
 #pragma once
 
 #include <chrono>
@@ -15,11 +15,12 @@
 
 namespace syncopate {
 
-// One thread only, and the only one of the process: it forks.
+// One thread only, and the process may have no other thread, because the class forks.
 class LaunchedRole {
  public:
-  // Starts it, unless it comes later. `restarts`: how often it has been started again so far.
-  // `signal_mask` is in force in the process and outlives us. Throws FileError.
+  // Starts the process, unless the role is a late worker. `restarts` is how often the role has been
+  // started again so far. `signal_mask` applies in the process and outlives this object. Throws
+  // FileError if the process cannot be started.
   LaunchedRole(RoleCommand command, int restarts, LaunchOutput output, const sigset_t& signal_mask);
 
   const std::string& name() const noexcept { return command_.name; }
@@ -30,34 +31,35 @@ class LaunchedRole {
   bool comes_late() const noexcept { return command_.start_after.count() > 0; }
   bool has_come() const noexcept { return process_ != nullptr; }
 
-  // Once it has come.
+  // Returns the process. The role must have been started before.
   RoleProcess& process() noexcept { return *process_; }
   const RoleProcess& process() const noexcept { return *process_; }
   RoleOutput& out() noexcept { return *out_; }
   RoleOutput& err() noexcept { return *err_; }
 
   bool is_running() const noexcept { return has_come() && process_->is_running(); }
-  // When it is to be started, or started again; nothing: nobody asked for that.
+  // The time at which the role is to be started or started again; empty if no start is planned.
   const std::optional<Deadline>& start_time() const noexcept { return start_time_; }
   bool has_ended() const noexcept { return !is_running() && !start_time_; }
-  // Of the last incarnation that ended; a signal counts as 1.
+  // The exit code of the last incarnation that ended; 1 if a signal ended it.
   int exit_code() const noexcept { return exit_code_; }
-  // The one that ended that incarnation, or 0.
+  // The signal that ended the last incarnation; 0 if it exited by itself.
   int signal() const noexcept { return signal_; }
 
-  // Waits until the process has ended, and writes the rest of what it said.
+  // Waits until the process has ended, and writes the rest of its output.
   RoleEnding conclude();
   void restart_after(std::chrono::milliseconds back_off);
-  // At its time: for the first time, or again: the same command with the same variables and the
-  // same inherited descriptor. Throws FileError, and has then ended as before.
+  // Starts the role at its start time, for the first time or again, with the same command,
+  // variables and inherited descriptor. Throws FileError if the process cannot be started; the role
+  // has then ended.
   void start();
-  // It will not be started again, or not at all: closes here what the next incarnation would
-  // inherit.
+  // Closes the descriptor that the next incarnation would inherit, because the role will not be
+  // started again.
   void let_go() noexcept;
-  // It was stopped and is told to go on, so that it can end.
+  // Continues a stopped process with SIGCONT, so that it can end.
   void wake();
   bool was_woken() const noexcept { return was_woken_; }
-  // How it ended is nobody's trouble.
+  // Sets the exit code to 0, because the way in which this role ended is not a failure of the job.
   void excuse() noexcept { exit_code_ = 0; }
 
  private:
@@ -76,19 +78,20 @@ class LaunchedRole {
   bool was_woken_ = false;
 };
 
-// As SIGTERM ends a server whose job is not over: by that signal, or with a line on it and exit
-// code 1. A crash by another signal, or another code, is neither.
+// True if the role ended as a server does that receives SIGTERM before its job is over: by that
+// signal, or with a message about the signal and exit code 1. A crash by another signal and another
+// exit code are false.
 bool ended_as_asked(const LaunchedRole& role);
-// Somebody trains, or will.
-bool have_workers_left(const std::vector<LaunchedRole>& roles);  // false too where there are none
-// There are workers, and each has ended well: what was to be trained is trained.
+// True if a worker runs or is going to be started. False if the job has no workers.
+bool have_workers_left(const std::vector<LaunchedRole>& roles);
+// True if the job has workers and all of them have ended well, so that the training is complete.
 bool have_workers_ended_well(const std::vector<LaunchedRole>& roles);
 bool has_a_worker_ended_well(const std::vector<LaunchedRole>& roles);
-// There are servers, all have ended, and none of them is started again.
+// True if the job has servers, all of them have ended, and none is going to be started again.
 bool are_servers_gone(const std::vector<LaunchedRole>& roles);
-// ... and each of them well: the job is over.
+// True if the job has servers and all of them have ended well, so that the job is over.
 bool have_servers_ended_well(const std::vector<LaunchedRole>& roles);
-// Whoever still runs came later than the others.
+// True if all roles that still run are late workers.
 bool do_only_late_ones_run(const std::vector<LaunchedRole>& roles);
 
 }  // namespace syncopate

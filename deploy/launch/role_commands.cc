@@ -26,14 +26,15 @@ constexpr std::array<std::string_view, 11> kOurs = {
     "SYNCOPATE_NONCE",      "SYNCOPATE_RENDEZVOUS", "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_BOUND",
     "SYNCOPATE_LOCAL_SIZE", "SYNCOPATE_RESTARTS",   "SYNCOPATE_LATE"};
 
-// "2,4".
+// Joins the numbers with commas, as in "2,4".
 std::string listed(const std::vector<int>& numbers) {
   std::string text;
   for (const int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
   return text;
 }
 
-// At least one: whoever comes later comes after the others.
+// Returns the delay in milliseconds, at least 1, since a delay of 0 means a start together with the
+// other roles.
 std::chrono::milliseconds start_delay(double seconds) {
   return std::chrono::milliseconds(std::max(1L, std::lround(1000.0 * seconds)));
 }
@@ -104,7 +105,8 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
     for (int index = 0; index < count; ++index) {
       const bool is_late = role == Role::kWorker && std::ranges::binary_search(late, index);
       const auto join = std::ranges::find(roles.joins, index, &Join::worker);
-      if (is_late && join == roles.joins.end()) continue;  // it never comes
+      // A worker without a join time is never started
+      if (is_late && join == roles.joins.end()) continue;
       RoleCommand command{.name = std::string(name(role)) + " " + std::to_string(index),
                           .role = role,
                           .arguments = roles.arguments,
@@ -138,11 +140,12 @@ RoleCommand make_mpirun(const MpirunJob& job) {
                        "none",
                        "--tag-output"};
   Environment::Variables& environment = command.environment;
-  // What an outer launch told us about ourselves is not about them.
+  // The variables that an outer launch set for this process do not apply to the processes started
+  // here.
   std::erase_if(environment, [](const auto& entry) { return is_set_by_launch(entry.first); });
-  // No descriptor gets through mpirun, whose daemons start the workers: the port is chosen here and
-  // let go, and in between another program could take it. Worker 0 then says so, and a second
-  // launch finds another one.
+  // A descriptor cannot be passed through mpirun, because its daemons start the workers. Therefore
+  // the port is chosen and released here, and another program could take it before worker 0
+  // listens. In that case worker 0 reports the taken port, and a second launch chooses another one.
   environment["SYNCOPATE_RENDEZVOUS"] = open_rendezvous().endpoint;
   environment["SYNCOPATE_NONCE"] = make_nonce();
   if (geteuid() == 0) {
@@ -155,8 +158,8 @@ RoleCommand make_mpirun(const MpirunJob& job) {
     command.arguments.insert(command.arguments.end(), {"-x", variable});
   }
   command.arguments.insert(command.arguments.end(), job.arguments.begin(), job.arguments.end());
-  // mpirun passes this one on to the workers; on SIGINT and SIGTERM it kills them instead.
-  // Source: mpirun(1), Signal Propagation.
+  // mpirun passes SIGUSR1 on to the workers; on SIGINT and SIGTERM it kills the workers. Source:
+  // mpirun(1), Signal Propagation.
   command.stop_signal = SIGUSR1;
   return command;
 }

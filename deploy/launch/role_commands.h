@@ -1,5 +1,5 @@
-// The commands that start the roles of a job on this machine: one process for each role, or mpirun,
-// which starts the workers. Roles learn their place from SYNCOPATE_* variables
+// Builds the commands that start the roles of a job on this machine: one process for each role, or
+// mpirun, which starts the workers. A role learns its place in the job from SYNCOPATE_* variables
 // (strategies/cluster/resolvers/).
 #pragma once
 
@@ -12,48 +12,55 @@
 namespace syncopate {
 
 struct LocalRoles {
-  std::vector<std::string> arguments;  // of every role; [0]: the path of the program
+  // The arguments of every role; [0] is the path of the program
+  std::vector<std::string> arguments;
   int workers = 1;
   int servers = 0;
-  Environment::Variables environment;  // of every role; what we set ourselves is replaced
-  bool restarts = false;  // a role that failed may be started again while the others go on
-  // Workers get a part of the CPUs each, where they go round: left to the scheduler, two that run
-  // in step are now and then put on one.
+  // The environment of every role; launch replaces the variables that it sets itself.
+  Environment::Variables environment;
+  bool restarts = false;  // true if a failed role may be started again while the others go on
+  // True if each worker is bound to its own part of the CPUs, where there are enough CPUs. Without
+  // binding, the scheduler sometimes puts two synchronous workers on one CPU.
   bool bind_workers = true;
-  std::vector<Join> joins = {};  // workers, of a job with servers, that come later
+  std::vector<Join> joins = {};  // the late workers, only in a job with servers
 };
 
-// The variables that tell a role who it is: nobody else may set them.
+// True for a variable that tells a role its place in the job. Only launch may set such variables.
 bool is_set_by_launch(std::string_view variable) noexcept;
 
-// 128 random bits in hexadecimal: two incarnations of a job never take each other's tasks for
-// theirs. Throws FileError.
+// Returns 128 random bits in hexadecimal, which keep tasks of two incarnations of a job from
+// connecting to each other. Throws FileError if the system provides no random bits.
 std::string make_nonce();
 
-// A socket on 127.0.0.1 at a port that the system chooses, listening. Throws FileError.
+// A listening socket on 127.0.0.1 at a port that the system chooses. open_rendezvous() throws
+// FileError if the socket cannot be created.
 struct RendezvousSocket {
   FileDescriptor socket;
-  std::string endpoint;  // "127.0.0.1:40123"
+  std::string endpoint;  // an address such as "127.0.0.1:40123"
 };
 RendezvousSocket open_rendezvous();
 
-// Fresh each time: another socket, another nonce. The role at which all meet is first, server 0 or,
-// without servers, worker 0. It inherits the socket, so that nobody can take the port before it
-// listens. Whoever may start that role again keeps the command, and with it the socket: calls wait
-// there meanwhile. Else it alone holds the socket, and calls are refused at once should it die.
-// Throws FileError.
+// Returns the commands of all roles, with a new socket and a new nonce at each call. The first
+// command is the role that hosts the rendezvous: server 0, or worker 0 in a job without servers.
+// That role inherits the listening socket, so that no other program can take the port. If the role
+// may be started again, the launcher keeps the command and the socket, and connections wait in the
+// socket's queue until the role is back. If not, only the role holds the socket, and connections
+// are refused as soon as it ends. Throws FileError if the socket or the nonce cannot be created.
 std::vector<RoleCommand> make_local_roles(const LocalRoles& roles);
 
 struct MpirunJob {
-  std::vector<std::string> arguments;  // of every worker; [0]: the path of the program
+  // The arguments of every worker; [0] is the path of the program
+  std::vector<std::string> arguments;
   int workers = 1;
   Environment::Variables environment;
-  std::vector<std::string> exported;  // names in `environment` that workers on other nodes need too
+  // The names of variables in `environment` that workers on other nodes need too.
+  std::vector<std::string> exported;
 };
 
-// Fresh each time: another port, another nonce. Each worker learns its rank from Open MPI, and
-// where to meet from us (strategies/cluster/resolvers/resolve_rank_variables.cc). Throws UnavailableError
-// when there is no mpirun in the PATH of `environment`.
+// Returns the mpirun command, with a new port and a new nonce at each call. Each worker reads its
+// rank from Open MPI's variables and the rendezvous address from ours
+// (strategies/cluster/resolvers/resolve_rank_variables.cc). Throws UnavailableError if mpirun is
+// not in the PATH of `environment`.
 RoleCommand make_mpirun(const MpirunJob& job);
 
 }  // namespace syncopate

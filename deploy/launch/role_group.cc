@@ -13,15 +13,17 @@
 namespace syncopate {
 namespace {
 
-// A batch system may send a warning and then the end, once each; somebody at a keyboard who sends
-// the same signal a third time does not want to wait for a checkpoint.
+// The number of deliveries of one signal after which the roles are killed. A batch system may send
+// a warning signal and a final signal, once each. A user who presses Ctrl-C three times does not
+// want to wait for a checkpoint.
 constexpr int kTimesThatKill = 3;
-// A worker that came late waits to be let in by servers that are gone, or prints its last line.
+// The time that a late worker has to print its last line after the servers have ended.
 constexpr std::chrono::seconds kLastMoments(1);
-// One task says what is wrong with the command line that all were given: the others' last lines
-// would only hide it. They get as long to say the same.
+// The time that the other tasks have to report a wrong command line after one task has reported it.
+// All tasks were given the same flags, so the lines of the others would only hide the first report.
 constexpr std::chrono::milliseconds kToSayTheSame(1000);
-// Of the back-off: more would overflow, and the longest is reached long before.
+// The limit for doublings of the back-off. More doublings would overflow, and the longest back-off
+// is reached long before.
 constexpr int kMostDoublings = 16;
 
 using std::chrono::milliseconds;
@@ -30,7 +32,8 @@ std::string seconds(std::chrono::nanoseconds duration) {
   return std::to_string(std::chrono::ceil<std::chrono::seconds>(duration).count()) + " s";
 }
 
-// Wrong usage would be as wrong the next time, and 75 is no failure.
+// Exit code 2 (wrong usage) is no failure in this sense, because a restart would report it again.
+// Exit code 75 means that the role was stopped on request.
 bool is_failure(const LaunchedRole& role) {
   return worse_exit_code(kExitDone, role.exit_code()) == kExitFailed;
 }
@@ -42,7 +45,7 @@ milliseconds back_off_before(int restarts, const LaunchRules& rules) {
 
 bool is_worker(const LaunchedRole& role) { return role.is_worker(); }
 
-// False when a signal came first.
+// Waits for the duration. Returns false if a signal arrived before its end.
 bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
   const Deadline end = Deadline::after(duration);
   while (!end.passed()) {
@@ -127,7 +130,8 @@ void RoleGroup::wait_for_events() {
     if (errno == EINTR) return;
     throw FileError(describe_errno("poll", "the roles", errno));
   }
-  // Before the ends: a role that was asked to stop ends for that reason.
+  // Signals are read before the ends of roles, so that a role that was asked to stop is known to
+  // have ended for that reason.
   pass_on_signals();
   const pollfd* source = &sources[1];
   for (LaunchedRole& role : roles_) {
@@ -223,7 +227,8 @@ void RoleGroup::start_those_due() {
   }
 }
 
-// It still waits to be let in when the servers have ended well, and we have ended it.
+// True if the servers ended well before they let the late worker in, and launch then ended this
+// worker.
 bool RoleGroup::came_too_late(const LaunchedRole& role) const noexcept {
   const bool was_ended = stage_ == Stage::kGrace || stage_ == Stage::kKilled;
   return role.comes_late() && was_ended && !asked_to_stop_ && !stopped_by_failure_ &&
@@ -235,8 +240,8 @@ bool RoleGroup::slept_through_the_end(const LaunchedRole& role) const noexcept {
          have_servers_ended_well(roles_) && has_a_worker_ended_well(roles_);
 }
 
-// Server 0 was lost when the last worker had nothing more to say to it: started again it meets
-// nobody, and the others wait for it.
+// True if server 0 was lost after the last worker had sent its last message. When that server is
+// started again, it meets no worker, and the other servers wait for it.
 bool RoleGroup::outlived_the_job(const LaunchedRole& role) const noexcept {
   return role.is_server() && stage_ == Stage::kGrace && !asked_to_stop_ && !stopped_by_failure_ &&
          have_workers_ended_well(roles_) && ended_as_asked(role);
@@ -255,7 +260,7 @@ void RoleGroup::settle() {
   if (has_workers && !have_workers_left(roles_)) {
     begin_ending("the last worker had ended", rules_.patience);
   } else if (are_servers_gone(roles_)) {
-    // One that is stopped does not notice that the job is over, nor that it was asked to stop.
+    // A stopped worker detects neither the end of the job nor a request to stop.
     begin_ending("the last server had ended", rules_.patience);
   }
 }
@@ -285,7 +290,8 @@ void RoleGroup::press_on() {
   if (!stage_end_ || !stage_end_->passed()) return;
   if (is_command_wrong_) {
     for (const LaunchedRole& role : roles_) {
-      if (role.is_running()) role.process().send(SIGKILL);  // there is nothing to save yet
+      // Training has not begun, so there is nothing to save
+      if (role.is_running()) role.process().send(SIGKILL);
     }
     stage_ = Stage::kKilled;
     stage_end_.reset();
@@ -318,7 +324,8 @@ int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput&
   for (int restarts = 0;;) {
     RoleGroup group(plan(restarts), rules, restarts, output, stop);
     const int exit_code = group.run();
-    // Wrong usage would be as wrong the next time; 75 is for whoever asked us to stop.
+    // Exit code 2 (wrong usage) would be the same after a restart. Exit code 75 reports a stop on
+    // request to the caller, which decides when to resume.
     const bool may_restart = rules.restarts_together && exit_code == kExitFailed &&
                              group.has_failed() && !group.was_asked_to_stop();
     if (!may_restart || group.restarts() >= rules.most_restarts) return exit_code;

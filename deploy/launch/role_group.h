@@ -1,6 +1,6 @@
-// The roles of one job, started together and watched to their end: output and stop signals are
-// passed on; one that failed is started again or ends the others, as the rules for its kind say.
-// Started once; a restart of all is a new group.
+// The roles of one job, from their common start to their end. The group forwards output and stop
+// signals. It starts a failed role again or ends the other roles, as the rules for that kind of
+// role say. A group is started once; a restart of all roles makes a new group.
 #pragma once
 
 #include <array>
@@ -19,30 +19,31 @@
 
 namespace syncopate {
 
-// One thread only, and the only one of the process: it forks. `stop` outlives it.
+// One thread only, and the process may have no other thread, because the class forks. `stop`
+// outlives the group.
 class RoleGroup {
  public:
-  // Starts them, in this order. `restarts`: how often all have been started again so far. Throws
-  // FileError when one cannot be started; those that run are killed.
+  // Starts the roles in the given order. `restarts` is how often all roles have been started again
+  // so far. Throws FileError if a role cannot be started, after killing those that run.
   RoleGroup(std::vector<RoleCommand> commands, const LaunchRules& rules, int restarts,
             const LaunchOutput& output, StopSignal& stop);
 
-  // Returns when all have ended: the worst exit code (exit_code.h) of their last incarnations. Has
-  // no deadline: training lasts as long as it lasts.
+  // Returns when all roles have ended: the worst exit code (exit_code.h) of their last
+  // incarnations. There is no deadline, because training may last any time.
   int run();
-  // A signal asked for it: what ends then does not end by failure.
+  // True if a signal asked the group to stop. Roles that end after that signal have not failed.
   bool was_asked_to_stop() const noexcept { return asked_to_stop_; }
-  // Somebody's failure ended the job, or left it unfinished. False where workers went on without
-  // the one that failed, and ended well: then its exit code is all there is to say.
+  // True if the failure of a role ended the job or left it unfinished. False if the other workers
+  // went on without the failed role and ended well; then only the exit code tells of the failure.
   bool has_failed() const noexcept;
-  // Of the role that was started most often.
+  // The number of restarts of the role that was started most often.
   int restarts() const noexcept;
 
  private:
   enum class Stage : std::uint8_t { kRunning, kPatience, kGrace, kKilled };
 
   const RoleRule& rule_of(const LaunchedRole& role) const noexcept;
-  // The job lives, and has all other servers.
+  // True if the job runs and no other server is missing, so that the role can be accepted again.
   bool takes_back(const LaunchedRole& role) const noexcept;
   bool may_restart(const LaunchedRole& role) const noexcept;
 
@@ -50,22 +51,26 @@ class RoleGroup {
   int poll_milliseconds() const noexcept;
   void pass_on_signals();
   void conclude(LaunchedRole& role);
-  // It ended badly: `what` happened is said, with what becomes of it.
+  // Reports `what` happened to a role that ended badly, and applies the rule for roles of its kind.
   void judge(LaunchedRole& role, const std::string& what);
-  // It came when there was nothing left to do.
+  // True if the late worker joined when no training was left.
   bool came_too_late(const LaunchedRole& role) const noexcept;
-  // It was stopped when the others completed the job.
+  // True if the worker was stopped by SIGSTOP while the others completed the job.
   bool slept_through_the_end(const LaunchedRole& role) const noexcept;
   bool outlived_the_job(const LaunchedRole& role) const noexcept;
   void start_those_due();
-  // Forgets starts that nobody waits for any more, and ends servers that serve nobody.
+  // Cancels planned restarts that no other role waits for, and ends servers that have no worker
+  // left.
   void settle();
-  // All is trained, and those that still run may never be let in.
+  // Shortens the wait for late workers when the training is complete, because the servers may never
+  // let them in.
   void hurry_late_ones();
-  // The roles are to end by themselves, and one that is stopped cannot.
+  // Waits up to `patience` for the roles to end by themselves, and continues stopped roles so that
+  // they can. `because` is the reason that the log gives.
   void begin_ending(std::string because, std::chrono::milliseconds patience);
   void wake_stopped();
-  // The next stage of an end, once its time has come.
+  // Enters the next stage of ending the job (SIGTERM, then SIGKILL) when the deadline of the
+  // current stage has passed.
   void press_on();
   void send_to_all(int signal, const std::string& why);
 
@@ -75,20 +80,21 @@ class RoleGroup {
   std::vector<LaunchedRole> roles_;
   Stage stage_ = Stage::kRunning;
   std::optional<Deadline> stage_end_;
-  std::string ending_because_;            // "another had failed"
-  std::array<int, 65> times_received_{};  // by signal
+  std::string ending_because_;            // a reason such as "another had failed"
+  std::array<int, 65> times_received_{};  // indexed by signal number
   bool asked_to_stop_ = false;
   bool stopped_by_failure_ = false;
   bool is_command_wrong_ = false;
 };
 
-// What to start together. Called before each such start with how often roles have been started
-// again so far: 0 the first time, and more each time.
+// Returns the commands of the roles to start together. It is called before each common start with
+// how often roles have been started again so far: 0 the first time, and more each later time.
 using LaunchPlan = std::function<std::vector<RoleCommand>(int restarts)>;
 
-// Blocks SIGINT, SIGTERM and SIGUSR1 while it runs and passes them on. Returns the worst exit code
-// of each role's last incarnation (exit_code.h). Call it before any thread exists. Throws
-// FileError when a role cannot be started.
+// Runs the plan until its roles have ended. Blocks SIGINT, SIGTERM and SIGUSR1 during the run and
+// passes them on to the roles. Returns the worst exit code of each role's last incarnation
+// (exit_code.h). The caller must not have started a thread before. Throws FileError if a role
+// cannot be started.
 int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput& output);
 
 }  // namespace syncopate

@@ -9,7 +9,8 @@
 namespace syncopate {
 namespace {
 
-// More portions than a pipe can hold (1 MiB): a descendant that goes on writing does not keep us.
+// The largest number of portions read after the role has ended. It exceeds what a pipe can hold (1
+// MiB), and it bounds the wait for a descendant that goes on writing.
 constexpr int kMostLastPortions = 64;
 
 }  // namespace

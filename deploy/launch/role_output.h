@@ -1,5 +1,5 @@
-// The output of a role: from the pipe that the role writes to, into whole lines with the role's
-// name in front, "[worker 0] step 20".
+// Forwards the output of a role: reads the pipe that the role writes to, and writes whole lines
+// that begin with the role's name, such as "[worker 0] step 20".
 #pragma once
 
 #include <functional>
@@ -15,10 +15,10 @@ class OutputPrefixer {
  public:
   explicit OutputPrefixer(std::string_view name) : prefix_("[" + std::string(name) + "] ") {}
 
-  // The lines that these bytes complete, each with prefix and newline. A line longer than
-  // kLongestLine is broken.
+  // Returns the lines that these bytes complete, each with prefix and newline. A line longer than
+  // kLongestLine is split.
   std::string add(std::string_view bytes);
-  // What stands behind the last newline, as a line; "" when nothing does.
+  // Returns the text behind the last newline as a line; "" if there is no such text.
   std::string finish();
 
   static constexpr std::size_t kLongestLine = 64 << 10;
@@ -28,26 +28,30 @@ class OutputPrefixer {
   std::string unfinished_;
 };
 
-// Takes whole lines. May wait for a slow reader: then the roles wait too, as in any pipeline.
+// Receives whole lines. The call may wait for a slow reader; then the roles wait too, as in any
+// pipeline.
 using WriteLines = std::function<void(std::string_view lines)>;
 
 struct LaunchOutput {
   WriteLines out;
-  WriteLines err;  // the launcher's own lines too
+  WriteLines err;  // also receives the launcher's own lines
 };
 
 // One thread only.
 class RoleOutput {
  public:
-  // pipe: a non-blocking read end.
+  // `pipe` is a non-blocking read end.
   RoleOutput(FileDescriptor pipe, std::string_view role_name, WriteLines write)
       : pipe_(std::move(pipe)), lines_(role_name), write_(std::move(write)) {}
 
-  // -1, which poll(2) passes over, after the role has closed its end.
+  // Returns the descriptor of the pipe, or -1, which poll(2) ignores, after the role has closed its
+  // end.
   int descriptor() const noexcept { return pipe_.get(); }
-  // Reads once and writes the lines that this completes. False when there is no more for now.
+  // Reads once and writes the lines that the bytes complete. Returns false if no more bytes are
+  // available now.
   bool forward();
-  // Writes what is left and closes. Does not wait for a descendant that still holds the pipe.
+  // Writes the remaining bytes and closes the pipe. Does not wait for a descendant of the role that
+  // still holds the pipe open.
   void finish();
 
  private:

@@ -26,7 +26,7 @@ Pipe make_pipe() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// Only we stop waiting for bytes: the role's end stays an ordinary one.
+// Makes only the launcher's end of the pipe non-blocking; the role's end stays blocking.
 FileDescriptor non_blocking(FileDescriptor descriptor) {
   fcntl(descriptor.get(), F_SETFL, O_NONBLOCK);
   return descriptor;
@@ -40,25 +40,27 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// All that the child needs, made before the fork: behind it nothing may allocate.
+// Everything that the child needs, prepared before the fork, because the child must not allocate
+// memory after the fork.
 struct ChildPlan {
   char* const* argv;
   char* const* environment;
   int null;
   int out;
   int err;
-  int inherited;  // or -1
-  int report;     // gets errno when the program cannot be started
+  int inherited;  // a descriptor that the child inherits, or -1
+  int report;     // a pipe that receives errno if the program cannot be started
   pid_t parent;
   const sigset_t* signal_mask;
-  const cpu_set_t* cpus;  // or null
+  const cpu_set_t* cpus;  // the CPUs to bind to, or null for all CPUs
 };
 
 [[noreturn]] void become(const ChildPlan& plan) noexcept {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGTERM);
-  if (getppid() != plan.parent) _exit(1);  // it died before the line above
-  // An ignored signal stays ignored in the new program, and we ignore this one.
+  if (getppid() != plan.parent) _exit(1);  // the parent ended before prctl() took effect
+  // The child resets SIGPIPE to its default, because an ignored signal stays ignored in the new
+  // program, and the launcher ignores SIGPIPE.
   struct sigaction usual {};
   usual.sa_handler = SIG_DFL;
   sigaction(SIGPIPE, &usual, nullptr);
@@ -114,7 +116,7 @@ RoleProcess::RoleProcess(const RoleCommand& command, const sigset_t& signal_mask
 
   report.write_end.reset();
   int error = 0;
-  // Ends without a byte as soon as the program runs: the pipe is closed by its start.
+  // A successful start of the program closes the pipe, so that this read ends without a byte.
   if (read(report.read_end.get(), &error, sizeof error) == sizeof error) {
     waitpid(pid_, nullptr, 0);
     throw FileError(describe_errno("start", command.arguments.front(), error));

@@ -1,5 +1,5 @@
-// One role of a job as a child process of this one. It ends when we do, however we end; whoever
-// holds it decides what its end means.
+// One role of a job as a child process of the launcher. The role ends when the launcher ends, for
+// whatever reason. The owner of this object decides what the end of the role means for the job.
 #pragma once
 
 #include <sys/types.h>
@@ -16,55 +16,60 @@
 namespace syncopate {
 
 struct RoleCommand {
-  std::string name;                    // "worker 0": in front of its lines, and in messages
-  Role role = Role::kWorker;           // which rules are for it
-  std::vector<std::string> arguments;  // [0]: the path of the program
+  // A name such as "worker 0", printed before each line of output and in messages
+  std::string name;
+  Role role = Role::kWorker;           // selects the rule for a failure
+  std::vector<std::string> arguments;  // [0] is the path of the program
   Environment::Variables environment;
-  // Open in this child under the same number, and in no other; none: standard streams only. Stays
-  // open here for as long as somebody keeps this.
+  // A descriptor that stays open in this child alone, under the same number. Without it the child
+  // has only the standard streams. The launcher keeps the descriptor open as long as this command
+  // exists.
   FileDescriptor inherited;
-  std::vector<int> cpus;  // it may use these; none given: all of ours
-  // Sent in place of the signals that ask to stop; 0: they are passed on as they came.
+  std::vector<int> cpus;  // The CPUs that the role may use; empty means all CPUs of the launcher.
+  // The signal that replaces the signals that ask to stop; 0 passes those signals on unchanged.
   int stop_signal = 0;
-  // After the others; 0: together with them. The job may be over by then.
+  // The delay of the start in milliseconds, counted from the start of the other roles; 0 starts the
+  // role together with them. The job may be over before the delay has passed.
   std::chrono::milliseconds start_after{0};
 };
 
 struct RoleEnding {
   int exit_code = 0;
-  int signal = 0;  // that ended it, or 0
+  int signal = 0;  // the signal that ended the process, or 0
 
   bool is_good() const noexcept { return exit_code == 0 && signal == 0; }
 };
-// "exited with 1", "was ended by signal 9 (SIGKILL)"
+// Returns a text such as "exited with 1" or "was ended by signal 9 (SIGKILL)".
 std::string describe(const RoleEnding& ending);
 
-// One thread only, and the only one of the process: it forks.
+// One thread only, and the process may have no other thread, because the class forks.
 class RoleProcess {
  public:
-  // Starts it: in a process group of its own, so that Ctrl-C reaches it through us and once; stdin
-  // empty, stdout and stderr into pipes, `signal_mask` in force. Throws FileError.
+  // Starts the process in its own process group, so that Ctrl-C reaches it only once, through the
+  // launcher. stdin is empty, stdout and stderr are pipes, and `signal_mask` applies. Throws
+  // FileError if the process cannot be started.
   RoleProcess(const RoleCommand& command, const sigset_t& signal_mask);
   RoleProcess(const RoleProcess&) = delete;
   RoleProcess& operator=(const RoleProcess&) = delete;
-  ~RoleProcess();  // kills it if it still runs
+  ~RoleProcess();  // kills the process if it still runs
 
   const std::string& name() const noexcept { return name_; }
   pid_t pid() const noexcept { return pid_; }
-  // Read ends, non-blocking; each given away once.
+  // Return the non-blocking read ends of the output pipes. Each can be taken once.
   FileDescriptor take_out() noexcept { return std::move(out_); }
   FileDescriptor take_err() noexcept { return std::move(err_); }
 
-  // Readable once it has ended; -1 after reap().
+  // Returns a descriptor that becomes readable when the process has ended; -1 after reap().
   int descriptor() const noexcept { return descriptor_.get(); }
   bool is_running() const noexcept { return static_cast<bool>(descriptor_); }
-  // By SIGSTOP or a terminal: it can do nothing, not even end, until SIGCONT.
+  // True if SIGSTOP or a terminal has stopped the process. A stopped process cannot even end before
+  // it receives SIGCONT.
   bool is_stopped() const noexcept;
-  // Does nothing once it has been reaped.
+  // Sends a signal. Does nothing after reap().
   void send(int signal) const noexcept;
-  // `signal` asks to stop: passes it on as the role understands it.
+  // Asks the process to stop with `signal`, or with the command's `stop_signal` if it has one.
   void ask_to_stop(int signal) const noexcept { send(stop_signal_ != 0 ? stop_signal_ : signal); }
-  // How it ended. Waits until it has.
+  // Waits until the process has ended, and returns how it ended.
   RoleEnding reap();
 
  private:

@@ -23,7 +23,8 @@ JobScript script_named(std::string_view name) {
   return JobScript(row->text);
 }
 
-// Fills in what was said: scripts and this file must fit together.
+// A job script whose lines are filled in. A line that the script lacks is an internal error,
+// because the scripts and this file must match.
 class Filling {
  public:
   explicit Filling(std::string_view name) : script_(script_named(name)) {}
@@ -50,7 +51,7 @@ class Filling {
     check(script_.extend_array(name, words),
           "the job script has an array " + std::string(name) + " in one line");
   }
-  // The component in which training takes place: the last one.
+  // Returns the index of the component that trains, which is the last one.
   int workers() const { return script_.components() - 1; }
   std::string text() const { return script_.text(); }
 
@@ -157,7 +158,7 @@ std::string shell_word(std::string_view text) {
   std::string word = "'";
   for (const char c : text) {
     if (c == '\'') {
-      word += "'\\''";  // ends the quotes, an escaped one, begins them again
+      word += "'\\''";  // closes the quotes, adds an escaped quote, and opens quotes again
     } else {
       word += c;
     }

@@ -1,5 +1,5 @@
-// The job scripts of this folder, which are part of the program so that one file is enough on a
-// cluster, and scripts with values filled in, as a user would with an editor.
+// The job scripts of this folder, and scripts with values filled in as a user would with an editor.
+// The scripts are embedded in the program, so that one file is enough on a cluster.
 #pragma once
 
 #include <span>
@@ -10,7 +10,7 @@
 namespace syncopate {
 
 struct JobScriptRow {
-  std::string_view name;  // "multi_node": of multi_node.sbatch
+  std::string_view name;  // the name without its suffix, such as "multi_node" for multi_node.sbatch
   std::string_view text;
 };
 std::span<const JobScriptRow> job_scripts();
@@ -19,15 +19,16 @@ class JobScript {
  public:
   explicit JobScript(std::string_view text);
 
-  // Of a heterogeneous job; 1 otherwise.
+  // The number of components of a heterogeneous job; 1 for an ordinary job.
   int components() const;
-  // "#SBATCH --name=value" in that component, from 0 on. A line that two # leave out counts from
-  // then on. False when there is none.
+  // Sets the line "#SBATCH --name=value" in the given component, counted from 0. A line that is
+  // commented out with ## becomes active. Returns false if the component has no such line.
   bool set_option(int component, std::string_view name, std::string_view value);
-  // The line that begins with "name=" becomes "name=" and `shell_text` as it is. False when there
-  // is none.
+  // Replaces the line that begins with "name=" by "name=" and `shell_text`, which is not quoted.
+  // Returns false if there is no such line.
   bool set_variable(std::string_view name, std::string_view shell_text);
-  // The same for an array in one line, which gets more words at its end.
+  // Appends words to an array that the script defines in one line. Returns false if there is no
+  // such line.
   bool extend_array(std::string_view name, std::span<const std::string> words);
   std::string text() const;
 
@@ -35,16 +36,16 @@ class JobScript {
   std::vector<std::string> lines_;
 };
 
-// As one word of a shell, quoted where it has to be.
+// Returns the text as one shell word, quoted where necessary.
 std::string shell_word(std::string_view text);
-// "(a 'b c')"
+// Returns a shell array such as "(a 'b c')".
 std::string shell_array(std::span<const std::string> words);
 
-// A job script that is filled in; 0 and empty: as the script has it.
+// The values to fill into a job script; 0 and empty keep the value that the script has.
 struct SbatchOptions {
-  std::string script;    // its name in job_scripts()
-  std::string strategy;  // empty: the script says
-  int nodes = 0;         // of the workers
+  std::string script;    // the name in job_scripts()
+  std::string strategy;  // empty: the script chooses the strategy
+  int nodes = 0;         // the number of nodes of the workers
   int tasks_per_node = 0;
   int cpus_per_task = 0;
   int servers = 0;
@@ -55,16 +56,17 @@ struct SbatchOptions {
   std::string account;
   std::string job_name;
   std::string container;
-  std::string container_flags;  // of apptainer exec, words apart by blanks
+  std::string container_flags;  // The flags of `apptainer exec`, separated by blanks.
   std::string program;
   std::string bench_program;
   std::vector<std::string> train_flags;
-  std::string data;  // that they name
+  std::string data;  // the data set that the flags of train name
   bool uses_mpirun = false;
   bool print = false;
 };
 
-// Throws InternalError where a script lacks a line that is to be filled in.
+// Returns the filled-in script. Throws InternalError if a script lacks a line that must be filled
+// in.
 std::string filled_script(const SbatchOptions& options);
 
 }  // namespace syncopate
