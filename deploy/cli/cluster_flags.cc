@@ -38,7 +38,8 @@ void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster) {
       "role of this component of a heterogeneous job, where the servers are not the first "
       "component",
       {.default_text = from_environment, .choices = {name(Role::kWorker), name(Role::kServer)}});
-  // torch.distributed.launch appends it, beside the variables that are read.
+  // The launcher torch.distributed.launch appends this flag; the same rank comes in variables, so
+  // the flag is ignored.
   flags.add("--local-rank,--local_rank", [](const std::string& /*rank*/) {}, "", {.hidden = true});
 }
 

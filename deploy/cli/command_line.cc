@@ -25,7 +25,7 @@ Names data_patterns() {
   return patterns;
 }
 
-// Throws UsageError unless `text` begins with the name of a data set. What follows the name is
+// Throws UsageError unless `text` begins with the name of a data set. The rest of the text is
 // checked when the data are opened.
 void require_data_name(const std::string& text) {
   const std::string name = text.substr(0, text.find(':'));
@@ -58,7 +58,8 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   flags.add("--input-threads", &options.input_threads, "threads that read samples",
             {.least = 1, .most = kMostEvaluateThreads});
   flags.begin_group("Strategy and devices");
-  flags.add("--threads", &options.lanes, "compute threads", {.least = 1, .most = kMostEvaluateThreads});
+  flags.add("--threads", &options.lanes, "compute threads",
+            {.least = 1, .most = kMostEvaluateThreads});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
   return options;
 }
@@ -148,7 +149,7 @@ std::filesystem::path default_cache_dir(const Environment& environment) {
 
 CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment) {
-  // torch.distributed.launch --no-python puts it in front of the user's words.
+  // With --no-python, torch.distributed.launch puts this flag in front of the user's arguments.
   if (!arguments.empty() && is_local_rank(arguments.front())) arguments = arguments.subspan(1);
   if (arguments.empty()) {
     throw UsageError(

@@ -1,4 +1,4 @@
-// The command line of `syncopate` as plain structs; nothing below deploy/ sees flags. Values are
+// The command line of `syncopate` as plain structs; no folder below deploy/ sees flags. Values are
 // checked here where that is possible; the commands check what depends on the data.
 #pragma once
 
@@ -22,25 +22,28 @@ namespace syncopate {
 
 class FlagSet;
 
-// `syncopate serve`: a parameter server that is started by itself.
+// The options of `syncopate serve`, which starts one parameter server.
 struct ServeOptions {
   ClusterSpec cluster;  // its role is kServer
-  std::string host;     // name or address for the workers; "": this host's name, or the cluster's
-  int port = 0;         // of the data; 0: the system chooses
-  int threads = 0;      // 0: by the CPUs
+  // The host name or address that workers connect to; "" uses the name that the cluster lists or,
+  // without a list, the name of this host.
+  std::string host;
+  int port = 0;     // the port for data; 0 lets the system choose
+  int threads = 0;  // the number of update threads; 0 derives it from the CPUs
   std::filesystem::path snapshot_dir;
-  double snapshot_every = 10.0;       // seconds
-  double rendezvous_timeout = 300.0;  // seconds: workers on GPUs plan their network for minutes
-  double peer_timeout = 0.0;          // seconds; 0: by the places of the tasks
+  double snapshot_every = 10.0;  // in seconds
+  // In seconds; long, because workers on GPUs plan their network for minutes.
+  double rendezvous_timeout = 300.0;
+  double peer_timeout = 0.0;  // in seconds; 0 derives it from where the tasks run
   std::filesystem::path record;
-  Link link;  // of the data
+  Link link;  // simulates a slow link for data
 };
 
 struct EvaluateOptions {
   std::filesystem::path checkpoint;
   std::string model = "mnist-cnn";
   std::string data = "digits";
-  std::uint64_t seed = 1;  // of synthetic data
+  std::uint64_t seed = 1;  // the seed of synthetic data
   int lanes = 1;
   int input_threads = 1;
   std::filesystem::path cache_dir;
@@ -54,30 +57,30 @@ struct InfoOptions {
 struct ClusterOptions {
   ClusterSpec cluster;
   bool as_tf_config = false;
-  int port_base = 0;  // 0: the port of the rendezvous
+  int port_base = 0;  // the first port; 0 uses the port of the rendezvous
 };
 
 struct LaunchOptions {
   int workers = 1;
   int servers = 0;
-  std::vector<std::string> role_arguments;   // of every role: "train" and its flags
-  Environment::Variables environment;        // of every role: ours and those of --env
-  std::vector<std::string> added_variables;  // the names of --env
+  std::vector<std::string> role_arguments;   // the arguments of every role: "train" and its flags
+  Environment::Variables environment;        // the environment of every role: ours and --env
+  std::vector<std::string> added_variables;  // the names that --env sets
   LaunchRules rules;
-  std::filesystem::path checkpoint_dir;  // of train; empty: none
-  std::filesystem::path record;          // of train; empty: none
+  std::filesystem::path checkpoint_dir;  // the folder given to train; empty if not given
+  std::filesystem::path record;          // the file given to train; empty if not given
   bool with_mpirun = false;
   bool bind_workers = true;
-  std::vector<Join> joins;  // workers that start later than the others
+  std::vector<Join> joins;  // the workers that start later than the others
 };
 
-// `syncopate doctor`: the training whose mistakes are looked for.
+// The options of `syncopate doctor`: the training job that it checks for mistakes.
 struct DoctorOptions {
   TrainOptions train;
   Environment environment;
 };
 
-// A text to print, for --help and --version.
+// A text that the program prints, for --help and --version.
 struct TextOptions {
   std::string text;
 };
@@ -86,12 +89,14 @@ using CommandOptions =
     std::variant<TrainOptions, ServeOptions, EvaluateOptions, InfoOptions, ClusterOptions,
                  LaunchOptions, SbatchOptions, DoctorOptions, TextOptions>;
 
-// arguments: without the program's name. Throws UsageError and UnavailableError (a choice that this
-// build does not have), each with a message of one line.
+// Parses the arguments, which do not include the program's name. Throws UsageError for a wrong
+// argument and UnavailableError for a choice that this build lacks, each with a message of one
+// line.
 CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment);
 
-// As parse_command_line, for the words behind the name of one command.
+// Parse the arguments behind the name of one command. They throw the same errors as
+// parse_command_line().
 CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment);
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment);
 CommandOptions parse_launch(std::span<const std::string> arguments, const Environment& environment);
@@ -99,16 +104,16 @@ CommandOptions parse_cluster(std::span<const std::string> arguments,
                              const Environment& environment);
 CommandOptions parse_sbatch(std::span<const std::string> arguments);
 
-// The options that several runs share, whose strategy and cluster the caller sets afterwards: what
-// the flags mean together is not checked. Throws UsageError, also for --help.
+// Parses the options that several runs share. The caller sets the strategy and the cluster
+// afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
-// Begins the group "Model and data": --model, --data, --cache-dir, --seed.
+// Adds the group "Model and data" with --model, --data, --cache-dir and --seed.
 void add_data_flags(FlagSet& flags, std::string& model, std::string& data,
                     std::filesystem::path& cache_dir, std::uint64_t& seed);
 
-// $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate or ~/.cache/syncopate; a folder below the
-// temporary one where none is set.
+// Returns $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate or ~/.cache/syncopate, whichever is set
+// first; if none is set, a folder below the temporary folder.
 std::filesystem::path default_cache_dir(const Environment& environment);
 
 }  // namespace syncopate

@@ -29,7 +29,8 @@ Device parse_cuda_device(const std::string& word, const std::string& all) {
   const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), index);
   if (error != std::errc() || end != digits.data() + digits.size() || index < 0 ||
       index >= kMostDevices) {
-    const std::string meant = word.starts_with("gpu") ? "cuda" : word;  // TensorFlow's word
+    // "gpu" is TensorFlow's word for "cuda".
+    const std::string meant = word.starts_with("gpu") ? "cuda" : word;
     throw UsageError(fmt::format("--devices {}: no such device{}", all,
                                  suggest(meant, {"cpu", "cuda", "cuda:0,cuda:1"})));
   }
@@ -54,7 +55,7 @@ std::vector<Device> as_devices(const std::vector<int>& gpus) {
   return devices;
 }
 
-// "cuda:0, cuda:1"
+// Returns a list such as "cuda:0, cuda:1".
 std::string list_of(const std::vector<Device>& devices) {
   std::vector<std::string> names;
   for (const Device& device : devices) names.push_back(to_string(device));
@@ -65,8 +66,8 @@ std::string count_of_gpus(std::size_t count) {
   return fmt::format("{} GPU{}", count, count == 1 ? "" : "s");
 }
 
-// The GPUs that each task sees, by the task's index. The message of a task is its machine in the
-// first line, then a line for each GPU.
+// Returns the GPUs that each task sees, indexed by task. The message of a task has its machine in
+// the first line, followed by one line for each GPU.
 std::vector<SeenGpus> exchange_seen(const std::vector<std::string>& bus_ids,
                                     Membership& membership) {
   std::string mine = own_boot_id();

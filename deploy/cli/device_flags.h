@@ -1,4 +1,4 @@
-// --devices and --precision, and the devices that a task finds and uses.
+// The flags --devices and --precision, and the devices that a task finds and uses.
 #pragma once
 
 #include <memory>
@@ -18,22 +18,23 @@ struct DeviceFlags {
 
 void add_device_flags(FlagSet& flags, DeviceFlags& devices);
 
-// Fills the strategy's options. Whether the devices exist is not checked, because the flags may be
-// read on another machine. Throws UsageError.
+// Fills the strategy's options from the flags. Does not check that the devices exist, because the
+// flags may be parsed on another machine. Throws UsageError for a wrong value.
 void take_device_flags(const DeviceFlags& flags, TrainOptions& options);
 
-// The devices of this task's replicas: where the flags give no numbers, the part of the visible
-// GPUs that the environment gives to this task. Throws UnavailableError, which names what is
-// missing.
+// Finds the devices of this task's replicas. If the flags give no device numbers, the task takes
+// the part of the visible GPUs that the environment assigns to it. Throws UnavailableError, which
+// names what is missing.
 void find_devices(TrainOptions& options);
 
-// Called after the rendezvous and before a device is used. With a membership every task calls it:
-// the tasks exchange which GPUs they see, and GPUs that several tasks see are divided among them.
-// Logs the devices where they are not all. Without a membership the devices of find_devices() stay.
-// Throws PeerError.
+// Divides GPUs that several tasks see among these tasks. Called after the rendezvous and before a
+// device is used. With a membership every task must call it, because the tasks exchange which GPUs
+// they see; without one the devices from find_devices() stay. Logs the devices if the task uses
+// only some of them. Throws PeerError if the exchange with another task fails.
 void deal_out_devices(TrainOptions& options, Membership* membership);
 
-// Measures the load of this task's GPUs from now on; null on the CPU, and where the driver cannot.
+// Starts to measure the load of this task's GPUs. Returns null on the CPU, and if the driver cannot
+// measure the load.
 std::unique_ptr<DeviceMonitor> monitor_devices(const TrainOptions& options);
 
 // Warns on stderr if --threads asks for more threads than this process has CPUs.

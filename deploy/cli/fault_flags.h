@@ -1,4 +1,4 @@
-// The flags of fault injection: slow links of `train` and `serve`, compute delays of `train`.
+// The flags of fault injection: slow links for `train` and `serve`, compute delays for `train`.
 #pragma once
 
 #include <string>
@@ -12,31 +12,31 @@
 namespace syncopate {
 
 struct LinkFlags {
-  std::string delay;  // "": none
-  std::string rate;   // "": unlimited
+  std::string delay;  // "" adds no delay
+  std::string rate;   // "" sets no limit
 };
 
 struct FaultFlags {
-  std::string service_time;  // "": none
+  std::string service_time;  // "" adds no compute delay
   std::vector<std::string> slow;
   std::vector<std::string> pauses;
   LinkFlags link;
 };
 
-// --link-delay, --link-rate.
+// Adds the flags --link-delay and --link-rate.
 void add_link_flags(FlagSet& flags, LinkFlags& link);
-// --service-time, --slow, --pause and those of the link.
+// Adds the flags --service-time, --slow and --pause, and the flags of add_link_flags().
 void add_fault_flags(FlagSet& flags, FaultFlags& faults);
 
-// Throws UsageError.
+// Returns the link that the flags describe. Throws UsageError for a wrong value.
 Link link_of(const LinkFlags& flags);
 
-// Fills options.link; with a slow link --transport auto means TCP. Throws UsageError where the
+// Fills options.link; with a slow link, --transport auto means TCP. Throws UsageError if the
 // strategy has no link that could be slowed.
 void check_link(const LinkFlags& flags, StrategyOptions& options);
 
-// Fills options.loop.service_time. options.cluster is known. Throws UsageError, also for a worker
-// that the job does not have.
+// Fills options.loop.service_time; options.cluster must be filled before. Throws UsageError for a
+// wrong value and for a worker that the job does not have.
 void check_compute_delays(const FlagSet& flags, const FaultFlags& faults, TrainOptions& options);
 
 }  // namespace syncopate

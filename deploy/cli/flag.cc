@@ -28,8 +28,8 @@ std::optional<Number> parse_number(const std::string& text) {
   return number;
 }
 
-// "a whole number from 1 to 100"
-// type_most: the largest number of the type, which a reader needs only if the text is larger.
+// Returns a description such as "a whole number from 1 to 100". `type_most` is the largest number
+// of the type; the description mentions it only if the value is larger.
 std::string describe_range(const Flag& flag, const std::string& value, bool is_whole,
                            double type_most) {
   const FlagRules& rules = flag.rules;
@@ -49,7 +49,8 @@ std::string describe_range(const Flag& flag, const std::string& value, bool is_w
   return text;
 }
 
-// "; did you mean 0.95?" where the text is a slip of a kind that is known.
+// Returns "; did you mean 0.95?" if the text has a decimal comma, is a percentage or should be a
+// whole number; otherwise returns "".
 std::string meant_number(const Flag& flag, const std::string& text, bool is_whole) {
   std::string with_point = text;
   std::ranges::replace(with_point, ',', '.');
@@ -228,7 +229,7 @@ std::string line_of(const Flag& flag) {
   return line + wrapped(description_of(flag), kDescriptionColumn, kDescriptionColumn) + "\n";
 }
 
-// In the order of the first flag of each.
+// Returns the names of the groups, in the order of the first flag of each group.
 std::vector<std::string> groups_of(const std::vector<Flag>& flags) {
   std::vector<std::string> groups;
   for (const Flag& flag : flags) {

@@ -15,61 +15,65 @@ namespace syncopate {
 
 using Names = std::vector<std::string_view>;
 
-// Where the value of a flag is stored. A bool is set by the flag alone; a function is called with
-// the text and throws UsageError for a text that it cannot read.
+// Where the value of a flag is stored. A bool becomes true if the flag is given. A function is
+// called with the text, and throws UsageError if it cannot read the text.
 using FlagTarget =
     std::variant<bool*, int*, std::int64_t*, std::uint64_t*, float*, double*, std::string*,
                  std::filesystem::path*, std::optional<int>*, std::optional<std::int64_t>*,
                  std::optional<double>*, std::vector<int>*, std::vector<std::string>*,
                  std::function<void(const std::string&)>>;
 
-// Designated initialisers name the rules that apply.
+// The rules of a flag. Callers name only those that apply, with designated initialisers.
 struct FlagRules {
-  std::string value;            // the placeholder in --help; "": by the type
-  std::string unit;             // "seconds": the placeholder, and the noun in messages
-  std::string default_text;     // in words; "": the target's value, if it has one
-  std::optional<double> least;  // numbers below it are refused
-  std::optional<double> most;   // numbers above it are refused
-  std::optional<double> above;  // numbers up to it are refused
-  std::string example;          // shown by the message for a number that is refused
-  Names choices;                // the texts that are accepted; empty: any
+  std::string value;  // the placeholder in --help; "" derives it from the type
+  // Replaces the placeholder and the noun in messages, as "seconds" does.
+  std::string unit;
+  std::string default_text;     // describes the default; "" shows the target's value, if any
+  std::optional<double> least;  // numbers below this limit are refused
+  std::optional<double> most;   // numbers above this limit are refused
+  std::optional<double> above;  // numbers up to this limit are refused
+  std::string example;          // a value that the message for a refused number shows
+  Names choices;                // the texts that are accepted; empty accepts any text
   std::vector<std::string> excludes;
-  std::string needs;           // another flag, without which this one is refused
-  char separator = '\0';       // between the elements of a vector
+  std::string needs;           // a flag that must be given too
+  char separator = '\0';       // separates the elements of a vector
   bool repeats = false;        // a vector collects the values of all occurrences
   bool several_words = false;  // a vector takes all words up to the next flag
   bool required = false;
-  bool hidden = false;  // not shown by --help
+  bool hidden = false;  // the flag is left out of --help
 };
 
 struct Flag {
-  std::string name;  // "--epochs"; a second spelling after a comma; "DIR": by its position
+  // The name of the flag, as in "--epochs"; a second spelling follows a comma. A name without
+  // dashes, as in "DIR", marks a value that is read by its position.
+  std::string name;
   FlagTarget target;
-  std::string help;  // a noun phrase
+  std::string help;  // the description in --help, a noun phrase
   FlagRules rules;
   std::string group;
-  std::vector<std::string> words{};  // as they were typed
+  std::vector<std::string> words{};  // the values as the user typed them
   bool is_given = false;
 
   bool is_switch() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const;
-  // "--epochs" of "--epochs,-e".
+  // Returns "--epochs" for a flag named "--epochs,-e".
   std::string first_name() const { return name.substr(0, name.find(',')); }
 };
 
-// Stores flag.words in its target. Throws UsageError, which names the flag, the text, what was
-// expected and, for a slip such as a decimal comma, the number that was probably meant.
+// Stores flag.words in the flag's target. Throws UsageError, which names the flag, the text, what
+// was expected and, for a slip such as a decimal comma, the number that was probably meant.
 void store_value(const Flag& flag);
 
-// "INT", "FILE", "HOST:PORT"; empty for a switch.
+// Returns a placeholder such as "INT", "FILE" or "HOST:PORT"; empty for a switch.
 std::string placeholder_of(const Flag& flag);
-// The value that a run has without the flag, as text; empty: there is none.
+// Returns as text the value that a run has without the flag; empty if there is no default.
 std::string default_of(const Flag& flag);
 
-// Throws UsageError unless `value` is one of `names`, with the name that was probably meant.
+// Throws UsageError unless `value` is one of `names`; the message suggests the name that was
+// probably meant.
 void require_name(std::string_view flag, const std::string& value, const Names& names);
 
-// One text of a flag that has an enumeration as its value.
+// Pairs one text of a flag with the enumeration value that it stands for.
 template <typename Value>
 struct Choice {
   std::string_view name;
@@ -78,7 +82,7 @@ struct Choice {
 template <typename Value>
 Choice(std::string_view, Value) -> Choice<Value>;
 
-// The names of a table's rows.
+// Returns the names of a table's rows.
 template <typename Row>
 Names names_of(std::span<const Row> rows) {
   Names names;
@@ -89,17 +93,19 @@ Names names_of(std::span<const Row> rows) {
 inline constexpr std::size_t kHelpColumns = 100;
 
 struct HelpFrame {
-  std::string command;  // "syncopate train"
+  std::string command;  // the full name of the command, such as "syncopate train"
   std::string summary;
-  std::string rest;    // "[FLAGS OF train]", which stand behind --; "": none
-  std::string footer;  // printed as it is
+  // The usage of the words behind --, as in "[FLAGS OF train]"; "" if the command takes no such
+  // words.
+  std::string rest;
+  std::string footer;  // printed without line breaking
 };
 
-// No line is longer than kHelpColumns, the footer's lines excepted.
+// Returns the text of --help. No line is longer than kHelpColumns, except in the footer.
 std::string help_text(const HelpFrame& frame, const std::vector<Flag>& flags);
 
-// Breaks `text` at blanks into lines of at most kHelpColumns; the first begins at column `column`,
-// the others are indented by `indent`. Newlines of the text stay.
+// Breaks `text` at blanks into lines of at most kHelpColumns. The first line begins at column
+// `column`; the others are indented by `indent` columns. Newlines in the text stay.
 std::string wrapped(const std::string& text, std::size_t column, std::size_t indent);
 
 }  // namespace syncopate

@@ -21,7 +21,8 @@ std::string joined_lines(std::string text) {
   return text;
 }
 
-// CLI11 names the file first: "FILE was not readable (missing?)".
+// Returns the file that the error is about. CLI11's message begins with it: "FILE was not readable
+// (missing?)".
 std::string file_name_of(const CLI::FileError& error) {
   const std::string message = joined_lines(error.what());
   return message.substr(0, message.rfind(" was not readable"));
@@ -32,14 +33,14 @@ bool is_false(const CLI::ConfigItem& item) {
   try {
     return CLI::detail::to_flag_value(item.inputs.front()) < 0;
   } catch (const std::invalid_argument&) {
-    return false;  // CLI11 refuses the text itself
+    return false;  // CLI11 itself refuses such a text later
   }
 }
 
 }  // namespace
 
-// Reads the file of --config after the command line. Lines for flags that the command line excludes
-// are dropped, as are switches that are set to false.
+// Reads the file of --config after the command line. Drops lines for flags that the command line
+// excludes, and switches that are set to false.
 class ConfigReader final : public CLI::ConfigTOML {
  public:
   ConfigReader(const FlagSet& flags, const CLI::App& app) : flags_(flags), app_(app) {}
@@ -141,7 +142,7 @@ std::optional<std::string> FlagSet::parse(std::span<const std::string> arguments
 
 void FlagSet::parse_words(std::vector<std::string> arguments) {
   CLI::App app(summary_, command_);
-  app.allow_extras();  // so that the message for an unknown flag can name the known one
+  app.allow_extras();  // lets the message for an unknown flag suggest a known one
   std::vector<std::pair<Flag*, CLI::Option*>> declared;
   for (Flag& flag : flags_) {
     if (flag.name == kConfig) {

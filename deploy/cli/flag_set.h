@@ -1,5 +1,6 @@
 // The flags of one command: declared in the order in which --help shows them, parsed with one clear
-// line for each mistake. The only part of the program that uses CLI11, which stays in the .cc file.
+// line for each mistake. This is the only part of the program that uses CLI11, which is included in
+// the .cc file alone.
 #pragma once
 
 #include <array>
@@ -14,29 +15,33 @@
 
 namespace syncopate {
 
-// One thread only. Targets outlive the calls of parse().
+// A set of flags for one command. One thread only. The targets of the flags outlive the calls of
+// parse().
 class FlagSet {
  public:
-  // command: "syncopate train". summary: what the command does. footer: what --help shows last.
+  // `command` is the full name, as in "syncopate train". `summary` says what the command does.
+  // --help shows `footer` last.
   FlagSet(std::string command, std::string summary, std::string footer = "");
 
-  // The heading of the flags that are added next.
+  // Sets the heading of the flags that are added next.
   void begin_group(std::string title) { group_ = std::move(title); }
-  // name: "--epochs", or "DIR" for a value by its position. help: a noun phrase with its unit; the
-  // choices and the default are added to it.
+  // Adds a flag. `name` is "--epochs", or "DIR" for a value that is read by its position. `help` is
+  // a noun phrase with a unit; the choices and the default are added to it.
   void add(std::string name, FlagTarget target, std::string help, FlagRules rules = {});
-  // Adds --config FILE: a line NAME = VALUE for each flag, which the command line outranks.
+  // Adds --config FILE. The file has a line NAME = VALUE for each flag; a flag on the command line
+  // takes precedence.
   void add_config();
-  // Takes the words behind `--`. usage: "[FLAGS OF train]". what: "flags of train".
+  // Makes parse() store the words behind `--` in `words`. `usage` is a text such as "[FLAGS OF
+  // train]", `what` a noun such as "flags of train".
   void take_rest(std::vector<std::string>& words, std::string usage, std::string what);
   void set_footer(std::string footer) { footer_ = std::move(footer); }
 
-  // Stores the values. Returns the text of --help when the arguments ask for it. Throws UsageError
-  // for an unknown flag, with the one that was probably meant, and for a value that is refused.
+  // Stores the values. Returns the text of --help if the arguments ask for it. Throws UsageError
+  // for an unknown flag, with a suggestion, and for a refused value.
   std::optional<std::string> parse(std::span<const std::string> arguments);
 
   std::string help() const;
-  // Whether the arguments had the flag.
+  // True if the arguments contained the flag.
   bool has(std::string_view flag) const;
   // Throws UsageError "FLAG requires WHAT" if the flag was given and `holds` is false.
   void require(std::string_view flag, bool holds, std::string_view what) const;

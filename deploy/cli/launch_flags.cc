@@ -20,11 +20,13 @@ constexpr std::array kOnFailures = {Choice{"auto", OnFailure::kAuto},
 constexpr int kMostWorkers = 1024;
 constexpr int kMostServers = 1024;
 constexpr int kMostRestarts = 1'000'000;
-constexpr double kLatestJoin = 1e6;  // seconds
-// Seconds; the other roles wait 60 s for one that is started again.
+constexpr double kLatestJoin = 1e6;  // in seconds
+// The longest delay before a restart, in seconds. It is below the 60 s for which the other roles
+// wait for a role that is started again.
 constexpr double kLongestRestart = 45.0;
 
-// The environment of worker 0, in which its flags are parsed before anything starts.
+// Returns the environment of worker 0, in which the flags of the workers are parsed before any role
+// starts.
 Environment environment_of_worker(const LaunchOptions& options, bool under_mpirun) {
   const std::string workers = std::to_string(options.workers);
   Environment::Variables variables =
@@ -40,7 +42,7 @@ Environment environment_of_worker(const LaunchOptions& options, bool under_mpiru
   return Environment(std::move(variables));
 }
 
-// `options.rules` has what the flags say about restarts.
+// Returns the rules for the job. On entry `options.rules` holds what the flags say about restarts.
 LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
                       const std::optional<double>& restart_after, const TrainOptions& train) {
   LaunchRules rules = choose_rules(on_failure, options.rules.most_restarts,
@@ -61,7 +63,8 @@ LaunchRules rules_for(const LaunchOptions& options, OnFailure on_failure,
   return rules;
 }
 
-// Refuses late workers in a job that has a fixed number of workers, or none from the start.
+// Refuses late workers in a job with a fixed number of workers, and in a job where all workers are
+// late.
 void check_joins(const LaunchOptions& options, const TrainOptions& train) {
   if (options.joins.empty()) return;
   const std::string flag = "--join " + to_string(options.joins.front());
@@ -78,8 +81,8 @@ void check_joins(const LaunchOptions& options, const TrainOptions& train) {
   }
 }
 
-// Parses the flags of the workers, the file of --config included. Returns train's help where they
-// ask for it.
+// Parses the flags of the workers, including the file of --config. Returns the text of train's help
+// if the flags ask for it.
 std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailure on_failure,
                                                 const std::optional<double>& restart_after) {
   const std::vector<std::string>& arguments = options.role_arguments;
@@ -108,7 +111,8 @@ std::optional<std::string> check_role_arguments(LaunchOptions& options, OnFailur
     throw UsageError(
         "--rank, --world-size and --rendezvous: launch gives each task its own; leave them out");
   }
-  // The environment of mpirun has no servers, so that train does not refuse them itself.
+  // The environment that mpirun gives to worker 0 has no servers, so train's parser does not refuse
+  // the servers.
   if (names_mpi && options.servers > 0) {
     throw UsageError(
         fmt::format("--servers {}: a job under --collective mpi has no servers; choose --strategy "

@@ -34,11 +34,12 @@ std::string plain(std::string_view name) {
   return text;
 }
 
-// A flag of another program. `ours` must be a flag of the command for the row to apply.
+// A flag of another program and our flag for it. The row applies only to commands that have the
+// flag `ours`.
 struct ForeignFlag {
   std::string_view typed;
   std::string_view ours;
-  std::string_view advice;  // what to type; "": `ours`
+  std::string_view advice;  // the text that the user is told to type; "" means `ours`
 };
 
 constexpr std::array kForeignFlags = {
@@ -126,7 +127,7 @@ constexpr std::array kForeignFlags = {
     ForeignFlag{"--fp16-allreduce", "--compress", ""},
 };
 
-// A value of another program; `typed` is in small letters with - for _.
+// A value of another program and our value for it; `typed` is in lower case with - for _.
 struct ForeignValue {
   std::string_view flag;
   std::string_view typed;
@@ -175,7 +176,8 @@ std::string list_after(std::string_view meant, const std::vector<std::string_vie
 std::optional<std::string_view> nearest_name(std::string_view typed,
                                              const std::vector<std::string_view>& names) {
   std::optional<std::string_view> best;
-  // Two letters swapped are two edits; in a name of three letters that would be nearly anything.
+  // Two swapped letters count as two edits. A name of up to three letters allows one edit only,
+  // because two edits would turn it into nearly any other name.
   std::size_t fewest = (typed.size() <= 3 ? 1 : typed.size() <= 8 ? 2 : 3) + 1;
   for (const std::string_view name : names) {
     const std::size_t count = count_edits(plain(typed), plain(name));

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostNodes = 65536;
 constexpr int kMostJobTasks = 1024;
-constexpr int kScriptsCpus = 2;  // per task, in the scripts
+constexpr int kScriptsCpus = 2;  // the CPUs per task that the scripts ask for
 
 Names script_names() {
   Names names;
@@ -28,18 +28,18 @@ std::string script_for(const std::string& strategy) {
   return "one_node";
 }
 
-// The number of tasks that the flags give; a number that they leave out counts as one.
+// Returns the number of tasks that the flags give; a number that is not given counts as one.
 int tasks_of(const SbatchOptions& options) {
   return std::max(1, options.nodes) * std::max(1, options.tasks_per_node);
 }
 
-// The number of tasks of a comparison, whose script has a default number of nodes.
+// Returns the number of tasks of a comparison, whose script has a default number of nodes.
 int compared_tasks(const SbatchOptions& options) {
   constexpr int kNodes = 3;
   return (options.nodes > 0 ? options.nodes : kNodes) * std::max(1, options.tasks_per_node);
 }
 
-// Refuses what a #SBATCH line, which has no quotes, cannot hold.
+// Refuses a value that cannot stand in a #SBATCH line, which has no quotes.
 void require_plain_word(std::string_view flag, const std::string& value) {
   const bool is_plain =
       std::ranges::all_of(value, [](unsigned char c) { return std::isgraph(c) != 0 && c != '#'; });
@@ -48,7 +48,8 @@ void require_plain_word(std::string_view flag, const std::string& value) {
 }
 
 // Parses the flags of train in the environment of worker 0, so that mistakes are reported before
-// the job is submitted. The CPUs of this machine are not counted: the job runs on others.
+// the job is submitted. The CPUs of this machine are not counted, because the job runs on other
+// machines.
 TrainOptions check_train_flags(const SbatchOptions& options) {
   std::vector<std::string> arguments = options.train_flags;
   arguments.insert(arguments.begin(), {"--strategy", options.strategy, "--share-devices"});
@@ -86,10 +87,11 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
   return train;
 }
 
-// Asks for as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
-// job has waited and started.
+// Requests as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
+// job has waited in the queue and started.
 void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
-  // The flag of the user: check_train_flags() adds another one, for the CPUs of this machine.
+  // Only the user's own flag counts here; check_train_flags() adds --share-devices too, so that the
+  // CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
   const int replicas = train.strategy.replicas;
   const bool is_on_gpus = train.strategy.devices.front().kind == DeviceKind::kCuda;
@@ -105,7 +107,7 @@ void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
   }
 }
 
-// Chooses the script, and the numbers of tasks in it.
+// Chooses the job script and fills in its numbers of tasks.
 void check_strategy(const FlagSet& flags, SbatchOptions& options) {
   if (options.strategy.empty() && options.script.empty()) {
     throw UsageError("--strategy is missing; give --strategy NAME, or --script NAME");

@@ -39,7 +39,8 @@ ClusterSpec cluster_from_flags(const JobFlags& flags) {
   return cluster;
 }
 
-// --workers and --rendezvous together are complete; otherwise the environment must complete them.
+// Resolves the cluster. The flags --workers and --rendezvous together are complete; if one is
+// missing, the environment must complete them.
 ClusterSpec cluster_of(const JobFlags& flags, const Environment& environment) {
   if (flags.workers && !flags.rendezvous.empty()) return cluster_from_flags(flags);
   if (resolve_cluster({}, environment).source == "none") {

@@ -20,7 +20,7 @@ namespace {
 constexpr int kMostReplicas = 1024;
 constexpr int kMostThreads = 1024;
 constexpr int kMostBucketMib = 1 << 20;
-constexpr double kLeastTimeout = 0.5;  // seconds
+constexpr double kLeastTimeout = 0.5;  // in seconds
 constexpr double kMostTimeout = 1e6;
 
 constexpr std::array kTransports = {Choice{"auto", Transport::kAuto},
@@ -38,8 +38,9 @@ std::chrono::milliseconds timeout_of(double seconds) {
   return std::chrono::milliseconds(std::llround(1000.0 * seconds));
 }
 
-// launch reports whether it bound the task to its part of the machine. mpirun binds and does not
-// report it. Slurm reports how many CPUs it gave, and a task that may use that many is bound.
+// True if this task is bound to CPUs of its own. launch reports whether it bound the task to its
+// part of the machine. mpirun binds tasks and does not report it. Slurm reports how many CPUs it
+// gave, and a task that may use exactly this number is bound.
 bool has_cpus_of_its_own(const ClusterSpec& cluster) {
   const std::size_t usable = usable_cpus().size();
   if (cluster.num_cpus > 0) return static_cast<std::size_t>(cluster.num_cpus) == usable;
@@ -47,7 +48,7 @@ bool has_cpus_of_its_own(const ClusterSpec& cluster) {
   return static_cast<long>(usable) < sysconf(_SC_NPROCESSORS_ONLN);
 }
 
-// Refuses a strategy of several tasks where a source of the cluster was found but is incomplete.
+// Refuses a strategy of several tasks if a source of the cluster was found but is incomplete.
 void require_source(const TrainOptions& options) {
   if (options.cluster.source != "none" || options.cluster.notes.empty()) return;
   throw UsageError(
@@ -56,7 +57,7 @@ void require_source(const TrainOptions& options) {
                   options.strategy.name, fmt::join(options.cluster.notes, "; ")));
 }
 
-// Servers and --strategy parameter-server require each other.
+// Checks that servers and --strategy parameter-server are used together.
 void check_servers(const TrainOptions& options) {
   const ClusterSpec& cluster = options.cluster;
   const bool has_servers = options.strategy.name == "parameter-server";
@@ -84,9 +85,10 @@ bool is_on_gpus(const TrainOptions& options) {
   return options.strategy.devices.front().kind == DeviceKind::kCuda;
 }
 
-// All roles of launch start at once, and launch notices one that ends. Before they meet, though,
-// tasks on GPUs load CUDA's libraries and initialise all GPUs; workers of servers open their data,
-// which is rendered the first time, and plan their network, on GPUs by measurement.
+// Returns the default of --rendezvous-timeout. All roles of launch start at once, and launch
+// notices a role that ends. Some tasks need minutes before they meet: tasks on GPUs load CUDA's
+// libraries and initialise all GPUs; workers of servers open their data, which is rendered the
+// first time, and plan their network, on GPUs by measurement.
 std::chrono::seconds default_rendezvous_timeout(const TrainOptions& options) {
   const bool has_servers = options.strategy.name == "parameter-server";
   const bool is_slow = is_on_gpus(options);
@@ -108,7 +110,7 @@ void check_replicas(const TrainOptions& options) {
         "workers",
         replicas));
   }
-  if (is_on_gpus(options)) return;  // a CPU can feed several GPUs
+  if (is_on_gpus(options)) return;  // one CPU can feed several GPUs
   const std::size_t cpus = usable_cpus().size();
   if (static_cast<std::size_t>(replicas) > cpus && !options.shares_devices) {
     throw UsageError(fmt::format(
@@ -119,7 +121,7 @@ void check_replicas(const TrainOptions& options) {
   }
 }
 
-// Refuses flags of a strategy with other tasks, or with another way to sum.
+// Refuses flags of communication that the chosen strategy or collective does not use.
 void check_communication(const StrategyFlags& words, TrainOptions& options) {
   StrategyOptions& strategy = options.strategy;
   const bool has_servers = strategy.name == "parameter-server";
@@ -162,7 +164,7 @@ Names choices_of(const std::array<Choice<Value>, N>& rows) {
   return names_of(std::span<const Choice<Value>>(rows));
 }
 
-// `name` has been checked when it was parsed.
+// Returns the value for `name`, which was checked when the flag was parsed.
 template <typename Value, std::size_t N>
 Value value_named(const std::array<Choice<Value>, N>& rows, const std::string& name) {
   for (const Choice<Value>& row : rows) {
@@ -171,7 +173,7 @@ Value value_named(const std::array<Choice<Value>, N>& rows, const std::string& n
   throw InternalError("the flag lets only known names through");
 }
 
-// Refuses what requires synchronous workers, which alone have a global batch.
+// Refuses flags that require synchronous workers, because only these have a global batch.
 void check_asynchronous(const FlagSet& flags, const TrainOptions& options) {
   if (options.deterministic) {
     throw UsageError(
@@ -239,7 +241,7 @@ void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, Train
   options.strategy.bucket_bytes = words.bucket_mib << 20;
   options.rendezvous_timeout = timeout_of(words.rendezvous_timeout.value_or(0.0));
   options.peer_timeout = timeout_of(words.peer_timeout.value_or(0.0));
-  // 0: divided once the tasks of this host are known.
+  // 0 means that the CPUs are divided once the tasks of this host are known.
   if (!flags.has("--threads")) options.strategy.lanes = 0;
 }
 
@@ -333,7 +335,7 @@ void check_consistency(const FlagSet& flags, const ConsistencyFlags& words, Trai
         words.staleness_rule));
   }
   if (consistency.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-    consistency.compensation = 2.0F;  // the paper's lambda_0
+    consistency.compensation = 2.0F;  // lambda_0 of the paper
   }
   const int workers = options.cluster.world_size;
   if (has_servers && consistency.backup_workers >= workers) {

@@ -19,39 +19,39 @@ struct StrategyFlags {
   DeviceFlags devices;
   FaultFlags faults;
   std::int64_t bucket_mib = 8;
-  std::optional<double> rendezvous_timeout;  // seconds
-  std::optional<double> peer_timeout;        // seconds
+  std::optional<double> rendezvous_timeout;  // in seconds
+  std::optional<double> peer_timeout;        // in seconds
 };
 
-// --rank, --world-size, --servers, --rendezvous, --nonce, --role. resolve_cluster() decides what
-// they mean together. --local-rank is accepted and ignored.
+// Adds --rank, --world-size, --servers, --rendezvous, --nonce and --role. resolve_cluster() decides
+// what they mean together. --local-rank is accepted and ignored.
 void add_cluster_flags(FlagSet& flags, ClusterFlags& cluster);
 
-// The group "Strategy and devices".
+// Adds the flags of the group "Strategy and devices".
 void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& options);
-// The group "Cluster".
+// Adds the flags of the group "Cluster".
 void add_job_flags(FlagSet& flags, StrategyFlags& words);
 
-// Fills what follows from each flag alone. Throws UsageError.
+// Fills the options that each flag alone determines. Throws UsageError for a wrong value.
 void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, TrainOptions& options);
-// Called after take_strategy_flags(). Fills options.cluster and what depends on it: timeouts,
-// faults. Throws UsageError for flags that contradict each other or the environment.
+// Fills options.cluster and what depends on it: timeouts and faults. Called after
+// take_strategy_flags(). Throws UsageError for flags that contradict each other or the environment.
 void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Environment& environment,
                    TrainOptions& options);
 
 struct ConsistencyFlags {
-  std::string consistency;  // "": the strategy's own
+  std::string consistency;  // "" uses the default of the strategy
   std::string staleness_rule = "none";
   std::string compress = "none";
-  std::string partition;  // "": large variables are split
+  std::string partition;  // "" splits large variables only
 };
 
 void add_consistency_flags(FlagSet& flags, ConsistencyFlags& consistency, TrainOptions& options);
 
-// Fills what follows from each flag alone. Throws UsageError.
+// Fills the options that each flag alone determines. Throws UsageError for a wrong value.
 void take_consistency_flags(const ConsistencyFlags& consistency, TrainOptions& options);
-// Called after take_consistency_flags(), when the cluster is known. Fills
-// options.strategy.consistency. Throws UsageError for flags that contradict each other.
+// Fills options.strategy.consistency. Called after take_consistency_flags(), when the cluster is
+// known. Throws UsageError for flags that contradict each other.
 void check_consistency(const FlagSet& flags, const ConsistencyFlags& consistency,
                        TrainOptions& options);
 

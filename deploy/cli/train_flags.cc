@@ -1,5 +1,5 @@
-// The command line of `syncopate train`: its flags, in the groups that --help shows, and what must
-// hold between them.
+// The command line of `syncopate train`: its flags, in the groups that --help shows, and the rules
+// for their combinations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,9 +15,10 @@
 namespace syncopate {
 namespace {
 
-// Far above any real run, far below where steps per epoch times epochs overflow.
+// The largest number of epochs. It is far above any real run, and far below the number at which
+// steps per epoch times epochs overflow.
 constexpr double kMostEpochs = 1e9;
-constexpr double kMostSamples = 2147483648.0;  // of a batch
+constexpr double kMostSamples = 2147483648.0;  // the largest number of samples in a batch
 constexpr double kMostSteps = 1e12;
 constexpr double kMostInputThreads = 1024;
 constexpr double kMostTrainSeconds = 1e6;
@@ -30,7 +31,7 @@ constexpr std::array kScales = {Choice{"none", LearningRateScale::kNone},
                                 Choice{"sqrt", LearningRateScale::kSqrt},
                                 Choice{"inverse-workers", LearningRateScale::kInverseWorkers}};
 
-// The values of flags that are not yet in the form that TrainOptions has.
+// The values of flags that are converted later into the form that TrainOptions has.
 struct TrainFlags {
   TrainOptions options;
   StrategyFlags strategy;
@@ -167,7 +168,7 @@ std::vector<double> parse_milestones(const std::string& text) {
   return milestones;
 }
 
-// Fills what follows from each flag alone.
+// Fills the options that each flag alone determines.
 void take_values(const FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   take_strategy_flags(flags, words.strategy, options);
@@ -177,7 +178,7 @@ void take_values(const FlagSet& flags, TrainFlags& words) {
       std::chrono::milliseconds(std::llround(1000.0 * words.snapshot_seconds));
   options.show_progress = !words.hides_progress;
   const OptimizerOptions& optimizer = options.strategy.optimizer;
-  make_optimizer(optimizer);  // throws for a constant out of range
+  make_optimizer(optimizer);  // throws if a constant is out of range
   ScheduleOptions& schedule = options.schedule;
   if (!flags.has("--learning-rate")) {
     schedule.learning_rate = optimizer.name.starts_with("adam") ? 0.001 : 0.01;
@@ -223,7 +224,7 @@ void check_together(const FlagSet& flags, const Environment& environment, TrainF
   }
 }
 
-// In the order in which --help shows the groups.
+// Adds all flags of train, in the order in which --help shows the groups.
 void add_train_flags(FlagSet& flags, TrainFlags& words) {
   words.options.strategy.optimizer.name = "adam";
   add_input_flags(flags, words);

@@ -33,7 +33,7 @@ struct TaskReport {
   std::vector<std::string> refusals;  // the error messages with which train would end
   std::string folder_problem;         // "" if files can be created in the folder
   bool folder_is_missing = false;     // true if train would create the checkpoint folder
-  // True if the first task's file is visible in the checkpoint folder
+  // True if the first task's file is visible in the checkpoint folder.
   bool sees_chiefs_file = true;
 };
 

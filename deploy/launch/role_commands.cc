@@ -105,7 +105,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
     for (int index = 0; index < count; ++index) {
       const bool is_late = role == Role::kWorker && std::ranges::binary_search(late, index);
       const auto join = std::ranges::find(roles.joins, index, &Join::worker);
-      // A worker without a join time is never started
+      // A worker without a join time is never started.
       if (is_late && join == roles.joins.end()) continue;
       RoleCommand command{.name = std::string(name(role)) + " " + std::to_string(index),
                           .role = role,

@@ -290,7 +290,7 @@ void RoleGroup::press_on() {
   if (!stage_end_ || !stage_end_->passed()) return;
   if (is_command_wrong_) {
     for (const LaunchedRole& role : roles_) {
-      // Training has not begun, so there is nothing to save
+      // Training has not begun, so there is nothing to save.
       if (role.is_running()) role.process().send(SIGKILL);
     }
     stage_ = Stage::kKilled;

@@ -16,7 +16,7 @@
 namespace syncopate {
 
 struct RoleCommand {
-  // A name such as "worker 0", printed before each line of output and in messages
+  // A name such as "worker 0", printed before each line of output and in messages.
   std::string name;
   Role role = Role::kWorker;           // selects the rule for a failure
   std::vector<std::string> arguments;  // [0] is the path of the program
