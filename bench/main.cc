@@ -1,5 +1,5 @@
-// syncopate-bench: measures this project, beside another program where there is one.
-// Exit codes: 0 done, 1 failed, 2 wrong usage.
+// syncopate-bench measures the speed of this project, beside another program where one exists. Its
+// exit codes are 0 (done), 1 (failed) and 2 (wrong usage).
 #include <algorithm>
 #include <array>
 #include <exception>

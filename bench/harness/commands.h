@@ -1,5 +1,5 @@
-// The commands of syncopate-bench: each declares its flags and returns what to do once they are
-// parsed.
+// Declares the commands of syncopate-bench. Each function declares the flags of its command and
+// returns the function that runs the command once the flags are parsed.
 #pragma once
 
 #include <functional>
@@ -14,25 +14,27 @@ using Command = std::function<void()>;
 
 struct CommandRow {
   std::string_view name;
-  std::string_view help;  // empty: a command that only syncopate-bench itself starts
-  // The options are kept in the Command.
+  std::string_view help;  // Is empty for a command that only syncopate-bench itself starts.
+  // Declares the flags. The returned Command owns the options.
   Command (*declare)(FlagSet& flags, const Environment& environment);
 };
 
-Command declare_step(FlagSet& flags, const Environment& environment);  // bench/step/step_command.cc
-// bench/step/input_command.cc
+// Defined in bench/step/step_command.cc.
+Command declare_step(FlagSet& flags, const Environment& environment);
+// Defined in bench/step/input_command.cc.
 Command declare_input(FlagSet& flags, const Environment& environment);
-// bench/all_reduce/all_reduce_command.cc; `-rank`: one process of it
+// Both are defined in bench/all_reduce/all_reduce_command.cc; `-rank` runs one rank.
 Command declare_all_reduce(FlagSet& flags, const Environment& environment);
 Command declare_all_reduce_rank(FlagSet& flags, const Environment& environment);
-// bench/ps/ps_command.cc; `-rank`: one process of ours
+// Both are defined in bench/ps/ps_command.cc; `-rank` runs one process of our side.
 Command declare_ps(FlagSet& flags, const Environment& environment);
 Command declare_ps_rank(FlagSet& flags, const Environment& environment);
-// bench/compare/compare_command.cc
+// Both are defined in bench/compare/compare_command.cc.
 Command declare_compare(FlagSet& flags, const Environment& environment);
 Command declare_report(FlagSet& flags, const Environment& environment);
-Command declare_plan(FlagSet& flags, const Environment& environment);  // bench/plan/plan_command.cc
-// bench/scaling/scaling_command.cc
+// Defined in bench/plan/plan_command.cc.
+Command declare_plan(FlagSet& flags, const Environment& environment);
+// Both are defined in bench/scaling/scaling_command.cc; `-rank` runs one rank.
 Command declare_scaling(FlagSet& flags, const Environment& environment);
 Command declare_scaling_rank(FlagSet& flags, const Environment& environment);
 

@@ -10,7 +10,7 @@
 namespace syncopate::bench {
 namespace {
 
-// The value of one of them, which goes from the rest. Throws UsageError.
+// Removes one field from `fields` and returns its value. Throws UsageError when it is missing.
 std::string take(Fields& fields, const std::string& name, const std::string& refusal) {
   const auto at = fields.find(name);
   if (at == fields.end()) throw UsageError(refusal);

@@ -1,5 +1,5 @@
-// Fault injection with one schedule for every strategy: slow, paused, killed and late workers, and
-// a slow network.
+// Describes fault injection with one schedule for every strategy: slow, paused, killed and late
+// workers, and a slow network.
 #pragma once
 
 #include <optional>
@@ -14,16 +14,16 @@ namespace syncopate::bench {
 
 struct Kill {
   int worker = 0;
-  double at_seconds = 0.0;                // since training began
-  std::optional<double> restart_seconds;  // after the kill; empty: it is not restarted
+  double at_seconds = 0.0;                // Counts from the start of training.
+  std::optional<double> restart_seconds;  // Counts from the kill; an empty value means no restart.
 };
 
 struct FaultInjection {
-  // The compute delay of every worker. `worker` and `seed` are set by the code that draws delays;
-  // slow workers and pauses are those below.
+  // The compute delay of every worker. The code that draws delays sets `worker` and `seed`; slow
+  // workers and pauses come from `slow` and `pauses` below.
   ServiceTimeOptions service_time;
-  // The computation of every step besides that delay, under the virtual clock; longer for slow
-  // workers.
+  // The computation time of every step under the virtual clock, in addition to the compute delay.
+  // Slow workers multiply it.
   double compute_seconds = 0.0;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
@@ -32,14 +32,14 @@ struct FaultInjection {
   Link link;
 };
 
-// "worker=2,at=30s[,restart=5s]". Throws UsageError.
+// Parses "worker=2,at=30s[,restart=5s]". Throws UsageError when the text has another form.
 Kill parse_kill(const std::string& text);
 
-// A note for the report: the run ended before the kill.
+// Returns a note for the report, which says that the run ended before the kill.
 std::string never_took_place(const Kill& kill);
 
-// The worker that a fault flag of compare with this value concerns; empty for compute delays, links
-// and joins, which concern all workers or a new one. Throws UsageError.
+// Returns the worker that a fault flag of compare with this value concerns. The result is empty for
+// compute delays, links and joins, which concern all workers or a new one. Throws UsageError.
 std::optional<int> worker_of_fault(const std::string& flag, const std::string& value);
 
 }  // namespace syncopate::bench

@@ -1,4 +1,4 @@
-// The processes of a RankGroup as the tasks of a training job on this machine.
+// Runs the processes of a RankGroup as the tasks of a training job on this machine.
 #pragma once
 
 #include <memory>
@@ -8,7 +8,8 @@
 
 namespace syncopate::bench {
 
-// Every rank calls. The task has the group's rank and one replica. Throws as join_cluster.
+// Joins the cluster; every rank of the group calls this function. The task has the group's rank and
+// one replica. Throws what join_cluster throws.
 std::unique_ptr<Membership> join_local_cluster(RankGroup& group);
 
 }  // namespace syncopate::bench

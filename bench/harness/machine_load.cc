@@ -16,11 +16,12 @@ namespace {
 
 double seconds_of_ticks(double ticks) { return ticks / static_cast<double>(sysconf(_SC_CLK_TCK)); }
 
-// Time stolen by the host counts as busy: it was not ours either. Source: proc(5), /proc/stat.
+// Time stolen by the host counts as busy, because the measured processes did not get it either.
+// Source: proc(5), /proc/stat.
 double machine_busy_seconds() {
   std::ifstream file("/proc/stat");
   std::string label;
-  std::array<double, 8> ticks{};  // user nice system idle iowait irq softirq steal
+  std::array<double, 8> ticks{};  // The order is user nice system idle iowait irq softirq steal.
   file >> label;
   for (double& value : ticks) file >> value;
   if (!file) throw FileError("/proc/stat: expected a first line with 8 counts; is /proc mounted?");
@@ -38,7 +39,8 @@ double this_process_cpu_seconds() {
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
 }
 
-// Fields 14 and 15 of /proc/PID/stat; the name before them is in parentheses and may hold spaces.
+// Reads fields 14 and 15 of /proc/PID/stat. The name before them is in parentheses and may contain
+// spaces.
 double other_process_cpu_seconds(pid_t pid) {
   const std::string path = "/proc/" + std::to_string(pid) + "/stat";
   std::ifstream file(path);

@@ -1,4 +1,5 @@
-// Who else uses the processor while we measure: the machine's busy time less our own.
+// Measures how much processor time programs outside the measurement use: the busy time of the
+// machine minus the time of the measured processes.
 #pragma once
 
 #include <sys/types.h>
@@ -8,27 +9,27 @@
 
 namespace syncopate::bench {
 
-// User and system time so far. Of another process in ticks of 10 ms, and without what its children
-// used.
+// Return the user and system time that a process has used so far. The time of another process has a
+// resolution of 10 ms and leaves out its children.
 double this_process_cpu_seconds();
-// Throws FileError when it has ended.
+// Throws FileError when the process has ended.
 double other_process_cpu_seconds(pid_t pid);
 
-// One thread only.
+// Measures foreign load between calls of take(). One thread only.
 class ForeignLoadMeter {
  public:
-  // other_side: processes that belong to the measurement (the peer).
-  // Throws FileError when /proc cannot be read.
+  // `other_side` lists the processes that belong to the measurement, such as the peer. Throws
+  // FileError when /proc cannot be read.
   explicit ForeignLoadMeter(std::vector<pid_t> other_side);
 
-  // Share of one core (2.0: two cores) that processes outside the measurement and the host took
-  // since construction or the last call. /proc/stat counts in ticks of 10 ms: call no more often
-  // than every second.
+  // Returns the share of one core (2.0 means two cores) that the host and processes outside the
+  // measurement used since construction or the last call. /proc/stat has a resolution of 10 ms, so
+  // calls should be at least one second apart.
   double take();
 
  private:
   struct Reading {
-    double busy_seconds = 0.0;  // all cores
+    double busy_seconds = 0.0;  // The sum over all cores.
     double own_seconds = 0.0;
     std::chrono::steady_clock::time_point when;
   };

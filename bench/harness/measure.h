@@ -1,5 +1,5 @@
-// What a benchmark may say about repeated measurements: the median, how far they lie apart, and the
-// ratio of two sides that were measured in turn.
+// Computes statistics of repeated measurements: the median, the range, and the ratio of two sides
+// that were measured in turns.
 #pragma once
 
 #include <span>
@@ -7,12 +7,12 @@
 
 namespace syncopate::bench {
 
-// The middle value; the mean of the two middle ones for an even count. Throws InternalError when
-// empty.
+// Returns the middle value, or the mean of the two middle values for an even count. Throws
+// InternalError when `values` is empty.
 double median(std::span<const double> values);
 
-// The smallest value that at least `share` of all values do not exceed: 0.99 for the 99th
-// percentile. Throws InternalError when empty.
+// Returns the smallest value that is not exceeded by at least `share` of all values; 0.99 gives the
+// 99th percentile. Throws InternalError when `values` is empty.
 double percentile(std::span<const double> values, double share);
 
 struct Spread {
@@ -20,24 +20,25 @@ struct Spread {
   double min = 0.0;
   double max = 0.0;
 };
-// Throws InternalError when empty.
+// Returns median, minimum and maximum. Throws InternalError when `values` is empty.
 Spread spread_of(std::span<const double> values);
 
-// Of the ratios numerator[i] / denominator[i], round by round: what moves both sides of a round
-// cancels. Throws InternalError when the counts differ or are zero.
+// Returns the spread of the ratios numerator[i] / denominator[i]. A disturbance that slows both
+// sides of a round cancels out. Throws InternalError when the counts differ or are zero.
 Spread ratio_of(std::span<const double> numerator, std::span<const double> denominator);
 
-// A round in which others used more than this share of one core is no measurement.
+// A round is disturbed when foreign processes used more than this share of one core.
 inline constexpr double kForeignLimit = 0.12;
 
-// The rounds to judge by: those within the limit, or all of them when fewer than three are.
-// foreign[i]: share of one core that others used in round i.
+// Returns the indices of the rounds within kForeignLimit, or of all rounds when fewer than three
+// are within it. foreign[i] is the share of one core that foreign processes used in round i.
 std::vector<std::size_t> quiet_rounds(std::span<const double> foreign);
 
-// Every round that quiet_rounds gives is within the limit: the numbers may be quoted.
+// Returns whether every round that quiet_rounds returns is within kForeignLimit. Only then are the
+// numbers good enough to publish.
 bool is_quiet(std::span<const double> foreign);
 
-// values[rounds[0]], values[rounds[1]], ...
+// Returns the values at the given indices, in the order of `rounds`.
 std::vector<double> select(std::span<const double> values, std::span<const std::size_t> rounds);
 
 }  // namespace syncopate::bench

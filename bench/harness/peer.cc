@@ -20,7 +20,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// For a program to end by itself once it was told: one that has started others ends those first.
+// Limits how long a program may take to end after its input was closed. A program that has started
+// other processes ends those first.
 constexpr std::chrono::seconds kEndTimeout(2);
 
 struct SpawnActions {
@@ -37,7 +38,7 @@ std::string seconds_text(std::chrono::milliseconds time) {
   return text.str();
 }
 
-// An object with a text "event". Throws PeerError otherwise.
+// Parses an object that has a text "event". Throws PeerError for anything else.
 json parse_answer(const std::string& line, const std::string& peer) {
   json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!answer.is_object() || !answer.contains("event") || !answer["event"].is_string()) {
@@ -55,7 +56,7 @@ Peer::Peer(PeerOptions options) : options_(std::move(options)) {
   try {
     handshake();
   } catch (...) {
-    stop();  // no destructor runs for an object that was never complete
+    stop();  // The destructor does not run when the constructor throws.
     throw;
   }
 }
@@ -74,7 +75,7 @@ void Peer::stop() noexcept {
 void Peer::await_end() noexcept {
   ::shutdown(socket_.get(), SHUT_WR);
   const Clock::time_point deadline = Clock::now() + kEndTimeout;
-  for (;;) {  // what it still says is nobody's; its own end of the socket closes when it ends
+  for (;;) {  // Later output is discarded; the socket reports its end once the child has ended.
     const auto left =
         std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
     pollfd readable{.fd = socket_.get(), .events = POLLIN, .revents = 0};
@@ -92,7 +93,8 @@ std::string Peer::name() const {
 
 void Peer::start() {
   int ends[2];
-  // A socket pair, not pipes: a write to a child that has died is then an error and not SIGPIPE.
+  // A socket pair instead of pipes makes a write to a child that has ended fail with an error; a
+  // write to a pipe would raise SIGPIPE.
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
     throw FileError(describe_errno("socketpair for", name(), errno));
   }
@@ -154,7 +156,8 @@ PeerAnswer Peer::ask(const std::string& command, int count) {
 void Peer::send_line(const std::string& line) {
   const std::string bytes = line + "\n";
   std::size_t sent = 0;
-  while (sent < bytes.size()) {  // short lines: the socket's buffer takes them without waiting
+  // The lines are short, so the socket's buffer takes them without blocking.
+  while (sent < bytes.size()) {
     const ssize_t count =
         ::send(socket_.get(), bytes.data() + sent, bytes.size() - sent, MSG_NOSIGNAL);
     if (count < 0 && errno != EINTR) {

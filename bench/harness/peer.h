@@ -1,6 +1,5 @@
-// The other side of a comparison: a program that runs the same work and is told when. It reads one
-// command per line on its standard input and answers with one JSON object per line
-// (bench/peers/*.py).
+// Runs the other side of a comparison as a child process. The child reads one command per line on
+// its standard input and answers with one JSON object per line (bench/peers/*.py).
 #pragma once
 
 #include <sys/types.h>
@@ -14,38 +13,38 @@
 namespace syncopate::bench {
 
 struct PeerOptions {
-  std::vector<std::string> command;  // program and arguments; found through PATH
+  std::vector<std::string> command;  // The program, found through PATH, and its arguments.
   std::chrono::milliseconds ready_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(300);
 };
 
-// What it said to a command.
+// A peer's answer to one command.
 struct PeerAnswer {
   std::vector<double> seconds;
-  std::string text;  // the whole answer, a JSON object
+  std::string text;  // The whole answer, which is a JSON object.
 };
 
-// One thread only. On destruction the child reads the end of its input, as it does should we be
-// killed ourselves; when it does not end then, it is killed. It is reaped in either case.
+// Owns one child process. One thread only. The destructor closes the child's input, which asks the
+// child to end, kills the child after a timeout, and reaps it. When this process is killed, the
+// child sees the end of its input as well.
 class Peer {
  public:
-  // Starts the program and waits until it is ready.
-  // Throws UsageError when it cannot be started or says why it cannot run, PeerError when it dies
-  // or is silent.
+  // Starts the program and waits until it is ready. Throws UsageError when it cannot be started or
+  // reports that it cannot run, and PeerError when it ends or does not answer in time.
   explicit Peer(PeerOptions options);
   ~Peer();
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
 
-  // Seconds of each of `steps` steps. Throws PeerError.
+  // Runs `steps` steps and returns the seconds of each. Throws PeerError.
   std::vector<double> run(int steps);
-  // Another command, which asks for `count` times. Throws PeerError.
+  // Sends another command and expects `count` times in its answer. Throws PeerError.
   PeerAnswer ask(const std::string& command, int count);
 
   pid_t pid() const noexcept { return pid_; }
-  // What it said of itself, as JSON: versions, threads, layout.
+  // Returns the peer's "ready" message as JSON: versions, threads, memory layout.
   const std::string& settings() const noexcept { return settings_; }
-  // One line for people. Empty warning: none.
+  // Return one line of text for the report. An empty warning means that the peer sent none.
   const std::string& description() const noexcept { return description_; }
   const std::string& warning() const noexcept { return warning_; }
 
@@ -56,18 +55,18 @@ class Peer {
   void handshake();
   void send_line(const std::string& line);
   std::string receive_line(std::chrono::milliseconds timeout, const std::string& awaited);
-  std::string name() const;  // the command as one line
+  std::string name() const;  // Returns the command as one line.
 
   PeerOptions options_;
   UniqueHandle<FileDescriptorTraits> socket_;
   pid_t pid_ = -1;
-  std::string received_;  // beyond the last complete line
+  std::string received_;  // Holds the bytes after the last complete line.
   std::string settings_;
   std::string description_;
   std::string warning_;
 };
 
-// Splits at blanks; there is no quoting.
+// Splits the text at blanks; quotes have no special meaning.
 std::vector<std::string> split_command(const std::string& text);
 
 }  // namespace syncopate::bench

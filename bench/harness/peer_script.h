@@ -1,4 +1,4 @@
-// Where the scripts of bench/peers/ are: beside an installed program, or where they were written.
+// Finds the scripts of bench/peers/: beside an installed program, or in the source tree.
 #pragma once
 
 #include <filesystem>
@@ -6,7 +6,8 @@
 
 namespace syncopate::bench {
 
-// file: "torch_step.py". Whether it is there is for whoever starts it to find out.
+// Returns the path of a script such as "torch_step.py". The file may be missing; the caller that
+// starts the script reports that.
 std::filesystem::path peer_script(std::string_view file);
 
 }  // namespace syncopate::bench

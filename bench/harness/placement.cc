@@ -24,13 +24,14 @@ constexpr double kNearGbPerSecond = 4.0;
 
 struct Ring {
   std::vector<std::byte> memory = std::vector<std::byte>(kSlotBytes * kNumSlots);
-  alignas(64) std::atomic<std::size_t> written{0};  // slots
+  alignas(64) std::atomic<std::size_t> written{0};  // Both counters count slots.
   alignas(64) std::atomic<std::size_t> taken{0};
 
   std::byte* slot(std::size_t number) { return memory.data() + number % kNumSlots * kSlotBytes; }
 };
 
-// Spins first, for a wake-up takes longer than a slot; yields so that a busy machine gets on.
+// Spins first, because waking a thread takes longer than passing a slot, and then yields, so that
+// other threads of a busy machine can run.
 template <typename Condition>
 void wait_until(const Condition& holds) {
   for (int spins = 0; !holds(); ++spins) {
@@ -47,7 +48,7 @@ void send(Ring& ring) {
   }
 }
 
-// Seconds from the second message on: the first one touches fresh memory.
+// Returns the seconds from the second message on, because the first message touches fresh memory.
 double receive(Ring& ring) {
   std::vector<std::byte> message(kMessageBytes);
   auto start = std::chrono::steady_clock::now();
@@ -60,7 +61,7 @@ double receive(Ring& ring) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The first two cores this process may use.
+// Returns the first two cores that this process may use, or fewer when it may use fewer.
 std::vector<int> two_cores() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);

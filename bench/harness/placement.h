@@ -1,7 +1,8 @@
-// Where the host has put our two virtual cores. They may share a last-level cache or not, and
-// change without notice; the same program then differs by up to two times. Not visible from inside,
-// so we measure it: how fast one core hands 1 MB messages to another through a ring in shared
-// memory (copied in and copied out).
+// Measures where the host has placed two of our virtual cores. The two may share a last-level cache
+// or not, and the host changes this without notice; the speed of the same program then differs by
+// up to a factor of two. The placement is not visible from inside a guest, so this code measures
+// how fast one core passes 1 MB messages to another through a ring in shared memory (copied in and
+// copied out).
 #pragma once
 
 #include <optional>
@@ -9,11 +10,13 @@
 
 namespace syncopate::bench {
 
-// GB/s of payload, the best of a few short tries; about 50 ms. nullopt on a machine with one core.
+// Returns the best of a few short tries, in GB/s of payload; takes about 50 ms. Returns nullopt on
+// a machine with one core.
 std::optional<double> measure_core_ring();
 
-// "near" (one last-level cache) or "far". The border lies between the two modes seen on a Zen 4
-// guest, 13.7 and 2.2 GB/s; other processors have other numbers, so reports give the number too.
+// Returns "near" (the cores share a last-level cache) or "far". The threshold lies between the two
+// values seen on a Zen 4 guest, 13.7 and 2.2 GB/s. Other processors have other values, so reports
+// print the number too.
 std::string_view placement_name(double ring_gb_per_s) noexcept;
 
 }  // namespace syncopate::bench

@@ -24,14 +24,14 @@
 namespace syncopate::bench {
 namespace {
 
-// About 10 us. Longer, and a rank that is ready keeps a library's own thread, which the others may
-// wait for, off the processor for a whole tick of the scheduler.
+// Spinning lasts about 10 us. A rank that spins longer would keep a library's own thread, which
+// other ranks may wait for, off the processor for a whole tick of the scheduler.
 constexpr int kSpinsBeforeYield = 256;
 constexpr std::chrono::seconds kMeetingPatience(30);
 
 std::string rank_name(int rank) { return "rank " + std::to_string(rank); }
 
-// A name in the abstract namespace: nothing is left on any disk. Source: unix(7).
+// Returns an address in the abstract namespace, which leaves no file behind. Source: unix(7).
 std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -41,13 +41,13 @@ std::pair<sockaddr_un, socklen_t> abstract_address(const std::string& name) {
 }
 
 FileDescriptor make_socket(const std::string& name) {
-  // SEQPACKET: a text arrives as it was sent, whole.
+  // SEQPACKET preserves message boundaries.
   FileDescriptor socket(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
   if (socket.get() < 0) throw FileError(describe_errno("socket for", name, errno));
   return socket;
 }
 
-// Throws PeerError unless something can be read by the deadline.
+// Blocks until the descriptor is readable. Throws PeerError at the deadline.
 void wait_readable(int descriptor, const Deadline& deadline, const std::string& awaited) {
   pollfd readable{.fd = descriptor, .events = POLLIN, .revents = 0};
   int ready = 0;
@@ -57,7 +57,7 @@ void wait_readable(int descriptor, const Deadline& deadline, const std::string& 
   if (ready <= 0) throw PeerError("waited in vain for " + awaited);
 }
 
-// Empty: the other end is closed.
+// Returns an empty text when the other end has closed the socket.
 std::string receive_text(int socket) {
   std::string text(RankGroup::kLongestText, '\0');
   ssize_t count = 0;
@@ -101,7 +101,7 @@ void start_other_ranks(const std::vector<std::string>& arguments, int size) {
 }  // namespace
 
 struct RankGroup::Shared {
-  // Apart, so that waiting ranks do not slow the arrival of the others.
+  // The two counters have a cache line each, so that waiting ranks do not slow down arriving ones.
   alignas(64) std::atomic<std::uint32_t> arrived;
   alignas(64) std::atomic<std::uint32_t> generation;
   std::atomic<bool> failed;
@@ -128,7 +128,8 @@ void RankGroup::map_shared(int descriptor) {
   void* memory =
       ::mmap(nullptr, Shared::size_bytes(size_), PROT_READ | PROT_WRITE, MAP_SHARED, descriptor, 0);
   if (memory == MAP_FAILED) throw FileError(describe_errno("mmap for", "the ranks", errno));
-  shared_ = static_cast<Shared*>(memory);  // zeros are a valid start
+  // A new segment is filled with zeros, which is a valid initial state.
+  shared_ = static_cast<Shared*>(memory);
 }
 
 void RankGroup::meet(const std::string& name, const Deadline& deadline) {
@@ -164,7 +165,8 @@ void RankGroup::meet(const std::string& name, const Deadline& deadline) {
     pids_[static_cast<std::size_t>(rank)] = pid;
   }
   share("/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(memory_.get()));
-  for (const FileDescriptor& socket : sockets_) {  // until then the descriptor must stay open
+  // The descriptor must stay open until every rank has mapped it.
+  for (const FileDescriptor& socket : sockets_) {
     wait_readable(socket.get(), deadline, "a rank of " + name + " to map the shared memory");
     receive_text(socket.get());
   }
@@ -176,7 +178,7 @@ void RankGroup::join(const std::string& name, const Deadline& deadline) {
   const auto [address, length] = abstract_address(name);
   while (::connect(socket, reinterpret_cast<const sockaddr*>(&address), length) != 0) {
     if (deadline.passed()) throw PeerError(describe_errno("connect to rank 0 at", name, errno));
-    ::poll(nullptr, 0, 1);  // rank 0 may not be as far yet
+    ::poll(nullptr, 0, 1);  // Rank 0 may not listen yet.
   }
   send_text(socket, std::to_string(rank_) + " " + std::to_string(::getpid()), 0);
   wait_readable(socket, deadline, "rank 0 of " + name);
@@ -207,7 +209,7 @@ std::optional<std::string> RankGroup::next_command() {
     send_to_others(line);
     return line;
   }
-  // The others must hear of it now: what follows may wait for them.
+  // The other ranks must see the end now, because rank 0 may wait for them next.
   for (const FileDescriptor& socket : sockets_) ::shutdown(socket.get(), SHUT_WR);
   return std::nullopt;
 }
@@ -230,7 +232,7 @@ void RankGroup::barrier(const Deadline& deadline) {
     shared_->generation.fetch_add(1, std::memory_order_release);
     return;
   }
-  // More ranks than cores: the one we wait for may need ours.
+  // With more ranks than cores, the awaited rank may need this core.
   const bool crowded = static_cast<unsigned>(size_) > std::thread::hardware_concurrency();
   for (std::uint64_t spins = 0; shared_->generation.load(std::memory_order_acquire) == generation;
        ++spins) {
@@ -261,7 +263,7 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
     start_other_ranks(arguments, size);
   } else {
     ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (::getppid() == 1) ::_exit(1);  // rank 0 was faster
+    if (::getppid() == 1) ::_exit(1);  // Rank 0 ended before prctl took effect.
   }
   const pid_t first = rank == 0 ? ::getpid() : ::getppid();
   return std::make_unique<RankGroup>(rank, size, "syncopate-bench-" + std::to_string(first),

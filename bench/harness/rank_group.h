@@ -1,6 +1,6 @@
-// The ranks of one side of a comparison, a process each, all on this machine: they meet, sleep in a
-// read until rank 0 passes a command on, and start what is measured together. Whose library carries
-// the data between them is not known here, so that no side waits by the means of another.
+// Connects the ranks of one side of a comparison, which are processes on this machine. The ranks
+// connect to rank 0, sleep in a read until rank 0 passes on a command, and start each measurement
+// together. RankGroup uses none of the measured libraries, so every side waits in the same way.
 #pragma once
 
 #include <sys/types.h>
@@ -18,11 +18,12 @@
 
 namespace syncopate::bench {
 
-// One thread only.
+// One rank's membership in the group. One thread only.
 class RankGroup {
  public:
-  // name: the same for all ranks, and no other group's on this machine. Returns when all have come.
-  // Throws PeerError (a rank did not come: named), FileError.
+  // Connects to the other ranks and returns when all are connected. `name` is equal on all ranks
+  // and unique on this machine. Throws PeerError naming the rank that did not connect, and
+  // FileError.
   RankGroup(int rank, int size, const std::string& name, const Deadline& deadline);
   ~RankGroup();
   RankGroup(const RankGroup&) = delete;
@@ -30,22 +31,23 @@ class RankGroup {
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Of all ranks, in order; on rank 0 only.
+  // Returns the process ids of all ranks in rank order; empty on other ranks than rank 0.
   const std::vector<pid_t>& pids() const noexcept { return pids_; }
 
-  // Rank 0: a line of its standard input, which reaches the others too. Sleeps until there is one;
-  // nothing at the end of the input, or when rank 0 has gone. At most kLongestText bytes.
+  // Rank 0 reads a line of its standard input and sends it to the other ranks; all ranks return it.
+  // Blocks until there is a line. Returns nullopt at the end of the input or when rank 0 has ended.
+  // A line has at most kLongestText bytes.
   std::optional<std::string> next_command();
-  // Rank 0's text. Throws PeerError when rank 0 has gone.
+  // Returns rank 0's text on all ranks. Throws PeerError when rank 0 has ended.
   std::string share(const std::string& text);
 
-  // Returns, within a microsecond on cores of their own, when all ranks have called it. Spins.
-  // Throws PeerError when a rank failed or did not come by the deadline.
+  // Returns when all ranks have called it, within a microsecond if each rank has a core of its own.
+  // Spins. Throws PeerError when a rank failed or did not arrive by the deadline.
   void barrier(const Deadline& deadline);
-  // A rank ends because of an error: nobody waits for it in a barrier.
+  // Marks this rank as failed, so that barriers of other ranks throw instead of waiting for it.
   void fail() noexcept;
 
-  // Memory that all ranks see, a row for each: what they have measured.
+  // Returns a rank's row of the shared memory, in which ranks publish their measurements.
   std::span<double> row(int rank) noexcept;
 
   static constexpr std::size_t kRowLength = 1U << 16;
@@ -62,15 +64,17 @@ class RankGroup {
 
   int rank_;
   int size_;
-  std::vector<FileDescriptor> sockets_;  // rank 0: one per other rank; others: to rank 0
+  // Rank 0 has one per other rank; the other ranks have one, to rank 0.
+  std::vector<FileDescriptor> sockets_;
   std::vector<pid_t> pids_;
   FileDescriptor memory_;
   Shared* shared_ = nullptr;
 };
 
-// The group of a program that starts itself: rank 0 starts ranks 1 .. size - 1, each this same
-// program with `arguments` and then "--rank R", whose standard input is empty and whose output is
-// standard error. They end when rank 0 does, however that ends. Throws as RankGroup, and FileError.
+// Makes the group of a program that starts copies of itself. Rank 0 starts ranks 1 to size - 1,
+// each with the same program, `arguments` and then "--rank R". Their standard input is empty and
+// their output goes to standard error. The kernel kills them when rank 0 ends for any reason.
+// Throws what RankGroup throws, and FileError.
 std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
                                            const std::vector<std::string>& arguments);
 

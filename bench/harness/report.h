@@ -1,4 +1,4 @@
-// How results are shown: columns for people, a file for programs.
+// Formats results: tables for people and files for programs.
 #pragma once
 
 #include <filesystem>
@@ -9,27 +9,28 @@
 
 namespace syncopate::bench {
 
-// "8.25": three significant digits, never with an exponent.
+// Returns three significant digits without an exponent, such as "8.25".
 std::string number_text(double value);
 
-// "8.25 [8.10-8.61]": median, lowest, highest; `scale` as from seconds (1e3: ms).
+// Returns median, minimum and maximum, such as "8.25 [8.10-8.61]". Values are multiplied by `scale`
+// first; 1e3 turns seconds into milliseconds.
 std::string spread_text(const Spread& spread, double scale = 1.0);
 
-// A word as a shell takes it: in quotes where it must be.
+// Quotes a word where a shell would otherwise change it.
 std::string shell_word(const std::string& word);
 
-// Of this process, quoted so that a shell takes it again: reports say what made them.
+// Returns the command line of this process, quoted for a shell. Reports print it, so that a reader
+// can repeat the run.
 std::string command_line();
 
-// Lines of columns, each as wide as its widest cell; the first row is the heading.
+// Formats rows into columns, each as wide as its widest cell. The first row is the heading.
 std::string format_table(const std::vector<std::vector<std::string>>& rows);
 
-// Throws UsageError unless a file can be made there: said before the measurement, not after it. An
-// empty path stands for no file.
+// Checks before the measurement that the report can be written after it. An empty path means that
+// no report is written. Throws UsageError when the file cannot be created.
 void require_writable(const std::filesystem::path& path);
 
-// Writes the file whole or not at all.
-// Throws UsageError when the file cannot be written.
+// Writes the file completely or not at all. Throws UsageError when the file cannot be written.
 void write_report(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace syncopate::bench

@@ -9,7 +9,8 @@ namespace {
 
 std::string percent_text(double share) { return number_text(100.0 * share) + "%"; }
 
-// Of a round that others disturbed the ring tells nothing: they held its cores.
+// Prints "?" for a disturbed round, because foreign processes used the cores that the ring was
+// measured on.
 std::string describe_placement(const Rounds& rounds) {
   if (rounds.ring_gb_per_s.empty()) return "cores: one only, no placement to tell";
   std::string modes;

@@ -1,5 +1,5 @@
-// The frame of every benchmark: rounds in which the sides take turns, with the load of others and
-// the placement of the cores noted for each.
+// Implements the loop of every benchmark: rounds in which the sides take turns, with the foreign
+// load and the core placement recorded for each round.
 #pragma once
 
 #include <functional>
@@ -11,26 +11,27 @@
 
 namespace syncopate::bench {
 
-// One number per round and side.
+// Holds one number per round and side.
 struct Rounds {
-  std::vector<std::vector<double>> sides;  // sides[s][round]
-  std::vector<double> foreign;             // share of one core, per round
-  std::vector<double> ring_gb_per_s;       // core to core, per round; empty on one core
+  std::vector<std::vector<double>> sides;  // The index order is sides[s][round].
+  std::vector<double> foreign;  // Share of one core that foreign processes used, per round.
+  // Core-to-core bandwidth per round; empty on a machine with one core.
+  std::vector<double> ring_gb_per_s;
 
-  // sides[s] of the rounds that count (measure.h, quiet_rounds).
+  // Returns sides[s] for the rounds that quiet_rounds (measure.h) selects.
   std::vector<double> counted(std::size_t side) const;
 };
 
-// One side's turn: its number for this round, in the same unit every time.
+// Runs one side's turn and returns its number for the round. The unit is equal in all rounds.
 using Turn = std::function<double()>;
 
-// The sides take their turns in order, `rounds` times. other_side: processes whose time is ours,
-// not foreign load. Throws what a turn throws, and FileError when /proc cannot be read.
+// Runs all turns in order, `rounds` times. The time of the processes in `other_side` does not count
+// as foreign load. Throws what a turn throws, and FileError when /proc cannot be read.
 Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
                    const std::vector<pid_t>& other_side);
 
-// What a reader must know before believing the numbers: placement, load of others and how many
-// rounds it cost.
+// Describes how trustworthy the numbers are: core placement, foreign load, and the number of rounds
+// that were dropped because of it.
 std::string describe_conditions(const Rounds& rounds);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// A GPU while a step was measured, beside what it reaches at most: lines for people, JSON for
-// programs.
+// Compares the speed of a GPU during a measured step with the highest speed the GPU reaches, as
+// text for people and as JSON for programs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -12,13 +12,13 @@
 namespace syncopate::bench {
 
 struct DeviceFigures {
-  DeviceCeilings ceilings;    // measured just before
-  StepWork work;              // of a step
-  std::vector<double> busy;   // of our turns, as the driver says; empty where it does not
-  double memory_bytes = 0.0;  // everybody's, the most
+  DeviceCeilings ceilings;    // The highest speeds, measured just before the step.
+  StepWork work;              // The work of one step.
+  std::vector<double> busy;   // Utilisation per turn from the driver; empty if not reported.
+  double memory_bytes = 0.0;  // The peak memory use of all processes on the device.
 };
 
-// "72.1 TFLOP/s, 9.1% of the 790 of a large product; ..."
+// Returns text such as "72.1 TFLOP/s, 9.1% of the 790 of a large product; ...".
 std::string describe(const DeviceFigures& figures, double step_seconds);
 nlohmann::json figures_json(const DeviceFigures& figures, double step_seconds);
 

@@ -17,7 +17,8 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// Samples per second over about `seconds`, after a batch that starts the threads.
+// Returns samples per second over about `seconds`, after one uncounted batch that starts the
+// threads.
 double take_batches(BatchSource& source, double seconds) {
   std::int64_t samples = 0;
   double passed = 0.0;

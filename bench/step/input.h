@@ -1,4 +1,4 @@
-// What `syncopate-bench input` does, apart from its flags (input_command.cc).
+// Runs `syncopate-bench input`; input_command.cc declares its flags.
 #pragma once
 
 #include <filesystem>
@@ -10,7 +10,7 @@ namespace syncopate::bench {
 
 struct InputBenchOptions {
   std::string data = "digits";
-  std::string model = "mnist-cnn";  // what eats the samples
+  std::string model = "mnist-cnn";  // The model that consumes the samples.
   std::string augment = "none";
   std::filesystem::path cache_dir;
   std::string json_file;
@@ -21,7 +21,7 @@ struct InputBenchOptions {
   InputOptions input;
 };
 
-// Throws UsageError, FileError.
+// Measures the input pipeline and prints the result. Throws UsageError, FileError.
 void run_input(InputBenchOptions options);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// syncopate-bench input: how many samples per second the pipeline alone delivers, and how many
-// times what a network eats; both measured in turns.
+// syncopate-bench input prints how many samples per second the input pipeline alone delivers, and
+// the ratio of this rate to the rate at which a network consumes samples. The two take turns.
 #include <memory>
 #include <thread>
 

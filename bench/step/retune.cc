@@ -12,7 +12,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Below that a change of algorithm is not worth its other rounding.
+// A smaller gain does not justify the different rounding of another algorithm.
 constexpr double kWorthwhile = 1.05;
 constexpr int kRepeats = 30;
 
@@ -20,8 +20,8 @@ bool same_shape(const ConvProblem& a, const ConvProblem& b) {
   return a.c == b.c && a.k == b.k && a.h == b.h;
 }
 
-// How many times as fast Winograd is, the lesser of two batch sizes: the choice must not depend on
-// the lanes.
+// Returns the time of direct convolution divided by the time of Winograd, the smaller ratio of two
+// batch sizes. The choice must not depend on the number of lanes.
 double winograd_gain(ConvProblem problem, ConvPass pass) {
   double gain = 1e9;
   for (const std::int64_t n : {32, 64}) {

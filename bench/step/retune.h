@@ -1,6 +1,6 @@
-// `syncopate-bench step --retune FILE`: measures direct against Winograd convolution for every
-// shape that the given networks have, and writes the rows of models/backend/cpu/algorithm_table.cc.
-// Runs read the table and never measure.
+// Implements `syncopate-bench step --retune FILE`: measures direct against Winograd convolution for
+// every shape of the given networks and writes the rows of models/backend/cpu/algorithm_table.cc.
+// Training reads the table and never measures.
 #pragma once
 
 #include <filesystem>
@@ -12,16 +12,16 @@
 
 namespace syncopate::bench {
 
-// The distinct convolutions that the table can hold a row for: 3x3, stride 1, padding 1, square
-// maps. n is 0.
+// Returns the distinct convolutions that can have a row in the table: kernel 3x3, stride 1, padding
+// 1, square maps. Their batch size n is 0.
 std::vector<ConvProblem> tunable_convolutions(const std::vector<Graph>& graphs);
 
-// "{32, 32, 16, kWinograd, kDirect, kWinograd},", with a head line; shapes for which direct wins
-// throughout are left out.
+// Returns the rows as C++ text below a heading line, such as "{32, 32, 16, kWinograd, kDirect,
+// kWinograd},". Shapes for which direct convolution wins in every pass are left out.
 std::string format_rows(const std::vector<AlgorithmRow>& rows);
 
-// Prints what it measures; writes FILE by rename. Throws FileError, UnavailableError where the
-// machine has no AVX-512.
+// Prints the measurements and replaces FILE by a rename. Throws FileError, and UnavailableError on
+// a machine without AVX-512.
 void retune(const std::vector<Graph>& graphs, const std::filesystem::path& file);
 
 }  // namespace syncopate::bench

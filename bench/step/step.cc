@@ -26,11 +26,11 @@ struct Result {
   Workload workload;
   std::string device;
   Rounds rounds;
-  std::string peer_settings;  // JSON; empty without a peer
+  std::string peer_settings;  // JSON; empty without a peer.
   std::string peer_description;
   std::string peer_warning;
   std::string precision;
-  std::optional<DeviceFigures> figures;  // of a GPU
+  std::optional<DeviceFigures> figures;  // Is set for a GPU only.
 };
 
 Workload requested_workload(const StepOptions& options, const std::string& model) {
@@ -46,7 +46,7 @@ bool is_gpu(const StepOptions& options) {
   return options.training.device.kind == DeviceKind::kCuda;
 }
 
-// std::to_string would give 0.000000 for 1e-7.
+// Avoids std::to_string, which would print 0.000000 for 1e-7.
 std::string exact_text(double value) { return json(value).dump(); }
 
 std::vector<std::string> peer_command(const StepOptions& options, const Workload& workload) {
@@ -54,7 +54,7 @@ std::vector<std::string> peer_command(const StepOptions& options, const Workload
   if (!options.peer_python.empty()) {
     command = {options.peer_python,
                peer_script(is_gpu(options) ? "torch_gpu_step.py" : "torch_step.py").string()};
-    // The better of its 16-bit types, where ours is one.
+    // With 16-bit precision, the peer may choose the faster of its two 16-bit types.
     if (is_gpu(options)) {
       const bool f32 = options.training.precision == Precision::kF32;
       command.insert(command.end(), {"--precision", f32 ? "f32" : "bf16,fp16"});
@@ -71,13 +71,14 @@ std::vector<std::string> peer_command(const StepOptions& options, const Workload
   return command;
 }
 
-// On a GPU the host is ahead, and single steps are of no meaning: those of a turn are, together.
+// Averages the steps of a turn on a GPU: the host runs ahead of the device there, so the time of a
+// single step has no meaning.
 double turn_seconds(const StepOptions& options, const std::vector<double>& steps) {
   if (!is_gpu(options)) return median(steps);
   return std::accumulate(steps.begin(), steps.end(), 0.0) / static_cast<double>(steps.size());
 }
 
-// One turn of ours, with the device watched.
+// Runs one turn of our side and records the load of the device.
 double our_turn(const StepOptions& options, InMemoryTraining& ours, Result& result) {
   std::unique_ptr<DeviceMonitor> monitor;
   if (is_gpu(options)) monitor = load_cuda_module().monitor(std::array{options.training.device});
@@ -92,11 +93,11 @@ double our_turn(const StepOptions& options, InMemoryTraining& ours, Result& resu
 }
 
 Result measure(const StepOptions& options, const Workload& workload) {
-  // The peer first: when it cannot run we say so before anything is computed.
+  // The peer starts first, so that a peer that cannot run is reported before any computation.
   std::unique_ptr<Peer> peer;
   if (auto command = peer_command(options, workload); !command.empty()) {
     PeerOptions peer_options{.command = std::move(command)};
-    // torch.compile measures for minutes.
+    // torch.compile takes minutes to tune.
     if (is_gpu(options)) peer_options.ready_timeout = std::chrono::minutes(5);
     peer = std::make_unique<Peer>(std::move(peer_options));
   }
@@ -201,7 +202,7 @@ void run_step(StepOptions options) {
   if (options.quick) options.rounds = std::min(options.rounds, 3);
   options.training.fuse = !options.no_fuse;
   options.training.winograd = !options.no_winograd;
-  std::vector<Workload> workloads;  // all names are checked before the first is measured
+  std::vector<Workload> workloads;  // All names are checked before the first measurement.
   for (const std::string& model : options.models)
     workloads.push_back(requested_workload(options, model));
   if (!options.retune_file.empty()) {

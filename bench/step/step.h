@@ -1,4 +1,4 @@
-// What `syncopate-bench step` does, apart from its flags (step_command.cc).
+// Runs `syncopate-bench step`; step_command.cc declares its flags.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,17 @@ namespace syncopate::bench {
 
 struct StepOptions {
   std::vector<std::string> models = {"mnist-cnn", "resnet20", "resnet56"};
-  // 0 and empty: the workload's own.
+  // With 0 or an empty text, the workload's own value is used for the next three options.
   std::int64_t batch_size = 0;
   std::string optimizer;
   int steps_per_round = 0;
   int rounds = 7;
-  // The other side: a command, or an interpreter for bench/peers/torch_step.py, on a GPU for
-  // torch_gpu_step.py. Both empty: none.
+  // `peer` is the command of the other side. `peer_python` is an interpreter that runs
+  // bench/peers/torch_step.py, or torch_gpu_step.py for a GPU. If both are empty, there is no peer.
   std::string peer;
   std::string peer_python;
   std::string json_file;
-  std::string retune_file;  // write the algorithm table there instead of timing steps
+  std::string retune_file;  // If set, this file gets the algorithm table and no steps are timed.
   bool quick = false;
   bool no_fuse = false;
   bool no_winograd = false;
@@ -29,8 +29,8 @@ struct StepOptions {
   TrainingOptions training;
 };
 
-// Measures each model in turn and prints one table for each; all names are checked before the
-// first. Throws UsageError, UnavailableError where the device is not here, PeerError,
+// Measures each model in turn and prints one table per model. All names are checked before the
+// first measurement. Throws UsageError, UnavailableError where the device is missing, PeerError,
 // DivergenceError.
 void run_step(StepOptions options);
 

@@ -1,6 +1,6 @@
-// syncopate-bench step: milliseconds of one training step (forward, backward, update) on samples in
-// memory, and beside it, in turns, a peer that trains the same network with the same batch,
-// optimizer and threads.
+// syncopate-bench step prints the milliseconds of one training step (forward, backward, update) on
+// samples in memory. A peer that trains an equal network with equal batch size, optimizer and
+// number of threads may take turns with it.
 #include <memory>
 #include <thread>
 

@@ -6,7 +6,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Master value, slot and gradient are read, master value and slot written.
+// An update reads master value, slot and gradient and writes master value and slot, 4 bytes each.
 constexpr double kUpdateBytes = 20.0;
 
 class Count {
@@ -30,17 +30,18 @@ class Count {
     } else if (std::holds_alternative<DenseOp>(node.operation)) {
       multiply(node, out * in, in + out);
     } else if (std::holds_alternative<BatchNormOp>(node.operation)) {
-      elements_ += 3.0 * out;  // statistics, then the output
-      elements_ += 5.0 * out;  // sums over input and gradient, then the input's gradient
+      elements_ += 3.0 * out;  // Forward computes statistics and then the output.
+      // Backward computes sums over input and gradient, then the input's gradient.
+      elements_ += 5.0 * out;
     } else if (std::holds_alternative<MaxPoolOp>(node.operation)) {
       elements_ += 2.0 * (in + out);
     } else if (std::holds_alternative<GlobalAveragePoolOp>(node.operation)) {
       elements_ += 2.0 * in;
     } else if (std::holds_alternative<AddOp>(node.operation) ||
                std::holds_alternative<ShortcutOp>(node.operation)) {
-      elements_ += 2.0 * out;  // what is added, and its gradient
+      elements_ += 2.0 * out;  // The operation reads the addend and its gradient.
     }
-    // A gradient that comes from two sides is read from both.
+    // A gradient that arrives from two consumers is read from both.
     if (consumers_[index] > 1) elements_ += out;
   }
 
@@ -54,7 +55,7 @@ class Count {
     if (std::holds_alternative<FlattenOp>(from.operation)) return has_input_gradient(from);
     return !std::holds_alternative<InputOp>(from.operation);
   }
-  // Forward, the weight's gradient, the input's.
+  // Counts three products: forward, the weight's gradient and the input's gradient.
   void multiply(const Node& node, double products, double maps) {
     const double passes = has_input_gradient(node) ? 3.0 : 2.0;
     flops_ += 2.0 * products * passes;
@@ -75,7 +76,7 @@ StepWork count_work(const Graph& graph, std::int64_t batch_size, std::int64_t el
   const auto samples = static_cast<double>(batch_size);
   const auto width = static_cast<double>(element_bytes);
   const auto parameters = static_cast<double>(graph.num_parameters());
-  // Pixels are read as bytes, and written as the first layer takes them.
+  // Pixels are read as bytes and written in the element type of the first layer.
   const auto pixels = static_cast<double>(num_elements(graph.input_shape()));
   return {.flops = samples * count.flops(),
           .bytes = samples * (count.elements() * width + pixels * (1.0 + width)) +

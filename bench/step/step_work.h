@@ -1,5 +1,5 @@
-// What a training step does at least, by counting: what a device's arithmetic and memory allow
-// follows from it, whatever computes.
+// Counts the least work of a training step. The arithmetic speed and memory bandwidth of a device
+// give a lower bound of the step's time from these numbers.
 #pragma once
 
 #include <cstdint>
@@ -9,14 +9,15 @@
 namespace syncopate::bench {
 
 struct StepWork {
-  double flops = 0.0;  // multiplications and additions
-  double bytes = 0.0;  // to and from the device's memory
+  double flops = 0.0;  // Multiplications and additions.
+  double bytes = 0.0;  // Transferred to and from the device's memory.
 };
 
-// Forward, backward and update of `batch_size` samples; activations, their gradients and weights of
-// so many bytes an element, master values and one slot in f32. Batch norm, ReLU and the sum of a
-// residual join are one pass forward, which reads its input twice, and one backward; a convolution
-// reads its maps once a pass; nothing stays in a cache from one operation to the next.
+// Counts forward, backward and update for `batch_size` samples. Activations, their gradients and
+// weights have `element_bytes` per element; master values and one slot are f32. Batch norm, ReLU
+// and the sum of a residual join are one forward pass, which reads its input twice, and one
+// backward pass. A convolution reads its maps once per pass. The count assumes that no data stays
+// in a cache between operations.
 StepWork count_work(const Graph& graph, std::int64_t batch_size, std::int64_t element_bytes);
 
 }  // namespace syncopate::bench

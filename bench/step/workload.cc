@@ -17,7 +17,8 @@ using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUpSteps = 3;
 constexpr std::uint64_t kSeed = 1;
-// As many as the peers have: enough that a step does not find its samples in the nearest cache.
+// The peers use this number of batches too. It is large enough that a step does not find its
+// samples in the nearest cache.
 constexpr std::size_t kNumBatches = 8;
 constexpr std::size_t kNumLargeBatches = 2;
 constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20;
@@ -26,7 +27,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// The same few batches over and over: this task's share, of full batches for every replica.
+// Repeats a few batches; each is this task's share of a full batch for every replica.
 class SyntheticBatches final : public BatchSource {
  public:
   SyntheticBatches(const Workload& workload, const InputShard& shard) {
@@ -112,7 +113,7 @@ InMemoryTraining::InMemoryTraining(const Workload& workload, const TrainingOptio
                                .membership = options.membership},
                               graph_)),
       batches_(std::make_unique<SyntheticBatches>(workload, strategy_->input_shard())) {
-  if (!options.fuse || !options.winograd) {  // only a benchmark asks for less than the best
+  if (!options.fuse || !options.winograd) {  // Only benchmarks disable fusion or Winograd.
     for (Replica& replica : strategy_->replicas()) {
       replica.model.reset();
       replica.model = replica.backend->compile(graph_, *replica.arena, *replica.state,
@@ -160,7 +161,8 @@ StepParts InMemoryTraining::profile(int steps) {
     replica.model->backward([&](BucketId bucket) { buckets.push_back(bucket); });
     backward.push_back(seconds_since(start));
     start =
-        Clock::now();  // buckets may be applied as they are pushed: not in the midst of backward
+        // The time is taken before any push, because a strategy may apply a bucket at its push.
+        Clock::now();
     for (const BucketId bucket : buckets) replica.variables->push(bucket, {.scores = scores});
     replica.variables->commit();
     update.push_back(seconds_since(start));

@@ -1,5 +1,5 @@
-// What a benchmark trains: the settings each network is usually quoted with, and samples that are
-// in memory from the start, so that only the step is measured.
+// Defines what a benchmark trains: the settings each network is usually quoted with, and samples
+// that are in memory from the start, so that only the step is measured.
 #pragma once
 
 #include <cstdint>
@@ -16,56 +16,58 @@ namespace syncopate::bench {
 
 struct Workload {
   std::string model;
-  Shape sample_shape;           // [H, W, C]
-  std::int64_t batch_size = 0;  // of each replica
+  Shape sample_shape;           // The order is [H, W, C].
+  std::int64_t batch_size = 0;  // The number of samples per replica.
   std::string optimizer;
-  int steps_per_round = 0;  // about a second of work on a few cores
+  int steps_per_round = 0;  // About one second of work on a few cores.
   int classes = 10;
 };
 
-// Throws UsageError for an unknown model, listing the right ones.
+// Returns the workload of a model. Throws UsageError for an unknown model and lists the known ones.
 Workload find_workload(std::string_view model);
 
-// The network for the workload's samples.
+// Builds the network for the workload's samples.
 Graph build_graph(const Workload& workload);
 
 struct TrainingOptions {
   std::string strategy = "one-device";
-  int replicas = 1;  // in this process
-  int lanes = 1;     // of each replica
+  int replicas = 1;  // The number in this process.
+  int lanes = 1;     // The number per replica.
   double learning_rate = 1e-3;
   Device device;
   Precision precision = Precision::kF32;
-  std::filesystem::path plan_file;  // of GPUs, as a training has it; empty: nothing is measured
+  // The GPU plan file, as in training; if empty, nothing is tuned.
+  std::filesystem::path plan_file;
   bool fuse = true;
   bool winograd = true;
-  // Null: this process is alone. Outlives the training.
+  // A null pointer means that this process is the only task. The membership must outlive the
+  // training.
   Membership* membership = nullptr;
 };
 
-// Seconds of the parts of a step, median over the steps of one call.
+// The seconds of the parts of a step; each is the median over the steps of one call.
 struct StepParts {
   double forward = 0.0;
   double backward = 0.0;
   double update = 0.0;
 };
 
-// Training over a few random batches; where there are other tasks, every one makes the same calls.
-// One thread only.
+// Trains on a few random batches. If the job has several tasks, every task must make the same
+// calls. One thread only.
 class InMemoryTraining {
  public:
   InMemoryTraining(const Workload& workload, const TrainingOptions& options);
 
-  // Seconds of each of `steps` training steps, after one that is not counted (it wakes the lanes).
-  // Throws DivergenceError when the loss is not a number.
+  // Returns the seconds of each of `steps` training steps, after one uncounted step that starts the
+  // lanes. Throws DivergenceError when the loss is not a number.
   std::vector<double> run(int steps);
-  // The same steps, taken apart; of one replica on its own.
+  // Measures the parts of the steps separately, on one replica without communication.
   StepParts profile(int steps);
-  // Of this task's first replica, since construction.
+  // Returns the communication times of this task's first replica since construction.
   CommunicationTimes communication() const;
 
   const Workload& workload() const noexcept { return workload_; }
-  std::string description() const;  // of the backend
+  std::string description() const;  // Describes the backend.
 
  private:
   UpdateStep next_update() noexcept;
