@@ -1,4 +1,4 @@
-// The tree as it stands, held against the rules.
+// Checks every file of the source tree against the rules in include_rules.h.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// Paths from the root of every .h and .cc file on the floors.
+// Returns the paths, relative to the root, of all .h and .cc files in the layers.
 std::vector<std::string> source_files() {
   std::vector<std::string> paths;
   for (const char* floor : {"models", "ps", "strategies", "worker", "deploy", "bench", "tests"}) {
@@ -35,7 +35,7 @@ std::vector<std::string> source_files() {
   return paths;
 }
 
-// Top-level names that .gitignore excludes: "/build/" gives "build".
+// Returns the top-level names that .gitignore excludes: the line "/build/" gives "build".
 std::vector<std::string> ignored_entries() {
   std::vector<std::string> names;
   std::ifstream in(root() / ".gitignore");

@@ -13,7 +13,7 @@ struct Floor {
   int height;
 };
 
-// A path stands on the first floor whose folder it begins with. Two folders of one height do not
+// A path belongs to the first layer whose folder it begins with. Two folders of equal height do not
 // include each other.
 constexpr std::array kFloors = {
     Floor{"models/base/", 0},
@@ -61,15 +61,16 @@ constexpr std::array<std::string_view, 10> kRoot = {
     "models", "ps",    "strategies", "worker",         "deploy",
     "bench",  "tests", "README.md",  "CMakeLists.txt", "CMakePresets.json"};
 
-// Slow to compile, so that only .cc files pay for them.
+// Libraries that are slow to compile, so that only .cc files may include them.
 constexpr std::array<std::string_view, 4> kSourceOnlyLibraries = {"CLI/", "spdlog/", "fmt/",
                                                                   "nlohmann/"};
 
-// Macros of the compiler and the standard, which conditional compilation may ask for.
+// The parts of macro names that mark conditional compilation on a library.
 constexpr std::array<std::string_view, 4> kLibraryMarks = {"HAVE_", "WITH_", "USE_",
                                                            "__has_include"};
 
-// GUARDED_BY and its family: attributes that only a macro can spell for two compilers.
+// The macros that headers may define: GUARDED_BY and its family, because two compilers spell these
+// attributes differently.
 constexpr std::array<std::string_view, 7> kAllowedMacros = {
     "GUARDED_BY",  "CAPABILITY", "SCOPED_CAPABILITY", "REQUIRES", "ACQUIRE",
     "TRY_ACQUIRE", "RELEASE"};
@@ -96,7 +97,8 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// "#  include <x>" becomes directive "include", rest "<x>"; other lines have an empty directive.
+// One line of a source file. The line "#  include <x>" has the directive "include" and the rest
+// "<x>"; lines that are not directives have an empty directive.
 struct Line {
   std::string_view directive;
   std::string_view rest;
@@ -112,14 +114,14 @@ Line parse_line(std::string_view text) {
   return {text.substr(0, length), trim(text.substr(length))};
 }
 
-// What stands between the quotes or angle brackets of an include.
+// Returns the text between the quotes or angle brackets of an include.
 std::string_view target(std::string_view rest) {
   if (rest.size() < 2) return {};
   const std::size_t end = rest.find(rest.front() == '<' ? '>' : '"', 1);
   return end == std::string_view::npos ? std::string_view{} : rest.substr(1, end - 1);
 }
 
-// Why this include is wrong; "" when it is right.
+// Returns why this include breaks a rule; "" if it breaks none.
 std::string judge_include(std::string_view path, std::string_view rest, bool is_header) {
   const std::string included(target(rest));
   if (rest.starts_with('<')) {
@@ -148,7 +150,7 @@ bool asks_for_library(const Line& line) {
          });
 }
 
-// What only headers must not contain.
+// Returns why this line must not stand in a header; "" if it may.
 std::string judge_header_line(const Line& line) {
   if (line.directive.empty() && line.rest.starts_with("using namespace")) {
     return "a header says `using namespace`: everybody who includes it would";

@@ -1,4 +1,4 @@
-// The rules themselves, on planted mistakes: a checker that finds nothing must be shown to look.
+// Tests the rules on mistakes made on purpose, to show that the checker finds each of them.
 #include "tests/architecture/include_rules.h"
 
 #include <gtest/gtest.h>
@@ -66,7 +66,8 @@ TEST(SourceRules, KeepSlowLibrariesOutOfHeaders) {
   for (const char* library :
        {"CLI/CLI.hpp", "spdlog/spdlog.h", "fmt/format.h", "nlohmann/json.hpp"}) {
     const std::string line = std::string("#include <") + library + ">\n";
-    EXPECT_EQ(check_source("deploy/cli/command_line.h", "#pragma once\n" + line).size(), 1U) << library;
+    EXPECT_EQ(check_source("deploy/cli/command_line.h", "#pragma once\n" + line).size(), 1U)
+        << library;
     EXPECT_EQ(check_source("deploy/cli/options.cc", line), Violations{}) << library;
   }
 }
@@ -88,7 +89,8 @@ TEST(SourceRules, RefuseConditionalCompilationOnALibrary) {
 
 TEST(SourceRules, HoldHeadersToMoreThanSources) {
   const std::string text = "using namespace std;\n#define MAX(a, b) 1\n";
-  EXPECT_EQ(check_source("worker/train/progress.h", text).size(), 3U);  // and no #pragma once
+  // The header also lacks #pragma once.
+  EXPECT_EQ(check_source("worker/train/progress.h", text).size(), 3U);
   EXPECT_EQ(check_source("worker/train/progress.cc", text), Violations{});
   EXPECT_EQ(check_source("models/base/mutex.h", "#pragma once\n#define GUARDED_BY(x)\n"),
             Violations{});

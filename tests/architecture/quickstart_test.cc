@@ -1,5 +1,5 @@
-// deploy/quickstart.sh before it builds: what it would install, and how. The package tools are
-// stand-ins that write down what they were asked, so nothing is installed and no network is needed.
+// Tests which packages deploy/quickstart.sh would install, and how, before it builds. Stand-ins for
+// the package tools record their arguments, so nothing is installed and no network is needed.
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 
 struct Outcome {
   int exit_code = -1;
-  std::string output;    // stdout and stderr
-  std::string commands;  // what the stand-ins were asked, one line each
+  std::string output;    // stdout and stderr of the script
+  std::string commands;  // the arguments of the stand-ins, one call a line
 };
 
 std::string read(const fs::path& path) {
@@ -28,7 +28,7 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A PATH with the few tools that the script needs, and stand-ins for the rest.
+// A PATH with the few tools that the script needs, and stand-ins for the others.
 class Quickstart : public testing::Test {
  protected:
   void SetUp() override {
@@ -43,7 +43,7 @@ class Quickstart : public testing::Test {
     stand_in("env", "echo \"$*\" >> \"$STAND_IN_LOG\"");
     stand_in("apt-get", "true");
     stand_in("dpkg", "exit 0");
-    stand_in("dpkg-query", "exit 1");  // nothing is installed
+    stand_in("dpkg-query", "exit 1");  // reports that no package is installed
   }
   void TearDown() override { fs::remove_all(folder_); }
 

@@ -1,4 +1,5 @@
-// Every mistake ends with its exit code, one clear line, and nothing half-written.
+// Tests that every wrong input ends the program with its exit code, one clear line, and no
+// half-written file.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,10 +15,10 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// The last line is the error message; notes may precede it.
+// Returns the last line, which is the error message; notes may precede it.
 std::string last_line(const std::string& text) {
   if (text.empty()) return "";
-  const std::size_t end = text.size() - 1;  // its newline
+  const std::size_t end = text.size() - 1;  // excludes the newline at the end
   const std::size_t newline = text.rfind('\n', end - 1);
   return text.substr(newline == std::string::npos ? 0 : newline + 1);
 }
@@ -47,12 +48,12 @@ std::string big_endian(std::uint32_t value) {
           static_cast<char>(value >> 8), static_cast<char>(value)};
 }
 
-// A folder in MNIST's format: eight 28 x 28 images in each split.
+// A folder in MNIST's format, with eight 28 x 28 images in each split.
 struct IdxFolder {
   std::uint32_t magic = 2051;
   std::uint32_t labels = 8;
   char label = 3;
-  std::size_t cut_bytes = 0;  // off the end of the training images
+  std::size_t cut_bytes = 0;  // the bytes missing at the end of the training images
 
   void write(const std::filesystem::path& folder) const {
     std::filesystem::create_directories(folder);
@@ -77,7 +78,8 @@ TEST(BadInput, UnknownNamesAndFlagsExitWith2AndTheRightOnes) {
   expect_refusal(train({"--optimizer", "lion"}), 2, "sgd, momentum, adam, adamw");
   expect_refusal(train({"--data", "imagenet"}), 2, "digits");
   expect_refusal(train({"--lr-schedule", "poly"}), 2, "cosine");
-  // No module, no driver, or not so many GPUs: each is said in its own way.
+  // The reason differs (no module, no driver, or fewer GPUs than wanted), but each message begins
+  // with the flag.
   expect_refusal(train({"--devices", "cuda:99"}), 2, "--devices c");
 }
 
@@ -116,7 +118,7 @@ TEST(BadInput, DamagedMnistFoldersAreNamedWithWhatIsWrong) {
   refuse({.magic = 2052}, 1, "magic");
   refuse({.labels = 7}, 1, "7");
   refuse({.label = 10}, 1, "label");
-  // The same folder undamaged is trained on: the refusals above are not about the folder itself.
+  // The undamaged folder can be trained on, so the refusals above are due to the damage alone.
   IdxFolder{}.write(scratch / "mnist");
   EXPECT_EQ(
       run_syncopate(train({"--model", "mlp", "--data", "mnist:" + (scratch / "mnist").string(),
@@ -174,8 +176,8 @@ TEST(BadInput, AFullCheckpointFolderEndsTheRunAndTheLastGoodOneSurvives) {
   first.insert(first.end(), {"--steps", "5"});
   ASSERT_EQ(run_syncopate(first).exit_code, 0);
   const auto before = names_in(scratch / "ck");
-  // No file may grow beyond a few KiB, as on a full disk; ignored, SIGXFSZ becomes an error of
-  // write(2).
+  // The limit keeps files from growing beyond a few KiB, as a full disk would. Because SIGXFSZ is
+  // ignored, write(2) returns an error.
   Arguments limited{"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh",
                     SYNCOPATE_PROGRAM};
   limited.insert(limited.end(), run.begin(), run.end());

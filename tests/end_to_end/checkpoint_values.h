@@ -1,4 +1,4 @@
-// Reads a checkpoint as any safetensors reader would.
+// Reads the values of a checkpoint in the way of any safetensors reader.
 #pragma once
 
 #include <filesystem>
@@ -6,12 +6,15 @@
 
 namespace syncopate::test {
 
-// All f32 elements of the parameters in the newest checkpoint of a folder, in the order of the
-// file; no optimizer slots, no running statistics. Empty when there is none.
+// Returns all f32 elements of the parameters in the newest checkpoint of a folder, in the order of
+// the file, without optimizer slots and running statistics. Empty if the folder has no checkpoint.
 std::vector<float> newest_checkpoint_values(const std::filesystem::path& folder);
 
-// The relative L2 distance of two networks' values, |found - expected| / |expected|; infinite where
-// one has more values than the other.
+// Returns the relative L2 distance of two networks' values,
+// found - expected
+// /
+// expected
+// ; infinite if their numbers of values differ.
 double relative_distance(const std::vector<float>& found, const std::vector<float>& expected);
 
 }  // namespace syncopate::test

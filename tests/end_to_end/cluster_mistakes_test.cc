@@ -1,4 +1,5 @@
-// Mistakes that only show when tasks meet: every task ends, with one line that says what to mend.
+// Tests mistakes that show only when tasks meet: every task ends, with one line that says how to
+// correct the mistake.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -173,7 +174,8 @@ TEST(MoreReplicasThanCpus, AreRefusedWithoutLeave) {
 
 TEST(MpiWithoutMpirun, IsToldHowToStart) {
   const Port port(false);
-  // MPI takes its time to find that it is alone, longer where names are not known.
+  // MPI needs time to find that the task is alone, and more time where host names cannot be
+  // resolved.
   const Arguments mpi{"--collective", "mpi", "--rendezvous-timeout", "40"};
   const auto results =
       run_all({task(0, 2, port.endpoint(), mpi), task(1, 2, port.endpoint(), mpi)});

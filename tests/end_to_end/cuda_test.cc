@@ -1,5 +1,6 @@
-// Training on GPUs, from outside: every strategy, with as many replicas as fit on one. Linked for a
-// GPU and for an emulated one, on which networks are small.
+// Tests training on GPUs through the program, with every strategy and as many replicas as fit on
+// one GPU. The test is linked once for a real GPU and once for an emulated one, on which networks
+// are small.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -29,7 +30,7 @@ class OnAGpu : public testing::Test {
     if (const std::string why = why_fewer_gpus_than(1); !why.empty()) GTEST_SKIP() << why;
   }
 
-  // Trains ten steps of 24 samples, and returns the values they end with.
+  // Trains ten steps of 24 samples, and returns the values after the last step.
   std::vector<float> train(const Arguments& where, const Arguments& more = {}) {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
     const ProgramResult result = run_on_gpus(where + what_is_trained(10, folder) + more);
@@ -40,7 +41,7 @@ class OnAGpu : public testing::Test {
 
   ScratchDir dir_;
   int runs_ = 0;
-  std::string said_;  // by the last run
+  std::string said_;  // the output of the last run
 };
 
 const Arguments kOnCuda{"--devices", "cuda:0", "--deterministic"};
@@ -63,7 +64,7 @@ TEST_F(OnAGpu, TrainsAsTheCpuDoes) {
   const std::vector<float> cpu = train(one_device({}));
   const std::vector<float> gpu = train(one_device(kOnCuda));
   ASSERT_EQ(cpu.size(), gpu.size());
-  // Ten steps of sums in another order.
+  // 1e-3: the GPU adds in another order in each of the ten steps.
   EXPECT_LE(relative_distance(gpu, cpu), 1e-3);
 }
 
@@ -87,7 +88,7 @@ TEST_F(OnAGpu, ReplicasOfOneGpuTrainAsOneReplicaDoes) {
   }
 }
 
-// Threads on one GPU sum there, processes on one sum on the host and update there.
+// Threads on one GPU sum on the GPU. Processes on one GPU sum on the host and update on the GPU.
 TEST_F(OnAGpu, SumsAndUpdatesThereWithTheBitsOfTheHost) {
   const std::vector<float> there = train(
       Arguments{"train", "--strategy", "mirrored", "--replicas", "3", "--share-devices"} + kOnCuda);
@@ -107,8 +108,8 @@ TEST_F(OnAGpu, ReplicasGoOnFromACheckpointAsIfTheyHadNeverStopped) {
   EXPECT_EQ(uninterrupted, newest_checkpoint_values(folder));
 }
 
-// Gradients stay on their GPUs: the real NCCL where there are two, one that sums in memory on
-// emulated ones.
+// Gradients stay on their GPUs. Two real GPUs use the real NCCL; emulated GPUs use an NCCL that
+// sums in memory.
 TEST_F(OnAGpu, ReplicasWithAGpuEachTrainAsOneReplicaDoes) {
   if (const std::string why = why_fewer_gpus_than(2); !why.empty()) GTEST_SKIP() << why;
   const std::vector<float> one = train(one_device(kOnCuda));
@@ -136,7 +137,7 @@ TEST_F(OnAGpu, NcclIsRefusedWhereReplicasShareAGpu) {
       << result.err;
 }
 
-// Two epochs, each with an evaluation: the loss of the last.
+// Trains two epochs with an evaluation each, and returns the test loss of the last one.
 double evaluated(const Arguments& how, const std::string& batch_norm, const std::string& metrics) {
   const ProgramResult result = run_on_gpus(
       how + Arguments{"--devices", "cuda:0", "--deterministic", "--batch-norm", batch_norm,
@@ -146,14 +147,15 @@ double evaluated(const Arguments& how, const std::string& batch_norm, const std:
   return result.exit_code == 0 ? summary_of(metrics).at("test_loss").get<double>() : 0.0;
 }
 
-// The host is asked in the middle of a pass.
+// Batch statistics are summed on the host in the middle of a forward pass.
 TEST_F(OnAGpu, ReplicasNormaliseOverTheWholeBatch) {
   const double one = evaluated({"train", "--strategy", "one-device"}, "sync", dir_ / "one");
   const double two = evaluated(kTwoReplicas, "sync", dir_ / "two");
   EXPECT_NEAR(one, two, 1e-2 * one);
 }
 
-// Statistics come up, are averaged before an evaluation, and go down again.
+// Running statistics are copied to the host, averaged before an evaluation, and copied back to the
+// GPU.
 TEST_F(OnAGpu, ReplicasAverageTheirStatistics) {
   const double threads = evaluated(kTwoReplicas, "local", dir_ / "threads");
   const double tasks = evaluated(kTwoTasks, "local", dir_ / "tasks");
@@ -207,7 +209,7 @@ TEST_F(OnAGpu, TrainsConvolutionsInBf16) {
   }
 }
 
-// What losses are multiplied by is found by each replica: the same bits only where there is one.
+// Each replica determines its own loss scale, so the bits are equal only with one replica.
 TEST_F(OnAGpu, TrainsInFp16UnderEveryStrategyAsInF32) {
   const std::vector<float> expected = train(one_device(kOnCuda));
   const Arguments in_fp16 = kOnCuda + Arguments{"--precision", "fp16"};

@@ -1,4 +1,4 @@
-// A flag that two tasks of one job were given differently.
+// Describes a flag whose value differs between two tasks of one job.
 #pragma once
 
 #include <ostream>

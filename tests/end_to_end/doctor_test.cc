@@ -1,4 +1,4 @@
-// syncopate doctor, alone and as the tasks of a job.
+// Tests `syncopate doctor`, alone and as the tasks of a job.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -76,7 +76,7 @@ TEST(Doctor, FindsDataThatOneTaskCannotRead) {
   EXPECT_EQ(second->wait().exit_code, 1);
 }
 
-// Whatever train refuses at once, in train's words.
+// Doctor reports in train's words what train would refuse at once.
 TEST(Doctor, FindsWhatTrainWouldRefuse) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate(Arguments{"train", "--steps", "2", "--no-progress", "--checkpoint-dir",
@@ -99,7 +99,7 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
     const ProgramResult doctor = run_syncopate(Arguments{"doctor"} + flags);
     EXPECT_NE(train.exit_code, 0) << train.out;
     EXPECT_EQ(doctor.exit_code, 1) << doctor.out;
-    // Behind "syncopate: ".
+    // The message follows the prefix "syncopate: ".
     const std::string line = train.err.substr(11, train.err.find('\n') - 11);
     EXPECT_TRUE(has(doctor.out, line)) << "'" << line << "' is not in: " << doctor.out;
   }

@@ -1,5 +1,5 @@
-// A worker that dies, stops or fails ends all the others within five seconds, with a line that
-// names it; and a restart goes on from the last checkpoint.
+// Tests that a worker that dies, stops or fails ends all the others within five seconds, with a
+// line that names the worker, and that a restart resumes from the last checkpoint.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -21,7 +21,7 @@ namespace {
 using Arguments = std::vector<std::string>;
 using Clock = std::chrono::steady_clock;
 
-// A small job; each line of metrics is a step.
+// Returns the flags of a small job that writes one line of metrics for each step.
 Arguments small_job(const std::filesystem::path& metrics, const Arguments& more) {
   return Arguments{"train",
                    "--strategy",
@@ -51,7 +51,7 @@ double seconds_since(Clock::time_point begun) {
   return std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
-// Every worker but `culprit` says a line that names it.
+// Expects that every worker but `culprit` printed a line that names `culprit`.
 void expect_all_name(const ProgramResult& result, int culprit, int workers) {
   for (int i = 0; i < workers; ++i) {
     if (i == culprit) continue;
@@ -99,7 +99,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Death{"Stopped1Tcp", 1, SIGSTOP, "tcp"}),
     [](const auto& parameters) { return std::string(parameters.param.name); });
 
-// Whoever is stopped cannot end by itself: what counts is when launch sees the others end.
+// Expects that launch sees the other workers end in time. A stopped worker cannot end by itself, so
+// the total time of launch does not count.
 void expect_others_end_in_time(const RunningProgram& launch, int culprit, Clock::time_point begun) {
   for (int i = 0; i < 3; ++i) {
     if (i == culprit) continue;
@@ -114,7 +115,8 @@ class AWorkerAtStartUp : public testing::TestWithParam<std::tuple<int, int>> {};
 TEST_P(AWorkerAtStartUp, ThatDiesAfterTheMeetingEndsAllOthers) {
   const auto [culprit, signal] = GetParam();
   const ScratchDir scratch;
-  // Drawing the digits takes a second or more: the tasks have met and do not train yet.
+  // The tasks draw the digits for a second or more after they have met, so the kill precedes the
+  // training.
   RunningProgram launch(syncopate_command(
       {"launch", "--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored",
        "--cache-dir", scratch / "cache", "--no-progress", "--threads", "1", "--epochs", "1000"}));
@@ -149,7 +151,7 @@ TEST(AChiefThatIsStoppedAmongItsCheckpoints, EndsAllOthers) {
 
 class Restart : public testing::TestWithParam<int> {};
 
-// Checkpoints at every step, so that the kill falls beside or into one.
+// Checkpoints are written at every step, so that the kill falls close to a write or into one.
 TEST_P(Restart, GoesOnFromTheLastCheckpointWithTheSameBits) {
   const ScratchDir scratch;
   const auto run = [&](const std::string& name) {

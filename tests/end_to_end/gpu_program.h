@@ -1,5 +1,5 @@
-// The program on GPUs: on real ones, or with an emulated module in front of the real one, as the
-// test is linked.
+// Runs the program on real GPUs, or with an emulated CUDA module in place of the real one,
+// depending on how the test is linked.
 #pragma once
 
 #include <string>
@@ -11,13 +11,14 @@ namespace syncopate::test {
 
 bool is_emulated();
 
-// emulation: variables that the emulated module heeds (emulated_module.cc).
+// `emulation` has variables that configure the emulated module (emulated_module.cc).
 std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
                                      const std::vector<std::string>& emulation = {});
 ProgramResult run_on_gpus(const std::vector<std::string>& arguments,
                           const std::vector<std::string>& emulation = {});
 
-// "" where there are so many; else why not. Throws where the program cannot say.
+// Returns "" if the machine has the wanted number of GPUs, and the reason if not. Throws
+// std::runtime_error if `info` fails.
 std::string why_fewer_gpus_than(std::size_t wanted);
 
 }  // namespace syncopate::test

@@ -1,5 +1,5 @@
-// Which GPUs the tasks of a job train on, as train and doctor see it. On emulated GPUs: a real
-// machine's cannot be told to be others.
+// Tests which GPUs the tasks of a job train on, as train and doctor report them. The GPUs are
+// emulated, because the GPUs that a real machine shows cannot be configured.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -27,7 +27,7 @@ class GpusOfTasks : public testing::Test {
     if (!is_emulated()) GTEST_SKIP() << "a real machine has the GPUs that it has";
   }
 
-  // Two tasks of a host, as torchrun would tell them, with two replicas each.
+  // Runs two tasks of one host with two replicas each, with the variables that torchrun sets.
   static std::vector<ProgramResult> train_two(const std::vector<Arguments>& emulation) {
     const Port port(false);
     const std::string number = port.endpoint().substr(port.endpoint().rfind(':') + 1);

@@ -1,4 +1,4 @@
-// `launch --join`: a worker that comes to a job that trains already.
+// Tests `launch --join`: a worker that joins a job which already trains.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@ std::ostream& operator<<(std::ostream& out, const Late& late) { return out << la
 
 class ALateWorker : public testing::TestWithParam<Late> {};
 
-// 200 batches, of which a worker trains 50 in a second at most.
+// 200 batches, of which one worker trains at most 50 in a second.
 const Arguments kNetwork{"--model",
                          "mlp",
                          "--data",

@@ -1,4 +1,4 @@
-// `syncopate launch` and `syncopate cluster`, with real training processes under it.
+// Tests `syncopate launch` and `syncopate cluster` with real training processes.
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/prctl.h>
@@ -34,7 +34,7 @@ Arguments launch(Arguments flags, const Arguments& train_flags) {
   return flags;
 }
 
-// The processes that a process has started and not yet reaped, oldest first.
+// Returns the child processes that the process has not yet reaped, oldest first.
 std::vector<pid_t> children_of(pid_t parent) {
   const std::string number = std::to_string(parent);
   std::ifstream list("/proc/" + number + "/task/" + number + "/children");
@@ -43,7 +43,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// The workers of the one launch that this test has started.
+// Returns the workers of the one launch that this test has started.
 std::vector<pid_t> workers() { return children_of(children_of(getpid()).at(0)); }
 
 TEST(LaunchProgram, TrainsWithTwoWorkersAndLetsOneReport) {
@@ -121,7 +121,8 @@ TEST(LaunchProgram, StartsAgainFromTheCheckpointWhenAWorkerDies) {
 
 TEST(LaunchProgram, TakesItsWorkersAlongWhenItIsKilled) {
   const ScratchDir scratch;
-  // What launch leaves behind becomes ours, so that we see how it ends.
+  // The test becomes the parent of processes that launch leaves behind, so that it can see how they
+  // end.
   ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
   RunningProgram program(syncopate_command(
       launch({"--workers", "2"}, {"--epochs", "100000", "--metrics", scratch / "m.jsonl",
@@ -136,7 +137,7 @@ TEST(LaunchProgram, TakesItsWorkersAlongWhenItIsKilled) {
     pollfd ended{descriptor, POLLIN, 0};
     EXPECT_EQ(poll(&ended, 1, 30'000), 1) << "a worker goes on alone";
     close(descriptor);
-    kill(worker, SIGKILL);  // when it did not end
+    kill(worker, SIGKILL);  // the worker did not end by itself
     int status = 0;
     EXPECT_EQ(waitpid(worker, &status, 0), worker);
     EXPECT_TRUE(WIFEXITED(status)) << "asked, not killed";

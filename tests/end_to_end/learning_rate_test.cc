@@ -1,4 +1,4 @@
-// --learning-rate-scale and --warmup-epochs, as the rates in the metrics show them.
+// Tests --learning-rate-scale and --warmup-epochs by the learning rates in the metrics.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ Arguments two_replicas() {
   return {"--strategy", "mirrored", "--replicas", "2", "--share-devices"};
 }
 
-// Rates of two epochs of ten steps each, as the metrics have them.
+// The fixture collects the learning rates of two epochs of ten steps each from the metrics.
 class LearningRates : public testing::Test {
  protected:
   std::vector<double> of(const Arguments& flags) const {
@@ -53,7 +53,7 @@ class LearningRates : public testing::Test {
     }
     return rates;
   }
-  // A straight line over the first epoch, level in the second.
+  // Expects a straight line over the first epoch and a constant rate in the second.
   static void expect_climb(const std::vector<double>& rates, double from, double to) {
     ASSERT_EQ(rates.size(), 20U);
     for (std::size_t step = 0; step < rates.size(); ++step) {

@@ -1,4 +1,4 @@
-// A metrics file, read back.
+// Reads a metrics file back.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace syncopate::test {
 
-// All lines, or those of one event. Throws when a line is not JSON.
+// Returns all lines, or the lines of one event. Throws if a line is not JSON.
 std::vector<nlohmann::json> metrics_lines(const std::filesystem::path& file,
                                           const std::string& event = "");
-// The last line, which must be a summary.
+// Returns the last line, which must be a summary.
 nlohmann::json summary_of(const std::filesystem::path& file);
 
 }  // namespace syncopate::test

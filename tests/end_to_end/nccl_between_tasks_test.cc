@@ -1,6 +1,7 @@
-// NCCL between the tasks of a job, from outside: what it sums, and that a task that dies, stops
-// or cannot begin ends all others in time, with a line that names it. Linked for real GPUs and for
-// emulated ones, whose NCCL sums in memory that the tasks share.
+// Tests NCCL between the tasks of a job through the program: the values that it sums, and that a
+// task that dies, stops or cannot begin ends all others in time, with a line that names the task.
+// The test is linked for real GPUs and for emulated ones, whose NCCL sums in memory that the tasks
+// share.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -35,7 +36,7 @@ class NcclBetweenTasks : public testing::Test {
     if (const std::string why = why_fewer_gpus_than(2); !why.empty()) GTEST_SKIP() << why;
   }
 
-  // The values that ten steps end with.
+  // Trains ten steps and returns the values after the last one.
   std::vector<float> train(const Arguments& how, const Arguments& emulation = {}) {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
     const ProgramResult result =
@@ -45,7 +46,7 @@ class NcclBetweenTasks : public testing::Test {
     return newest_checkpoint_values(folder);
   }
 
-  // Each line of metrics is a step.
+  // Returns the flags of a job without an end, whose metrics have one line for each step.
   Arguments endless(int workers) const {
     return job(workers, "nccl") + few_steps(1'000'000) +
            Arguments{"--log-every", "1", "--eval-every", "0", "--metrics", dir_ / "m.jsonl"};
@@ -53,10 +54,10 @@ class NcclBetweenTasks : public testing::Test {
 
   ScratchDir dir_;
   int runs_ = 0;
-  std::string said_;  // by the last run
+  std::string said_;  // the output of the last run
 };
 
-// What this worker said of its end; a line each.
+// Returns the error lines that this worker printed before its end.
 std::vector<std::string> last_words(const ProgramResult& result, int worker) {
   const std::string prefix = "[worker " + std::to_string(worker) + "] syncopate: ";
   std::vector<std::string> lines;
@@ -79,7 +80,8 @@ void expect_one_line(const ProgramResult& result, int worker,
 
 std::string rank(int worker) { return "rank " + std::to_string(worker) + " (host "; }
 
-// Two have one sum, in whatever order: the bits of the ring, which sums on the host.
+// Two addends have one sum in either order, so NCCL gives the bits of the ring, which sums on the
+// host.
 TEST_F(NcclBetweenTasks, SumsToTheBitsOfTheRing) {
   const std::vector<float> ring = train(job(2, "ring"));
   ASSERT_FALSE(ring.empty());
@@ -96,7 +98,7 @@ TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
   const std::vector<float> ring = train(job(2, "ring") + Arguments{"--replicas", "2"}, four);
   const std::vector<float> nccl = train(job(2, "nccl") + Arguments{"--replicas", "2"}, four);
   ASSERT_EQ(nccl.size(), ring.size());
-  // NCCL promises no order of additions; the ring's depends on an element's place.
+  // 1e-3: NCCL promises no order of additions; the order of the ring depends on an element's place.
   EXPECT_LE(relative_distance(nccl, ring), 1e-3);
 }
 
@@ -126,13 +128,13 @@ struct Loss {
   const char* name;
   int worker;
   int signal;
-  const char* nccl;  // what it does on another worker
+  const char* nccl;  // how NCCL behaves on another worker
 };
 std::ostream& operator<<(std::ostream& out, const Loss& loss) { return out << loss.name; }
 
 class ATaskLostToNccl : public NcclBetweenTasks, public testing::WithParamInterface<Loss> {};
 
-// Whoever waits does so for a device whose kernel waits for the one that is lost.
+// Each remaining worker waits for a device whose kernel waits for the lost worker.
 TEST_P(ATaskLostToNccl, EndsAllOthersWithinFiveSeconds) {
   const Loss& loss = GetParam();
   const int workers = is_emulated() ? 3 : 2;
@@ -164,7 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Loss{"Stopped0", 0, SIGSTOP, kWaits}, Loss{"Stopped1", 1, SIGSTOP, kWaits}),
     [](const auto& which) { return std::string(which.param.name); });
 
-// On an emulated NCCL alone.
+// These tests run on an emulated NCCL only.
 class AnNcclThatFails : public NcclBetweenTasks {
  protected:
   void SetUp() override {
@@ -187,7 +189,8 @@ TEST_F(AnNcclThatFails, AtTheMeetingIsSaidByAllToBeWhereItIs) {
   }
 }
 
-// The others hear of it at once, by the memory in which the tasks sum on the host.
+// The other workers receive the failure at once, through the shared memory in which the tasks sum
+// on the host.
 TEST_F(AnNcclThatFails, InAStepIsSaidByAllToBeWhereItIs) {
   for (const int culprit : {0, 1}) {
     const ProgramResult result =
@@ -218,7 +221,8 @@ TEST_F(AnNcclThatFails, ToMeetIsGivenUpByAll) {
 }
 
 TEST_F(AnNcclThatFails, ForWantOfItsLibraryIsSaidByEachTask) {
-  // The last one counts: a module that needs a library which is nowhere.
+  // The last LD_LIBRARY_PATH takes effect. It points to a module that needs a library which does
+  // not exist.
   const ProgramResult result =
       run_on_gpus(job(2, "nccl") + few_steps(10),
                   {std::string("LD_LIBRARY_PATH=") + SYNCOPATE_MODULE_WITHOUT_NCCL});

@@ -1,4 +1,4 @@
-// `evaluate`, `info`, `--help`.
+// Tests `evaluate`, `info` and `--help`.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>

@@ -1,5 +1,5 @@
-// Workers and servers that are killed or stopped while others train: the job ends with all its
-// steps, no push is in the values twice, and nobody waits for the dead.
+// Tests workers and servers that are killed or stopped while others train: the job completes all
+// its steps, no push is in the values twice, and no task waits for a dead one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ Arguments launch(int workers, int servers, int restarts) {
                            "1"};
 }
 
-// Whole lines of a file that is still being written.
+// Returns the complete lines of a file that is still being written.
 std::vector<json> steps_so_far(const std::filesystem::path& metrics) {
   const std::string text = read_text(metrics);
   std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
@@ -107,7 +107,7 @@ TEST_P(ARole, ThatIsKilledComesBackAndTheJobEndsWithAllItsSteps) {
   ASSERT_EQ(kill(*victim, SIGKILL), 0);
   const ProgramResult result = job.wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  // Without a worker that all others wait for, the job ends and starts again as a whole.
+  // Synchronous workers all need the lost worker, so the whole job ends and starts again.
   const bool with_all = in_step && std::string(loss.victim.kind) == "worker";
   EXPECT_NE(result.err.find(with_all ? "launch: restart 1 of 5" : "restarting it (1 of 5)"),
             std::string::npos)
@@ -121,7 +121,7 @@ TEST_P(ARole, ThatIsKilledComesBackAndTheJobEndsWithAllItsSteps) {
 INSTANTIATE_TEST_SUITE_P(Each, ARole, testing::ValuesIn(all_losses()),
                          testing::PrintToStringParamName());
 
-// The number of the shard's newest one that is whole; 0 without any.
+// Returns the number of the shard's newest complete snapshot; 0 if there is none.
 std::uint64_t newest_snapshot(const std::filesystem::path& folder, int shard) {
   const std::string prefix = "shard-" + std::to_string(shard) + "-cut-";
   std::uint64_t newest = 0;
@@ -134,10 +134,12 @@ std::uint64_t newest_snapshot(const std::filesystem::path& folder, int shard) {
 
 class ARestartedServer : public testing::TestWithParam<int> {};
 
-// Both shards get the same pushes: what one has fewer of at the end was lost with its server.
+// Both shards receive the same pushes, so the pushes that the killed server's shard lacks at the
+// end were lost with that server.
 TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
   constexpr int kSteps = 3000;
-  constexpr std::int64_t kUnderWay = 20;  // of three workers, and not yet in their metrics
+  // A bound on pushes of three workers that are not yet in their metrics.
+  constexpr std::int64_t kUnderWay = 20;
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
   RunningProgram job(syncopate_command(
@@ -145,8 +147,8 @@ TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
                                   "--metrics", metrics, "--record", scratch / "order",
                                   "--checkpoint-dir", scratch / "ck", "--snapshot-every", "0.5"}));
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 50));
-  // Snapshots are taken one after the other, however long the disk takes: what the newest file
-  // holds is no older than the file before it.
+  // Snapshots are written one after the other, however long the disk takes. Therefore the newest
+  // file holds values that are no older than the file before it.
   const auto wait_for_next_snapshot = [&] {
     const std::uint64_t newest = newest_snapshot(scratch / "ck", GetParam());
     return job.wait_until(metrics.parent_path(),
@@ -174,13 +176,15 @@ TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
     return static_cast<std::int64_t>(shard.applied.begin()->second.size());
   };
   EXPECT_LE(pushes(other) - pushes(killed), last_step - step_before + kUnderWay) << result.err;
-  // A step that server 0 had not written down is trained once more, and its gradient is used.
+  // A step that server 0 had not recorded in a snapshot is trained once more, and its gradient is
+  // used.
   EXPECT_GE(pushes(GetParam() == 0 ? killed : other), kSteps);
 }
 
 INSTANTIATE_TEST_SUITE_P(Each, ARestartedServer, testing::Values(0, 1));
 
-// Of one of worker 0's steps to the next; other work on the machine shows in few of them.
+// Measures the time from each of worker 0's steps to the next. Other load on the machine affects
+// few of these times.
 struct StepTimes {
   double median = 0.0;
   double longest = 0.0;
@@ -206,7 +210,7 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   ASSERT_TRUE(victim);
   ASSERT_EQ(kill(*victim, SIGSTOP), 0);
   const std::size_t stopped_at = steps_so_far(metrics).size();
-  // Through the time until it is taken for dead, 3.5 s, and beyond.
+  // The wait covers the 3.5 s until the worker counts as dead, and some time beyond.
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, static_cast<int>(stopped_at) + 250));
   const std::vector<json> steps = steps_so_far(metrics);
   const StepTimes before = times_between(steps, 20, stopped_at - 1);
@@ -214,7 +218,8 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   EXPECT_NEAR(after.median / before.median, 1.0, 0.05);
   EXPECT_LT(after.longest, 1.0) << "they waited for it";
 
-  // It hears that it was given up, and its next process joins in the middle.
+  // The continued worker learns that the servers gave it up, and its next process joins the running
+  // job.
   ASSERT_EQ(kill(*victim, SIGCONT), 0);
   const ProgramResult result = job.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -298,7 +303,7 @@ TEST_P(AWorkerInStep, ThatIsKilledIsNamedByEverybodyWithinFiveSeconds) {
 
 INSTANTIATE_TEST_SUITE_P(Over, AWorkerInStep, testing::Values("auto", "tcp", "shm"));
 
-// Workers wait up to a minute for a server that is started again; this one is not.
+// Workers wait up to a minute for a server that is started again; this server is not.
 TEST(AServerThatIsLostForGood, EndsTheJobBeforeAnybodyHasToBeKilled) {
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";

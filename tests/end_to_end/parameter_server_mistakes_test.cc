@@ -1,5 +1,5 @@
-// Mistakes in how a job with parameter servers is started: one line that says what to mend, the
-// right exit code, and nobody waits for ever.
+// Tests mistakes in how a job with parameter servers is started: one line says how to correct the
+// mistake, the exit code is right, and no task waits without end.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 const Arguments kTrain{"--model", "mlp", "--data", "synthetic:1x8x8:4:256",
                        "--steps", "3",   "--seed", "1"};
 
-// As launch would tell a task who it is.
+// A task with the variables in which launch gives it its place in the job.
 struct Task {
   std::string role = "worker";
   int index = 0;
@@ -55,7 +55,7 @@ bool is_said(const std::vector<ProgramResult>& results, const std::string& text)
   });
 }
 
-// All ended by themselves, by failure; not one was left waiting.
+// Expects that all tasks failed and ended by themselves, and that none was left waiting.
 void expect_failures(const std::vector<ProgramResult>& results) {
   for (const ProgramResult& result : results) {
     EXPECT_FALSE(result.timed_out);
@@ -85,7 +85,7 @@ TEST_P(WorkersThatDiffer, AreToldInWhat) {
   const auto refused = std::find_if(results.begin(), results.end(),
                                     [](const auto& result) { return result.exit_code == 2; });
   ASSERT_NE(refused, results.end());
-  // What the flag says in words: "--consistency" is "consistency" there.
+  // The message names the option in words: "--consistency" is "consistency" there.
   expect_one_line(*refused, {flag == "--consistency" ? "consistency" : flag, first, second});
 }
 

@@ -1,5 +1,5 @@
-// The tasks of a job with parameter servers, started one by one as a cluster's scheduler does, and
-// requests to stop it.
+// Tests the tasks of a job with parameter servers when they are started one by one, as a cluster's
+// scheduler does, and when they are asked to stop.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -21,7 +21,8 @@
 namespace syncopate::test {
 namespace {
 
-// A chief, a worker, two servers and an evaluator at ports of their own, as TF_CONFIG lists them.
+// A job of a chief, a worker, two servers and an evaluator, each at its own port, as TF_CONFIG
+// lists them.
 class ListedJob {
  public:
   explicit ListedJob(Arguments flags) : flags_(std::move(flags)) {}
@@ -40,7 +41,7 @@ class ListedJob {
         flags_);
   }
 
-  // All but the evaluator.
+  // Starts all tasks but the evaluator.
   void start_training() {
     servers_.push_back(start("ps", 1));
     servers_.push_back(start("ps", 0));
@@ -48,7 +49,7 @@ class ListedJob {
     workers_.push_back(start("chief", 0));
   }
 
-  // Nobody has ended, and somebody listens at both servers' addresses.
+  // True if no task has ended and both servers listen at their addresses.
   bool are_servers_reached() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (std::chrono::steady_clock::now() < end) {
@@ -59,7 +60,8 @@ class ListedJob {
   }
   const std::string& meeting_point() const { return first_server_.endpoint(); }
   std::vector<std::unique_ptr<RunningProgram>>& servers() { return servers_; }
-  std::vector<std::unique_ptr<RunningProgram>>& workers() { return workers_; }  // the chief last
+  // The chief is the last element.
+  std::vector<std::unique_ptr<RunningProgram>>& workers() { return workers_; }
 
  private:
   const Arguments flags_;
@@ -96,7 +98,7 @@ TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
   EXPECT_EQ(summary.at("staleness").size(), 2U);
 }
 
-// Which server is killed.
+// The parameter is the index of the server that is killed.
 class AJobStartedByHand : public testing::TestWithParam<int> {};
 
 TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
@@ -144,7 +146,8 @@ TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
   for (const int index : {0, 1}) tasks.push_back(serve(index));
   for (const int rank : {0, 1}) tasks.push_back(train(rank));
   RunningProgram& chief = *tasks[2];
-  // Metrics grow all the time; without a snapshot nobody could go on.
+  // The kill must follow a snapshot of each shard, since the server can only resume from one. The
+  // condition is checked whenever the metrics file grows, which is often.
   ASSERT_TRUE(chief.wait_until((scratch / "m.jsonl").parent_path(), [&] {
     const std::vector<std::string> names = names_in(scratch / "ck");
     return std::ranges::all_of(std::array{"shard-0-", "shard-1-"}, [&](const char* shard) {
@@ -156,7 +159,7 @@ TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
   std::unique_ptr<RunningProgram>& killed = tasks[static_cast<std::size_t>(GetParam())];
   killed->send(SIGKILL);
   killed->wait();
-  // Long enough for heartbeats that nobody hears.
+  // The wait is long enough for heartbeats that remain unanswered.
   EXPECT_FALSE(chief.ends_within(std::chrono::milliseconds(1200)));
   killed = serve(GetParam());
   for (const auto& task : tasks) {
@@ -237,10 +240,11 @@ TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
   program.send(GetParam());
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  // Of epochs' ends, where the machine was slow to let us ask, and last the stop's.
+  // The last checkpoint is the one of the stop. Earlier ones come from ends of epochs, on a machine
+  // that was slow to pass on the request.
   const std::vector<std::string> checkpoints = names_in(scratch / "ck");
   ASSERT_FALSE(checkpoints.empty());
-  // "checkpoint-000000000123.safetensors"
+  // The name has the form "checkpoint-000000000123.safetensors".
   const int step = std::stoi(checkpoints.back().substr(11, 12));
   EXPECT_GE(step, 20);
   const ProgramResult rest =

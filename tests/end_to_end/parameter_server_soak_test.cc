@@ -1,5 +1,5 @@
-// A minute in which a worker is killed every 2 s and a server every 10 s: the network learns all
-// the same. About five minutes.
+// Kills a worker every 2 s and a server every 10 s for a minute, and tests that the network learns
+// nevertheless. The test takes about five minutes.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -26,12 +26,12 @@ constexpr int kWorkers = 4;
 constexpr int kServers = 2;
 constexpr seconds kSoak(60);
 
-// Kills roles until the time is over or the job is.
+// Kills roles until the time is over or the job has ended.
 class Killer {
  public:
   explicit Killer(const RunningProgram& job) : job_(job) {}
 
-  // False: the job ended first.
+  // Returns false if the job ended first.
   bool work() {
     auto worker_at = begun_ + seconds(2);
     auto server_at = begun_ + seconds(10);
@@ -57,7 +57,7 @@ class Killer {
  private:
   void kill_one(const char* kind, int count) {
     const int index = std::uniform_int_distribution<int>(0, count - 1)(random_);
-    // It may be on its way back from the last time.
+    // The role may still be restarting after the previous kill.
     const auto victim = process_of(job_.pid(), {kind, index}, seconds(1));
     if (victim && kill(*victim, SIGKILL) == 0) ++killed;
   }
@@ -69,7 +69,7 @@ class Killer {
 
 struct Soak {
   const char* consistency;
-  int epochs;  // that last longer than the minute
+  int epochs;  // enough epochs to last longer than the minute
 };
 std::ostream& operator<<(std::ostream& out, const Soak& soak) { return out << soak.consistency; }
 
@@ -117,7 +117,8 @@ TEST_P(AJob, LearnsWhileItsRolesAreKilledForAMinute) {
   EXPECT_TRUE(killer.work()) << "the job ended before the minute was over";
   const ProgramResult result = job.wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  // Under sync fewer: with a worker the whole job starts again, and who is not there yet is spared.
+  // Under sync fewer roles are killed, because the whole job starts again after the loss of a
+  // worker, and a role that is not running yet is skipped.
   EXPECT_GE(killer.killed, 15);
   EXPECT_GE(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.98);
   const int pushes_per_update = std::string(soak.consistency) == "sync" ? kWorkers : 1;

@@ -1,4 +1,4 @@
-// Where parameter servers listen, as the kernel has it.
+// Tests at which addresses parameter servers listen, according to the kernel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,7 +28,8 @@ std::set<std::string> socket_inodes(pid_t process) {
   return inodes;
 }
 
-// As /proc/net/tcp writes addresses: "0100007F", which is 127.0.0.1; zeros are every interface.
+// Returns the addresses in the notation of /proc/net/tcp: "0100007F" is 127.0.0.1, and zeros stand
+// for every interface.
 std::vector<std::string> addresses_listened_at(pid_t process) {
   const std::set<std::string> inodes = socket_inodes(process);
   std::vector<std::string> addresses;
@@ -50,7 +51,8 @@ bool is_every_interface(const std::string& address) {
   return std::ranges::all_of(address, [](char digit) { return digit == '0'; });
 }
 
-// Of server 0 of a job that is met at `rendezvous`.
+// Returns the addresses at which server 0 of a job listens, where `rendezvous` is the address at
+// which the tasks meet.
 std::vector<std::string> addresses_of_a_server(const std::string& rendezvous) {
   RunningProgram server(syncopate_command(
       {"serve", "--index", "0", "--servers", "1", "--workers", "1", "--rendezvous", rendezvous}));

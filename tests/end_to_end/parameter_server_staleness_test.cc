@@ -1,5 +1,6 @@
-// Workers that keep no step: how stale their gradients are, what bounds it, and that the network
-// learns all the same, whatever travels and however the variables are dealt.
+// Tests asynchronous workers: how stale their gradients are, what bounds the staleness, and that
+// the network learns nevertheless, with every content of a push and every partition of the
+// variables.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,16 +34,17 @@ TEST(FourAsynchronousWorkers, PushGradientsThatAreThreeUpdatesOldOnAverage) {
   EXPECT_GT(buckets, 1);
   const auto summary = runs.summary_of(parameter_servers({.workers = 4, .servers = 2}),
                                        kSmall + Arguments{"--steps", "1600", "--eval-every", "0"});
-  // Between a worker's pull and its push each of the others pushes once on average, however fast
-  // it is; only at the beginning and at the end some have nothing under way. (Who evaluates in
-  // between pulls once more.)
+  // Between a worker's pull and its push each of the three others pushes once on average, however
+  // fast it is; only at the beginning and at the end some workers have no push under way. (A worker
+  // that evaluates in between pulls once more.)
   EXPECT_NEAR(summary.at("staleness_mean").get<double>(), 3.0, 0.05);
   EXPECT_EQ(summary.at("staleness").size(), 4U);
   EXPECT_EQ(pushes(summary), 1600 * buckets) << "each gradient of each step, once";
   EXPECT_EQ(summary.at("replicas"), 4);
 }
 
-// Others train while it evaluates: what came with the answer to its last push is old by then.
+// The other workers train while one worker evaluates, so the values that the servers returned for
+// its last push are old afterwards.
 TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
   TrainingRuns runs;
   runs.train(
@@ -58,7 +60,7 @@ TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
     }
     if (entry.kind != ps::OrderEntry::Kind::kApplied || !pulled.contains(entry.worker)) continue;
     EXPECT_EQ(entry.version_read, pulled[entry.worker]->version_after) << entry.sequence;
-    evaluations += entry.sequence > 1 ? 1 : 0;  // all begin with a pull
+    evaluations += entry.sequence > 1 ? 1 : 0;  // every worker's first step begins with a pull
     pulled.erase(entry.worker);
   }
   EXPECT_GE(evaluations, 1) << "nobody pulled after an evaluation";
@@ -66,8 +68,8 @@ TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
 
 class StaleSynchronousWorkers : public testing::TestWithParam<int> {};
 
-// How far ahead of the slowest a worker was when its push was applied, while all had pushes to
-// come.
+// Returns how many steps a worker was ahead of the slowest one when its push was applied, at most,
+// while all workers had pushes to come.
 std::uint64_t largest_lead(const ps::OrderRecord& record, int workers) {
   std::map<int, std::uint64_t> last;
   for (const ps::OrderEntry& entry : record.entries) {
@@ -84,10 +86,11 @@ std::uint64_t largest_lead(const ps::OrderRecord& record, int workers) {
         std::min_element(clocks.begin(), clocks.end(), [](const auto& a, const auto& b) {
           return a.second < b.second;
         })->second;
-    // Computed with values that the worker was given when this much was applied of it.
+    // The push was computed with values that the server sent after it had applied this worker's
+    // previous push.
     lead = std::max(lead, entry.sequence - 1 - std::min(slowest, entry.sequence - 1));
     clocks[entry.worker] = entry.sequence;
-    if (entry.sequence == last[entry.worker]) break;  // one may rest from here on
+    if (entry.sequence == last[entry.worker]) break;  // a worker may be done from here on
   }
   return lead;
 }
@@ -126,7 +129,8 @@ TEST_P(Digits, AreLearntInAnEpoch) {
   if (SYNCOPATE_SANITIZED)
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
   TrainingRuns runs;
-  // The rate falls to zero: at a constant one the last few stale gradients decide what is measured.
+  // The rate falls to zero, because at a constant rate the last few stale gradients would decide
+  // the measured accuracy.
   const auto summary = runs.summary_of(
       parameter_servers({.workers = 4, .servers = 2}),
       GetParam() + Arguments{"--model", "mnist-cnn", "--data", "digits", "--epochs", "1",
@@ -137,7 +141,7 @@ TEST_P(Digits, AreLearntInAnEpoch) {
 INSTANTIATE_TEST_SUITE_P(
     With, Digits,
     testing::Values(Arguments{"--compress", "bf16"}, Arguments{"--compress", "topk:0.05"},
-                    // It divides the rate by four, most of the time.
+                    // The inverse rule divides the rate by four most of the time.
                     Arguments{"--learning-rate", "0.003", "--staleness-rule", "inverse"},
                     Arguments{"--staleness-rule", "dc"},
                     Arguments{"--staleness-rule", "dc-adaptive"}),

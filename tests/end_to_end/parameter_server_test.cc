@@ -1,5 +1,5 @@
-// `--strategy parameter-server` without faults: what it must share with the strategies that keep
-// step, to the bit where nothing depends on timing, and checkpoints that move between them.
+// Tests `--strategy parameter-server` without faults: it gives the bits of the synchronous
+// strategies where no result depends on timing, and checkpoints move between these strategies.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,7 +27,7 @@ const Arguments kSync{"--consistency", "sync"};
 
 struct Network {
   const char* name;
-  Arguments flags;  // with an evaluation inside
+  Arguments flags;  // contains an evaluation
 };
 std::ostream& operator<<(std::ostream& out, const Network& network) { return out << network.name; }
 
@@ -44,7 +44,7 @@ const std::vector<Network> kNetworks = {
 
 class ParameterServer : public testing::TestWithParam<Network> {};
 
-// By step.
+// Maps a step to its loss.
 using Losses = std::map<int, double>;
 
 Losses test_losses(const TrainingRuns& runs) {
@@ -53,8 +53,8 @@ Losses test_losses(const TrainingRuns& runs) {
   return losses;
 }
 
-// Workers that keep no step are measured at the end of an epoch or soon after: the next batch may
-// be under way when it is asked for.
+// The loss of asynchronous workers is measured at the end of an epoch or soon after, because the
+// next batch may be under way when the measurement is requested.
 void expect_same_where_both_measured(const Losses& found, const Losses& expected) {
   EXPECT_EQ(found.size(), expected.size());
   for (const auto& [step, loss] : found) {
@@ -92,7 +92,7 @@ TEST_P(ParameterServer, OfOneWorkerIsOneDeviceBitForBit) {
 TEST_P(ParameterServer, UnderSyncHasTheBitsOfMultiWorkerMirrored) {
   for (const int workers : {2, 3}) {
     TrainingRuns runs;
-    // Epochs of 3 and 2 steps or more.
+    // An epoch has at least 3 steps with two workers and at least 2 steps with three workers.
     const auto ring = runs.summary_of(multi_worker(workers), GetParam().flags);
     const Losses losses = test_losses(runs);
     const auto served = runs.summary_of(parameter_servers({.workers = workers, .servers = 2}),
@@ -120,7 +120,8 @@ nlohmann::json header_of(const fs::path& checkpoint) {
   return nlohmann::json::parse(bytes.substr(sizeof size, size));
 }
 
-// What is not in "untrained" lies before "offset", in epoch 0.
+// Returns the number of samples trained: all samples before "offset" in epoch 0, except those in
+// "untrained".
 std::int64_t samples_trained(const nlohmann::json& metadata) {
   std::int64_t samples = std::stoll(metadata.at("offset").get<std::string>());
   if (!metadata.contains("untrained")) return samples;
@@ -130,8 +131,8 @@ std::int64_t samples_trained(const nlohmann::json& metadata) {
   return samples;
 }
 
-// Checkpoints from the midst of an epoch and of two workers' batches. Which ranges are untrained is
-// up to the machine; one that has some is looked for.
+// Provides a checkpoint from the middle of an epoch and of two workers' batches. Which ranges are
+// untrained depends on timing; the fixture chooses a checkpoint that has such ranges.
 class ACheckpointOfAsynchronousWorkers : public testing::Test {
  protected:
   ACheckpointOfAsynchronousWorkers() {
@@ -151,7 +152,7 @@ class ACheckpointOfAsynchronousWorkers : public testing::Test {
     }
   }
 
-  // Goes on from the chosen one for so many steps; returns the summary.
+  // Resumes from the chosen checkpoint for `steps` steps, and returns the summary.
   nlohmann::json go_on(const Arguments& where, const Arguments& batch, int steps) {
     const std::string folder = "moved" + std::to_string(moves_++);
     fs::create_directory(runs_ / folder);
@@ -192,13 +193,15 @@ TEST(ASynchronousJobOfServers, ThatIsResumedEndsWhereAnUninterruptedOneDoes) {
                       momentum_run(10, runs / "ck") + batch + Arguments{"--resume"});
   EXPECT_EQ(resumed.at("steps"), 10);
   EXPECT_EQ(resumed.at("samples"), 240);
-  // 1e-3: other orders of f32 additions over ten steps, should the buckets lie otherwise.
+  // 1e-3: the f32 additions of ten steps may have another order, if the buckets are divided in
+  // another way.
   EXPECT_LE(relative_distance(newest_checkpoint_values(runs / "ck"),
                               newest_checkpoint_values(runs / "whole")),
             1e-3);
 }
 
-// A worker that took first values for them would spoil everybody's average.
+// A worker that replaced the running statistics by initial values would change the average of all
+// workers.
 TEST(ManyAsynchronousWorkers, GoOnWithTheRunningStatisticsOfACheckpoint) {
   TrainingRuns runs;
   const Arguments what{"--model",

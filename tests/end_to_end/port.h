@@ -1,4 +1,4 @@
-// A TCP port of this machine that nobody else has.
+// Finds a TCP port of this machine that no other program uses.
 #pragma once
 
 #include <netinet/in.h>
@@ -9,14 +9,14 @@ namespace syncopate::test {
 
 class Port {
  public:
-  // Held: somebody (we) listens there. Else it was free a moment ago.
+  // With `held` true, this object listens at the port. Otherwise the port was free a moment ago.
   explicit Port(bool held);
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
   ~Port();
 
-  const std::string& endpoint() const { return endpoint_; }  // "127.0.0.1:40123"
-  // Somebody listens there.
+  const std::string& endpoint() const { return endpoint_; }  // an address such as "127.0.0.1:40123"
+  // True if a program listens at the port.
   bool answers() const;
 
  private:

@@ -1,4 +1,4 @@
-// A run that was interrupted ends where the uninterrupted one ends, bit for bit.
+// Tests that an interrupted run ends with the bits of the uninterrupted run.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -18,8 +18,8 @@ Arguments joined(Arguments first, const Arguments& second) {
   return first;
 }
 
-// Almost four epochs of 781 steps, cosine and Adam: position, step, slots and clock must all come
-// back.
+// The run has almost four epochs of 781 steps, with a cosine schedule and Adam. A resume must
+// restore position, step, slots and clock.
 const Arguments kRun{"train",     "--model",     "mlp",     "--data",       "synthetic:1x8x8:4",
                      "--threads", "1",           "--steps", "3000",         "--lr-schedule",
                      "cosine",    "--log-every", "1",       "--no-progress"};
@@ -31,8 +31,9 @@ TEST(Resume, AfterKillsAtSeveralStepsEqualsTheUninterruptedRun) {
 
   const Arguments interrupted =
       joined(kRun, {"--checkpoint-dir", scratch / "ck", "--checkpoint-every", "7", "--resume"});
-  // Before the first checkpoint, then further and further, over an epoch's end. How many steps each
-  // process gets to beyond these is up to the machine: the result must not depend on it.
+  // The run is killed before the first checkpoint, and then at later steps, also beyond the end of
+  // an epoch. How many further steps each process completes depends on timing, and the result must
+  // not.
   for (const int steps : {2, 9, 31, 800}) {
     const auto metrics = scratch / ("killed-" + std::to_string(steps) + ".jsonl");
     RunningProgram program(syncopate_command(joined(interrupted, {"--metrics", metrics})));
@@ -143,14 +144,14 @@ TEST(InitFrom, TakesTheWeightsAndStartsAtStepZero) {
       run_syncopate(joined(run, {"--steps", "300", "--checkpoint-dir", scratch / "ck"})).exit_code,
       0);
   const std::string file = scratch / ("ck/" + names_in(scratch / "ck").back());
-  // Another optimizer: only the weights are taken.
+  // The second run has another optimizer, so only the weights are taken from the checkpoint.
   ASSERT_EQ(run_syncopate(joined(run, {"--steps", "1", "--log-every", "1", "--init-from", file,
                                        "--optimizer", "sgd", "--metrics", scratch / "m.jsonl"}))
                 .exit_code,
             0);
   const auto first = metrics_lines(scratch / "m.jsonl", "step").front();
   EXPECT_EQ(first.at("step"), 1);
-  EXPECT_LT(first.at("loss"), 1.0);  // untrained: ln 4 = 1.39 or more
+  EXPECT_LT(first.at("loss"), 1.0);  // an untrained network has a loss of ln 4 = 1.39 or more
 }
 
 }  // namespace

@@ -16,7 +16,8 @@ namespace {
 namespace fs = std::filesystem;
 
 bool is_child(const fs::path& process, pid_t parent) {
-  // "pid (name) state ppid ...": the name may hold anything but ends with the last parenthesis.
+  // The line has the form "pid (name) state ppid ...". The name may contain any character and ends
+  // with the last parenthesis of the line.
   const std::string stat = read_text(process / "stat");
   const std::size_t name_end = stat.rfind(')');
   if (name_end == std::string::npos) return false;
@@ -37,7 +38,7 @@ bool is_role(const fs::path& process, const Role& role) {
 }
 
 std::optional<pid_t> look(pid_t launcher, const Role& role) {
-  std::error_code gone;  // processes come and go while we look
+  std::error_code gone;  // processes start and end during the search
   for (const fs::directory_entry& entry : fs::directory_iterator("/proc", gone)) {
     const std::string name = entry.path().filename();
     if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); })) {

@@ -8,13 +8,14 @@
 
 namespace syncopate::test {
 
-// As launch names it: {"server", 1}.
+// A role with the kind and the index that launch gives it, such as {"server", 1}.
 struct Role {
   const char* kind = "worker";
   int index = 0;
 };
 
-// That role's process, a child of `launcher`'s; waits up to `patience` for it to appear.
+// Returns the process of that role, a child of `launcher`. Waits up to `patience` for the process
+// to appear.
 std::optional<pid_t> process_of(pid_t launcher, const Role& role,
                                 std::chrono::seconds patience = std::chrono::seconds(30));
 std::optional<pid_t> worker_of(pid_t launcher, int index,

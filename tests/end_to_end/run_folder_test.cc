@@ -1,4 +1,4 @@
-// One run at a time in a --checkpoint-dir.
+// Tests that only one run at a time uses a --checkpoint-dir.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -50,7 +50,7 @@ TEST(ARun, KeepsItsCheckpointFolderFromOthersHoweverManyTasksTheyHave) {
   const auto first = start(endless(
       scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
   ASSERT_TRUE(first->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
-  // Each waits for its end for a while: at the same time.
+  // All these runs start at once, because each of them waits for a while for the first run to end.
   const auto alone = start(endless(scratch));
   const auto workers = start(Arguments{"launch", "--workers", "2", "--"} +
                              endless(scratch, {"--strategy", "multi-worker-mirrored"}));

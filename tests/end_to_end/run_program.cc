@@ -46,7 +46,8 @@ std::string contents(int descriptor) {
   return text;
 }
 
-// Of an installed test (deploy/cmake/Installation.cmake), the one that was installed with it.
+// Returns the program under test. An installed test (deploy/cmake/Installation.cmake) uses the
+// program that was installed with it.
 std::string program_under_test() {
   namespace fs = std::filesystem;
   const fs::path prefix = fs::read_symlink("/proc/self/exe").parent_path() / fs::path("../../..");
@@ -65,7 +66,8 @@ RunningProgram::RunningProgram(const std::vector<std::string>& arguments,
   argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  // Open MPI keeps memory until its modules are unloaded, and then nobody can tell whose it was.
+  // Open MPI keeps memory until its modules are unloaded, and the leak checker cannot attribute the
+  // memory after that.
   if (std::find(arguments.begin(), arguments.end(), "mpi") != arguments.end()) {
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
   }
@@ -162,7 +164,7 @@ ProgramResult run_syncopate(std::vector<std::string> arguments, std::chrono::sec
 
 std::string read_text(const std::filesystem::path& file) {
   const std::ifstream stream(file, std::ios::binary);
-  // Not by iterators: they throw when a file of /proc ends with its process.
+  // The file is read without iterators, which throw if a file of /proc vanishes with its process.
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();

@@ -1,4 +1,4 @@
-// Runs the program under test as a user would, with a time limit after which it is killed.
+// Runs the program under test as a user would, and kills it when a time limit has passed.
 #pragma once
 
 #include <sys/types.h>
@@ -11,7 +11,7 @@
 
 namespace syncopate::test {
 
-// One command line after the other.
+// Appends the second list of arguments to the first.
 inline std::vector<std::string> operator+(std::vector<std::string> a,
                                           const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -19,34 +19,34 @@ inline std::vector<std::string> operator+(std::vector<std::string> a,
 }
 
 struct ProgramResult {
-  int exit_code = -1;       // -1 when a signal ended it
-  int ended_by_signal = 0;  // SIGKILL also when the limit passed
+  int exit_code = -1;       // -1 if a signal ended the process
+  int ended_by_signal = 0;  // SIGKILL also if the limit passed
   bool timed_out = false;
   std::string out;
   std::string err;
 };
 
-// One process. One thread only.
+// One process that runs a program. One thread only.
 class RunningProgram {
  public:
-  // arguments[0] is the program. The limit counts from now.
+  // Starts the program arguments[0]. The limit counts from this call.
   explicit RunningProgram(const std::vector<std::string>& arguments,
                           std::chrono::seconds limit = std::chrono::seconds(60));
   RunningProgram(const RunningProgram&) = delete;
   RunningProgram& operator=(const RunningProgram&) = delete;
-  ~RunningProgram();  // kills it if it still runs
+  ~RunningProgram();  // kills the process if it still runs
 
   pid_t pid() const noexcept { return pid_; }
   void send(int signal) const;
-  // Asks whenever a file in `folder` has changed. False when the program ended or the limit passed
-  // before it was true.
+  // Evaluates the condition whenever a file in `folder` has changed. Returns false if the program
+  // ended or the limit passed before the condition was true.
   bool wait_until(const std::filesystem::path& folder, const std::function<bool()>& is_true) const;
-  // Until the file holds the text so many times.
+  // Waits until the file contains the text `times` times.
   bool wait_until_file_has(const std::filesystem::path& file, const std::string& text,
                            int times = 1) const;
-  // The same for what it has said on stderr so far.
+  // Waits until the stderr of the process contains the text.
   bool wait_until_err_has(const std::string& text) const;
-  // It ended, or the limit passed, before so much time has.
+  // Waits up to `time`. Returns true if the process ended or its limit passed before that.
   bool ends_within(std::chrono::milliseconds time) const;
   ProgramResult wait();
 
@@ -61,12 +61,12 @@ class RunningProgram {
   bool waited_ = false;
 };
 
-// `syncopate` with these arguments, to its end.
+// Runs `syncopate` with these arguments until it ends.
 ProgramResult run_syncopate(std::vector<std::string> arguments,
                             std::chrono::seconds limit = std::chrono::seconds(60));
 std::vector<std::string> syncopate_command(std::vector<std::string> arguments);
 
-// "" when the file is not there.
+// Returns the content of the file; "" if the file does not exist.
 std::string read_text(const std::filesystem::path& file);
 
 }  // namespace syncopate::test

@@ -1,4 +1,4 @@
-// A folder of a test's own, gone when the test is.
+// A folder for one test. The destructor removes the folder.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +20,8 @@ class ScratchDir {
   std::filesystem::path path_;
 };
 
-// File names as ls shows them, without those that begin with a dot; none when the folder is not there.
+// Returns the sorted file names without those that begin with a dot; empty if the folder does not
+// exist.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 }  // namespace syncopate::test

@@ -1,5 +1,5 @@
-// `--link-delay` and `--link-rate` of real processes: training takes longer and ends with the same
-// bits.
+// Tests `--link-delay` and `--link-rate` with real processes: training takes longer and ends with
+// the same bits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,13 +23,14 @@ const Arguments kNetwork{"--model",
                          "24"};
 const Arguments kSlow{"--link-delay", "5ms", "--link-rate", "200mbit"};
 
-// Of the network's 101,770 parameters, one way.
+// The time in seconds that all 101,770 f32 parameters need in one direction.
 constexpr double kSecondsOfAllBytes = 4.0 * 101770 / 25e6;
 constexpr double kDelay = 0.005;
 
 class SlowLink : public testing::TestWithParam<std::pair<const char*, Arguments>> {};
 
-// In each step a part of the sums has to be there before the rest is, or values after gradients.
+// Each step needs at least two messages one after the other: a part of the sums before the rest, or
+// gradients before values.
 TEST_P(SlowLink, TakesItsTimeAndChangesNoBit) {
   TrainingRuns runs;
   const Arguments& where = GetParam().second;

@@ -1,4 +1,4 @@
-// Whole jobs from the variables that srun sets, without Slurm: the "node" is this machine.
+// Tests whole jobs with the variables that srun sets, without Slurm: this machine acts as the node.
 #include <gtest/gtest.h>
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// A step of several tasks on localhost that meet at a free port.
+// A Slurm step of several tasks on localhost that meet at a free port.
 class Step {
  public:
   explicit Step(int tasks, bool port_is_taken = false) : tasks_(tasks), port_(port_is_taken) {}

@@ -1,4 +1,5 @@
-// A request to stop ends in a checkpoint that goes on, and in the exit code that says so.
+// Tests that a request to stop ends in a checkpoint from which a run can resume, and in the exit
+// code for a stop.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -61,7 +62,7 @@ TEST(StopSignal, SentMoreThanOnceStillEndsWith75) {
   RunningProgram program(
       syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
-  // As a batch system does: a warning, then the end of the time, and a user who presses Ctrl-C.
+  // A batch system sends a warning and then the final signal, and a user presses Ctrl-C.
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) program.send(signal);
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << "ended by signal " << stopped.ended_by_signal;
@@ -78,7 +79,7 @@ TEST(StopSignal, WithoutACheckpointFolderSaysThatNothingWasSaved) {
   EXPECT_NE(stopped.err.find("nothing was saved"), std::string::npos) << stopped.err;
 }
 
-// Of a task that waits for another, which does not come.
+// Stops a task that waits for another task, which never starts, and returns the result.
 ProgramResult stopped_before_training(const ScratchDir& scratch, const Arguments& more) {
   const Port port(false);
   RunningProgram program(syncopate_command(run(
@@ -124,8 +125,8 @@ std::ostream& operator<<(std::ostream& out, const EvaluationCase& evaluation) {
 
 class AnEvaluation : public testing::TestWithParam<EvaluationCase> {};
 
-// It begins with the last step's line and takes a second or longer, so that the request comes while
-// it is under way.
+// The evaluation begins after the line of the last step and takes a second or longer, so that the
+// request arrives during the evaluation.
 TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
   const auto& [name, data, flags, last_step] = GetParam();
   const ScratchDir scratch;

@@ -1,4 +1,4 @@
-// Tasks of a job that a test starts by hand, and how they end.
+// Runs tasks of a job that a test starts by hand, and checks how they end.
 #pragma once
 
 #include <string>
@@ -8,10 +8,12 @@
 
 namespace syncopate::test {
 
-// Starts all, then waits for all; one that takes longer than half a minute is killed.
+// Starts all commands, then waits for all of them. A command that takes longer than half a minute
+// is killed.
 std::vector<ProgramResult> run_all(const std::vector<std::vector<std::string>>& commands);
 
-// Ended by itself, failed, and with one line of ours that has all the words.
+// Expects that the task ended by itself with a failure, and that it printed one line of ours that
+// has all the words.
 void expect_one_line(const ProgramResult& result, const std::vector<std::string>& words);
 
 }  // namespace syncopate::test

@@ -1,4 +1,4 @@
-// What a user gets from a training run that goes well.
+// Tests the output of a training run that succeeds.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -12,7 +12,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// A second of training: 50,000 small samples, a small network.
+// Returns the flags of a run that takes about a second: 50,000 small samples and a small network.
 Arguments small_run(const ScratchDir& scratch, const std::string& name, Arguments more = {}) {
   Arguments arguments{
       "train",         "--model",   "mlp", "--data",    "synthetic:1x8x8:4",
@@ -35,13 +35,14 @@ TEST(TrainProgram, LearnsASmallDataSet) {
   const auto steps = metrics_lines(scratch / "m.jsonl", "step");
   ASSERT_EQ(steps.size(), 20U);
   EXPECT_LT(steps.back().at("loss"), 0.5 * steps.front().at("loss").get<double>());
-  EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.5);  // chance is 0.25
+  // Random guessing gives 0.25.
+  EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.5);
   EXPECT_NE(result.out.find("test accuracy"), std::string::npos) << result.out;
 }
 
 TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   const ScratchDir scratch;
-  // Two epochs of 781 batches: three lines of 500 steps, and one at the end.
+  // Two epochs of 781 batches give three lines of 500 steps each, and one line at the end.
   ASSERT_EQ(
       run_syncopate(small_run(scratch, "m", {"--epochs", "2", "--log-every", "500"})).exit_code, 0);
   const auto lines = metrics_lines(scratch / "m.jsonl");
@@ -76,7 +77,8 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   EXPECT_EQ(summary.at("steps"), 2 * 781);
   EXPECT_EQ(summary.at("samples"), 2 * 781 * 64);
   EXPECT_DOUBLE_EQ(evaluations.at(0).at("epoch"), 1.0);
-  // 10,000 is no multiple of the evaluation's batch: the tail counts, and counts once.
+  // 10,000 is not a multiple of the evaluation's batch size. The samples of the incomplete last
+  // batch must count once.
   EXPECT_EQ(evaluations.at(1).at("samples"), 10000);
   EXPECT_EQ(evaluations.at(0).at("trained_samples"), 781 * 64);
   EXPECT_EQ(evaluations.at(1).at("trained_seconds"), summary.at("seconds"));
@@ -97,7 +99,7 @@ TEST(TrainProgram, EvaluatesEverySoManySteps) {
 
 TEST(TrainProgram, GoesOnWhenNobodyReadsItsNotes) {
   const ScratchDir scratch;
-  // stderr is a pipe whose reader has gone: opening it waits for the reader, which leaves at once.
+  // stderr is a pipe without a reader: opening the pipe waits for a reader, which exits at once.
   Arguments command{"/bin/sh", "-c",
                     "mkfifo \"$1\"; : <\"$1\" & exec 2>\"$1\"; wait; shift; exec \"$@\"", "sh",
                     scratch / "notes"};
@@ -137,7 +139,7 @@ TEST(TrainProgram, FollowsTheScheduleFromWarmUpToTheEnd) {
   const auto steps = metrics_lines(scratch / "m.jsonl", "step");
   ASSERT_EQ(steps.size(), 100U);
   EXPECT_NEAR(steps[0].at("learning_rate"), 0.0001,
-              1e-5);  // a hundredth, at the first of ten steps
+              1e-5);  // the first of ten warm-up steps has a hundredth of the rate
   EXPECT_NEAR(steps[10].at("learning_rate"), 0.01, 5e-4);
   EXPECT_LT(steps[99].at("learning_rate"), 1e-4);
 }

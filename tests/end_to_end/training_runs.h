@@ -1,5 +1,5 @@
-// Trainings of one test, in a folder of their own: whatever starts them, the same flags and what
-// came of them.
+// Runs the trainings of one test in a folder of their own, with the same flags under every
+// launcher, and reads their results.
 #pragma once
 
 #include <filesystem>
@@ -23,18 +23,19 @@ Arguments parameter_servers(const ServedBy& roles, const Arguments& more = {});
 Arguments one_device();
 Arguments mirrored(int replicas);
 Arguments multi_worker(int workers);
-// A few quick steps of which every one changes all values, the same at any place.
+// Returns the flags of a few quick steps, each of which changes all values; the values do not
+// depend on where the steps run.
 Arguments few_steps(int steps);
 
 class TrainingRuns {
  public:
-  // Trains; the metrics of the run are those that the functions below read. Fails the test unless
-  // it exits with 0.
+  // Trains. The functions below read the metrics of this run. Fails the test unless the run exits
+  // with 0.
   ProgramResult train(const Arguments& where, const Arguments& what);
   nlohmann::json summary() const;
   std::vector<nlohmann::json> evaluations() const;
   std::vector<nlohmann::json> lines(const std::string& event) const;
-  // train(), then summary().
+  // Calls train(), then summary().
   nlohmann::json summary_of(const Arguments& where, const Arguments& what);
 
   std::filesystem::path operator/(const std::string& name) const { return dir_ / name; }

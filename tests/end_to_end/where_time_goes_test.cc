@@ -1,4 +1,4 @@
-// Training for a given time, and what workers' lines say of where it went.
+// Tests training for a given time, and what the workers' lines report about how the time was spent.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +14,7 @@ namespace {
 
 const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:6400"};
 
-// A worker that is slow, in strategies where others have to wait for it.
+// The strategies in which other workers have to wait for a slow worker.
 const std::vector<Arguments> kInStep{
     mirrored(2),
     Arguments{"train", "--strategy", "central-storage", "--replicas", "2", "--share-devices"},
@@ -51,7 +51,7 @@ TEST_P(AJobThatWaits, SaysForHowLongItDidSoForASlowOne) {
   if (workers[0].at("worker") == 1) std::swap(workers[0], workers[1]);
   const double of_first = workers[0].at("peers_wait_seconds");
   const double of_slow = workers[1].at("peers_wait_seconds");
-  // 16 ms in each step that both take.
+  // The slow worker needs 16 ms longer than the other worker in each step that both take.
   const double steps = workers[0].at("steps");
   EXPECT_GT(of_first, 0.5 * 0.016 * (steps - 4.0));
   EXPECT_LT(of_slow, 0.5 * of_first);

@@ -20,7 +20,7 @@ TrainOptions parse_train(std::vector<std::string> flags) {
   return std::get<TrainOptions>(parse(flags));
 }
 
-// What the error says, or "" when there is none.
+// Returns the message of the error that the flags cause, or "" if they cause none.
 std::string complaint(std::vector<std::string> flags) {
   try {
     parse_train(std::move(flags));
@@ -119,8 +119,8 @@ TEST(TrainFlags, GivenTwiceTheLastOneCounts) {
   EXPECT_EQ(parse_train({"--epochs", "2", "--epochs", "9"}).loop.total_epochs, 9);
 }
 
-// The limit is a replica's, not the machine's: replicas that share 32 CPUs in one process have as
-// many lanes as in processes that are bound to 16 each.
+// The limit applies to each replica and not to the machine: replicas that share 32 CPUs in one
+// process have as many lanes as in processes that are bound to 16 CPUs each.
 TEST(DefaultLanes, AreTheCpusSharedOutUpToWhatABatchFeeds) {
   EXPECT_EQ(lanes_of(2, 1), 2);
   EXPECT_EQ(lanes_of(32, 1), 8);
@@ -166,7 +166,7 @@ TEST(TrainFlags, OfTheCommandLineOutrankWhatTheyExcludeInAFile) {
   EXPECT_EQ(with({"--batch-size-per-replica", "32"}).strategy.batch_size_per_replica, 32);
   EXPECT_EQ(with({}).loop.total_epochs, 5);
   EXPECT_FALSE(with({}).resume);
-  // Nothing decides between two lines of the file.
+  // Two contradicting lines of the file are an error, since no rule chooses between them.
   std::ofstream(file) << "epochs = 5\nsteps = 3\n";
   EXPECT_NE(complaint(read_it).find("--epochs and --steps: leave one of them out"),
             std::string::npos)

@@ -1,4 +1,4 @@
-// Parsing of the flags of one command, its messages, and the layout of --help.
+// Tests parsing of the flags of one command, the messages, and the layout of --help.
 #include "deploy/cli/flag_set.h"
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// A command with a flag of each kind.
+// A command that has one flag of each kind.
 struct Job {
   int count = 3;
   std::optional<int> port;
@@ -206,7 +206,7 @@ TEST(HelpText, OfTrainHasTheGroupsInOrder) {
   }
 }
 
-// A value has a default, or the flag is required.
+// Each value must have a default, or its flag must be required.
 TEST(HelpText, OfTrainShowsADefaultForEveryValue) {
   std::istringstream lines(help_of_command("train"));
   std::string entry;

@@ -1,4 +1,4 @@
-// The command lines of `launch` and `cluster`.
+// Tests the command lines of `launch` and `cluster`.
 #include <gtest/gtest.h>
 
 #include "deploy/cli/command_line.h"

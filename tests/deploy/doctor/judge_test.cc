@@ -1,4 +1,4 @@
-// The usual mistakes, each from what tasks would report.
+// Tests that doctor finds the usual mistakes, each from reports as tasks would send them.
 #include "deploy/doctor/judge.h"
 
 #include <gtest/gtest.h>
@@ -29,14 +29,14 @@ TaskReport healthy(int index) {
           .data = "60000 samples"};
 }
 
-// Four tasks on two machines.
+// The fixture has reports of four tasks on two machines.
 class ADoctor : public testing::Test {
  protected:
   ADoctor() {
     for (int i = 0; i < 4; ++i) tasks_.push_back(healthy(i));
   }
 
-  // The line on `what`, if there is one of that kind; "": there is none.
+  // Returns the finding of the given kind about `what`; "" if there is none.
   std::string finds(Kind kind, const std::string& what) const {
     for (const Finding& finding : judge(job_, tasks_)) {
       if (finding.kind == kind && finding.what == what) return finding.line;
@@ -159,7 +159,7 @@ TEST_F(ADoctor, PraisesNothingOfTasksThatHaveNotCome) {
 }
 
 TEST_F(ADoctor, ComparesDataOfWorkersOnly) {
-  tasks_[0].data.clear();  // a server's
+  tasks_[0].data.clear();  // a server reports no data
   EXPECT_EQ(finds(Kind::kError, "data"), "");
   tasks_[3].data = "50000 samples";
   EXPECT_NE(finds(Kind::kError, "data").find("worker 3"), std::string::npos);

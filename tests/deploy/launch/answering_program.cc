@@ -1,5 +1,6 @@
-// Takes one call at the socket that launch hands to the role at which all meet, and says which
-// incarnation answered: answering_program WORD.
+// A test program that stands in for the role that hosts the rendezvous: answering_program WORD
+// accepts one connection at the inherited socket and answers with WORD, which identifies the
+// incarnation.
 #include <sys/socket.h>
 #include <unistd.h>
 

@@ -64,7 +64,7 @@ Launched LaunchCase::run_job(const std::vector<std::string>& workers,
 }
 
 Launched LaunchCase::run_plan(const LaunchPlan& plan) const {
-  // A launch that never returns ends the test program, and with it the roles.
+  // The alarm ends the test program, and with it the roles, if the launch never returns.
   alarm(60);
   Launched result;
   result.exit_code = launch(plan, rules,
@@ -86,8 +86,9 @@ std::ptrdiff_t count_lines(const std::string& text) {
   return std::count(text.begin(), text.end(), '\n');
 }
 
-// `cat` reads what nobody writes, and sees the end when the shell, the only writer, is gone. The
-// shell's `wait`, unlike its other commands, is interrupted by a signal that has a trap.
+// `cat` reads a pipe into which nothing is written, and ends when the shell, which holds the only
+// write end, has ended. The shell waits in `wait`, because a trapped signal interrupts `wait` and
+// no other command.
 std::string wait_for_a_signal() {
   return "mkfifo $FOLDER/$$; exec 3<>$FOLDER/$$; cat <$FOLDER/$$ >/dev/null 3>&- & "
          "while :; do wait; done";

@@ -1,4 +1,5 @@
-// Jobs of shell scripts in the place of training processes, and what a launch of them said.
+// Runs jobs whose roles are shell scripts in place of training processes, and collects the output
+// of the launch.
 #pragma once
 
 #include <filesystem>
@@ -16,7 +17,7 @@ struct Launched {
   std::string err;
 };
 
-// A folder of its own, gone with it. One thread only.
+// A job with a folder of its own, which the destructor removes. One thread only.
 class LaunchCase {
  public:
   LaunchCase();
@@ -24,25 +25,26 @@ class LaunchCase {
   LaunchCase& operator=(const LaunchCase&) = delete;
   ~LaunchCase();
 
-  // Short times to wait, so that a test that provokes a failure is quick.
+  // Rules with short delays, so that a test that provokes a failure is quick.
   LaunchRules rules{.first_back_off = std::chrono::milliseconds(1),
                     .longest_back_off = std::chrono::milliseconds(1),
                     .patience = std::chrono::milliseconds(50),
                     .grace = std::chrono::milliseconds(50)};
 
-  // Called with each of the launcher's own lines and what roles write to stderr, as it comes.
+  // Called with each line of the launcher and of the stderr of roles, as soon as the line arrives.
   std::function<void(const std::string& lines)> on_err;
 
-  // A script as a role of a job with workers and servers: "worker 0", "server 1".
+  // Returns a script as a role of a job with workers and servers, named "worker 0" or "server 1".
   RoleCommand role(Role role, int index, const std::string& script) const;
 
-  // Each script is a role: "role 0", "role 1". They see the folder as $FOLDER; $FOLDER/meeting is a
-  // named pipe: who opens it for writing waits for who opens it for reading.
+  // Runs each script as a role, named "role 0", "role 1". The scripts see the folder as $FOLDER.
+  // $FOLDER/meeting is a named pipe: opening it for writing waits for a reader, and opening it for
+  // reading waits for a writer.
   Launched run(const std::vector<std::string>& scripts) const;
-  // Scripts of workers and of servers.
+  // Runs the scripts of the workers and those of the servers as one job.
   Launched run_job(const std::vector<std::string>& workers,
                    const std::vector<std::string>& servers) const;
-  // As `run`, with a plan of the test's own.
+  // Runs a plan of the test's own, in the way of run().
   Launched run_plan(const LaunchPlan& plan) const;
 
   Environment::Variables environment() const;
@@ -55,7 +57,7 @@ class LaunchCase {
 bool contains(const std::string& text, const std::string& part);
 std::ptrdiff_t count_lines(const std::string& text);
 
-// Shell text that waits for a signal, and leaves nothing behind when the shell is killed.
+// Returns shell text that waits for a signal and leaves no process behind when the shell is killed.
 std::string wait_for_a_signal();
 
 }  // namespace syncopate::test

@@ -1,4 +1,5 @@
-// Roles that are started again while the others go on, and what a job with servers ends by.
+// Tests roles that are started again while the others go on, and the events that end a job with
+// servers.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,14 +14,14 @@
 namespace syncopate::test {
 namespace {
 
-// Only the first incarnation of the only role that says so goes through with it.
+// Returns shell text that runs the command once per job: in the first incarnation that reaches it.
 std::string at_first(const std::string& command) {
   return "if mkdir $FOLDER/first 2>/dev/null; then " + command + "; fi; ";
 }
 
 constexpr std::chrono::seconds kForever{60};
 
-// The rules of a job whose workers wait for nobody.
+// The fixture has the rules of a job whose workers do not wait for each other.
 class AsynchronousLaunch : public testing::Test {
  protected:
   AsynchronousLaunch() {
@@ -29,7 +30,7 @@ class AsynchronousLaunch : public testing::Test {
     job_.rules.most_restarts = 2;
   }
 
-  // Runs `act` once, when launch says this.
+  // Runs `act` once, when launch prints a line with this text.
   void when_said(const std::string& text, const std::function<void()>& act) {
     job_.on_err = [=, done = false](const std::string& lines) mutable {
       if (done || !contains(lines, text)) return;
@@ -37,7 +38,7 @@ class AsynchronousLaunch : public testing::Test {
       act();
     };
   }
-  // Lets a role go on that waits for somebody to open this named pipe of the folder.
+  // Opens the named pipe of the folder, which continues a role that waits for a writer.
   void open_pipe(const std::string& name) const {
     const std::ofstream opened(job_.folder() / name);
   }
@@ -99,7 +100,8 @@ TEST_F(AsynchronousLaunch, LetsServersEndByThemselvesAfterTheLastWorker) {
   EXPECT_EQ(result.err, "");
 }
 
-// Killed when the last worker had ended: what comes back has no job to serve.
+// The server is killed after the last worker has ended, so the restarted server has no job to
+// serve.
 TEST_F(AsynchronousLaunch, ForgivesAServerThatIsAskedToStopWhenAllWorkersHaveEndedWell) {
   job_.rules.grace = kForever;
   const std::string asked = "trap 'exit 1' TERM; echo started; " + wait_for_a_signal();
@@ -119,7 +121,7 @@ TEST_F(AsynchronousLaunch, ForgivesAServerThatTheRequestToStopEndsWhenAllWorkers
 TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
   job_.rules.grace = kForever;
   for (const std::string end : {"kill -SEGV $$", "kill -ABRT $$", "exit 3"}) {
-    // The worker ends when the server has its trap.
+    // The worker ends as soon as the server has set its trap.
     const Launched result = job_.run_job(
         {": <$FOLDER/meeting"},
         {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()});
@@ -210,7 +212,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.patience = kForever;
   when_said("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
-  // It fails when the other has its trap.
+  // The failing role fails as soon as the other role has set its trap.
   const Launched result =
       job_.run_job({"echo started; : <$FOLDER/meeting; exit 1",
                     "trap 'exit 75' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()},
@@ -239,7 +241,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
   job_.rules.patience = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
   when_said("worker 0 exited with 1; restarting it", [&] { open_pipe("go"); });
-  // The server ends after the second worker.
+  // The server ends after the second worker has ended.
   const Launched result = job_.run_job(
       {"echo started; exit 1", "exec 3>$FOLDER/meeting; : <$FOLDER/go"}, {"cat <$FOLDER/meeting"});
   EXPECT_EQ(result.exit_code, 1);
@@ -248,7 +250,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
 }
 
 TEST_F(AsynchronousLaunch, WaitsNoLongerThanTheLongestBackOff) {
-  job_.rules.most_restarts = 40;  // 2^39 ms would be 17 years
+  job_.rules.most_restarts = 40;  // without the limit, the delay would be 2^39 ms or 17 years
   const Launched result = job_.run_job({"exit 1"}, {});
   EXPECT_TRUE(contains(result.err, "restarting it (40 of 40)")) << result.err;
 }
@@ -270,7 +272,7 @@ TEST_F(AsynchronousLaunch, GoesOnWithoutAWorkerThatCannotBeStartedAgain) {
   EXPECT_TRUE(contains(result.err, program.string() + ": No such file")) << result.err;
 }
 
-// The rules of a job in step whose servers keep files.
+// The job has synchronous workers, and its servers write snapshots.
 TEST(SynchronousLaunch, EndsWithAWorkerAndStartsAllAgain) {
   LaunchCase job;
   job.rules.servers.restarts_alone = true;
@@ -287,7 +289,7 @@ TEST(SynchronousLaunch, StartsNoRoleMoreOftenThanAllowedAloneOrWithTheOthers) {
   LaunchCase job;
   job.rules.servers.restarts_alone = true;
   job.rules.most_restarts = 1;
-  // The server fails once, then the worker does.
+  // The server fails once, and then the worker fails.
   const Launched result = job.run_job(
       {"echo started; : <$FOLDER/meeting; exit 1"},
       {"echo started; " + at_first("exit 1") + ": >$FOLDER/meeting; " + wait_for_a_signal()});

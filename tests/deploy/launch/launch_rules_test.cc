@@ -1,4 +1,4 @@
-// Which roles a launch stops for, does without, and starts again.
+// Tests for which roles a launch stops, without which it continues, and which it starts again.
 #include "deploy/launch/launch_rules.h"
 
 #include <gtest/gtest.h>

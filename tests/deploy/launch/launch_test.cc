@@ -1,4 +1,5 @@
-// Processes that are started together, watched, asked to stop and started again.
+// Tests that launch starts processes together, watches them, asks them to stop and starts them
+// again.
 #include "deploy/launch/role_group.h"
 
 #include <fcntl.h>
@@ -49,7 +50,8 @@ TEST(Launch, GivesRolesAnEmptyStandardInput) {
 }
 
 TEST(Launch, DoesNotWaitForADescendantThatKeepsTheOutputOpen) {
-  // Its shell ends and leaves somebody who waits to be met, here, when launch has returned.
+  // The role's shell ends and leaves a background process, which reads the named pipe until this
+  // test opens the pipe after launch has returned.
   const LaunchCase job;
   const Launched result =
       job.run({"{ timeout 20 sh -c ': <$FOLDER/meeting'; echo too late; } & echo started"});
@@ -113,7 +115,7 @@ TEST(LaunchAfterAFailure, EndsTheOthersWithSigterm) {
 TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   LaunchCase job;
   job.rules.patience = std::chrono::seconds(60);
-  // The second one ends because it sees that the first has: nobody sends it a signal.
+  // The second role ends because its pipe closes when the first role fails. It receives no signal.
   const Launched result =
       job.run({"exec 3>$FOLDER/meeting; exit 1", "cat <$FOLDER/meeting; exit 1"});
   EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
@@ -148,7 +150,8 @@ TEST(LaunchAfterAFailure, LetsTheOthersGoOnWhenToldSo) {
   job.rules = {.workers = {.on_failure = FailureRule::kContinue},
                .patience = std::chrono::milliseconds(0),
                .grace = std::chrono::milliseconds(0)};
-  // A pipe's end tells the first one that the second is gone; it goes on after that.
+  // The end of its pipe shows the first role that the second has ended; the first role continues
+  // after that.
   const Launched result =
       job.run({"cat <$FOLDER/meeting; echo went on", "exec 3>$FOLDER/meeting; exit 1"});
   EXPECT_EQ(result.exit_code, 1);
@@ -162,7 +165,7 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
   LaunchCase job;
   job.rules.patience = std::chrono::seconds(60);
   const std::string trap = "trap 'echo told; exit 75' " + signal + "; ";
-  // The second one asks when both have their traps.
+  // The second role sends the signal to launch after both roles have set their traps.
   const Launched result =
       job.run({trap + ": >$FOLDER/meeting; " + wait_for_a_signal(),
                trap + ": <$FOLDER/meeting; kill -" + signal + " $PPID; " + wait_for_a_signal()});
@@ -174,7 +177,8 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
 INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals, testing::Values("INT", "TERM", "USR1"));
 
 TEST(LaunchSignal, KillsTheThirdTime) {
-  // Sends the next one when the last has come back, so that none is lost.
+  // The role sends the next signal only after the previous one has been passed on to it, so that
+  // none is lost.
   const Launched result =
       LaunchCase().run({"trap 'kill -TERM $PPID' TERM; kill -TERM $PPID; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 1);
@@ -200,7 +204,7 @@ TEST(LaunchSignal, IsTranslatedForARoleThatUnderstandsAnother) {
 TEST(LaunchRestart, StartsAllAgainAfterAFailureAndCountsTheLastTime) {
   LaunchCase job;
   job.rules.most_restarts = 5;
-  // Fails until its file has three lines.
+  // The role fails until its file has three lines.
   const Launched result =
       job.run({"echo >>$FOLDER/n; [ $(wc -l <$FOLDER/n) -ge 3 ]", "echo started"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -263,7 +267,7 @@ TEST(Launch, DoesNotStartALateRoleWhenTheJobIsOver) {
   EXPECT_EQ(result.err, "launch: worker 1 is not started: the job is ending\n");
 }
 
-// It has come when the server is about to end, and nobody lets it in any more.
+// The late worker starts when the server is about to end, and no server lets the worker in.
 TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
   const Launched result = run_with_late_worker(
       {.server = "cat $FOLDER/meeting",
@@ -275,7 +279,7 @@ TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
       << result.err;
 }
 
-// Nobody told it that the job was over, and nobody waits for it.
+// The stopped worker was never informed that the job was over, and no role waits for it.
 TEST(Launch, ForgivesAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
   LaunchCase job;
   job.rules.workers = {.on_failure = FailureRule::kContinue};

@@ -1,4 +1,4 @@
-// The socket at which a job with servers meets, over the incarnations of server 0.
+// Tests the listening socket of the rendezvous over the incarnations of server 0.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -15,7 +15,7 @@
 namespace syncopate::test {
 namespace {
 
-// Empty where the call is refused.
+// Connects to the endpoint. Returns an empty descriptor if the connection is refused.
 FileDescriptor call(const std::string& endpoint) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
@@ -39,7 +39,7 @@ std::string read_all(const FileDescriptor& caller) {
 
 class RendezvousOfServers : public testing::Test {
  protected:
-  // One server and one worker; `endpoint_` is where they meet.
+  // Runs a job of one server and one worker, which meet at `endpoint_`.
   Launched run(const std::string& server, const std::string& worker) {
     return job_.run_plan([&](int) {
       auto roles = make_local_roles({.arguments = {"/bin/sh", "-c", ""},
@@ -64,7 +64,7 @@ TEST_F(RendezvousOfServers, KeepsACallForTheNextIncarnationOfServerZero) {
   job_.rules.patience = std::chrono::seconds(60);
   FileDescriptor caller;
   job_.on_err = [&](const std::string& line) {
-    // It is dead, and not started again yet.
+    // At this line server 0 has ended and has not been started again.
     if (contains(line, "server 0 was ended by signal 9")) caller = call(endpoint_);
   };
   const std::string server =

@@ -1,4 +1,4 @@
-// What the roles of a launch learn about themselves, as local processes and under mpirun.
+// Tests which variables the roles of a launch receive, as local processes and under mpirun.
 #include "deploy/launch/role_commands.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,7 @@ TEST(LocalRoles, LearnWhoTheyAreFromTheirEnvironment) {
 }
 
 TEST(LocalRoles, MeetAtASocketThatOnlyWorkerZeroInherits) {
-  // A descriptor is open where the system shows it.
+  // The script tests for an open descriptor through /proc, where the system lists open descriptors.
   const Launched result = run_local(
       LaunchCase(),
       "echo fd ${SYNCOPATE_RENDEZVOUS_FD:-none}; ls -l /proc/$$/fd | grep -c socket:", 2, 0);
@@ -101,7 +101,7 @@ TEST(Mpirun, AbsentIsAnErrorThatNamesThePackage) {
   }
 }
 
-// Two workers of this script; nothing where mpirun is absent.
+// Runs two workers with this script; returns nothing if mpirun is absent.
 std::optional<Launched> run_with_mpirun(const LaunchCase& job, const std::string& script) {
   MpirunJob workers{.arguments = {"/bin/sh", "-c", script},
                     .workers = 2,

@@ -1,4 +1,4 @@
-// Filling in a job script, and the scripts that are in the program.
+// Tests how job scripts are filled in, and the scripts that are embedded in the program.
 #include "deploy/slurm/job_script.h"
 
 #include <gtest/gtest.h>
@@ -74,7 +74,8 @@ TEST(JobScripts, AreInTheProgramFromTheFirstLineToTheLast) {
   EXPECT_EQ(job_scripts().size(), 5U);
 }
 
-// What a user must look at before the first job; sbatch reads no #SBATCH line behind a command.
+// A user must check these places before the first job. They precede the first command, since sbatch
+// reads no #SBATCH line behind one.
 TEST(JobScripts, MarkTheFivePlacesToEdit) {
   for (const JobScriptRow& row : job_scripts()) {
     for (int place = 1; place <= 5; ++place) {

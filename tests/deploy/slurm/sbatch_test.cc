@@ -1,4 +1,5 @@
-// `syncopate sbatch`: which script it takes, what it fills in, what it refuses.
+// Tests which script `syncopate sbatch` chooses, which values it fills in, and which flags it
+// refuses.
 #include <gtest/gtest.h>
 
 #include "deploy/cli/command_line.h"
@@ -186,7 +187,7 @@ TEST(SbatchCommand, RefusesFewerCpusThanReplicasUnlessThatIsMeant) {
             "");
 }
 
-// The login node's CPUs say nothing about those of the job.
+// The CPUs of the login node do not limit those of the job.
 TEST(SbatchCommand, DoesNotCountTheCpusOfThisMachine) {
   EXPECT_EQ(complaint({"--strategy", "mirrored", "--", "--replicas", "1000"}), "");
 }
