@@ -1,5 +1,6 @@
-// batch_norm (+ add) (+ ReLU), by our kernels: statistics of all replicas, where they are wanted,
-// are summed in the middle. Sums that the convolution before has left are not made again.
+// Lowers batch_norm (+ add) (+ ReLU) to our kernels. Synchronised statistics are summed over the
+// replicas between the two kernels of a pass. Sums that the preceding convolution has left are used
+// instead of being computed again.
 #include <algorithm>
 #include <span>
 
@@ -71,7 +72,8 @@ class BatchNormGroup final : public PlainGroup {
     auto* const sums = static_cast<double*>(m.backward_scratch);
     batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), sums,
                              behind(sums, sum_bytes()), stream());
-    // This replica's part; the statistics' terms below need everybody's.
+    // The parameters' gradients take this replica's sums only; the gradient of x takes the sums of
+    // all replicas.
     batch_norm_parameter_gradients(shape_, sums, variables().gradient(main().parameters[0]),
                                    variables().gradient(main().parameters[1]), stream());
     sum_over_replicas(sums, variables().loss_scale());
@@ -99,8 +101,9 @@ class BatchNormGroup final : public PlainGroup {
     return static_cast<float*>(behind(memory().saved, row_bytes()));
   }
 
-  // The host sums, so the stream is waited for: once per layer and direction. scaled: by what this
-  // replica's sums are too large, while another's may be by something else; null: by nothing.
+  // Sums over the replicas on the host, so the host waits for the stream once per layer and
+  // direction. `scaled` is the scale of this replica's loss, which is divided out because another
+  // replica may use another scale; null means that the sums are not scaled.
   void sum_over_replicas(double* sums, const LossScale* scaled) {
     if (context().statistics == nullptr) return;
     LossScale scale;
@@ -110,14 +113,16 @@ class BatchNormGroup final : public PlainGroup {
     check_cuda(
         cudaMemcpyAsync(totals_.data(), sums, sum_bytes(), cudaMemcpyDeviceToHost, stream()));
     check_cuda(cudaStreamSynchronize(stream()));
-    // A power of two; the last sum is a number of rows.
+    // The scale is a power of two, so the division is exact. The last sum counts rows and has no
+    // scale.
     const auto gradients = std::span(totals_).first(totals_.size() - 1);
     for (double& sum : gradients) sum /= static_cast<double>(scale.scale);
     context().statistics->sum(totals_);
     for (double& sum : gradients) sum *= static_cast<double>(scale.scale);
     check_cuda(
         cudaMemcpyAsync(sums, totals_.data(), sum_bytes(), cudaMemcpyHostToDevice, stream()));
-    // `totals_` is written again by the next sum only, which waits for the stream first.
+    // `totals_` may be read after the return: only the next sum overwrites it, after a wait for the
+    // stream.
   }
 
   BatchNormShape shape_;

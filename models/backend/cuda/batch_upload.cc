@@ -16,13 +16,13 @@ BatchUpload::BatchUpload(std::size_t most_bytes, int device)
   }
 }
 
-// A copy that was started reads what is about to be freed.
+// Waits for copies in flight, because they read memory that is about to be freed.
 BatchUpload::~BatchUpload() { cudaStreamSynchronize(copies_.get()); }
 
 void BatchUpload::start(std::span<const std::byte> bytes, cudaStream_t compute) {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % slots_.size();
-  // Events that were never recorded have passed.
+  // The wait returns at once for an event that was never recorded.
   check_cuda(cudaEventSynchronize(slot.has_arrived.get()));
   std::ranges::copy(bytes, slot.pinned->data());
   check_cuda(cudaStreamWaitEvent(copies_.get(), slot.is_taken.get()));

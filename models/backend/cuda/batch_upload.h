@@ -1,5 +1,5 @@
-// A batch on its way to the device: through pinned memory and a stream of its own, so that the next
-// one travels while the last one is still computed with.
+// Uploads a batch to the device through pinned memory and on a stream of its own, so that the next
+// batch is copied while the device still computes with the last one.
 #pragma once
 
 #include <array>
@@ -11,26 +11,27 @@
 
 namespace syncopate::cuda {
 
-// One thread only.
+// A BatchUpload is used by one thread only.
 class BatchUpload {
  public:
-  // Of so many bytes at most.
+  // most_bytes: the largest size of a batch.
   BatchUpload(std::size_t most_bytes, int device);
   BatchUpload(const BatchUpload&) = delete;
   BatchUpload& operator=(const BatchUpload&) = delete;
   ~BatchUpload();
 
-  // `bytes` stand at data() for what `compute` does from now on; they may change when this returns.
+  // Copies `bytes` to data() for the work that is started on `compute` after this call. The caller
+  // may change `bytes` as soon as the call returns.
   void start(std::span<const std::byte> bytes, cudaStream_t compute);
-  // Always the same place: a captured step reads it.
+  // The address never changes, because a captured step has recorded it.
   void* data() const noexcept { return block_->data(); }
 
  private:
   struct Slot {
     std::shared_ptr<Buffer> pinned;
-    std::shared_ptr<Buffer> arrived;  // on the device
+    std::shared_ptr<Buffer> arrived;  // the batch on the device
     StreamEvent has_arrived;
-    StreamEvent is_taken;  // by the computing stream
+    StreamEvent is_taken;  // recorded once the compute stream has read it
   };
 
   Stream copies_;

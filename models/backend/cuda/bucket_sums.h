@@ -1,5 +1,5 @@
-// A DeviceCollective as the backend sees it: buckets of a gradient arena, summed beside what
-// computes.
+// A DeviceCollective as the CUDA backend uses it: it sums the buckets of a gradient arena over the
+// replicas while the device computes.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,20 +12,22 @@
 
 namespace syncopate::cuda {
 
-// One thread only, but for abort(). All may throw DeviceError, and PeerError once it is known that
-// a sum will not come.
+// Every function but abort() is called by one thread only. All functions may throw DeviceError, and
+// PeerError once a sum is known to have failed.
 class BucketSums : public DeviceCollective {
  public:
-  // Before the first step: where the replica's gradients lie, and in which slices they are summed.
+  // Is called before the first step with the address of the replica's gradients and the slices in
+  // which they are summed.
   virtual void attach(float* gradients, std::span<const Bucket> buckets) = 0;
-  // What writes the bucket's gradients has been started on `compute`: behind it, and beside what
-  // `compute` does next, they become the sums. The same order on every rank.
+  // Replaces a bucket's gradients by their sums. The sum starts after the work that `compute` has
+  // been given so far and runs beside its later work. All ranks start the buckets in one order.
   virtual void start(BucketId bucket, cudaStream_t compute) = 0;
-  // What `compute` does from now on finds the sums of all buckets, each started once.
+  // Makes later work on `compute` wait for the sums of all buckets, each of which was started once.
   virtual void finish(cudaStream_t compute) = 0;
-  // After a wait for the device: it may have ended because sums were given up.
+  // Throws if sums were aborted. Is called after each wait for the device, because an abort ends
+  // the wait, too.
   virtual void check() = 0;
-  // Nothing reads or writes the gradients any more when it returns.
+  // Returns once no sum reads or writes the gradients any more.
   virtual void detach() noexcept = 0;
 };
 

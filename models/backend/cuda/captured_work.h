@@ -1,5 +1,5 @@
-// Work on a stream that is the same in every step: captured once as a CUDA graph and then started
-// as one, so that the host's share of a step is a few microseconds.
+// Captures work that is equal in every step as one CUDA graph and starts that graph, which costs
+// the host a few microseconds per step.
 // Source: CUDA C++ Programming Guide, "CUDA Graphs", stream capture.
 #pragma once
 
@@ -11,19 +11,20 @@
 
 namespace syncopate::cuda {
 
-// One thread only.
+// A CapturedWork is used by one thread only.
 class CapturedWork {
  public:
-  // Of the first runs, so many are started as they come.
+  // runs_as_they_come: the number of first runs that start kernel by kernel, before the capture.
   explicit CapturedWork(int runs_as_they_come = 2) : runs_as_they_come_(runs_as_they_come) {}
 
-  // Starts what `work` starts on `stream`: the first times as it comes, since libraries load
-  // kernels then, which no capture allows; then as one. `work` starts the same, with the same
-  // addresses, every time, and neither waits nor allocates. Throws DeviceError.
+  // Starts on `stream` what `work` starts. The first runs start kernel by kernel, since libraries
+  // load kernels then, which a capture forbids; later runs start the captured graph. `work` has to
+  // start equal operations on equal addresses at every call, and must neither wait nor allocate.
+  // Throws DeviceError.
   void run(cudaStream_t stream, const std::function<void()>& work);
-  // What is to come is other work.
+  // Drops the captured graph, because the next run starts different work.
   void forget();
-  // For tests: whether it runs as one.
+  // Tells tests whether the work runs as one graph.
   bool is_captured() const noexcept { return static_cast<bool>(graph_); }
 
  private:
@@ -32,7 +33,7 @@ class CapturedWork {
     static Type none() { return nullptr; }
     static void close(Type graph) noexcept { cudaGraphExecDestroy(graph); }
   };
-  // False where the work cannot be captured; nothing of it has run then.
+  // Returns false if the work cannot be captured; none of it has run then.
   bool capture(cudaStream_t stream, const std::function<void()>& work);
 
   UniqueHandle<GraphTraits> graph_;

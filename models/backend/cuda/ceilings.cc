@@ -16,16 +16,18 @@ namespace {
 
 constexpr int kWarmUps = 3;
 constexpr int kRepeats = 10;
-constexpr std::size_t kCopyBytes = std::size_t{1} << 30;  // many times the largest cache
+constexpr std::size_t kCopyBytes = std::size_t{1} << 30;  // exceeds the largest cache many times
 constexpr std::int64_t kSide = 8192;
 
 double seconds_of(cudaStream_t stream, const std::function<void()>& work) {
   return std::chrono::duration<double>(time_on_device(stream, kRepeats, work)).count();
 }
 
-// Of either sign, between a half and one: zeros cost less power, and so are multiplied faster.
+// Returns numbers of either sign between one half and one. Zeros would cost less power and so be
+// multiplied faster.
 std::vector<std::uint32_t> random_numbers(Precision precision) {
-  std::vector<std::uint32_t> words((std::size_t{1} << 20) - 3);  // rows do not repeat
+  // the odd length keeps rows from repeating
+  std::vector<std::uint32_t> words((std::size_t{1} << 20) - 3);
   const RandomStream random(1, 0);
   std::uint64_t index = 0;
   for (std::uint32_t& word : words) {

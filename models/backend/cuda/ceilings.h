@@ -1,12 +1,12 @@
-// What a device reaches at most, measured: a large copy and a large product.
+// Measures the highest rates that a device reaches: a large copy and a large matrix product.
 #pragma once
 
 #include "models/backend/cuda_module.h"
 
 namespace syncopate::cuda {
 
-// A tenth of a second; takes 2.5 GiB of the device for that time. Throws DeviceError,
-// OutOfMemoryError.
+// Runs for a tenth of a second and takes 2.5 GiB of device memory for that time. Throws
+// DeviceError, OutOfMemoryError.
 DeviceCeilings measure_ceilings(int device, Precision precision);
 
 }  // namespace syncopate::cuda

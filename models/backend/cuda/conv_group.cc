@@ -1,5 +1,6 @@
-// conv2d (+ bias) (+ ReLU): three convolutions, and our kernels for what is added. Where a batch
-// norm alone reads the output, and the library can, its sums are left beside it.
+// Lowers conv2d (+ bias) (+ ReLU) to three convolutions of the library and our kernels for bias and
+// ReLU. Where only a batch norm reads the output, and the library supports it, the convolution also
+// writes the sums that the batch norm needs.
 #include <algorithm>
 
 #include "models/backend/cuda/group.h"
@@ -38,8 +39,9 @@ bool only_normalised(const Graph& graph, NodeId value) {
   return readers == 1 && batch_norms == 1;
 }
 
-// In bf16 cuDNN has no such convolution; in f32 more is expected of a variance than sums of squares
-// give that are not taken around the mean.
+// Returns whether the convolution should also write its output's sums. cuDNN has no such
+// convolution in bf16. In f32 a variance from sums of squares that are not taken around the mean is
+// not accurate enough.
 bool sums_output(const GroupContext& context, const FusedGroup& group) {
   const bool as_convolved =
       group.output == group.main && !std::get<Conv2dOp>(context.node(group.main).operation).bias;
@@ -56,7 +58,7 @@ class ConvGroup final : public PlainGroup {
         shape_(shape_of(context, group)) {
     if (context.n == 0) return;
     if (sums_output(context, group)) forward_ = plan(ConvPass::kForwardWithSums);
-    leaves_sums_ = forward_ != nullptr;  // else the batch norm sums by itself
+    leaves_sums_ = forward_ != nullptr;  // otherwise the batch norm computes its sums
     if (!leaves_sums_) forward_ = plan(ConvPass::kForward);
     if (!context.trains()) return;
     weight_gradient_ = plan(ConvPass::kWeightGradient);
@@ -65,14 +67,14 @@ class ConvGroup final : public PlainGroup {
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
-    // Padded weights in front of what cuDNN works with.
+    // The scratch memory begins with the padded weights; the library's workspace follows them.
     needs.forward_scratch = (pads() ? aligned(weight_bytes()) : 0) + workspace_of(forward_);
     if (leaves_sums_) needs.output_sums = output_sums_bytes(channels());
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
     needs.output_in_backward = group().relu;
-    // One after the other in the same place: the weights' gradient as cuDNN writes it, in front of
-    // what it works with; the input's; the bias's.
+    // The three gradients use the same scratch memory one after the other: the weights' gradient as
+    // cuDNN writes it, followed by the workspace; the input's gradient; the bias's gradient.
     const std::size_t weights = kIsF32 ? 0 : aligned(weight_bytes());
     needs.backward_scratch =
         std::max({weights + workspace_of(weight_gradient_), workspace_of(input_gradient_),
@@ -150,18 +152,18 @@ class ConvGroup final : public PlainGroup {
   }
   std::int64_t rows() const { return context().n * out()[0] * out()[1]; }
   int channels() const { return static_cast<int>(out()[2]); }
-  // Of the input, without those that were added to the samples.
+  // Returns the number of input channels without those that pad the samples.
   int own_channels() const { return static_cast<int>(in()[2]); }
   bool pads() const { return own_channels() != shape_.channels; }
   std::int64_t weight_rows() const {
     return shape_.out_channels * shape_.kernel_h * shape_.kernel_w;
   }
-  // As cuDNN has them.
+  // Returns the number of weights as cuDNN sees them, padded channels included.
   std::int64_t weight_elements() const { return weight_rows() * shape_.channels; }
   std::size_t weight_bytes() const {
     return static_cast<std::size_t>(weight_elements()) * sizeof(T);
   }
-  // cuDNN takes what it only reads as if it wrote.
+  // cuDNN takes read-only arrays as pointers to mutable memory.
   void* weight() const { return const_cast<void*>(variables().weight(main().parameters[0])); }
 
   const Conv2dOp op_;

@@ -64,7 +64,7 @@ class CudaBackend final : public Backend {
     use_device(options_.device.index);
     const auto state = variables->loss_scale_state(handles_.compute.get());
     if (BucketSums* const sums = sums_of(arena))
-      sums->check();  // an aborted sum ends no wait badly
+      sums->check();  // throws if the wait ended because the sums were aborted
     return state;
   }
   void set_loss_scale(const ParameterArena& arena, const LossScaleState& state) override {
@@ -84,7 +84,7 @@ class CudaBackend final : public Backend {
       if (BucketSums* const sums = sums_of(arena)) sums->finish(handles_.compute.get());
       return variables->update(optimizer, step, slots, handles_.compute.get());
     }
-    // Gradients came to the host, to be summed: the update is made there.
+    // The host receives gradients and sums them, so the update is made there, too.
     const auto window = [&](const Tensor& block) {
       return block.f32().subspan(static_cast<std::size_t>(range.begin),
                                  static_cast<std::size_t>(range.end - range.begin));
@@ -108,9 +108,11 @@ class CudaBackend final : public Backend {
 
   const BackendOptions options_;
   ReplicaHandles handles_;
-  // Of a replica's arena, and of copies that are evaluated; their models own them together.
+  // The variables of the replica's arena and of copies that are evaluated. All models of one arena
+  // share the ownership of its variables.
   std::map<const ParameterArena*, std::weak_ptr<DeviceVariables>> variables_;
-  std::map<const ParameterArena*, BucketSums*> sums_;  // of its gradients; none: one replica
+  // the sums of an arena's gradients; no entry for one replica
+  std::map<const ParameterArena*, BucketSums*> sums_;
 };
 
 }  // namespace

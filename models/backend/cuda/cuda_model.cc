@@ -44,13 +44,13 @@ CudaModel::CudaModel(ReplicaHandles& handles, const BackendOptions& backend, con
   forward_ends_ = make_event();
   for (std::size_t b = 0; b < arena.buckets().size(); ++b) {
     computed_.push_back(make_event());
-    // Whoever waits for gradients has others beside it that need the core: servers, updates.
+    // The host sleeps while it waits for gradients, because servers and updates need the core.
     arrived_.push_back(make_event(EventWait::kSleeps));
   }
   program_for(options.batch_size);
 }
 
-// What was started may still use what is about to be freed.
+// Waits for the streams, because work in flight may still use memory that is about to be freed.
 CudaModel::~CudaModel() {
   cudaSetDevice(handles_.device);
   if (bucket_sums_ != nullptr) bucket_sums_->detach();
@@ -62,7 +62,7 @@ Program& CudaModel::program_for(std::int64_t n) {
   for (const auto& program : programs_) {
     if (program->samples() == n) return *program;
   }
-  // Besides the full batch one more size is kept: an epoch has one tail.
+  // Keeps the program of the full batch and one more, since an epoch ends in one smaller batch.
   if (programs_.size() > 1) {
     check_cuda(cudaStreamSynchronize(handles_.compute.get()));
     programs_.pop_back();
@@ -90,7 +90,7 @@ bool CudaModel::has_values() const {
 bool CudaModel::asks_nobody() const { return has_values() && options_.statistics == nullptr; }
 
 void CudaModel::prepare(const Batch& batch) {
-  program_ = nullptr;  // program_for may give it up, and throw
+  program_ = nullptr;  // cleared first, as program_for may drop the program and throw
   program_ = &program_for(batch.size());
   cudaStream_t stream = handles_.compute.get();
   samples_->start(batch.x.bytes(), stream);
@@ -124,7 +124,8 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
       }
     }
     if (!all_current) refresh_all();
-    // Behind values, which alone tell whether statistics are old.
+    // The state is uploaded after the values, because only the values' versions show whether the
+    // device's statistics are outdated.
     variables_->upload_state(stream);
     if (asks_nobody()) {
       program_->forward_all(step_);
@@ -134,7 +135,8 @@ void CudaModel::start_forward(const Batch& batch, const ValuesHook& before_use) 
   } else {
     variables_->begin_refresh(stream);
     variables_->upload_state(stream);
-    // The host is ahead of the device: a group's values travel while those before it compute.
+    // The host runs ahead of the device: the values of a group are copied while earlier groups
+    // compute.
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       for (const BucketId bucket : schedule_.first_used_by[i]) {
         before_use(bucket);
@@ -164,7 +166,8 @@ void CudaModel::backward(const GradientHook& on_ready) {
   check(program_ != nullptr, "backward follows a forward");
   use_device(handles_.device);
   cudaStream_t stream = handles_.compute.get();
-  // Of gradients that the host sums, all are looked at before the first leaves.
+  // Gradients that the host sums are checked for infinities and NaN as a whole, before the first
+  // bucket leaves the device.
   const bool unscales = !options_.updates_on_device && variables_->loss_scale() != nullptr;
   std::vector<BucketId> started;
   for (std::size_t end = groups_.size(); end > 0;) {
@@ -188,8 +191,8 @@ void CudaModel::backward(const GradientHook& on_ready) {
     variables_->unscale_gradients(stream);
     for (const BucketId bucket : started) start_download(bucket);
   }
-  // All is started, which takes the host less time than the device needs; a bucket leaves as soon
-  // as it is on the host, while the device goes on.
+  // The host starts all the work faster than the device completes it. Each bucket is passed on as
+  // soon as it has reached the host, while the device computes the next ones.
   for (const BucketId bucket : started) {
     if (!options_.updates_on_device) {
       check_cuda(cudaEventSynchronize(arrived_[static_cast<std::size_t>(bucket)].get()));
@@ -198,8 +201,8 @@ void CudaModel::backward(const GradientHook& on_ready) {
   }
 }
 
-// All at once where nobody is asked; up to the next bucket's end where it is then summed; else
-// group by group.
+// A segment is the whole backward pass if nothing runs between groups, all groups up to the next
+// bucket's end if that bucket is then summed on the device, and one group in all other cases.
 std::size_t CudaModel::begin_of_segment(std::size_t end) const {
   if (!asks_nobody()) return end - 1;
   if (bucket_sums_ == nullptr) return 0;

@@ -1,7 +1,7 @@
-// A graph on one GPU. Where strategies keep variables on the host, values go down bucket by bucket
-// when they have changed, and gradients come up bucket by bucket while earlier layers still
-// compute; where updates are made on the device, nothing travels but samples and scores, and
-// gradients are summed bucket by bucket beside earlier layers' backward.
+// A graph on one GPU. If strategies keep the variables on the host, changed values are copied down
+// bucket by bucket, and gradients are copied up bucket by bucket while earlier layers still
+// compute. If updates are made on the device, only samples and scores are copied, and the gradients
+// of each bucket are summed over the replicas beside the backward pass of earlier layers.
 #pragma once
 
 #include <memory>
@@ -17,20 +17,21 @@
 
 namespace syncopate::cuda {
 
-// What the models of one replica share. One thread only.
+// Streams and operations that the models of one replica share. Used by one thread only.
 struct ReplicaHandles {
-  // plan: makes what computes on the stream.
+  // plan: makes the operations that compute on the stream.
   ReplicaHandles(int device_index, const PlanOperations& plan);
 
   int device;
   Stream compute;
-  Stream copies;  // gradients on their way up
+  Stream copies;  // copies gradients to the host
   std::unique_ptr<Operations> operations;
 };
 
 class CudaModel final : public Model {
  public:
-  // All references outlive the model. sums: of the gradients; null: nobody else has any.
+  // All references outlive the model. sums: sums the gradients over the replicas; null if there is
+  // one replica.
   CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
             const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
             BucketSums* sums, const CompileOptions& options);
@@ -46,13 +47,16 @@ class CudaModel final : public Model {
 
  private:
   Program& program_for(std::int64_t n);
-  // All are there when a pass begins: nobody brings them bucket by bucket.
+  // Returns whether all values are on the device when a pass begins, so that none has to be fetched
+  // bucket by bucket.
   bool has_values() const;
-  // Nobody has to be asked in the middle of a pass, neither for values nor for statistics.
+  // Returns whether a pass runs without any exchange in its middle, neither of values nor of
+  // statistics.
   bool asks_nobody() const;
   void prepare(const Batch& batch);
   void refresh_all();
-  // Groups [that, end) are one piece of the backward pass.
+  // Returns the first group of the segment that ends before group `end`. A segment of the backward
+  // pass is started as one.
   std::size_t begin_of_segment(std::size_t end) const;
   void start_download(BucketId bucket);
   void wait_for(const StreamEvent& event);
@@ -65,15 +69,15 @@ class CudaModel final : public Model {
   const BucketSchedule schedule_;
   const std::shared_ptr<DeviceVariables> variables_;
   BucketSums* const bucket_sums_;
-  std::vector<std::unique_ptr<Program>> programs_;  // the full batch first
+  std::vector<std::unique_ptr<Program>> programs_;  // the program of the full batch comes first
   std::optional<BatchUpload> samples_;
   std::optional<BatchUpload> labels_;
-  std::shared_ptr<Buffer> sums_;       // LossSums, on the device
-  std::shared_ptr<Buffer> host_sums_;  // and where they arrive
+  std::shared_ptr<Buffer> sums_;       // LossSums on the device
+  std::shared_ptr<Buffer> host_sums_;  // the copy of sums_ on the host
   StreamEvent forward_ends_;
-  std::vector<StreamEvent> computed_;  // by bucket: its gradient, on the device
-  std::vector<StreamEvent> arrived_;   // and on the host
-  // Of the last forward.
+  std::vector<StreamEvent> computed_;  // by bucket: its gradient is computed
+  std::vector<StreamEvent> arrived_;   // by bucket: its gradient is on the host
+  // The program of the last forward pass.
   Program* program_ = nullptr;
   Step step_;
 };

@@ -1,5 +1,5 @@
-// dense (+ ReLU): three products, which see to the bias where the library has that, and our kernels
-// for the rest.
+// Lowers dense (+ ReLU) to three matrix products, which add the bias and sum its gradient where the
+// library supports it, and our kernels for the rest.
 #include <algorithm>
 
 #include "models/backend/cuda/group.h"
@@ -31,7 +31,8 @@ class DenseGroup final : public PlainGroup {
               .transpose_a = true,
               .type = type,
               .result_type = Precision::kF32,
-              // In which order the library sums them it does not say.
+              // cuBLASLt does not document the order in which it sums rows, so deterministic runs
+              // use our kernel.
               .epilogue = context.deterministic ? Epilogue::kNone : Epilogue::kRowSums});
     if (!has_input_gradient) return;
     input_gradient_ = plan({.m = n, .n = in_, .k = out_, .type = type, .result_type = type});
@@ -55,7 +56,7 @@ class DenseGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    // The bias is of the products' type, as the library wants it.
+    // The library requires a bias of the products' type.
     forward_.product->run({.a = m.inputs[0],
                            .b = weight(),
                            .c = m.output,
@@ -82,7 +83,8 @@ class DenseGroup final : public PlainGroup {
                                    .c = variables().gradient(main().parameters[0]),
                                    .row_sums = db,
                                    .workspace = m.backward_scratch});
-    // None is planned where samples were only flattened on their way, by a group of its own.
+    // No product is planned for this gradient if the input is the samples, flattened by a group of
+    // its own.
     if (!wants_input_gradient() || input_gradient_.product == nullptr) return;
     input_gradient_.product->run(
         {.a = dy, .b = weight(), .c = m.input_gradients[0], .workspace = m.backward_scratch});
@@ -94,7 +96,7 @@ class DenseGroup final : public PlainGroup {
     bool has_epilogue = false;
   };
 
-  // Without its epilogue where the library has none for it.
+  // Plans the product without its epilogue if the library does not support the epilogue.
   Planned plan(ProductShape shape) const {
     Operations& operations = *context().operations;
     if (shape.epilogue != Epilogue::kNone) {
@@ -121,7 +123,7 @@ class DenseGroup final : public PlainGroup {
 }  // namespace
 
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group) {
-  // Samples may come flat already, or flattened on their way in.
+  // The samples reach this layer either flat or through a group that flattens them.
   bool from_samples = std::holds_alternative<InputOp>(context.node(group.inputs[0]).operation);
   if (std::holds_alternative<FlattenOp>(context.node(group.inputs[0]).operation)) {
     const NodeId flattened = context.node(group.inputs[0]).inputs[0];

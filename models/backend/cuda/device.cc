@@ -9,13 +9,14 @@
 namespace syncopate::cuda {
 namespace {
 
-// Our streams do not wait for it, and what it was given may be under way when a call returns.
+// Our streams do not wait for the default stream, and its work may be in flight when a call
+// returns.
 void wait_for_the_default_stream() { check_cuda(cudaStreamSynchronize(nullptr)); }
 
 class DeviceBuffer final : public Buffer {
  public:
   DeviceBuffer(std::size_t size_bytes, int index) : size_bytes_(size_bytes), index_(index) {
-    // An empty block still has an address.
+    // One byte at least is allocated, so that an empty block has an address, too.
     check_cuda(cudaMalloc(&data_, std::max<std::size_t>(size_bytes, 1)));
     check_cuda(cudaMemset(data_, 0, size_bytes));
     wait_for_the_default_stream();
@@ -65,7 +66,7 @@ Stream make_stream() {
 
 Stream make_priority_stream() {
   int lowest = 0;
-  int highest = 0;  // the smaller number
+  int highest = 0;  // the higher priority is the smaller number
   check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest));
   cudaStream_t made = nullptr;
   check_cuda(cudaStreamCreateWithPriority(&made, cudaStreamNonBlocking, highest));
@@ -99,8 +100,8 @@ PinnedWindow::PinnedWindow(std::span<std::byte> memory) {
     pinned_ = memory.data();
     return;
   }
-  cudaGetLastError();  // it would be reported by the next call
-  if (code == cudaErrorHostMemoryAlreadyRegistered) return;  // replicas share it
+  cudaGetLastError();  // clears the error, else the next call reports it
+  if (code == cudaErrorHostMemoryAlreadyRegistered) return;  // replicas share the memory
   log(LogLevel::kWarning, std::to_string(memory.size() >> 20) +
                               " MiB of memory cannot be pinned (" + cudaGetErrorName(code) +
                               "): copies to and from the GPU wait for each other; look at the "

@@ -1,4 +1,4 @@
-// CUDA's handles, each owned once, and memory of a device as Buffers.
+// CUDA's handles, each with one owner, and device memory as Buffers.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -27,29 +27,32 @@ struct EventTraits {
 };
 using StreamEvent = UniqueHandle<EventTraits>;
 
-// The device of the calling thread's next calls. Every function below works on it. All throw
-// DeviceError.
+// Selects the device of the calling thread's next calls. Every function below works on the selected
+// device. All functions throw DeviceError.
 void use_device(int index);
 
 Stream make_stream();
-// What stands on it comes before what stands on others: sums that others wait for.
+// Makes a stream whose work precedes that of other streams. Sums use it, because other replicas
+// wait for them.
 Stream make_priority_stream();
-// Without a time of its own: for waiting only. A host that waits for it looks again and again,
-// which is soonest, or sleeps, which leaves the core to others.
+// How the host waits for an event that records no time: by polling, which returns soonest, or by
+// sleeping, which frees the core.
 enum class EventWait : std::uint8_t { kLooks, kSleeps };
 StreamEvent make_event(EventWait wait = EventWait::kLooks);
 
-// Zeroed memory of device `index`, gone with its last tensor. Throws OutOfMemoryError.
+// Returns zeroed memory of device `index`, which is freed with its last tensor. Throws
+// OutOfMemoryError.
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index);
-// Host memory that the device copies from and to while the host goes on. Throws OutOfMemoryError.
+// Returns host memory that the device copies from and to while the host continues. Throws
+// OutOfMemoryError.
 std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes);
 
-// All is there when it returns.
+// Returns when the copy is complete.
 void copy_to_device(void* into, std::span<const std::byte> from);
 
-// Host memory of somebody else's that the device may copy from and to by itself while this lives;
-// where that is refused (pinned by another one already, a limit on locked memory) copies take the
-// longer way.
+// Pins host memory that another component owns, so that the device copies from and to it directly
+// while this object lives. If pinning is refused (the memory is pinned already, or locked memory is
+// limited), copies take CUDA's slower path.
 class PinnedWindow {
  public:
   explicit PinnedWindow(std::span<std::byte> memory);
@@ -58,7 +61,7 @@ class PinnedWindow {
   ~PinnedWindow();
 
  private:
-  void* pinned_ = nullptr;  // null: refused
+  void* pinned_ = nullptr;  // null if pinning was refused
 };
 
 }  // namespace syncopate::cuda

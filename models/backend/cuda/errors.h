@@ -1,4 +1,5 @@
-// What the CUDA runtime answered, as an error of ours: the call's place, the code and its words.
+// Turns error codes of the CUDA runtime into exceptions that carry the place of the call, the code
+// and its description.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -9,10 +10,10 @@
 
 namespace syncopate::cuda {
 
-// Throws DeviceError, and OutOfMemoryError where that is what it was; nothing on success.
+// Throws DeviceError, or OutOfMemoryError if memory ran out; returns on success.
 void check_cuda(cudaError_t code, SourceLocation where = SourceLocation::current());
 
-// "conv_group.cc:42"
+// Returns file and line, such as "conv_group.cc:42".
 std::string describe(SourceLocation where);
 
 }  // namespace syncopate::cuda

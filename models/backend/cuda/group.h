@@ -1,5 +1,5 @@
-// One fused group lowered for the device. A group says what memory it needs, is bound to it once,
-// and then only starts work on the stream: nothing is allocated in a step.
+// One fused group lowered for the device. A group states its memory needs, is bound to memory once,
+// and from then on only starts work on the stream: a step allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -16,16 +16,16 @@
 
 namespace syncopate::cuda {
 
-// What the groups of one program are built from.
+// The inputs from which the groups of one program are built.
 struct GroupContext {
   const Graph& graph;
   Mode mode = Mode::kTrain;
-  std::int64_t n = 0;  // samples
+  std::int64_t n = 0;  // number of samples
   Precision precision = Precision::kF32;
   bool deterministic = false;
-  bool captures = true;  // what is the same in every step is started as one
-  // Of samples as the input group writes them; those beyond the network's own are zero, and only
-  // convolutions read them.
+  bool captures = true;  // whether work equal in every step is captured as a graph
+  // The number of channels of the samples as the input group writes them. Channels beyond the
+  // network's own are zero, and only convolutions read them.
   std::int64_t input_channels = 0;
   int device = 0;
   cudaStream_t stream = nullptr;
@@ -37,27 +37,27 @@ struct GroupContext {
   const Node& node(NodeId id) const { return graph.nodes[static_cast<std::size_t>(id)]; }
 };
 
-// On the device; null where there is nothing, or nobody wants it. Values are [n, ...] of the
-// program's precision, maps NHWC.
+// A group's memory on the device. A pointer is null if the value does not exist or is never read.
+// Values are [n, ...] in the program's precision; maps are NHWC.
 struct GroupMemory {
   std::vector<void*> inputs;
-  void* input_sums = nullptr;  // of the first input, where its group leaves some
+  void* input_sums = nullptr;  // sums of the first input, if its group leaves them
   void* output = nullptr;
   void* output_sums = nullptr;
   std::vector<void*>
-      output_gradients;  // one, or two where the group takes them; may be overwritten
+      output_gradients;  // one or two gradients, as the group takes; may be overwritten
   std::vector<void*> input_gradients;
   void* saved = nullptr;
   void* forward_scratch = nullptr;
   void* backward_scratch = nullptr;
 };
 
-// What is at hand in one call, on the device.
+// The arguments of one call, on the device.
 struct Step {
-  const void* x = nullptr;  // the samples, as the batch has them
+  const void* x = nullptr;  // the samples in the batch's own type
   const std::int32_t* labels = nullptr;
   std::int64_t loss_divisor = 1;
-  LossSums* sums = nullptr;  // out
+  LossSums* sums = nullptr;  // written by the loss group
   bool operator==(const Step&) const = default;
 };
 
@@ -67,37 +67,37 @@ class Group {
   virtual GroupNeeds needs() const = 0;
   virtual void bind(const GroupMemory& memory) = 0;
   virtual void forward(const Step& step) = 0;
-  // Overwrites its input gradients and its parameters' gradients.
+  // Overwrites the gradients of the group's inputs and parameters.
   virtual void backward(const Step& step) = 0;
 };
 
-// Throws UnavailableError where no library has the operation, DeviceError.
+// Throws UnavailableError if no library has the operation, and DeviceError.
 std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group);
 
-// The makers behind it, one file each.
+// The functions that make_group calls, each defined in a file of its own.
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
 
-// f32 is rounded to TF32 for the tensor cores, unless the same bits are wanted twice.
+// f32 is rounded to TF32 for the tensor cores, except under --deterministic.
 constexpr PlanLimits limits_of(const GroupContext& context) {
   return {.deterministic = context.deterministic,
           .rounds_inputs = context.precision != Precision::kF32 || !context.deterministic};
 }
 
-// Rounded up, so that what follows is aligned.
+// Rounds `bytes` up, so that the memory behind them is aligned.
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 
-// What lies behind `bytes` of a block.
+// Returns the address that follows `bytes` of a block.
 inline void* behind(void* block, std::size_t bytes) {
   return static_cast<std::byte*>(block) + aligned(bytes);
 }
 
-// What a convolution leaves of its output for a batch norm, as GroupNeeds::output_sums: of each
-// channel over all rows the sum, and the sum of squares. Null in null.
+// The sums of a convolution's output that GroupNeeds::output_sums reserves for a batch norm: per
+// channel the sum over all rows, and the sum of squares. A null block gives null pointers.
 struct OutputSums {
   float* sums = nullptr;
   float* squares = nullptr;
@@ -111,7 +111,7 @@ inline OutputSums output_sums_at(void* memory, int channels) {
   return {static_cast<float*>(memory), static_cast<float*>(behind(memory, bytes))};
 }
 
-// A group without memory of its own and without backward, until it says so.
+// A base class for groups. By default it needs no memory and has no backward pass.
 class PlainGroup : public Group {
  public:
   PlainGroup(const GroupContext& context, const FusedGroup& group)
@@ -127,7 +127,7 @@ class PlainGroup : public Group {
   const Node& main() const { return context_.node(group_.main); }
   cudaStream_t stream() const noexcept { return context_.stream; }
   DeviceVariables& variables() const noexcept { return *context_.variables; }
-  // Of the first input and of the output, per sample.
+  // The shapes of the first input and of the output, per sample.
   const Shape& in() const { return context_.node(group_.inputs.at(0)).shape; }
   const Shape& out() const { return context_.node(group_.output).shape; }
   std::int64_t output_elements() const { return context_.n * num_elements(out()); }

@@ -1,4 +1,4 @@
-// What cuDNN and cuBLAS answered, as errors of ours.
+// Turns status codes of cuDNN and cuBLAS into exceptions.
 #pragma once
 
 #include <cublasLt.h>
@@ -8,7 +8,7 @@
 
 namespace syncopate::cuda {
 
-// Each throws DeviceError; nothing on success.
+// These functions throw DeviceError, and return on success.
 void check_cudnn(cudnnStatus_t code, SourceLocation where = SourceLocation::current());
 void check_cublas(cublasStatus_t code, SourceLocation where = SourceLocation::current());
 

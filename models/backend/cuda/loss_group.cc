@@ -1,4 +1,4 @@
-// Softmax cross-entropy and the count of right answers.
+// Lowers softmax cross-entropy and the count of correct predictions.
 #include "models/backend/cuda/group.h"
 
 namespace syncopate::cuda {
@@ -15,7 +15,7 @@ class LossGroup final : public PlainGroup {
     needs.forward_scratch = scratch_bytes();
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
-    // Behind what the kernel works with: sums that nobody reads a second time.
+    // The scratch memory ends with LossSums for the backward pass, whose sums are not used.
     needs.backward_scratch = aligned(scratch_bytes()) + sizeof(LossSums);
     return needs;
   }

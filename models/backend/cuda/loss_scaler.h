@@ -1,6 +1,6 @@
-// The scale of a replica's losses, on its device: what fp16 needs so that small gradients do not
-// vanish (kernels/kernels.h). Steps start on streams and ask nobody; the host reads the scale for
-// metrics and checkpoints only.
+// Keeps the scale of a replica's losses on its device. fp16 needs the scale so that small gradients
+// do not underflow (kernels/kernels.h). Steps run without the host, which reads the scale only for
+// metrics and checkpoints.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -16,7 +16,7 @@
 
 namespace syncopate::cuda {
 
-// One thread only. Gradients: of one step, all that there are, f32, on the device.
+// A LossScaler is used by one thread only. Gradients are all those of one step, f32, on the device.
 class LossScaler {
  public:
   LossScaler(const LossScaling& scaling, int device)
@@ -25,28 +25,29 @@ class LossScaler {
     set_state({.scale = scaling.first});
   }
 
-  // By what losses are multiplied; always the same place.
+  // Returns the scale by which losses are multiplied. The address never changes.
   LossScale* scale() const noexcept { return reinterpret_cast<LossScale*>(memory_->data()); }
 
-  // Looks for one that is not finite: then whoever reads scale() skips the step.
+  // Looks for a gradient that is not finite; if there is one, kernels that read scale() skip the
+  // step.
   void check(const float* gradients, std::int64_t count, cudaStream_t stream) {
     find_non_finite(gradients, count, scale(), stream);
   }
-  // After check(): the gradients of the loss itself, or zeros.
+  // Turns the gradients into those of the unscaled loss, or into zeros. Is called after check().
   void unscale(float* gradients, std::int64_t count, cudaStream_t stream) {
     cuda::unscale(scale(), gradients, count, stream);
   }
-  // Once a step, when all have read what check() found.
+  // Ends a step. Is called once per step, after the last kernel that reads the result of check().
   void end_step(cudaStream_t stream) { adjust_scale(scale(), growth_interval_, stream); }
 
-  // Between two steps; waits for the stream.
+  // Reads the state between two steps; waits for the stream.
   LossScaleState state(cudaStream_t stream) const {
     LossScale here;
     check_cuda(cudaMemcpyAsync(&here, scale(), sizeof here, cudaMemcpyDeviceToHost, stream));
     check_cuda(cudaStreamSynchronize(stream));
     return {here.scale, here.good_steps, here.skipped_steps};
   }
-  // While no step is under way.
+  // Sets the state. Is called only while no step is in flight.
   void set_state(const LossScaleState& state) {
     const LossScale here{.scale = state.scale,
                          .good_steps = static_cast<std::int32_t>(state.good_steps),

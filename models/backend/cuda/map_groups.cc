@@ -1,4 +1,4 @@
-// Groups without parameters: the samples, ReLU, sums, pooling, flattening, shortcuts.
+// Lowers groups without parameters: the samples, ReLU, sums, pooling, flattening, shortcuts.
 #include "models/backend/cuda/device.h"
 #include "models/backend/cuda/errors.h"
 #include "models/backend/cuda/group.h"
@@ -22,7 +22,7 @@ class InputGroup final : public PlainGroup {
 
   void forward(const Step& step) override {
     T* const y = static_cast<T*>(memory().output);
-    // The group may flatten them, too: their own shape is the node's.
+    // The shape is that of the first node, because the group may flatten the samples, too.
     const auto channels = static_cast<int>(main().shape.back());
     const auto y_channels = static_cast<int>(context().input_channels);
     const std::int64_t rows = output_elements() / channels;
@@ -45,7 +45,7 @@ class InputGroup final : public PlainGroup {
   float* stddev() const { return mean() + op_.mean.size(); }
 
   const InputOp op_;
-  const std::shared_ptr<Buffer> constants_;  // mean, then standard deviation
+  const std::shared_ptr<Buffer> constants_;  // the mean, then the standard deviation
 };
 
 template <typename T>
@@ -87,7 +87,7 @@ class AddGroup final : public PlainGroup {
   }
 };
 
-// H, W, C is the order of both sides.
+// Flattening is a plain copy, since both sides are in the order H, W, C.
 template <typename T>
 class FlattenGroup final : public PlainGroup {
  public:
@@ -122,7 +122,8 @@ class MaxPoolGroup final : public PlainGroup {
               .pad = op.pad};
   }
   GroupNeeds needs() const override {
-    // An evaluation needs a place to write to all the same.
+    // An evaluation has no backward pass, but the forward kernel writes the chosen places in any
+    // case.
     GroupNeeds needs;
     needs.saved = static_cast<std::size_t>(output_elements());
     return needs;
@@ -140,7 +141,7 @@ class MaxPoolGroup final : public PlainGroup {
   }
 
  private:
-  static constexpr int kLargestWindow = 16;  // a place in the window is one byte
+  static constexpr int kLargestWindow = 16;  // a place in the window is stored in one byte
   PoolShape shape_;
 };
 

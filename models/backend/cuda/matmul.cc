@@ -26,7 +26,8 @@ struct PreferenceTraits {
   static void close(Type preference) noexcept { cublasLtMatmulPreferenceDestroy(preference); }
 };
 
-// Bytes. Parameters and their copies lie on multiples of 128 at least, but it would take 256.
+// The alignment in bytes that is promised for operands. Parameters and their copies lie on
+// multiples of 128 bytes at least; without a promise cuBLASLt would assume 256.
 constexpr std::uint32_t kOperandAlignment = 16;
 constexpr std::int64_t kMostWorkspace = std::int64_t{32} << 20;  // bytes
 
@@ -42,7 +43,7 @@ cudaDataType_t type_of(Precision precision) {
   return CUDA_R_32F;
 }
 
-// To the library c is turned over: its rows are our columns, and our a is its second factor.
+// cuBLASLt sees c transposed: its rows are our columns, and our a is its second factor.
 cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::kBias:
@@ -55,7 +56,7 @@ cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
   return CUBLASLT_EPILOGUE_DEFAULT;
 }
 
-// The library counts by columns: what is [rows, columns] row by row is [columns, rows] to it.
+// cuBLASLt stores matrices by columns, so our row-major [rows, columns] is its [columns, rows].
 Layout make_layout(Precision type, std::int64_t rows, std::int64_t columns) {
   cublasLtMatrixLayout_t made = nullptr;
   check_cublas(cublasLtMatrixLayoutCreate(&made, type_of(type), static_cast<std::uint64_t>(columns),
@@ -69,7 +70,8 @@ class Matmul final : public Product {
          const PlanLimits& limits)
       : handle_(handle),
         stream_(stream),
-        // By columns the product is c' = op(b)' op(a)': b comes first, and op stays what it is.
+        // Seen by columns the product is c' = op(b)' op(a)': b comes first, and both ops are
+        // unchanged.
         first_(shape.transpose_b ? make_layout(shape.type, shape.n, shape.k)
                                  : make_layout(shape.type, shape.k, shape.n)),
         second_(shape.transpose_a ? make_layout(shape.type, shape.k, shape.m)
@@ -86,8 +88,8 @@ class Matmul final : public Product {
     if (shape.epilogue != Epilogue::kNone) {
       has_vector_ = true;
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(shape.result_type));
-      // Where it will be is not known yet, but how it is aligned is: what is asked for an algorithm
-      // may look.
+      // The address is not known when an algorithm is chosen, but its alignment is, and the
+      // heuristic may inspect it.
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(kOperandAlignment));
     }
     choose_algorithm(shape, limits);
@@ -99,7 +101,8 @@ class Matmul final : public Product {
     const float one = 1.0F;
     const float zero = 0.0F;
     if (has_vector_) {
-      // One name for both: it writes row sums where it else reads a bias.
+      // cuBLASLt uses one attribute for both vectors: it reads a bias from it or writes row sums to
+      // it.
       const void* const vector = arrays.bias != nullptr ? arrays.bias : arrays.row_sums;
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
     }
@@ -148,7 +151,8 @@ class Matmul final : public Product {
                                        result_.get(), result_.get(), made, 1, &found, &count);
     const bool is_refused =
         status == CUBLAS_STATUS_NOT_SUPPORTED ||
-        (has_vector_ && status == CUBLAS_STATUS_INVALID_VALUE);  // of epilogues it also says so
+        // cuBLASLt also returns this status for an epilogue that it does not support.
+        (has_vector_ && status == CUBLAS_STATUS_INVALID_VALUE);
     if (is_refused || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
       throw UnavailableError("cuBLAS has no algorithm for a product of " + to_string(shape));
     }
@@ -160,7 +164,7 @@ class Matmul final : public Product {
   cublasLtHandle_t handle_;
   cudaStream_t stream_;
   UniqueHandle<OperationTraits> operation_;
-  Layout first_;   // b, seen by columns
+  Layout first_;   // b, as the library sees it by columns
   Layout second_;  // a
   Layout result_;
   cublasLtMatmulAlgo_t algorithm_{};

@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt, on row-major matrices.
+// Matrix products by cuBLASLt on row-major matrices.
 #pragma once
 
 #include <cublasLt.h>
@@ -9,8 +9,8 @@
 
 namespace syncopate::cuda {
 
-// With the algorithm that the library recommends. Throws UnavailableError where there is none,
-// DeviceError.
+// Plans a product with the algorithm that the library recommends. Throws UnavailableError if there
+// is none, DeviceError.
 std::unique_ptr<Product> make_matmul(cublasLtHandle_t handle, cudaStream_t stream,
                                      const ProductShape& shape, const PlanLimits& limits);
 

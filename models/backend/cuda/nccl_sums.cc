@@ -20,7 +20,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// Meeting includes finding out how GPUs are connected, and no more: all tasks are there already.
+// The timeout for connecting the GPUs. All tasks have already started then, so it covers only
+// NCCL's search for connections.
 constexpr std::chrono::seconds kMostToMeet{120};
 constexpr std::chrono::seconds kMostToLeave{5};
 constexpr std::chrono::microseconds kBetweenAskings{20};
@@ -49,7 +50,8 @@ class NcclSums final : public BucketSums {
   }
 
   void join(const Broadcast& broadcast) override {
-    // NCCL heeds it before what a program asks for, and no call would come back in time.
+    // This variable of the environment overrides the program's request for non-blocking calls, and
+    // a blocking call could not be ended by a deadline.
     if (Environment::of_process().get("NCCL_COMM_BLOCKING").value_or("0") != "0") {
       throw UsageError(
           "NCCL_COMM_BLOCKING is set: then nobody could stop waiting for a peer that is "
@@ -68,7 +70,7 @@ class NcclSums final : public BucketSums {
       const std::lock_guard lock(calls_);
       code = nccl_.init_rank(&communicator_, rank_.size, id, rank_.rank, &config);
     }
-    // It has begun to look for the others, and comes back with what became of that so far.
+    // The call has begun to contact the peers, and returns a preliminary status.
     if (!may_be_a_peers(code)) require_begun(code);
     succeed(code, patience, what);
   }
@@ -128,7 +130,8 @@ class NcclSums final : public BucketSums {
   void finish(cudaStream_t compute) override {
     check();
     {
-      // First: who watches must not hold the event against the deadline of the step before.
+      // The deadline is set first, since the watch thread must not apply the previous step's
+      // deadline to the new event.
       const std::lock_guard lock(mutex_);
       until_ = Deadline::after(rank_.timeout);
     }
@@ -148,13 +151,14 @@ class NcclSums final : public BucketSums {
   }
 
  private:
-  // A peer that is gone, or rank 0, which the others call, when it is.
+  // Returns whether a lost peer may have caused the error; rank 0 is a peer that the others
+  // contact.
   bool may_be_a_peers(ncclResult_t code) const {
     return code == ncclRemoteError || (code == ncclSystemError && rank_.rank != 0);
   }
 
-  // Of a call that failed by itself, if it did: no peer has a part in that. Throws DeviceError, and
-  // PeerError as check().
+  // Throws if a call failed by itself, without any peer's part in it: DeviceError, or PeerError as
+  // in check().
   void require_begun(ncclResult_t code) {
     check();
     if (!is_error(code)) return;
@@ -163,8 +167,7 @@ class NcclSums final : public BucketSums {
     throw DeviceError(reason);
   }
 
-  // Of a call: returns when it has succeeded; asks for it while it is in progress. Throws
-  // PeerError.
+  // Returns when the call has succeeded, and polls while it is in progress. Throws PeerError.
   void succeed(ncclResult_t code, std::chrono::nanoseconds patience, const std::string& what) {
     const Deadline deadline = Deadline::after(patience);
     while (code == ncclInProgress) {
@@ -180,7 +183,7 @@ class NcclSums final : public BucketSums {
 
   ncclResult_t state() noexcept {
     const std::lock_guard lock(calls_);
-    if (communicator_ == nullptr) return ncclSuccess;  // check() says why
+    if (communicator_ == nullptr) return ncclSuccess;  // check() then throws the reason
     ncclResult_t found = ncclSuccess;
     const ncclResult_t code = nccl_.get_async_error(communicator_, &found);
     return code == ncclSuccess ? found : code;
@@ -207,11 +210,11 @@ class NcclSums final : public BucketSums {
            " over NCCL: another replica did not come, or the way to its GPU is blocked" + way_out();
   }
 
-  // What the device was given last is late.
+  // Returns whether the last work given to the device has missed its deadline.
   bool is_stuck() {
     const std::lock_guard lock(mutex_);
     if (!until_ || !until_->passed()) return false;
-    // Any other error is whoever waits for the device's to report.
+    // Any other error is reported by the replica's thread, which waits for the device.
     if (cudaEventQuery(are_summed_.get()) == cudaErrorNotReady) return true;
     until_.reset();
     return false;
@@ -249,21 +252,22 @@ class NcclSums final : public BucketSums {
   const DeviceRank rank_;
   const NcclTable& nccl_;
   Stream side_;
-  StreamEvent are_summed_;  // on side_: all buckets of a step
+  StreamEvent are_summed_;  // recorded on side_ after all buckets of a step
   float* gradients_ = nullptr;
   std::vector<Bucket> buckets_;
   std::vector<StreamEvent> are_computed_;  // by bucket
 
-  // Held during every call on the communicator, which takes one thread at a time; the calls of a
-  // communicator that does not block return at once.
+  // Is locked during every call on the communicator, which allows one thread at a time; calls of a
+  // non-blocking communicator return at once.
   std::mutex calls_;
   ncclComm_t communicator_ = nullptr;  // guarded by calls_
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::string reason_;             // guarded by mutex_: why all is over
-  std::optional<Deadline> until_;  // guarded by mutex_: of are_summed_
-  std::jthread watch_;  // a thread inside ncclCommAbort that never returns ends with main
+  std::string reason_;             // guarded by mutex_; why sums were aborted
+  std::optional<Deadline> until_;  // guarded by mutex_; the deadline of are_summed_
+  // The watch thread. If ncclCommAbort never returns, the thread ends with the process.
+  std::jthread watch_;
 };
 
 }  // namespace

@@ -1,7 +1,7 @@
-// Sums by NCCL, of replicas that have a GPU each. A communicator that does not block: what is under
-// way is asked for until a deadline, and a thread of its own watches for errors and for sums that
-// do not come while the replica's waits for the device. When one shows, or abort() is called, the
-// communicator is aborted: its kernels end, so does every wait, and check() says why.
+// Sums by NCCL, of replicas that have a GPU each. The communicator is non-blocking: calls in
+// progress are polled until a deadline. While the replica's thread waits for the device, a watch
+// thread looks for errors and for sums that miss their deadline. On either, or on abort(), the
+// communicator is aborted: its kernels end, so every wait ends, and check() throws the reason.
 // Source: NVIDIA NCCL user guide, "Fault tolerance".
 #pragma once
 
@@ -13,8 +13,8 @@
 
 namespace syncopate::cuda {
 
-// nccl outlives it. Errors and abort() are noticed after watch_interval at the latest, where the
-// replica's thread is not the first. Throws DeviceError.
+// nccl must outlive the result. The watch thread notices errors and abort() after watch_interval at
+// the latest, unless the replica's thread notices them first. Throws DeviceError.
 std::unique_ptr<BucketSums> make_nccl_sums(
     const DeviceRank& rank, const NcclTable& nccl,
     std::chrono::milliseconds watch_interval = std::chrono::milliseconds(100));

@@ -1,5 +1,5 @@
-// The functions of NCCL that we call, as a table: the real one, or a test's. Signatures and meaning
-// are NCCL's. Source: NVIDIA NCCL user guide, "API", for 2.18 and newer.
+// The functions of NCCL that the backend calls, as a table, so that tests can replace them.
+// Signatures and meaning are NCCL's. Source: NVIDIA NCCL user guide, "API", for 2.18 and newer.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -19,11 +19,11 @@ struct NcclTable {
   ncclResult_t (*destroy)(ncclComm_t communicator) = nullptr;
   ncclResult_t (*abort)(ncclComm_t communicator) = nullptr;
   const char* (*error_string)(ncclResult_t code) = nullptr;
-  // Of the communicator's last error, with its circumstances.
+  // Returns the text of the communicator's last error.
   const char* (*last_error)(ncclComm_t communicator) = nullptr;
 };
 
-// libnccl's own.
+// Returns the functions of libnccl.
 const NcclTable& nccl_library();
 
 }  // namespace syncopate::cuda

@@ -1,4 +1,4 @@
-// cuDNN and cuBLASLt behind one door.
+// Implements Operations by cuDNN and cuBLASLt.
 #include <optional>
 
 #include "models/backend/cuda/cudnn/convolution_engines.h"
@@ -43,8 +43,8 @@ class CudnnConvolution final : public Convolution {
 
 constexpr int kMostCandidates = 8;
 
-// Of our kernels that read a convolution's output for a batch norm, or its sums; none where there
-// is no memory to try them.
+// Times our kernel that reads a convolution's output for a batch norm, and the one that takes over
+// its sums. Returns no value if there is no memory to try them.
 std::optional<SumsOrApart::KernelTimes> time_kernels(const ConvShape& shape, cudaStream_t stream) {
   const BatchNormShape norm{.rows = shape.n * shape.out_height() * shape.out_width(),
                             .channels = static_cast<int>(shape.out_channels)};
@@ -71,7 +71,7 @@ std::optional<SumsOrApart::KernelTimes> time_kernels(const ConvShape& shape, cud
     });
     return SumsOrApart::KernelTimes{summing, shifting};
   } catch (const DeviceError&) {
-    cudaGetLastError();  // else the next call would be taken for the one that failed
+    cudaGetLastError();  // clears the error, else the next call reports it
     return std::nullopt;
   }
 }
@@ -103,7 +103,7 @@ class NvidiaOperations final : public Operations {
 
   std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                            const PlanLimits& limits) override {
-    // What is fastest depends on the moment it was measured: nothing to repeat bits by.
+    // Timed choices differ from run to run, so deterministic runs do not use them.
     PlanCache* const cache = plans_ && !limits.deterministic ? &*plans_ : nullptr;
     ConvolutionEngines engines = engines_of(pass, shape, limits, cache);
     const std::string engine = choose(engines, pass, shape, limits, cache);
@@ -140,7 +140,7 @@ class NvidiaOperations final : public Operations {
     return choose_engine(both, cache, key);
   }
 
-  // All that the fastest engine may depend on.
+  // Returns a key that contains everything the fastest engine may depend on.
   std::string key_of(ConvPass pass, const ConvShape& shape, const PlanLimits& limits) const {
     return description() + ", " + device_name_ + ", " + std::string(name(pass)) + " of " +
            to_string(shape) + (limits.rounds_inputs ? "" : " unrounded") + ", " +

@@ -14,11 +14,11 @@ struct Utilization {
   unsigned memory = 0;
 };
 struct Memory {
-  unsigned long long total = 0, free = 0, used = 0;  // NOLINT(google-runtime-int): NVML's words
+  unsigned long long total = 0, free = 0, used = 0;  // NOLINT(google-runtime-int): NVML's types
 };
 constexpr int kSuccess = 0;
 
-// The functions that are used; all null when one is missing.
+// The NVML functions in use; all are null if one is missing.
 struct Functions {
   int (*init)() = nullptr;
   int (*shutdown)() = nullptr;
@@ -29,7 +29,7 @@ struct Functions {
 
   static Functions of(const std::string& library) {
     Functions functions;
-    // Never closed, as drivers' libraries should not be.
+    // The library is never closed, because unloading a driver's library is unsafe.
     void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) return functions;
     const auto find = [&](auto& function, const char* name) {
@@ -48,7 +48,7 @@ struct Functions {
 
 class NvmlMonitor final : public DeviceMonitor {
  public:
-  // `functions` have been initialised; the monitor ends them.
+  // `functions` are initialised; the monitor shuts NVML down.
   NvmlMonitor(const Functions& functions, std::vector<NvmlDevice> devices,
               std::chrono::milliseconds interval)
       : functions_(functions), devices_(std::move(devices)) {
@@ -79,7 +79,7 @@ class NvmlMonitor final : public DeviceMonitor {
   }
 
  private:
-  // The calls take a moment: outside the lock.
+  // Queries the devices without holding the lock, since the calls take time.
   void sample() {
     double utilisation = 0.0;
     double watts = 0.0;
@@ -91,7 +91,7 @@ class NvmlMonitor final : public DeviceMonitor {
       if (functions_.utilization(device, &rates) != kSuccess ||
           functions_.memory(device, &memory) != kSuccess ||
           functions_.power(device, &milliwatts) != kSuccess) {
-        return;  // a device that was lost says so elsewhere
+        return;  // a lost device is reported by the training thread
       }
       utilisation += rates.gpu / 100.0;
       watts += milliwatts / 1000.0;
@@ -112,7 +112,7 @@ class NvmlMonitor final : public DeviceMonitor {
   double utilisation_ = 0.0;
   double watts_ = 0.0;
   std::int64_t memory_bytes_ = 0;
-  std::jthread thread_;  // last: it uses all of the above
+  std::jthread thread_;  // declared last, because it uses all members above
 };
 
 }  // namespace

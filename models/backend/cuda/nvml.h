@@ -1,5 +1,5 @@
-// NVML, the driver's own library for what a GPU is doing. It comes with the driver, so it is opened
-// at run time, and its functions are named here: no header of it is needed to build.
+// Reads the utilisation of GPUs from NVML, the driver's library. It comes with the driver, so it is
+// opened at run time and its functions are declared here: building needs no header of NVML.
 // Source: NVML API reference, "Device Queries".
 #pragma once
 
@@ -16,9 +16,9 @@
 
 namespace syncopate::cuda {
 
-// Samples the devices with these addresses on the PCI bus ("0000:18:00.0") on a thread of its own
-// as long as it lives. library: "libnvidia-ml.so.1". Null where there is none, or it knows none of
-// them: figures are then missing, and training goes on.
+// Returns a monitor that samples the devices with these PCI addresses ("0000:18:00.0") on a thread
+// of its own while it lives. library: "libnvidia-ml.so.1". Returns null if the library is missing
+// or knows none of the devices; training then continues without these figures.
 std::unique_ptr<DeviceMonitor> make_nvml_monitor(const std::string& library,
                                                  std::span<const std::string> bus_ids,
                                                  std::chrono::milliseconds interval);

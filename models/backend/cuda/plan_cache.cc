@@ -15,16 +15,18 @@
 namespace syncopate::cuda {
 namespace {
 
-// The file: this line; KEY tab ENGINE of each; "end" and their number, without which it was cut.
+// The file consists of this line, one line "KEY tab ENGINE" per entry, and "end" with the number of
+// entries, which shows that the file is complete.
 constexpr const char* kHeader = "syncopate plans 1";
 constexpr std::chrono::seconds kLockPatience(5);
 constexpr std::chrono::milliseconds kLook(5);
 
-// Held while a file is read and replaced; two threads of a process exclude each other, too.
+// Locks a file while its neighbour is read and replaced. The lock excludes other processes and
+// other threads of this process.
 FileDescriptor lock_beside(const std::filesystem::path& file) {
   const std::string path = file.string() + ".lock";
   const Deadline deadline = Deadline::after(kLockPatience);
-  // There is no lock with a deadline, and somebody who holds it writes a few kilobytes.
+  // File locks have no deadline; the holder of this one writes a few kilobytes only.
   for (;;) {
     FileLock lock = try_lock_file(path);
     if (lock.outcome == FileLock::Outcome::kHeld) return std::move(lock.file);
@@ -61,7 +63,7 @@ std::string PlanCache::settle(const std::string& key, const std::string& engine,
     if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
     const FileDescriptor lock = lock_beside(file_);
     Entries kept = read();
-    // What stands in the file was there first.
+    // Entries in the file precede ours and win.
     put(kept);
     write(kept);
     entries_ = std::move(kept);

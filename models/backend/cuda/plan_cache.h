@@ -1,5 +1,5 @@
-// Which engine was fastest for which operation on which device, kept in a file between runs:
-// whoever has to choose asks it first (plan_choice.h). What a key means is the caller's business.
+// Keeps in a file, between runs, which engine was fastest for which operation on which device.
+// choose_engine (plan_choice.h) consults it first. The caller defines the keys.
 #pragma once
 
 #include <filesystem>
@@ -9,19 +9,19 @@
 
 namespace syncopate::cuda {
 
-// One thread only; any number of caches, in any number of processes, may stand on one file.
+// A PlanCache is used by one thread only; several caches in several processes may share one file.
 // Keys and engines are lines of text without tabs.
 class PlanCache {
  public:
-  // Reads the file if there is one. One that is damaged or of another version counts as empty, with
-  // a warning, and is written anew by settle().
+  // Reads the file if there is one. A file that is damaged or has another version counts as empty,
+  // with a warning, and settle() replaces it.
   explicit PlanCache(std::filesystem::path file);
 
   std::optional<std::string> find(const std::string& key) const;
-  // Keeps `engine` for `key`, beside all that others wrote meanwhile, and returns what is kept from
-  // now on: of several that settle the same key the first one decides, so that they agree (unless
-  // it is `in_place_of`, which turned out to be of no use). A file that cannot be written is one
-  // warning; the choice then lasts as long as this.
+  // Keeps `engine` for `key` beside all entries that other processes have written, and returns the
+  // engine that is kept from now on: the first process to settle a key decides, so that all agree
+  // (unless its choice is `in_place_of`, which has become unusable). If the file cannot be written,
+  // one warning is logged and the choice lasts as long as this object.
   std::string settle(const std::string& key, const std::string& engine,
                      const std::string& in_place_of = "");
 
@@ -32,7 +32,7 @@ class PlanCache {
 
   const std::filesystem::path file_;
   Entries entries_;
-  bool has_warned_ = false;  // of what the file holds
+  bool has_warned_ = false;  // whether it warned about the file's content
   bool keeps_ = true;
 };
 

@@ -1,6 +1,6 @@
-// Which of several engines computes an operation: the one that is kept as the fastest, or the one
-// that is fastest now. Libraries stand behind an interface, so that the policy is tested without
-// one.
+// Chooses the engine that computes an operation: the one that is kept as the fastest, or the one
+// that is measured as the fastest now. Libraries are behind an interface, so that the policy is
+// tested without them.
 #pragma once
 
 #include <chrono>
@@ -12,21 +12,22 @@
 
 namespace syncopate::cuda {
 
-// One operation's engines, by name. Asking for candidates and preparing one by name are slow.
+// The engines of one operation, by name. candidates() and prepare() are slow.
 class EngineSource {
  public:
   virtual ~EngineSource() = default;
-  // A few that fit, ready to run, best first by the library's own judgement.
+  // Returns a few engines that support the operation, ready to run, in the library's own ranking.
   virtual std::vector<std::string> candidates() = 0;
-  // Makes this one ready; false where it is not offered (any more).
+  // Makes this engine ready; returns false if the library does not offer it.
   virtual bool prepare(const std::string& engine) = 0;
-  // Of one run of a candidate; none where it cannot be run here, or there is no memory to try.
+  // Returns the time of one run of a candidate, or no value if it cannot run here or memory is
+  // short.
   virtual std::optional<std::chrono::nanoseconds> time(const std::string& engine) = 0;
 };
 
-// The engine to use, which is ready then; empty where there is none. Without a cache nothing is
-// measured, and the first candidate is it. With one: what is kept under `key`; else the fastest
-// candidate (of equals the first), which is kept.
+// Returns the engine to use and makes it ready; returns an empty name if there is none. Without a
+// cache nothing is measured, and the first candidate is chosen. With a cache the engine kept under
+// `key` is chosen, else the fastest candidate (the first of equal ones), which is then kept.
 std::string choose_engine(EngineSource& source, PlanCache* cache, const std::string& key);
 
 }  // namespace syncopate::cuda

@@ -1,4 +1,4 @@
-// From a precision to the type in which values are kept.
+// Maps a precision to the C++ type in which values are stored.
 #pragma once
 
 #include <cuda_bf16.h>

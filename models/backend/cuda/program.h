@@ -1,5 +1,5 @@
 // A graph lowered for one device and one number of samples: its groups in order, and the one block
-// of device memory in which their values, gradients and scratch live.
+// of device memory that holds their values, gradients and scratch.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace syncopate::cuda {
 
-// One thread only.
+// A Program is used by one thread only.
 class Program {
  public:
   // groups: as matched, without kConvReluPool. Throws UnavailableError, DeviceError, ShapeError,
@@ -21,15 +21,16 @@ class Program {
   std::int64_t samples() const noexcept { return context_.n; }
   void forward(std::size_t group, const Step& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, const Step& step);
-  // All groups in their order, and those of [begin, end) back, as one where that can be: while
-  // steps are equal, nobody has to be asked in between.
+  // forward_all runs all groups in order; the backward function runs groups [begin, end) in
+  // reverse. Each starts as one CUDA graph if all steps are equal and the host takes no part within
+  // it.
   void forward_all(const Step& step);
   void backward_segment(std::size_t begin, std::size_t end, const Step& step);
-  // [n, classes] of the program's precision, on the device, after forward.
+  // Points after a forward pass to [n, classes] of the program's precision, on the device.
   const void* logits() const noexcept { return logits_; }
 
  private:
-  // Gradients of one value that reach it from several places.
+  // The gradients that reach one value from several places.
   struct GradientSum {
     void* into = nullptr;
     const void* from = nullptr;
@@ -40,10 +41,10 @@ class Program {
 
   const GroupContext context_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::vector<GradientSum>> sums_before_backward_;  // of each group
+  std::vector<std::vector<GradientSum>> sums_before_backward_;  // by group
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
-  // Together with what they were captured with.
+  // The captured passes, with the arguments they were captured with.
   CapturedWork forward_;
   std::vector<CapturedWork> backward_;  // by the segment's end
   Step captured_;

@@ -18,7 +18,7 @@ namespace {
 
 static_assert(kMostSummedReplicas == kMostReplicasOnOneGpu);
 
-// What the replicas share. Thread-safe.
+// The state that the replicas share. Thread-safe.
 class Board {
  public:
   Board(int device, int replicas, std::chrono::nanoseconds patience)
@@ -31,7 +31,7 @@ class Board {
 
   int device() const noexcept { return device_; }
 
-  // By one thread, before the first step.
+  // Is called by one thread, before the first step.
   void attach(int rank, float* gradients, std::span<const Bucket> buckets) {
     use_device(device_);
     slices_.arenas[rank] = gradients;
@@ -68,7 +68,8 @@ class Board {
     changed_.notify_all();
   }
 
-  // Until the sums of round `round` are started: a stream can wait only for what was recorded.
+  // Waits until the sums of round `round` are started, because a stream can wait only for an event
+  // that has been recorded.
   void finish(int rank, std::uint64_t round, cudaStream_t compute) {
     std::unique_lock lock(mutex_);
     for (const SharedBucket& bucket : buckets_) {
@@ -99,7 +100,7 @@ class Board {
     changed_.notify_all();
   }
 
-  // What was started waits for nothing that has not been started: it ends.
+  // Work that was started depends only on work that was started, so this wait ends.
   void settle() noexcept {
     cudaSetDevice(device_);
     cudaStreamSynchronize(side_.get());
@@ -110,14 +111,14 @@ class Board {
     Bucket range;
     std::vector<StreamEvent> is_computed;  // by rank
     StreamEvent is_summed;
-    int arrived = 0;           // guarded by mutex_: replicas, in the round under way
+    int arrived = 0;           // guarded by mutex_: replicas, in the current round
     std::uint64_t rounds = 0;  // guarded by mutex_: sums that were started
   };
 
   void throw_if_aborted() const {
     if (aborted_) throw PeerError(reason_);
   }
-  // Who has come with fewer buckets than `rank`.
+  // Names the replicas that have come with fewer buckets than `rank`.
   std::string late(int rank) const {
     std::string names;
     for (std::size_t r = 0; r < started_.size(); ++r) {

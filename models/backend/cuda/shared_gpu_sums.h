@@ -1,6 +1,6 @@
-// Sums of replicas that share one GPU: the last replica to come with a bucket starts the kernel
-// that sums it for all, on a stream beside theirs; events put it behind everybody's backward and
-// before everybody's update.
+// Sums of replicas that share one GPU. The last replica to reach a bucket starts the kernel that
+// sums it for all, on a stream beside theirs; events order the kernel after the backward pass and
+// before the update of every replica.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace syncopate::cuda {
 
-// By rank; the replicas' threads use one each. Throws DeviceError.
+// Returns one object per rank, each used by its replica's thread. Throws DeviceError.
 std::vector<std::unique_ptr<BucketSums>> make_shared_gpu_sums(int device, int replicas,
                                                               std::chrono::nanoseconds patience);
 

@@ -1,6 +1,6 @@
-// Whether a convolution leaves the sums that a batch norm wants of its output, or a kernel of ours
-// reads the output for them: cuDNN's engines that sum are fewer, and may be slower by more than
-// that.
+// Decides whether a convolution also writes the sums that a batch norm needs of its output, or a
+// kernel of ours reads the output for them. cuDNN has fewer engines that sum, and they may be
+// slower by more than our kernel costs.
 #pragma once
 
 #include <functional>
@@ -12,19 +12,21 @@
 
 namespace syncopate::cuda {
 
-// Engines that sum, and as one more of them, the last: the fastest that does not, and the kernel.
+// Offers the engines that sum and, as the last candidate, the fastest engine that does not sum
+// followed by our kernel.
 class SumsOrApart final : public EngineSource {
  public:
   static constexpr const char* kApart = "apart";
 
-  // How long our kernels take; none where that cannot be tried.
+  // The times of our kernels; absent if they cannot be tried.
   struct KernelTimes {
-    std::chrono::nanoseconds summing;   // the output
-    std::chrono::nanoseconds shifting;  // sums that a convolution has left
+    std::chrono::nanoseconds summing;   // of the kernel that sums the output
+    std::chrono::nanoseconds shifting;  // of the kernel that takes over a convolution's sums
   };
   using TimeKernels = std::function<std::optional<KernelTimes>()>;
 
-  // plain: the same convolution's engines that do not sum, kept under plain_key. All outlive this.
+  // plain: the engines of the same convolution without sums, kept under plain_key. All references
+  // outlive this object.
   SumsOrApart(EngineSource& with_sums, EngineSource& plain, PlanCache* cache, std::string plain_key,
               TimeKernels time_kernels);
 

@@ -1,7 +1,7 @@
-// A replica's arena and state on its device: values as trained, a copy of the weights in the type
+// A replica's arena and state on its device: the trained values, a copy of the weights in the type
 // of the activations, gradients (in fp16 those of a scaled loss, until they are unscaled or an
-// update has read them), and slots where updates are made here. The arena on the host is
-// what strategies see: its versions say when values must come down, to_host() brings them up.
+// update has read them), and slots if updates are made on the device. Strategies see the arena on
+// the host: its versions show when values must be copied down, and to_host() copies them up.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -17,50 +17,52 @@
 
 namespace syncopate::cuda {
 
-// Shared by the models of one replica. One thread only. Values come down on a stream of their own,
-// while what does not need them computes; all else is started on the stream that is given.
+// Is shared by the models of one replica. One thread only. Values are copied down on a stream of
+// their own while the device computes what does not need them; all other work runs on the given
+// stream.
 class DeviceVariables {
  public:
-  // arena and state outlive this.
+  // arena and state outlive this object.
   DeviceVariables(ParameterArena& arena, StateBlock& state, const BackendOptions& options);
 
   ~DeviceVariables();
   DeviceVariables(const DeviceVariables&) = delete;
   DeviceVariables& operator=(const DeviceVariables&) = delete;
 
-  // What `compute` was given until now may still read values, or write them. Before the first
-  // refresh() of a forward pass.
+  // Orders the copies of values after all work that `compute` has been given so far, which may
+  // still read or write the values. Is called before the first refresh() of a forward pass.
   void begin_refresh(cudaStream_t compute);
   bool is_current(BucketId bucket) const;
-  // Brings a bucket's values up to date if the host's are newer: they are there for what `compute`
-  // is given from now on.
+  // Copies a bucket's values to the device if the host's are newer. Later work on `compute` sees
+  // them.
   void refresh(BucketId bucket, cudaStream_t compute);
-  // Updates are made here from now on, not on the host.
+  // Makes the device, not the host, apply the updates from now on.
   void keep_updates() noexcept { keeps_updates_ = true; }
   bool keeps_updates() const noexcept { return keeps_updates_; }
-  // One update of the whole arena, by the gradients that are here. slots: on the host.
+  // Applies one update to the whole arena with the device's gradients. slots: on the host.
   void update(const Optimizer& optimizer, const UpdateStep& step, std::span<const Tensor> slots,
               cudaStream_t stream);
-  // Values, slots and state on the host are as here when it returns.
+  // Copies values, slots and state to the host and returns when the copies are complete.
   void to_host(std::span<const Tensor> slots, cudaStream_t stream);
-  // Makes the gradients those of the loss itself, before anybody else reads them, and ends the
-  // scale's step: all zero where one is not finite. Nothing to do but in fp16.
+  // Divides the gradients by the loss scale, or sets them to zero if one is not finite, and ends
+  // the scaler's step. Is called before the gradients are read; does nothing except in fp16.
   void unscale_gradients(cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
-  // The running statistics, before and after a forward pass. Where updates are kept here so are
-  // they: they come down after a restore, and up with to_host().
+  // Copy the running statistics down before a forward pass and up after it. If updates are kept on
+  // the device, the statistics stay there as well: they are copied down after a restore, and up by
+  // to_host().
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
 
   const float* value(int parameter) const;
-  // In the type of the activations; value() itself in f32.
+  // Returns a parameter in the type of the activations; value() returns it in f32.
   const void* weight(int parameter) const;
   float* gradient(int parameter) const;
   float* gradient_arena() const;
   float* state(int index) const;
-  // Null: losses are not scaled.
+  // Returns null if losses are not scaled.
   const LossScale* loss_scale() const noexcept { return scaler_ ? scaler_->scale() : nullptr; }
-  // None but in fp16. Waits for the stream; set between steps only.
+  // The state has a value in fp16 only. Reading waits for the stream; set it between steps only.
   std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
   void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
@@ -72,23 +74,23 @@ class DeviceVariables {
   StateBlock& state_;
   Precision precision_;
   Tensor values_;
-  Tensor weights_;  // 16-bit; none in f32
+  Tensor weights_;  // 16-bit; empty in f32
   Tensor gradients_;
-  std::optional<LossScaler> scaler_;  // in fp16
-  std::vector<Tensor> slots_;         // none before the first update
-  Tensor decays_;                     // u8, of each kDecayBlock elements
+  std::optional<LossScaler> scaler_;  // in fp16 only
+  std::vector<Tensor> slots_;         // empty before the first update
+  Tensor decays_;                     // u8, one per kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;
   bool is_host_stale_ = false;
   Tensor device_state_;
-  std::vector<std::uint64_t> versions_;  // by bucket: of what is here
+  std::vector<std::uint64_t> versions_;  // by bucket: the version on the device
   Stream uploads_;
-  StreamEvent last_use_;               // of the values, when begin_refresh() was called
+  StreamEvent last_use_;               // the last use of the values before begin_refresh()
   std::vector<StreamEvent> uploaded_;  // by bucket
-  PinnedWindow pinned_values_;         // of the arena
+  PinnedWindow pinned_values_;         // pins the arena's values
   PinnedWindow pinned_gradients_;
-  PinnedWindow pinned_state_;  // else a copy upwards would make the host wait for the device
+  PinnedWindow pinned_state_;  // unpinned, a copy to the host would block the host
 };
 
 }  // namespace syncopate::cuda

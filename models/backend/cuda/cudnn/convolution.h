@@ -1,4 +1,5 @@
-// Convolutions by cuDNN: which of its engines fit, and one of them ready to run.
+// Convolutions by cuDNN: lists the engines that support a convolution, and makes one of them ready
+// to run.
 #pragma once
 
 #include <cudnn.h>
@@ -15,13 +16,13 @@
 
 namespace syncopate::cuda {
 
-// The device for which engines are chosen: a real one, or a described one, which need not be here.
-// One thread only.
+// The device for which engines are chosen: a real one, or a description of a device that need not
+// be present. Used by one thread only.
 class PlanTarget {
  public:
-  // Must outlive the target and what is planned for it.
+  // The handle must outlive the target and the plans made for it.
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  // json: as cuDNN writes a device's properties. Throws DeviceError.
+  // json: the device's properties in cuDNN's serialised form. Throws DeviceError.
   static PlanTarget described(std::string_view json);
 
   cudnnHandle_t handle() const noexcept { return handle_; }
@@ -33,16 +34,16 @@ class PlanTarget {
   std::unique_ptr<Descriptor> properties_;
 };
 
-// One convolution with one engine. Compiled once; runs as often as wanted.
+// One convolution with one engine. It is compiled once and may run any number of times.
 class ConvPlan {
  public:
   ConvPlan(ConvPass pass, std::unique_ptr<Descriptor> plan, std::string engine);
 
   std::int64_t workspace_bytes() const noexcept { return workspace_bytes_; }
-  // Its number and what its knobs are set to: "42 2=5 24=0".
+  // Returns the engine's number and the settings of its knobs, such as "42 2=5 24=0".
   const std::string& engine() const noexcept { return engine_; }
 
-  // Starts it on the handle's stream. Throws DeviceError.
+  // Starts the convolution on the handle's stream. Throws DeviceError.
   void run(cudnnHandle_t handle, const ConvArrays& arrays) const;
 
  private:
@@ -52,17 +53,18 @@ class ConvPlan {
   std::int64_t workspace_bytes_ = 0;
 };
 
-// What cuDNN offers, best first by its own judgement; those it can only compile on the device
-// itself are counted, not made ready, where the target is only described.
+// The engines that cuDNN offers, in the order of its own ranking. If the target is a described
+// device, engines that compile on the device are counted but not made ready.
 struct ConvOffers {
-  int engines = 0;              // that fit
-  int left_for_the_device = 0;  // of these: compiled at run time
-  std::vector<ConvPlan> plans;  // at most `most`
-  std::string refusal;          // what cuDNN said of the last one that could not be made ready
+  int engines = 0;              // number of engines that support the convolution
+  int left_for_the_device = 0;  // number of those that compile on the device at run time
+  std::vector<ConvPlan> plans;  // at most `most` plans
+  std::string refusal;          // cuDNN's message for the last engine that could not be made ready
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);
-// The one with this engine(); none where it is not offered.
+// Returns the plan of the engine whose engine() equals the given name, or no value if cuDNN does
+// not offer it.
 std::optional<ConvPlan> plan_convolution(ConvPass pass, const ConvShape& shape,
                                          const PlanTarget& target, const PlanLimits& limits,
                                          const std::string& engine);

@@ -59,8 +59,9 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
     };
     return time_on_device(stream_, kTimedRuns, run);
   } catch (const DeviceError&) {
-    // No memory to try it, or the engine refuses: another one may do. What is wrong with the device
-    // itself is reported by the next call; what is not, would be taken for that call's.
+    // Memory is short or the engine refuses to run, and another engine may succeed. The error is
+    // cleared, because the next call would report it as its own; a fault of the device is reported
+    // again by that call.
     cudaGetLastError();
     return std::nullopt;
   }

@@ -1,5 +1,5 @@
-// cuDNN's engines for one convolution, to choose from (plan_choice.h): timed on a device that is
-// here, on memory of their own.
+// Lists cuDNN's engines for one convolution (plan_choice.h) and times them on the present device
+// with arrays of their own.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -13,13 +13,14 @@
 
 namespace syncopate::cuda {
 
-// Of which the mean is an engine's time.
+// An engine's time is the mean of this number of runs.
 constexpr int kTimedRuns = 5;
 
-// One thread only.
+// A ConvolutionEngines is used by one thread only.
 class ConvolutionEngines final : public EngineSource {
  public:
-  // The handle's stream; on the calling thread's device. most: candidates to make ready.
+  // Engines run on the handle's stream and the calling thread's device. most: the largest number of
+  // candidates that are made ready.
   ConvolutionEngines(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
                      cudnnHandle_t handle, cudaStream_t stream, int most);
 
@@ -27,10 +28,10 @@ class ConvolutionEngines final : public EngineSource {
   bool prepare(const std::string& engine) override;
   std::optional<std::chrono::nanoseconds> time(const std::string& engine) override;
 
-  // Of candidates() that are none: what cuDNN said of the last one that could not be made ready, or
-  // "".
+  // Returns cuDNN's message for the last engine that could not be made ready if candidates() is
+  // empty, or "".
   const std::string& refusal() const noexcept { return refusal_; }
-  // The plan of an engine that is ready. Once.
+  // Moves the plan of an engine that is ready to the caller. Called at most once.
   ConvPlan take(const std::string& engine);
 
  private:
@@ -44,7 +45,7 @@ class ConvolutionEngines final : public EngineSource {
   const int most_;
   std::vector<ConvPlan> plans_;
   std::string refusal_;
-  // What is convolved while time is taken; made once it is needed.
+  // The arrays for the timed runs, allocated when they are first needed.
   std::shared_ptr<Buffer> x_, w_, y_, sums_, squares_;
 };
 

@@ -6,7 +6,7 @@ namespace syncopate::cuda {
 namespace {
 
 enum : std::int64_t { kX = 'x', kW = 'w', kY = 'y', kSums = 's', kSquares = 'q' };
-constexpr std::int64_t kAlignment = 16;  // bytes; every value of a model lies on 256
+constexpr std::int64_t kAlignment = 16;  // bytes; the program places every value on 256
 
 using Four = std::array<std::int64_t, 4>;
 
@@ -22,7 +22,7 @@ cudnnDataType_t type_of(Precision precision) {
   return CUDNN_DATA_FLOAT;
 }
 
-// cuDNN names axes in the order N, C, H, W, wherever they lie in memory.
+// cuDNN lists axes in the order N, C, H, W, whatever their order in memory.
 Descriptor tensor(std::int64_t name, const Four& nchw, Precision type) {
   const auto [n, c, h, w] = nchw;
   Descriptor made(CUDNN_BACKEND_TENSOR_DESCRIPTOR);
@@ -35,7 +35,7 @@ Descriptor tensor(std::int64_t name, const Four& nchw, Precision type) {
   return made;
 }
 
-// How a pass's operation and its attributes are called.
+// cuDNN's names for the operation of a pass and for its attributes.
 struct PassNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;

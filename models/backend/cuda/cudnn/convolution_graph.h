@@ -1,4 +1,4 @@
-// One pass of a convolution as cuDNN's graph of operations: what its engines are asked to compute.
+// Describes one pass of a convolution as cuDNN's graph of operations, which its engines compute.
 #pragma once
 
 #include <cudnn.h>
@@ -12,18 +12,20 @@
 
 namespace syncopate::cuda {
 
-// A tensor's name for whoever runs the graph, and where it lies.
+// The name of a tensor in the graph and the address of its memory, as cuDNN takes them to run the
+// graph.
 struct NamedArray {
   std::int64_t name;
   void* data;
 };
-// Those of the pass's graph.
+// Returns the arrays that the graph of the pass reads and writes.
 std::vector<NamedArray> named_arrays(ConvPass pass, const ConvArrays& arrays);
 
-// With all that it refers to. One thread only; throws DeviceError.
+// Owns the graph and every descriptor it refers to. Used by one thread only. Throws DeviceError.
 class ConvolutionGraph {
  public:
-  // handle: of the device that it is for; null where that is not here.
+  // handle: belongs to the device that the graph is planned for; null if that device is only
+  // described.
   ConvolutionGraph(ConvPass pass, const ConvShape& shape, cudnnHandle_t handle);
 
   const Descriptor& descriptor() const noexcept { return graph_; }

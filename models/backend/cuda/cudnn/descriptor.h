@@ -1,5 +1,5 @@
-// cuDNN's backend descriptors, each owned once: attributes are set, then it is finalized, then it
-// may be used by others. A thin layer; what a graph means is decided by who builds it.
+// Owns cuDNN's backend descriptors. A descriptor gets its attributes, is finalized, and may then be
+// used by other descriptors. This layer adds no meaning; its callers decide what a graph computes.
 // Source: cuDNN 9 documentation, "Backend API".
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace syncopate::cuda {
 
-// One thread only. Throws DeviceError.
+// A Descriptor is used by one thread only. Its functions throw DeviceError.
 class Descriptor {
  public:
   explicit Descriptor(cudnnBackendDescriptorType_t kind);
@@ -30,23 +30,24 @@ class Descriptor {
   void set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value);
   void set(cudnnBackendAttributeName_t name, cudnnGenStatsMode_t value);
   void set(cudnnBackendAttributeName_t name, cudnnHandle_t value);
-  // Which must last as long as this one.
+  // `value` must live as long as this descriptor.
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);
   void set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   void set(cudnnBackendAttributeName_t name, std::span<void* const> pointers);
   void set_text(cudnnBackendAttributeName_t name, std::string_view text);
 
   void finalize();
-  // Nothing where cuDNN takes it, else why not.
+  // Returns no value if cuDNN accepts the descriptor, else cuDNN's reason.
   std::optional<std::string> try_finalize();
 
   std::int64_t get_int(cudnnBackendAttributeName_t name) const;
-  cudnnBackendKnobType_t get_knob_type() const;  // of a knob's choice
-  // Of enumerations: as many as there are.
+  cudnnBackendKnobType_t get_knob_type() const;  // reads the knob of a knob choice
+  // Returns all values of an attribute that is a list of enumerators.
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes() const;
   std::string get_text(cudnnBackendAttributeName_t name) const;
-  // Into descriptors that exist; as many as cuDNN has, at most that.
+  // Writes the attribute's descriptors into `into`, at most as many as it holds, and returns the
+  // number that cuDNN has.
   int get(cudnnBackendAttributeName_t name, std::span<Descriptor> into) const;
 
   cudnnBackendDescriptor_t get() const noexcept { return handle_.get(); }

@@ -1,4 +1,5 @@
-// Maps with channels added or taken away: cuDNN wants the samples' three to be four or eight.
+// Adds channels to maps and removes them, because cuDNN's kernels want the samples' three channels
+// padded to four or eight.
 #include <algorithm>
 
 #include "models/backend/cuda/kernels/columns.h"
@@ -9,8 +10,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// Source: at(row, channel). A thread writes one element: rows are too short
-// for packs, and their neighbours' writes fall into the same lines of memory.
+// Source computes an element by at(row, channel). Each thread writes one element: rows are too
+// short for packs, and neighbouring threads write to the same memory lines.
 template <typename To, typename Source>
 __global__ void __launch_bounds__(kThreads)
     with_channels_kernel(Source source, int channels, To* y, int y_channels, std::int64_t count) {
@@ -69,7 +70,7 @@ void normalise_with_channels(const std::uint8_t* x, const float* mean, const flo
         rows, stream);
 }
 
-// For the types in which samples come, and back to master gradients.
+// Instantiates the functions for samples (u8, f32), weights, and the way back to f32 gradients.
 template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int,
                                       __nv_bfloat16*, int, std::int64_t, cudaStream_t);
 template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int, __half*,

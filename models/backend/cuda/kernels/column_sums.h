@@ -1,6 +1,7 @@
-// Sums over the rows of a map [rows, channels], in two kernels and in an order that depends on the
-// sizes alone: a thread adds its rows in f32 (hundreds of them), a block adds its threads in f64
-// and leaves one partial sum per channel in scratch, the second kernel adds these in f64.
+// Sums over the rows of a map [rows, channels] in two kernels. The order depends on the sizes
+// alone: a thread adds its rows in f32 (hundreds of them), a block adds its threads in f64 and
+// leaves one partial sum per channel in scratch, and the second kernel adds the partial sums in
+// f64.
 #pragma once
 
 #include <algorithm>
@@ -11,7 +12,7 @@
 namespace syncopate::cuda {
 
 inline constexpr int kRowsOfSumThread = 8;
-// The second kernel's block: kSumColumns columns, and so many slices of the partial sums.
+// The second kernel's block is kSumColumns columns wide and divides the partial sums into slices.
 inline constexpr int kSumColumns = 8;
 inline constexpr int kSumSlices = kThreads / kSumColumns;
 
@@ -19,7 +20,7 @@ inline ColumnGrid column_sums_grid(std::int64_t rows, int channels, int width) {
   return column_grid(rows, channels, width, kMostSumBlocks, kRowsOfSumThread);
 }
 
-// Bytes that hold for every type, aligned or not.
+// Returns a number of bytes that suffices for every type and alignment.
 inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sums) {
   int row_blocks = 1;
   for (const int width : {1, 4, 8}) {
@@ -29,9 +30,9 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
          static_cast<std::int64_t>(sizeof(double));
 }
 
-// Terms: kSums; constants<kWidth>(channel); add<kWidth>(row, channel, constants, sums), where sums
-// is float[kSums][kWidth]; finish<kWidth>(channel, sums), after a thread's last row.
-// partial: [row_blocks][kSums][channels].
+// Writes partial: [row_blocks][kSums][channels]. Terms provides kSums; constants<kWidth>(channel);
+// add<kWidth>(row, channel, constants, sums), where sums is float[kSums][kWidth]; and
+// finish<kWidth>(channel, sums), called after a thread's last row.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
@@ -67,7 +68,8 @@ __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
   }
 }
 
-// out[column] = the sum of partial[.][column]; where count_out is not null it gets `count`.
+// Writes to out[column] the sum of partial[.][column], and to count_out, unless it is null,
+// `count`.
 template <typename Out>
 __global__ void __launch_bounds__(kThreads)
     add_partial_sums_kernel(const double* partial, int row_blocks, int columns, Out* out,
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kThreads)
   if (count_out != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *count_out = count;
 }
 
-// out: [kSums][channels]. With no rows all are zero.
+// Writes out: [kSums][channels]. Without rows all sums are zero.
 template <typename T, typename Terms, typename Out>
 void column_sums(const char* name, const Terms& terms, std::int64_t rows, int channels,
                  bool vectors, void* scratch, Out* out, double* count_out, cudaStream_t stream) {

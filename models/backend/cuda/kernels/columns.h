@@ -1,8 +1,8 @@
-// How kernels cover a map [rows, channels], and sums over its rows.
+// Defines how kernels cover a map [rows, channels], for sums over its rows and for passes over it.
 //
-// A thread stays with its channels (one pack of them) and walks down the rows, so that what belongs
-// to a channel is loaded once. A block is `lanes` packs wide and kThreads / lanes rows high; blocks
-// stand side by side in tiles over the channels and interleave over the rows.
+// A thread keeps one pack of channels and walks down the rows, so that values per channel are
+// loaded once. A block is `lanes` packs wide and kThreads / lanes rows high; blocks form tiles over
+// the channels and interleave over the rows.
 #pragma once
 
 #include <algorithm>
@@ -13,14 +13,15 @@
 
 namespace syncopate::cuda {
 
-inline constexpr int kThreads = 256;  // of a block
-// Grids are made for an H200 (132 multiprocessors): constants, since the order of a sum must not
-// depend on the device. Sums have as many blocks as run at once, so that there are few partial
-// sums; others have many more, so that the last ones to run are a small part.
-inline constexpr int kSumBlocksAtOnce = 4;  // on a multiprocessor: at most 64 registers a thread
+inline constexpr int kThreads = 256;  // threads of a block
+// Grids are sized by constants for an H200 (132 multiprocessors), since the order of a sum must not
+// depend on the device. Kernels that sum have as many blocks as run at once, to keep partial sums
+// few; other kernels have many more, so that the last blocks to run are a small part.
+// per multiprocessor, with at most 64 registers a thread
+inline constexpr int kSumBlocksAtOnce = 4;
 inline constexpr int kMostSumBlocks = 132 * kSumBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;
-inline constexpr int kWidestTile = 32;  // packs: a warp reads 512 bytes of a row
+inline constexpr int kWidestTile = 32;  // packs, so that a warp reads 512 bytes of a row
 
 struct ColumnGrid {
   std::int64_t rows = 0;
@@ -30,7 +31,7 @@ struct ColumnGrid {
   int row_blocks = 1;
 };
 
-// `rows_of_thread`: how many a thread should have before more blocks are made.
+// rows_of_thread: the number of rows a thread should have before another block is added.
 inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int most_blocks,
                               int rows_of_thread) {
   ColumnGrid grid{rows, channels};
@@ -45,12 +46,12 @@ inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int mo
   return grid;
 }
 
-// Where a thread stands. A thread beyond the last channel, or the last whole row of its block, has
-// nothing to do.
+// The position of a thread in the map. A thread beyond the last channel, or beyond the last whole
+// row of its block, does no work.
 struct ColumnPlace {
   int lane = 0;
   int row_of_block = 0;
-  int channel = 0;  // the first of its pack
+  int channel = 0;  // the first channel of its pack
   bool idle = false;
   std::int64_t first_row = 0, row_step = 0;
 };
@@ -69,7 +70,7 @@ __device__ ColumnPlace column_place(const ColumnGrid& grid) {
   return place;
 }
 
-// For kernels of one thread per channel.
+// Returns the launch of a kernel with one thread per channel.
 inline Launch one_thread_per_channel(const char* name, int channels, cudaStream_t stream) {
   const int blocks = (channels + kThreads - 1) / kThreads;
   return {name, dim3(static_cast<unsigned>(blocks)), kThreads, stream};
@@ -78,10 +79,11 @@ __device__ inline int channel_of_thread() {
   return static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
 }
 
-// For operations that need nothing per channel.
+// The constants of an operation that needs none per channel.
 struct NoConstants {};
 
-// Operation: constants<kWidth>(channel), and at<kWidth>(row, channel, constants).
+// Applies Operation to a map. Operation provides constants<kWidth>(channel) and at<kWidth>(row,
+// channel, constants).
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads) rows_kernel(Operation operation, ColumnGrid grid) {
   const ColumnPlace place = column_place<kWidth>(grid);
@@ -92,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(Operation operation, Col
   }
 }
 
-// T gives the width of a pack; `vectors`: the maps may be read in packs.
+// T determines the width of a pack; `vectors` tells whether the maps may be read in packs.
 template <typename T, typename Operation>
 void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
                   bool vectors, cudaStream_t stream) {

@@ -7,7 +7,7 @@
 namespace syncopate::cuda {
 
 void throw_launch_error(const Launch& refused, cudaError_t code) {
-  cudaGetLastError();  // the runtime remembers the code, and another call would report it again
+  cudaGetLastError();  // clears the code, else the runtime reports it again from another call
   throw DeviceError(std::string("CUDA: kernel ") + refused.kernel + " with " +
                     std::to_string(refused.blocks.x) + " x " + std::to_string(refused.blocks.y) +
                     " blocks of " + std::to_string(refused.threads) +

@@ -1,6 +1,6 @@
-// Starts a kernel and checks that CUDA took it. Every kernel of this folder is started through
-// launch(), and only here does it matter whether nvcc compiles: as plain C++ the kernels run on the
-// emulated grid of tests/models/backend/cuda/, which brings a launch() of its own.
+// Starts a kernel and checks that CUDA accepted it. Every kernel of this folder is started through
+// launch(), the only code here that depends on nvcc: compiled as plain C++ the kernels run on the
+// emulated grid of tests/models/backend/cuda/, which defines a launch() of its own.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -8,13 +8,13 @@
 namespace syncopate::cuda {
 
 struct Launch {
-  const char* kernel = "";  // for the message of an error
+  const char* kernel = "";  // the name for error messages
   dim3 blocks;
-  unsigned threads = 0;  // of a block
+  unsigned threads = 0;  // threads of a block
   cudaStream_t stream = nullptr;
 };
 
-// Throws DeviceError that names the kernel, its grid, and CUDA's code.
+// Throws DeviceError with the kernel's name, its grid, and CUDA's code.
 [[noreturn]] void throw_launch_error(const Launch& refused, cudaError_t code);
 
 #ifdef __CUDACC__

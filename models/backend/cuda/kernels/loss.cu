@@ -1,4 +1,5 @@
-// Softmax and cross entropy: a group of threads per sample; then one block adds the samples.
+// Softmax and cross entropy: a group of threads computes each sample, then one block adds the
+// samples.
 #include <climits>
 #include <cmath>
 
@@ -10,13 +11,13 @@
 namespace syncopate::cuda {
 namespace {
 
-// What one sample contributes.
+// The contribution of one sample to the loss.
 struct SampleLoss {
   double loss;
   std::int64_t correct;
 };
 
-// kLanes threads per sample; all threads of a block reach every barrier.
+// Uses kLanes threads per sample; all threads of a block reach every barrier.
 template <int kLanes, typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
@@ -32,7 +33,7 @@ __global__ void __launch_bounds__(kThreads)
   const int end = sample < n ? classes : 0;
   const std::int64_t first = sample * classes;
 
-  // The largest logit, of equals the first.
+  // Finds the largest logit; of equal ones the first wins.
   float best = -INFINITY;
   int best_index = INT_MAX;
   for (int k = lane; k < end; k += kLanes) {
@@ -81,7 +82,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   if (lane == 0) {
-    // A label that is no class gives NaN, not a read elsewhere.
+    // A label outside the classes yields NaN, so that no memory beyond the logits is read.
     const double chosen = label >= 0 && label < classes
                               ? static_cast<double>(to_float(logits[first + label]))
                               : static_cast<double>(NAN);
@@ -90,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// One block.
+// Adds the samples' contributions with one block.
 __global__ void __launch_bounds__(kThreads)
     add_losses_kernel(const SampleLoss* losses, std::int64_t n, double divisor, LossSums* sums) {
   __shared__ double totals[kThreads];
@@ -151,7 +152,7 @@ std::int64_t softmax_cross_entropy_scratch(std::int64_t n) {
   return n * static_cast<std::int64_t>(sizeof(SampleLoss));
 }
 
-// For the three types.
+// Instantiates the functions for float, __nv_bfloat16 and __half.
 template void softmax_cross_entropy(const float*, const std::int32_t*, std::int64_t, int, double,
                                     const float*, float*, LossSums*, void*, cudaStream_t);
 template void softmax_cross_entropy(const __nv_bfloat16*, const std::int32_t*, std::int64_t, int,

@@ -1,5 +1,5 @@
-// The scale of a loss, which finds itself: kernels that look at gradients and decide what becomes
-// of them, so that no step asks the host.
+// Adapts the scale of the loss on the device: the kernels inspect the gradients and decide whether
+// they are used, so that no step needs the host.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -11,7 +11,7 @@
 namespace syncopate::cuda {
 namespace {
 
-constexpr float kLargestScale = 0x1p126F;  // 1 / scale is still a normal number
+constexpr float kLargestScale = 0x1p126F;  // keeps 1 / scale a normal number
 
 __global__ void __launch_bounds__(kThreads)
     find_non_finite_kernel(const float* gradients, std::int64_t count, LossScale* scale) {
@@ -20,9 +20,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += threads) {
-    found |= !(fabsf(gradients[i]) <= FLT_MAX);  // NaN compares to nothing
+    // is true for NaN, too, as any comparison with NaN fails
+    found |= !(fabsf(gradients[i]) <= FLT_MAX);
   }
-  // Whoever finds one writes the same.
+  // Several threads may write here, all of them the same value.
   if (found) scale->found_non_finite = 1;
 }
 

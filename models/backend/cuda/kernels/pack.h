@@ -1,4 +1,4 @@
-// Elements in memory and in registers: up to 16 bytes move at once, arithmetic is f32.
+// Moves elements between memory and registers, up to 16 bytes at once; arithmetic is in f32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -11,7 +11,7 @@ namespace syncopate::cuda {
 
 inline constexpr int kVectorBytes = 16;
 
-// kWidth elements that one instruction moves (two where they are more than 16 bytes).
+// A pack is kWidth elements that one instruction moves (two instructions above 16 bytes).
 template <typename T, int kWidth>
 struct alignas(sizeof(T) * kWidth < kVectorBytes ? sizeof(T) * kWidth : kVectorBytes) Pack {
   T values[kWidth];
@@ -29,7 +29,7 @@ __host__ __device__ inline float to_float(__nv_bfloat16 value) { return __bfloat
 __host__ __device__ inline float to_float(__half value) { return __half2float(value); }
 __host__ __device__ inline float to_float(std::uint8_t value) { return value; }
 
-// To nearest even.
+// Rounds to nearest even.
 template <typename T>
 __host__ __device__ T from_float(float value) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -41,7 +41,7 @@ __host__ __device__ T from_float(float value) {
   }
 }
 
-// `from` stands on a multiple of the pack's alignment; so does `to` below.
+// `from` must be aligned to the size of the pack; so must `to` in store().
 template <int kWidth, typename T>
 __device__ Floats<kWidth> load(const T* from) {
   const auto pack = *reinterpret_cast<const Pack<T, kWidth>*>(from);
@@ -57,7 +57,7 @@ __device__ void store(T* to, const Floats<kWidth>& floats) {
   *reinterpret_cast<Pack<T, kWidth>*>(to) = pack;
 }
 
-// One by one: what belongs to channels is f32, wherever it stands.
+// Loads f32 values per channel one by one, because they may have any alignment.
 template <int kWidth>
 __device__ Floats<kWidth> load_each(const float* from) {
   Floats<kWidth> floats;
@@ -65,19 +65,20 @@ __device__ Floats<kWidth> load_each(const float* from) {
   return floats;
 }
 
-// Whether all stand on 16 bytes; null does.
+// Returns whether all pointers are aligned to 16 bytes; null counts as aligned.
 template <typename... T>
 bool aligned(const T*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % kVectorBytes == 0) && ...);
 }
 
-// Whether rows of so many channels can be read in packs of 16 bytes, too.
+// Returns whether all maps are aligned and their rows of `channels` elements fill packs of 16
+// bytes.
 template <typename T, typename... Pointers>
 bool rows_in_vectors(int channels, const Pointers*... maps) {
   return channels * sizeof(T) % kVectorBytes == 0 && aligned(maps...);
 }
 
-// Calls body(std::integral_constant<int, width>): 16 bytes of T, or one element.
+// Calls body(std::integral_constant<int, width>) with the width of 16 bytes of T, or with 1.
 template <typename T, typename Body>
 void with_width(bool vectors, const Body& body) {
   if (vectors) {

@@ -1,4 +1,4 @@
-// From the number of a pixel, counted through all samples, to its place, and back.
+// Converts the number of a pixel, counted through all samples, to its place in the map, and back.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -18,7 +18,7 @@ __device__ inline Pixel pixel_of(std::int64_t index, int height, int width) {
   return {n, static_cast<int>(line - n * height), static_cast<int>(index - line * width)};
 }
 
-// Index of a pixel in a map.
+// Returns the index of a pixel in a map.
 __device__ inline std::int64_t index_of(std::int64_t n, int row, int column, int height,
                                         int width) {
   return (n * height + row) * width + column;

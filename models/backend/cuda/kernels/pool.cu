@@ -1,5 +1,5 @@
-// Pooling. A thread makes one pack of channels of one pixel: each output
-// element is written once, and gathers what it needs in a fixed order.
+// Pooling. A thread computes one pack of channels of one pixel: it writes each output element once,
+// and reads its inputs in a fixed order.
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -8,7 +8,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// Rows or columns of a window that lie inside a map, counted from the window's first.
+// The rows or columns of a window that lie inside the map, counted from the window's first.
 struct Extent {
   int begin, end;
 };
@@ -76,8 +76,8 @@ struct MaxPoolBackward {
     return {};
   }
 
-  // The first window that reaches `place`, and the last: window w covers w * stride and the
-  // window - 1 places behind it. Places are counted from the padding's first.
+  // Return the first and the last window that contain `place`: window w covers w * stride and the
+  // window - 1 places behind it. Places are counted from the first one of the padding.
   __device__ int first_window(int place) const {
     return place < shape.window ? 0 : (place - shape.window) / shape.stride + 1;
   }
@@ -185,7 +185,7 @@ void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int c
                   n * pixels, channels, rows_in_vectors<T>(channels, dy, dx), stream);
 }
 
-// For the three types.
+// Instantiates the functions for float, __nv_bfloat16 and __half.
 template void max_pool_forward(const PoolShape&, const float*, float*, std::uint8_t*, cudaStream_t);
 template void max_pool_backward(const PoolShape&, const float*, const std::uint8_t*, float*,
                                 cudaStream_t);

@@ -1,5 +1,6 @@
-// The sum over replicas that share a GPU: every element read once from each, added in the job's one
-// order, written to all. Compiled with denormals flushed, as the sums on the CPU.
+// Sums over replicas that share a GPU. The kernel reads every element once from each replica, adds
+// them in the job's fixed order, and writes the sum to all. It is compiled with denormals flushed
+// to zero, as the sums on the CPU are.
 #include <algorithm>
 
 #include "models/backend/cuda/kernels/columns.h"
@@ -11,7 +12,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// A pack never lies in two blocks of the order: `begin` is a multiple of kWidth, as their size is.
+// A pack never spans two blocks of the order, because `begin` and the block size are multiples of
+// kWidth.
 template <int kWidth>
 __device__ void sum_pack(const ReplicaSlices& slices, std::int64_t index) {
   const int n = slices.count;
@@ -34,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t pack = thread; pack < packs; pack += threads) {
     sum_pack<kWidth>(slices, begin + pack * kWidth);
   }
-  // What is left is shorter than a pack, hence than a block.
+  // The remainder is shorter than a pack, hence shorter than a block.
   const std::int64_t last = packs * kWidth + thread;
   if (kWidth > 1 && last < count) sum_pack<1>(slices, begin + last);
 }

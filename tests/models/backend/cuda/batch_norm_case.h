@@ -1,4 +1,4 @@
-// A map to be normalised, its parameters, and what double precision makes of them.
+// A map to be normalised, its parameters, and the results that double precision gives.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace syncopate::cuda {
 
-inline constexpr float kEpsilon = 1e-3F;  // large enough that one row has a usable deviation
+inline constexpr float kEpsilon = 1e-3F;  // large enough that the deviation of one row is not tiny
 inline constexpr float kMomentum = 0.25F;
 
 inline BatchNormShape batch_norm_shape(const RowShape& shape, bool relu) {
@@ -24,7 +24,8 @@ inline reference::Map map_of(const RowShape& shape, const Values& values) {
   return map;
 }
 
-// A mean far from zero against the deviation, as after a convolution with a bias.
+// Draws a map whose mean is far from zero against its deviation, as after a convolution with a
+// bias.
 template <typename T>
 struct BatchNormCase {
   explicit BatchNormCase(const RowShape& rows)
@@ -38,7 +39,7 @@ struct BatchNormCase {
       inverse.push_back(1.0 / std::sqrt(variance + static_cast<double>(kEpsilon)));
     }
   }
-  // Sums as the kernel promises them.
+  // Returns the sums that the kernel's declaration promises.
   Values sums() const {
     const auto channels = static_cast<std::size_t>(shape.channels);
     Values result(2 * channels + 1);

@@ -1,4 +1,4 @@
-// Batch norm backward, against the double-precision loops of tests/reference.
+// Tests the batch norm backward kernels against the double-precision loops of tests/reference.
 #include <algorithm>
 
 #include "models/backend/cuda/kernels/kernels.h"
@@ -15,7 +15,7 @@ template <typename T>
 class BatchNormGradientKernels : public testing::Test {};
 TYPED_TEST_SUITE(BatchNormGradientKernels, ElementTypes);
 
-// What the backward kernels are asked for.
+// The optional parts of a backward pass.
 struct BackwardOptions {
   bool relu, two_gradients, wants_added, in_place;
 };
@@ -28,7 +28,7 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
   using T = TypeParam;
   for_each_row_case([](const RowShape& rows, std::int64_t offset) {
     const BatchNormCase<T> subject(rows);
-    Values outputs = draw<T>(rows.count(), 8);  // any signs: only they matter
+    Values outputs = draw<T>(rows.count(), 8);  // any signs, as the kernel reads only signs
     for (double& value : outputs) value = std::max(value, 0.0);
     const Values first = draw<T>(rows.count(), 9);
     const Values second = draw<T>(rows.count(), 10);
@@ -69,12 +69,13 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
         return Outputs{dgamma.values(), dbeta.values(), dx.values(),
                        options.wants_added ? dadded.values() : Values(dz.size(), 0.0)};
       });
-      // Each term carries the rounding of the mean (near 4) to f32, times the inverse.
+      // Each term carries the rounding of the mean (near 4) to f32, times the inverse deviation.
       const double term = 2.0 * 4.0 * subject.largest_inverse();
       const double rows_sum = term * static_cast<double>(rows.rows);
       expect_close<float>(expected.scale, found[0], kF32Additions, rows_sum);
       expect_close<float>(expected.shift, found[1], kF32Additions, rows_sum);
-      // Those errors, averaged over the rows, times gamma, the inverse and xhat.
+      // The errors of the sums, averaged over the rows, are multiplied by gamma, the inverse
+      // deviation and xhat.
       const double largest_xhat = 2.0 * subject.largest_inverse();
       expect_close<T>(expected.x.values, found[2], 2 * kF32Additions,
                       1.5 * subject.largest_inverse() * term * (1.0 + largest_xhat));

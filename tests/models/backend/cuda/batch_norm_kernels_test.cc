@@ -1,4 +1,4 @@
-// Batch norm forward, against the double-precision loops of tests/reference.
+// Tests the batch norm forward kernels against the double-precision loops of tests/reference.
 #include <cmath>
 
 #include "models/backend/cuda/kernels/kernels.h"
@@ -28,7 +28,7 @@ TYPED_TEST(BatchNormKernels, SumWhatMomentsAreMadeOf) {
       batch_norm_sums(shape, x.data(), shift.data(), sums.data(), scratch.data(), kStream);
       return Outputs{sums.values()};
     });
-    // Terms up to 1.5 and its square.
+    // Terms are up to 1.5 and its square.
     expect_close<float>(subject.sums(), found[0], kF32Additions,
                         2.25 * static_cast<double>(rows.rows));
     EXPECT_EQ(found[0].back(), static_cast<double>(rows.rows));
@@ -71,21 +71,21 @@ TEST(BatchNormShiftSums, AreThoseAroundTheShift) {
                             shift.data(), sums.data(), kStream);
       return Outputs{sums.values()};
     });
-    // Sums of x up to 4 and its square are rounded to f32 once; by up to 3.5 twice the first of
-    // them is in the second result.
+    // Sums of x (up to 4) and of its square are rounded to f32 once. The second result contains the
+    // first sum up to 3.5 twice.
     expect_close<float>(subject.sums(), found[0], 1,
                         (16.0 + 2.0 * 3.5 * 4.0) * static_cast<double>(rows.rows));
     EXPECT_EQ(found[0].back(), static_cast<double>(rows.rows));
   }
 }
 
-// Rows of deviation 1, whose sum of squares is off by so many roundings of f32.
+// Rows of deviation 1 whose sum of squares is wrong by `roundings` roundings of f32.
 struct LargeMean {
   double mean = 0.0;
   double roundings = 0.0;
   static constexpr double kRows = 1000.0;
 
-  // Mean, inverse deviation, running mean, running variance.
+  // Returns mean, inverse deviation, running mean, running variance.
   Values finished() const {
     const double sum = mean * kRows;
     const double squares = (mean * mean + 1.0) * kRows * (1.0 + roundings * 0x1p-24);
@@ -106,14 +106,15 @@ struct LargeMean {
   }
 };
 
-// What an f16 of that mean has lost already: at a mean of 100 deviations it has steps of 1/16.
+// An f16 has lost as much of the variance: at a mean of 100 deviations its steps are 1/16.
 TEST(BatchNormFinish, LosesOfTheVarianceWhatSumsOfF32HaveLostOfSquares) {
   for (const double mean : {0.0, 10.0, 100.0}) {
     for (const double roundings : {-4.0, 4.0}) {
       const Values found = LargeMean{mean, roundings}.finished();
       EXPECT_NEAR(found[0], mean, mean * 0x1p-23);
       const double variance = 1.0 / (found[1] * found[1]) - static_cast<double>(kEpsilon);
-      // Those roundings, and one of each sum as it is stored (a sum's counts twice).
+      // The error consists of the given roundings and one of each sum as it is stored (the plain
+      // sum's counts twice).
       EXPECT_NEAR(variance, 1.0, (4.0 + 1.0 + 2.0) * 0x1p-24 * (mean * mean + 1.0) + 1e-6);
     }
   }
@@ -135,7 +136,7 @@ TEST(BatchNormFinish, GivesMomentsAndMovesTheRunningStatistics) {
                                                         operation(), rows.rows);
     const auto found = run_in_every_order([&] {
       DeviceArray<double> sums(subject.sums());
-      DeviceArray<float> running_mean(subject.shift);  // is the shift, too, as in training
+      DeviceArray<float> running_mean(subject.shift);  // serves as the shift, too, as in training
       DeviceArray<float> running_variance(variance);
       DeviceArray<float> mean(rows.channels);
       DeviceArray<float> inverse(rows.channels);
@@ -145,7 +146,7 @@ TEST(BatchNormFinish, GivesMomentsAndMovesTheRunningStatistics) {
       return Outputs{mean.values(), inverse.values(), running_mean.values(),
                      running_variance.values()};
     });
-    // Everything in f64, then one rounding.
+    // The kernel computes in f64 and rounds once.
     expect_close<float>(subject.moments.mean, found[0], 1);
     expect_close<float>(subject.inverse, found[1], 1);
     expect_close<float>(expected.mean, found[2], 1);
@@ -215,7 +216,8 @@ TYPED_TEST(BatchNormKernels, NormaliseScaleAddAndRectify) {
                            kStream);
           return Outputs{out.values()};
         });
-        // The mean is rounded to f32 near 4, and the inverse multiplies that by gamma.
+        // The mean is rounded to f32 near 4, and the inverse deviation multiplies that error by
+        // gamma.
         expect_close<T>(y.values, found[0], 4, 4.0 * 1.5 * subject.largest_inverse() + 2.0);
       }
     }

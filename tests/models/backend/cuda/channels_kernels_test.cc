@@ -1,4 +1,4 @@
-// Channels added to maps, and taken away.
+// Tests that channels are added to maps and removed from them.
 #include "models/backend/cuda/kernels/kernels.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
@@ -16,10 +16,10 @@ struct Case {
   std::int64_t rows;
   int channels, y_channels;
 };
-// No rows, one, and more than all threads of a grid.
+// The cases have no rows, one row, and more elements than a grid has threads.
 constexpr Case kCases[] = {{0, 3, 4}, {1, 1, 4}, {5, 3, 8}, {300'000, 3, 4}, {7, 8, 3}, {6, 4, 1}};
 
-// Element `i` of rows with so many channels.
+// Returns element `i` of rows with y_channels channels.
 double at(const Values& x, int channels, std::int64_t i, int y_channels) {
   const std::int64_t channel = i % y_channels;
   if (channel >= channels) return 0.0;

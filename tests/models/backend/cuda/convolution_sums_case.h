@@ -1,5 +1,5 @@
-// What the tests of convolutions that leave sums share: networks in fp16 on the emulated device,
-// and what the interpreter makes of the same values.
+// Fixtures for the tests of convolutions that also sum their output: fp16 networks on the emulated
+// device, and the interpreter's results for equal values.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -16,7 +16,7 @@ namespace syncopate::cuda {
 
 inline constexpr std::int64_t kBatch = 8;
 inline constexpr std::int64_t kLossDivisor = 13;  // of the whole step
-// f16 has 11 bits; as in cuda_arithmetic_test.
+// f16 has 11 bits; cuda_arithmetic_test has the same tolerance
 inline constexpr double kTolerance = 2e-2;
 
 struct Requests {
@@ -25,7 +25,7 @@ struct Requests {
   bool operator==(const Requests&) const = default;
 };
 
-// Notes who asks for sums.
+// Records which convolutions are asked for sums.
 class NotingOperations final : public Operations {
  public:
   NotingOperations(std::unique_ptr<Operations> emulated, Requests& requests)
@@ -58,7 +58,7 @@ struct SumsOptions {
   StatisticsReducer* statistics = nullptr;
 };
 
-// A network on the device, and what it asked the library for.
+// A network on the device, and the operations that it requested.
 struct SumsSubject {
   SumsSubject(const Graph& graph, const reference::Variables& variables, const SumsOptions& options)
       : on_device(graph, variables,
@@ -79,11 +79,11 @@ struct SumsSubject {
                                                     requests);
                                               });
                    }}) {}
-  Requests requests;  // before what counts
+  Requests requests;  // outlives on_device, which counts into it
   BackendCase on_device;
 };
 
-// A network with values and samples that an f16 holds.
+// A network with values and samples that f16 represents exactly.
 struct SumsCase {
   Graph graph;
   reference::Variables variables;

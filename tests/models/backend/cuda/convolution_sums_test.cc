@@ -1,6 +1,6 @@
-// Convolutions in fp16 that leave sums of their output for the batch norm behind them: where they
-// are asked to, and that a step is the interpreter's whatever they sum, and where none can. On the
-// emulated device alone, which can do all of that.
+// Tests fp16 convolutions that sum their output for the following batch norm: which of them are
+// asked to, that a step has the interpreter's results whatever they sum, and a library that cannot
+// sum. Runs on the emulated device only, which can imitate all these cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ Requests requests_of(const Graph& graph, const SumsOptions& options = {}) {
 }
 
 TEST(ConvolutionSums, AreLeftWhereABatchNormAloneReadsTheOutput) {
-  // The first convolution reads colours; the two of the block are of 16 channels.
+  // The first convolution reads colours; the two of the block have 16 channels.
   EXPECT_EQ(requests_of(network("ResidualBlock16")), (Requests{.asked = 3, .granted = 2}));
   EXPECT_EQ(requests_of(network("ResidualBlock16"), {.fuse = false}),
             (Requests{.asked = 3, .granted = 2}));
@@ -70,8 +70,8 @@ TEST(ConvolutionSums, LeaveAStepNearTheInterpreterWhateverTheyAreMadeOf) {
       for (const bool fuse : {true, false}) {
         SCOPED_TRACE(std::to_string(static_cast<int>(sums)) + (fuse ? ", fused" : ", plain"));
         SumsSubject subject(with.graph, with.variables, {.sums = sums, .fuse = fuse});
-        // Short after long: nothing of the longer batch may be left over. One sample has too few
-        // values for a variance that roundings leave alone.
+        // A shorter batch follows a longer one, so that values left over from the longer one would
+        // show. One sample is left out, because its variance is too sensitive to roundings.
         for (const std::int64_t count : {8, 5, 8}) {
           subject.on_device.set_state(with.variables);
           subject.on_device.step(with.batch(count));
@@ -86,8 +86,8 @@ TEST(ConvolutionSums, LeaveAStepNearTheInterpreterWhateverTheyAreMadeOf) {
   }
 }
 
-// Forty times the deviation, where f16 has steps of a twenty-fifth of the deviation. Without a
-// ReLU: nothing beside its kink falls to the other side.
+// The mean is forty times the deviation, where f16 has steps of a twenty-fifth of the deviation.
+// The network has no ReLU, because a rounding could move a value across its kink.
 SumsCase large_mean() {
   GraphBuilder build("large mean");
   NodeId x = build.input({6, 6, 8}, {.dtype = DType::kF32});
@@ -124,7 +124,7 @@ TEST(ConvolutionSums, LeaveNoNaNWhereAllSamplesAreTheSame) {
   }
 }
 
-// As if another replica had the same samples.
+// Adds to the sums what a replica with equal samples would add.
 class SamePeer final : public StatisticsReducer {
  public:
   void sum(std::span<double> values) override {
@@ -138,7 +138,7 @@ TEST(ConvolutionSums, AreSummedOverReplicas) {
   of_all.x.insert(of_all.x.end(), with.samples.x.begin(), with.samples.x.end());
   of_all.labels.insert(of_all.labels.end(), with.samples.labels.begin(), with.samples.labels.end());
   reference::Result expected = with.expected(of_all);
-  // Of which this replica's part is half.
+  // Half of the samples are this replica's.
   expected.logits.resize(expected.logits.size() / 2);
   for (reference::Values& gradient : expected.gradients) {
     for (double& value : gradient) value *= 0.5;
@@ -152,7 +152,7 @@ TEST(ConvolutionSums, AreSummedOverReplicas) {
   }
 }
 
-// Six steps; values and running statistics after them.
+// Returns values and running statistics after six steps.
 std::vector<float> trained(const SumsCase& with, bool captures) {
   SumsSubject subject(with.graph, with.variables,
                       {.updates_on_device = true, .captures = captures});

@@ -1,6 +1,6 @@
-// What the CUDA backend computes, network by network, against the interpreter. Linked twice: with a
-// GPU's runtime and libraries, and with emulated ones, so that programs and kernels are held to
-// their contract where no GPU is.
+// Compares the CUDA backend with the interpreter, network by network. The test is linked twice:
+// with the runtime and libraries of a GPU, and with emulated ones, so that programs and kernels are
+// checked without a GPU, too.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace {
 constexpr std::int64_t kLargestBatch = 8;
 constexpr std::int64_t kLossDivisor = 13;  // of the whole step, more than this replica's share
 
-// Those under test, but for the epilogues of products.
+// The operations under test without the epilogues of products.
 class WithoutEpilogues final : public Operations {
  public:
   explicit WithoutEpilogues(cudaStream_t stream) : operations_(operations_under_test()(stream)) {}
@@ -57,7 +57,7 @@ class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
                                  bool deterministic = true,
                                  PlanOperations operations = operations_under_test()) {
     return {.batch_size = kLargestBatch, .fuse = fuse, .mode = mode, .make_backend = [=] {
-              // With which no step of these networks is skipped.
+              // With this scale no step of these networks is skipped.
               return make_cuda_backend({.device = {DeviceKind::kCuda, 0},
                                         .precision = precision,
                                         .deterministic = deterministic,
@@ -83,7 +83,7 @@ class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
 TEST_P(CudaArithmetic, TrainsAsTheInterpreterDoesForEveryBatchUpToTheCompiledOne) {
   for (const bool fuse : {true, false}) {
     BackendCase subject(graph(), variables_, options_for(Precision::kF32, Mode::kTrain, fuse));
-    // Short after long: nothing of the longer batch may be left over.
+    // Shorter batches follow longer ones, so that values left over would show.
     for (const std::int64_t batch : {8, 5, 1, 0, 8}) expect_right(subject, batch, f32_tolerance());
   }
 }
@@ -114,7 +114,7 @@ TEST_P(CudaArithmetic, GivesTheSameBitsTwice) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-// One step of each rule on the device and on the CPU, from the same gradients.
+// Applies one step of each rule on the device and on the CPU, from equal gradients.
 TEST_P(CudaArithmetic, UpdatesWithTheBitsOfTheCpu) {
   for (const OptimizerRow& row : optimizers()) {
     SCOPED_TRACE(row.name);
@@ -141,7 +141,7 @@ TEST_P(CudaArithmetic, UpdatesWithTheBitsOfTheCpu) {
   }
 }
 
-// Six steps, most of them started as one, and as many kernel by kernel.
+// Compares six steps, most of which start as one graph, with six that start kernel by kernel.
 TEST_P(CudaArithmetic, HasTheSameBitsWhereAStepIsCaptured) {
   std::vector<std::vector<float>> runs;
   for (const bool captures : {false, true}) {
@@ -171,13 +171,14 @@ TEST_P(CudaArithmetic, HasTheSameBitsWhereAStepIsCaptured) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-// 2e-2: a bf16 has 8 bits, an f16 11. Repeatably or not, with the library's epilogues or without:
-// in f32 the first alone is near enough, since TF32 has no more bits than an f16.
+// The tolerance is 2e-2, as bf16 has 8 bits and f16 11. The backend runs deterministically and
+// otherwise, with the library's epilogues and without. For f32 only deterministic runs are accurate
+// enough to compare, since TF32, which other runs use, has no more bits than f16.
 TEST_P(CudaArithmetic, In16BitsStaysNearTheInterpreter) {
   const reference::Variables unrounded = variables_;
   for (const Precision precision : {Precision::kBf16, Precision::kF16}) {
     SCOPED_TRACE(name(precision));
-    // The thirtieth channel's deviation is next to nothing: such samples are beyond an f16.
+    // The thirtieth channel's deviation is nearly zero, so its normalised samples exceed an f16.
     if (precision == Precision::kF16 && graph().input_shape().back() > 30) continue;
     variables_ = unrounded;
     for (reference::Values& values : variables_.parameters) round_to(precision, values);
@@ -207,8 +208,8 @@ bool has_batch_norm(const Graph& graph) {
   });
 }
 
-// What a step of plain SGD makes of the values. The learning rate: so large that a value's rounding
-// is small beside its gradient's.
+// Returns the values after a step of plain SGD. The learning rate is large, so that the rounding of
+// a value is small beside its gradient.
 std::vector<float> trained(BackendCase& subject, const Batch& batch) {
   subject.step(batch);
   subject.backend->update(*make_optimizer({.name = "sgd"}), {.learning_rate = 1024.0F, .step = 1},
@@ -219,9 +220,9 @@ std::vector<float> trained(BackendCase& subject, const Batch& batch) {
   return {values.begin(), values.end()};
 }
 
-// Four threads on one device, each with a quarter of the samples.
+// Runs four threads on one device, each with a quarter of the samples.
 TEST_P(CudaArithmetic, ReplicasOfOneDeviceUpdateByTheGradientsOfAll) {
-  if (has_batch_norm(graph())) return;  // each normalises by its own samples
+  if (has_batch_norm(graph())) return;  // each replica normalises by its own samples
   constexpr std::int64_t kReplicas = 4;
   CaseOptions options = options_for(Precision::kF32, Mode::kTrain, true);
   options.updates_on_device = true;

@@ -1,4 +1,5 @@
-// The device on which the CUDA backend is held against the interpreter: a GPU, or the emulated one.
+// The device on which the CUDA backend is compared with the interpreter: a GPU, or the emulated
+// one.
 #pragma once
 
 #include <optional>
@@ -9,9 +10,9 @@
 namespace syncopate::cuda {
 
 PlanOperations operations_under_test();
-// Of sums in f32, relative L2.
+// Returns the tolerance for sums in f32, as relative L2.
 double f32_tolerance();
-// None: it is there.
+// Returns why the device is missing, or no value if it is present.
 std::optional<std::string> why_no_device();
 
 }  // namespace syncopate::cuda

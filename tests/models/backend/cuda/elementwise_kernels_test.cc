@@ -1,4 +1,4 @@
-// Samples, conversions, ReLU, addition.
+// Tests the kernels for samples, conversions, ReLU and addition.
 #include <cmath>
 
 #include "models/backend/cuda/kernels/kernels.h"
@@ -10,15 +10,15 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 
-// Nothing, less than a pack, packs and a rest, several blocks.
+// The counts are nothing, less than a pack, packs with and without a rest, several blocks.
 constexpr std::int64_t kCounts[] = {0, 1, 7, 8, 100, 5003};
-// Off by one element: nothing stands on 16 bytes.
+// An offset of one element leaves nothing aligned to 16 bytes.
 constexpr std::int64_t kOffsets[] = {0, 1};
 
 template <typename T>
 class ElementwiseKernels : public testing::Test {
  protected:
-  // Calls body(count, offset).
+  // Calls body(count, offset) for every pair.
   template <typename Body>
   void for_each_case(const Body& body) {
     for (const std::int64_t count : kCounts) {
@@ -52,7 +52,7 @@ TYPED_TEST(ElementwiseKernels, NormaliseSamples) {
         normalise(x.data(), means.data(), stddevs.data(), y.data(), count, channels, kStream);
         return Outputs{y.values()};
       });
-      // Three operations on numbers up to 1 / 0.2.
+      // Three operations round numbers up to 1 / 0.2.
       expect_close<T>(expected, found[0], 4, 5.0);
     });
   }
@@ -80,7 +80,7 @@ TYPED_TEST(ElementwiseKernels, ConvertRoundingOnce) {
 }
 
 TEST(ConvertKernel, RoundsToNearestEven) {
-  // bf16 has 8 bits: 257 and 259 lie halfway.
+  // 257 and 259 lie halfway between two numbers of bf16, which has 8 bits.
   DeviceArray<float> x(Values{257.0, 259.0, -257.0, 257.5});
   DeviceArray<__nv_bfloat16> y(4);
   convert(x.data(), y.data(), 4, kStream);
@@ -114,7 +114,7 @@ TYPED_TEST(ElementwiseKernels, ReluPassesGradientsWhereTheOutputIsPositive) {
   using T = TypeParam;
   this->for_each_case([&](std::int64_t count, std::int64_t offset) {
     Values outputs = draw<T>(count, 5);
-    for (double& value : outputs) value = std::max(value, 0.0);  // zeros pass nothing
+    for (double& value : outputs) value = std::max(value, 0.0);  // zeros pass no gradient
     const Values gradients = draw<T>(count, 6);
     Values expected = gradients;
     for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -7,7 +7,7 @@ PlanOperations operations_under_test() {
   return [](cudaStream_t stream) { return make_emulated_operations(stream); };
 }
 
-// Sums of up to some 5,000 terms, in orders of their own.
+// Sums have up to some 5,000 terms, added in different orders.
 double f32_tolerance() { return 1e-5; }
 
 std::optional<std::string> why_no_device() { return std::nullopt; }

@@ -21,9 +21,9 @@ constexpr std::size_t kStackBytes = 64 * 1024;
 
 EmulatedOrder current_order = EmulatedOrder::kForward;
 
-// The threads of one block. A fibre takes one thread after another until one of them waits at a
-// barrier; then another fibre goes on with the next. Without barriers there is one fibre and a
-// loop.
+// Runs the threads of one block. A fibre runs one thread after another until one of them waits at a
+// barrier; then another fibre continues with the next thread. Without barriers one fibre runs all
+// threads in a loop.
 class Block {
  public:
   Block(const Launch& how, const std::function<void()>& thread) : how_(how), thread_(thread) {}
@@ -38,26 +38,26 @@ class Block {
     jmp_buf place{};
     std::unique_ptr<char[]> stack = std::make_unique_for_overwrite<char[]>(kStackBytes);
     unsigned thread = 0;
-    bool waits = false;  // at a barrier; otherwise it has nothing left to do
+    bool waits = false;  // true at a barrier; false when no thread is left
   };
 
   static void run_fibre();
-  void leave(Fibre& fibre);  // for the scheduler; returns when the fibre is resumed
+  void leave(Fibre& fibre);  // called by the scheduler; returns when the fibre is resumed
   void take_threads();
   void resume(Fibre& fibre);
   Fibre& idle_fibre();
 
   Launch how_;
   const std::function<void()>& thread_;
-  ucontext_t before_{};  // swapcontext() wants one; nobody returns to it
+  ucontext_t before_{};  // swapcontext() requires it; it is never resumed
   jmp_buf scheduler_{};
-  std::vector<std::unique_ptr<Fibre>> fibres_;  // kept from block to block
-  std::vector<Fibre*> waiting_;                 // in the order in which they came
+  std::vector<std::unique_ptr<Fibre>> fibres_;  // reused by all blocks
+  std::vector<Fibre*> waiting_;                 // in the order of their arrival
   Fibre* running_ = nullptr;
   unsigned started_ = 0;  // threads of this block
 };
 
-Block* current_block = nullptr;  // makecontext() passes on no pointer
+Block* current_block = nullptr;  // global, since makecontext() passes no pointer
 
 void Block::run() {
   started_ = 0;
@@ -102,8 +102,8 @@ void Block::take_threads() {
 void Block::resume(Fibre& fibre) {
   running_ = &fibre;
   threadIdx = {fibre.thread, 0, 0};
-  // _setjmp() rather than swapcontext(), which asks the system for the signal mask each time; only
-  // a new stack needs the latter.
+  // _setjmp() replaces swapcontext(), which makes a system call for the signal mask each time; only
+  // the switch to a new stack needs swapcontext().
   if (_setjmp(scheduler_) != 0) return;
   if (fibre.started) _longjmp(fibre.place, 1);
   fibre.started = true;
@@ -126,7 +126,8 @@ Block::Fibre& Block::idle_fibre() {
   return fibre;
 }
 
-// What cudaLaunchKernelEx refuses. Source: CUDA C++ Programming Guide, compute capabilities.
+// Returns whether cudaLaunchKernelEx accepts the launch. Source: CUDA C++ Programming Guide,
+// compute capabilities.
 bool fits_a_device(const Launch& how) {
   return how.threads >= 1 && how.threads <= 1024 && how.blocks.x >= 1 &&
          how.blocks.x <= 0x7fffffffU && how.blocks.y >= 1 && how.blocks.y <= 65535 &&
@@ -145,7 +146,7 @@ void throw_launch_error(const Launch& refused, cudaError_t code) {
 
 void run_emulated_grid(const Launch& how, const std::function<void()>& thread) {
   if (!fits_a_device(how)) throw_launch_error(how, cudaErrorInvalidConfiguration);
-  static std::mutex one_grid_at_a_time;  // replicas have a thread each
+  static std::mutex one_grid_at_a_time;  // each replica has a thread
   const std::lock_guard lock(one_grid_at_a_time);
   Block block(how, thread);
   current_block = &block;

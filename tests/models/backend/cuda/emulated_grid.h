@@ -1,15 +1,16 @@
-// CUDA kernels on the CPU: the sources of models/backend/cuda/kernels/ are compiled as plain C++
-// with this header put in front (-include) and `__shared__` defined as `static`, and launch() runs
-// the grid in the calling thread, block after block. The threads of a block run one after another
-// until they end or reach a barrier; only then does the next one run, on a stack of its own. So a
-// block with a barrier missing, or blocks that wait for one another, give other bits when the order
-// is turned round, or do not end.
+// Runs CUDA kernels on the CPU. The sources of models/backend/cuda/kernels/ are compiled as plain
+// C++ with this header included first (-include) and `__shared__` defined as `static`; launch()
+// runs the grid in the calling thread, block after block. The threads of a block run one after
+// another: the next one runs, on a stack of its own, when the last one ends or reaches a barrier.
+// So a missing barrier, or blocks that depend on each other, give other bits in the reverse order,
+// or do not end.
 //
-// What is here is what our kernels use: threadIdx, blockIdx, gridDim, __syncthreads(). Memory is
-// the CPU's; a misaligned 16-byte access or an index outside of an array ends the program
-// (CMakeLists.txt asks for the sanitizer's trap). What it cannot show: speed, too many registers.
+// The header defines the parts of CUDA that our kernels use: threadIdx, blockIdx, gridDim,
+// __syncthreads(). Memory is the CPU's; a misaligned 16-byte access or an index outside an array
+// ends the program (CMakeLists.txt enables the sanitizer's trap). The emulation shows neither speed
+// nor the use of registers.
 //
-// One thread only; the words of CUDA are global by nature.
+// One thread only; CUDA's names are global by definition.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -28,9 +29,11 @@ void __syncthreads();
 
 namespace syncopate::cuda {
 
-enum class EmulatedOrder { kForward, kBackward };  // of the blocks, and of the threads in each
+// the order of the blocks, and of the threads in each
+enum class EmulatedOrder { kForward, kBackward };
 
-// Of every grid started while it lives; forward without one. Not nested.
+// Sets the order of every grid started while the object lives; without one it is forward. Not
+// nested.
 class EmulatedOrderScope {
  public:
   explicit EmulatedOrderScope(EmulatedOrder order);
@@ -39,8 +42,8 @@ class EmulatedOrderScope {
   EmulatedOrderScope& operator=(const EmulatedOrderScope&) = delete;
 };
 
-// Throws DeviceError for a grid that a device would refuse, InternalError when some threads of a
-// block wait at a barrier that others never reach.
+// Throws DeviceError for a grid that a device would refuse, InternalError if some threads of a
+// block wait at a barrier that the others never reach.
 void run_emulated_grid(const Launch& how, const std::function<void()>& thread);
 
 template <typename... Parameters, typename... Arguments>

@@ -1,4 +1,4 @@
-// The emulation itself: it must see the mistakes that it is there for.
+// Tests that the emulated grid detects the mistakes it exists for.
 #include "tests/models/backend/cuda/emulated_grid.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr unsigned kThreads = 64;
 
-// Each thread reads what its neighbour left; right only with the barrier.
+// Each thread reads what its neighbour wrote, which is correct only with the barrier.
 void neighbour_kernel(bool barrier, unsigned* out) {
   static unsigned shared[kThreads];
   shared[threadIdx.x] = blockIdx.x * 1000 + threadIdx.x;

@@ -6,7 +6,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// A program that nobody asks keeps its latest calls only.
+// The journal keeps only this number of latest calls, as most programs never take them.
 constexpr std::size_t kMostCalls = 10'000;
 
 struct Journal {
@@ -15,7 +15,7 @@ struct Journal {
 };
 
 Journal& journal() {
-  static Journal the_one;  // as the functions of CUDA are
+  static Journal the_one;  // one per process, like CUDA's functions
   return the_one;
 }
 

@@ -1,5 +1,5 @@
-// What was asked of the emulated streams and of the fake NCCL, in order: for tests of who waits for
-// whom. And a device that is stuck: what was recorded does not pass.
+// Records the calls on the emulated streams and on the fake NCCL in their order, for tests of the
+// waits between streams. It can also make the device stuck: recorded events then do not pass.
 #pragma once
 
 #include <atomic>
@@ -11,19 +11,19 @@ namespace syncopate::cuda {
 
 struct EmulatedCall {
   std::string what;              // "record", "wait", "all-reduce", "abort", ...
-  const void* stream = nullptr;  // null: none
+  const void* stream = nullptr;  // null if the call has none
   const void* event = nullptr;   // of record and wait
   const void* memory = nullptr;  // of an all-reduce
-  std::size_t count = 0;         // and its elements
+  std::size_t count = 0;         // elements of an all-reduce
   bool operator==(const EmulatedCall&) const = default;
 };
 
-// Thread-safe.
+// Appends a call to the journal. Thread-safe.
 void note_call(EmulatedCall call);
-// Calls since the last time; the first time: since the program began.
+// Returns the calls since the previous take_calls(), or since the start of the program.
 std::vector<EmulatedCall> take_calls();
 
-// cudaEventQuery says that nothing has passed, while it is true.
+// While the flag is true, cudaEventQuery reports that no event has passed.
 std::atomic<bool>& emulated_device_is_stuck();
 
 }  // namespace syncopate::cuda

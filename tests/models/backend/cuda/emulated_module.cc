@@ -1,11 +1,11 @@
-// The CUDA module with emulated devices in it: `syncopate train --devices cuda` runs through every
-// strategy where no GPU is. Tests put it in front of the real one, and say by the environment what
-// it is to be like:
-//   EMULATED_GPUS=4                how many devices there are, else 2
-//   EMULATED_GPUS_FROM=2           where in the machine the first of them is, else 0
-//   EMULATED_NCCL_PATIENCE=2       seconds, where the strategy would wait for longer
-//   EMULATED_NCCL=init-fails:1     what goes wrong in the process of that rank; or never-meets:1,
-//                                  id-fails:0, breaks:1 (in some step), notices-the-gone:0
+// The CUDA module with emulated devices, so that `syncopate train --devices cuda` runs every
+// strategy without a GPU. Tests load it in place of the real module, and configure it by
+// environment variables:
+// EMULATED_GPUS=4 is the number of devices (2 by default).
+// EMULATED_GPUS_FROM=2 is the machine's number of the first device (0 by default).
+// EMULATED_NCCL_PATIENCE=2 caps the strategy's timeout, in seconds.
+// EMULATED_NCCL=init-fails:1 injects a fault into the process of that rank; other faults are
+// never-meets:1, id-fails:0, breaks:1 (in some step), notices-the-gone:0.
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
@@ -26,7 +26,7 @@ std::string variable(const char* name, const char* otherwise) {
   return value == nullptr ? otherwise : value;
 }
 
-// Whether EMULATED_NCCL says so of this rank.
+// Returns whether EMULATED_NCCL names this fault for this rank.
 bool goes_wrong(const std::string& what, int rank) {
   return variable("EMULATED_NCCL", "") == what + ":" + std::to_string(rank);
 }

@@ -13,9 +13,10 @@
 namespace syncopate::cuda {
 namespace {
 
-// Asked for so that whoever forgets to hand out workspaces is found out: each run overwrites it.
+// A workspace is requested and overwritten by every run, so that a program that does not provide it
+// fails.
 constexpr std::size_t kWorkspaceBytes = 300;
-constexpr std::size_t kRowsOfTile = 64;  // that a block of a convolution computes
+constexpr std::size_t kRowsOfTile = 64;  // rows that a block of a convolution computes
 
 void use_workspace(void* workspace) {
   std::fill_n(static_cast<std::byte*>(workspace), kWorkspaceBytes, std::byte{0xA5});
@@ -58,7 +59,7 @@ class LoopConvolution final : public Convolution {
     if (pass_ == ConvPass::kForwardWithSums) sum_output(sums, ys, arrays);
   }
 
-  // In f32, tile by tile.
+  // Sums in f32, tile by tile.
   void sum_output(const std::vector<double>& unrounded, const T* stored,
                   const ConvArrays& arrays) const {
     const auto channels = static_cast<std::size_t>(shape_.out_channels);
@@ -94,7 +95,7 @@ class LoopConvolution final : public Convolution {
     return shape_.out_channels * shape_.kernel_h * shape_.kernel_w * shape_.channels;
   }
 
-  // Of all elements of x, w and y that are multiplied or added to in a forward pass.
+  // Visits all elements of x, w and y that a forward pass multiplies or adds to.
   template <typename Visit>
   void for_each_product(const Visit& visit) const {
     const ConvShape& s = shape_;

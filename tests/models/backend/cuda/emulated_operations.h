@@ -1,19 +1,19 @@
-// The convolutions and products of a program in plain loops on the CPU, in the place of NVIDIA's
-// libraries: with emulated kernels and an emulated runtime, whole programs of the CUDA backend run
-// where no GPU is.
+// Computes the convolutions and products of a program in plain loops on the CPU, in place of
+// NVIDIA's libraries: with emulated kernels and an emulated runtime, whole programs of the CUDA
+// backend run without a GPU.
 #pragma once
 
 #include "models/backend/cuda/operations.h"
 
 namespace syncopate::cuda {
 
-// From what a convolution sums its output for a batch norm: from what is stored of it, as cuDNN's
-// graph says, or from what is about to be rounded, as a kernel has it at hand. NVIDIA does not say
-// which of them its engines do. Or the library has no such convolution.
+// The values from which a convolution sums its output for a batch norm: the stored ones, as cuDNN's
+// graph says, or those before rounding, which a kernel has in registers. NVIDIA does not document
+// which of them its engines use. kNone: the library has no such convolution.
 enum class EmulatedSums : std::uint8_t { kOfStored, kOfUnrounded, kNone };
 
-// Work is the emulated stream's (emulated_stream.h). Convolutions that sum are there for what cuDNN
-// has them for on an H200: f16, channels in packs of eight.
+// The operations run on an emulated stream (emulated_stream.h). Convolutions with sums exist where
+// cuDNN has them on an H200: in f16, with channels in packs of eight.
 std::unique_ptr<Operations> make_emulated_operations(cudaStream_t stream,
                                                      EmulatedSums sums = EmulatedSums::kOfStored);
 

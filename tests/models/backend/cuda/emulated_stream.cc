@@ -18,12 +18,12 @@ namespace {
 struct Stream;
 
 struct Item {
-  std::function<void()> work;       // empty: it only waits
-  std::shared_ptr<Stream> awaited;  // null: for nobody
-  std::uint64_t position = 0;       // of the awaited stream's work, so much must be done
+  std::function<void()> work;       // empty if the item only waits
+  std::shared_ptr<Stream> awaited;  // null if the item waits for no stream
+  std::uint64_t position = 0;       // the number of the awaited stream's items that must be done
 };
 
-// Of all streams: what they have under way, and how far they are.
+// Protects all streams: their pending items and their positions.
 std::mutex& mutex() {
   static std::mutex of_all;
   return of_all;
@@ -38,8 +38,8 @@ struct Stream {
   std::deque<Item> pending;
   std::uint64_t num_done = 0;
 
-  int pace = 0;         // 0: never by itself, 1: now and then, 2: whenever it can
-  std::jthread worker;  // does what is pending where there is no pace; begun with the first of it
+  int pace = 0;         // 0: runs only when awaited, 1: now and then, 2: at each call
+  std::jthread worker;  // runs the items if there is no pace; started with the first one
 
   std::uint64_t end() const { return num_done + pending.size(); }
   bool can_go_on() const {
@@ -51,13 +51,15 @@ struct Stream {
     lock.unlock();
     if (work) work();
     lock.lock();
-    // Only now: whoever finds nothing pending does its work at once.
+    // The item is removed after it has run: a caller that finds nothing pending runs its work at
+    // once.
     const Item done = std::move(pending.front());
     pending.pop_front();
     ++num_done;
     changed().notify_all();
   }
-  // With a worker: until it is there. Else the calling thread does all that is needed.
+  // Waits until a stream has reached `position`. Without a worker the calling thread runs the
+  // items.
   void finish(std::uint64_t position, std::unique_lock<std::mutex>& lock) {
     if (worker.joinable()) {
       changed().wait(lock, [&] { return num_done >= position; });
@@ -80,11 +82,11 @@ struct Stream {
 };
 
 struct Event {
-  std::shared_ptr<Stream> stream;  // null: never recorded, which has passed
+  std::shared_ptr<Stream> stream;  // null if never recorded, which counts as passed
   std::uint64_t position = 0;
 };
 
-// Of the calling thread, where somebody draws how streams go on.
+// The pace of the calling thread's streams while an EmulatedPace lives.
 struct Pace {
   std::mt19937_64 random;
   std::vector<std::shared_ptr<Stream>> streams;
@@ -115,7 +117,7 @@ std::shared_ptr<Stream>& stream_of(cudaStream_t handle) {
 
 Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
 
-// What the stream is given next is not done at once.
+// Returns whether new work has to queue instead of running at once.
 bool is_behind(const Stream& stream) { return pace() != nullptr || !stream.pending.empty(); }
 
 void add(const std::shared_ptr<Stream>& stream, Item item, std::unique_lock<std::mutex>& lock) {

@@ -1,7 +1,7 @@
-// Work on emulated streams. Done at once, but for slow work and what comes behind it; or, while an
-// EmulatedPace lives, as a device does it: each stream in its order, and otherwise whenever it
-// likes. While a stream is captured its work is kept, to be done again whenever the graph is
-// launched.
+// Emulated streams. Work runs at once, except slow work and the work that follows it. While an
+// EmulatedPace lives, work runs as on a device: each stream keeps its order, and the streams
+// progress independently. While a stream is captured its work is recorded, and each launch of the
+// graph runs it.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -12,31 +12,31 @@
 
 namespace syncopate::cuda {
 
-// What the calling thread captures; null: nothing.
+// The work that the calling thread captures; null if it captures nothing.
 using RecordedWork = std::vector<std::function<void()>>;
 RecordedWork*& recorded_work() noexcept;
 
-// The null stream does everything at once.
+// Runs or records the work. The null stream runs everything at once.
 void do_or_record(cudaStream_t stream, std::function<void()> work);
 
-// Work that may wait for others, as a collective's kernel does: a thread of the stream's own does
-// it, and what comes behind it, so that the host goes ahead as it does of a device. Never captured.
+// Adds work that may wait for other ranks, as a collective's kernel does. A thread of the stream
+// runs it and the work behind it, so that the host continues as with a device. Cannot be captured.
 void add_slow_work(cudaStream_t stream, std::function<void()> work);
 
-// Of the calling thread's streams: after each call some go on, others do not, as drawn from the
-// seed. Work is done for certain only when somebody waits for it, so where a wait was forgotten
-// some seed shows it. Not nested.
+// Varies the progress of the calling thread's streams: after each call some proceed and others do
+// not, as drawn from the seed. Work is certainly done only once it is waited for, so some seed
+// shows a missing wait. Not nested.
 class EmulatedPace {
  public:
   explicit EmulatedPace(std::uint64_t seed);
   EmulatedPace(const EmulatedPace&) = delete;
   EmulatedPace& operator=(const EmulatedPace&) = delete;
-  ~EmulatedPace();  // all work is done then
+  ~EmulatedPace();  // runs all pending work
 };
 
-// The runtime's functions of these names (emulated_runtime.cc).
+// Implement the runtime's functions of these names (emulated_runtime.cc).
 cudaStream_t create_stream();
-void destroy_stream(cudaStream_t stream);  // its work is done first
+void destroy_stream(cudaStream_t stream);  // runs its work first
 cudaEvent_t create_event();
 void destroy_event(cudaEvent_t event);
 void record_event(cudaEvent_t event, cudaStream_t stream);
@@ -44,7 +44,7 @@ bool has_passed(cudaEvent_t event);  // thread-safe
 void let_stream_wait(cudaStream_t stream, cudaEvent_t event);
 void finish_stream(cudaStream_t stream);
 void finish_event(cudaEvent_t event);
-// What frees memory waits for the device.
+// Waits for the device, as every call that frees memory does.
 void finish_all_streams();
 
 }  // namespace syncopate::cuda

@@ -16,16 +16,16 @@ namespace {
 
 struct Communicator {
   std::shared_ptr<FakeNcclBoard> board;
-  FileDescriptor file;  // rank 0's: by it the others find the board
+  FileDescriptor file;  // rank 0's file, by which the other ranks find the board
   int size = 1;
-  int askings = 0;  // since all have met
+  int askings = 0;  // calls since all ranks have met
   int sums = 0;
   bool leaves = false;
 };
 
 Communicator& in(ncclComm_t handle) { return *reinterpret_cast<Communicator*>(handle); }
 
-// Boards that this process has made, until rank 0 comes for them; by place.
+// Boards that this process has made and rank 0 has not yet opened, by place.
 std::map<std::string, FileDescriptor>& new_boards() {
   static std::map<std::string, FileDescriptor> boards;
   return boards;

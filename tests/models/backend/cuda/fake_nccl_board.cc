@@ -21,26 +21,26 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr const char* kPurpose = "a fake NCCL";
-// A sum is made in pieces, each of which all ranks put down before anybody adds.
+// A sum is made in pieces; all ranks write a piece before any rank adds it.
 constexpr std::size_t kPieceElements = std::size_t{1} << 16;
-// Nobody who tests waits so long: a job that is forgotten ends.
+// The timeout exceeds that of every test, and ends a job that was left behind.
 constexpr std::chrono::minutes kMostToWait{1};
 constexpr std::chrono::milliseconds kNap{5};
 
 }  // namespace
 
-// Zeroed bytes are the initial values.
+// The initial values are zero bytes.
 struct FakeNcclBoard::Shared {
   struct Rank {
-    std::atomic<std::int64_t> process;  // 0: has not joined
-    std::atomic<bool> is_gone;          // in the middle of all
+    std::atomic<std::int64_t> process;  // 0 until the rank has joined
+    std::atomic<bool> is_gone;          // before leaving
     std::atomic<bool> has_left;
-    std::atomic<std::uint64_t> pieces;  // put down so far
+    std::atomic<std::uint64_t> pieces;  // written so far
   };
-  std::atomic<std::uint32_t> bell;  // rung with every change
+  std::atomic<std::uint32_t> bell;  // notified at every change
   std::array<Rank, kMostRanks> ranks;
-  // Of pieces with even and with odd numbers: whoever puts down the next but one has seen that all
-  // have put down the next, hence are done with this one.
+  // Two slots for pieces with even and with odd numbers. A rank that writes piece n + 2 has seen
+  // that all ranks have written piece n + 1, so all have read piece n.
   std::array<std::array<std::array<float, kPieceElements>, kMostRanks>, 2> slots;
 
   void ring() {
@@ -61,7 +61,7 @@ std::unique_ptr<FakeNcclBoard> FakeNcclBoard::open(const std::string& place, int
   if (size > kMostRanks || rank < 0 || rank >= size) return nullptr;
   const FileDescriptor file(::open(place.c_str(), O_RDWR | O_CLOEXEC));
   struct stat found {};
-  // Its number may be another file's by now.
+  // The descriptor's number may have been reused for another file.
   if (!file || fstat(file.get(), &found) != 0 || !is_sealed_against_shrinking(file.get()) ||
       std::cmp_not_equal(found.st_size, sizeof(Shared))) {
     return nullptr;

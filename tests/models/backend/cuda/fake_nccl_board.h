@@ -1,6 +1,6 @@
-// What the ranks of the fake NCCL share, be they threads or processes: memory without a name, which
-// rank 0 makes and the others find through rank 0's process. Nothing is left of it when all are
-// gone, however they went.
+// The memory that the ranks of the fake NCCL share, as threads or processes: an unnamed file, which
+// rank 0 makes and the others open through rank 0's process. It disappears with the last process,
+// however the processes end.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,8 @@
 
 namespace syncopate::cuda {
 
-// Where a process finds the board: as long as `file` is open in the one that made it.
+// The place by which a process finds the board, valid while `file` is open in the process that made
+// it.
 struct NewBoard {
   FileDescriptor file;
   std::string place;
@@ -21,28 +22,29 @@ struct NewBoard {
 // Throws FileError.
 NewBoard make_fake_nccl_board();
 
-// One rank's view. Thread-safe.
+// One rank's view of the board. Thread-safe.
 class FakeNcclBoard {
  public:
   static constexpr int kMostRanks = 16;
   static std::size_t size_bytes();
 
-  // Null: there is none at that place, or none any more.
+  // Returns null if there is no board at that place.
   static std::unique_ptr<FakeNcclBoard> open(const std::string& place, int rank, int size);
   FakeNcclBoard(const FakeNcclBoard&) = delete;
   FakeNcclBoard& operator=(const FakeNcclBoard&) = delete;
   ~FakeNcclBoard();
 
-  // This rank is there.
+  // Announces this rank.
   void join();
   bool all_have_joined() const;
-  // `values` become their sums over all ranks, added from rank 0 on. Every rank calls with as many.
-  // Waits for the others, until release(): then `values` are anything. False: not a sum.
+  // Replaces `values` by their sums over all ranks, added from rank 0 on. Every rank passes the
+  // same number of values. Waits for the other ranks until release(). Returns false if the sum
+  // failed; `values` are then undefined.
   bool sum(float* values, std::size_t count);
   void release();
-  // All is done: from now on nobody misses this rank.
+  // Marks this rank as finished, so that its end is not reported as a loss.
   void leave();
-  // Of the ranks that have joined and not left, one was released, or its process has ended.
+  // Returns whether a rank that has joined and not left was released, or its process has ended.
   bool somebody_is_gone() const;
 
  private:

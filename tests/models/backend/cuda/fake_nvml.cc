@@ -1,4 +1,4 @@
-// A stand-in for the driver's library: two devices, one twice as busy as the other.
+// Replaces NVML by a library with two devices, one twice as busy as the other.
 #include <cstring>
 
 namespace {

@@ -1,5 +1,5 @@
-// Prints a GPU as cuDNN describes it, in one line of JSON: what h200.json is made from, so that
-// plans can be made for it where it is not. Installed beside the tests that need a GPU.
+// Prints a GPU's properties as cuDNN describes them, in one line of JSON. h200.json was made by it,
+// so that plans can be made for an absent GPU. It is installed beside the tests that need a GPU.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

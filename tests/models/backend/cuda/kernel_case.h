@@ -1,5 +1,5 @@
-// What the tests of kernels share: the three types, inputs drawn from a seed, the orders in which a
-// grid must give the same bits, and how near to double precision is near enough.
+// Fixtures for the tests of kernels: the three types, inputs drawn from a seed, the orders in which
+// a grid must give equal bits, and the tolerances against double precision.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -25,20 +25,22 @@ struct RowShape {
   std::int64_t count() const { return rows * channels; }
 };
 
-// Calls body(shape, offset) with one row or channel, fewer channels than a pack, odd ones, packs of
-// 16 bytes, more packs than a tile of blocks has, and rows for many blocks; the maps stand on 256
-// bytes (offset 0) or beside (offset 1, where no 16-byte access is possible).
+// Calls body(shape, offset) with one row or channel, fewer channels than a pack, odd numbers of
+// channels, packs of 16 bytes, more packs than a tile of blocks has, and rows for many blocks. The
+// maps are aligned to 256 bytes (offset 0), or off by one element (offset 1), where no 16-byte
+// access is possible.
 void for_each_row_case(const std::function<void(const RowShape&, std::int64_t offset)>& body);
 
-// In the sums over rows a thread adds at most so many f32 numbers in our shapes: 9,000 rows in 36
-// blocks' worth of threads, 8 rows each, and the roundings of each term.
+// The number of f32 additions and roundings per thread in the sums over rows, an upper bound for
+// our shapes: 9,000 rows give each thread 8 rows, and each term is rounded.
 inline constexpr double kF32Additions = 12;
 
-// Uniform in [centre - width, centre + width], rounded to T: the reference starts from these too.
+// Draws values uniform in [centre - width, centre + width], rounded to T, as the reference uses the
+// rounded values, too.
 template <typename T>
 Values draw(std::int64_t count, std::uint64_t stream, double centre = 0.0, double width = 1.0);
 
-// Half a unit in the last place of a value near 1.
+// Returns half a unit in the last place of a value near 1.
 template <typename T>
 constexpr double rounding() {
   return 0x1p-24;
@@ -52,24 +54,24 @@ constexpr double rounding<__half>() {
   return 0x1p-11;
 }
 
-// The error allowed to `found` where `expected` is right: one rounding to T, and `terms` roundings
-// of f32 numbers no larger than `largest`. 2^-25: half of f16's smallest number.
+// Returns the error allowed to a result of type T: one rounding to T, and `terms` roundings of f32
+// numbers no larger than `largest`. 2^-25 is half of f16's smallest number.
 template <typename T>
 double allowed(double expected, double terms, double largest) {
   return rounding<T>() * (expected < 0.0 ? -expected : expected) + terms * 0x1p-24 * largest +
          0x1p-25;
 }
 
-// T: the type of `found`.
+// Compares two arrays. T: the type of `found`.
 template <typename T>
 void expect_close(const Values& expected, const Values& found, double terms, double largest = 1.0);
-// With a `largest` of each element.
+// Compares with a `largest` of each element.
 template <typename T>
 void expect_close(const Values& expected, const Values& found, double terms, const Values& largest);
 void expect_same_bits(const Outputs& expected, const Outputs& found);
 
-// Runs it twice, then with blocks and threads in reverse order; expects the same bits; returns
-// them.
+// Runs it twice, then with blocks and threads in reverse order; expects equal bits and returns the
+// result.
 Outputs run_in_every_order(const std::function<Outputs()>& run);
 
 }  // namespace syncopate::cuda

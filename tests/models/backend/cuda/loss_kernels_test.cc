@@ -1,4 +1,4 @@
-// Softmax and cross entropy, against the double-precision loops of tests/reference.
+// Tests softmax and cross entropy against the double-precision loops of tests/reference.
 #include <array>
 #include <cmath>
 
@@ -11,7 +11,7 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 
-// As the device sees it: sums and scratch in memory of its own.
+// The arguments as the kernel gets them; sums and scratch are in memory of their own.
 template <typename T>
 struct LossRun {
   LossRun(const Values& logits, const std::vector<std::int32_t>& labels, int classes,
@@ -43,7 +43,8 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
     std::int64_t n;
     int classes;
   };
-  // One class, fewer than a group of threads, as many, more; more than a block; many samples.
+  // The cases have one class; fewer classes than a group of threads, as many, and more; more than a
+  // block; and many samples.
   for (const Case& shape :
        {Case{1, 1}, Case{3, 10}, Case{40, 32}, Case{9, 100}, Case{5, 1000}, Case{700, 10}}) {
     const std::int64_t n = shape.n;
@@ -60,8 +61,8 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
       const LossRun<T> run(logits.values, labels, classes, kDivisor, kScale, true);
       return Outputs{{run.sums.loss}, {static_cast<double>(run.sums.num_correct)}, run.dlogits};
     });
-    // exp() of up to -12 to a few units, `classes` of them added in f32, relative: log() keeps that
-    // as an absolute error of each sample.
+    // exp() of numbers down to -12 is accurate to a few units, and `classes` of them are added in
+    // f32. log() turns the relative error into an absolute error of each sample.
     expect_close<float>({expected.loss}, found[0], 16 + classes / 32.0,
                         static_cast<double>(n) / kDivisor);
     EXPECT_EQ(found[1][0], static_cast<double>(expected.num_correct));
@@ -75,7 +76,8 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
 }
 
 TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
-  // The equal ones are with different threads, first in the lower and then in the higher one.
+  // Different threads read the equal logits: the first one is read by the lower, then by the higher
+  // thread.
   for (const auto& [classes, first, second] :
        {std::array{100, 7, 40}, std::array{100, 30, 33}, std::array{300, 70, 250},
         std::array{300, 20, 256}}) {
@@ -90,7 +92,7 @@ TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
 }
 
 TYPED_TEST(LossKernel, StandsLargeLogits) {
-  // exp(1000) is beyond every type.
+  // exp(1000) overflows every type.
   const LossRun<TypeParam> run({1000, 1000}, {0}, 2, 1.0, 1.0F, true);
   EXPECT_NEAR(run.sums.loss, std::log(2.0), 1e-6);  // f32 roundings
   EXPECT_EQ(run.dlogits, (Values{-0.5, 0.5}));

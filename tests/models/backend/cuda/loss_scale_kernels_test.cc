@@ -1,5 +1,5 @@
-// Loss scaling: what is noted of gradients, and what becomes of the scale, of gradients and of an
-// update.
+// Tests the kernels of loss scaling: what they record of the gradients, and their effect on the
+// scale, on gradients and on an update.
 #include <cmath>
 #include <limits>
 
@@ -12,7 +12,7 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// Fewer than a block, and more than all blocks have threads.
+// The counts are smaller than a block, and larger than the number of threads of all blocks.
 constexpr std::int64_t kCounts[] = {1, 255, 3'000'000};
 
 LossScale found_in(const Values& gradients) {
@@ -92,7 +92,7 @@ TEST(LossScale, LeavesZerosOfAStepThatIsSkipped) {
   EXPECT_EQ(device.values(), (Values{0.0, 0.0, 0.0}));
 }
 
-// One update by every rule of what the arrays below hold.
+// Applies one update by every rule to the arrays below.
 struct UpdateRun {
   explicit UpdateRun(UpdateRule rule, double gradient_scale, const LossScale* scale) {
     constexpr std::int64_t kCount = 200;

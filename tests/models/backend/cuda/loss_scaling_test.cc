@@ -1,5 +1,5 @@
-// Training in fp16, where losses are scaled: steps that are skipped, and what the scale may and may
-// not change. Linked for a GPU and for the emulated one.
+// Tests fp16 training with a scaled loss: which steps are skipped, and which values the scale may
+// change. Linked for a GPU and for the emulated one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,14 +14,14 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr std::int64_t kBatch = 8;
-constexpr float kTooLarge = 0x1p40F;  // no f16 holds a loss gradient that is multiplied by it
+constexpr float kTooLarge = 0x1p40F;  // makes the loss's gradient exceed f16
 
 std::vector<float> copy_of(const Tensor& block) {
   const auto values = block.f32();
   return {values.begin(), values.end()};
 }
 
-// A network that trains in fp16, and all that an update changes.
+// A network that trains in fp16, and every value that an update changes.
 class Training {
  public:
   struct Options {
@@ -53,7 +53,7 @@ class Training {
                           slots_, {0, case_.arena.layout().total()});
     case_.arena.bump_all_versions();
   }
-  // So many steps that change nothing, at most `most`.
+  // Runs at most `most` steps while they are skipped, and returns the number of skipped ones.
   int skipped_steps(int most) {
     const auto before = values_and_slots();
     int skipped = -1;
@@ -68,7 +68,7 @@ class Training {
     return {copy_of(case_.arena.values()), copy_of(slots_[0])};
   }
   LossScaleState loss_scale() { return case_.backend->loss_scale(case_.arena).value(); }
-  // As after a checkpoint of `other`.
+  // Continues as if from a checkpoint of `other`.
   void go_on_from(Training& other) {
     const auto before = other.values_and_slots();
     std::ranges::copy(before[0], case_.arena.values().f32().begin());
@@ -112,7 +112,7 @@ TEST_P(LossScalingOf, SkipsStepsUntilTheScaleFitsAndThenTrainsAsFromThatScale) {
     if (graph().state.empty()) {
       EXPECT_EQ(found, expected);
     }
-    // Skipped steps move running means, around which batch norm sums: other roundings.
+    // Skipped steps move the running means, around which batch norm sums, so the roundings differ.
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const reference::Values right(expected[i].begin(), expected[i].end());
       EXPECT_LE(reference::relative_l2(right, found[i]), 1e-2);
@@ -140,8 +140,8 @@ TEST_P(LossScalingOf, GrowsUntilAStepIsSkipped) {
   EXPECT_TRUE(skipped);
 }
 
-// Where nothing is rounded at the ends of f16, a power of two changes no bit, and another factor no
-// more than a rounding.
+// If no value leaves f16's range, a scale that is a power of two changes no bit, and another factor
+// changes roundings only.
 TEST_P(LossScalingOf, ChangesNothingButRoundingsWhereAllIsFinite) {
   std::vector<std::vector<float>> gradients;
   for (const float first : {64.0F, 128.0F, 100.0F}) {
@@ -157,7 +157,7 @@ TEST_P(LossScalingOf, ChangesNothingButRoundingsWhereAllIsFinite) {
 TEST_P(LossScalingOf, HasTheSameBitsWhereAStepIsCaptured) {
   std::vector<std::vector<std::vector<float>>> runs;
   for (const bool captures : {true, false}) {
-    // Some are skipped, then the scale grows again, and falls.
+    // Some steps are skipped, then the scale grows again, and falls.
     Training run(graph(),
                  {.scaling = {.first = 0x1p20F, .growth_interval = 2}, .captures = captures});
     for (int step = 0; step < 12; ++step) run.step();
@@ -194,7 +194,7 @@ TEST_P(LossScalingOf, HasTheSameBitsWhereTheHostUpdates) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-// Keeps what this replica contributes.
+// Records what this replica contributes.
 class Recorder final : public StatisticsReducer {
  public:
   void sum(std::span<double> values) override {
@@ -213,7 +213,7 @@ TEST_P(LossScalingOf, IsNotInTheStatisticsThatReplicasSum) {
   }
   ASSERT_EQ(replicas[0].sums.size(), replicas[1].sums.size());
   for (std::size_t i = 0; i < replicas[0].sums.size(); ++i) {
-    // f16's smallest numbers.
+    // The tolerance covers f16's smallest numbers.
     EXPECT_NEAR(replicas[0].sums[i], replicas[1].sums[i],
                 1e-3 * std::max(1.0, std::abs(replicas[0].sums[i])));
   }

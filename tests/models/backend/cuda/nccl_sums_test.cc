@@ -1,5 +1,5 @@
-// Sums by NCCL, with NCCL faked and the runtime emulated: who waits for whom, and that nobody waits
-// for ever.
+// Tests sums by NCCL with a fake NCCL and an emulated runtime: the waits between streams and
+// replicas, and that every wait ends.
 #include "models/backend/cuda/nccl_sums.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using std::chrono::seconds;
 constexpr std::array kBuckets = {Bucket{64, 192}, Bucket{0, 64}};
 constexpr std::int64_t kElements = 192;
 
-// Rank 0's id, for replicas that are threads.
+// Holds rank 0's id for replicas that are threads.
 class SharedId {
  public:
   DeviceCollective::Broadcast as_seen_by(int rank) {
@@ -70,7 +70,7 @@ class NcclSums : public testing::Test {
         {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = patience},
         fake_nccl(), milliseconds(1));
   }
-  // A rank that is alone, and has met itself.
+  // Returns the only rank of a job, already connected.
   std::unique_ptr<BucketSums> make_joined(std::chrono::nanoseconds patience = seconds(60)) {
     auto sums = make(0, 1, patience);
     sums->join([](std::span<std::byte>) {});
@@ -82,7 +82,7 @@ class NcclSums : public testing::Test {
       sums.start(b, compute_.get());
     }
   }
-  // What check() throws, once it does.
+  // Polls until check() throws, and returns the reason.
   static std::string reason_of(BucketSums& sums) {
     const Deadline deadline = Deadline::after(seconds(60));
     while (!deadline.passed()) {
@@ -128,7 +128,8 @@ TEST_F(NcclSums, ReducesABucketBehindItsBackwardAndUpdatesBehindAllReductions) {
   EXPECT_EQ(calls[7].event, calls[6].event);
 }
 
-// NCCL heeds it before what a program asks for: no call would come back while a peer is lost.
+// NCCL_COMM_BLOCKING overrides the program's request, and a call would then not return while a peer
+// is lost.
 TEST_F(NcclSums, RefusesAnEnvironmentInWhichCallsWaitForEver) {
   ASSERT_EQ(setenv("NCCL_COMM_BLOCKING", "1", 1), 0);
   const auto sums = make(0, 1);
@@ -173,11 +174,11 @@ TEST_F(NcclSums, AddsWhatTheReplicasHave) {
     });
   }
   replicas.clear();
-  // 1 + 2 + 3, and three times that.
+  // The sums are 1 + 2 + 3, and three times that.
   for (const auto& found : gradients) EXPECT_EQ(found, std::vector<float>(kElements, 18.0F));
 }
 
-// Its kernel waits for a peer that has met it and does not come to the sum.
+// The kernel waits for a peer that has connected and does not come to the sum.
 TEST_F(NcclSums, EndAWaitForTheDeviceWithTheVerdictOnAPeer) {
   SharedId id;
   const auto lost = make(1, 2);
@@ -203,7 +204,7 @@ TEST_F(NcclSums, AsksUntilAllHaveMet) {
   EXPECT_NO_THROW(sums->check());
 }
 
-// Nobody else can have caused it: the others are told at once.
+// No peer can have caused such an error, so the others are told at once.
 TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
   const auto expect_own_error = [](const std::unique_ptr<BucketSums>& sums) {
     try {
@@ -223,7 +224,7 @@ TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
   expect_own_error(make(0, 2));
 }
 
-// The call has begun to look for the others by then: one that died meanwhile is for the verdict.
+// The call has begun to contact the peers by then, so a peer that died since may be the cause.
 TEST_F(NcclSums, TakeForAPeersWhatAPeerMayHaveCausedWhileTheyMeet) {
   const auto error_of = [](int rank, ncclResult_t code) -> std::string {
     fake_nccl_trouble().init_error = code;
@@ -282,7 +283,7 @@ TEST_F(NcclSums, TakeNoPauseForAStall) {
   const auto sums = make_joined(milliseconds(1));
   start_all(*sums);
   sums->finish(compute_.get());
-  // Much later nothing is awaited any more.
+  // Later than the deadline nothing is awaited any more.
   const Deadline deadline = Deadline::after(milliseconds(50));
   while (!deadline.passed()) EXPECT_NO_THROW(sums->check());
 }
@@ -307,7 +308,7 @@ TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
   fake_nccl_trouble().sums_never_end = true;
   std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
   try {
-    // Begun before or after the verdict: both end with it.
+    // The sum may begin before or after the verdict, and ends with it in both cases.
     sums->start(0, compute_.get());
     FAIL() << "a sum without the others";
   } catch (const PeerError& error) {
@@ -315,7 +316,7 @@ TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
   }
 }
 
-// Its kernels spin until peers come: only then does whoever waits for the device wake up.
+// The kernels spin until the peers come, so the wait for the device ends only with the abort.
 TEST_F(NcclSums, AbortTheCommunicatorWhileTheReplicaWaitsForTheDevice) {
   const auto sums = make_joined();
   start_all(*sums);

@@ -1,4 +1,4 @@
-// How busy GPUs are, as a stand-in for the driver's library says it.
+// Tests the utilisation of GPUs as reported by a replacement of NVML.
 #include "models/backend/cuda/nvml.h"
 
 #include <gtest/gtest.h>

@@ -1,6 +1,6 @@
-// What NVIDIA's libraries are asked to do beside a product or a convolution, on memory that is full
-// of NaNs, twice: epilogues, and sums of an output. Linked for a GPU and for the emulated one,
-// whose answers show that the test can be passed.
+// Tests the extra work of NVIDIA's products and convolutions, epilogues and sums of an output,
+// twice each on memory full of NaNs. Linked for a GPU and for the emulated one, which shows that
+// the test can be passed.
 #include <cuda_bf16.h>
 #include <cuda_fp16.h>
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ class Block {
     copy_to_device(memory_->data(), std::as_bytes(std::span(elements)));
   }
   T* data() const { return reinterpret_cast<T*>(memory_->data()); }
-  // What is there now. The stream that wrote must have been waited for.
+  // Returns the current elements. The stream that wrote them must have been waited for.
   std::vector<double> values() const {
     std::vector<T> elements(size_);
     EXPECT_EQ(cudaMemcpy(elements.data(), data(), size_ * sizeof(T), cudaMemcpyDeviceToHost),
@@ -45,7 +45,7 @@ class Block {
   std::shared_ptr<Buffer> memory_;
 };
 
-// Around `mean`, and with few enough bits that every type holds them.
+// Draws numbers around `mean`, with few enough bits for every type.
 std::vector<float> numbers(std::int64_t count, float mean, std::uint64_t seed) {
   const RandomStream random(seed, 0);
   std::vector<float> values;
@@ -73,7 +73,8 @@ class Operation : public testing::TestWithParam<Precision> {
   std::unique_ptr<Operations> operations_;
 };
 
-// As a dense layer's gradient is: of `samples` rows, of which the sums are the bias's.
+// The matrix is shaped like the gradient of a dense layer: its `samples` rows sum to the bias's
+// gradient.
 TEST_P(Operation, OfAProductSumsTheRowsOfItsFirstFactor) {
   constexpr std::int64_t kSamples = 2048;
   constexpr std::int64_t kIn = 24;
@@ -181,7 +182,7 @@ TEST_P(ConvolutionWithSums, SumsWhatItStores) {
     const Block<float> sums(std::vector<float>(channels, kNaN));
     const Block<float> squares(std::vector<float>(channels, kNaN));
     const auto scratch = workspace(convolution->workspace_bytes());
-    for (int run = 0; run < 2; ++run) {  // the second finds the first one's sums there
+    for (int run = 0; run < 2; ++run) {  // the second run finds the sums of the first
       convolution->run({.x = x.data(),
                         .w = w.data(),
                         .y = y.data(),
@@ -197,7 +198,7 @@ TEST_P(ConvolutionWithSums, SumsWhatItStores) {
         square[i % channels] += stored[i] * stored[i];
       }
       for (std::size_t c = 0; c < channels; ++c) {
-        // A rounding of each term, if those before it are summed.
+        // The engine may sum values before they are stored, so each term may differ by a rounding.
         const double rounding = 0x1p-11 * std::sqrt(square[c] * static_cast<double>(rows));
         EXPECT_NEAR(sums.values()[c], sum[c], rounding) << "run " << run << ", channel " << c;
         EXPECT_NEAR(squares.values()[c], square[c], 0x1p-10 * square[c]) << "run " << run;

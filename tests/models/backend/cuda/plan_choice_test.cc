@@ -1,4 +1,4 @@
-// Which engine is chosen, by engines that are only names and a clock that is only a table.
+// Tests the choice of an engine, with engines that are only names and a clock that is only a table.
 #include "models/backend/cuda/plan_choice.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +32,7 @@ class FakeEngines final : public EngineSource {
   }
 
   std::map<std::string, nanoseconds> times;
-  std::string also_offered;  // though it is no candidate
+  std::string also_offered;  // offered without being a candidate
   int asked = 0;
   int timed = 0;
 
@@ -135,7 +135,7 @@ TEST_F(SumsOfAConvolution, AreLeftByItWhereThatIsFasterThanReadingItsOutputForTh
 }
 
 TEST_F(SumsOfAConvolution, AreAKernelsWhereThatIsFasterAndThenAskNobodyAgain) {
-  // 20 + 2 against 5 + 16.
+  // The times to compare are 20 + 2 and 5 + 16.
   EXPECT_EQ(chosen(Times{.summing = nanoseconds(16), .shifting = nanoseconds(2)}),
             SumsOrApart::kApart);
   with_sums_.asked = plain_.asked = with_sums_.timed = plain_.timed = 0;

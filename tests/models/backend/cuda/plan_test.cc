@@ -1,6 +1,6 @@
-// Whether cuDNN has an engine for every convolution that our networks ask for, on an H200 that is
-// only described: nothing runs here. Engines that are compiled on the device count as they are
-// offered; the others are made ready to the last step.
+// Tests that cuDNN has an engine for every convolution of our networks on an H200 that is only
+// described, so nothing runs. Engines that compile on the device count as offered; the others are
+// made ready completely.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ std::string text_of(const std::string& path) {
 struct Convolution {
   ConvShape shape;
   bool has_input_gradient = true;
-  bool is_normalised = false;  // a batch norm reads the output, and nobody else
+  bool is_normalised = false;  // a batch norm is the only reader of the output
 };
 
 bool is_normalised(const Graph& graph, NodeId convolution) {
@@ -113,7 +113,8 @@ TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
   expect_engines(convolutions_of(resnet50(large_images()), 256));
 }
 
-// A full batch, and the tail of an epoch. cuDNN has none for the first layers, however padded.
+// The batches are a full one and the tail of an epoch. cuDNN has no such engine for the first
+// layers, however they are padded.
 TEST(AnH200s, ConvolutionsButTheFirstSumInFp16ForTheBatchNormBehindThem) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
   for (const bool deterministic : {false, true}) {
@@ -133,7 +134,7 @@ TEST(AnH200s, ConvolutionsButTheFirstSumInFp16ForTheBatchNormBehindThem) {
   }
 }
 
-// Then there is an empty offer, not an error.
+// The offer is then empty, without an error.
 TEST(AnH200s, ConvolutionsDoNotSumInOtherTypesNorWhereChannelsFillNoPack) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
   constexpr ConvShape kShape{
@@ -157,7 +158,7 @@ TEST(AnH200s, ConvolutionsDoNotSumInOtherTypesNorWhereChannelsFillNoPack) {
   }
 }
 
-// Otherwise cuDNN pads in a workspace of its own, in each convolution.
+// Without padded samples cuDNN would pad in a workspace in each convolution.
 TEST(AnH200s, FirstLayerNeedsNextToNoWorkspaceOncePadded) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
   for (const Precision type : {Precision::kF16, Precision::kBf16}) {
@@ -184,7 +185,7 @@ TEST(AnH200s, FirstLayerNeedsNextToNoWorkspaceOncePadded) {
   }
 }
 
-// By its name an engine is kept between runs (plan_cache.h).
+// The name identifies an engine between runs (plan_cache.h).
 TEST_P(AnH200, HasEnginesThatAreFoundAgainByTheirNames) {
   const ConvShape shape{.n = 64,
                         .height = 28,
@@ -209,7 +210,7 @@ TEST_P(AnH200, HasEnginesThatAreFoundAgainByTheirNames) {
   }
 }
 
-// An engine of one pass is kept beside those of the others.
+// Engines of different passes are kept under different keys.
 TEST(PassesOfAConvolution, HaveNamesOfTheirOwn) {
   std::set<std::string_view> names;
   for (const ConvPass pass : {ConvPass::kForward, ConvPass::kForwardWithSums,

@@ -1,4 +1,4 @@
-// Pooling and the shortcut, against the double-precision loops of tests/reference.
+// Tests pooling and the shortcut against the double-precision loops of tests/reference.
 #include <cmath>
 
 #include "models/backend/cuda/kernels/kernels.h"
@@ -10,8 +10,9 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 
-// Windows side by side, overlapping, with gaps between them; maps that they do not fill; one pixel;
-// a window that is the whole map; scalar and packed channels; padding, all that a window takes.
+// The shapes have windows side by side, overlapping, and with gaps; maps that they do not fill; one
+// pixel; a window that is the whole map; scalar and packed channels; and the largest padding that a
+// window allows.
 constexpr PoolShape kPoolShapes[] = {
     {2, 6, 6, 8, 2, 2},    {1, 7, 5, 3, 2, 2},    {2, 7, 9, 16, 3, 2},    {3, 8, 6, 5, 3, 1},
     {1, 9, 9, 8, 2, 3},    {1, 1, 1, 1, 1, 1},    {1, 16, 16, 1, 16, 1},  {5, 16, 12, 264, 2, 2},
@@ -39,7 +40,8 @@ template <typename T>
 class PoolKernels : public testing::Test {};
 TYPED_TEST_SUITE(PoolKernels, ElementTypes);
 
-// Few different values: many ties, and the first of equals takes the gradient.
+// Draws few different values, so that there are many ties, in which the first of equals takes the
+// gradient.
 template <typename T>
 void expect_max_pools(const PoolShape& shape, std::int64_t offset, bool ties) {
   SCOPED_TRACE(to_string(shape) + (ties ? ", ties" : ""));
@@ -97,7 +99,7 @@ TYPED_TEST(PoolKernels, CountThePaddingInTheWindowsPlacesButNeverChooseIt) {
   DeviceArray<std::uint8_t> chosen(1);
   max_pool_forward({1, 2, 2, 1, 3, 2, 1}, x.data(), y.data(), chosen.data(), kStream);
   EXPECT_EQ(y.values(), Values{-2});
-  EXPECT_EQ(chosen.values(), Values{4});  // of 3x3: row 1, column 1
+  EXPECT_EQ(chosen.values(), Values{4});  // row 1, column 1 of 3x3
 }
 
 TYPED_TEST(PoolKernels, AverageOverPixels) {
@@ -120,14 +122,15 @@ TYPED_TEST(PoolKernels, AverageOverPixels) {
                               shape.channels, kStream);
         return Outputs{out.values(), in_gradient.values()};
       });
-      // A sum of `pixels` f32 numbers up to 1, divided.
+      // A sum of `pixels` f32 numbers up to 1 is divided.
       expect_close<T>(reference::global_average_pool(x).values, found[0], pixels + 1);
       expect_close<T>(reference::global_average_pool_backward(x, dy).values, found[1], 1);
     }
   }
 }
 
-// Channels that grow, that stay, scalar and packed; sizes that the stride does not divide.
+// The number of channels grows or stays, in scalar and packed maps; some sizes are no multiple of
+// the stride.
 constexpr ShortcutShape kShortcutShapes[] = {{2, 8, 8, 16, 2, 32}, {1, 7, 5, 3, 2, 8},
                                              {2, 4, 4, 8, 1, 8},   {3, 9, 7, 8, 2, 12},
                                              {1, 1, 1, 1, 2, 2},   {4, 10, 8, 64, 3, 264}};

@@ -1,4 +1,4 @@
-// Sums of replicas that share a GPU, as threads on an emulated one.
+// Tests sums of replicas that share a GPU, as threads on an emulated one.
 #include "models/backend/cuda/shared_gpu_sums.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(SharedGpuSums, AddWhatAllReplicasHaveStepAfterStep) {
       for (int step = 0; step < 20; ++step) {
         std::ranges::fill(replica->gradients, static_cast<float>(step));
         replica->step();
-        // The others may go on, but not with this replica's gradients.
+        // The other replicas may continue without changing this replica's gradients.
         EXPECT_EQ(replica->gradients, std::vector<float>(kElements, 3.0F * step));
       }
     });
@@ -66,7 +66,7 @@ TEST(SharedGpuSums, BeginBehindEveryBackwardAndEndBeforeEveryUpdate) {
   for (const auto& replica : replicas) replica->sums->start(0, replica->compute.get());
   for (const auto& replica : replicas) replica->sums->start(1, replica->compute.get());
   std::vector<EmulatedCall> calls = take_calls();
-  // Of each bucket: both replicas record, then the side stream waits for both, and records.
+  // For each bucket both replicas record, then the side stream waits for both, and records.
   ASSERT_EQ(calls.size(), 10U);
   const void* const side = calls[4].stream;
   for (const std::size_t first : {0U, 5U}) {
@@ -88,7 +88,7 @@ TEST(SharedGpuSums, BeginBehindEveryBackwardAndEndBeforeEveryUpdate) {
   }
 }
 
-// Streams that go on when they like, as a device's do.
+// The streams progress independently, as a device's do.
 TEST(SharedGpuSums, AreThereForTheUpdateHoweverStreamsGoOn) {
   constexpr std::size_t kBytes = kElements * sizeof(float);
   const std::array<std::vector<float>, 2> computed = {std::vector<float>(kElements, 3.0F),

@@ -1,5 +1,5 @@
-// Streams wait for each other where they have to: however each keeps up, a step has the bits it has
-// when everything is done at once. On the emulated device alone.
+// Tests that streams wait for each other where they must: at any progress of the streams a step has
+// the bits of synchronous execution. Runs on the emulated device only.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,8 @@ namespace {
 
 constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kLossDivisor = 4;
-// Of three paces for each of some five streams, enough to meet the pair that matters in each way.
+// Each of some five streams has one of three paces; this number of seeds meets every pair of
+// streams in each order.
 constexpr std::uint64_t kSeeds = 24;
 
 class StreamOrder : public testing::TestWithParam<SmallNetwork> {
@@ -38,7 +39,7 @@ class StreamOrder : public testing::TestWithParam<SmallNetwork> {
          }}};
   }
 
-  // The bits of `run` when everything is done at once, and at every pace.
+  // Compares the bits of `run` when all work is done at once with those at every pace.
   template <typename Run>
   static void expect_the_same_bits(const Run& run) {
     const std::vector<float> expected = run();
@@ -53,8 +54,8 @@ class StreamOrder : public testing::TestWithParam<SmallNetwork> {
   reference::Samples samples_ = reference::random_samples(graph(), kBatch, 22);
 };
 
-// As under central storage and parameter servers: a bucket's values are written just before they
-// are asked for, and are something else as soon as the step is over.
+// Values are written as under central storage and parameter servers: just before they are used, and
+// replaced as soon as the step is over.
 TEST_P(StreamOrder, ValuesAreThereBeforeTheyAreUsed) {
   for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
     expect_the_same_bits([&] {
@@ -84,7 +85,7 @@ TEST_P(StreamOrder, ValuesAreThereBeforeTheyAreUsed) {
   }
 }
 
-// Somebody restores values while the device still updates those before.
+// A restore replaces values while the device still updates the previous ones.
 TEST_P(StreamOrder, ValuesAreNotReplacedWhileTheyAreUsed) {
   expect_the_same_bits([&] {
     BackendCase subject = make_case(Precision::kBf16, true);
