@@ -27,13 +27,13 @@ constexpr int kTrialCalls = 3;
 constexpr int kFewestCalls = 3;
 constexpr int kMostCalls = 5000;
 
-// A side's processes, and what they did at the present size.
+// Holds the processes of one side and its times at the current size.
 struct Contestant {
   AllReduceSide side;
   std::unique_ptr<Peer> peer;
   int calls_per_turn = 0;
   std::string algorithm;
-  std::vector<std::vector<double>> seconds;  // [round][call]
+  std::vector<std::vector<double>> seconds;  // The index order is [round][call].
 
   double take_turn(std::int64_t bytes) {
     const PeerAnswer answer = ask(bytes, calls_per_turn);
@@ -42,10 +42,10 @@ struct Contestant {
     return median(answer.seconds);
   }
 
-  // As many calls as fill a turn, inputs, start and check included.
+  // Finds the number of calls that fill a turn, including inputs, start and check.
   void prepare(std::int64_t bytes, double seconds_per_turn) {
     seconds.clear();
-    ask(bytes, 1);  // chooses its algorithm and touches its memory
+    ask(bytes, 1);  // The first call chooses the algorithm and touches its memory.
     const Clock::time_point start = Clock::now();
     ask(bytes, kTrialCalls);
     const double passed = std::chrono::duration<double>(Clock::now() - start).count();
@@ -78,8 +78,8 @@ std::vector<pid_t> all_pids(const std::vector<Contestant>& contestants) {
   return {pids.begin(), pids.end()};
 }
 
-// The quickest peer that carries its data as `ours` may: one that is bound to TCP is held against
-// others that are.
+// Finds the fastest peer to compare `ours` with. A side over TCP is compared only with peers over
+// TCP.
 std::optional<std::size_t> best_peer(const std::vector<Contestant>& contestants,
                                      const AllReduceSide& ours, const Rounds& rounds) {
   std::optional<std::size_t> best;

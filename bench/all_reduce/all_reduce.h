@@ -1,5 +1,5 @@
-// What `syncopate-bench all-reduce` does, apart from its flags (all_reduce_command.cc): our ring
-// beside MPI and Gloo, every side a group of processes on this machine.
+// Runs `syncopate-bench all-reduce`, which compares our ring with MPI and Gloo. Every side is a
+// group of processes on this machine. all_reduce_command.cc declares the flags.
 #pragma once
 
 #include <cstdint>
@@ -12,37 +12,36 @@ namespace syncopate::bench {
 struct AllReduceOptions {
   int ranks = 2;
   std::vector<std::string> sizes = {"4K", "64K", "1M", "4M", "16M", "64M"};
-  std::vector<std::string> transports = {"shm", "tcp"};  // of ours
-  std::vector<std::string> peers;                        // empty: all that are built
-  bool mpi_jemalloc = false;                             // also MPI with jemalloc preloaded
+  std::vector<std::string> transports = {"shm", "tcp"};  // The transports of our side.
+  std::vector<std::string> peers;  // If empty, all peers that are built take part.
+  bool mpi_jemalloc = false;       // Adds MPI with jemalloc preloaded.
   int rounds = 7;
   double seconds_per_turn = 0.25;
   std::string json_file;
   bool quick = false;
 };
 
-// Measures each size in turn and prints a table for each.
-// Throws UsageError for a name or size it does not know and a peer that is not built, PeerError for
-// a side that fails.
+// Measures each size in turn and prints one table per size. Throws UsageError for an unknown name
+// or size and for a peer that is not built, PeerError for a side that fails.
 void run_all_reduce(AllReduceOptions options);
 
-// One process of our own side: rank 0 is started by run_all_reduce and starts the others.
+// Options of one rank of our side. run_all_reduce starts rank 0, and rank 0 starts the others.
 struct AllReduceRankOptions {
   int rank = 0;
   int ranks = 2;
   std::string transport = "shm";
   std::int64_t largest_bytes = std::int64_t{64} << 20;
 };
-// Throws PeerError.
+// Runs one rank until rank 0's input ends. Throws PeerError.
 void run_all_reduce_rank(const AllReduceRankOptions& options);
 
-// "64K": 65536; K, M and G are powers of 1024. Throws UsageError unless it is a number of whole
-// f32, one at least.
+// Parses a size in bytes; K, M and G are powers of 1024, so "64K" is 65536. Throws UsageError
+// unless the size is a positive multiple of 4, the size of an f32.
 std::int64_t parse_size_bytes(std::string_view text);
 
-// Bytes that cross each rank's link, per byte of the tensor, in the best all-reduce of `ranks`:
-// turns size / time (algorithm bandwidth) into what the hardware carried (bus bandwidth).
-// Source: NVIDIA nccl-tests, doc/PERFORMANCE.md, AllReduce.
+// Returns the bytes that cross each rank's link per byte of the tensor in an optimal all-reduce.
+// The algorithm bandwidth is size / time; multiplied by this factor it is the bus bandwidth, which
+// the hardware carried. Source: NVIDIA nccl-tests, doc/PERFORMANCE.md, AllReduce.
 double bus_factor(int ranks) noexcept;
 
 }  // namespace syncopate::bench

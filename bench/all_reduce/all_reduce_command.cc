@@ -1,5 +1,5 @@
-// syncopate-bench all-reduce: microseconds of one all-reduce between processes of this machine,
-// ours beside MPI and Gloo, which take turns.
+// syncopate-bench all-reduce prints the microseconds of one all-reduce between processes of this
+// machine. Our ring takes turns with MPI and Gloo.
 #include <memory>
 
 #include "bench/all_reduce/all_reduce.h"

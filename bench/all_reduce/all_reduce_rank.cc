@@ -1,5 +1,6 @@
-// Our own side of `syncopate-bench all-reduce`: the ring between processes, as a training job of
-// several tasks uses it. Tensors lie in the collective's block, where gradients lie.
+// Runs one rank of our side of `syncopate-bench all-reduce`: the ring between processes that a
+// training job of several tasks uses. Tensors lie in the collective's memory block, as gradients do
+// in training.
 #include <map>
 
 #include "bench/all_reduce/all_reduce.h"
@@ -39,7 +40,7 @@ void run_all_reduce_rank(const AllReduceRankOptions& options) {
       options.rank, options.ranks,
       {"all-reduce-rank", "--ranks", std::to_string(options.ranks), "--transport",
        options.transport, "--largest-bytes", std::to_string(options.largest_bytes)});
-  // As mpirun binds its ranks and launch its workers.
+  // Binds the thread to its CPUs, as mpirun binds its ranks and launch binds its workers.
   bind_this_thread(cpu_share(usable_cpus(), options.rank, options.ranks));
   const auto membership = join_local_cluster(*group);
   const auto collectives = make_collectives(

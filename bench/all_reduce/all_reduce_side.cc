@@ -18,14 +18,16 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// Shorter than what syncopate-bench is willing to wait for an answer.
+// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
 constexpr unsigned kLongestCommandSeconds = 240;
 constexpr std::chrono::seconds kBarrierPatience(120);
-// How long an algorithm is tried, once it is warm, before one of several is chosen.
+// Bounds the seconds for which an algorithm is tried, after warm-up, when one of several must be
+// chosen.
 constexpr double kTrialSeconds = 0.1;
 constexpr int kFewestTrialCalls = 3;
 constexpr int kMostTrialCalls = 50;
-// Small whole numbers: their sums are exact in f32, in any order and over any number of ranks.
+// Inputs are small whole numbers, whose sums are exact in f32 in any order and over any number of
+// ranks.
 constexpr std::int64_t kPeriod = 256;
 
 void write_input(std::span<float> input, int rank) {
@@ -60,14 +62,14 @@ class Measurement {
     const auto elements = bytes / static_cast<std::int64_t>(sizeof(float));
     const std::size_t algorithm = choose(elements);
     reducer_.prepare(algorithm, elements);
-    time_calls(1);  // wakes whoever sleeps
+    time_calls(1);  // One call wakes sleeping threads.
     Answer answer{time_calls(iterations), reducer_.algorithms().at(algorithm)};
     require_sum(reducer_.result(), group_.size());
     return answer;
   }
 
  private:
-  // Of each call the time of the slowest rank; on rank 0 only.
+  // Returns the time of the slowest rank for each call on rank 0; empty on the other ranks.
   std::vector<double> time_calls(int calls) {
     const Deadline deadline = Deadline::after(kBarrierPatience);
     const std::span<double> mine = group_.row(group_.rank());
@@ -89,11 +91,12 @@ class Measurement {
       }
       slowest.push_back(seconds);
     }
-    group_.barrier(deadline);  // nobody overwrites a row that rank 0 reads
+    group_.barrier(deadline);  // No rank may overwrite its row before rank 0 has read it.
     return slowest;
   }
 
-  // first_seconds: on rank 0, which decides for all.
+  // Returns the number of trial calls. Rank 0 decides from its `first_seconds` and shares the
+  // number.
   int trial_calls(const std::vector<double>& first_seconds) {
     int calls = 0;
     if (group_.rank() == 0) {
@@ -103,7 +106,8 @@ class Measurement {
     return std::stoi(group_.share(std::to_string(calls)));
   }
 
-  // The quickest way at this size: tried once, by all; rank 0 decides.
+  // Returns the fastest algorithm at this size. All ranks try every algorithm once per size, and
+  // rank 0 chooses.
   std::size_t choose(std::int64_t elements) {
     const auto known = chosen_.find(elements);
     if (known != chosen_.end()) return known->second;
@@ -127,7 +131,7 @@ class Measurement {
 
   RankGroup& group_;
   Reducer& reducer_;
-  std::map<std::int64_t, std::size_t> chosen_;  // elements -> algorithm
+  std::map<std::int64_t, std::size_t> chosen_;  // Maps numbers of elements to algorithms.
 };
 
 void answer(const RankGroup& group, const json& line) {
@@ -147,7 +151,7 @@ void serve(RankGroup& group, Reducer& reducer) {
       throw UsageError("expected 'run BYTES ITERATIONS' (whole f32) or 'quit', got '" + *command +
                        "'");
     }
-    ::alarm(kLongestCommandSeconds);  // a library that hangs must not outlive the benchmark
+    ::alarm(kLongestCommandSeconds);  // A hanging library must not outlive the benchmark.
     const Measurement::Answer result = measurement.run(bytes, iterations);
     ::alarm(0);
     answer(group,

@@ -1,6 +1,6 @@
-// What every side of `syncopate-bench all-reduce` has in common: the same inputs, the same start
-// together, the same clock and the same check, around one call of the library that is measured.
-// The peers (bench/peers) are built from this as well as our own side.
+// Measures one call of an all-reduce library with the inputs, the common start, the clock and the
+// check that all sides of `syncopate-bench all-reduce` share. Our side and the peers (bench/peers)
+// are both built from this file.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,26 @@
 
 namespace syncopate::bench {
 
-// One rank's end of a library's all-reduce. Every rank makes the same calls. One thread only.
+// One rank's access to a library's all-reduce. Every rank makes the same calls in the same order.
+// One thread only.
 class Reducer {
  public:
   virtual ~Reducer() = default;
-  // Ways to do it; where there are several, the quickest is chosen for each size before it is
-  // measured.
+  // Returns the names of the available algorithms. If there are several, serve_all_reduce chooses
+  // the fastest for each size before it measures.
   virtual std::vector<std::string> algorithms() const = 0;
-  // Before the first call at a size: everything that is not the all-reduce itself.
+  // Does all setup for a size before its first call, such as allocation. `elements` counts f32.
   virtual void prepare(std::size_t algorithm, std::int64_t elements) = 0;
-  virtual std::span<float> input() = 0;         // of the prepared size
-  virtual void all_reduce() = 0;                // blocking
-  virtual std::span<const float> result() = 0;  // the sum over all ranks
+  virtual std::span<float> input() = 0;         // Has the prepared size.
+  virtual void all_reduce() = 0;                // Blocks until the sum is complete.
+  virtual std::span<const float> result() = 0;  // Returns the sum over all ranks.
 };
 
-// Rank 0 says {"event": "ready", ...} with `description`, then all answer `run BYTES ITERATIONS`
-// with {"event": "steps", "seconds": [...], "algorithm": ...}: of each call, the time of the
-// slowest rank. Inputs are rewritten before every call, the result is checked after the last.
-// Returns at `quit` or the end of the input. Throws PeerError for a wrong sum or a rank that is
-// lost, UsageError for a command it does not know.
+// Rank 0 prints {"event": "ready", ...} with `description`. All ranks then serve the command `run
+// BYTES ITERATIONS`, to which rank 0 answers {"event": "steps", "seconds": [...], "algorithm":
+// ...}; each time is that of the slowest rank. The inputs are rewritten before every call and the
+// result is checked after the last. Returns at `quit` or at the end of the input. Throws PeerError
+// for a wrong sum or a lost rank, UsageError for an unknown command.
 void serve_all_reduce(RankGroup& group, Reducer& reducer, std::string_view description);
 
 }  // namespace syncopate::bench

@@ -13,7 +13,7 @@ namespace {
 namespace fs = std::filesystem;
 using Words = std::vector<std::string>;
 
-// The peers lie beside this program.
+// The peers are installed beside this program.
 fs::path peers_folder() { return fs::read_symlink("/proc/self/exe").parent_path() / "peers"; }
 
 void require_built(const std::string& program, const std::string& packages) {
@@ -56,7 +56,7 @@ Words gloo_command(const AllReduceOptions& options, const Words& settings) {
 struct PeerRow {
   const char* name;
   bool tcp;
-  bool unless_asked;  // takes part without being named
+  bool unless_asked;  // The side takes part without being named.
   Words (*command)(const AllReduceOptions&);
 };
 
@@ -64,7 +64,8 @@ const std::array kPeers = {
     PeerRow{"mpi", false, true, [](const AllReduceOptions& o) { return mpi_command(o, {}); }},
     PeerRow{"mpi-jemalloc", false, false,
             [](const AllReduceOptions& o) {
-              // Memory stays mapped: otherwise large messages are page-faulted anew each time.
+              // jemalloc keeps freed memory mapped; without this setting, large messages page-fault
+              // again in each call.
               return mpi_command(o, {"-x", "LD_PRELOAD=" + find_jemalloc(), "-x",
                                      "MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1"});
             }},

@@ -1,4 +1,4 @@
-// Who takes part in `syncopate-bench all-reduce`: a name and a command line each.
+// Lists the sides of `syncopate-bench all-reduce`, each with a name and a command line.
 #pragma once
 
 #include <string>
@@ -9,19 +9,19 @@
 namespace syncopate::bench {
 
 struct AllReduceSide {
-  std::string name;  // "ours, shm", "mpi-jemalloc"
+  std::string name;  // Is a name such as "ours, shm" or "mpi-jemalloc".
   bool ours = false;
-  bool tcp = false;  // carries its data over TCP, else through memory
+  bool tcp = false;  // Is true if the data goes over TCP, false for shared memory.
   std::vector<std::string> command;
 };
 
 struct AllReduceSides {
-  std::vector<AllReduceSide> sides;  // ours first
-  std::vector<std::string> absent;   // a line for each peer that nobody asked for and is not built
+  std::vector<AllReduceSide> sides;  // Our sides come first.
+  std::vector<std::string> absent;   // One line per peer that is not built and was not requested.
 };
 
-// `largest_bytes`: of all sizes. Throws UsageError for an unknown transport or peer and for one
-// that was asked for and is not there.
+// Finds our sides and the peers. `largest_bytes` is the largest of all sizes. Throws UsageError for
+// an unknown transport or peer, and for a requested peer that is missing.
 AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64_t largest_bytes);
 
 }  // namespace syncopate::bench

@@ -1,5 +1,5 @@
-// syncopate-bench ps: pushes and pulls between workers and parameter servers of this machine,
-// beside raw ZeroMQ, TCP and copies through shared memory, which take turns.
+// syncopate-bench ps measures pushes and pulls between workers and parameter servers of this
+// machine. Our sides take turns with raw ZeroMQ, raw TCP and copies through shared memory.
 #include <memory>
 
 #include "bench/harness/commands.h"

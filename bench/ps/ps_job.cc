@@ -13,12 +13,13 @@ namespace {
 
 constexpr const char* kNonce = "syncopate-bench";
 constexpr int kMostUpdateThreads = 4;
-// Powers of two times small whole numbers: what plain descent makes of them is exact in f32.
+// The rate is a power of two and gradients are small whole numbers, so the result of SGD is exact
+// in f32.
 constexpr float kSgdRate = 0x1p-6F;
 constexpr std::int64_t kPeriod = 7;
 constexpr float kAdamRate = 0x1p-10F;
-// Under a gradient that never changes Adam moves by the rate each time, but for what the roundings
-// of a hundred thousand additions come to.
+// With a constant gradient, Adam changes a value by the learning rate in each update. The tolerance
+// covers the rounding errors of a hundred thousand additions.
 constexpr float kAdamTolerance = 0.05F;
 
 float gradient_at(std::int64_t element) { return static_cast<float>(1 + element % kPeriod); }
@@ -52,7 +53,7 @@ ps::wire::DeclarationT declare(const PsJobOptions& options, const ArenaLayout& l
   declaration.consistency = static_cast<std::uint8_t>(
       options.consistency == "sync" ? ps::Consistency::kSync : ps::Consistency::kAsync);
   declaration.workers = options.workers;
-  // What is measured is no training of any sample; the one batch there is ends the job.
+  // The benchmark trains on no samples. The only batch of the data set ends the job.
   declaration.dataset_size = 1;
   declaration.batch_size = 1;
   declaration.total_steps = 1;
@@ -150,7 +151,8 @@ void PsJobWorker::require_values(std::int64_t exchanges) {
   client_->flush();
   const bool is_sgd = options_.optimizer == "sgd";
   const bool is_sync = options_.consistency == "sync";
-  // Adam's step does not grow with the gradient: several workers' sum is worth one update.
+  // Adam's update does not grow with the gradient, so the sum of several workers' gradients counts
+  // as one update.
   const std::int64_t updates = is_sync && !is_sgd ? exchanges : exchanges * options_.workers;
   for (std::size_t i = 0; i < is_padding_.size(); ++i) {
     if (is_padding_[i]) continue;

@@ -1,6 +1,6 @@
-// One job of parameter servers that `syncopate-bench ps` measures: a server's end and a worker's
-// end, each in a process of its own (ps_side.cc). The model is one of nothing but the bytes that
-// are asked for.
+// Implements the parameter-server job that `syncopate-bench ps` measures: one server and one worker
+// class, each used in a process of its own (ps_side.cc). The model consists of variables with the
+// requested number of bytes and has no layers.
 #pragma once
 
 #include <atomic>
@@ -23,44 +23,45 @@ namespace syncopate::bench {
 struct PsJobOptions {
   int workers = 1;
   int servers = 1;
-  bool tcp = false;  // else through memory that worker and server share
+  bool tcp = false;  // If false, worker and server share memory.
   std::string optimizer = "sgd";
-  std::string consistency = "async";  // or "sync"
+  std::string consistency = "async";  // Is "async" or "sync".
 };
 
-// Serves one job on a thread of its own.
+// Runs one server of the job on a thread of its own.
 class PsJobServer {
  public:
-  // listening: server 0's, at the rendezvous.
+  // Starts the server. `listening` is the socket of server 0 at the rendezvous; other servers pass
+  // an empty descriptor.
   PsJobServer(const PsJobOptions& options, int index, const Endpoint& rendezvous,
               FileDescriptor listening);
-  ~PsJobServer();  // of a job that is not over: it fails
+  ~PsJobServer();  // The job fails if it is still running.
   PsJobServer(const PsJobServer&) = delete;
   PsJobServer& operator=(const PsJobServer&) = delete;
 
-  // Returns when the job is over. Throws what ended it, if it was not its workers.
+  // Returns when the job is over. Throws the server's error if the server failed.
   void wait();
 
  private:
   std::atomic<bool> stop_ = false;
   std::exception_ptr failure_;
-  std::jthread thread_;  // last: it uses the rest
+  std::jthread thread_;  // Declared last, because the thread uses the other members.
 };
 
-// A worker with gradients that never change, so that every update moves every value alike.
+// A worker whose gradients are constant, so that every update changes a value by an equal amount.
 class PsJobWorker {
  public:
-  // Returns when all have met and the values are there. Throws as ps::Client does, and UsageError
-  // where there are more servers than parts.
+  // Returns when all tasks are connected and the initial values have arrived. Throws what
+  // ps::Client throws, and UsageError if there are more servers than parts of the model.
   PsJobWorker(const PsJobOptions& options, const ExchangeShape& shape, int index,
               const Endpoint& rendezvous);
 
-  // Pushes every gradient; returns when all new values are there.
+  // Pushes all gradients and returns when all new values have arrived.
   void exchange(const ps::SampleRange& batch = {});
-  // Pulls the values and throws PeerError unless they are what so many exchanges of every worker
-  // make of them. While nobody exchanges.
+  // Pulls the values and checks them. Every worker must have made `exchanges` exchanges, and no
+  // exchange may run during the call. Throws PeerError for a wrong value.
   void require_values(std::int64_t exchanges);
-  // All workers call it: the job is over.
+  // Ends the job; every worker calls it.
   void end();
 
  private:
@@ -69,7 +70,7 @@ class PsJobWorker {
   std::unique_ptr<ps::SegmentOwner> segment_;
   Tensor values_;
   Tensor gradients_;
-  std::vector<bool> is_padding_;  // behind each variable
+  std::vector<bool> is_padding_;  // Marks the alignment padding behind each variable.
   std::unique_ptr<ps::Client> client_;
 };
 

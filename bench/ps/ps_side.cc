@@ -21,10 +21,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// Shorter than what syncopate-bench is willing to wait for an answer.
+// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
 constexpr unsigned kLongestCommandSeconds = 240;
 constexpr std::chrono::seconds kPatience(120);
-// Of a rank's row: where seconds begin, and how many commands it is done with; negative: it failed.
+// The last element of a rank's row counts its completed commands; a negative number means that the
+// rank failed. The elements before it hold seconds.
 constexpr std::size_t kDone = RankGroup::kRowLength - 1;
 
 double cpu_seconds() {
@@ -40,11 +41,11 @@ class Side {
  public:
   Side(const PsJobOptions& job, RankGroup& group) : job_(job), group_(group) {}
 
-  // Of every worker; on rank 0 only.
+  // Returns the seconds of every worker's exchanges on rank 0; empty on the other ranks.
   std::vector<double> run(const ExchangeCommand& asked) {
     begin(asked.shape);
     if (!is_worker()) return wait_for_workers({});
-    worker_->exchange();  // wakes whoever sleeps, touches its memory
+    worker_->exchange();  // One exchange wakes sleeping threads and touches memory.
     const std::span<double> mine = group_.row(group_.rank());
     for (int i = 0; i < asked.exchanges; ++i) {
       const Clock::time_point start = Clock::now();
@@ -58,7 +59,7 @@ class Side {
     return seconds;
   }
 
-  // Of every server; on rank 0 only.
+  // Returns the CPU seconds of every server on rank 0; empty on the other ranks.
   std::vector<double> idle(int seconds) {
     if (!shape_) begin({.bytes = std::size_t{1} << 20});
     const double before = cpu_seconds();
@@ -96,7 +97,7 @@ class Side {
     group_.barrier(Deadline::after(kPatience));
   }
 
-  // Where server 0 listens is passed on through its row, as only rank 0 may share.
+  // Server 0 publishes its port in its row, because only rank 0 may call share() with a text.
   void meet(const ExchangeShape& shape) {
     const int first_server = job_.workers;
     Endpoint rendezvous{"127.0.0.1", 0};
@@ -122,7 +123,8 @@ class Side {
   }
   std::atomic_ref<double> done_mark() { return mark_of(group_.rank()); }
 
-  // A barrier would keep a core from those who still exchange, so all but rank 0 sleep.
+  // All ranks but rank 0 sleep here, because a spinning barrier would take a core from workers that
+  // still exchange.
   std::vector<double> wait_for_workers(const ExchangeCommand& asked) {
     ++runs_;
     done_mark().store(static_cast<double>(runs_));
@@ -151,7 +153,7 @@ class Side {
   std::optional<ExchangeShape> shape_;
   std::unique_ptr<PsJobWorker> worker_;
   std::unique_ptr<PsJobServer> server_;
-  std::int64_t exchanges_ = 0;  // of the present job, of each worker
+  std::int64_t exchanges_ = 0;  // The number of each worker's exchanges in the current job.
   std::int64_t runs_ = 0;
 };
 

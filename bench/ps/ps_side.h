@@ -1,6 +1,6 @@
-// Our own side of `syncopate-bench ps`: workers and servers as a training job has them, a process
-// each. Rank 0 is a worker and starts the others: ranks below `workers` are workers, the rest
-// servers.
+// Runs our own side of `syncopate-bench ps`, with one process per worker and server as in a
+// training job. Rank 0 is a worker and starts the other ranks. Ranks below `workers` are workers,
+// the others are servers.
 #pragma once
 
 #include <string_view>
@@ -15,12 +15,13 @@ struct PsRankOptions {
   PsJobOptions job;
 };
 
-// Answers `run ...` (ps_peers/exchange.h) with the seconds of every worker's exchanges, one worker
-// after the other, and `idle SECONDS` with the CPU seconds each server used in that time of a job
-// in which nothing happened. Values are checked after every run. Throws PeerError, UsageError.
+// Serves commands until the input ends. The answer to `run ...` (ps_peers/exchange.h) has the
+// seconds of each exchange of worker 0, then those of worker 1, and so on. The answer to `idle
+// SECONDS` has the CPU seconds that each server of an idle job used in that time. Values are
+// checked after every run. Throws PeerError, UsageError.
 void run_ps_rank(const PsRankOptions& options);
 
-// The subcommand that reaches it, and its arguments.
+// The subcommand that runs run_ps_rank(), and its arguments.
 inline constexpr std::string_view kPsRank = "ps-rank";
 std::vector<std::string> ps_rank_arguments(const PsJobOptions& job);
 

@@ -1,11 +1,11 @@
-// The command that runs a raw peer of `syncopate-bench ps`, which starts it itself.
+// Declares the hidden command that `syncopate-bench ps` uses to start a raw peer.
 #pragma once
 
 #include "bench/harness/commands.h"
 
 namespace syncopate::bench {
 
-// Under the name kPsPeerRank (ps_peers.h).
+// Declares the command named kPsPeerRank (ps_peers.h).
 Command declare_ps_peer_rank(FlagSet& flags, const Environment& environment);
 
 }  // namespace syncopate::bench

@@ -20,7 +20,8 @@ constexpr int kTrialExchanges = 3;
 constexpr int kFewestExchanges = 3;
 constexpr int kMostExchanges = 20'000;
 
-// The quickest peer that carries its data as `ours` may.
+// Finds the fastest peer to compare `ours` with. A side over TCP is compared only with peers over
+// TCP.
 std::optional<std::size_t> best_peer(const std::vector<ExchangeContestant>& contestants,
                                      const ExchangeSide& ours, const Rounds& rounds) {
   std::optional<std::size_t> best;
@@ -32,7 +33,8 @@ std::optional<std::size_t> best_peer(const std::vector<ExchangeContestant>& cont
   return best;
 }
 
-// Of times for as many bytes each: all workers of ours move theirs in the time of one.
+// Returns the peer's time divided by ours, per byte. In the time of one exchange, every worker of
+// our side moves the bytes of one.
 Spread ratio_to(std::size_t peer, std::size_t ours,
                 const std::vector<ExchangeContestant>& contestants, const Rounds& rounds) {
   const Spread ratio = ratio_of(rounds.counted(peer), rounds.counted(ours));
@@ -79,11 +81,12 @@ std::vector<double> ExchangeContestant::idle(int seconds, int servers) {
 void ExchangeContestant::prepare(const ExchangeShape& shape, double seconds_per_turn) {
   shape_ = shape;
   seconds_.clear();
-  ask(1);  // touches its memory
+  ask(1);  // The first exchange touches the memory.
   const Clock::time_point start = Clock::now();
   ask(kTrialExchanges);
   const double passed = std::chrono::duration<double>(Clock::now() - start).count();
-  // One before and one behind are part of every turn.
+  // Each command adds one uncounted exchange before the measured ones and one checked exchange
+  // after them.
   const double fitting = seconds_per_turn / passed * (kTrialExchanges + 2);
   exchanges_per_turn_ =
       static_cast<int>(std::clamp<double>(fitting, kFewestExchanges, kMostExchanges));

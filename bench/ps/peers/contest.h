@@ -1,5 +1,5 @@
-// Sides of `syncopate-bench ps` that take turns: what each is, what it did, and how that is shown.
-// Every side is a program that serves exchanges (exchange.h), ours and the peers alike.
+// Runs the sides of `syncopate-bench ps` in turns and formats their results. Every side, ours or a
+// peer, is a program that serves exchanges (exchange.h).
 #pragma once
 
 #include <sys/types.h>
@@ -17,17 +17,17 @@
 namespace syncopate::bench {
 
 struct ExchangeSide {
-  std::string name;  // "ours, shm", "zmq"
+  std::string name;  // Is a name such as "ours, shm" or "zmq".
   bool ours = false;
-  bool tcp = false;  // carries its data over TCP, else through memory
-  int workers = 1;   // that exchange at the same time
+  bool tcp = false;  // Is true if the data goes over TCP, false for shared memory.
+  int workers = 1;   // The number of workers that exchange at the same time.
   std::vector<std::string> command;
 };
 
-// A side's processes, and what they did at the present size. One thread only.
+// Owns the processes of one side and records their times at the current size. One thread only.
 class ExchangeContestant {
  public:
-  // Starts them. Throws as Peer does.
+  // Starts the processes. Throws what the constructor of Peer throws.
   explicit ExchangeContestant(ExchangeSide side);
 
   const ExchangeSide& side() const noexcept { return side_; }
@@ -35,13 +35,14 @@ class ExchangeContestant {
   std::vector<pid_t> pids() const;
   int exchanges_per_turn() const noexcept { return exchanges_per_turn_; }
 
-  // Before the turns at a size: as many exchanges as fill a turn; forgets what was before.
+  // Prepares the turns at a size: finds how many exchanges fill a turn and discards earlier times.
   void prepare(const ExchangeShape& shape, double seconds_per_turn);
-  // Median seconds of an exchange, a push and a pull of the prepared size.
+  // Runs one turn and returns the median seconds of an exchange, which is a push and a pull of the
+  // prepared size.
   double take_turn();
-  // CPU seconds that each server uses while nothing happens.
+  // Returns the CPU seconds that each server uses while it is idle for `seconds`.
   std::vector<double> idle(int seconds, int servers);
-  // Over all exchanges of these turns.
+  // Returns a percentile of the seconds of all exchanges in the given rounds.
   double percentile_seconds(double share, std::span<const std::size_t> rounds) const;
 
  private:
@@ -51,20 +52,22 @@ class ExchangeContestant {
   std::unique_ptr<Peer> peer_;
   ExchangeShape shape_;
   int exchanges_per_turn_ = 0;
-  std::vector<std::vector<double>> seconds_;  // [turn][exchange], of every worker
+  // The index order is [turn][exchange]; a turn has the exchanges of all workers.
+  std::vector<std::vector<double>> seconds_;
 };
 
-// All turns at one size. sides[s] of the rounds is contestant s.
+// Runs all turns at one size. sides[s] of the result belongs to contestant s.
 Rounds take_exchange_rounds(std::vector<ExchangeContestant>& contestants,
                             const ExchangeShape& shape, int rounds, double seconds_per_turn);
 
-// A heading and a row for each side: median, p50, p99, GB/s each way and variables (without any:
-// messages) per second of all its workers, ratio of the best peer's time to ours, per byte. A side
-// of ours that is bound to TCP is held against peers that are.
+// Formats a heading and one row per side: median, p50 and p99 of the seconds, GB/s in each
+// direction, variables per second (messages if there are no variables) of all workers, and the best
+// peer's time divided by ours, per byte. A side of ours over TCP is compared only with peers over
+// TCP.
 std::string exchange_table(const std::string& size, const ExchangeShape& shape,
                            const std::vector<ExchangeContestant>& contestants,
                            const Rounds& rounds);
-// The same for programs, round by round: a JSON object.
+// Returns the numbers of exchange_table with all rounds, as a JSON object.
 std::string exchange_json(const ExchangeShape& shape,
                           const std::vector<ExchangeContestant>& contestants, const Rounds& rounds);
 

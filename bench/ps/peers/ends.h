@@ -1,4 +1,4 @@
-// The raw transports: each is one row of the table in ps_peers.cc.
+// Makes the raw transports; each has one row of the table in ps_peers.cc.
 #pragma once
 
 #include <memory>
@@ -7,16 +7,19 @@
 
 namespace syncopate::bench {
 
-// DEALER (worker) and ROUTER over TCP on loopback, frames of a chunk, sent without a copy. What
-// arrives is taken from its frames; with `copies_out` the worker copies it into one block first, as
-// one does that computes with it. Throws PeerError.
+// Connects a DEALER (worker) and a ROUTER (server) over TCP on loopback. Frames have the size of a
+// chunk and are sent without a copy. The receiver reads from the frames. With `copies_out`, the
+// worker first copies them into one block, as a worker that computes with the values must. Throws
+// PeerError.
 std::unique_ptr<ExchangeEnd> make_zeromq_end(RankGroup& group, bool copies_out);
 
-// A TCP connection over loopback, with reno. The worker receives in place, the server into a buffer
-// of a chunk, where a server would use it up. Throws PeerError.
+// Opens a TCP connection over loopback with congestion control `reno`. The worker receives in
+// place. The server receives into a buffer of one chunk, where a real server would apply it. Throws
+// PeerError.
 std::unique_ptr<ExchangeEnd> make_tcp_end(RankGroup& group);
 
-// Copies through a segment that both map: in and out again, both ways. Throws PeerError.
+// Exchanges data through a shared segment that both ends map. The sender copies in and the receiver
+// copies out, in both directions. Throws PeerError.
 std::unique_ptr<ExchangeEnd> make_segment_end(RankGroup& group);
 
 }  // namespace syncopate::bench

@@ -20,10 +20,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// Shorter than what syncopate-bench is willing to wait for an answer.
+// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
 constexpr unsigned kLongestCommandSeconds = 240;
 constexpr std::chrono::seconds kBarrierPatience(120);
-// Prime: a piece in a wrong place, or one of the other direction, shows.
+// The period is prime, so the check finds a piece at a wrong offset. Values of the two directions
+// differ too.
 constexpr std::size_t kPeriod = 251;
 
 float element(std::size_t index, int rank) {
@@ -36,12 +37,13 @@ class Measurement {
  public:
   Measurement(RankGroup& group, ExchangeEnd& end) : group_(group), end_(end) {}
 
-  // Of the worker; at the server too, and there they mean nothing.
+  // Returns the seconds of each exchange. Only those of the worker are meaningful.
   std::vector<double> run(const ExchangeShape& shape, int exchanges) {
     prepare(shape);
     const std::span<const std::byte> outgoing = outgoing_.bytes();
     group_.barrier(Deadline::after(kBarrierPatience));
-    end_.exchange(outgoing, take_nothing);  // wakes whoever sleeps, touches its memory
+    // One exchange wakes sleeping threads and touches memory.
+    end_.exchange(outgoing, take_nothing);
     std::vector<double> seconds;
     seconds.reserve(static_cast<std::size_t>(exchanges));
     for (int i = 0; i < exchanges; ++i) {
@@ -50,7 +52,7 @@ class Measurement {
       seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
     }
     check_exchange(outgoing);
-    group_.barrier(Deadline::after(kBarrierPatience));  // the server too has found it right
+    group_.barrier(Deadline::after(kBarrierPatience));  // The server has completed its check too.
     return seconds;
   }
 
@@ -79,7 +81,7 @@ class Measurement {
   void check_piece(std::size_t offset, std::span<const std::byte> piece) const {
     for (std::size_t at = 0; at + sizeof(float) <= piece.size(); at += sizeof(float)) {
       float found = 0.0F;
-      std::memcpy(&found, piece.data() + at, sizeof found);  // frames are not aligned
+      std::memcpy(&found, piece.data() + at, sizeof found);  // Frames may be unaligned.
       const std::size_t index = (offset + at) / sizeof(float);
       const float expected = element(index, 1 - group_.rank());
       if (found == expected) continue;
@@ -103,7 +105,7 @@ void serve(RankGroup& group, ExchangeEnd& end) {
   while (const std::optional<std::string> command = group.next_command()) {
     if (*command == "quit") return;
     const ExchangeCommand asked = parse_exchange_command(*command);
-    ::alarm(kLongestCommandSeconds);  // a library that hangs must not outlive the benchmark
+    ::alarm(kLongestCommandSeconds);  // A hanging library must not outlive the benchmark.
     const std::vector<double> seconds = measurement.run(asked.shape, asked.exchanges);
     ::alarm(0);
     answer(group, {{"event", "steps"}, {"seconds", seconds}});

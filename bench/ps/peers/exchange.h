@@ -1,6 +1,6 @@
-// What every side of `syncopate-bench ps` has in common: a worker that pushes so many bytes to a
-// server and pulls as many, one clock and one check, around the transport that is measured. The raw
-// peers are built from this; so is our own side.
+// Defines an exchange, which all sides of `syncopate-bench ps` have in common: a worker pushes a
+// number of bytes to a server and pulls an equal number. The clock and the check around the
+// measured transport are here too. The raw peers use all of this file; our side uses the command.
 #pragma once
 
 #include <cstddef>
@@ -14,13 +14,14 @@
 
 namespace syncopate::bench {
 
-// What an exchange carries.
+// Describes the data of one exchange.
 struct ExchangeShape {
   std::size_t bytes = 0;
-  // At most so much is sent before the first of it is answered; by default what a large message of
-  // ours carries.
+  // The largest number of bytes that may be sent before the first of them is answered. The default
+  // is the size of a large message of our side.
   std::size_t message_bytes = std::size_t{1} << 20;
-  std::size_t variable_bytes = 0;  // of each variable of ours; 0: all is one
+  // Size of each variable of our side; with 0, one variable holds all.
+  std::size_t variable_bytes = 0;
   bool operator==(const ExchangeShape&) const = default;
 };
 
@@ -28,31 +29,32 @@ struct ExchangeCommand {
   ExchangeShape shape;
   int exchanges = 0;
 };
-// "run BYTES EXCHANGES [MESSAGE_BYTES [VARIABLE_BYTES]]", whole f32 each. Throws UsageError.
+// Parses "run BYTES EXCHANGES [MESSAGE_BYTES [VARIABLE_BYTES]]". Sizes are multiples of 4 bytes.
+// Throws UsageError.
 ExchangeCommand parse_exchange_command(const std::string& text);
 std::string exchange_command(const ExchangeShape& shape, int exchanges);
 
-// Looks at what has arrived: a piece, and where it belongs. Pieces come in order, without gaps.
+// Receives one piece of the data and its offset. Pieces arrive in order and without gaps.
 using Take = std::function<void(std::size_t offset_bytes, std::span<const std::byte> piece)>;
 
-// One end of a connection: rank 0 is the worker, rank 1 the server. Both make the same calls.
-// One thread only. Throws PeerError when the other end is lost or silent.
+// One end of a connection. Rank 0 is the worker, rank 1 the server; both make the same calls. One
+// thread only. Throws PeerError when the other end is lost or does not answer in time.
 class ExchangeEnd {
  public:
   virtual ~ExchangeEnd() = default;
-  // Before the first exchange at a size: everything that is not the exchange itself.
+  // Does all setup for a size before its first exchange, such as allocation.
   virtual void prepare(const ExchangeShape& shape) = 0;
-  // Worker: pushes the bytes; returns when as many have come back. Server: answers each chunk with
-  // its own bytes as soon as it is there, as a server does that nobody else waits for.
-  // outgoing: of the prepared size, the same in every exchange at that size; it stays as it is.
+  // The worker pushes `outgoing` and returns when an equal number of bytes has come back. The
+  // server answers each chunk with its own bytes as soon as the chunk has arrived. `outgoing` has
+  // the prepared size and is not modified; its contents are equal in every exchange at that size.
   virtual void exchange(std::span<const std::byte> outgoing, const Take& take) = 0;
 };
 
-// Rank 0 says {"event": "ready", ...} with `description`, then both answer `run ...` (above)
-// with {"event": "steps", "seconds": [...]}: the worker's seconds of each exchange. One before them
-// is not counted, one behind them is checked at both ends.
-// Returns at `quit` or the end of the input. Throws PeerError for wrong bytes or a rank that is
-// lost, UsageError for a command it does not know.
+// Rank 0 prints {"event": "ready", ...} with `description`. Both ranks then serve `run ...`
+// (above), to which rank 0 answers {"event": "steps", "seconds": [...]} with the worker's seconds
+// of each exchange. One uncounted exchange precedes them, and one exchange after them is checked at
+// both ends. Returns at `quit` or at the end of the input. Throws PeerError for wrong bytes or a
+// lost rank, UsageError for an unknown command.
 void serve_exchanges(RankGroup& group, ExchangeEnd& end, std::string_view description);
 
 }  // namespace syncopate::bench

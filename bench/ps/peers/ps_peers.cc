@@ -20,9 +20,10 @@ struct PeerRow {
   std::string_view name;
   std::string_view description;
   bool tcp;
-  // Its sockets are a library's, which has no option for the congestion control.
+  // Is true if a library owns the sockets and has no option for the congestion control.
   bool needs_reno_shim;
-  // A library's own threads are better placed by the system than on the core of their caller.
+  // Is true if the process is bound to one core. A library's own threads run faster where the
+  // system places them than on the core of their caller.
   bool is_bound;
   std::unique_ptr<ExchangeEnd> (*make)(RankGroup&);
 };
@@ -56,7 +57,7 @@ Words command_of(const PeerRow& row, const fs::path& program) {
   return words;
 }
 
-// Memory stays mapped: otherwise the frames of a large exchange are page-faulted anew each time.
+// Keeps freed memory mapped; otherwise the frames of a large exchange page-fault again each time.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 1 << 30);

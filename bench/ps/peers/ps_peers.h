@@ -1,5 +1,5 @@
-// The raw peers of `syncopate-bench ps`: what a transport gives to a worker and a server that do
-// nothing else. This program is both ends of each, through a subcommand that nobody sees.
+// Runs the raw peers of `syncopate-bench ps`, which show what a transport alone achieves between a
+// worker and a server. This program is both ends of each peer, through a hidden subcommand.
 #pragma once
 
 #include <filesystem>
@@ -11,24 +11,25 @@
 
 namespace syncopate::bench {
 
-// "zmq, zmq-copied, tcp, shm-copied": for messages.
+// Returns "zmq, zmq-copied, tcp, shm-copied" for messages.
 std::string ps_peer_names();
 
-// The sides for these names; none: all of them. program: syncopate-bench; what must be preloaded
-// lies beside it, in peers/. Throws UsageError for a name it does not know, UnavailableError when
-// what must be preloaded is not there.
+// Returns the sides with these names, or all sides if `names` is empty. `program` is the path of
+// syncopate-bench; libraries to preload lie beside it, in peers/. Throws UsageError for an unknown
+// name, UnavailableError when a library to preload is missing.
 std::vector<ExchangeSide> find_ps_peers(const std::vector<std::string>& names,
                                         const std::filesystem::path& program);
 
-// One process of a peer: rank 0 (the worker) is started as its side says and starts rank 1.
+// Options of one process of a peer. The side's command starts rank 0 (the worker), and rank 0
+// starts rank 1 (the server).
 struct PsPeerRankOptions {
   int rank = 0;
   std::string transport = "tcp";
 };
-// Throws PeerError; UsageError as above.
+// Runs one rank until rank 0's input ends. Throws PeerError, and UsageError for an unknown transport.
 void run_ps_peer_rank(const PsPeerRankOptions& options);
 
-// The subcommand that reaches run_ps_peer_rank(); its options are --transport and --rank.
+// The subcommand that runs run_ps_peer_rank(); its options are --transport and --rank.
 inline constexpr std::string_view kPsPeerRank = "ps-peer-rank";
 
 }  // namespace syncopate::bench

@@ -18,12 +18,12 @@ namespace {
 
 constexpr std::chrono::seconds kPatience(60);
 constexpr const char* kNonce = "syncopate-bench";
-// Still in the second-level cache when the other end copies it out.
+// A piece of this size is still in the second-level cache when the other end copies it out.
 constexpr std::size_t kLargestPiece = std::size_t{128} << 10;
-// About 10 us; then the other end may need this core.
+// Spinning lasts about 10 us, then the thread yields, because the other end may need this core.
 constexpr int kSpinsBeforeYield = 256;
 
-// How many pieces have been written, behind a block's elements: on a cache line of its own.
+// Counts the written pieces. It lies behind a block's elements on a cache line of its own.
 using Counter = std::atomic<std::uint32_t>;
 constexpr std::size_t kCounterFloats = 64;
 
@@ -64,7 +64,8 @@ class SegmentEnd final : public ExchangeEnd {
     return *std::move(segment);
   }
   static Counter* begin_counter(const Tensor& block, std::size_t elements) {
-    // Both ends do; it is zero for both, since neither counts before both have come to a barrier.
+    // Both ends create the counter. It is zero after either, because no end counts before both have
+    // passed a barrier.
     return new (block.f32().data() + elements) Counter(0);
   }
 
@@ -96,7 +97,7 @@ class SegmentEnd final : public ExchangeEnd {
     }
   }
 
-  // Until the counter has come to `piece`; it may wrap around.
+  // Waits until the counter reaches `piece`. The counter may wrap around.
   static void wait(const Counter& counter, std::uint32_t piece) {
     std::optional<Deadline> deadline;
     for (int spins = 0;
@@ -117,8 +118,8 @@ class SegmentEnd final : public ExchangeEnd {
   Counter* pushed_ = nullptr;
   Counter* answered_ = nullptr;
   std::size_t piece_bytes_ = kLargestPiece;
-  std::uint32_t done_ = 0;        // pieces, of all exchanges
-  std::vector<std::byte> block_;  // what has been copied out
+  std::uint32_t done_ = 0;        // Counts the pieces of all exchanges.
+  std::vector<std::byte> block_;  // Holds the data that was copied out.
 };
 
 }  // namespace
