@@ -1,5 +1,5 @@
-// The command line of `syncopate` as plain structs; no folder below deploy/ sees flags. Values are
-// checked here where that is possible; the commands check what depends on the data.
+// Parses the command line of `syncopate` into plain structs; no folder below deploy/ sees flags.
+// Values are checked here where that is possible; the commands check what depends on the data.
 #pragma once
 
 #include <chrono>
@@ -74,13 +74,13 @@ struct LaunchOptions {
   std::vector<Join> joins;  // the workers that start later than the others
 };
 
-// The options of `syncopate doctor`: the training job that it checks for mistakes.
+// DoctorOptions describes the training job that `syncopate doctor` checks for mistakes.
 struct DoctorOptions {
   TrainOptions train;
   Environment environment;
 };
 
-// A text that the program prints, for --help and --version.
+// TextOptions holds a text that the program prints, for --help and --version.
 struct TextOptions {
   std::string text;
 };

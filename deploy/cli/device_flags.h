@@ -1,4 +1,4 @@
-// The flags --devices and --precision, and the devices that a task finds and uses.
+// Parses --devices and --precision, and finds the devices that a task uses.
 #pragma once
 
 #include <memory>

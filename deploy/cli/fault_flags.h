@@ -1,4 +1,5 @@
-// The flags of fault injection: slow links for `train` and `serve`, compute delays for `train`.
+// Parses the flags of fault injection: slow links for `train` and `serve`, compute delays for
+// `train`.
 #pragma once
 
 #include <string>

@@ -1,4 +1,5 @@
-// One flag of a command line: where its value goes, which values it takes, and how --help shows it.
+// Describes one flag of a command line: where its value goes, which values it takes, and how --help
+// shows it.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +16,16 @@ namespace syncopate {
 
 using Names = std::vector<std::string_view>;
 
-// Where the value of a flag is stored. A bool becomes true if the flag is given. A function is
-// called with the text, and throws UsageError if it cannot read the text.
+// A FlagTarget says where the value of a flag is stored. A bool becomes true if the flag is given.
+// A function is called with the text, and throws UsageError if it cannot read the text.
 using FlagTarget =
     std::variant<bool*, int*, std::int64_t*, std::uint64_t*, float*, double*, std::string*,
                  std::filesystem::path*, std::optional<int>*, std::optional<std::int64_t>*,
                  std::optional<double>*, std::vector<int>*, std::vector<std::string>*,
                  std::function<void(const std::string&)>>;
 
-// The rules of a flag. Callers name only those that apply, with designated initialisers.
+// FlagRules restrict the values of a flag. Callers name only the rules that apply, with designated
+// initialisers.
 struct FlagRules {
   std::string value;  // the placeholder in --help; "" derives it from the type
   // Replaces the placeholder and the noun in messages, as "seconds" does.
@@ -95,8 +97,8 @@ inline constexpr std::size_t kHelpColumns = 100;
 struct HelpFrame {
   std::string command;  // the full name of the command, such as "syncopate train"
   std::string summary;
-  // The usage of the words behind --, as in "[FLAGS OF train]"; "" if the command takes no such
-  // words.
+  // The usage text shows the words behind -- as this text, such as "[FLAGS OF train]"; "" if the
+  // command takes no such words.
   std::string rest;
   std::string footer;  // printed without line breaking
 };

@@ -1,6 +1,6 @@
-// The flags of one command: declared in the order in which --help shows them, parsed with one clear
-// line for each mistake. This is the only part of the program that uses CLI11, which is included in
-// the .cc file alone.
+// Declares and parses the flags of one command. --help shows the flags in the order of their
+// declaration, and each mistake is reported in one clear line. This is the only part of the program
+// that uses CLI11, which is included in the .cc file alone.
 #pragma once
 
 #include <array>
@@ -15,8 +15,8 @@
 
 namespace syncopate {
 
-// A set of flags for one command. One thread only. The targets of the flags outlive the calls of
-// parse().
+// A FlagSet holds the flags of one command. It may be used by one thread only. The targets of the
+// flags outlive the calls of parse().
 class FlagSet {
  public:
   // `command` is the full name, as in "syncopate train". `summary` says what the command does.

@@ -1,4 +1,4 @@
-// The command line of `syncopate launch`. Its own flags end at `--`.
+// Parses the command line of `syncopate launch`, whose own flags end at `--`.
 #include <fmt/format.h>
 
 #include <algorithm>

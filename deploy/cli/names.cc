@@ -34,8 +34,8 @@ std::string plain(std::string_view name) {
   return text;
 }
 
-// A flag of another program and our flag for it. The row applies only to commands that have the
-// flag `ours`.
+// A ForeignFlag maps a flag of another program to ours. The row applies only to commands that have
+// the flag `ours`.
 struct ForeignFlag {
   std::string_view typed;
   std::string_view ours;
@@ -127,7 +127,7 @@ constexpr std::array kForeignFlags = {
     ForeignFlag{"--fp16-allreduce", "--compress", ""},
 };
 
-// A value of another program and our value for it; `typed` is in lower case with - for _.
+// A ForeignValue maps a value of another program to ours; `typed` is in lower case with - for _.
 struct ForeignValue {
   std::string_view flag;
   std::string_view typed;

@@ -1,4 +1,4 @@
-// The command line of `syncopate sbatch`.
+// Parses the command line of `syncopate sbatch`.
 #include <fmt/format.h>
 
 #include <algorithm>

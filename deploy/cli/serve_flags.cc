@@ -1,4 +1,4 @@
-// The command line of `syncopate serve`.
+// Parses the command line of `syncopate serve`.
 #include <fmt/format.h>
 
 #include <optional>
@@ -16,7 +16,7 @@ constexpr double kMostServeTasks = 1024;
 constexpr double kLeastServeSeconds = 0.1;
 constexpr double kMostServeSeconds = 1e6;
 
-// The description of the job that the flags give.
+// JobFlags holds what the flags say about the job.
 struct JobFlags {
   std::optional<int> index;
   std::optional<int> servers;

@@ -1,5 +1,5 @@
-// The flags of `syncopate train` about the strategy: its devices, the other tasks, the consistency
-// of shared variables; and the cluster that flags and environment resolve to.
+// Parses the flags of `syncopate train` about the strategy: its devices, the other tasks and the
+// consistency of shared variables. Resolves the cluster from the flags and the environment.
 #pragma once
 
 #include <optional>

@@ -1,5 +1,5 @@
-// The command line of `syncopate train`: its flags, in the groups that --help shows, and the rules
-// for their combinations.
+// Parses the command line of `syncopate train`: its flags, in the groups that --help shows, and the
+// rules for their combinations.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +31,8 @@ constexpr std::array kScales = {Choice{"none", LearningRateScale::kNone},
                                 Choice{"sqrt", LearningRateScale::kSqrt},
                                 Choice{"inverse-workers", LearningRateScale::kInverseWorkers}};
 
-// The values of flags that are converted later into the form that TrainOptions has.
+// TrainFlags holds the values of flags that are converted later into the form that TrainOptions
+// has.
 struct TrainFlags {
   TrainOptions options;
   StrategyFlags strategy;

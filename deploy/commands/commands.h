@@ -1,5 +1,5 @@
-// The commands of the program. Each command takes its options, does its work and returns the exit
-// code. Results go to `out`, notes go to stderr, and errors are thrown.
+// Declares the commands of the program. Each command takes its options, does its work and returns
+// the exit code. Results go to `out`, notes go to stderr, and errors are thrown.
 #pragma once
 
 #include <iosfwd>

@@ -1,5 +1,6 @@
-// An evaluator beside a job, like TensorFlow's task type of that name. It takes no part in
-// training; it measures each checkpoint that appears in --checkpoint-dir, until the run's last one.
+// Runs an evaluator beside a job, like TensorFlow's task type of that name. The evaluator takes no
+// part in training; it measures each checkpoint that appears in --checkpoint-dir, until the run's
+// last one.
 #include <algorithm>
 #include <array>
 #include <chrono>

@@ -37,7 +37,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   if (membership != nullptr) {
     watch.emplace(*membership, membership->peer_timeout() / 5, [](const std::string& reason) {
       std::cerr << "syncopate: " + reason + "\n" << std::flush;
-      // The training thread is busy in a foreign call, so no stack can be unwound.
+      // The training thread is busy elsewhere and its stack cannot be unwound, so the process ends
+      // here.
       std::_Exit(kExitFailed);
     });
     display->note(formatted("%zu tasks have met", membership->members().size()));

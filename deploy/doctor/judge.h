@@ -21,7 +21,7 @@ struct Finding {
 std::string describe(std::vector<Finding> findings);
 bool has_errors(const std::vector<Finding>& findings);
 
-// The job that would be trained.
+// JobUnderTest describes the job that would be trained.
 struct JobUnderTest {
   std::string strategy;
   std::string collective;

@@ -1,5 +1,5 @@
-// The libraries that this program uses for computation and input, with the versions at build time
-// and at run time. `syncopate info` prints them, and doctor reports differences between two
+// Lists the libraries that this program uses for computation and input, with the versions at build
+// time and at run time. `syncopate info` prints them, and doctor reports differences between two
 // machines.
 #pragma once
 

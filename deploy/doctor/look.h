@@ -28,8 +28,9 @@ double system_clock_seconds();
 // Returns the folder itself, or its nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 
-// A file by which other tasks check whether they share the checkpoint folder (or, if the folder
-// does not exist yet, the folder in which it would be created). The destructor removes the file.
+// A FolderToken creates a file by which other tasks check whether they share the checkpoint folder
+// (or, if the folder does not exist yet, the folder in which it would be created). The destructor
+// removes the file.
 class FolderToken {
  public:
   // Creates no file if `folder` is empty or cannot be written.

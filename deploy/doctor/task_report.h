@@ -1,5 +1,5 @@
-// The report that one task sends to the first task, which judges the job: facts about the task and
-// its machine.
+// Defines the report that each task sends to the first task, which judges the job. The report has
+// facts about the task and its machine.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The errors that train reports before its first step, found by train's own checks. look.cc calls
+// Finds the errors that train reports before its first step, with train's own checks. look.cc calls
 // it.
 #pragma once
 

@@ -1,4 +1,4 @@
-// The rules that decide what `launch` does after a role has failed.
+// Defines the rules that decide what `launch` does after a role has failed.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@ namespace syncopate {
 // KStop: the other roles end too. kContinue: the other roles go on.
 enum class FailureRule : std::uint8_t { kStop, kContinue };
 
-// The rule for all roles of one kind (workers or servers).
+// A RoleRule applies to all roles of one kind (workers or servers).
 struct RoleRule {
   FailureRule on_failure = FailureRule::kStop;
   // True if the running job accepts the role again: the role is started again by itself while it
@@ -44,7 +44,8 @@ struct LaunchRules {
 
 enum class OnFailure : std::uint8_t { kAuto, kStop, kContinue };  // the values of --on-failure
 
-// The properties of a job that decide whether it can lose a role and accept that role again.
+// LaunchedJob has the properties that decide whether a job can lose a role and accept that role
+// again.
 struct LaunchedJob {
   bool has_servers = false;
   ps::ConsistencyOptions consistency;  // valid only if the job has servers

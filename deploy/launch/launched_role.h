@@ -1,5 +1,6 @@
-// A role over all its incarnations in one group: its command and start time, its process while one
-// runs, and how the last process ended. The group decides whether the role is started again.
+// Manages a role over all its incarnations in one group: its command and start time, its process
+// while one runs, and how the last process ended. The group decides whether the role is started
+// again.
 #pragma once
 
 #include <chrono>
@@ -15,7 +16,8 @@
 
 namespace syncopate {
 
-// One thread only, and the process may have no other thread, because the class forks.
+// A LaunchedRole is used by one thread only, and the process may have no other thread, because the
+// class forks.
 class LaunchedRole {
  public:
   // Starts the process, unless the role is a late worker. `restarts` is how often the role has been

@@ -32,8 +32,8 @@ bool is_set_by_launch(std::string_view variable) noexcept;
 // connecting to each other. Throws FileError if the system provides no random bits.
 std::string make_nonce();
 
-// A listening socket on 127.0.0.1 at a port that the system chooses. open_rendezvous() throws
-// FileError if the socket cannot be created.
+// A RendezvousSocket listens on 127.0.0.1 at a port that the system chooses. open_rendezvous()
+// throws FileError if the socket cannot be created.
 struct RendezvousSocket {
   FileDescriptor socket;
   std::string endpoint;  // an address such as "127.0.0.1:40123"

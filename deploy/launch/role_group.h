@@ -1,6 +1,6 @@
-// The roles of one job, from their common start to their end. The group forwards output and stop
-// signals. It starts a failed role again or ends the other roles, as the rules for that kind of
-// role say. A group is started once; a restart of all roles makes a new group.
+// Runs the roles of one job from their common start to their end. The group forwards output and
+// stop signals. It starts a failed role again or ends the other roles, as the rules for that kind
+// of role say. A group is started once; a restart of all roles makes a new group.
 #pragma once
 
 #include <array>
@@ -19,8 +19,8 @@
 
 namespace syncopate {
 
-// One thread only, and the process may have no other thread, because the class forks. `stop`
-// outlives the group.
+// A RoleGroup is used by one thread only, and the process may have no other thread, because the
+// class forks. `stop` outlives the group.
 class RoleGroup {
  public:
   // Starts the roles in the given order. `restarts` is how often all roles have been started again

@@ -10,7 +10,8 @@
 
 namespace syncopate {
 
-// One thread only.
+// An OutputPrefixer splits bytes into lines and puts the role's name in front of each line. One
+// thread only may use it.
 class OutputPrefixer {
  public:
   explicit OutputPrefixer(std::string_view name) : prefix_("[" + std::string(name) + "] ") {}
@@ -37,7 +38,7 @@ struct LaunchOutput {
   WriteLines err;  // also receives the launcher's own lines
 };
 
-// One thread only.
+// A RoleOutput reads the pipe of one role and writes its lines. One thread only may use it.
 class RoleOutput {
  public:
   // `pipe` is a non-blocking read end.

@@ -40,8 +40,8 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return all;
 }
 
-// Everything that the child needs, prepared before the fork, because the child must not allocate
-// memory after the fork.
+// ChildPlan holds everything that the child needs. It is prepared before the fork, because the
+// child must not allocate memory after the fork.
 struct ChildPlan {
   char* const* argv;
   char* const* environment;

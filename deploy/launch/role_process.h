@@ -1,5 +1,5 @@
-// One role of a job as a child process of the launcher. The role ends when the launcher ends, for
-// whatever reason. The owner of this object decides what the end of the role means for the job.
+// Runs one role of a job as a child process of the launcher. The role ends when the launcher ends,
+// for whatever reason. The owner of this object decides what the end of the role means for the job.
 #pragma once
 
 #include <sys/types.h>
@@ -42,7 +42,8 @@ struct RoleEnding {
 // Returns a text such as "exited with 1" or "was ended by signal 9 (SIGKILL)".
 std::string describe(const RoleEnding& ending);
 
-// One thread only, and the process may have no other thread, because the class forks.
+// A RoleProcess is used by one thread only, and the process may have no other thread, because the
+// class forks.
 class RoleProcess {
  public:
   // Starts the process in its own process group, so that Ctrl-C reaches it only once, through the

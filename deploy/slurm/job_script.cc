@@ -23,7 +23,7 @@ JobScript script_named(std::string_view name) {
   return JobScript(row->text);
 }
 
-// A job script whose lines are filled in. A line that the script lacks is an internal error,
+// Filling fills in the lines of a job script. A line that the script lacks is an internal error,
 // because the scripts and this file must match.
 class Filling {
  public:

@@ -1,5 +1,5 @@
-// The job scripts of this folder, and scripts with values filled in as a user would with an editor.
-// The scripts are embedded in the program, so that one file is enough on a cluster.
+// Provides the job scripts of this folder, and fills in values as a user would with an editor. The
+// scripts are embedded in the program, so that one file is enough on a cluster.
 #pragma once
 
 #include <span>
@@ -41,7 +41,8 @@ std::string shell_word(std::string_view text);
 // Returns a shell array such as "(a 'b c')".
 std::string shell_array(std::span<const std::string> words);
 
-// The values to fill into a job script; 0 and empty keep the value that the script has.
+// SbatchOptions holds the values to fill into a job script; 0 and empty keep the value that the
+// script has.
 struct SbatchOptions {
   std::string script;    // the name in job_scripts()
   std::string strategy;  // empty: the script chooses the strategy

@@ -65,12 +65,12 @@ constexpr std::array<std::string_view, 10> kRoot = {
 constexpr std::array<std::string_view, 4> kSourceOnlyLibraries = {"CLI/", "spdlog/", "fmt/",
                                                                   "nlohmann/"};
 
-// The parts of macro names that mark conditional compilation on a library.
+// Conditional compilation on a macro whose name contains one of these marks depends on a library.
 constexpr std::array<std::string_view, 4> kLibraryMarks = {"HAVE_", "WITH_", "USE_",
                                                            "__has_include"};
 
-// The macros that headers may define: GUARDED_BY and its family, because two compilers spell these
-// attributes differently.
+// Headers may define these macros: GUARDED_BY and its family need macros, because two compilers
+// spell the attributes differently.
 constexpr std::array<std::string_view, 7> kAllowedMacros = {
     "GUARDED_BY",  "CAPABILITY", "SCOPED_CAPABILITY", "REQUIRES", "ACQUIRE",
     "TRY_ACQUIRE", "RELEASE"};
@@ -97,8 +97,8 @@ std::string_view trim(std::string_view text) {
   return text;
 }
 
-// One line of a source file. The line "#  include <x>" has the directive "include" and the rest
-// "<x>"; lines that are not directives have an empty directive.
+// A Line is one line of a source file. The line "#  include <x>" has the directive "include" and
+// the rest "<x>"; lines that are not directives have an empty directive.
 struct Line {
   std::string_view directive;
   std::string_view rest;

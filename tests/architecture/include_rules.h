@@ -1,6 +1,6 @@
-// The layers of the code and the rules for includes and directives of a source file. The rules are
-// pure functions over a file's path and text, so that they can be tested with mistakes made on
-// purpose.
+// Defines the layers of the code and the rules for includes and directives of a source file. The
+// rules are pure functions over a file's path and text, so that they can be tested with mistakes
+// made on purpose.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace syncopate::architecture {
 
-// The broken rules as printable lines, such as "models/base/log.cc:3: includes
+// Violations lists the broken rules as printable lines, such as "models/base/log.cc:3: includes
 // worker/train/metrics.h, which is above it".
 using Violations = std::vector<std::string>;
 

@@ -28,7 +28,8 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// A PATH with the few tools that the script needs, and stand-ins for the others.
+// The fixture provides a PATH with the few tools that the script needs, and stand-ins for the
+// others.
 class Quickstart : public testing::Test {
  protected:
   void SetUp() override {

@@ -48,7 +48,7 @@ std::string big_endian(std::uint32_t value) {
           static_cast<char>(value >> 8), static_cast<char>(value)};
 }
 
-// A folder in MNIST's format, with eight 28 x 28 images in each split.
+// An IdxFolder writes a folder in MNIST's format, with eight 28 x 28 images in each split.
 struct IdxFolder {
   std::uint32_t magic = 2051;
   std::uint32_t labels = 8;

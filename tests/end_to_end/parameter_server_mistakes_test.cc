@@ -18,7 +18,7 @@ namespace {
 const Arguments kTrain{"--model", "mlp", "--data", "synthetic:1x8x8:4:256",
                        "--steps", "3",   "--seed", "1"};
 
-// A task with the variables in which launch gives it its place in the job.
+// A Task has the variables in which launch gives a task its place in the job.
 struct Task {
   std::string role = "worker";
   int index = 0;

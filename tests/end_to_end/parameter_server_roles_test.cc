@@ -21,8 +21,8 @@
 namespace syncopate::test {
 namespace {
 
-// A job of a chief, a worker, two servers and an evaluator, each at its own port, as TF_CONFIG
-// lists them.
+// A ListedJob consists of a chief, a worker, two servers and an evaluator, each at its own port, as
+// TF_CONFIG lists them.
 class ListedJob {
  public:
   explicit ListedJob(Arguments flags) : flags_(std::move(flags)) {}

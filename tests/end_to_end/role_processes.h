@@ -8,7 +8,7 @@
 
 namespace syncopate::test {
 
-// A role with the kind and the index that launch gives it, such as {"server", 1}.
+// A Role has the kind and the index that launch gives to a role, such as {"server", 1}.
 struct Role {
   const char* kind = "worker";
   int index = 0;

@@ -26,7 +26,7 @@ struct ProgramResult {
   std::string err;
 };
 
-// One process that runs a program. One thread only.
+// A RunningProgram is one process that runs a program. One thread only may use it.
 class RunningProgram {
  public:
   // Starts the program arguments[0]. The limit counts from this call.

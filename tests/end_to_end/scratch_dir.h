@@ -1,4 +1,4 @@
-// A folder for one test. The destructor removes the folder.
+// Provides a folder for one test. The destructor removes the folder.
 #pragma once
 
 #include <filesystem>

@@ -14,7 +14,8 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// A Slurm step of several tasks on localhost that meet at a free port.
+// A Step runs several tasks on localhost that meet at a free port, with the variables of a Slurm
+// step.
 class Step {
  public:
   explicit Step(int tasks, bool port_is_taken = false) : tasks_(tasks), port_(port_is_taken) {}

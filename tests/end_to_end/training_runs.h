@@ -14,7 +14,7 @@ namespace syncopate::test {
 
 using Arguments = std::vector<std::string>;
 
-// A job of `syncopate launch` with parameter servers.
+// ServedBy describes a job of `syncopate launch` with parameter servers.
 struct ServedBy {
   int workers = 1;
   int servers = 1;

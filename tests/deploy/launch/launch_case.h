@@ -17,7 +17,8 @@ struct Launched {
   std::string err;
 };
 
-// A job with a folder of its own, which the destructor removes. One thread only.
+// A LaunchCase runs a job in a folder of its own, which the destructor removes. One thread only may
+// use it.
 class LaunchCase {
  public:
   LaunchCase();
