@@ -184,7 +184,7 @@ TEST_F(JobWithAFakeTask, EndsWhenATaskSendsMalformedBytes) {
   ASSERT_EQ(::write(fake_.descriptor(), "nonsense", 8), 8);
   for (const auto& task : tasks_) {
     EXPECT_TRUE(eventually([&] { return task->failure().has_value(); }));
-    EXPECT_NE(task->failure()->find("rank 2 (host b, pid 77) was lost: it does not speak our"),
+    EXPECT_NE(task->failure()->find("rank 2 (host b, pid 77) was lost: it uses another protocol"),
               std::string::npos);
   }
 }
