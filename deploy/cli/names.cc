@@ -11,16 +11,20 @@
 namespace syncopate {
 namespace {
 
+// Letters that were inserted, left out, replaced, or swapped with their neighbour.
 std::size_t count_edits(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> row(to.size() + 1);
+  std::vector<std::size_t> before(to.size() + 1);  // the row for i - 1
+  std::vector<std::size_t> row(to.size() + 1);     // the row for i
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < from.size(); ++i) {
-    std::size_t diagonal = row[0]++;
+    std::vector<std::size_t> next(to.size() + 1, i + 1);
     for (std::size_t j = 0; j < to.size(); ++j) {
-      const std::size_t replaced = diagonal + (from[i] == to[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, row[j] + 1, row[j + 1] + 1});
+      next[j + 1] = std::min({row[j] + (from[i] == to[j] ? 0 : 1), next[j] + 1, row[j + 1] + 1});
+      if (i > 0 && j > 0 && from[i] == to[j - 1] && from[i - 1] == to[j]) {
+        next[j + 1] = std::min(next[j + 1], before[j - 1] + 1);
+      }
     }
+    before = std::exchange(row, std::move(next));
   }
   return row.back();
 }
@@ -176,8 +180,8 @@ std::string list_after(std::string_view meant, const std::vector<std::string_vie
 std::optional<std::string_view> nearest_name(std::string_view typed,
                                              const std::vector<std::string_view>& names) {
   std::optional<std::string_view> best;
-  // Two swapped letters count as two edits. A name of up to three letters allows one edit only,
-  // because two edits would turn it into nearly any other name.
+  // A name of up to three letters allows one edit only, because two edits would turn it into nearly
+  // any other name.
   std::size_t fewest = (typed.size() <= 3 ? 1 : typed.size() <= 8 ? 2 : 3) + 1;
   for (const std::string_view name : names) {
     const std::size_t count = count_edits(plain(typed), plain(name));

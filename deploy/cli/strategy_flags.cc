@@ -137,9 +137,10 @@ void check_communication(const StrategyFlags& words, TrainOptions& options) {
   const Transport transport = strategy.transport;
   check_link(words.faults.link, strategy);
   if (!has_ranks && !has_servers && transport != Transport::kAuto) {
-    throw UsageError(fmt::format(
-        "--transport: --strategy {} is one process; leave it out, or choose multi-worker-mirrored",
-        strategy.name));
+    throw UsageError(
+        fmt::format("--transport {}: --strategy {} is one process; leave it out, or choose "
+                    "multi-worker-mirrored",
+                    transport == Transport::kTcp ? "tcp" : "shm", strategy.name));
   }
   if (has_servers && strategy.batch_norm == BatchNormStatistics::kSync) {
     throw UsageError(

@@ -2,9 +2,9 @@
 // .cc files of this folder only, because the header of oneDNN is large.
 #pragma once
 
-#include <fmt/format.h>
-
 #include <dnnl.hpp>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -27,8 +27,8 @@ auto onednn_call(std::string_view what, const Make& make) {
   try {
     return make();
   } catch (const dnnl::error& error) {
-    throw DeviceError(fmt::format("oneDNN: {}: {} (status {})", what, error.message,
-                                  static_cast<int>(error.status)));
+    throw DeviceError("oneDNN: " + std::string(what) + ": " + error.message + " (status " +
+                      std::to_string(static_cast<int>(error.status)) + ")");
   }
 }
 
@@ -59,7 +59,7 @@ class BoundPrimitive {
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());
     if (status != dnnl_success) {
-      throw DeviceError(fmt::format("oneDNN: execute: status {}", static_cast<int>(status)));
+      throw DeviceError("oneDNN: execute: status " + std::to_string(static_cast<int>(status)));
     }
   }
 

@@ -111,7 +111,7 @@ std::string begin_at(double began_at, bool in_step) {
 }
 
 const std::string kKilledHead =
-    R"({"event":"run","label":"a","seed":1,"workers":1,"faults":["--kill","worker=0,at=3s"]})"
+    R"({"event":"run","label":"a","seed":1,"workers":1,"trouble":["--kill","worker=0,at=3s"]})"
     "\n";
 
 TEST_F(RunFile, OfAKilledJobCountsTheTimeUntilItContinued) {
