@@ -157,7 +157,8 @@ TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
   CompareOptions options = two_variants();
   options.shared = parse_shared_train_flags(
       {"--optimizer", "momentum", "--nesterov", "--lr-schedule", "step", "--lr-milestones", "1,2.5",
-       "--weight-decay", "1e-4", "--augment", "crop-flip", "--bucket-mb", "2"});
+       "--weight-decay", "1e-4", "--augment", "crop-flip", "--bucket-mb", "2",
+       "--rendezvous-timeout", "30"});  // train chooses it otherwise
   options.faults = {.service_time = parse_service_time("lognormal:2:0.25", "--service-time"),
                     .pauses = {{.worker = 0, .at_seconds = 0.1, .for_seconds = 2.0}}};
   options.budget = Budget::kSeconds;
