@@ -4,6 +4,7 @@
 
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/errors.h"
@@ -51,7 +52,8 @@ std::string describe_training_samples(const DataSplits& data) {
 void require_same_data(const DataSplits& data, const std::string& data_flag,
                        Membership& membership) {
   const std::string mine = describe_samples(data);
-  const std::string sizes = mine.substr(0, mine.find(','));
+  const std::string_view end_of_sizes = " classes";
+  const std::string sizes = mine.substr(0, mine.find(end_of_sizes) + end_of_sizes.size());
   // Each task sends three lines: all properties with hashes, the sizes, and its --data.
   const std::vector<std::string> all =
       membership.exchange(fmt::format("{}\n{}\n{}", mine, sizes, data_flag));
