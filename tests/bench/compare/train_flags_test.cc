@@ -59,7 +59,7 @@ TEST(SharedTrainFlags, MayBelongToAnOptimizerThatOnlyAVariantChooses) {
 }
 
 TEST(SharedTrainFlags, AreParsedAsByTrain) {
-  EXPECT_NE(refusal_of({"--optimizer", "sdg"}).find("choose one of sgd"), std::string::npos);
+  EXPECT_NE(refusal_of({"--optimizer", "sdg"}).find("did you mean 'sgd'"), std::string::npos);
 }
 
 }  // namespace
