@@ -14,7 +14,7 @@ namespace syncopate::cuda {
 // A BatchUpload is used by one thread only.
 class BatchUpload {
  public:
-  // most_bytes: the largest size of a batch.
+  // most_bytes is the largest size of a batch.
   BatchUpload(std::size_t most_bytes, int device);
   BatchUpload(const BatchUpload&) = delete;
   BatchUpload& operator=(const BatchUpload&) = delete;
@@ -29,7 +29,7 @@ class BatchUpload {
  private:
   struct Slot {
     std::shared_ptr<Buffer> pinned;
-    std::shared_ptr<Buffer> arrived;  // the batch on the device
+    std::shared_ptr<Buffer> arrived;  // holds the batch on the device
     StreamEvent has_arrived;
     StreamEvent is_taken;  // recorded once the compute stream has read it
   };

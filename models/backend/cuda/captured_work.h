@@ -14,7 +14,7 @@ namespace syncopate::cuda {
 // A CapturedWork is used by one thread only.
 class CapturedWork {
  public:
-  // runs_as_they_come: the number of first runs that start kernel by kernel, before the capture.
+  // The first runs_as_they_come runs start kernel by kernel, before the capture.
   explicit CapturedWork(int runs_as_they_come = 2) : runs_as_they_come_(runs_as_they_come) {}
 
   // Starts on `stream` what `work` starts. The first runs start kernel by kernel, since libraries

@@ -1,7 +1,8 @@
-// A graph on one GPU. If strategies keep the variables on the host, changed values are copied down
-// bucket by bucket, and gradients are copied up bucket by bucket while earlier layers still
-// compute. If updates are made on the device, only samples and scores are copied, and the gradients
-// of each bucket are summed over the replicas beside the backward pass of earlier layers.
+// CudaModel computes a graph on one GPU. If strategies keep the variables on the host, changed
+// values are copied down bucket by bucket, and gradients are copied up bucket by bucket while
+// earlier layers still compute. If updates are made on the device, only samples and scores are
+// copied, and the gradients of each bucket are summed over the replicas beside the backward pass of
+// earlier layers.
 #pragma once
 
 #include <memory>
@@ -19,7 +20,7 @@ namespace syncopate::cuda {
 
 // Streams and operations that the models of one replica share. Used by one thread only.
 struct ReplicaHandles {
-  // plan: makes the operations that compute on the stream.
+  // plan makes the operations that compute on the stream.
   ReplicaHandles(int device_index, const PlanOperations& plan);
 
   int device;
@@ -72,12 +73,12 @@ class CudaModel final : public Model {
   std::vector<std::unique_ptr<Program>> programs_;  // the program of the full batch comes first
   std::optional<BatchUpload> samples_;
   std::optional<BatchUpload> labels_;
-  std::shared_ptr<Buffer> sums_;       // LossSums on the device
-  std::shared_ptr<Buffer> host_sums_;  // the copy of sums_ on the host
+  std::shared_ptr<Buffer> sums_;       // holds LossSums on the device
+  std::shared_ptr<Buffer> host_sums_;  // receives the copy of sums_
   StreamEvent forward_ends_;
   std::vector<StreamEvent> computed_;  // by bucket: its gradient is computed
   std::vector<StreamEvent> arrived_;   // by bucket: its gradient is on the host
-  // The program of the last forward pass.
+  // This is the program of the last forward pass.
   Program* program_ = nullptr;
   Step step_;
 };

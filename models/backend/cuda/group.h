@@ -1,5 +1,5 @@
-// One fused group lowered for the device. A group states its memory needs, is bound to memory once,
-// and from then on only starts work on the stream: a step allocates nothing.
+// A Group is one fused group lowered for the device. It states its memory needs, is bound to memory
+// once, and from then on only starts work on the stream: a step allocates nothing.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +20,7 @@ namespace syncopate::cuda {
 struct GroupContext {
   const Graph& graph;
   Mode mode = Mode::kTrain;
-  std::int64_t n = 0;  // number of samples
+  std::int64_t n = 0;  // is the number of samples
   Precision precision = Precision::kF32;
   bool deterministic = false;
   bool captures = true;  // whether work equal in every step is captured as a graph
@@ -37,8 +37,8 @@ struct GroupContext {
   const Node& node(NodeId id) const { return graph.nodes[static_cast<std::size_t>(id)]; }
 };
 
-// A group's memory on the device. A pointer is null if the value does not exist or is never read.
-// Values are [n, ...] in the program's precision; maps are NHWC.
+// GroupMemory lists a group's memory on the device. A pointer is null if the value does not exist
+// or is never read. Values are [n, ...] in the program's precision; maps are NHWC.
 struct GroupMemory {
   std::vector<void*> inputs;
   void* input_sums = nullptr;  // sums of the first input, if its group leaves them
@@ -52,12 +52,12 @@ struct GroupMemory {
   void* backward_scratch = nullptr;
 };
 
-// The arguments of one call, on the device.
+// Step holds the arguments of one call, on the device.
 struct Step {
-  const void* x = nullptr;  // the samples in the batch's own type
+  const void* x = nullptr;  // are the samples in the batch's own type
   const std::int32_t* labels = nullptr;
   std::int64_t loss_divisor = 1;
-  LossSums* sums = nullptr;  // written by the loss group
+  LossSums* sums = nullptr;  // is written by the loss group
   bool operator==(const Step&) const = default;
 };
 
@@ -74,7 +74,7 @@ class Group {
 // Throws UnavailableError if no library has the operation, and DeviceError.
 std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group);
 
-// The functions that make_group calls, each defined in a file of its own.
+// make_group calls these functions, each of which is defined in a file of its own.
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
@@ -111,7 +111,7 @@ inline OutputSums output_sums_at(void* memory, int channels) {
   return {static_cast<float*>(memory), static_cast<float*>(behind(memory, bytes))};
 }
 
-// A base class for groups. By default it needs no memory and has no backward pass.
+// PlainGroup is a base class for groups. By default it needs no memory and has no backward pass.
 class PlainGroup : public Group {
  public:
   PlainGroup(const GroupContext& context, const FusedGroup& group)
@@ -127,7 +127,7 @@ class PlainGroup : public Group {
   const Node& main() const { return context_.node(group_.main); }
   cudaStream_t stream() const noexcept { return context_.stream; }
   DeviceVariables& variables() const noexcept { return *context_.variables; }
-  // The shapes of the first input and of the output, per sample.
+  // These functions return the shapes of the first input and of the output, per sample.
   const Shape& in() const { return context_.node(group_.inputs.at(0)).shape; }
   const Shape& out() const { return context_.node(group_.output).shape; }
   std::int64_t output_elements() const { return context_.n * num_elements(out()); }

@@ -45,7 +45,7 @@ class InputGroup final : public PlainGroup {
   float* stddev() const { return mean() + op_.mean.size(); }
 
   const InputOp op_;
-  const std::shared_ptr<Buffer> constants_;  // the mean, then the standard deviation
+  const std::shared_ptr<Buffer> constants_;  // hold the mean, then the standard deviation
 };
 
 template <typename T>

@@ -29,7 +29,7 @@ struct PreferenceTraits {
 // The alignment in bytes that is promised for operands. Parameters and their copies lie on
 // multiples of 128 bytes at least; without a promise cuBLASLt would assume 256.
 constexpr std::uint32_t kOperandAlignment = 16;
-constexpr std::int64_t kMostWorkspace = std::int64_t{32} << 20;  // bytes
+constexpr std::int64_t kMostWorkspace = std::int64_t{32} << 20;  // is in bytes
 
 cudaDataType_t type_of(Precision precision) {
   switch (precision) {
@@ -165,7 +165,7 @@ class Matmul final : public Product {
   cudaStream_t stream_;
   UniqueHandle<OperationTraits> operation_;
   Layout first_;   // b, as the library sees it by columns
-  Layout second_;  // a
+  Layout second_;  // describes a
   Layout result_;
   cublasLtMatmulAlgo_t algorithm_{};
   std::size_t workspace_bytes_ = 0;

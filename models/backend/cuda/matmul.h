@@ -1,4 +1,4 @@
-// Matrix products by cuBLASLt on row-major matrices.
+// Computes matrix products by cuBLASLt on row-major matrices.
 #pragma once
 
 #include <cublasLt.h>

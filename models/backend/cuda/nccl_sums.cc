@@ -20,8 +20,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// The timeout for connecting the GPUs. All tasks have already started then, so it covers only
-// NCCL's search for connections.
+// This is the timeout for connecting the GPUs. All tasks have already started then, so it covers
+// only NCCL's search for connections.
 constexpr std::chrono::seconds kMostToMeet{120};
 constexpr std::chrono::seconds kMostToLeave{5};
 constexpr std::chrono::microseconds kBetweenAskings{20};
@@ -252,21 +252,21 @@ class NcclSums final : public BucketSums {
   const DeviceRank rank_;
   const NcclTable& nccl_;
   Stream side_;
-  StreamEvent are_summed_;  // recorded on side_ after all buckets of a step
+  StreamEvent are_summed_;  // is recorded on side_ after all buckets of a step
   float* gradients_ = nullptr;
   std::vector<Bucket> buckets_;
-  std::vector<StreamEvent> are_computed_;  // by bucket
+  std::vector<StreamEvent> are_computed_;  // are recorded on the compute stream, by bucket
 
   // Is locked during every call on the communicator, which allows one thread at a time; calls of a
   // non-blocking communicator return at once.
   std::mutex calls_;
-  ncclComm_t communicator_ = nullptr;  // guarded by calls_
+  ncclComm_t communicator_ = nullptr;  // is guarded by calls_
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::string reason_;             // guarded by mutex_; why sums were aborted
-  std::optional<Deadline> until_;  // guarded by mutex_; the deadline of are_summed_
-  // The watch thread. If ncclCommAbort never returns, the thread ends with the process.
+  std::optional<Deadline> until_;  // is the deadline of are_summed_, guarded by mutex_
+  // This thread watches the sums. If ncclCommAbort never returns, the thread ends with the process.
   std::jthread watch_;
 };
 

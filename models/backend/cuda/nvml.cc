@@ -10,7 +10,7 @@ namespace {
 
 using NvmlDevice = void*;
 struct Utilization {
-  unsigned gpu = 0;  // percent
+  unsigned gpu = 0;  // is in percent
   unsigned memory = 0;
 };
 struct Memory {
@@ -25,7 +25,7 @@ struct Functions {
   int (*handle)(const char*, NvmlDevice*) = nullptr;
   int (*utilization)(NvmlDevice, Utilization*) = nullptr;
   int (*memory)(NvmlDevice, Memory*) = nullptr;
-  int (*power)(NvmlDevice, unsigned*) = nullptr;  // milliwatts
+  int (*power)(NvmlDevice, unsigned*) = nullptr;  // returns milliwatts
 
   static Functions of(const std::string& library) {
     Functions functions;

@@ -1,4 +1,4 @@
-// The operations that NVIDIA's libraries compute: each is planned once for a shape and may then run
+// Operations are what NVIDIA's libraries compute: each is planned once for a shape and may then run
 // any number of times. They are behind an interface, so that programs can be tested without a GPU
 // (tests/models/backend/cuda).
 #pragma once
@@ -23,9 +23,9 @@ struct PlanLimits {
   std::int64_t most_workspace_bytes = std::int64_t{256} << 20;
 };
 
-// A pass of a convolution: cross-correlation of NHWC maps with KRSC weights, all of one type, with
-// f32 sums. kForwardWithSums also computes the sums for which a batch norm would read the whole
-// output.
+// ConvPass is a pass of a convolution: cross-correlation of NHWC maps with KRSC weights, all of one
+// type, with f32 sums. kForwardWithSums also computes the sums for which a batch norm would read
+// the whole output.
 enum class ConvPass : std::uint8_t { kForward, kForwardWithSums, kInputGradient, kWeightGradient };
 std::string_view name(ConvPass pass) noexcept;
 
@@ -35,7 +35,7 @@ struct ConvShape {
   std::int64_t out_channels = 1;
   std::int64_t kernel_h = 3, kernel_w = 3;
   std::int64_t stride = 1, pad = 1;
-  Precision type = Precision::kF32;  // of x, w and y
+  Precision type = Precision::kF32;  // is the type of x, w and y
 
   std::int64_t out_height() const { return (height + 2 * pad - kernel_h) / stride + 1; }
   std::int64_t out_width() const { return (width + 2 * pad - kernel_w) / stride + 1; }
@@ -49,8 +49,9 @@ constexpr std::int64_t padded_channels(std::int64_t channels, Precision type) {
   return channels;
 }
 
-// The arrays of a pass. kForward: x, w -> y; kForwardWithSums: x, w -> y, sums, squares;
-// kInputGradient: y, w -> x; kWeightGradient: x, y -> w, where y is the gradient of the output.
+// ConvArrays holds the arrays of a pass. kForward: x, w -> y; kForwardWithSums: x, w -> y, sums,
+// squares; kInputGradient: y, w -> x; kWeightGradient: x, y -> w, where y is the gradient of the
+// output.
 struct ConvArrays {
   void* x = nullptr;
   void* w = nullptr;
@@ -61,27 +62,27 @@ struct ConvArrays {
   void* workspace = nullptr;
 };
 
-// An extra operation of a product: adding a bias to every row before rounding, or summing the rows
-// of op(a), which gives the bias's gradient if a is the gradient of an output, [k, m] and
-// transposed. cuBLASLt's ReLU is left out: it turns NaN into 0, so that training would continue
-// unnoticed.
+// An epilogue is an extra operation of a product: adding a bias to every row before rounding, or
+// summing the rows of op(a), which gives the bias's gradient if a is the gradient of an output, [k,
+// m] and transposed. cuBLASLt's ReLU is left out: it turns NaN into 0, so that training would
+// continue unnoticed.
 enum class Epilogue : std::uint8_t { kNone, kBias, kRowSums };
 std::string_view name(Epilogue epilogue) noexcept;
 
-// The product c [m, n] = op(a) op(b) of row-major matrices. op transposes if requested: a is then
-// [k, m], b is [n, k]. Sums are f32.
+// ProductShape describes the product c [m, n] = op(a) op(b) of row-major matrices. op transposes if
+// requested: a is then [k, m], b is [n, k]. Sums are f32.
 struct ProductShape {
   std::int64_t m = 1, n = 1, k = 1;
   bool transpose_a = false, transpose_b = false;
-  Precision type = Precision::kF32;         // of a and b
-  Precision result_type = Precision::kF32;  // of c
+  Precision type = Precision::kF32;         // is the type of a and b
+  Precision result_type = Precision::kF32;  // is the type of c
   Epilogue epilogue = Epilogue::kNone;
 };
 std::string to_string(const ProductShape& shape);
 
-// A planned convolution. One thread only. It runs on the stream of the Operations that planned it;
-// memory is on the device, 16-byte aligned, and must stay valid until the stream has executed the
-// work. Throws DeviceError.
+// A Convolution is planned once and used by one thread only. It runs on the stream of the
+// Operations that planned it; memory is on the device, 16-byte aligned, and must stay valid until
+// the stream has executed the work. Throws DeviceError.
 class Convolution {
  public:
   virtual ~Convolution() = default;
@@ -94,8 +95,8 @@ struct ProductArrays {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;  // [n]
-  void* row_sums = nullptr;    // [m]
+  const void* bias = nullptr;  // has shape [n]
+  void* row_sums = nullptr;    // has shape [m]
   void* workspace = nullptr;
 };
 class Product {

@@ -32,7 +32,7 @@ class PlanCache {
 
   const std::filesystem::path file_;
   Entries entries_;
-  bool has_warned_ = false;  // whether it warned about the file's content
+  bool has_warned_ = false;  // is true after a warning about the file's content
   bool keeps_ = true;
 };
 

@@ -12,7 +12,8 @@
 
 namespace syncopate::cuda {
 
-// The engines of one operation, by name. candidates() and prepare() are slow.
+// An EngineSource offers the engines of one operation, by name. candidates() and prepare() are
+// slow.
 class EngineSource {
  public:
   virtual ~EngineSource() = default;

@@ -1,5 +1,5 @@
-// A graph lowered for one device and one number of samples: its groups in order, and the one block
-// of device memory that holds their values, gradients and scratch.
+// A Program is a graph lowered for one device and one number of samples: its groups in order, and
+// the one block of device memory that holds their values, gradients and scratch.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace syncopate::cuda {
 // A Program is used by one thread only.
 class Program {
  public:
-  // groups: as matched, without kConvReluPool. Throws UnavailableError, DeviceError, ShapeError,
+  // groups are as matched, without kConvReluPool. Throws UnavailableError, DeviceError, ShapeError,
   // OutOfMemoryError.
   Program(const GroupContext& given, const std::vector<FusedGroup>& groups);
 
@@ -30,7 +30,7 @@ class Program {
   const void* logits() const noexcept { return logits_; }
 
  private:
-  // The gradients that reach one value from several places.
+  // A GradientSum adds gradients that reach one value from several places.
   struct GradientSum {
     void* into = nullptr;
     const void* from = nullptr;
@@ -41,7 +41,7 @@ class Program {
 
   const GroupContext context_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::vector<GradientSum>> sums_before_backward_;  // by group
+  std::vector<std::vector<GradientSum>> sums_before_backward_;  // is indexed by group
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
   // The captured passes, with the arguments they were captured with.

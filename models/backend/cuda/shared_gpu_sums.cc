@@ -18,7 +18,7 @@ namespace {
 
 static_assert(kMostSummedReplicas == kMostReplicasOnOneGpu);
 
-// The state that the replicas share. Thread-safe.
+// Board holds the state that the replicas share. Thread-safe.
 class Board {
  public:
   Board(int device, int replicas, std::chrono::nanoseconds patience)
@@ -109,9 +109,9 @@ class Board {
  private:
   struct SharedBucket {
     Bucket range;
-    std::vector<StreamEvent> is_computed;  // by rank
+    std::vector<StreamEvent> is_computed;  // is indexed by rank
     StreamEvent is_summed;
-    int arrived = 0;           // guarded by mutex_: replicas, in the current round
+    int arrived = 0;           // counts replicas in the current round; guarded by mutex_
     std::uint64_t rounds = 0;  // guarded by mutex_: sums that were started
   };
 
@@ -135,9 +135,9 @@ class Board {
   std::vector<SharedBucket> buckets_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::uint64_t> started_;  // guarded by mutex_: buckets, by rank
-  bool aborted_ = false;                // guarded by mutex_
-  std::string reason_;                  // guarded by mutex_
+  std::vector<std::uint64_t> started_;  // counts buckets by rank; guarded by mutex_
+  bool aborted_ = false;                // is guarded by mutex_
+  std::string reason_;                  // is guarded by mutex_
 };
 
 class SharedGpuSums final : public BucketSums {

@@ -25,8 +25,8 @@ class SumsOrApart final : public EngineSource {
   };
   using TimeKernels = std::function<std::optional<KernelTimes>()>;
 
-  // plain: the engines of the same convolution without sums, kept under plain_key. All references
-  // outlive this object.
+  // plain offers the engines of the same convolution without sums, kept under plain_key. All
+  // references outlive this object.
   SumsOrApart(EngineSource& with_sums, EngineSource& plain, PlanCache* cache, std::string plain_key,
               TimeKernels time_kernels);
 

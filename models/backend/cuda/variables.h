@@ -1,7 +1,8 @@
-// A replica's arena and state on its device: the trained values, a copy of the weights in the type
-// of the activations, gradients (in fp16 those of a scaled loss, until they are unscaled or an
-// update has read them), and slots if updates are made on the device. Strategies see the arena on
-// the host: its versions show when values must be copied down, and to_host() copies them up.
+// DeviceVariables holds a replica's arena and state on its device: the trained values, a copy of
+// the weights in the type of the activations, gradients (in fp16 those of a scaled loss, until they
+// are unscaled or an update has read them), and slots if updates are made on the device. Strategies
+// see the arena on the host: its versions show when values must be copied down, and to_host()
+// copies them up.
 #pragma once
 
 #include <cuda_runtime_api.h>
@@ -48,9 +49,9 @@ class DeviceVariables {
   // the scaler's step. Is called before the gradients are read; does nothing except in fp16.
   void unscale_gradients(cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
-  // Copy the running statistics down before a forward pass and up after it. If updates are kept on
-  // the device, the statistics stay there as well: they are copied down after a restore, and up by
-  // to_host().
+  // These functions copy the running statistics down before a forward pass and up after it. If
+  // updates are kept on the device, the statistics stay there as well: they are copied down after a
+  // restore, and up by to_host().
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
 
@@ -74,20 +75,20 @@ class DeviceVariables {
   StateBlock& state_;
   Precision precision_;
   Tensor values_;
-  Tensor weights_;  // 16-bit; empty in f32
+  Tensor weights_;  // are 16-bit; empty in f32
   Tensor gradients_;
-  std::optional<LossScaler> scaler_;  // in fp16 only
-  std::vector<Tensor> slots_;         // empty before the first update
-  Tensor decays_;                     // u8, one per kDecayBlock elements
+  std::optional<LossScaler> scaler_;  // exists in fp16 only
+  std::vector<Tensor> slots_;         // are empty before the first update
+  Tensor decays_;                     // holds one u8 per kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;
   bool is_host_stale_ = false;
   Tensor device_state_;
-  std::vector<std::uint64_t> versions_;  // by bucket: the version on the device
+  std::vector<std::uint64_t> versions_;  // are those on the device, by bucket
   Stream uploads_;
   StreamEvent last_use_;               // the last use of the values before begin_refresh()
-  std::vector<StreamEvent> uploaded_;  // by bucket
+  std::vector<StreamEvent> uploaded_;  // is indexed by bucket
   PinnedWindow pinned_values_;         // pins the arena's values
   PinnedWindow pinned_gradients_;
   PinnedWindow pinned_state_;  // unpinned, a copy to the host would block the host

@@ -10,7 +10,7 @@
 namespace syncopate::cuda {
 namespace {
 
-constexpr int kMostConfigs = 64;  // the largest number of configurations taken from a heuristic
+constexpr int kMostConfigs = 64;  // A heuristic is asked for at most this number of configurations.
 
 std::vector<Descriptor> configurations(const ConvolutionGraph& graph, const PlanTarget& target,
                                        cudnnBackendHeurMode_t mode) {

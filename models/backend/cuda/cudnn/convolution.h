@@ -22,7 +22,7 @@ class PlanTarget {
  public:
   // The handle must outlive the target and the plans made for it.
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  // json: the device's properties in cuDNN's serialised form. Throws DeviceError.
+  // json holds the device's properties in cuDNN's serialised form. Throws DeviceError.
   static PlanTarget described(std::string_view json);
 
   cudnnHandle_t handle() const noexcept { return handle_; }
@@ -34,7 +34,8 @@ class PlanTarget {
   std::unique_ptr<Descriptor> properties_;
 };
 
-// One convolution with one engine. It is compiled once and may run any number of times.
+// A ConvPlan is one convolution with one engine. It is compiled once and may run any number of
+// times.
 class ConvPlan {
  public:
   ConvPlan(ConvPass pass, std::unique_ptr<Descriptor> plan, std::string engine);
@@ -53,13 +54,13 @@ class ConvPlan {
   std::int64_t workspace_bytes_ = 0;
 };
 
-// The engines that cuDNN offers, in the order of its own ranking. If the target is a described
-// device, engines that compile on the device are counted but not made ready.
+// ConvOffers lists the engines that cuDNN offers, in the order of its own ranking. If the target is
+// a described device, engines that compile on the device are counted but not made ready.
 struct ConvOffers {
-  int engines = 0;              // number of engines that support the convolution
+  int engines = 0;              // counts engines that support the convolution
   int left_for_the_device = 0;  // number of those that compile on the device at run time
-  std::vector<ConvPlan> plans;  // at most `most` plans
-  std::string refusal;          // cuDNN's message for the last engine that could not be made ready
+  std::vector<ConvPlan> plans;  // holds at most `most` plans
+  std::string refusal;          // holds cuDNN's reason for the last failure
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);

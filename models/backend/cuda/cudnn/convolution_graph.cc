@@ -35,7 +35,7 @@ Descriptor tensor(std::int64_t name, const Four& nchw, Precision type) {
   return made;
 }
 
-// cuDNN's names for the operation of a pass and for its attributes.
+// PassNames holds cuDNN's names for the operation of a pass and for its attributes.
 struct PassNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t x, w, y, convolution, alpha, beta;

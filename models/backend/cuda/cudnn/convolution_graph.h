@@ -24,7 +24,7 @@ std::vector<NamedArray> named_arrays(ConvPass pass, const ConvArrays& arrays);
 // Owns the graph and every descriptor it refers to. Used by one thread only. Throws DeviceError.
 class ConvolutionGraph {
  public:
-  // handle: belongs to the device that the graph is planned for; null if that device is only
+  // handle belongs to the device that the graph is planned for; it is null if that device is only
   // described.
   ConvolutionGraph(ConvPass pass, const ConvShape& shape, cudnnHandle_t handle);
 

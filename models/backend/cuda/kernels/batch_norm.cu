@@ -1,5 +1,5 @@
-// Batch norm forward: the sums over the rows, the moments per channel (in f64), and one pass over
-// the map (in f32).
+// Batch norm forward computes the sums over the rows, the moments per channel (in f64), and the
+// output in one pass over the map (in f32).
 #include <cmath>
 
 #include "models/backend/cuda/kernels/column_sums.h"
@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads)
   const double count = sums[2 * shape.channels];
   // Without any sample the running statistics keep their values.
   if (c >= shape.channels || !(count > 0.0)) return;
-  const double offset = sums[c] / count;  // the distance of the mean from shift
+  const double offset = sums[c] / count;  // is the distance of the mean from shift
   const double spread = sums[shape.channels + c] / count - offset * offset;
   const double variance = spread > 0.0 ? spread : spread == spread ? 0.0 : spread;  // lets NaN pass
   const double batch_mean = static_cast<double>(shift[c]) + offset;

@@ -1,5 +1,5 @@
-// Batch norm backward: the sums of the gradient, then one pass over the map. Values per channel are
-// computed in f64, values per element in f32.
+// Batch norm backward computes the sums of the gradient, then makes one pass over the map. Values
+// per channel are computed in f64, values per element in f32.
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"

@@ -13,7 +13,7 @@
 
 namespace syncopate::cuda {
 
-inline constexpr int kThreads = 256;  // threads of a block
+inline constexpr int kThreads = 256;  // is the number of threads of a block
 // Grids are sized by constants for an H200 (132 multiprocessors), since the order of a sum must not
 // depend on the device. Kernels that sum have as many blocks as run at once, to keep partial sums
 // few; other kernels have many more, so that the last blocks to run are a small part.
@@ -31,7 +31,7 @@ struct ColumnGrid {
   int row_blocks = 1;
 };
 
-// rows_of_thread: the number of rows a thread should have before another block is added.
+// rows_of_thread is the number of rows a thread should have before another block is added.
 inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int most_blocks,
                               int rows_of_thread) {
   ColumnGrid grid{rows, channels};
@@ -46,12 +46,12 @@ inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int mo
   return grid;
 }
 
-// The position of a thread in the map. A thread beyond the last channel, or beyond the last whole
-// row of its block, does no work.
+// ColumnPlace is the position of a thread in the map. A thread beyond the last channel, or beyond
+// the last whole row of its block, does no work.
 struct ColumnPlace {
   int lane = 0;
   int row_of_block = 0;
-  int channel = 0;  // the first channel of its pack
+  int channel = 0;  // is the first channel of its pack
   bool idle = false;
   std::int64_t first_row = 0, row_step = 0;
 };

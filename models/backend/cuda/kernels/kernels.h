@@ -63,8 +63,8 @@ void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void
                    cudaStream_t stream);
 std::int64_t bias_gradient_scratch(std::int64_t rows, int channels);
 
-// Batch norm over [rows, channels]: y = gamma * (x - mean) / sqrt(var + epsilon) + beta (+ added)
-// (followed by ReLU). gamma, beta, running_*: f32 [channels].
+// These functions compute batch norm over [rows, channels]: y = gamma * (x - mean) / sqrt(var +
+// epsilon) + beta (+ added) (followed by ReLU). gamma, beta, running_*: f32 [channels].
 // Source: Ioffe and Szegedy 2015; running statistics as in PyTorch (models/graph/graph.h).
 
 struct BatchNormShape {
@@ -123,18 +123,18 @@ void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, co
 void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* own_sums,
                                     float* dgamma, float* dbeta, cudaStream_t stream);
 
-// Pooling. In a window that reaches into the padding only the elements inside the map count; a
-// window that does not fit is dropped.
+// PoolShape describes a pooling. In a window that reaches into the padding only the elements inside
+// the map count; a window that does not fit is dropped.
 
 struct PoolShape {
   std::int64_t n = 0;
-  int height = 0, width = 0, channels = 0;  // of the input
-  int window = 2, stride = 2, pad = 0;      // window > 2 * pad
+  int height = 0, width = 0, channels = 0;  // are those of the input
+  int window = 2, stride = 2, pad = 0;      // requires window > 2 * pad
   int out_height() const { return (height + 2 * pad - window) / stride + 1; }
   int out_width() const { return (width + 2 * pad - window) / stride + 1; }
 };
-// chosen: the index of the largest element in its window, counted row by row including the padding;
-// the first one if several are equal. window <= 16.
+// chosen receives the index of the largest element in its window, counted row by row including the
+// padding; the first one if several are equal. Requires window <= 16.
 template <typename T>
 void max_pool_forward(const PoolShape& shape, const T* x, T* y, std::uint8_t* chosen,
                       cudaStream_t stream);
@@ -151,8 +151,9 @@ template <typename T>
 void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int channels,
                            cudaStream_t stream);
 
-// ResNet's shortcut A: x [n, height, width, channels] -> y [n, ceil(height / stride), ceil(width /
-// stride), out_channels]. It takes every stride-th pixel and appends channels of zeros.
+// ShortcutShape describes ResNet's shortcut A: x [n, height, width, channels] -> y [n, ceil(height
+// / stride), ceil(width / stride), out_channels]. The shortcut takes every stride-th pixel and
+// appends channels of zeros.
 struct ShortcutShape {
   std::int64_t n = 0;
   int height = 0, width = 0, channels = 0;
@@ -170,10 +171,10 @@ struct LossSums {
   double loss = 0.0;             // sum of the sample losses / divisor
   std::int64_t num_correct = 0;  // samples whose first largest logit is the label's
 };
-// Softmax and cross entropy. logits [n, classes]; labels [n], where a label outside the classes
-// makes the loss NaN. dlogits = scale * (softmax - onehot) / divisor, of type T; null if not
-// wanted. scale: on the device; null counts as 1. Source: the largest logit is subtracted first,
-// Goodfellow et al. 2016, section 4.1.
+// Computes softmax and cross entropy. logits [n, classes]; labels [n], where a label outside the
+// classes makes the loss NaN. dlogits = scale * (softmax - onehot) / divisor, of type T; it is null
+// if not wanted. scale is on the device; null counts as 1. Source: the largest logit is subtracted
+// first, Goodfellow et al. 2016, section 4.1.
 template <typename T>
 void softmax_cross_entropy(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
                            double divisor, const float* scale, T* dlogits, LossSums* sums,
@@ -187,8 +188,8 @@ std::int64_t softmax_cross_entropy_scratch(std::int64_t n);
 
 struct LossScale {
   float scale = 1.0F;
-  std::int32_t found_non_finite = 0;  // since the last adjust_scale()
-  std::int32_t good_steps = 0;        // since the scale last changed
+  std::int32_t found_non_finite = 0;  // is true if one was found since adjust_scale()
+  std::int32_t good_steps = 0;        // counts since the scale last changed
   std::int32_t skipped_steps = 0;     // in the whole run
 };
 // Records in `scale` whether one of `count` gradients is infinite or NaN.
@@ -222,7 +223,7 @@ void update(const UpdateConstants& with_decay, const UpdateConstants& without_de
 // This function sums the gradients of replicas on one device.
 
 inline constexpr int kMostSummedReplicas = 32;
-// The address of each replica's arena, by rank.
+// ReplicaSlices holds the address of each replica's arena, by rank.
 struct ReplicaSlices {
   float* arenas[kMostSummedReplicas] = {};
   int count = 0;

@@ -8,9 +8,9 @@
 namespace syncopate::cuda {
 
 struct Launch {
-  const char* kernel = "";  // the name for error messages
+  const char* kernel = "";  // names the kernel in error messages
   dim3 blocks;
-  unsigned threads = 0;  // threads of a block
+  unsigned threads = 0;  // is the number of threads of a block
   cudaStream_t stream = nullptr;
 };
 

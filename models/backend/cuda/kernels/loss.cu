@@ -1,5 +1,5 @@
-// Softmax and cross entropy: a group of threads computes each sample, then one block adds the
-// samples.
+// Computes softmax and cross entropy: a group of threads computes each sample, then one block adds
+// the samples.
 #include <climits>
 #include <cmath>
 
@@ -11,7 +11,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// The contribution of one sample to the loss.
+// SampleLoss holds the contribution of one sample to the loss.
 struct SampleLoss {
   double loss;
   std::int64_t correct;

@@ -1,5 +1,5 @@
-// Pooling. A thread computes one pack of channels of one pixel: it writes each output element once,
-// and reads its inputs in a fixed order.
+// The pooling kernels: a thread computes one pack of channels of one pixel. It writes each output
+// element once, and reads its inputs in a fixed order.
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -8,7 +8,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// The rows or columns of a window that lie inside the map, counted from the window's first.
+// An Extent is the range of rows or columns of a window that lie inside the map, counted from the
+// window's first.
 struct Extent {
   int begin, end;
 };
@@ -76,8 +77,9 @@ struct MaxPoolBackward {
     return {};
   }
 
-  // Return the first and the last window that contain `place`: window w covers w * stride and the
-  // window - 1 places behind it. Places are counted from the first one of the padding.
+  // These functions return the first and the last window that contain `place`: window w covers w *
+  // stride and the window - 1 places behind it. Places are counted from the first one of the
+  // padding.
   __device__ int first_window(int place) const {
     return place < shape.window ? 0 : (place - shape.window) / shape.stride + 1;
   }

@@ -15,7 +15,7 @@ template <typename T>
 class BatchNormGradientKernels : public testing::Test {};
 TYPED_TEST_SUITE(BatchNormGradientKernels, ElementTypes);
 
-// The optional parts of a backward pass.
+// BackwardOptions selects the optional parts of a backward pass.
 struct BackwardOptions {
   bool relu, two_gradients, wants_added, in_place;
 };

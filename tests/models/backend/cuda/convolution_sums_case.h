@@ -15,7 +15,7 @@
 namespace syncopate::cuda {
 
 inline constexpr std::int64_t kBatch = 8;
-inline constexpr std::int64_t kLossDivisor = 13;  // of the whole step
+inline constexpr std::int64_t kLossDivisor = 13;  // counts the samples of the whole step
 // f16 has 11 bits; cuda_arithmetic_test has the same tolerance
 inline constexpr double kTolerance = 2e-2;
 
@@ -58,7 +58,7 @@ struct SumsOptions {
   StatisticsReducer* statistics = nullptr;
 };
 
-// A network on the device, and the operations that it requested.
+// SumsSubject is a network on the device, with the operations that it requested.
 struct SumsSubject {
   SumsSubject(const Graph& graph, const reference::Variables& variables, const SumsOptions& options)
       : on_device(graph, variables,
@@ -83,7 +83,7 @@ struct SumsSubject {
   BackendCase on_device;
 };
 
-// A network with values and samples that f16 represents exactly.
+// SumsCase is a network with values and samples that f16 represents exactly.
 struct SumsCase {
   Graph graph;
   reference::Variables variables;

@@ -21,9 +21,9 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr std::int64_t kLargestBatch = 8;
-constexpr std::int64_t kLossDivisor = 13;  // of the whole step, more than this replica's share
+constexpr std::int64_t kLossDivisor = 13;  // exceeds this replica's share of the step
 
-// The operations under test without the epilogues of products.
+// This class passes on to the operations under test, without the epilogues of products.
 class WithoutEpilogues final : public Operations {
  public:
   explicit WithoutEpilogues(cudaStream_t stream) : operations_(operations_under_test()(stream)) {}

@@ -29,7 +29,7 @@ class Block {
   Block(const Launch& how, const std::function<void()>& thread) : how_(how), thread_(thread) {}
 
   void run();
-  void wait_at_barrier();  // called by a fibre
+  void wait_at_barrier();  // is called by a fibre
 
  private:
   struct Fibre {
@@ -51,10 +51,10 @@ class Block {
   const std::function<void()>& thread_;
   ucontext_t before_{};  // swapcontext() requires it; it is never resumed
   jmp_buf scheduler_{};
-  std::vector<std::unique_ptr<Fibre>> fibres_;  // reused by all blocks
-  std::vector<Fibre*> waiting_;                 // in the order of their arrival
+  std::vector<std::unique_ptr<Fibre>> fibres_;  // are reused by all blocks
+  std::vector<Fibre*> waiting_;                 // is in the order of arrival
   Fibre* running_ = nullptr;
-  unsigned started_ = 0;  // threads of this block
+  unsigned started_ = 0;  // counts threads of this block
 };
 
 Block* current_block = nullptr;  // global, since makecontext() passes no pointer

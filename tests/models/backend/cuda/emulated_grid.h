@@ -29,7 +29,7 @@ void __syncthreads();
 
 namespace syncopate::cuda {
 
-// the order of the blocks, and of the threads in each
+// applies to the blocks, and to the threads in each
 enum class EmulatedOrder { kForward, kBackward };
 
 // Sets the order of every grid started while the object lives; without one it is forward. Not

@@ -15,7 +15,7 @@ struct Journal {
 };
 
 Journal& journal() {
-  static Journal the_one;  // one per process, like CUDA's functions
+  static Journal the_one;  // exists once per process, like CUDA's functions
   return the_one;
 }
 

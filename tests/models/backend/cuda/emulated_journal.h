@@ -13,8 +13,8 @@ struct EmulatedCall {
   std::string what;              // "record", "wait", "all-reduce", "abort", ...
   const void* stream = nullptr;  // null if the call has none
   const void* event = nullptr;   // of record and wait
-  const void* memory = nullptr;  // of an all-reduce
-  std::size_t count = 0;         // elements of an all-reduce
+  const void* memory = nullptr;  // is set for an all-reduce
+  std::size_t count = 0;         // counts elements of an all-reduce
   bool operator==(const EmulatedCall&) const = default;
 };
 

@@ -16,7 +16,7 @@ namespace {
 // A workspace is requested and overwritten by every run, so that a program that does not provide it
 // fails.
 constexpr std::size_t kWorkspaceBytes = 300;
-constexpr std::size_t kRowsOfTile = 64;  // rows that a block of a convolution computes
+constexpr std::size_t kRowsOfTile = 64;  // is the number of rows per block
 
 void use_workspace(void* workspace) {
   std::fill_n(static_cast<std::byte*>(workspace), kWorkspaceBytes, std::byte{0xA5});

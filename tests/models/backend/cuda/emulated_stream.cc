@@ -34,7 +34,7 @@ std::condition_variable_any& changed() {
 }
 
 struct Stream {
-  // Guarded by mutex().
+  // All members are guarded by mutex().
   std::deque<Item> pending;
   std::uint64_t num_done = 0;
 
@@ -86,7 +86,7 @@ struct Event {
   std::uint64_t position = 0;
 };
 
-// The pace of the calling thread's streams while an EmulatedPace lives.
+// Pace drives the calling thread's streams while an EmulatedPace lives.
 struct Pace {
   std::mt19937_64 random;
   std::vector<std::shared_ptr<Stream>> streams;

@@ -1,5 +1,5 @@
-// Emulated streams. Work runs at once, except slow work and the work that follows it. While an
-// EmulatedPace lives, work runs as on a device: each stream keeps its order, and the streams
+// Emulates CUDA's streams. Work runs at once, except slow work and the work that follows it. While
+// an EmulatedPace lives, work runs as on a device: each stream keeps its order, and the streams
 // progress independently. While a stream is captured its work is recorded, and each launch of the
 // graph runs it.
 #pragma once
@@ -12,7 +12,8 @@
 
 namespace syncopate::cuda {
 
-// The work that the calling thread captures; null if it captures nothing.
+// RecordedWork is the work that the calling thread captures; the pointer is null if it captures
+// nothing.
 using RecordedWork = std::vector<std::function<void()>>;
 RecordedWork*& recorded_work() noexcept;
 
@@ -34,13 +35,13 @@ class EmulatedPace {
   ~EmulatedPace();  // runs all pending work
 };
 
-// Implement the runtime's functions of these names (emulated_runtime.cc).
+// These functions implement the runtime's functions of their names (emulated_runtime.cc).
 cudaStream_t create_stream();
 void destroy_stream(cudaStream_t stream);  // runs its work first
 cudaEvent_t create_event();
 void destroy_event(cudaEvent_t event);
 void record_event(cudaEvent_t event, cudaStream_t stream);
-bool has_passed(cudaEvent_t event);  // thread-safe
+bool has_passed(cudaEvent_t event);  // is thread-safe
 void let_stream_wait(cudaStream_t stream, cudaEvent_t event);
 void finish_stream(cudaStream_t stream);
 void finish_event(cudaEvent_t event);

@@ -16,7 +16,7 @@ namespace {
 
 struct Communicator {
   std::shared_ptr<FakeNcclBoard> board;
-  FileDescriptor file;  // rank 0's file, by which the other ranks find the board
+  FileDescriptor file;  // is rank 0's; the other ranks find the board by it
   int size = 1;
   int askings = 0;  // calls since all ranks have met
   int sums = 0;

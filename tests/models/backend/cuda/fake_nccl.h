@@ -12,14 +12,14 @@ namespace syncopate::cuda {
 
 const NcclTable& fake_nccl();
 
-// Fault injection for every communicator of this process; a test resets it.
+// FakeNcclTrouble injects faults into every communicator of this process; a test resets it.
 struct FakeNcclTrouble {
-  std::atomic<bool> id_fails{false};                  // get_unique_id() fails
-  std::atomic<ncclResult_t> init_error{ncclSuccess};  // the result of init_rank()
+  std::atomic<bool> id_fails{false};                  // makes get_unique_id() fail
+  std::atomic<ncclResult_t> init_error{ncclSuccess};  // is the result of init_rank()
   std::atomic<bool> never_meets{false};  // init_rank() stays in progress here, and so on all ranks
   // polls that return "in progress" after all ranks have come
   std::atomic<int> askings_to_meet{0};
-  std::atomic<ncclResult_t> async_error{ncclSuccess};  // the result of polling for an error
+  std::atomic<ncclResult_t> async_error{ncclSuccess};  // is what polling returns
   std::atomic<int> sums_to_break{0};                   // sums before an internal error; 0: no error
   std::atomic<bool> notices_the_gone{false};           // a lost rank gives a remote error, as
                                                        // it does where ranks use sockets

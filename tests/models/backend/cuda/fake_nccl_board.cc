@@ -33,14 +33,14 @@ constexpr std::chrono::milliseconds kNap{5};
 struct FakeNcclBoard::Shared {
   struct Rank {
     std::atomic<std::int64_t> process;  // 0 until the rank has joined
-    std::atomic<bool> is_gone;          // before leaving
+    std::atomic<bool> is_gone;          // is set by release()
     std::atomic<bool> has_left;
-    std::atomic<std::uint64_t> pieces;  // written so far
+    std::atomic<std::uint64_t> pieces;  // counts pieces written so far
   };
-  std::atomic<std::uint32_t> bell;  // notified at every change
+  std::atomic<std::uint32_t> bell;  // is notified at every change
   std::array<Rank, kMostRanks> ranks;
-  // Two slots for pieces with even and with odd numbers. A rank that writes piece n + 2 has seen
-  // that all ranks have written piece n + 1, so all have read piece n.
+  // There are two slots, for pieces with even and with odd numbers. A rank that writes piece n + 2
+  // has seen that all ranks have written piece n + 1, so all have read piece n.
   std::array<std::array<std::array<float, kPieceElements>, kMostRanks>, 2> slots;
 
   void ring() {

@@ -1,6 +1,6 @@
-// The memory that the ranks of the fake NCCL share, as threads or processes: an unnamed file, which
-// rank 0 makes and the others open through rank 0's process. It disappears with the last process,
-// however the processes end.
+// The board is the memory that the ranks of the fake NCCL share, as threads or processes: an
+// unnamed file, which rank 0 makes and the others open through rank 0's process. It disappears with
+// the last process, however the processes end.
 #pragma once
 
 #include <cstddef>
@@ -22,7 +22,7 @@ struct NewBoard {
 // Throws FileError.
 NewBoard make_fake_nccl_board();
 
-// One rank's view of the board. Thread-safe.
+// FakeNcclBoard is one rank's view of the board. Thread-safe.
 class FakeNcclBoard {
  public:
   static constexpr int kMostRanks = 16;

@@ -53,7 +53,7 @@ std::vector<float> summed_on_the_host(std::vector<std::vector<float>> replicas) 
   return replicas.front();
 }
 
-// A replica's gradients on its device.
+// Gradients holds a replica's gradients on its device.
 class Gradients {
  public:
   Gradients(BucketSums& sums, int device, const std::vector<float>& values)

@@ -127,7 +127,7 @@ struct UpdateRun {
     before = {draw<float>(kCount, 1), draw<float>(kCount, 3, 1.0), draw<float>(kCount, 4, 1.0),
               draw<__half>(kCount, 5)};
   }
-  Outputs outputs;  // values, slots, weights
+  Outputs outputs;  // are values, slots and weights
   Outputs before;
 };
 

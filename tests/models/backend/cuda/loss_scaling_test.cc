@@ -21,7 +21,7 @@ std::vector<float> copy_of(const Tensor& block) {
   return {values.begin(), values.end()};
 }
 
-// A network that trains in fp16, and every value that an update changes.
+// Training is a network that trains in fp16, with every value that an update changes.
 class Training {
  public:
   struct Options {
@@ -150,7 +150,8 @@ TEST_P(LossScalingOf, ChangesNothingButRoundingsWhereAllIsFinite) {
     gradients.push_back(run.gradients());
   }
   const reference::Values expected(gradients[0].begin(), gradients[0].end());
-  EXPECT_LE(reference::relative_l2(expected, gradients[1]), 1e-4);  // of the smallest numbers
+  // allows for the smallest numbers
+  EXPECT_LE(reference::relative_l2(expected, gradients[1]), 1e-4);
   EXPECT_LE(reference::relative_l2(expected, gradients[2]), 5e-3);  // f16 has 11 bits
 }
 

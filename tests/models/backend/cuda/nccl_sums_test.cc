@@ -117,7 +117,7 @@ TEST_F(NcclSums, ReducesABucketBehindItsBackwardAndUpdatesBehindAllReductions) {
   ASSERT_EQ(names_of(calls), in_order);
   const void* const side = calls[2].stream;
   EXPECT_NE(side, compute_.get());
-  for (const std::size_t first : {0U, 3U}) {  // each bucket
+  for (const std::size_t first : {0U, 3U}) {  // is the start of each bucket
     EXPECT_EQ(calls[first].stream, compute_.get());
     EXPECT_EQ(calls[first + 1].stream, side);
     EXPECT_EQ(calls[first + 1].event, calls[first].event);

@@ -129,7 +129,7 @@ TEST_P(Operation, OfAProductAddsABiasAndLetsANaNPass) {
                                                .epilogue = Epilogue::kBias},
                                               {});
     std::vector<float> inputs = numbers(kRows * kIn, 0.0F, 3);
-    inputs[0] = kNaN;  // of the first row
+    inputs[0] = kNaN;  // is in the first row
     const std::vector<float> weights = numbers(kOut * kIn, 0.0F, 4);
     const std::vector<float> biases = numbers(kOut, 2.0F, 5);
     const Block<T> x(inputs);

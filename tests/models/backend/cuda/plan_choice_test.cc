@@ -32,7 +32,7 @@ class FakeEngines final : public EngineSource {
   }
 
   std::map<std::string, nanoseconds> times;
-  std::string also_offered;  // offered without being a candidate
+  std::string also_offered;  // is offered without being a candidate
   int asked = 0;
   int timed = 0;
 

@@ -33,7 +33,7 @@ Values summed_on_the_host(const std::vector<Values>& replicas, std::int64_t begi
   return {slices.front().begin(), slices.front().end()};
 }
 
-// offset: 1 if the arenas are not aligned to 16 bytes.
+// offset is 1 if the arenas are not aligned to 16 bytes.
 Outputs summed_on_the_device(const std::vector<Values>& replicas, std::int64_t begin,
                              std::int64_t end, std::int64_t offset) {
   std::vector<std::unique_ptr<DeviceArray<float>>> arenas;

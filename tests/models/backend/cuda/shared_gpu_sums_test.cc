@@ -97,14 +97,14 @@ TEST(SharedGpuSums, AreThereForTheUpdateHoweverStreamsGoOn) {
     std::array<std::vector<float>, 2> used;
     const EmulatedPace pace(seed);
     const auto replicas = make_replicas(2);
-    for (std::size_t r = 0; r < 2; ++r) {  // backward
+    for (std::size_t r = 0; r < 2; ++r) {  // the backward pass of each replica
       Replica& replica = *replicas[r];
       used[r].resize(kElements);
       cudaMemcpyAsync(replica.gradients.data(), computed[r].data(), kBytes,
                       cudaMemcpyDeviceToDevice, replica.compute.get());
       for (BucketId b = 0; b < 2; ++b) replica.sums->start(b, replica.compute.get());
     }
-    for (std::size_t r = 0; r < 2; ++r) {  // and update
+    for (std::size_t r = 0; r < 2; ++r) {  // the update of each replica
       Replica& replica = *replicas[r];
       replica.sums->finish(replica.compute.get());
       cudaMemcpyAsync(used[r].data(), replica.gradients.data(), kBytes, cudaMemcpyDeviceToDevice,
