@@ -1,5 +1,5 @@
-// The yardstick Gloo of `syncopate-bench all-reduce`: its all-reduce over TCP on loopback, by
-// whichever of its algorithms is quickest at a size. By hand:
+// The peer Gloo of `syncopate-bench all-reduce`. It runs Gloo's all-reduce over TCP on loopback
+// with the algorithm that is fastest at each size. It can be started by hand:
 //
 //   printf 'run 1048576 100\nquit\n' | LD_PRELOAD=./libreno_shim.so ./gloo_all_reduce --ranks 2
 #include <gloo/allreduce.h>
@@ -34,7 +34,8 @@ class GlooReducer final : public syncopate::bench::Reducer {
 
   std::vector<std::string> algorithms() const override {
     std::vector<std::string> all = {"ring (old)", "ring, chunked", "halving, doubling"};
-    // With more ranks than two Debian's Gloo stands still in it for tenths of a second per MB.
+    // With more than two ranks, Debian's Gloo pauses in this algorithm for tenths of a second per
+    // MB.
     if (context_->size == 2) all.emplace_back("ring (new)");
     return all;
   }
@@ -58,7 +59,7 @@ class GlooReducer final : public syncopate::bench::Reducer {
       case 2:
         old_ = std::make_unique<gloo::AllreduceHalvingDoubling<float>>(context_, values, count);
         return;
-      default:  // the newer interface makes nothing beforehand
+      default:  // The newer interface needs no preparation.
         return;
     }
   }
@@ -80,12 +81,13 @@ class GlooReducer final : public syncopate::bench::Reducer {
 
  private:
   std::shared_ptr<gloo::Context> context_;
-  std::unique_ptr<gloo::Algorithm> old_;  // the older interface: made for one buffer
+  // The older interface binds an algorithm object to one buffer.
+  std::unique_ptr<gloo::Algorithm> old_;
   std::size_t algorithm_ = 0;
   syncopate::Tensor values_;
 };
 
-// The ranks find one another through files in a folder that exists only for that long.
+// Connects the ranks through files in a temporary folder.
 std::shared_ptr<gloo::Context> connect_all(RankGroup& group) {
   std::string folder = (fs::temp_directory_path() / "syncopate-gloo-XXXXXX").string();
   if (group.rank() == 0 && ::mkdtemp(folder.data()) == nullptr) {

@@ -1,9 +1,10 @@
-// The yardstick MPI_Allreduce of `syncopate-bench all-reduce`, one process per rank. By hand:
+// The peer MPI_Allreduce of `syncopate-bench all-reduce`, with one process per rank. It can be
+// started by hand:
 //
 //   printf 'run 1048576 100\nquit\n' | mpirun --bind-to core -n 2 mpi_all_reduce
 //
-// MPI carries the summed data and nothing else: ranks that wait inside MPI spin, and between
-// commands the processors belong to the other side.
+// MPI carries only the summed data. Ranks that wait inside MPI spin, and between commands the
+// processors belong to the other side.
 #include <mpi.h>
 #include <unistd.h>
 
@@ -59,7 +60,7 @@ void serve() {
   int size = 0;
   require(MPI_Comm_rank(MPI_COMM_WORLD, &rank), "MPI_Comm_rank");
   require(MPI_Comm_size(MPI_COMM_WORLD, &size), "MPI_Comm_size");
-  // All ranks are children of one mpirun.
+  // The name is unique, because all ranks are children of one mpirun.
   const std::string name = "syncopate-bench-mpi-" + std::to_string(::getppid());
   syncopate::bench::RankGroup group(rank, size, name,
                                     syncopate::Deadline::after(std::chrono::seconds(30)));
@@ -68,7 +69,7 @@ void serve() {
   int length = 0;
   require(MPI_Get_library_version(version, &length), "MPI_Get_library_version");
   std::string description(version, static_cast<std::size_t>(length));
-  description.resize(description.find(','));  // "Open MPI v4.1.4"
+  description.resize(description.find(','));  // Leaves text such as "Open MPI v4.1.4".
   serve_all_reduce(group, reducer, description + ", " + std::to_string(size) + " ranks");
 }
 

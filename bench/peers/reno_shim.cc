@@ -1,6 +1,7 @@
-// Preloaded into a peer: its TCP sockets use the congestion control `reno`, as ours do on loopback.
-// The system's default may be BBR, whose pacing costs 1.5 to 2.5 times there, and the peers have no
-// option for it. A socket that is accepted inherits it from the one that listens.
+// A library that is preloaded into a peer and sets the congestion control of its TCP sockets to
+// `reno`, as our sockets have on loopback. The system's default may be BBR, whose pacing makes
+// transfers 1.5 to 2.5 times slower there, and the peers have no option for it. An accepted socket
+// inherits the setting of the listening socket.
 #include <dlfcn.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -10,7 +11,7 @@
 
 namespace {
 
-// A refusal leaves the default, and sockets of other families refuse: both are fine.
+// Sets reno. Errors are ignored: the default remains, and sockets of other families always refuse.
 void use_reno(int socket) {
   constexpr std::string_view kName = "reno";
   ::setsockopt(socket, IPPROTO_TCP, TCP_CONGESTION, kName.data(), kName.size());
@@ -18,7 +19,7 @@ void use_reno(int socket) {
 
 }  // namespace
 
-// The parameters are named as in the system's headers.
+// The parameters have the names of the system's headers.
 extern "C" int connect(int fd, const sockaddr* addr, socklen_t len) {
   using Connect = int (*)(int, const sockaddr*, socklen_t);
   static const auto kNext = reinterpret_cast<Connect>(::dlsym(RTLD_NEXT, "connect"));

@@ -19,10 +19,11 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;  // as parameter_server.cc has it
+// Equals that of parameter_server.cc.
+constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 constexpr std::string_view kAdded = "compute+";
 
-// Without what aligns them.
+// Counts the parameters without alignment padding.
 std::int64_t parameters_of(const ArenaLayout& layout) {
   std::int64_t elements = 0;
   for (std::size_t i = 0; i < layout.entries().size(); ++i) elements += layout.size(i);
@@ -62,7 +63,7 @@ class Planner {
     return timing.gradients_per_second() * static_cast<double>(options_.batch_size_per_replica);
   }
 
-  // That nobody made slow, and who waits for nobody.
+  // Simulates one worker without slowness that waits for no other worker.
   TimingResult one_worker() const {
     FaultInjection alone = faults_;
     alone.slow.clear();
@@ -76,7 +77,7 @@ class Planner {
     std::set<int> seen;
     for (const int workers : options_.workers) {
       const Variant variant = parse_variant(word, workers, options_.servers);
-      if (!seen.insert(variant.workers).second) continue;  // one-device has one worker
+      if (!seen.insert(variant.workers).second) continue;  // one-device always has one worker.
       if (variant.backup_workers >= variant.workers) {
         plan_.left_out.push_back(variant.label + " with " + std::to_string(variant.workers) +
                                  ": at least one worker must be waited for");
@@ -146,7 +147,7 @@ TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>&
   const bool is_central = variant.strategy == "central-storage";
   return {.strategy = variant.strategy,
           .workers = variant.workers,
-          // With one replica the variables of central storage are on its device.
+          // With one replica, central storage keeps its variables on the replica's device.
           .has_servers = variant.servers > 0 ||
                          (is_central && (!is_synchronous(consistency) || variant.workers > 1)),
           .consistency = consistency,

@@ -1,5 +1,5 @@
-// syncopate-bench plan: what each strategy would do on a cluster that is described and not there:
-// the step measured here, the waiting simulated (compare/virtual/timing.h).
+// Predicts what each strategy would do on a cluster that exists only as a description. It measures
+// the step on this machine and simulates the waiting (compare/virtual/timing.h).
 #pragma once
 
 #include <cstdint>
@@ -17,38 +17,38 @@
 namespace syncopate::bench {
 
 struct PlanOptions {
-  std::vector<std::string> strategies;  // words of compare/variant.h
+  std::vector<std::string> strategies;  // Words that compare/variant.h defines.
   std::vector<int> workers = {2, 8, 64, 1000};
-  int servers = 2;              // of parameter-server
-  int workers_per_machine = 1;  // more of one process are not recommended
+  int servers = 2;              // The number of servers of parameter-server.
+  int workers_per_machine = 1;  // Bounds the workers of a recommended single process.
   Link link{.delay_seconds = 50e-6, .bytes_per_second = 10e9 / 8};
-  // "exponential", "lognormal": the measured step is the mean; "exponential:20": 20 ms are;
-  // "compute+exponential:20": so much more than the measured step, as train --service-time has it.
-  // Empty: each step takes what was measured.
+  // The compute delay. "exponential" and "lognormal" have the measured step as their mean;
+  // "exponential:20" has a mean of 20 ms; "compute+exponential:20" adds the delay to the measured
+  // step, as train --service-time does. If empty, each step takes the measured time.
   std::string service_time;
   std::vector<Slowness> slow;
   std::string model = "mnist-cnn";
   std::string data = "digits";
   std::int64_t batch_size_per_replica = 32;
   int calibrate_steps = 300;
-  std::int64_t gradients = 200'000;  // simulated for each row
+  std::int64_t gradients = 200'000;  // The number simulated for each row.
   std::uint64_t seed = 1;
-  // Also trains, under the virtual clock, where workers are few enough.
+  // If true, rows with up to kMostTrainedWorkers workers are also trained under the virtual clock.
   bool time_to_target = false;
   double target_accuracy = 0.95;
   std::int64_t epochs = 2;
   std::vector<std::string> train_flags;
-  std::filesystem::path json;  // empty: none
+  std::filesystem::path json;  // If empty, no file is written.
   std::filesystem::path cache_dir;
 };
 
 inline constexpr int kMostTrainedWorkers = 64;
 
-// What training under the virtual clock came to.
+// The result of training under the virtual clock.
 struct TargetTime {
-  std::optional<double> seconds;  // virtual, to the first evaluation at or above the target
-  double accuracy = 0.0;          // at the end
-  std::string failure;            // why it did not come to its end; empty: it did
+  std::optional<double> seconds;  // Virtual time to the first evaluation at or above the target.
+  double accuracy = 0.0;          // The accuracy at the end.
+  std::string failure;            // Says why training ended early; empty if it did not.
 };
 
 // One strategy with one number of workers.
@@ -56,7 +56,7 @@ struct PlanRow {
   Variant variant;
   TimingResult timing;
   double samples_per_second = 0.0;
-  double speed_up = 0.0;    // over one worker that waits for nobody
+  double speed_up = 0.0;    // Relative to one worker that never waits.
   double efficiency = 0.0;  // speed_up / workers
   std::optional<TargetTime> target;
 };
@@ -64,30 +64,32 @@ struct PlanRow {
 struct Plan {
   Calibration calibration;
   std::int64_t parameters = 0;
-  std::vector<std::int64_t> server_bytes;  // of each server's part of the values
-  double mean_step_seconds = 0.0;          // that was simulated, of a worker that is not slow
-  // The most updates of single gradients that the servers' links carry; none without a limit.
+  std::vector<std::int64_t> server_bytes;  // Bytes of the values on each server.
+  double mean_step_seconds = 0.0;  // The mean of the simulation for a worker that is not slow.
+  // The highest number of gradients per second that the servers' links carry. Empty without a
+  // limit.
   std::optional<double> most_pushes_per_second;
   double one_worker_samples_per_second = 0.0;
-  std::vector<PlanRow> rows;          // strategy by strategy, workers ascending
-  std::vector<std::string> left_out;  // combinations without a meaning, and why
+  std::vector<PlanRow> rows;          // Ordered by strategy, then by workers, ascending.
+  std::vector<std::string> left_out;  // Combinations that make no sense, with the reason.
 
   std::int64_t model_bytes() const noexcept;
 };
 
-// Of each server's part of the values, as parameter-server places them. Throws UsageError when
-// there are more servers than parts.
+// Returns the bytes of the values on each server, as parameter-server places them. Throws
+// UsageError when there are more servers than parts of the model.
 std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers);
 
-// Service times as `text` says (PlanOptions::service_time), of a step measured at `step_seconds`.
-// Throws UsageError.
+// Sets the compute delays from `text` (PlanOptions::service_time) and a measured step of
+// `step_seconds`. Throws UsageError.
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults);
 
-// Of the variant on servers with these parts of the values.
+// Returns the simulation options of the variant. `server_bytes` has the bytes of the values on each
+// server.
 TimingOptions timing_of(const Variant& variant, const std::vector<std::int64_t>& server_bytes,
                         const FaultInjection& faults, std::uint64_t seed);
 
-// Measures, simulates, and says what came of it. Throws UsageError, FileError.
+// Measures, simulates and prints the plan to `out`. Throws UsageError, FileError.
 void run_plan(const PlanOptions& options, std::ostream& out);
 
 }  // namespace syncopate::bench

@@ -15,7 +15,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr int kWarmUpSteps = 10;
-// Small: what is timed is the same at any rate, as long as numbers stay finite.
+// The rate does not change the time of a step. It is small, so that numbers stay finite.
 constexpr float kLearningRate = 1e-3F;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What a step of this network costs here, and how many bytes its values are.
+// Measures the time of a training step on this machine.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@
 namespace syncopate::bench {
 
 struct Calibration {
-  double step_seconds = 0.0;  // median: input, forward, backward and update, on one thread
+  double step_seconds = 0.0;  // Median of input, forward, backward and update on one thread.
   double lowest_seconds = 0.0;
   double highest_seconds = 0.0;
-  int steps = 0;  // timed
+  int steps = 0;  // The number of timed steps.
   std::string device;
 };
 
-// Trains `steps` of one-device in this process, after a few that are not counted. Throws UsageError
-// for a batch larger than the data; DivergenceError when the loss is not a number.
+// Trains `steps` steps of one-device in this process, after a few uncounted steps. Throws
+// UsageError for a batch larger than the data, DivergenceError when the loss is not a number.
 Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t batch_size, int steps);
 
 }  // namespace syncopate::bench

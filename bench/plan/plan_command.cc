@@ -1,4 +1,4 @@
-// syncopate-bench plan: what each strategy would do on a cluster that is not here.
+// syncopate-bench plan predicts what each strategy would do on a cluster that is only described.
 #include <algorithm>
 #include <iostream>
 #include <memory>

@@ -1,4 +1,4 @@
-// A plan as a table for people, and as JSON for programs.
+// Prints a plan as a table for people and as JSON for programs.
 #pragma once
 
 #include <iosfwd>
@@ -8,7 +8,7 @@
 
 namespace syncopate::bench {
 
-// What was measured and assumed, and a line for each strategy and number of workers.
+// Prints the measurements and assumptions, and one line per strategy and number of workers.
 void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan);
 std::string json_of(const PlanOptions& options, const Plan& plan);
 

@@ -9,7 +9,7 @@
 namespace syncopate::bench {
 namespace {
 
-// Listens for the first evaluation at or above the target.
+// Records the time of the first evaluation at or above the target.
 class TargetWatch final : public MetricsWriter {
  public:
   explicit TargetWatch(double target) : target_(target) {}
@@ -49,7 +49,8 @@ TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
     RunSpec run = plan_runs(compared, data.train->size()).front();
     run.seed = options.seed;
     run.train.strategy.seed = run.train.loop.service_time.seed = options.seed;
-    // As the simulation beside it: what one process would do with such links between replicas.
+    // The run uses the links of the simulation, so a single process trains as if its replicas had
+    // links.
     run.faults.link = faults.link;
     run_virtually(run, data, watch, [](double /*fraction*/) {});
   } catch (const std::exception& error) {

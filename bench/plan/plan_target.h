@@ -1,4 +1,5 @@
-// Time to a test accuracy, from training under the virtual clock: what waiting alone does not say.
+// Measures the virtual time to a test accuracy by training under the virtual clock. The simulation
+// of waiting alone cannot show how many samples a target needs.
 #pragma once
 
 #include "bench/compare/variant.h"
@@ -8,7 +9,8 @@
 
 namespace syncopate::bench {
 
-// Trains once, with every gradient computed. What training throws is the failure.
+// Trains once and computes every gradient. An exception of the training becomes
+// TargetTime::failure.
 TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
                           const FaultInjection& faults, const DataSplits& data);
 

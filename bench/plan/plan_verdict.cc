@@ -10,8 +10,8 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr double kAlike = 0.9;  // of the best: not worth twice the workers, or stale gradients
-constexpr double kStillScales = 0.5;  // efficiency
+constexpr double kAlike = 0.9;  // A smaller gain does not justify more workers or stale gradients.
+constexpr double kStillScales = 0.5;  // The least efficiency of a row that scales.
 
 using Rows = std::vector<const PlanRow*>;
 
@@ -19,7 +19,7 @@ std::string workers_text(int workers) {
   return workers == 1 ? "1 worker" : std::to_string(workers) + " workers";
 }
 
-// By strategy, in the order of the plan.
+// Groups the rows by strategy, in the order of the plan.
 std::vector<Rows> by_strategy(const Plan& plan) {
   std::vector<Rows> all;
   for (const PlanRow& row : plan.rows) {
@@ -30,12 +30,12 @@ std::vector<Rows> by_strategy(const Plan& plan) {
   return all;
 }
 
-// One process does not reach over several machines.
+// A strategy of one process cannot span several machines.
 bool fits(const PlanOptions& options, const PlanRow& row) {
   return row.variant.has_tasks() || row.variant.workers <= options.workers_per_machine;
 }
 
-// The higher, the better; 0: it is out of the question.
+// Returns the merit of a row; a higher merit is better, and 0 excludes the row.
 double merit(const PlanOptions& options, const PlanRow& row) {
   if (!fits(options, row)) return 0.0;
   if (!options.time_to_target) return row.samples_per_second;
@@ -46,7 +46,8 @@ bool is_better(const PlanOptions& options, const PlanRow* a, const PlanRow* b) {
   return merit(options, *a) < merit(options, *b);
 }
 
-// A thousand workers that are a quarter faster than one are no recommendation.
+// Keeps efficient rows, because a thousand workers that are a quarter faster than one are a bad
+// choice.
 Rows candidates(const PlanOptions& options, const Plan& plan) {
   Rows all;
   Rows efficient;
@@ -130,7 +131,8 @@ std::string recommendation(const PlanOptions& options, const Plan& plan) {
   return text;
 }
 
-// Where another row trains more samples per second, at a price.
+// Names the row with the most samples per second if it is faster than the recommended row but less
+// efficient.
 std::string fastest_text(const PlanOptions& options, const Plan& plan) {
   const PlanRow* used = recommended(options, plan);
   const auto speed = [&](const PlanRow& row) {
@@ -146,7 +148,7 @@ std::string fastest_text(const PlanOptions& options, const Plan& plan) {
          formatted(", at an efficiency of %.3g%%.\n", 100.0 * fastest->efficiency);
 }
 
-// Beneath the table: rows that stand there for comparison only.
+// Returns the line below the table that marks rows shown only for comparison.
 std::string one_process_text(const PlanOptions& options, const Plan& plan) {
   std::string names;
   std::string last;

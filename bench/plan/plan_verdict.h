@@ -1,4 +1,4 @@
-// What a plan comes to, in words that follow from its rows and from nothing else.
+// Writes the conclusions of a plan as sentences. Every sentence follows from the rows alone.
 #pragma once
 
 #include <string>
@@ -7,14 +7,16 @@
 
 namespace syncopate::bench {
 
-// The row to use. Where every gradient was computed, by time to target; else by samples per second,
-// of the rows whose efficiency is at least a half, if there are any. Strategies of one process
-// count up to options.workers_per_machine workers. It is the best of those, or one in step, whose
-// gradients are not stale, that comes within 10 % of it; and of that strategy the fewest workers
-// within 10 % of its best. None when there are no rows, or no row reached the target.
+// Returns the row to recommend; null if no row qualifies. With time_to_target, a shorter time to
+// target is better. Otherwise more samples per second are better, among the rows with an efficiency
+// of at least one half if there are any. Strategies of one process count only up to
+// options.workers_per_machine workers. A synchronous strategy within 10 % of the best row is
+// preferred, because its gradients are not stale. The result is the row of the chosen strategy with
+// the fewest workers within 10 % of that strategy's best row.
 const PlanRow* recommended(const PlanOptions& options, const Plan& plan);
 
-// Where each strategy stops scaling, what to use, and what was not looked at. Several lines.
+// Returns several lines: where each strategy stops scaling, which row to use, and what the plan
+// does not cover.
 std::string verdict_of(const PlanOptions& options, const Plan& plan);
 
 }  // namespace syncopate::bench

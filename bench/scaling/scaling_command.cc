@@ -1,6 +1,6 @@
-// syncopate-bench scaling: samples per second of one replica with all threads, beside several
-// replicas that share them, and what the sums between replicas cost; with --grid, every combination
-// of threads and replicas.
+// syncopate-bench scaling prints the samples per second of one replica with all threads and of
+// several replicas that share the threads, and the cost of the sums between replicas. With --grid,
+// it measures every combination of threads and replicas.
 #include <algorithm>
 #include <memory>
 #include <thread>

@@ -8,7 +8,8 @@
 namespace syncopate::bench {
 namespace {
 
-// Of either. More are a slip of the finger: nobody has the memory.
+// Bounds threads and replicas. A larger number is a typing error, because no machine has the
+// memory.
 constexpr int kMost = 1024;
 
 int parse_count(const std::string& word, const std::string& text) {
@@ -22,7 +23,7 @@ int parse_count(const std::string& word, const std::string& text) {
   return count;
 }
 
-// What stands behind the '=' of a word, ascending.
+// Returns the numbers after the '=' of a word, ascending.
 std::vector<int> parse_counts(const std::string& word) {
   std::vector<int> counts;
   const std::string list = word.substr(word.find('=') + 1);

@@ -1,4 +1,4 @@
-// The grid of `syncopate-bench scaling --grid`: its words, and the combinations they stand for.
+// Parses the words of `syncopate-bench scaling --grid` and lists the combinations they stand for.
 #pragma once
 
 #include <string>
@@ -9,26 +9,27 @@ namespace syncopate::bench {
 inline constexpr const char* kMultiWorkerMirrored = "multi-worker-mirrored";
 
 struct ScalingGrid {
-  std::vector<int> threads = {1};   // of each replica, ascending
-  std::vector<int> replicas = {1};  // ascending
+  std::vector<int> threads = {1};   // The numbers per replica, ascending.
+  std::vector<int> replicas = {1};  // The numbers of replicas, ascending.
 };
 
-// Of words such as "threads=1,2" and "replicas=1,2,4", in any order; what is left out is 1.
-// Throws UsageError.
+// Parses words such as "threads=1,2" and "replicas=1,2,4" in any order. A missing word stands for
+// 1. Throws UsageError.
 ScalingGrid parse_scaling_grid(const std::vector<std::string>& words);
 
-// Throws UsageError unless several replicas can be had of it: mirrored, multi-worker-mirrored.
+// Throws UsageError unless the strategy is mirrored or multi-worker-mirrored, which can have
+// several replicas.
 void require_scaling_strategy(const std::string& strategy);
 
 struct ScalingCombination {
-  std::string strategy;  // of one replica: one-device
+  std::string strategy;  // Is one-device for one replica.
   int replicas = 1;
-  int threads = 1;  // of each replica
+  int threads = 1;  // The number per replica.
 };
 
-// The fewest of each first, which is the base of all; then strategy by strategy. One replica is the
-// same under every strategy and comes once for each number of threads.
-// Throws UsageError for a wrong strategy, or one that stands there twice.
+// Returns all combinations. The first has the fewest replicas and threads and is the base of all
+// comparisons; the others are ordered by strategy. One replica is equal under every strategy, so it
+// appears once for each number of threads. Throws UsageError for an unknown or repeated strategy.
 std::vector<ScalingCombination> combinations_of(const ScalingGrid& grid,
                                                 const std::vector<std::string>& strategies);
 

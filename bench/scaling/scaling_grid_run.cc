@@ -1,4 +1,5 @@
-// run_scaling_grid: measures every combination of a grid and shows the scaling table.
+// Defines run_scaling_grid, which measures every combination of a grid and prints the scaling
+// table.
 #include <algorithm>
 #include <iostream>
 #include <nlohmann/json.hpp>

@@ -9,7 +9,7 @@
 namespace syncopate::bench {
 namespace {
 
-// In addition to the common style sheet: narrow columns, and space between a note and the plots.
+// Adds narrow columns, and space between a note and the plots, to the common style sheet.
 constexpr std::string_view kStyle =
     "th,td{padding:.3rem .55rem}\ntbody small{color:var(--soft)}\n.plots{margin-top:1.8rem}\n";
 

@@ -1,5 +1,5 @@
-// The report of a scaling grid as one page without network or script: a table and plots per
-// network.
+// Writes the report of a scaling grid as one page that needs no network and no script, with a table
+// and plots per network.
 #pragma once
 
 #include <filesystem>
@@ -11,12 +11,12 @@
 namespace syncopate::bench {
 
 struct ScalingReport {
-  std::string command;               // the command line that made it; may be empty
-  std::string processor;             // the name of the processor; may be empty
-  std::vector<ScalingTable> tables;  // one per network
+  std::string command;               // The command line that made the report; may be empty.
+  std::string processor;             // The name of the processor; may be empty.
+  std::vector<ScalingTable> tables;  // One table per network.
 };
 
-// The page is also well-formed XML.
+// Returns the page, which is HTML and also well-formed XML.
 std::string scaling_page(const ScalingReport& report);
 
 // Writes the page completely or leaves the old one. Throws FileError.

@@ -1,5 +1,5 @@
-// The plots of a scaling grid, as HTML: one line per strategy and number of threads, against the
-// requested CPUs.
+// Draws the plots of a scaling grid as HTML, with one line per strategy and number of threads,
+// against the requested CPUs.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace syncopate::bench {
 
-// Both return "" if all rows request the same number of CPUs.
+// Both return "" if all rows request an equal number of CPUs.
 std::string scaling_throughput_plot(const ScalingTable& table);
 std::string scaling_efficiency_plot(const ScalingTable& table);
 

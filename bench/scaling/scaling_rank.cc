@@ -1,5 +1,5 @@
-// One replica of `syncopate-bench scaling --strategy multi-worker-mirrored`: a task of a training
-// job on this machine, told by rank 0 when to train.
+// Runs one replica of `syncopate-bench scaling --strategy multi-worker-mirrored`. It is a task of a
+// training job on this machine and trains when rank 0 sends a command.
 #include <unistd.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// Shorter than what syncopate-bench is willing to wait for an answer.
+// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
 constexpr unsigned kLongestCommandSeconds = 240;
 constexpr std::chrono::seconds kBarrierPatience(120);
 
@@ -32,7 +32,7 @@ int parse_steps(const std::string& command) {
   return steps;
 }
 
-// Of each step the time of the slowest rank; on rank 0 only.
+// Returns the time of the slowest rank for each step on rank 0; empty on the other ranks.
 std::vector<double> slowest(RankGroup& group, const std::vector<double>& mine) {
   std::copy(mine.begin(), mine.end(), group.row(group.rank()).begin());
   group.barrier(Deadline::after(kBarrierPatience));
@@ -58,7 +58,7 @@ void serve(RankGroup& group, InMemoryTraining& training) {
     const CommunicationTimes after = training.communication();
     ::alarm(0);
     if (group.rank() != 0) continue;
-    const double num_steps = steps + 1;  // run() adds one that it does not time
+    const double num_steps = steps + 1;  // run() adds one step that it does not time.
     std::cout << json{{"event", "steps"},
                       {"seconds", seconds},
                       {"exposed_seconds",

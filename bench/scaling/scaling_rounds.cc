@@ -18,7 +18,8 @@ int steps_of_a_turn(const ScalingOptions& options, const Workload& workload,
   return options.quick ? std::max(2, steps / 4) : steps;
 }
 
-// So far. Sides in this process share its time, but only one of them is at work in a turn.
+// Returns the CPU seconds that a side has used so far. All sides in this process share its time,
+// but only one of them works during a turn.
 double cpu_seconds_of(const ScalingSide& side) {
   const std::vector<pid_t> pids = side.pids();
   if (pids.empty()) return this_process_cpu_seconds();

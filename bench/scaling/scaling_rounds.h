@@ -1,4 +1,5 @@
-// The measurement of `syncopate-bench scaling`, with a grid and without: entries take turns.
+// Implements the measurement of `syncopate-bench scaling`, with and without a grid. The entries
+// take turns.
 #pragma once
 
 #include <vector>
@@ -9,7 +10,8 @@
 
 namespace syncopate::bench {
 
-// Samples per second per round are in `rounds`; the turns' other numbers beside them.
+// The result of all turns. `rounds` has the samples per second of each round; `turns` has the other
+// numbers of each turn.
 struct ScalingResult {
   Workload workload;
   std::vector<ScalingEntry> entries;
@@ -17,11 +19,11 @@ struct ScalingResult {
   Rounds rounds;
 };
 
-// Throws PeerError, DivergenceError, FileError.
+// Measures all entries in turns. Throws PeerError, DivergenceError, FileError.
 ScalingResult measure_scaling(const ScalingOptions& options, const Workload& workload,
                               std::vector<ScalingEntry> entries);
 
-// One of a turn's numbers, over the rounds that count.
+// Returns the spread of one number of the turns over the rounds that quiet_rounds selects.
 Spread spread_of_turns(const ScalingResult& result, std::size_t entry, double ScalingTurn::*number);
 
 }  // namespace syncopate::bench

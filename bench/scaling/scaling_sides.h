@@ -1,4 +1,5 @@
-// Who takes part in `syncopate-bench scaling`: ways to spend the same threads on the same network.
+// Makes the sides of `syncopate-bench scaling`, which are ways to spend an equal number of threads
+// on one network.
 #pragma once
 
 #include <memory>
@@ -11,40 +12,40 @@
 
 namespace syncopate::bench {
 
-// One turn.
+// Holds the times of one turn.
 struct ScalingTurn {
-  // Of a step.
-  double step_seconds = 0.0;           // median
-  double exposed_seconds = 0.0;        // mean: replicas stood waiting for sums
-  double communication_seconds = 0.0;  // mean: sums were under way
-  // Of the whole turn; measure_scaling() takes them.
+  // Times of one step.
+  double step_seconds = 0.0;           // Median.
+  double exposed_seconds = 0.0;        // Mean time that replicas waited for sums.
+  double communication_seconds = 0.0;  // Mean time in which a sum was in progress.
+  // Times of the whole turn, which measure_scaling() measures.
   double wall_seconds = 0.0;
-  double cpu_seconds = 0.0;  // of all processes of the side
+  double cpu_seconds = 0.0;  // The sum over all processes of the side.
 };
 
-// One thread only.
+// One way to train. One thread only.
 class ScalingSide {
  public:
   virtual ~ScalingSide() = default;
-  virtual ScalingTurn run(int steps) = 0;  // throws PeerError, DivergenceError
+  virtual ScalingTurn run(int steps) = 0;  // Throws PeerError, DivergenceError.
   virtual std::vector<pid_t> pids() const = 0;
   virtual std::string description() const = 0;
 };
 
 struct ScalingEntry {
-  std::string name;  // "mirrored"
+  std::string name;  // Is a name such as "mirrored".
   bool ours = true;
   int replicas = 1;
   int lanes = 1;
-  std::int64_t batch_size = 0;  // of all replicas
+  std::int64_t batch_size = 0;  // The number of samples of all replicas.
   std::unique_ptr<ScalingSide> side;
 };
 
-// The combinations of a grid, in order. Throws UsageError, PeerError.
+// Makes one entry per combination, in order. Throws UsageError, PeerError.
 std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const Workload& workload,
                                             const std::vector<ScalingCombination>& combinations);
 
-// The peer last. Throws UsageError, PeerError.
+// Makes the entries of a run without a grid; the peer comes last. Throws UsageError, PeerError.
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
                                                const Workload& workload);
 

@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// Everything here runs on the machine that measures, and on its CPUs.
+// All sides run on the CPUs of the machine that measures.
 constexpr int kNodes = 1;
 constexpr const char* kDevice = "cpu";
 

@@ -26,7 +26,8 @@ struct PsPeerRankOptions {
   int rank = 0;
   std::string transport = "tcp";
 };
-// Runs one rank until rank 0's input ends. Throws PeerError, and UsageError for an unknown transport.
+// Runs one rank until the input of rank 0 ends. Throws PeerError, and UsageError for an unknown
+// transport.
 void run_ps_peer_rank(const PsPeerRankOptions& options);
 
 // The subcommand that runs run_ps_peer_rank(); its options are --transport and --rank.

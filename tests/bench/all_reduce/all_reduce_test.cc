@@ -1,4 +1,4 @@
-// The parts of the all-reduce benchmark that need no other program.
+// Tests the parts of the all-reduce benchmark that need no other program.
 #include "bench/all_reduce/all_reduce.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ TEST(SizeText, ThatIsNoNumberOfWholeFloatsIsTheUsersError) {
   }
 }
 
-// Two ranks send half of the tensor twice each: as many bytes as the tensor has.
+// Each of two ranks sends half of the tensor twice, which is as many bytes as the tensor has.
 TEST(BusBandwidth, CountsWhatCrossesEachRanksLink) {
   EXPECT_DOUBLE_EQ(bus_factor(2), 1.0);
   EXPECT_DOUBLE_EQ(bus_factor(4), 1.5);
@@ -44,7 +44,7 @@ TEST(AllReduceSides, WithAnUnknownNameAreTheUsersError) {
   EXPECT_THROW(find_all_reduce_sides({.peers = {"nccl"}}, 4096), UsageError);
 }
 
-// The test program has no peers beside it, as a build without MPI and Gloo has none.
+// The test program has no peers beside it, like a build without MPI and Gloo.
 TEST(AllReduceSides, SayWhatIsMissingAndRefuseWhatWasAskedFor) {
   const AllReduceSides found = find_all_reduce_sides({}, 4096);
   EXPECT_EQ(found.sides.size(), 2U);

@@ -35,8 +35,8 @@ TEST(Spread, NamesTheExtremesBesideTheMedian) {
   EXPECT_EQ(spread.max, 5.0);
 }
 
-// The second round is slow on both sides: the ratio of the medians would be 4 / 2, that of the
-// rounds tells more.
+// The second round is slow on both sides. The ratio of the medians would be 4 / 2; the ratio of
+// each round is not affected.
 TEST(Ratio, IsTakenRoundByRound) {
   const Spread ratio = ratio_of(Values{3, 40, 4}, Values{1, 10, 2});
   EXPECT_EQ(ratio.median, 3.0);

@@ -1,4 +1,4 @@
-// The child here is a shell script that answers as it is told; no PyTorch is needed.
+// The child is a shell script with fixed answers, so the test needs no PyTorch.
 #include "bench/harness/peer.h"
 
 #include <gtest/gtest.h>

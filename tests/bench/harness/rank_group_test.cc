@@ -1,4 +1,4 @@
-// The ranks here are threads; nothing in the group depends on their being processes.
+// The ranks are threads here, which works because the group does not require processes.
 #include "bench/harness/rank_group.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ std::string unique_name(const std::string& test) {
   return "syncopate-test-" + std::to_string(::getpid()) + "-" + test;
 }
 
-// Runs `body` for each rank of a group. What a rank throws is returned, "" for nothing.
+// Runs `body` for each rank of a group. Returns each rank's exception text, "" if it threw none.
 std::vector<std::string> on_all_ranks(const std::string& name, int size,
                                       const std::function<void(RankGroup&)>& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(size));
@@ -100,7 +100,8 @@ TEST(RankGroup, GivesUpABarrierAtTheDeadline) {
   EXPECT_NE(errors[0].find("in time"), std::string::npos) << errors[0];
 }
 
-// The barrier keeps rank 0 alive: the others must not have to wait for its end.
+// The barrier keeps rank 0 alive, so the other ranks see the end of the input and not the end of
+// rank 0.
 TEST(RankGroup, PassesCommandsOnUntilTheInputEnds) {
   std::istringstream input("run 4096 5\n\nrun 8192 5\n");
   std::streambuf* const standard = std::cin.rdbuf(input.rdbuf());

@@ -1,4 +1,4 @@
-// What plan makes of a sketch of a cluster, and what it recommends.
+// Checks what plan predicts for a described cluster and what it recommends.
 #include "bench/plan/plan.h"
 
 #include <gtest/gtest.h>
@@ -148,7 +148,7 @@ TEST(Plan, TrainsForTheTimeToATarget) {
   options.workers = {2, 100};
   options.strategies = {"multi-worker-mirrored"};
   options.time_to_target = true;
-  options.target_accuracy = 0.0;  // of the first evaluation, whatever it is
+  options.target_accuracy = 0.0;  // The first evaluation reaches it.
   std::ostringstream out;
   run_plan(options, out);
   EXPECT_NE(out.str().find("virtual s to 0%"), std::string::npos) << out.str();

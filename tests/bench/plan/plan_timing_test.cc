@@ -1,4 +1,4 @@
-// The simulation of plan, held against training under the virtual clock and against formulas.
+// Compares the simulation of plan with training under the virtual clock and with formulas.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -20,7 +20,7 @@ ServiceTimeOptions ten_milliseconds(ServiceTimeKind kind) {
   return {.kind = kind, .mean_milliseconds = 10.0};
 }
 
-// One server, 1 MB, constant steps of 10 ms, no links.
+// Returns a job with one server, 1 MB of values, constant steps of 10 ms and no link limits.
 TimingOptions job_of(const std::string& word, int workers) {
   TimingOptions options =
       timing_of(parse_variant(word, workers, 1), {1'000'000},
@@ -29,14 +29,14 @@ TimingOptions job_of(const std::string& word, int workers) {
   return options;
 }
 
-// Of the first 95 % of its steps: at its end a job has fewer batches than workers, which is not
-// what is simulated.
+// Returns the rate over the first 95 % of the steps. At its end a job has fewer batches than
+// workers, and the simulation does not model that.
 double samples_per_second_of(const RecordedLines& lines) {
   const StepMetrics& until = lines.steps[lines.steps.size() * 95 / 100];
   return static_cast<double>(until.samples) / until.seconds;
 }
 
-// As many steps of every worker, trained and simulated.
+// Trains and simulates an equal number of steps of every worker and compares the two.
 void expect_same_throughput(const std::string& word, int workers, ServiceTimeKind kind,
                             const Link& link, int servers) {
   constexpr std::int64_t kSteps = 400;
@@ -89,7 +89,7 @@ TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTraining) {
 TEST(SimulatedTiming, OfMirroredIsAStepAndARing) {
   TimingOptions options = job_of("mirrored", 4);
   options.faults.link = kSlow;
-  // 6 messages of 250 KB: 2.5 ms and 1 ms each.
+  // An all-reduce sends 6 messages of 250 KB; each takes 2.5 ms and 1 ms of delay.
   const TimingResult timing = simulate_timing(options);
   EXPECT_NEAR(timing.updates_per_second, 1.0 / 0.031, 1e-6);
   EXPECT_NEAR(timing.compute_share, 10.0 / 31.0, 1e-6);
@@ -141,8 +141,8 @@ TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTheOthers) {
   EXPECT_EQ(timing.gradients_per_update, 3.0);
 }
 
-// 4 servers with a quarter of 4 MB each: a link of 1 Gbit/s carries 125 of those a second, where
-// the workers could compute a million gradients.
+// Each of 4 servers has a quarter of 4 MB. A link of 1 Gbit/s carries 125 such parts per second,
+// and the workers could compute a million gradients per second.
 TEST(SimulatedTiming, OfTenThousandAsynchronousWorkersIsThatOfTheServersLinks) {
   TimingOptions options = job_of("parameter-server:async", 10'000);
   options.server_bytes.assign(4, 1'000'000);

@@ -1,5 +1,6 @@
-// The memory of a server while eight workers push as fast as they can: credit bounds what is under
-// way, so it is the model, its slots and a fixed allowance, whatever the number of workers.
+// Measures the memory of a server while eight workers push as fast as they can. Credit bounds the
+// data in flight, so the memory is the model, its slots and a fixed allowance for any number of
+// workers.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,7 +20,8 @@ constexpr std::int64_t kModelBytes = std::int64_t{100} << 20;
 constexpr std::int64_t kAllowance = std::int64_t{64} << 20;
 constexpr int kSlotsOfAdam = 2;
 
-// Its own pages; those of the workers' segments, which it maps, are theirs.
+// Returns the bytes of the process's own pages. Pages of workers' segments, which it maps, are not
+// counted.
 std::int64_t own_bytes(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(status, line);) {

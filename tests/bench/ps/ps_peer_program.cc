@@ -1,4 +1,4 @@
-// syncopate-bench with nothing but its hidden subcommand:
+// This program is syncopate-bench with only its hidden subcommand:
 //
 //   ps_peer_program ps-peer-rank --transport NAME [--rank R]
 #include <iostream>

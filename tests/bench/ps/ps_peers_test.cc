@@ -1,5 +1,4 @@
-// The raw peers of the parameter server: both ends check every byte; how fast they are is not
-// asked.
+// Checks that both ends of each raw peer transfer every byte correctly. Speed is not tested.
 #include "bench/ps/peers/ps_peers.h"
 
 #include <gtest/gtest.h>
@@ -20,7 +19,8 @@ std::vector<std::string> command_for(const std::string& transport) {
 
 class PsPeer : public testing::TestWithParam<const char*> {};
 
-// 256 bytes; a frame that is full; three, of which the last is not; smaller again.
+// The exchanges are 256 bytes, one full frame, three frames of which the last is partial, and a
+// smaller size again.
 TEST_P(PsPeer, BringsEveryByteThereAndBack) {
   Peer peer({.command = command_for(GetParam())});
   for (const char* bytes : {"256", "1048576", "2500004", "4"}) {
@@ -58,7 +58,7 @@ TEST(PsPeers, WithAnUnknownNameAreTheUsersError) {
   }
 }
 
-// ZeroMQ has no option for the congestion control.
+// ZeroMQ has no option for the congestion control, so the program needs the preloaded library.
 TEST(PsPeers, OverZeroMqNeedALibraryThatChoosesReno) {
   EXPECT_THROW((void)find_ps_peers({"zmq"}, "/nowhere/syncopate-bench"), UnavailableError);
   const auto sides = find_ps_peers({"tcp", "shm-copied"}, "/nowhere/syncopate-bench");
@@ -81,7 +81,7 @@ TEST(ExchangeContest, ReportsEverySideAndHoldsOursAgainstTheBestPeer) {
   EXPECT_NE(table.find(" x tcp"), std::string::npos) << table;
   const auto report = nlohmann::json::parse(exchange_json({.bytes = 256}, contestants, rounds));
   ASSERT_EQ(report["sides"].size(), 3U);
-  EXPECT_EQ(report["sides"][0]["best_peer"], "tcp");  // shared memory is no peer of a TCP side
+  EXPECT_EQ(report["sides"][0]["best_peer"], "tcp");  // Shared memory is not compared with TCP.
   EXPECT_EQ(report["sides"][2]["seconds_per_round"].size(), 2U);
   EXPECT_LE(report["sides"][2]["seconds_p50"], report["sides"][2]["seconds_p99"]);
 }

@@ -1,4 +1,4 @@
-// Our side of `syncopate-bench ps`: it checks every value itself; how fast it is is not asked.
+// Runs our side of `syncopate-bench ps`, which checks every value itself. Speed is not tested.
 #include "bench/ps/ps.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ class PsSide : public testing::TestWithParam<std::tuple<const char*, const char*
   }
 };
 
-// Two runs of one job, then a job of many small variables in messages of their own.
+// The test runs one job twice, then a job of many small variables in messages of their own.
 TEST_P(PsSide, ExchangesTheValuesOfEverySizeAndTimesEachWorker) {
   Peer side(first_side(options()));
   for (int i = 0; i < 2; ++i) {

@@ -31,7 +31,7 @@ TEST(BatchOfAReplica, IsAShareOfTheGlobalOneWhenThatIsGiven) {
 
 using Words = std::vector<std::string>;
 
-// What the user reads.
+// Returns the error message for these words.
 std::string complaint_about(const Words& words) {
   try {
     parse_scaling_grid(words);
@@ -86,7 +86,8 @@ TEST(GridCombinations, AreOfKnownStrategiesEachOnce) {
   EXPECT_THROW(combinations_of({{1}, {2}}, {"mirrored", "mirrored"}), UsageError);
 }
 
-// 100 samples/s on one CPU; two replicas of two threads give 300 in one process, 200 in two.
+// On one CPU the rate is 100 samples/s; two replicas of two threads reach 300 in one process and
+// 200 in two.
 ScalingTable example() {
   const auto row = [](const char* strategy, int tasks, int replicas, int threads, double rate) {
     return ScalingRow{.strategy = strategy,
@@ -113,7 +114,7 @@ TEST(ScalingEfficiency, IsSpeedUpPerCpuAskedFor) {
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.0, table.rows[0], table.rows[0]), 1.0);
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.8, table.rows[1], table.rows[0]), 0.9);
   EXPECT_DOUBLE_EQ(scaling_efficiency(3.0, table.rows[2], table.rows[0]), 0.75);
-  // Over a base of two CPUs.
+  // The base has two CPUs.
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.5, table.rows[2], table.rows[1]), 0.75);
 }
 
