@@ -34,7 +34,8 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::chrono::milliseconds kTick(100);  // between two looks at signals and progress
+// The interval between checks of signals and progress.
+constexpr std::chrono::milliseconds kTick(100);
 
 // "test accuracy 98.12%, 12.3 s, 41203 samples/s"
 std::string result_text(const RunResult& result) {
@@ -46,7 +47,7 @@ std::string seed_text(const RunSpec& run) {
   return fmt::format("{}, seed {}", run.variant.label, run.seed);
 }
 
-// Collects how far the virtual runs are. Any thread.
+// Collects the progress of the virtual runs. Thread-safe.
 class VirtualProgress {
  public:
   void set(const RunSpec& run, double fraction) {
@@ -70,7 +71,7 @@ class VirtualProgress {
 
  private:
   std::mutex mutex_;
-  std::map<const RunSpec*, double> fractions_;  // of the runs that are being trained
+  std::map<const RunSpec*, double> fractions_;  // Has the runs in training.
 };
 
 // The accuracy of always answering with the most frequent class, from at most 10,000 test samples.
@@ -87,7 +88,7 @@ Chance chance_of(const Dataset& test) {
           .test_samples = test.size()};
 }
 
-// Notes on the kills that were to come after the end of a run.
+// Returns one note per kill that was due after the end of the run, at `seconds`.
 std::vector<std::string> kills_after(double seconds, const std::vector<Kill>& kills) {
   std::vector<std::string> notes;
   for (const Kill& kill : kills) {

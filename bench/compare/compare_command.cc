@@ -1,5 +1,5 @@
-// syncopate-bench compare and report: the same training under several strategies, with and without
-// fault injection.
+// syncopate-bench compare and report train one network under several strategies, with and without
+// fault injection, and report the comparison.
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -21,7 +21,7 @@ Command declare_compare(FlagSet& flags, const Environment& environment) {
             {.value = "FILE"});
   return [words, record, environment] {
     if (!record->empty()) return replay(*record, words->options(environment), std::cout);
-    StopSignal signals;  // before any other thread
+    StopSignal signals;  // Is created before any other thread.
     compare(words->options(environment), command_line(), signals, std::cout);
   };
 }

@@ -16,7 +16,7 @@ class CompareFlags {
   explicit CompareFlags(FlagSet& flags);
   ~CompareFlags();
 
-  // Called after the flags are parsed. Throws UsageError.
+  // Returns the options; called after the flags are parsed. Throws UsageError.
   CompareOptions options(const Environment& environment) const;
 
  private:

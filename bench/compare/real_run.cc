@@ -25,10 +25,12 @@ namespace syncopate::bench {
 namespace {
 
 constexpr std::chrono::milliseconds kPollInterval(100);
-constexpr std::chrono::milliseconds kPollIntervalOfKills(10);  // so that they are on time
-constexpr std::chrono::milliseconds kReadInterval(500);        // between two reads of the metrics
-constexpr std::chrono::seconds kStopTimeout(30);               // from a request to stop to SIGKILL
-constexpr std::size_t kLongestTail = 1U << 16;  // bytes of the metrics to find the last line in
+// A short interval makes kills happen on time.
+constexpr std::chrono::milliseconds kPollIntervalOfKills(10);
+// The interval between reads of the metrics.
+constexpr std::chrono::milliseconds kReadInterval(500);
+constexpr std::chrono::seconds kStopTimeout(30);  // The time from a request to stop to SIGKILL.
+constexpr std::size_t kLongestTail = 1U << 16;    // bytes of the metrics to find the last line in
 
 std::string file_text(const std::string& file) {
   const std::ifstream in(file, std::ios::binary);
@@ -56,15 +58,15 @@ std::optional<pid_t> find_worker(pid_t launcher, int index) {
   return std::nullopt;
 }
 
-// Kills workers of a run when their time has come. One thread only.
+// Kills the workers of a run at their scheduled times. One thread only.
 class KillSchedule {
  public:
   // launcher: the process of `syncopate launch`.
   KillSchedule(std::vector<Kill> kills, pid_t launcher)
       : kills_(std::move(kills)), launcher_(launcher) {}
 
-  // Sends SIGKILL to the workers whose time has come. A worker that is just being restarted is
-  // killed as soon as it is there.
+  // Sends SIGKILL to the workers whose time has come. A worker that is being restarted is killed as
+  // soon as its process exists.
   void act(double seconds_trained) {
     std::erase_if(kills_, [&](const Kill& kill) {
       if (kill.at_seconds > seconds_trained) return false;
@@ -74,12 +76,12 @@ class KillSchedule {
       return true;
     });
   }
-  const std::vector<Kill>& left() const noexcept { return kills_; }  // still to come
+  const std::vector<Kill>& left() const noexcept { return kills_; }  // Have not happened yet.
   // The names of the killed workers in the output of launch: "worker 1".
   const std::set<std::string>& killed_roles() const noexcept { return killed_roles_; }
 
  private:
-  std::vector<Kill> kills_;  // still to come
+  std::vector<Kill> kills_;  // Have not happened yet.
   std::set<std::string> killed_roles_;
   pid_t launcher_;
 };

@@ -17,7 +17,7 @@ namespace syncopate::bench {
 // One thread only.
 class RunLog {
  public:
-  // Throws FileError when it cannot be opened.
+  // Opens the file. Throws FileError when it cannot be opened.
   explicit RunLog(const std::filesystem::path& path);
 
   // Reads from standard output (stream 0) or standard error (1) of the run. Returns false at its

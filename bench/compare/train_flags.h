@@ -13,8 +13,8 @@ struct SharedTrainFlags {
   std::vector<std::string> given;  // the names of the flags that the user gave
 };
 
-// Throws UsageError for a flag that train refuses, and for one that compare sets in each run
-// itself, naming it and what to give instead.
+// Parses the words after `--`. Throws UsageError for a flag that train refuses, and for a flag that
+// compare sets in each run itself; the error names the flag and the alternative.
 SharedTrainFlags parse_shared_train_flags(const std::vector<std::string>& words);
 
 // Returns why a run with the options `run` ignores one of the given flags; "" if it ignores none.

@@ -11,8 +11,8 @@
 
 namespace syncopate::bench {
 
-// A pause is used up by the first step that it delays; a copy keeps the state at the time of
-// copying.
+// Draws the compute time of each step. Each pause is used by the first step that it delays. A copy
+// keeps the state at the time of copying.
 class ComputeDelays {
  public:
   // Combines the slow workers and pauses of `faults` with those of its service_time. Throws
@@ -26,7 +26,7 @@ class ComputeDelays {
  private:
   VirtualTime compute_of(int worker) const;
 
-  ServiceTimeOptions options_;  // without pauses
+  ServiceTimeOptions options_;  // Has no pauses.
   double compute_seconds_;
   std::vector<Pause> pauses_;  // not used up yet
 };

@@ -152,7 +152,8 @@ class TimedBucket {
       return answer(true, events);
     }
     waiting_.push_back(request);
-    // With fewer pushes no update is due; asking the rule each time would cost a look at all.
+    // With fewer pushes no update is due, and calling the rule for each push would check all
+    // workers.
     if (waiting_.size() >= awaited_) update(events);
   }
 
@@ -313,7 +314,7 @@ class AsynchronousTiming {
   TimedBucket::Events events_;
 };
 
-// A round is one gradient of each worker.
+// In one round, each worker computes one gradient.
 constexpr std::int64_t kFewestRounds = 10;
 constexpr std::int64_t kWarmUpRounds = 4;
 constexpr std::int64_t kMostWarmUpRounds = 100;

@@ -31,12 +31,12 @@ struct TimingOptions {
 };
 
 struct TimingResult {
-  std::int64_t updates = 0;  // that were counted, after a warm-up
+  std::int64_t updates = 0;  // The number of updates counted after the warm-up.
   double updates_per_second = 0.0;
-  double gradients_per_update = 1.0;  // without dropped ones
+  double gradients_per_update = 1.0;  // Leaves out dropped gradients.
   // Standard error of updates_per_second, relative to it, from ten parts of the run.
   double relative_error = 0.0;
-  double staleness_mean = 0.0;  // over all servers
+  double staleness_mean = 0.0;  // The mean over all servers.
   std::int64_t staleness_max = 0;
   // Shares of the workers' time, with a sum of 1.
   double compute_share = 0.0;

@@ -1,4 +1,4 @@
-// `syncopate-bench compare` from outside: real processes, files, and what a user reads.
+// Tests `syncopate-bench compare` as a program: its processes, its files and its output.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ Words split(const std::string& text, char separator) {
   return parts;
 }
 
-// What was broken into lines of a terminal.
+// Undoes the line breaks that the output has for a terminal.
 std::string in_one_line(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   return text;
@@ -82,7 +82,7 @@ TEST(Compare, DoesNotRecommendAVariantThatLearntNothing) {
 
 TEST(Compare, ContinuesAfterAStrategyFailed) {
   const ScratchDir scratch;
-  // What asynchronous replicas do is not repeated, and train says so.
+  // Asynchronous training does not repeat its results, so train refuses --deterministic.
   const ProgramResult result =
       RunningProgram(
           compare(scratch / "r", kSmall + Words{"--strategies", "central-storage:async,mirrored",
@@ -138,7 +138,7 @@ TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
 
 TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {
   const ScratchDir scratch;
-  // A folder stands where the first run's lines are to go.
+  // A folder has the path of the first run's lines, so that run cannot write them.
   fs::create_directories(scratch / "r" / "runs" / "mirrored-seed1.lines");
   const ProgramResult result =
       RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
@@ -162,7 +162,7 @@ TEST(Compare, KillsAWorkerAndTheJobContinues) {
   EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
 }
 
-// Seconds of a run as the report's CSV has them: of the first line that begins like this.
+// Returns one column, in seconds, of the first line of the CSV that begins with `begin`.
 double seconds_in_csv(const fs::path& csv, const std::string& begin, int column) {
   std::istringstream lines(read_text(csv));
   for (std::string line; std::getline(lines, line);) {
@@ -177,7 +177,7 @@ double seconds_in_csv(const fs::path& csv, const std::string& begin, int column)
 
 TEST(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
   const ScratchDir scratch;
-  // 64 steps of 20 ms at least; killed at 0.5 s for 1 s.
+  // The run has 64 steps of at least 20 ms. A worker is killed at 0.5 s and restarts after 1 s.
   const ProgramResult result =
       RunningProgram(
           compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
@@ -223,7 +223,7 @@ TEST(Compare, HasOneClockForARestartedWorker) {
                                                   "--kill", "worker=0,at=300ms,restart=100ms"}))
           .wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  // 256 batches of two workers, 20 ms each.
+  // Two workers train 256 batches; each takes 20 ms.
   std::istringstream curves(read_text(scratch / "r" / "curves.csv"));
   double last = 0.0;
   for (std::string line; std::getline(curves, line);) {
@@ -284,7 +284,7 @@ TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
       << result.out;
   EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
             std::string::npos);
-  // 2 ms there and 2 ms back, and what the bytes take.
+  // Each direction has a delay of 2 ms, and the bytes add their transfer time.
   const std::string lines =
       read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
   EXPECT_NE(lines.find("\"predicted_communication_seconds\":0.004"), std::string::npos)

@@ -1,4 +1,4 @@
-// The log of a run tells which of its processes failed.
+// Checks that the log of a run shows which of its processes failed.
 #include "bench/compare/run_log.h"
 
 #include <gtest/gtest.h>

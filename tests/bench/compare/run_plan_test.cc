@@ -1,4 +1,4 @@
-// Which runs a comparison is made of, and its folder.
+// Tests the list of a comparison's runs, and the folder that keeps them.
 #include "bench/compare/run_plan.h"
 
 #include <gtest/gtest.h>
@@ -31,13 +31,13 @@ CompareOptions two_variants() {
   return options;
 }
 
-// The word behind the flag; "" without it.
+// Returns the word after the flag; "" without the flag.
 std::string value_of(const Words& flags, const std::string& flag) {
   const auto at = std::ranges::find(flags, flag);
   return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
 }
 
-// The word behind a flag of `train` with which this run is started.
+// Returns the word after a flag on the `train` command line of this run.
 std::string value_of(const RunSpec& run, const std::string& flag) {
   return value_of(command_line_of(run.train), flag);
 }
@@ -57,9 +57,9 @@ TEST(RunPlan, HasTheSameNumberOfEvaluationsForAnyBatch) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
   options.epochs = 2;
-  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 50);   // of 40 samples
-  EXPECT_EQ(updates_of(options, options.variants[1], 1000), 66);   // of 30
-  EXPECT_EQ(updates_of(options, options.variants[2], 1000), 200);  // of 10
+  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 50);   // Each update takes 40 samples.
+  EXPECT_EQ(updates_of(options, options.variants[1], 1000), 66);   // Each update takes 30 samples.
+  EXPECT_EQ(updates_of(options, options.variants[2], 1000), 200);  // Each update takes 10 samples.
   const auto runs = plan_runs(options, 1000);
   EXPECT_EQ(value_of(runs[0], "--eval-every-steps"), "10");
   EXPECT_EQ(value_of(runs[2], "--eval-every-steps"), "40");
@@ -75,13 +75,13 @@ TEST(RunPlan, TrainsForTheGivenTime) {
   options.seconds = 0.1;
   for (const RunSpec& run : plan_runs(options, 1000)) {
     EXPECT_EQ(value_of(run, "--max-seconds"), "0.1");
-    // Evaluated as often as over the passes that --epochs says.
+    // The number of evaluations is that of the epochs in --epochs.
     EXPECT_EQ(value_of(run, "--eval-every-steps"),
               std::to_string(updates_of(options, run.variant, 1000) / options.evaluations));
   }
 }
 
-// Who evaluated while others trained would be missing from the training of some variants alone.
+// A worker that evaluates during training would slow down the training of some variants only.
 TEST(RunPlan, EvaluatesAfterTrainingUnderTheRealClock) {
   CompareOptions options = two_variants();
   for (const RunSpec& run : plan_runs(options, 1000)) {
@@ -152,7 +152,7 @@ TEST(RunPlan, RefusesVariantsThatCannotBeCompared) {
   EXPECT_THROW(plan_runs(only_backups, 1000), UsageError) << "all workers are backups";
 }
 
-// What compare runs under the virtual clock is what train parses from the run's command line.
+// Under the virtual clock, compare runs the options that train parses from the run's command line.
 TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
   CompareOptions options = two_variants();
   options.shared = parse_shared_train_flags(
@@ -167,7 +167,7 @@ TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
   const std::vector<std::string> words = command_line_of(run.train);
   const CommandOptions parsed = parse_train(words, Environment(Environment::Variables{}));
   EXPECT_EQ(command_line_of(std::get<TrainOptions>(parsed)), [&] {
-    Words with_cache = words;  // train chooses a folder
+    Words with_cache = words;  // Without --cache-dir, train chooses a folder.
     const std::string folder = std::get<TrainOptions>(parsed).cache_dir.string();
     const auto behind = std::ranges::find(with_cache, "--seed");
     with_cache.insert(behind, {"--cache-dir", folder});
@@ -230,7 +230,7 @@ class RunFilesTest : public testing::Test {
   fs::path dir_;
 };
 
-// A run that trained, as train leaves it.
+// Leaves the files of a run that trained successfully, as train does.
 void train(const RunFiles& files, const RunSpec& run) {
   std::ofstream(files.lines(run))
       << R"({"event":"summary","steps":2,"samples":64,"seconds":1.0,"samples_per_second":64,)"

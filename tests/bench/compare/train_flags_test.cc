@@ -1,4 +1,4 @@
-// What may stand behind the -- of compare.
+// Tests which flags of train compare accepts after `--`.
 #include "bench/compare/train_flags.h"
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// The values of --strategies and of the fault injection flags.
+// Tests the parsing of --strategies and of the fault injection flags.
 #include "bench/compare/variant.h"
 
 #include <gtest/gtest.h>
@@ -27,7 +27,7 @@ TEST(Variant, HasAStrategyAndItsConsistency) {
   EXPECT_EQ(parse_variant("one-device", 4, 2).workers, 1);
   EXPECT_EQ(parse_variant("parameter-server", 4, 2).consistency.consistency,
             ps::Consistency::kAsync);
-  // The paper's lambda_0, as train --staleness-rule dc-adaptive sets it.
+  // The value is the paper's lambda_0, which train --staleness-rule dc-adaptive also sets.
   EXPECT_EQ(parse_variant("central-storage:async+dc-adaptive", 4, 2).consistency.compensation,
             2.0F);
 }

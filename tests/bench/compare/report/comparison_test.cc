@@ -116,8 +116,8 @@ TEST_F(ComparisonFolder, IsReadWithItsRuns) {
   ASSERT_EQ(comparison.variants.size(), 1U);
   ASSERT_EQ(comparison.variants[0].runs.size(), 3U);
   EXPECT_TRUE(comparison.variants[0].runs[0].has_failed());
-  EXPECT_FALSE(comparison.variants[0].runs[1].result.has_value());  // interrupted
-  EXPECT_FALSE(comparison.variants[0].runs[2].result.has_value());  // not begun
+  EXPECT_FALSE(comparison.variants[0].runs[1].result.has_value());  // The run was interrupted.
+  EXPECT_FALSE(comparison.variants[0].runs[2].result.has_value());  // The run has not begun.
 }
 
 TEST_F(ComparisonFolder, HasTheMachineAndTheAccuracyOfGuessing) {

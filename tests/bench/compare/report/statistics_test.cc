@@ -17,7 +17,7 @@ TEST(Mean, OfThreeValues) { EXPECT_DOUBLE_EQ(mean(Values{1.0, 2.0, 6.0}), 3.0); 
 TEST(Mean, OfNoValuesThrows) { EXPECT_THROW(mean({}), InternalError); }
 
 TEST(StandardDeviation, DividesByOneLessThanTheCount) {
-  // 2, 4, 4, 4, 5, 5, 7, 9: squared deviations sum to 32, over n - 1 = 7.
+  // The squared deviations of 2, 4, 4, 4, 5, 5, 7, 9 sum to 32, and n - 1 is 7.
   EXPECT_DOUBLE_EQ(*standard_deviation(Values{2, 4, 4, 4, 5, 5, 7, 9}), std::sqrt(32.0 / 7.0));
 }
 
@@ -55,7 +55,8 @@ TEST(StudentT, EqualsPrintedTables) {
 }
 
 TEST(StudentT, EqualsItsClosedFormsForOneAndTwoDegrees) {
-  // tan(pi (p - 1/2)), and (2p - 1) sqrt(2 / (4 p (1 - p))).
+  // The closed forms are tan(pi (p - 1/2)) for 1 degree of freedom and (2p - 1) sqrt(2 / (4 p (1 -
+  // p))) for 2.
   EXPECT_NEAR(student_t_quantile(0.9, 1), std::tan(M_PI * 0.4), 1e-10);
   EXPECT_NEAR(student_t_quantile(0.9, 2), 0.8 * std::sqrt(2.0 / (4 * 0.9 * 0.1)), 1e-10);
 }
@@ -67,7 +68,8 @@ TEST(StudentT, IsSymmetricAndConvergesToTheNormalDistribution) {
 }
 
 TEST(WelchDifference, OfEqualVariancesEqualsStudents) {
-  // Both variances 1, n = 3: standard error sqrt(2/3), 4 degrees of freedom, t = 2.776445.
+  // Both variances are 1 and n is 3, so the standard error is sqrt(2/3), with 4 degrees of freedom
+  // and t = 2.776445.
   const auto apart = welch_difference(Values{11, 12, 13}, Values{1, 2, 3});
   ASSERT_TRUE(apart.has_value());
   EXPECT_DOUBLE_EQ(apart->value, 10.0);
@@ -77,7 +79,8 @@ TEST(WelchDifference, OfEqualVariancesEqualsStudents) {
 }
 
 TEST(WelchDifference, OfUnequalVariancesHasFewerDegreesOfFreedom) {
-  // Variances 1 and 100, n = 3: s = 101/3, degrees (101/3)^2 / ((1/3)^2/2 + (100/3)^2/2) = 2.04.
+  // The variances are 1 and 100 and n is 3, so s = 101/3 and the degrees of freedom are (101/3)^2 /
+  // ((1/3)^2/2 + (100/3)^2/2) = 2.04.
   const auto apart = welch_difference(Values{1, 2, 3}, Values{-10, 0, 10});
   const double reach =
       student_t_quantile(0.975, 2 * 101.0 * 101.0 / 10001.0) * std::sqrt(101.0 / 3.0);
@@ -93,7 +96,8 @@ TEST(WelchDifference, OfValuesWithoutSpreadIsCertain) {
 }
 
 TEST(PairedDifference, IsNotWidenedByTheSpreadOverPairs) {
-  // 1, 1 and 4: mean 2, deviation sqrt(3), standard error 1; 2 degrees of freedom, t = 4.302653.
+  // The differences 1, 1 and 4 have mean 2, deviation sqrt(3) and standard error 1; with 2 degrees
+  // of freedom, t = 4.302653.
   const auto apart = paired_difference(Values{101, 201, 304}, Values{100, 200, 300});
   ASSERT_TRUE(apart.has_value());
   EXPECT_DOUBLE_EQ(apart->value, 2.0);

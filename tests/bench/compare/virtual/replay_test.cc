@@ -1,4 +1,4 @@
-// Jobs of real processes, whose order depends on timing, are computed again from their records.
+// Replays jobs of real processes, whose order depends on timing, from their records.
 #include "bench/compare/virtual/replay.h"
 
 #include <gtest/gtest.h>
@@ -25,7 +25,7 @@ Arguments small_job(const TrainingRuns& runs) {
   return {"--model", "mlp", "--data", kSamples, "--steps", "60", "--record", runs / "order"};
 }
 
-// The seed of TrainingRuns.
+// TrainingRuns uses this seed too.
 DataSplits samples() { return open_dataset(kSamples, {.cache_dir = {}, .seed = 7}); }
 
 class RecordedJobs : public testing::TestWithParam<Arguments> {};

@@ -142,7 +142,7 @@ TEST(VirtualAsynchronousJob, AcceptsARestartedWorker) {
   run.faults.kills = {{.worker = 1, .at_seconds = 0.105, .restart_seconds = 0.1}};
   const Summary summary = run.train_virtually();
   EXPECT_EQ(summary.samples, 1024);
-  // 128 batches: alone from 0.105 to 0.205 s.
+  // There are 128 batches, and one worker trains alone from 0.105 to 0.205 s.
   EXPECT_NEAR(summary.seconds, 0.01 * (128 + 10) / 2, 0.011);
   EXPECT_NEAR(run.lines.workers[1].seconds, summary.seconds - 0.1, 1e-9);
 }
@@ -160,7 +160,7 @@ TEST(VirtualAsynchronousJob, AcceptsAWorkerThatJoinsLater) {
 TEST(VirtualAsynchronousJob, EndsAtItsTimeLimit) {
   for (const ps::ConsistencyOptions& consistency : {kAsync, kSsp2}) {
     VirtualCase run = job(3, consistency, 4096);
-    run.options.loop.max_seconds = 0.1;  // ten steps
+    run.options.loop.max_seconds = 0.1;  // The time is enough for ten steps.
     const Summary summary = run.train_virtually();
     EXPECT_NEAR(summary.seconds, 0.1, 0.011);
     EXPECT_EQ(summary.steps, 30);
@@ -179,7 +179,8 @@ TEST(VirtualAsynchronousJob, NamesTheKilledWorkerIfNoWorkerIsLeft) {
   }
 }
 
-// Two workers and a link with a delay of 1 ms and no limit: a step is 10 ms and two messages.
+// Two workers have a link with a delay of 1 ms and no limit, so a step takes 10 ms and two
+// messages.
 TEST(VirtualAsynchronousJob, AccountsForTheTimeOfItsWorkers) {
   VirtualCase run = job(2, kAsync, 256);
   run.faults.link = {.delay_seconds = 0.001};

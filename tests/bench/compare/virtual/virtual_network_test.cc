@@ -12,7 +12,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-constexpr Link kSlow{.delay_seconds = 0.001, .bytes_per_second = 1000.0};  // 1 ms a byte
+constexpr Link kSlow{.delay_seconds = 0.001, .bytes_per_second = 1000.0};  // A byte takes 1 ms.
 
 TEST(VirtualNetwork, TakesNoTimeWithoutAnEmulatedLink) {
   Network network({}, 1, 1);
@@ -53,7 +53,7 @@ TEST(VirtualNetwork, FillsTheLinksOfSeveralServersAtOnce) {
 }
 
 TEST(VirtualNetwork, ComputesARingAllReduce) {
-  // 4 ranks, 40 bytes: 6 messages of 10 bytes, 11 ms each.
+  // The 4 ranks and 40 bytes need 6 messages of 10 bytes, each of which takes 11 ms.
   EXPECT_EQ(ring_all_reduce_time(kSlow, 4, 40), milliseconds(66));
   EXPECT_EQ(ring_all_reduce_bytes(4, 40), 60);
   EXPECT_EQ(ring_all_reduce_time(kSlow, 1, 40), milliseconds(0));
@@ -67,7 +67,7 @@ FaultInjection constant(double delay_milliseconds, const Link& link) {
 
 TEST(StepTimes, OfMirroredReplicasIncludeTheAllReduce) {
   StepTimes times({.workers = 2, .value_bytes = {20}}, constant(100.0, kSlow), 1);
-  // 2 messages of 10 bytes.
+  // The all-reduce has 2 messages of 10 bytes.
   EXPECT_EQ(times.step(1, {}), milliseconds(122));
   EXPECT_EQ(times.step(2, {}), milliseconds(244));
   EXPECT_EQ(times.accounts()[0].communication, milliseconds(44));
@@ -77,7 +77,8 @@ TEST(StepTimes, OfMirroredReplicasIncludeTheAllReduce) {
 TEST(StepTimes, OfWorkersWithAServerIncludeBothDirections) {
   StepTimes times({.workers = 2, .value_bytes = {20}, .has_servers = true}, constant(100.0, kSlow),
                   1);
-  // Up: arrival at 111 and 121 ms. Down: 20 bytes each from 121 ms on, arrival at 142 and 162 ms.
+  // The gradients arrive at 111 and 121 ms. From 121 ms on, each worker gets 20 bytes, which arrive
+  // at 142 and 162 ms.
   const std::vector<std::int64_t> gradient_bytes{10};
   EXPECT_EQ(times.step(1, gradient_bytes), milliseconds(162));
   EXPECT_EQ(times.accounts()[0].peers, milliseconds(10));

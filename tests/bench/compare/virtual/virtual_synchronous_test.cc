@@ -62,7 +62,7 @@ TEST(VirtualSynchronousJob, WithSeveralWorkersEqualsMirroredBitForBit) {
 
 TEST(VirtualSynchronousJob, SplitsABatchIntoTheUnevenSharesOfARealJob) {
   VirtualCase run("mirrored", 100);
-  run.options.global_batch_size = 10;  // 4, 4 and 2
+  run.options.global_batch_size = 10;  // The three shares are 4, 4 and 2.
   expect_the_bits_of(run, "mirrored", 3);
 }
 
@@ -89,7 +89,7 @@ TEST(VirtualSynchronousJob, HasTheSameBitsWithAnyNumberOfServers) {
   EXPECT_EQ(run.train_virtually().weights_hash, expected);
 }
 
-// 128 samples, 2 workers with batches of 8: 8 steps of 10 ms.
+// With 128 samples and 2 workers with batches of 8, there are 8 steps of 10 ms.
 TEST(VirtualSynchronousJob, AccountsForTheTimeOfItsWorkers) {
   VirtualCase run("mirrored", 128);
   run.workers = 2;
@@ -125,7 +125,7 @@ TEST(VirtualSynchronousJob, WaitsForAKilledWorkerAndHasTheSameResult) {
 
 TEST(VirtualSynchronousJob, RepeatsTheStepsSinceTheLastCheckpoint) {
   for (const char* strategy : {"one-device", "mirrored", "multi-worker-mirrored"}) {
-    VirtualCase run(strategy, 64);  // one worker, 8 steps of 10 ms
+    VirtualCase run(strategy, 64);  // There is one worker, with 8 steps of 10 ms.
     run.options.loop.eval_every_steps = 3;
     run.faults.kills = {{.worker = 0, .at_seconds = 0.055, .restart_seconds = 0.1}};
     const Summary found = run.train_virtually();
@@ -175,7 +175,7 @@ TEST(VirtualSynchronousJob, RefusesContradictoryOptions) {
 TEST(VirtualSynchronousJob, EndsAtItsTimeLimit) {
   VirtualCase run("mirrored", 4096);
   run.workers = 2;
-  run.options.loop.max_seconds = 0.1;  // ten steps
+  run.options.loop.max_seconds = 0.1;  // The time is enough for ten steps.
   const Summary summary = run.train_virtually();
   EXPECT_EQ(summary.steps, 10);
   EXPECT_EQ(run.lines.evaluations.back().step, 10);
