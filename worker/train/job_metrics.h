@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "strategies/asynchronous_job.h"
+#include "strategies/collective/collective.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 
