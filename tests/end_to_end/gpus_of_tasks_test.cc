@@ -71,9 +71,9 @@ TEST_F(GpusOfTasks, AreSharedWhereAllSeeTheSameAndEachSaysWhichItHas) {
   const Arguments four{"EMULATED_GPUS=4"};
   const std::vector<ProgramResult> results = train_two({four, four});
   EXPECT_FALSE(has(results[0].err, "summed there")) << results[0].err;
-  EXPECT_TRUE(has(results[0].err, "2 tasks share 4 GPUs of this host: this one has cuda:0, cuda:1"))
+  EXPECT_TRUE(has(results[0].err, "2 tasks share 4 GPUs of this host: this task has cuda:0, cuda:1"))
       << results[0].err;
-  EXPECT_TRUE(has(results[1].err, "2 tasks share 4 GPUs of this host: this one has cuda:2, cuda:3"))
+  EXPECT_TRUE(has(results[1].err, "2 tasks share 4 GPUs of this host: this task has cuda:2, cuda:3"))
       << results[1].err;
 }
 
