@@ -21,7 +21,7 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -DNDEBUG")
 add_library(syncopate_settings INTERFACE)
 target_include_directories(syncopate_settings INTERFACE ${PROJECT_SOURCE_DIR})
 target_compile_options(syncopate_settings INTERFACE -Wall -Wextra -Wshadow -Wno-missing-field-initializers)
-if(SYNCOPATE_UNITY)
+if(SYNCOPATE_UNITY AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   # A class of one file may have members of another file's unnamed namespace. GCC 12 takes the value of an empty
   # std::optional for used once more of it is inlined.
   target_compile_options(syncopate_settings INTERFACE -Wno-subobject-linkage -Wno-maybe-uninitialized)
