@@ -166,7 +166,7 @@ std::string one_process_text(const PlanOptions& options, const Plan& plan) {
 
 std::string caveat(const PlanOptions& options) {
   const std::string always =
-      " Servers' computing, and links shared with anybody else, are not in it.";
+      " Servers' computing, and links shared with other jobs, are not in it.";
   if (options.time_to_target) {
     return "The recommendation is by time to target, from one run with seed " +
            std::to_string(options.seed) + " of each row with up to " +

@@ -66,7 +66,7 @@ class JobWatch {
  private:
   void require_patience() const {
     if (!silence_.passed()) return;
-    throw PeerError("nobody has listened at server 0's " + to_string(*server_) + " for " +
+    throw PeerError("no task has listened at server 0's " + to_string(*server_) + " for " +
                     in_seconds(silence_.timeout()) +
                     ", and no checkpoint was the run's last: the job has ended early; start the "
                     "evaluator again with it, or measure a checkpoint with syncopate evaluate");

@@ -193,7 +193,7 @@ class Judge {
     if (skew > kSkewNoticed) {
       add(Kind::kWarning, "clocks",
           formatted("%s is %.1f s ahead of %s: times in logs do not fit together, and make and "
-                    "quickstart may build anew; start ntpd or chronyd",
+                    "quickstart may build again; start ntpd or chronyd",
                     place(*last).c_str(), skew, place(*first).c_str()));
     } else if (tasks_.size() > 1) {
       add(Kind::kGood, "clocks", formatted("within %.3f s", skew));

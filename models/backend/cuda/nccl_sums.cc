@@ -54,7 +54,7 @@ class NcclSums final : public BucketSums {
     // a blocking call could not be ended by a deadline.
     if (Environment::of_process().get("NCCL_COMM_BLOCKING").value_or("0") != "0") {
       throw UsageError(
-          "NCCL_COMM_BLOCKING is set: then nobody could stop waiting for a peer that is "
+          "NCCL_COMM_BLOCKING is set: then no thread could stop waiting for a peer that is "
           "lost; unset it");
     }
     ncclUniqueId id{};

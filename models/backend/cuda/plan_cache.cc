@@ -100,7 +100,7 @@ PlanCache::Entries PlanCache::read() {
   if (!has_warned_) {
     log(LogLevel::kWarning, file_.string() +
                                 ": damaged, or of another version of this program; what is fastest "
-                                "on this GPU is measured anew");
+                                "on this GPU is measured again");
   }
   has_warned_ = true;
   return {};

@@ -23,7 +23,7 @@ class Board {
  public:
   Board(int device, int replicas, std::chrono::nanoseconds patience)
       : device_(device), patience_(patience), started_(static_cast<std::size_t>(replicas), 0) {
-    check(replicas <= kMostSummedReplicas, "a kernel sums so many replicas");
+    check(replicas <= kMostSummedReplicas, "the kernel sums this number of replicas");
     use_device(device);
     side_ = make_priority_stream();
     slices_.count = replicas;
