@@ -48,19 +48,23 @@ CommandOptions parse_evaluate(std::span<const std::string> arguments,
   EvaluateOptions options;
   options.lanes = default_lanes();
   options.cache_dir = default_cache_dir(environment);
-  FlagSet flags("syncopate evaluate",
-                "Measures a checkpoint on a test split, every sample exactly once.");
+  FlagSet flags(
+      "syncopate evaluate",
+      "Measures a checkpoint on the test split of its data set, every sample exactly once.");
   flags.begin_group("Checkpoints and output");
   flags.add("--checkpoint", &options.checkpoint, "file that train wrote",
             {.value = "FILE", .required = true});
   flags.add("--json", &options.json, "one JSON object in place of text");
-  add_data_flags(flags, options.model, options.data, options.cache_dir, options.seed);
+  std::uint64_t seed = 0;
+  add_data_flags(flags, options.model, options.data, options.cache_dir, seed,
+                 "as the checkpoint records");
   flags.add("--input-threads", &options.input_threads, "threads that read samples",
             {.least = 1, .most = kMostEvaluateThreads});
   flags.begin_group("Strategy and devices");
   flags.add("--threads", &options.lanes, "compute threads",
             {.least = 1, .most = kMostEvaluateThreads});
   if (const auto help = flags.parse(arguments)) return TextOptions{*help};
+  if (flags.has("--seed")) options.seed = seed;
   return options;
 }
 
@@ -102,7 +106,7 @@ constexpr std::string_view kUsage =
     "Trains a network under any distribution strategy, chosen by one flag: with the same initial\n"
     "values, on the same samples.\n\n"
     "  syncopate train [FLAGS]                    trains; without flags mnist-cnn on digits\n"
-    "  syncopate evaluate --checkpoint F [FLAGS]  measures a checkpoint on the test split\n"
+    "  syncopate evaluate --checkpoint F          measures a checkpoint on the test split\n"
     "  syncopate launch --workers N -- train ...  trains with N processes on this machine\n"
     "  syncopate serve [FLAGS]                    serves variables to the workers of a job\n"
     "  syncopate sbatch --strategy S ...          submits a job to Slurm, or prints its script\n"
@@ -118,21 +122,24 @@ bool is_local_rank(std::string_view word) {
 }  // namespace
 
 void add_data_flags(FlagSet& flags, std::string& model, std::string& data,
-                    std::filesystem::path& cache_dir, std::uint64_t& seed) {
+                    std::filesystem::path& cache_dir, std::uint64_t& seed,
+                    const std::string& default_text) {
   flags.begin_group("Model and data");
-  flags.add("--model", &model, "network", {.choices = names_of(networks())});
+  flags.add("--model", &model, "network",
+            {.default_text = default_text, .choices = names_of(networks())});
   flags.add("--data",
             [&data](const std::string& text) {
               require_data_name(text);
               data = text;
             },
             fmt::format("data set: {}", fmt::join(data_patterns(), " | ")),
-            {.value = "NAME", .default_text = data});
+            {.value = "NAME", .default_text = default_text.empty() ? data : default_text});
   flags.add("--cache-dir", &cache_dir,
             "folder in which rendered samples and measurements of GPUs are kept between runs",
             {.value = "DIR"});
   flags.add("--seed", &seed,
-            "seed of initial values, sample order, augmentation and synthetic data");
+            "seed of initial values, sample order, augmentation and synthetic data",
+            {.default_text = default_text});
 }
 
 std::filesystem::path default_cache_dir(const Environment& environment) {

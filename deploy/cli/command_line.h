@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <optional>
 #include <span>
 #include <string>
 #include <variant>
@@ -39,11 +40,13 @@ struct ServeOptions {
   Link link;  // simulates a slow link for data
 };
 
+// The network, the data set and the seed are recorded in the checkpoint. A flag that contradicts
+// the file is an error.
 struct EvaluateOptions {
   std::filesystem::path checkpoint;
-  std::string model = "mnist-cnn";
-  std::string data = "digits";
-  std::uint64_t seed = 1;  // the seed of synthetic data
+  std::string model;                  // empty: the checkpoint's
+  std::string data;                   // empty: the checkpoint's
+  std::optional<std::uint64_t> seed;  // the seed of synthetic data; nothing: the checkpoint's
   int lanes = 1;
   int input_threads = 1;
   std::filesystem::path cache_dir;
@@ -108,9 +111,11 @@ CommandOptions parse_sbatch(std::span<const std::string> arguments);
 // afterwards, so the combination of the flags is not checked. Throws UsageError, also for --help.
 TrainOptions parse_shared_train(std::span<const std::string> arguments);
 
-// Adds the group "Model and data" with --model, --data, --cache-dir and --seed.
+// Adds the group "Model and data" with --model, --data, --cache-dir and --seed. --help shows
+// `default_text` as the default of --model, --data and --seed; "" shows the values of the targets.
 void add_data_flags(FlagSet& flags, std::string& model, std::string& data,
-                    std::filesystem::path& cache_dir, std::uint64_t& seed);
+                    std::filesystem::path& cache_dir, std::uint64_t& seed,
+                    const std::string& default_text = "");
 
 // Returns $SYNCOPATE_CACHE_DIR, $XDG_CACHE_HOME/syncopate or ~/.cache/syncopate, whichever is set
 // first; if none is set, a folder below the temporary folder.

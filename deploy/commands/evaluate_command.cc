@@ -1,25 +1,73 @@
-// `syncopate evaluate`: measures the weights of a checkpoint on a test split.
-#include <array>
-#include <cstdio>
+// `syncopate evaluate`: measures the weights of a checkpoint on the test split of the data set on
+// which they were trained.
+#include <fmt/format.h>
+
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <ostream>
 
 #include "deploy/commands/commands.h"
+#include "models/base/errors.h"
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/run/run_data.h"
 #include "worker/train/evaluate.h"
 
 namespace syncopate {
+namespace {
+
+[[noreturn]] void refuse_flag(const std::string& flag, const CheckpointInfo& info,
+                              const std::string& recorded) {
+  throw UsageError(fmt::format(
+      "{} contradicts checkpoint {}, which was trained with {}; give that, or another checkpoint",
+      flag, info.path.string(), recorded));
+}
+
+// Throws UsageError if --model, the name in --data or --seed contradicts the checkpoint.
+void check_flags(const EvaluateOptions& options, const CheckpointInfo& info) {
+  const Progress& run = info.progress;
+  if (!options.model.empty() && options.model != info.model) {
+    refuse_flag("--model " + options.model, info, "--model " + info.model);
+  }
+  if (!options.data.empty() && options.data.substr(0, options.data.find(':')) != run.data) {
+    refuse_flag("--data " + options.data, info, "--data " + run.data);
+  }
+  if (options.seed && *options.seed != run.seed) {
+    refuse_flag(fmt::format("--seed {}", *options.seed), info, fmt::format("--seed {}", run.seed));
+  }
+}
+
+// Returns the value of --data: the user's or the checkpoint's.
+std::string choose_data(const EvaluateOptions& options, const CheckpointInfo& info) {
+  if (!options.data.empty()) return options.data;
+  const Progress& run = info.progress;
+  if (auto recorded = recorded_data_flag(run.data, run.data_samples)) return *std::move(recorded);
+  throw UsageError(fmt::format(
+      "checkpoint {} was trained on {} and does not record where the samples are; give --data "
+      "{}:{}",
+      info.path.string(), run.data, run.data, run.data == "synthetic" ? "CxHxW:CLASSES" : "DIR"));
+}
+
+}  // namespace
 
 int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
+  const CheckpointInfo info = read_checkpoint_info(options.checkpoint);
+  check_flags(options, info);
+  const std::string data_flag = choose_data(options, info);
+  const auto display = make_progress_display(true);
   const DataSplits data =
-      open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.seed});
-  const Graph graph = network_for_data(options.model, options.data, data);
+      open_dataset(data_flag, {.cache_dir = options.cache_dir,
+                               .seed = info.progress.seed,
+                               .on_progress = show_progress(*display, "drawing digits")});
+  const std::string samples = describe_training_samples(data);
+  if (!info.progress.data_samples.empty() && samples != info.progress.data_samples) {
+    refuse_flag(fmt::format("--data {} ({})", data_flag, samples), info,
+                info.progress.data_samples);
+  }
+  const Graph graph = network_for_data(info.model, data_flag, data);
   const ArenaLayout layout = graph.parameter_layout();
   ParameterArena arena(layout, plan_buckets(layout, std::int64_t{8} << 20));
   StateBlock state(graph.state_layout());
-  const CheckpointInfo info =
-      load_checkpoint(options.checkpoint, graph, {arena.values(), {}, state.values}, "", false);
+  load_checkpoint(options.checkpoint, graph, {arena.values(), {}, state.values}, "", false);
   arena.bump_all_versions();
 
   const auto backend = make_cpu_backend(options.lanes);
@@ -27,13 +75,14 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
                              {.threads = options.input_threads});
   std::vector<BatchSums> sums(static_cast<std::size_t>(evaluator.batches_of_all()));
   const auto begun = std::chrono::steady_clock::now();
-  evaluator.run([] { return false; }, sums);
+  evaluator.run([] { return false; }, sums, show_progress(*display, "evaluating"));
   Evaluation test = add_up(sums, data.test->size());
   test.seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - begun).count();
+  display->finish();
   if (options.json) {
     out << nlohmann::ordered_json{{"checkpoint", options.checkpoint.string()},
-                                  {"model", options.model},
-                                  {"data", options.data},
+                                  {"model", info.model},
+                                  {"data", data_flag},
                                   {"step", info.progress.at.step},
                                   {"test_accuracy", test.accuracy},
                                   {"test_loss", test.loss},
@@ -43,12 +92,12 @@ int run_evaluate(const EvaluateOptions& options, std::ostream& out) {
         << std::endl;
     return 0;
   }
-  std::array<char, 160> text{};
-  std::snprintf(text.data(), text.size(),
-                "test accuracy   %.2f%%\ntest loss       %.4f\nsamples         %lld in %.1f s\n",
-                100.0 * test.accuracy, test.loss, static_cast<long long>(test.samples),
-                test.seconds);
-  out << text.data() << "trained         " << info.progress.at.step << " steps" << std::endl;
+  out << fmt::format(
+             "test accuracy   {:.2f}%\ntest loss       {:.4f}\nsamples         {} in {:.1f} s\n"
+             "trained         {} steps of {} on {}",
+             100.0 * test.accuracy, test.loss, test.samples, test.seconds, info.progress.at.step,
+             info.model, data_flag)
+      << std::endl;
   return 0;
 }
 

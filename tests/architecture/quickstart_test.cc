@@ -95,6 +95,29 @@ TEST_F(Quickstart, HasNothingToDoTheSecondTime) {
   EXPECT_EQ(outcome.commands, "");
 }
 
+TEST_F(Quickstart, PrintsTimeAndDiskBeforeItBegins) {
+  stand_in("dpkg-query", "echo installed 99");
+  stand_in("nproc", "echo 2");
+  stand_in("cmake", "exit 1");  // ends the script before it compares
+  const Outcome outcome = run("");
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.output.find("quickstart: packages, build and comparison take about 6 minutes "
+                                "on two cores, and 300 MB of disk"),
+            0U)
+      << outcome.output;
+}
+
+TEST_F(Quickstart, PrintsTheTimeThatItTookAtTheEnd) {
+  stand_in("dpkg-query", "echo installed 99");
+  stand_in("nproc", "echo 2");
+  stand_in("cmake", "true");
+  stand_in("ctest", "true");
+  const Outcome outcome = run("test");
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_TRUE(outcome.output.ends_with(" s\n")) << outcome.output;
+  EXPECT_NE(outcome.output.find("\nquickstart: took 0 min "), std::string::npos) << outcome.output;
+}
+
 TEST_F(Quickstart, InstallsAgainWhatIsTooOld) {
   stand_in("dpkg-query", "echo installed 1:0.9-1");
   stand_in("dpkg", "exit 1");

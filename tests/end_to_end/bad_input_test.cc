@@ -138,6 +138,9 @@ TEST(BadInput, CheckpointsOfOthersAndDamagedOnesAreRefused) {
   };
   expect_refusal(evaluate("resnet20", "synthetic:3x16x16:4"), 2, "mlp");
   expect_refusal(evaluate("mlp", "synthetic:1x8x8:5"), 2, "5");
+  expect_refusal(evaluate("mlp", "digits"), 2, "trained with --data synthetic");
+  expect_refusal(evaluate("mlp", "synthetic:1x8x8:4") + Arguments{"--seed", "2"}, 2,
+                 "trained with --seed 1");
   expect_refusal(
       small({"--checkpoint-dir", scratch / "ck", "--steps", "9", "--resume", "--optimizer", "sgd"}),
       2, "adam");
@@ -153,6 +156,25 @@ TEST(BadInput, CheckpointsOfOthersAndDamagedOnesAreRefused) {
   std::ofstream(file, std::ios::binary) << good;
   EXPECT_EQ(run_syncopate(evaluate("mlp", "synthetic:1x8x8:4")).exit_code, 0);
   expect_refusal({"evaluate", "--checkpoint", scratch / "none"}, 1, "none");
+}
+
+TEST(BadInput, EvaluateAsksForTheFolderOfACheckpointThatWasTrainedOnFiles) {
+  const ScratchDir scratch;
+  const auto write_data = [&](const std::string& name, char label) {
+    IdxFolder{.label = label}.write(scratch / name);
+    return "mnist:" + (scratch / name).string();
+  };
+  const std::string data = write_data("mnist", 3);
+  ASSERT_EQ(run_syncopate(train({"--model", "mlp", "--data", data, "--batch-size", "4", "--steps",
+                                 "2", "--checkpoint-dir", scratch / "ck"}))
+                .exit_code,
+            0);
+  const Arguments evaluate{"evaluate", "--checkpoint",
+                           scratch / ("ck/" + names_in(scratch / "ck").at(0))};
+  expect_refusal(evaluate, 2, "give --data mnist:DIR");
+  const ProgramResult result = run_syncopate(evaluate + Arguments{"--data", data});
+  EXPECT_EQ(result.exit_code, 0) << result.err;
+  expect_refusal(evaluate + Arguments{"--data", write_data("other", 4)}, 2, "8 samples of");
 }
 
 TEST(BadInput, ADivergingRunStopsNamesTheStepAndKeepsTheLastCheckpoint) {

@@ -13,21 +13,28 @@ namespace {
 TEST(EvaluateProgram, FindsExactlyWhatTheTrainingRunFound) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4", "--steps",
-                           "100", "--threads", "1", "--no-progress", "--checkpoint-dir",
-                           scratch / "ck", "--metrics", scratch / "m.jsonl"})
+                           "100", "--threads", "1", "--no-progress", "--seed", "7",
+                           "--checkpoint-dir", scratch / "ck", "--metrics", scratch / "m.jsonl"})
                 .exit_code,
             0);
   const auto summary = summary_of(scratch / "m.jsonl");
   const std::string file = scratch / ("ck/" + names_in(scratch / "ck").at(0));
-  const ProgramResult result =
-      run_syncopate({"evaluate", "--checkpoint", file, "--model", "mlp", "--data",
-                     "synthetic:1x8x8:4", "--threads", "1", "--json"});
-  ASSERT_EQ(result.exit_code, 0) << result.err;
-  const auto found = nlohmann::json::parse(result.out);
-  EXPECT_EQ(found.at("test_accuracy"), summary.at("test_accuracy"));
-  EXPECT_EQ(found.at("test_loss"), summary.at("test_loss"));
-  EXPECT_EQ(found.at("samples"), 10000);
-  EXPECT_EQ(found.at("step"), 100);
+  // The checkpoint records network, data set and seed; flags may repeat them.
+  for (const std::vector<std::string>& flags :
+       {std::vector<std::string>{},
+        {"--model", "mlp", "--data", "synthetic:1x8x8:4", "--seed", "7"}}) {
+    const ProgramResult result = run_syncopate(
+        std::vector<std::string>{"evaluate", "--checkpoint", file, "--threads", "1", "--json"} +
+        flags);
+    ASSERT_EQ(result.exit_code, 0) << result.err;
+    const auto found = nlohmann::json::parse(result.out);
+    EXPECT_EQ(found.at("test_accuracy"), summary.at("test_accuracy"));
+    EXPECT_EQ(found.at("test_loss"), summary.at("test_loss"));
+    EXPECT_EQ(found.at("samples"), 10000);
+    EXPECT_EQ(found.at("step"), 100);
+    EXPECT_EQ(found.at("model"), "mlp");
+    EXPECT_EQ(found.at("data"), "synthetic:1x8x8:4");
+  }
 }
 
 TEST(InfoProgram, ListsTablesAndLibrariesAsJson) {

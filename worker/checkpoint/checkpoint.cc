@@ -6,19 +6,18 @@
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <cstdio>
-#include <span>
+#include <limits>
+#include <nlohmann/json.hpp>
 #include <system_error>
+#include <type_traits>
 #include <utility>
 
 #include "models/base/errors.h"
 #include "models/base/flag_values.h"
 #include "models/base/random.h"
 #include "worker/checkpoint/safetensors.h"
-#include "worker/checkpoint/sample_ranges_json.h"
 
 namespace syncopate {
-
 namespace {
 
 namespace fs = std::filesystem;
@@ -30,7 +29,7 @@ constexpr std::string_view kFormatVersionWithGaps = "2";
 constexpr std::string_view kSlotPrefix = "optimizer.";
 
 std::string slot_name(const std::string& slot, const std::string& parameter) {
-  return std::string(kSlotPrefix) + slot + "." + parameter;
+  return fmt::format("{}{}.{}", kSlotPrefix, slot, parameter);
 }
 
 // The elements of entry i in a block with this layout.
@@ -62,25 +61,51 @@ std::vector<TensorEntry> slot_entries(const Graph& graph, const Snapshot& snapsh
   return entries;
 }
 
-std::string text_of(const SafetensorsReader& file, const fs::path& path, const std::string& key) {
-  const auto found = file.metadata().find(key);
+bool is_count(const nlohmann::json& number) {
+  return number.is_number_unsigned() &&
+         number.get<std::uint64_t>() <=
+             static_cast<std::uint64_t>(std::numeric_limits<std::int64_t>::max());
+}
+
+DamagedFileError damaged_checkpoint(const fs::path& path, std::string_view fault) {
+  return DamagedFileError(fmt::format("checkpoint {} is damaged: {}", path.string(), fault));
+}
+
+// Calls visit(key, field, is_required) for each entry of the metadata. An entry that is not
+// required is absent if its field is empty or 0, and from the files of older programs. The format
+// version, the skipped samples and the loss scale are separate.
+template <typename Info, typename Visit>
+void for_each_entry(Info& info, const Visit& visit) {
+  visit("model", info.model, true);
+  visit("optimizer", info.optimizer, true);
+  visit("step", info.progress.at.step, true);
+  visit("samples", info.progress.at.samples, true);
+  visit("epoch", info.progress.at.position.epoch, true);
+  visit("offset", info.progress.at.position.offset, true);
+  visit("data", info.progress.data, true);
+  visit("seed", info.progress.seed, true);
+  visit("data_samples", info.progress.data_samples, false);
+  visit("samples_per_update", info.progress.samples_per_update, false);
+  visit("learning_rate", info.progress.learning_rate, false);
+}
+
+std::string text_of(const SafetensorsReader& file, const fs::path& path, std::string_view key) {
+  const auto found = file.metadata().find(std::string(key));
   if (found != file.metadata().end()) return found->second;
-  throw DamagedFileError("checkpoint " + path.string() + " is damaged: its metadata lack '" + key +
-                         "'");
+  throw damaged_checkpoint(path, fmt::format("its metadata lack '{}'", key));
 }
 
 template <typename Number>
-Number number_of(const SafetensorsReader& file, const fs::path& path, const std::string& key) {
+Number number_of(const SafetensorsReader& file, const fs::path& path, std::string_view key) {
   const std::string text = text_of(file, path, key);
   Number value = 0;
   const auto [last, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error == std::errc{} && last == text.data() + text.size() && value >= 0) return value;
-  throw DamagedFileError("checkpoint " + path.string() + " is damaged: its " + key + " is '" +
-                         text + "'");
+  throw damaged_checkpoint(path, fmt::format("its {} is '{}'", key, text));
 }
 
-bool has(const SafetensorsReader& file, const std::string& key) {
-  return file.metadata().contains(key);
+bool has(const SafetensorsReader& file, std::string_view key) {
+  return file.metadata().contains(std::string(key));
 }
 
 // The skipped sample ranges; the metadata lack them when there are none.
@@ -88,9 +113,9 @@ std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const f
   const auto found = file.metadata().find("untrained");
   if (found == file.metadata().end()) return {};
   if (auto ranges = parse_sample_ranges(found->second)) return *std::move(ranges);
-  throw DamagedFileError("checkpoint " + path.string() +
-                         " is damaged: its untrained samples are '" + found->second.substr(0, 100) +
-                         "'; expected [[epoch, begin, end], ...]");
+  throw damaged_checkpoint(
+      path, fmt::format("its untrained samples are '{}'; expected [[epoch, begin, end], ...]",
+                        found->second.substr(0, 100)));
 }
 
 // The loss scale; the metadata lack it when losses are not scaled.
@@ -100,28 +125,63 @@ std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const
                              number_of<std::int32_t>(file, path, "loss_scale_good_steps"),
                              number_of<std::int32_t>(file, path, "skipped_steps")};
   if (state.scale >= 1.0F && std::isfinite(state.scale)) return state;
-  throw DamagedFileError("checkpoint " + path.string() + " is damaged: its loss_scale is " +
-                         shortest_text(state.scale));
+  throw damaged_checkpoint(path, "its loss_scale is " + shortest_text(state.scale));
+}
+
+FileMetadata metadata_of(const CheckpointInfo& info) {
+  FileMetadata metadata;
+  for_each_entry(info, [&]<typename Value>(const char* key, const Value& value, bool is_required) {
+    if (!is_required && value == Value{}) return;
+    if constexpr (std::is_same_v<Value, double>) {
+      metadata[key] = shortest_text(value);
+    } else {
+      metadata[key] = fmt::format("{}", value);
+    }
+  });
+  const std::vector<ps::SampleRange>& untrained = info.progress.at.position.untrained;
+  metadata["format_version"] = untrained.empty() ? kFormatVersion : kFormatVersionWithGaps;
+  if (!untrained.empty()) metadata["untrained"] = to_json(untrained);
+  if (info.loss_scale) {
+    metadata["loss_scale"] = shortest_text(info.loss_scale->scale);
+    metadata["loss_scale_good_steps"] = fmt::format("{}", info.loss_scale->good_steps);
+    metadata["skipped_steps"] = fmt::format("{}", info.loss_scale->skipped_steps);
+  }
+  return metadata;
+}
+
+CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
+  CheckpointInfo info;
+  info.path = path;
+  for_each_entry(info, [&]<typename Value>(const char* key, Value& value, bool is_required) {
+    if (!is_required && !has(file, key)) return;
+    if constexpr (std::is_same_v<Value, std::string>) {
+      value = text_of(file, path, key);
+    } else {
+      value = number_of<Value>(file, path, key);
+    }
+  });
+  info.progress.at.position.untrained = untrained_of(file, path);
+  info.loss_scale = loss_scale_of(file, path);
+  return info;
 }
 
 // An unknown version may come from a newer program or from damaged bytes; the checksum tells which.
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
-    const std::string fault = "checkpoint " + path.string() + " has no format version";
+    const std::string fault = fmt::format("checkpoint {} has no format version", path.string());
     if (has(file, "checksum")) throw DamagedFileError(fault + ": its header is damaged");
-    throw FileError(
-        fault + ": it was not written by this program; give a checkpoint of syncopate " + "train");
+    throw FileError(fault +
+                    ": it was not written by this program; give a checkpoint of syncopate train");
   }
   if (version->second == kFormatVersion || version->second == kFormatVersionWithGaps) return;
-  const std::string found = "checkpoint " + path.string() + " is of format version " +
-                            version->second + ", this program reads version " +
-                            std::string(kFormatVersion) + " and " +
-                            std::string(kFormatVersionWithGaps);
+  const std::string found =
+      fmt::format("checkpoint {} is of format version {}, this program reads version {} and {}",
+                  path.string(), version->second, kFormatVersion, kFormatVersionWithGaps);
   try {
     file.verify_checksum();
   } catch (const DamagedFileError& error) {
-    throw DamagedFileError(found + "; and " + error.fault());
+    throw DamagedFileError(fmt::format("{}; and {}", found, error.fault()));
   }
   throw FileError(found + "; use the program that wrote it");
 }
@@ -135,8 +195,8 @@ std::string first_difference(const SafetensorsReader& file,
     const TensorEntry* found = file.find(entry.name);
     if (found == nullptr) return entry.name + " is not in the file";
     if (found->shape != entry.shape) {
-      return entry.name + " is " + to_string(found->shape) + " in the file, expected " +
-             to_string(entry.shape);
+      return fmt::format("{} is {} in the file, expected {}", entry.name, to_string(found->shape),
+                         to_string(entry.shape));
     }
   }
   for (const TensorEntry& entry : file.tensors()) {
@@ -168,15 +228,16 @@ void check_optimizer(const SafetensorsReader& file, const fs::path& path, const 
                      const Snapshot& snapshot, const std::string& optimizer) {
   const std::string saved = text_of(file, path, "optimizer");
   if (saved != optimizer) {
-    throw UsageError("checkpoint " + path.string() + " is of optimizer " + saved +
-                     ", this run has optimizer " + optimizer + ": resume with --optimizer " +
-                     saved + ", or take the values only");
+    throw UsageError(fmt::format(
+        "checkpoint {} is of optimizer {}, this run has optimizer {}: resume with --optimizer {}, "
+        "or take the values only",
+        path.string(), saved, optimizer, saved));
   }
   for (const TensorEntry& entry : slot_entries(graph, snapshot)) {
     const TensorEntry* found = file.find(entry.name);
     if (found == nullptr || found->shape != entry.shape) {
-      throw FileError("checkpoint " + path.string() + " is damaged: " + entry.name +
-                      (found == nullptr ? " is missing" : " has another shape"));
+      throw FileError(fmt::format("checkpoint {} is damaged: {} {}", path.string(), entry.name,
+                                  found == nullptr ? "is missing" : "has another shape"));
     }
   }
 }
@@ -213,39 +274,19 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
     std::error_code error;
     fs::create_directories(path.parent_path(), error);
     if (error) {
-      throw FileError("create checkpoint folder " + path.parent_path().string() + ": " +
-                      error.message());
+      throw FileError(fmt::format("create checkpoint folder {}: {}", path.parent_path().string(),
+                                  error.message()));
     }
-  }
-  FileMetadata metadata = {{"format_version", std::string(kFormatVersion)},
-                           {"model", graph.name},
-                           {"optimizer", optimizer},
-                           {"step", std::to_string(progress.at.step)},
-                           {"samples", std::to_string(progress.at.samples)},
-                           {"epoch", std::to_string(progress.at.position.epoch)},
-                           {"offset", std::to_string(progress.at.position.offset)},
-                           {"data", progress.data},
-                           {"seed", std::to_string(progress.seed)}};
-  if (!progress.data_samples.empty()) metadata["data_samples"] = progress.data_samples;
-  if (progress.samples_per_update > 0) {
-    metadata["samples_per_update"] = std::to_string(progress.samples_per_update);
-  }
-  if (progress.learning_rate > 0.0) {
-    metadata["learning_rate"] = shortest_text(progress.learning_rate);
-  }
-  if (!progress.at.position.untrained.empty()) {
-    metadata["format_version"] = kFormatVersionWithGaps;
-    metadata["untrained"] = to_json(progress.at.position.untrained);
-  }
-  if (snapshot.loss_scale) {
-    metadata["loss_scale"] = shortest_text(snapshot.loss_scale->scale);
-    metadata["loss_scale_good_steps"] = std::to_string(snapshot.loss_scale->good_steps);
-    metadata["skipped_steps"] = std::to_string(snapshot.loss_scale->skipped_steps);
   }
   std::vector<TensorEntry> entries = network_entries(graph);
   for (TensorEntry& entry : slot_entries(graph, snapshot)) entries.push_back(std::move(entry));
 
-  SafetensorsWriter file(path, std::move(metadata), std::move(entries));
+  const CheckpointInfo info{.path = path,
+                            .progress = progress,
+                            .model = graph.name,
+                            .optimizer = optimizer,
+                            .loss_scale = snapshot.loss_scale};
+  SafetensorsWriter file(path, metadata_of(info), std::move(entries));
   const ArenaLayout parameters = graph.parameter_layout();
   const ArenaLayout state = graph.state_layout();
   append_parameters(file, graph, parameters, snapshot.values);
@@ -258,6 +299,13 @@ void save_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& s
   file.commit();
 }
 
+CheckpointInfo read_checkpoint_info(const fs::path& path) {
+  const SafetensorsReader file(path);
+  check_format_version(file, path);
+  file.verify_checksum();
+  return info_of(file, path);
+}
+
 CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& snapshot,
                                const std::string& optimizer, bool want_slots) {
   const SafetensorsReader file(path);
@@ -266,26 +314,7 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
   file.verify_checksum();
   check_network(file, path, graph);
   if (want_slots) check_optimizer(file, path, graph, snapshot, optimizer);
-  CheckpointInfo info;
-  info.path = path;
-  info.model = text_of(file, path, "model");
-  info.optimizer = text_of(file, path, "optimizer");
-  info.progress.at.step = number_of<std::int64_t>(file, path, "step");
-  info.progress.at.samples = number_of<std::int64_t>(file, path, "samples");
-  info.progress.at.position.epoch = number_of<std::int64_t>(file, path, "epoch");
-  info.progress.at.position.offset = number_of<std::int64_t>(file, path, "offset");
-  info.progress.at.position.untrained = untrained_of(file, path);
-  info.progress.data = text_of(file, path, "data");
-  info.progress.seed = number_of<std::uint64_t>(file, path, "seed");
-  if (has(file, "data_samples")) info.progress.data_samples = text_of(file, path, "data_samples");
-  if (has(file, "samples_per_update")) {
-    info.progress.samples_per_update = number_of<std::int64_t>(file, path, "samples_per_update");
-  }
-  if (has(file, "learning_rate")) {
-    info.progress.learning_rate = number_of<double>(file, path, "learning_rate");
-  }
-  info.loss_scale = loss_scale_of(file, path);
-
+  CheckpointInfo info = info_of(file, path);
   const ArenaLayout parameters = graph.parameter_layout();
   const ArenaLayout state = graph.state_layout();
   read_parameters(file, graph, parameters, snapshot.values, "");
@@ -301,11 +330,31 @@ CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const S
 
 std::string weights_hash(const Tensor& values) {
   const std::span<const std::byte> bytes = values.bytes();
-  std::array<char, 17> text{};
-  std::snprintf(text.data(), text.size(), "%016llx",
-                static_cast<unsigned long long>(
-                    hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()})));
-  return text.data();
+  return fmt::format("{:016x}",
+                     hash_name({reinterpret_cast<const char*>(bytes.data()), bytes.size()}));
+}
+
+std::string to_json(std::span<const ps::SampleRange> ranges) {
+  auto list = nlohmann::json::array();
+  for (const ps::SampleRange& range : ranges) list.push_back({range.epoch, range.begin, range.end});
+  return list.dump();
+}
+
+std::optional<std::vector<ps::SampleRange>> parse_sample_ranges(std::string_view text) {
+  const auto list = nlohmann::json::parse(text, nullptr, false);
+  if (!list.is_array()) return std::nullopt;
+  std::vector<ps::SampleRange> ranges;
+  for (const nlohmann::json& item : list) {
+    if (!item.is_array() || item.size() != 3) return std::nullopt;
+    for (const nlohmann::json& number : item) {
+      if (!is_count(number)) return std::nullopt;
+    }
+    const ps::SampleRange range{item[0].get<std::int64_t>(), item[1].get<std::int64_t>(),
+                                item[2].get<std::int64_t>()};
+    if (range.begin >= range.end) return std::nullopt;
+    ranges.push_back(range);
+  }
+  return ranges;
 }
 
 }  // namespace syncopate

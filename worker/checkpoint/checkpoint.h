@@ -5,9 +5,10 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/graph/graph.h"
@@ -60,6 +61,10 @@ std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& d
 // name. Throws FileError.
 std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 
+// Reads what a checkpoint records beside its tensors. Throws DamagedFileError and FileError as
+// load_checkpoint() does.
+CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
+
 // Copies the tensors into `snapshot` (memory order); copies nothing when it throws. want_slots
 // false: reads values and state only (evaluation, --init-from). Throws DamagedFileError for a file
 // that is cut short or damaged; FileError for a file of another format version or program;
@@ -70,5 +75,11 @@ CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& g
 
 // FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: on the host.
 std::string weights_hash(const Tensor& values);
+
+// Sample ranges as JSON text, "[[epoch, begin, end], ...]". The metadata of a checkpoint are
+// strings and hold the skipped samples in this form. Parsing returns nothing for text in another
+// form, negative numbers and empty ranges.
+std::string to_json(std::span<const ps::SampleRange> ranges);
+std::optional<std::vector<ps::SampleRange>> parse_sample_ranges(std::string_view text);
 
 }  // namespace syncopate

@@ -1,6 +1,8 @@
 // The data set synthetic:CxHxW:CLASSES[:SAMPLES]: a coarse pattern per class plus noise per sample.
 // It is cheap to make, so that a benchmark measures the machine and not the reader, and easy to
 // learn, so that the loss falls.
+#include <fmt/format.h>
+
 #include <array>
 #include <charconv>
 #include <string>
@@ -127,10 +129,10 @@ Layout parse_layout(std::string_view argument) {
   good = good && layout.channels * layout.height * layout.width <= kMostBytes &&
          layout.classes * kCells * layout.width * layout.channels <= kMostBytes;
   if (!good) {
-    throw UsageError(
-        "synthetic: '" + std::string(argument) +
-        "'; expected CxHxW:CLASSES or CxHxW:CLASSES:SAMPLES with sides of 1 to 4096 pixels, in "
-        "256 MB, such as synthetic:3x32x32:10");
+    throw UsageError(fmt::format(
+        "synthetic: '{}'; expected CxHxW:CLASSES or CxHxW:CLASSES:SAMPLES with sides of 1 to 4096 "
+        "pixels, in 256 MB, such as synthetic:3x32x32:10",
+        argument));
   }
   return layout;
 }
@@ -152,6 +154,14 @@ DataSplits open_synthetic(std::string_view argument, const DataOptions& options)
           .mean = std::vector<float>(channels, 0.498F),
           .stddev = std::vector<float>(channels, 0.205F),
           .suits_crop_flip = false};
+}
+
+std::string synthetic_specification(const Shape& sample_shape, std::int64_t classes,
+                                    std::int64_t train_samples) {
+  std::string text = fmt::format("synthetic:{}x{}x{}:{}", sample_shape.at(2), sample_shape.at(0),
+                                 sample_shape.at(1), classes);
+  if (train_samples != kDefaultTrainSamples) text += fmt::format(":{}", train_samples);
+  return text;
 }
 
 }  // namespace syncopate

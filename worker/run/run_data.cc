@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cstdio>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -21,32 +23,45 @@ std::uint64_t hash_samples(const Dataset& dataset) {
   std::string all;
   for (std::int64_t i = 0; i <= kSpread; ++i) {
     const std::int32_t label = dataset.read((dataset.size() - 1) * i / kSpread, pixels);
-    all += std::to_string(label) + ":" +
-           std::to_string(hash_name({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
+    all += fmt::format("{}:{}", label,
+                       hash_name({reinterpret_cast<const char*>(pixels.data()), pixels.size()}));
   }
   return hash_name(all);
+}
+
+std::string describe_sizes(std::string_view samples, const Dataset& dataset) {
+  return fmt::format("{} samples of {} in {} classes", samples, to_string(dataset.sample_shape()),
+                     dataset.num_classes());
 }
 
 }  // namespace
 
 std::string describe_samples(const DataSplits& data) {
-  std::string text;
-  for (const Dataset* split : {data.train.get(), data.test.get()}) {
-    text += (text.empty() ? "" : " + ") + std::to_string(split->size());
-  }
-  text += " samples of " + to_string(data.train->sample_shape()) + " in " +
-          std::to_string(data.train->num_classes()) + " classes";
-  for (const Dataset* split : {data.train.get(), data.test.get()}) {
-    text += ", " + std::to_string(hash_samples(*split));
-  }
-  return text;
+  const std::string samples = fmt::format("{} + {}", data.train->size(), data.test->size());
+  return fmt::format("{}, {}, {}", describe_sizes(samples, *data.train), hash_samples(*data.train),
+                     hash_samples(*data.test));
 }
 
 std::string describe_training_samples(const DataSplits& data) {
-  return std::to_string(data.train->size()) + " samples of " +
-         to_string(data.train->sample_shape()) + " in " +
-         std::to_string(data.train->num_classes()) + " classes, " +
-         std::to_string(hash_samples(*data.train));
+  const std::string samples = fmt::format("{}", data.train->size());
+  return fmt::format("{}, {}", describe_sizes(samples, *data.train), hash_samples(*data.train));
+}
+
+std::optional<std::string> recorded_data_flag(const std::string& data_name,
+                                              const std::string& training_samples) {
+  const auto row = std::ranges::find(datasets(), data_name, &DatasetRow::name);
+  if (row != datasets().end() && row->pattern == row->name) return data_name;
+  if (data_name != "synthetic") return std::nullopt;
+  long long count = 0;
+  long long height = 0;
+  long long width = 0;
+  long long channels = 0;
+  long long classes = 0;
+  if (std::sscanf(training_samples.c_str(), "%lld samples of [%lld, %lld, %lld] in %lld classes",
+                  &count, &height, &width, &channels, &classes) != 5) {
+    return std::nullopt;
+  }
+  return synthetic_specification({height, width, channels}, classes, count);
 }
 
 void require_same_data(const DataSplits& data, const std::string& data_flag,
@@ -81,8 +96,8 @@ Graph network_for_data(const std::string& model, const std::string& data_flag,
                                  .classes = data.train->num_classes(),
                                  .input = {DType::kU8, data.mean, data.stddev}});
   } catch (const ShapeError& error) {
-    throw UsageError("--model " + model + " does not fit --data " + data_flag + ": " +
-                     error.what());
+    throw UsageError(
+        fmt::format("--model {} does not fit --data {}: {}", model, data_flag, error.what()));
   }
 }
 

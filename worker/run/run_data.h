@@ -2,6 +2,7 @@
 // find the same data under different paths, so the samples are compared and not the paths.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "models/zoo/zoo.h"
@@ -17,6 +18,12 @@ std::string describe_samples(const DataSplits& data);
 // Returns that text of the training split alone. A checkpoint keeps it, because its position in the
 // samples means nothing in other samples; the test split may change between runs.
 std::string describe_training_samples(const DataSplits& data);
+
+// Returns the value of --data that opens the samples on which a checkpoint was trained. data_name:
+// DataSplits::name. training_samples: describe_training_samples() or empty. Returns nothing if the
+// data set is read from a folder, which a checkpoint does not record.
+std::optional<std::string> recorded_data_flag(const std::string& data_name,
+                                              const std::string& training_samples);
 
 // Every task calls it: compares describe_samples() of all tasks. data_flag: the value of --data.
 // Throws UsageError naming the --data of rank 0 and of the first task that differs from it; what

@@ -320,6 +320,18 @@ TEST(CommandLine, EvaluateNeedsACheckpoint) {
   EXPECT_TRUE(options.json);
 }
 
+TEST(CommandLine, EvaluateTakesNetworkDataAndSeedFromTheCheckpointUnlessTheyAreGiven) {
+  const auto of_file = std::get<EvaluateOptions>(parse({"evaluate", "--checkpoint", "c"}));
+  EXPECT_EQ(of_file.model, "");
+  EXPECT_EQ(of_file.data, "");
+  EXPECT_EQ(of_file.seed, std::nullopt);
+  const auto given = std::get<EvaluateOptions>(parse(
+      {"evaluate", "--checkpoint", "c", "--model", "mlp", "--data", "digits", "--seed", "0"}));
+  EXPECT_EQ(given.model, "mlp");
+  EXPECT_EQ(given.data, "digits");
+  EXPECT_EQ(given.seed, 0U);
+}
+
 TEST(CacheFolder, FollowsTheEnvironmentInThisOrder) {
   using Variables = std::map<std::string, std::string, std::less<>>;
   Variables variables{{"SYNCOPATE_CACHE_DIR", "/a"}, {"XDG_CACHE_HOME", "/b"}, {"HOME", "/c"}};

@@ -12,6 +12,7 @@
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
 #include "tests/worker/temporary_folder.h"
+#include "worker/run/run_data.h"
 
 namespace syncopate {
 namespace {
@@ -226,6 +227,23 @@ INSTANTIATE_TEST_SUITE_P(WithAndWithoutGaps, RunStartTest,
                          testing::Values(std::vector<ps::SampleRange>{},
                                          std::vector<ps::SampleRange>{{0, 960, 1024},
                                                                       {2, 64, 192}}));
+
+DataSplits synthetic(const std::string& flag) { return open_dataset(flag, {.cache_dir = {}}); }
+
+TEST(RecordedDataFlag, OpensTheSamplesThatWereDescribed) {
+  for (const std::string flag : {"synthetic:1x8x6:4", "synthetic:3x5x7:10:64"}) {
+    const std::string samples = describe_training_samples(synthetic(flag));
+    EXPECT_EQ(recorded_data_flag("synthetic", samples), flag);
+  }
+  EXPECT_EQ(recorded_data_flag("digits", ""), "digits");
+}
+
+TEST(RecordedDataFlag, IsAbsentForDataInFoldersAndForFilesOfOlderPrograms) {
+  EXPECT_EQ(recorded_data_flag("mnist", "60000 samples of [28, 28, 1] in 10 classes, 7"),
+            std::nullopt);
+  EXPECT_EQ(recorded_data_flag("synthetic", ""), std::nullopt);
+  EXPECT_EQ(recorded_data_flag("imagenet", ""), std::nullopt);
+}
 
 }  // namespace
 }  // namespace syncopate
