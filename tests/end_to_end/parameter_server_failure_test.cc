@@ -90,8 +90,8 @@ class ARole : public testing::TestWithParam<Loss> {};
 
 TEST_P(ARole, ThatIsKilledComesBackAndTheJobEndsWithAllItsSteps) {
   const Loss& loss = GetParam();
-  const bool in_step = std::string(loss.consistency) == "sync";
-  const int steps = in_step ? 120 : 300;
+  const bool is_synchronous = std::string(loss.consistency) == "sync";
+  const int steps = is_synchronous ? 120 : 300;
   const ScratchDir scratch;
   RunningProgram job(syncopate_command(
       launch(3, 2, 5) + Arguments{"--consistency", loss.consistency, "--steps",
@@ -108,13 +108,13 @@ TEST_P(ARole, ThatIsKilledComesBackAndTheJobEndsWithAllItsSteps) {
   const ProgramResult result = job.wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
   // Synchronous workers all need the lost worker, so the whole job ends and starts again.
-  const bool with_all = in_step && std::string(loss.victim.kind) == "worker";
+  const bool with_all = is_synchronous && std::string(loss.victim.kind) == "worker";
   EXPECT_NE(result.err.find(with_all ? "launch: restart 1 of 5" : "restarting it (1 of 5)"),
             std::string::npos)
       << result.err;
   EXPECT_EQ(summary_of(scratch / "m.jsonl").at("steps"), steps) << result.err;
   for (int shard = 0; shard < 2; ++shard) {
-    expect_every_push_once(history_of(scratch / "order", shard), in_step ? 3 : 1);
+    expect_every_push_once(history_of(scratch / "order", shard), is_synchronous ? 3 : 1);
   }
 }
 

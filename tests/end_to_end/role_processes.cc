@@ -2,8 +2,6 @@
 
 #include <sched.h>
 
-#include <algorithm>
-#include <cctype>
 #include <filesystem>
 #include <sstream>
 #include <string>
@@ -15,19 +13,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool is_child(const fs::path& process, pid_t parent) {
-  // The line has the form "pid (name) state ppid ...". The name may contain any character and ends
-  // with the last parenthesis of the line.
-  const std::string stat = read_text(process / "stat");
-  const std::size_t name_end = stat.rfind(')');
-  if (name_end == std::string::npos) return false;
-  std::istringstream rest(stat.substr(name_end + 1));
-  char state = 0;
-  pid_t found = 0;
-  rest >> state >> found;
-  return found == parent;
-}
-
 bool is_role(const fs::path& process, const Role& role) {
   const std::string variables = std::string(1, '\0') + read_text(process / "environ");
   const auto has = [&](const std::string& variable) {
@@ -37,22 +22,21 @@ bool is_role(const fs::path& process, const Role& role) {
          has("SYNCOPATE_INDEX=" + std::to_string(role.index));
 }
 
+// Reads the list of the launcher's children, which takes less than a millisecond. A search through
+// all of /proc took so long on a busy machine that a short job ended before its process was found.
 std::optional<pid_t> look(pid_t launcher, const Role& role) {
-  std::error_code gone;  // processes start and end during the search
-  for (const fs::directory_entry& entry : fs::directory_iterator("/proc", gone)) {
-    const std::string name = entry.path().filename();
-    if (!std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isdigit(c); })) {
-      continue;
-    }
-    if (is_child(entry.path(), launcher) && is_role(entry.path(), role)) return std::stoi(name);
+  const std::string id = std::to_string(launcher);
+  std::istringstream children(read_text(fs::path("/proc") / id / "task" / id / "children"));
+  for (pid_t child = 0; children >> child;) {
+    if (is_role(fs::path("/proc") / std::to_string(child), role)) return child;
   }
   return std::nullopt;
 }
 
 }  // namespace
 
-std::optional<pid_t> process_of(pid_t launcher, const Role& role, std::chrono::seconds patience) {
-  const auto end = std::chrono::steady_clock::now() + patience;
+std::optional<pid_t> process_of(pid_t launcher, const Role& role, std::chrono::seconds timeout) {
+  const auto end = std::chrono::steady_clock::now() + timeout;
   while (std::chrono::steady_clock::now() < end) {
     if (const auto found = look(launcher, role)) return found;
     sched_yield();
@@ -60,8 +44,8 @@ std::optional<pid_t> process_of(pid_t launcher, const Role& role, std::chrono::s
   return std::nullopt;
 }
 
-std::optional<pid_t> worker_of(pid_t launcher, int index, std::chrono::seconds patience) {
-  return process_of(launcher, {"worker", index}, patience);
+std::optional<pid_t> worker_of(pid_t launcher, int index, std::chrono::seconds timeout) {
+  return process_of(launcher, {"worker", index}, timeout);
 }
 
 }  // namespace syncopate::test

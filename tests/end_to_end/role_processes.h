@@ -14,11 +14,11 @@ struct Role {
   int index = 0;
 };
 
-// Returns the process of that role, a child of `launcher`. Waits up to `patience` for the process
+// Returns the process of that role, a child of `launcher`. Waits up to `timeout` for the process
 // to appear.
 std::optional<pid_t> process_of(pid_t launcher, const Role& role,
-                                std::chrono::seconds patience = std::chrono::seconds(30));
+                                std::chrono::seconds timeout = std::chrono::seconds(30));
 std::optional<pid_t> worker_of(pid_t launcher, int index,
-                               std::chrono::seconds patience = std::chrono::seconds(30));
+                               std::chrono::seconds timeout = std::chrono::seconds(30));
 
 }  // namespace syncopate::test
