@@ -106,6 +106,8 @@ bool RingAllReduce::progress(std::uint64_t submitted) {
   return received || sent;
 }
 
+// In step k the ring moves the chunk of residue r - 1 - k (sent) or r - 2 - k (received); `residue`
+// is that of step 0.
 ChunkRange RingAllReduce::chunk(const Cursor& at, std::int64_t residue) const noexcept {
   const StreamOrder::Position position = at.order.position();
   return operation(at).partition.chunk(position.segment, residue - position.step);
