@@ -5,8 +5,7 @@
 #include <exception>
 #include <iostream>
 
-#include "bench/harness/commands.h"
-#include "bench/ps/peers/command.h"
+#include "bench/harness/bench_commands.h"
 #include "bench/ps/peers/ps_peers.h"
 #include "bench/ps/ps_side.h"
 #include "deploy/cli/flag.h"

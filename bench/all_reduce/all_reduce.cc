@@ -1,5 +1,7 @@
 #include "bench/all_reduce/all_reduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <chrono>
@@ -11,8 +13,9 @@
 #include <set>
 
 #include "bench/all_reduce/all_reduce_sides.h"
+#include "bench/harness/bench_commands.h"
+#include "bench/harness/contest.h"
 #include "bench/harness/measure.h"
-#include "bench/harness/peer.h"
 #include "bench/harness/report.h"
 #include "bench/harness/rounds.h"
 #include "models/base/errors.h"
@@ -20,76 +23,7 @@
 namespace syncopate::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::json;
-
-constexpr int kTrialCalls = 3;
-constexpr int kFewestCalls = 3;
-constexpr int kMostCalls = 5000;
-
-// Holds the processes of one side and its times at the current size.
-struct Contestant {
-  AllReduceSide side;
-  std::unique_ptr<Peer> peer;
-  int calls_per_turn = 0;
-  std::string algorithm;
-  std::vector<std::vector<double>> seconds;  // The index order is [round][call].
-
-  double take_turn(std::int64_t bytes) {
-    const PeerAnswer answer = ask(bytes, calls_per_turn);
-    algorithm = json::parse(answer.text).value("algorithm", "");
-    seconds.push_back(answer.seconds);
-    return median(answer.seconds);
-  }
-
-  // Finds the number of calls that fill a turn, including inputs, start and check.
-  void prepare(std::int64_t bytes, double seconds_per_turn) {
-    seconds.clear();
-    ask(bytes, 1);  // The first call chooses the algorithm and touches its memory.
-    const Clock::time_point start = Clock::now();
-    ask(bytes, kTrialCalls);
-    const double passed = std::chrono::duration<double>(Clock::now() - start).count();
-    const double calls = seconds_per_turn / passed * (kTrialCalls + 1);
-    calls_per_turn = static_cast<int>(std::clamp<double>(calls, kFewestCalls, kMostCalls));
-  }
-
-  double p99_seconds(std::span<const std::size_t> rounds) const {
-    std::vector<double> all;
-    for (const std::size_t round : rounds) {
-      all.insert(all.end(), seconds[round].begin(), seconds[round].end());
-    }
-    return percentile(all, 0.99);
-  }
-
- private:
-  PeerAnswer ask(std::int64_t bytes, int calls) {
-    return peer->ask("run " + std::to_string(bytes) + " " + std::to_string(calls), calls);
-  }
-};
-
-std::vector<pid_t> all_pids(const std::vector<Contestant>& contestants) {
-  std::set<pid_t> pids;
-  for (const Contestant& one : contestants) {
-    pids.insert(one.peer->pid());
-    for (const json& pid : json::parse(one.peer->settings()).value("pids", json::array())) {
-      pids.insert(pid.get<pid_t>());
-    }
-  }
-  return {pids.begin(), pids.end()};
-}
-
-// Finds the fastest peer to compare `ours` with. A side over TCP is compared only with peers over
-// TCP.
-std::optional<std::size_t> best_peer(const std::vector<Contestant>& contestants,
-                                     const AllReduceSide& ours, const Rounds& rounds) {
-  std::optional<std::size_t> best;
-  for (std::size_t i = 0; i < contestants.size(); ++i) {
-    const AllReduceSide& side = contestants[i].side;
-    if (side.ours || (ours.tcp && !side.tcp)) continue;
-    if (!best || median(rounds.counted(i)) < median(rounds.counted(*best))) best = i;
-  }
-  return best;
-}
 
 class Report {
  public:
@@ -104,52 +38,33 @@ class Report {
       const Contestant& one = contestants_[i];
       const std::vector<double> seconds = rounds.counted(i);
       const double gb_per_s = 1e-9 * static_cast<double>(bytes) / median(seconds);
-      table.push_back({one.side.name, spread_text(spread_of(seconds), 1e6),
-                       number_text(1e6 * one.p99_seconds(quiet_rounds(rounds.foreign))),
+      table.push_back({one.side().name, spread_text(spread_of(seconds), 1e6),
+                       number_text(1e6 * one.percentile_seconds(0.99, rounds)),
                        number_text(gb_per_s), number_text(gb_per_s * bus_factor(ranks_)),
-                       std::to_string(one.calls_per_turn), one.algorithm, ratio_cell(i, rounds)});
+                       std::to_string(one.calls_per_turn()), algorithm_of(one),
+                       ratio_cell(contestants_, i, rounds)});
     }
     std::cout << format_table(table) << describe_conditions(rounds) << std::endl;
   }
 
   json to_json(std::int64_t bytes, const Rounds& rounds) const {
-    json document = {{"bytes", bytes},
-                     {"ranks", ranks_},
-                     {"quiet", is_quiet(rounds.foreign)},
-                     {"foreign_load_per_round", rounds.foreign},
-                     {"core_ring_gb_per_s_per_round", rounds.ring_gb_per_s},
-                     {"sides", json::array()}};
+    json document = {{"bytes", bytes}, {"ranks", ranks_}, {"sides", json::array()}};
+    document.update(conditions_json(rounds));
     for (std::size_t i = 0; i < contestants_.size(); ++i) {
-      const Contestant& one = contestants_[i];
-      const double seconds = median(rounds.counted(i));
-      json side = {
-          {"name", one.side.name},
-          {"description", one.peer->description()},
-          {"algorithm", one.algorithm},
-          {"seconds", seconds},
-          {"seconds_per_round", rounds.sides[i]},
-          {"seconds_p99", one.p99_seconds(quiet_rounds(rounds.foreign))},
-          {"calls_per_round", one.calls_per_turn},
-          {"bytes_per_second", static_cast<double>(bytes) / seconds},
-          {"bus_bytes_per_second", static_cast<double>(bytes) / seconds * bus_factor(ranks_)}};
-      if (const auto best = one.side.ours ? best_peer(contestants_, one.side, rounds)
-                                          : std::optional<std::size_t>()) {
-        const Spread ratio = ratio_of(rounds.counted(*best), rounds.counted(i));
-        side["best_peer"] = contestants_[*best].side.name;
-        side["ratio"] = {{"median", ratio.median}, {"min", ratio.min}, {"max", ratio.max}};
-      }
+      json side = contestant_json(contestants_, i, rounds);
+      const double bytes_per_second = static_cast<double>(bytes) / side["seconds"].get<double>();
+      side.update({{"algorithm", algorithm_of(contestants_[i])},
+                   {"calls_per_round", contestants_[i].calls_per_turn()},
+                   {"bytes_per_second", bytes_per_second},
+                   {"bus_bytes_per_second", bytes_per_second * bus_factor(ranks_)}});
       document["sides"].push_back(side);
     }
     return document;
   }
 
  private:
-  std::string ratio_cell(std::size_t i, const Rounds& rounds) const {
-    if (!contestants_[i].side.ours) return "";
-    const std::optional<std::size_t> best = best_peer(contestants_, contestants_[i].side, rounds);
-    if (!best) return "no peer";
-    return spread_text(ratio_of(rounds.counted(*best), rounds.counted(i))) + " x " +
-           contestants_[*best].side.name + (is_quiet(rounds.foreign) ? "" : " NOT QUIET");
+  static std::string algorithm_of(const Contestant& one) {
+    return json::parse(one.last_answer()).value("algorithm", "");
   }
 
   const std::vector<Contestant>& contestants_;
@@ -165,12 +80,9 @@ std::string congestion_control() {
 
 std::vector<Contestant> start(const AllReduceSides& sides) {
   std::vector<Contestant> contestants;
-  for (const AllReduceSide& side : sides.sides) {
-    Contestant one;
-    one.side = side;
-    one.peer = std::make_unique<Peer>(PeerOptions{.command = side.command});
-    contestants.push_back(std::move(one));
-    std::cout << side.name << ": " << contestants.back().peer->description() << '\n';
+  for (const ContestSide& side : sides.sides) {
+    contestants.emplace_back(side);
+    std::cout << side.name << ": " << contestants.back().description() << '\n';
   }
   for (const std::string& line : sides.absent) std::cout << "without " << line << '\n';
   std::cout << "TCP congestion control of the system: " << congestion_control()
@@ -178,6 +90,8 @@ std::vector<Contestant> start(const AllReduceSides& sides) {
             << std::endl;
   return contestants;
 }
+
+constexpr double kMostRanks = 64;
 
 }  // namespace
 
@@ -216,16 +130,43 @@ void run_all_reduce(AllReduceOptions options) {
   const Report report(contestants, options.ranks);
   json document = json::array();
   for (std::size_t s = 0; s < sizes.size(); ++s) {
-    std::vector<Turn> turns;
-    for (Contestant& one : contestants) {
-      one.prepare(sizes[s], options.seconds_per_turn);
-      turns.emplace_back([&one, bytes = sizes[s]] { return one.take_turn(bytes); });
-    }
-    const Rounds rounds = take_rounds(options.rounds, turns, all_pids(contestants));
+    const ContestTask task{.command = [bytes = sizes[s]](int calls) {
+      return fmt::format("run {} {}", bytes, calls);
+    }};
+    const Rounds rounds =
+        take_contest_rounds(contestants, task, options.rounds, options.seconds_per_turn);
     report.print(options.sizes[s], sizes[s], rounds);
     document.push_back(report.to_json(sizes[s], rounds));
   }
   if (!options.json_file.empty()) write_report(options.json_file, document.dump(2));
+}
+
+Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
+  const auto options = std::make_shared<AllReduceOptions>();
+  flags.add("--ranks", &options->ranks, "processes of each side", {.least = 2, .most = kMostRanks});
+  flags.add("--sizes", &options->sizes, "sizes of the f32 tensor in bytes, such as 64K or 1M",
+            {.value = "SIZE,...", .separator = ','});
+  flags.add("--transport", &options->transports, "transports of our side",
+            {.choices = {"shm", "tcp"}, .separator = ','});
+  flags.add("--peers", &options->peers,
+            "other sides: mpi, mpi-jemalloc, gloo-reno, gloo (with the system's congestion "
+            "control) or none",
+            {.value = "NAME,...", .default_text = "all that are built", .separator = ','});
+  flags.add("--mpi-jemalloc", &options->mpi_jemalloc, "additionally MPI with jemalloc preloaded");
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "2 short rounds, to see that the benchmark runs");
+  return [options] { run_all_reduce(*options); };
+}
+
+Command declare_all_reduce_rank(FlagSet& flags, const Environment& /*environment*/) {
+  const auto options = std::make_shared<AllReduceRankOptions>();
+  flags.add("--rank", &options->rank, "", {.least = 0, .most = kMostRanks});
+  flags.add("--ranks", &options->ranks, "", {.least = 1, .most = kMostRanks});
+  flags.add("--transport", &options->transport, "", {.choices = {"shm", "tcp"}});
+  flags.add("--largest-bytes", &options->largest_bytes, "", {.least = 1});
+  return [options] { run_all_reduce_rank(*options); };
 }
 
 }  // namespace syncopate::bench

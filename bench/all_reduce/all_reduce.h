@@ -1,5 +1,5 @@
 // Runs `syncopate-bench all-reduce`, which compares our ring with MPI and Gloo. Every side is a
-// group of processes on this machine. all_reduce_command.cc declares the flags.
+// group of processes on this machine.
 #pragma once
 
 #include <cstdint>

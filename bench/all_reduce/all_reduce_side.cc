@@ -1,10 +1,7 @@
 #include "bench/all_reduce/all_reduce_side.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <chrono>
-#include <iostream>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sstream>
@@ -15,12 +12,7 @@
 namespace syncopate::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using nlohmann::json;
-
-// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
-constexpr unsigned kLongestCommandSeconds = 240;
-constexpr std::chrono::seconds kBarrierPatience(120);
+constexpr std::chrono::seconds kBarrierTimeout(120);
 // Bounds the seconds for which an algorithm is tried, after warm-up, when one of several must be
 // chosen.
 constexpr double kTrialSeconds = 0.1;
@@ -71,28 +63,16 @@ class Measurement {
  private:
   // Returns the time of the slowest rank for each call on rank 0; empty on the other ranks.
   std::vector<double> time_calls(int calls) {
-    const Deadline deadline = Deadline::after(kBarrierPatience);
+    const Deadline deadline = Deadline::after(kBarrierTimeout);
     const std::span<double> mine = group_.row(group_.rank());
     for (int call = 0; call < calls; ++call) {
       write_input(reducer_.input(), group_.rank());
       group_.barrier(deadline);
-      const Clock::time_point start = Clock::now();
+      const auto start = SteadyClock::now();
       reducer_.all_reduce();
-      mine[static_cast<std::size_t>(call)] =
-          std::chrono::duration<double>(Clock::now() - start).count();
+      mine[static_cast<std::size_t>(call)] = seconds_since(start);
     }
-    group_.barrier(deadline);
-    std::vector<double> slowest;
-    for (std::size_t call = 0; group_.rank() == 0 && call < static_cast<std::size_t>(calls);
-         ++call) {
-      double seconds = 0.0;
-      for (int rank = 0; rank < group_.size(); ++rank) {
-        seconds = std::max(seconds, group_.row(rank)[call]);
-      }
-      slowest.push_back(seconds);
-    }
-    group_.barrier(deadline);  // No rank may overwrite its row before rank 0 has read it.
-    return slowest;
+    return slowest_of_ranks(group_, static_cast<std::size_t>(calls), deadline);
   }
 
   // Returns the number of trial calls. Rank 0 decides from its `first_seconds` and shares the
@@ -134,41 +114,23 @@ class Measurement {
   std::map<std::int64_t, std::size_t> chosen_;  // Maps numbers of elements to algorithms.
 };
 
-void answer(const RankGroup& group, const json& line) {
-  if (group.rank() == 0) std::cout << line.dump() << std::endl;
-}
+}  // namespace
 
-void serve(RankGroup& group, Reducer& reducer) {
+void serve_all_reduce(RankGroup& group, Reducer& reducer, std::string_view description) {
   Measurement measurement(group, reducer);
-  while (const std::optional<std::string> command = group.next_command()) {
-    if (*command == "quit") return;
-    std::istringstream words(*command);
+  serve_commands(group, description, [&](const std::string& command) -> nlohmann::json {
+    std::istringstream words(command);
     std::string verb;
     std::int64_t bytes = 0;
     int iterations = 0;
     if (!(words >> verb >> bytes >> iterations) || verb != "run" || bytes <= 0 || bytes % 4 != 0 ||
         iterations < 1 || iterations > static_cast<int>(RankGroup::kRowLength)) {
-      throw UsageError("expected 'run BYTES ITERATIONS' (whole f32) or 'quit', got '" + *command +
+      throw UsageError("expected 'run BYTES ITERATIONS' (whole f32) or 'quit', got '" + command +
                        "'");
     }
-    ::alarm(kLongestCommandSeconds);  // A hanging library must not outlive the benchmark.
     const Measurement::Answer result = measurement.run(bytes, iterations);
-    ::alarm(0);
-    answer(group,
-           {{"event", "steps"}, {"seconds", result.seconds}, {"algorithm", result.algorithm}});
-  }
-}
-
-}  // namespace
-
-void serve_all_reduce(RankGroup& group, Reducer& reducer, std::string_view description) {
-  answer(group, {{"event", "ready"}, {"description", description}, {"pids", group.pids()}});
-  try {
-    serve(group, reducer);
-  } catch (...) {
-    group.fail();
-    throw;
-  }
+    return {{"seconds", result.seconds}, {"algorithm", result.algorithm}};
+  });
 }
 
 }  // namespace syncopate::bench

@@ -109,8 +109,10 @@ AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64
     if (transport != "shm" && transport != "tcp") {
       throw UsageError("--transport " + transport + ": choose from shm, tcp");
     }
-    result.sides.push_back({"ours, " + transport, true, transport == "tcp",
-                            own_command(options, transport, largest_bytes)});
+    result.sides.push_back({.name = "ours, " + transport,
+                            .ours = true,
+                            .tcp = transport == "tcp",
+                            .command = own_command(options, transport, largest_bytes)});
   }
   std::vector<std::string> asked = options.peers;
   if (options.mpi_jemalloc) asked.emplace_back("mpi-jemalloc");
@@ -119,7 +121,7 @@ AllReduceSides find_all_reduce_sides(const AllReduceOptions& options, std::int64
     const bool named = std::find(asked.begin(), asked.end(), row.name) != asked.end();
     if (!named && !(options.peers.empty() && row.unless_asked)) continue;
     try {
-      result.sides.push_back({row.name, false, row.tcp, row.command(options)});
+      result.sides.push_back({.name = row.name, .tcp = row.tcp, .command = row.command(options)});
     } catch (const UsageError& error) {
       const std::string line = std::string(row.name) + ": " + error.what();
       if (named) throw UsageError("--peers " + line);

@@ -5,19 +5,13 @@
 #include <vector>
 
 #include "bench/all_reduce/all_reduce.h"
+#include "bench/harness/contest.h"
 
 namespace syncopate::bench {
 
-struct AllReduceSide {
-  std::string name;  // Is a name such as "ours, shm" or "mpi-jemalloc".
-  bool ours = false;
-  bool tcp = false;  // Is true if the data goes over TCP, false for shared memory.
-  std::vector<std::string> command;
-};
-
 struct AllReduceSides {
-  std::vector<AllReduceSide> sides;  // Our sides come first.
-  std::vector<std::string> absent;   // One line per peer that is not built and was not requested.
+  std::vector<ContestSide> sides;   // Our sides come first.
+  std::vector<std::string> absent;  // One line per peer that is not built and was not requested.
 };
 
 // Finds our sides and the peers. `largest_bytes` is the largest of all sizes. Throws UsageError for

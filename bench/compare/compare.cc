@@ -13,17 +13,16 @@
 #include <stdexcept>
 #include <thread>
 
-#include "bench/compare/predicted_communication.h"
 #include "bench/compare/real_run.h"
 #include "bench/compare/report/comparison.h"
 #include "bench/compare/report/comparison_report.h"
-#include "bench/compare/report/comparison_table.h"
 #include "bench/compare/report/machine.h"
 #include "bench/compare/report/verdict.h"
 #include "bench/compare/run_files.h"
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/replay.h"
 #include "bench/compare/virtual_run.h"
+#include "bench/harness/measure.h"
 #include "bench/plots/text.h"
 #include "models/base/errors.h"
 #include "worker/input/dataset.h"
@@ -188,14 +187,13 @@ class Comparer {
     };
     std::vector<std::jthread> threads;
     for (int job = 0; job < options_.jobs; ++job) threads.emplace_back(work);
-    const auto began = std::chrono::steady_clock::now();
+    const auto began = SteadyClock::now();
     while (working > 0) {
       std::this_thread::sleep_for(kTick);
       if (signals_.poll()) is_stopped = true;
-      const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
       const std::lock_guard lock(mutex_);
-      display_->update({.text = fmt::format("[{} done, {:.0f} s] {}", done_text(), passed.count(),
-                                            virtual_progress_.text())});
+      display_->update({.text = fmt::format("[{} done, {:.0f} s] {}", done_text(),
+                                            seconds_since(began), virtual_progress_.text())});
     }
     threads.clear();
     if (error) std::rethrow_exception(error);

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "bench/compare/run_log.h"
+#include "bench/harness/measure.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "models/base/environment.h"
@@ -202,7 +203,7 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
   KillSchedule kills(std::move(of_tasks), process.pid());
   std::optional<Begin> begin;
   std::optional<Deadline> stop_deadline;  // set by a request to stop
-  const auto began = std::chrono::steady_clock::now();
+  const auto began = SteadyClock::now();
   Deadline next_read = Deadline::after(kReadInterval);
   std::string progress = "starting";
   while (process.is_running()) {
@@ -227,9 +228,8 @@ RealRunOutcome run_really(const RunSpec& run, const RealRunOptions& options, Sto
       progress = progress_text(options);
       next_read = Deadline::after(kReadInterval);
     }
-    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - began;
-    display.update(
-        {.text = fmt::format("{}: {}, {:.0f} s", options.progress_name, progress, passed.count())});
+    display.update({.text = fmt::format("{}: {}, {:.0f} s", options.progress_name, progress,
+                                        seconds_since(began))});
     if (polled[0].revents == 0) continue;
     for (std::size_t s = 0; s < streams.size(); ++s) {
       if (streams[s]) log.read_from(s, streams[s].get());

@@ -1,10 +1,44 @@
 #include "bench/compare/virtual_run.h"
 
+#include <algorithm>
+#include <vector>
+
+#include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/compare/virtual/step_times.h"
+#include "bench/compare/virtual/time_model.h"
+#include "bench/compare/virtual/virtual_plan.h"
 #include "bench/compare/virtual/virtual_training.h"
 #include "models/base/errors.h"
 #include "worker/run/run_data.h"
 
 namespace syncopate::bench {
+namespace {
+
+VirtualTime of_all_at_once(const VirtualPlan& plan, const Link& link) {
+  const std::vector<std::int64_t> bytes = value_bytes_by_server(plan.placement, plan.servers());
+  // The compute time must not be 0; it is subtracted below.
+  FaultInjection faults{
+      .service_time = {.kind = ServiceTimeKind::kConstant, .mean_milliseconds = 1.0}, .link = link};
+  StepTimes times({.strategy = plan.strategy.name,
+                   .workers = plan.workers,
+                   .value_bytes = bytes,
+                   .has_servers = plan.has_servers},
+                  faults, 1);
+  return times.step(1, bytes) - std::chrono::milliseconds(1);
+}
+
+VirtualTime of_one_alone(const VirtualPlan& plan, const Link& link) {
+  const std::vector<std::int64_t> bytes = value_bytes_by_server(plan.placement, plan.servers());
+  Network network(link, 1, plan.servers());
+  VirtualTime end{0};
+  for (int s = 0; s < plan.servers(); ++s) {
+    const std::int64_t part = bytes[static_cast<std::size_t>(s)];
+    end = std::max(end, network.down(network.up(VirtualTime(0), 0, s, part), s, 0, part));
+  }
+  return end;
+}
+
+}  // namespace
 
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       const std::function<void(double)>& progress) {
@@ -18,6 +52,28 @@ Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter&
                           .graph = graph,
                           .faults = run.faults},
                          metrics, progress);
+}
+
+std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data) {
+  if (!run.variant.has_tasks() || run.faults.link.is_plain()) return std::nullopt;
+  if (!run.refusal.empty()) return std::nullopt;
+  try {
+    const TrainOptions& options = run.train;
+    if (options.strategy.parameter_server.compression.codec != ps::Codec::kF32) {
+      return std::nullopt;
+    }
+    const Graph graph = network_for_data(options.model, options.data, data);
+    const VirtualPlan plan = plan_of({.options = options,
+                                      .workers = run.variant.workers,
+                                      .servers = run.variant.servers,
+                                      .data = data,
+                                      .graph = graph,
+                                      .faults = {}});
+    const Link& link = run.faults.link;
+    return seconds_of(plan.is_synchronous ? of_all_at_once(plan, link) : of_one_alone(plan, link));
+  } catch (const UsageError&) {
+    return std::nullopt;  // the run will fail with this error
+  }
 }
 
 }  // namespace syncopate::bench

@@ -1,7 +1,9 @@
-// Trains one run under the virtual clock, with the options of a real run.
+// Trains one run under the virtual clock, with the options of a real run, and predicts the
+// communication time of a real run.
 #pragma once
 
 #include <functional>
+#include <optional>
 
 #include "bench/compare/variant.h"
 #include "worker/input/dataset.h"
@@ -14,5 +16,11 @@ namespace syncopate::bench {
 // options, and what training throws.
 Summary run_virtually(const RunSpec& run, const DataSplits& data, MetricsWriter& metrics,
                       const std::function<void(double)>& progress);
+
+// Returns the seconds that one worker communicates per step, by the formulas of
+// virtual/time_model.h: for a synchronous variant all workers send at once, otherwise one worker
+// has the servers to itself. Empty without link emulation, with compressed gradients, whose size
+// depends on the data, and for flags that train refuses.
+std::optional<double> predict_communication(const RunSpec& run, const DataSplits& data);
 
 }  // namespace syncopate::bench

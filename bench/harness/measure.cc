@@ -13,6 +13,10 @@ constexpr std::size_t kFewestQuietRounds = 3;
 
 }  // namespace
 
+double seconds_since(SteadyClock::time_point start) {
+  return std::chrono::duration<double>(SteadyClock::now() - start).count();
+}
+
 double median(std::span<const double> values) {
   check(!values.empty(), "the median of no values");
   std::vector<double> sorted(values.begin(), values.end());

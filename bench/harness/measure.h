@@ -1,11 +1,15 @@
-// Computes statistics of repeated measurements: the median, the range, and the ratio of two sides
-// that were measured in turns.
+// Measures time, and computes statistics of repeated measurements: the median, the range, and the
+// ratio of two sides that were measured in turns.
 #pragma once
 
+#include <chrono>
 #include <span>
 #include <vector>
 
 namespace syncopate::bench {
+
+using SteadyClock = std::chrono::steady_clock;
+double seconds_since(SteadyClock::time_point start);
 
 // Returns the middle value, or the mean of the two middle values for an even count. Throws
 // InternalError when `values` is empty.

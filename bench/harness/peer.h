@@ -5,7 +5,9 @@
 #include <sys/types.h>
 
 #include <chrono>
+#include <filesystem>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/file_descriptor.h"
@@ -68,5 +70,10 @@ class Peer {
 
 // Splits the text at blanks; quotes have no special meaning.
 std::vector<std::string> split_command(const std::string& text);
+
+// Returns the path of a script of bench/peers, such as "torch_step.py": beside an installed
+// program, or in the source tree. The file may be missing; the caller that starts the script
+// reports that.
+std::filesystem::path peer_script(std::string_view file);
 
 }  // namespace syncopate::bench

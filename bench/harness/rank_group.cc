@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstring>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <thread>
 
@@ -268,6 +269,43 @@ std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
   const pid_t first = rank == 0 ? ::getpid() : ::getppid();
   return std::make_unique<RankGroup>(rank, size, "syncopate-bench-" + std::to_string(first),
                                      Deadline::after(kMeetingPatience));
+}
+
+void serve_commands(RankGroup& group, std::string_view description,
+                    const std::function<nlohmann::json(const std::string& command)>& run) {
+  constexpr unsigned kLongestSeconds = 240;  // less than PeerOptions::answer_timeout
+  const auto print = [&](const nlohmann::json& line) {
+    if (group.rank() == 0) std::cout << line.dump() << std::endl;
+  };
+  print({{"event", "ready"}, {"description", description}, {"pids", group.pids()}});
+  try {
+    while (const std::optional<std::string> command = group.next_command()) {
+      if (*command == "quit") return;
+      ::alarm(kLongestSeconds);
+      nlohmann::json answer = run(*command);
+      ::alarm(0);
+      answer["event"] = "steps";
+      print(answer);
+    }
+  } catch (...) {
+    group.fail();
+    throw;
+  }
+}
+
+std::vector<double> slowest_of_ranks(RankGroup& group, std::size_t count,
+                                     const Deadline& deadline) {
+  group.barrier(deadline);
+  std::vector<double> slowest;
+  for (std::size_t i = 0; group.rank() == 0 && i < count; ++i) {
+    double seconds = 0.0;
+    for (int rank = 0; rank < group.size(); ++rank) {
+      seconds = std::max(seconds, group.row(rank)[i]);
+    }
+    slowest.push_back(seconds);
+  }
+  group.barrier(deadline);  // No rank may overwrite its row before rank 0 has read it.
+  return slowest;
 }
 
 }  // namespace syncopate::bench

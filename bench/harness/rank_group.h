@@ -7,10 +7,13 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "models/base/deadline.h"
@@ -77,5 +80,17 @@ class RankGroup {
 // Throws what RankGroup throws, and FileError.
 std::unique_ptr<RankGroup> make_rank_group(int rank, int size,
                                            const std::vector<std::string>& arguments);
+
+// Serves the commands of a benchmark; every rank calls it. Rank 0 prints {"event":"ready", ...}
+// with `description` and the process ids. All ranks then pass each command to `run`, and rank 0
+// prints the object that `run` returns, among it the "seconds", as {"event":"steps", ...}. Returns
+// at `quit` or at the end of the input. A command of more than 240 s ends the process, because a
+// library may hang. Marks the rank as failed if `run` throws, and passes the exception on.
+void serve_commands(RankGroup& group, std::string_view description,
+                    const std::function<nlohmann::json(const std::string& command)>& run);
+
+// Each rank has written `count` seconds to its row. Returns, for each of them, the seconds of the
+// slowest rank on rank 0; empty on the other ranks. Throws what RankGroup::barrier throws.
+std::vector<double> slowest_of_ranks(RankGroup& group, std::size_t count, const Deadline& deadline);
 
 }  // namespace syncopate::bench

@@ -7,6 +7,7 @@
 #include <fstream>
 #include <iomanip>
 #include <iterator>
+#include <nlohmann/json.hpp>
 #include <sstream>
 #include <string_view>
 
@@ -29,6 +30,10 @@ std::string number_text(double value) {
 std::string spread_text(const Spread& spread, double scale) {
   return number_text(scale * spread.median) + " [" + number_text(scale * spread.min) + "-" +
          number_text(scale * spread.max) + "]";
+}
+
+nlohmann::json spread_json(const Spread& spread) {
+  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
 }
 
 std::string format_table(const std::vector<std::vector<std::string>>& rows) {

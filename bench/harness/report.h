@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -15,6 +16,9 @@ std::string number_text(double value);
 // Returns median, minimum and maximum, such as "8.25 [8.10-8.61]". Values are multiplied by `scale`
 // first; 1e3 turns seconds into milliseconds.
 std::string spread_text(const Spread& spread, double scale = 1.0);
+
+// Returns {"median":M, "min":L, "max":H}.
+nlohmann::json spread_json(const Spread& spread);
 
 // Quotes a word where a shell would otherwise change it.
 std::string shell_word(const std::string& word);

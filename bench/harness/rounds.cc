@@ -1,7 +1,9 @@
 #include "bench/harness/rounds.h"
 
+#include <nlohmann/json.hpp>
+
+#include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
-#include "bench/harness/placement.h"
 #include "bench/harness/report.h"
 
 namespace syncopate::bench {
@@ -65,6 +67,12 @@ Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
 
 std::string describe_conditions(const Rounds& rounds) {
   return describe_placement(rounds) + "\n" + describe_load(rounds) + "\n";
+}
+
+nlohmann::json conditions_json(const Rounds& rounds) {
+  return {{"quiet", is_quiet(rounds.foreign)},
+          {"foreign_load_per_round", rounds.foreign},
+          {"core_ring_gb_per_s_per_round", rounds.ring_gb_per_s}};
 }
 
 }  // namespace syncopate::bench

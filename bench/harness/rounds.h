@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,5 +34,7 @@ Rounds take_rounds(int rounds, const std::vector<Turn>& turns,
 // Describes how trustworthy the numbers are: core placement, foreign load, and the number of rounds
 // that were dropped because of it.
 std::string describe_conditions(const Rounds& rounds);
+// Returns {"quiet":B, "foreign_load_per_round":[...], "core_ring_gb_per_s_per_round":[...]}.
+nlohmann::json conditions_json(const Rounds& rounds);
 
 }  // namespace syncopate::bench

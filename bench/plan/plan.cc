@@ -1,23 +1,119 @@
 #include "bench/plan/plan.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <exception>
 #include <numeric>
 #include <ostream>
 #include <set>
 #include <string_view>
 
+#include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/compare/virtual_run.h"
+#include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/plan/plan_report.h"
-#include "bench/plan/plan_target.h"
-#include "bench/plan/plan_verdict.h"
 #include "models/base/errors.h"
 #include "ps/shard/placement.h"
+#include "strategies/strategy.h"
 #include "strategies/strategy_options.h"
+#include "worker/input/batch_source.h"
 #include "worker/run/run_data.h"
+#include "worker/train/metrics.h"
+#include "worker/train/train_step.h"
 
 namespace syncopate::bench {
 namespace {
+
+// Records the time of the first evaluation at or above the target.
+class TargetWatch final : public MetricsWriter {
+ public:
+  explicit TargetWatch(double target) : target_(target) {}
+  void write(const BeginMetrics& /*metrics*/) override {}
+  void write(const StepMetrics& /*metrics*/) override {}
+  void write(const WorkerMetrics& /*metrics*/) override {}
+  void write(const EvalMetrics& metrics) override {
+    if (!result_.seconds && metrics.test_accuracy >= target_) {
+      result_.seconds = metrics.trained_seconds;
+    }
+  }
+  void write(const Summary& summary) override { result_.accuracy = summary.test_accuracy; }
+  const TargetTime& result() const noexcept { return result_; }
+
+ private:
+  const double target_;
+  TargetTime result_;
+};
+
+TargetTime time_to_target(const PlanOptions& options, const Variant& variant,
+                          const FaultInjection& faults, const DataSplits& data) {
+  CompareOptions compared;
+  compared.variants = {variant};
+  compared.clock = Clock::kVirtual;
+  compared.epochs = options.epochs;
+  compared.batch_size_per_replica = options.batch_size_per_replica;
+  compared.model = options.model;
+  compared.data = options.data;
+  compared.target_accuracy = options.target_accuracy;
+  compared.faults = faults;
+  compared.seeds = 1;
+  TargetWatch watch(options.target_accuracy);
+  try {
+    compared.shared = parse_shared_train_flags(options.train_flags);
+    RunSpec run = plan_runs(compared, data.train->size()).front();
+    run.seed = options.seed;
+    run.train.strategy.seed = run.train.loop.service_time.seed = options.seed;
+    // The run uses the links of the simulation, so a single process trains as if its replicas had
+    // links.
+    run.faults.link = faults.link;
+    run_virtually(run, data, watch, [](double /*fraction*/) {});
+  } catch (const std::exception& error) {
+    return {.seconds = std::nullopt, .failure = error.what()};
+  }
+  return watch.result();
+}
+
+constexpr int kWarmUpSteps = 10;
+// The rate does not change the time of a step. It is small, so that numbers stay finite.
+constexpr float kLearningRate = 1e-3F;
+
+Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t batch_size,
+                      int steps) {
+  if (batch_size > train.size()) {
+    throw UsageError("--batch-size-per-replica " + std::to_string(batch_size) + ": the data has " +
+                     std::to_string(train.size()) + " samples; choose a smaller batch");
+  }
+  const auto strategy = make_strategy({.name = "one-device",
+                                       .batch_size_per_replica = batch_size,
+                                       .optimizer = {.name = "sgd"},
+                                       .consistency = {},
+                                       .parameter_server = {}},
+                                      graph);
+  strategy->begin({});
+  const auto batches =
+      make_batch_source(train, {.batch_size = batch_size, .shard = strategy->input_shard()});
+  std::vector<double> seconds;
+  for (int step = 1; step <= kWarmUpSteps + steps; ++step) {
+    const auto begun = SteadyClock::now();
+    const StepReport report =
+        train_step(*strategy, *batches, {.learning_rate = kLearningRate, .step = step});
+    if (step > kWarmUpSteps) {
+      seconds.push_back(seconds_since(begun));
+    }
+    if (!std::isfinite(report.scores.loss)) {
+      throw DivergenceError("calibration: the loss is not a number in step " +
+                            std::to_string(step) + "; is the data what the network expects?");
+    }
+  }
+  const Spread spread = spread_of(seconds);
+  return {.step_seconds = spread.median,
+          .lowest_seconds = spread.min,
+          .highest_seconds = spread.max,
+          .steps = steps,
+          .device = strategy->replicas().front().backend->description()};
+}
 
 // Equals that of parameter_server.cc.
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
@@ -116,9 +212,7 @@ std::int64_t Plan::model_bytes() const noexcept {
 std::vector<std::int64_t> server_bytes_of(const Graph& graph, int servers) {
   const ps::Placement placement = ps::place_variables(
       graph.parameter_layout(), {.servers = servers, .message_bytes = kMessageBytes});
-  std::vector<std::int64_t> bytes;
-  for (int s = 0; s < servers; ++s) bytes.push_back(bytes_of_values(placement, s));
-  return bytes;
+  return value_bytes_by_server(placement, servers);
 }
 
 void set_service_time(const std::string& text, double step_seconds, FaultInjection& faults) {

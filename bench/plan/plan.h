@@ -12,9 +12,17 @@
 #include "bench/compare/variant.h"
 #include "bench/compare/virtual/timing.h"
 #include "bench/harness/fault_injection.h"
-#include "bench/plan/plan_calibration.h"
+#include "models/graph/graph.h"
 
 namespace syncopate::bench {
+
+struct Calibration {
+  double step_seconds = 0.0;  // Median of input, forward, backward and update on one thread.
+  double lowest_seconds = 0.0;
+  double highest_seconds = 0.0;
+  int steps = 0;  // The number of timed steps.
+  std::string device;
+};
 
 struct PlanOptions {
   std::vector<std::string> strategies;  // Words that compare/variant.h defines.

@@ -3,7 +3,7 @@
 #include <iostream>
 #include <memory>
 
-#include "bench/harness/commands.h"
+#include "bench/harness/bench_commands.h"
 #include "bench/plan/plan.h"
 #include "deploy/cli/command_line.h"
 #include "models/base/errors.h"

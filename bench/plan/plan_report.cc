@@ -1,7 +1,10 @@
 #include "bench/plan/plan_report.h"
 
+#include <algorithm>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <ostream>
+#include <vector>
 
 #include "bench/harness/report.h"
 #include "models/base/formatted.h"
@@ -83,6 +86,176 @@ json json_of(const PlanRow& row) {
   return object;
 }
 
+constexpr double kAlike = 0.9;  // A smaller gain does not justify more workers or stale gradients.
+constexpr double kStillScales = 0.5;  // The least efficiency of a row that scales.
+
+using Rows = std::vector<const PlanRow*>;
+
+std::string workers_text(int workers) {
+  return workers == 1 ? "1 worker" : std::to_string(workers) + " workers";
+}
+
+// Groups the rows by strategy, in the order of the plan.
+std::vector<Rows> by_strategy(const Plan& plan) {
+  std::vector<Rows> all;
+  for (const PlanRow& row : plan.rows) {
+    const bool is_new = all.empty() || all.back().back()->variant.label != row.variant.label;
+    if (is_new) all.emplace_back();
+    all.back().push_back(&row);
+  }
+  return all;
+}
+
+// A strategy of one process cannot span several machines.
+bool fits(const PlanOptions& options, const PlanRow& row) {
+  return row.variant.has_tasks() || row.variant.workers <= options.workers_per_machine;
+}
+
+// Returns the merit of a row; a higher merit is better, and 0 excludes the row.
+double merit(const PlanOptions& options, const PlanRow& row) {
+  if (!fits(options, row)) return 0.0;
+  if (!options.time_to_target) return row.samples_per_second;
+  return row.target && row.target->seconds ? 1.0 / std::max(*row.target->seconds, 1e-9) : 0.0;
+}
+
+bool is_better(const PlanOptions& options, const PlanRow* a, const PlanRow* b) {
+  return merit(options, *a) < merit(options, *b);
+}
+
+// Keeps efficient rows, because a thousand workers that are a quarter faster than one are a bad
+// choice.
+Rows candidates(const PlanOptions& options, const Plan& plan) {
+  Rows all;
+  Rows efficient;
+  for (const PlanRow& row : plan.rows) {
+    if (merit(options, row) <= 0.0) continue;
+    all.push_back(&row);
+    if (row.efficiency >= kStillScales) efficient.push_back(&row);
+  }
+  return options.time_to_target || efficient.empty() ? all : efficient;
+}
+
+std::string what_fills_it(const TimingResult& timing) {
+  if (timing.communication_share >= timing.peers_share) {
+    return formatted("%.0f%% of the workers' time is communication",
+                     100.0 * timing.communication_share);
+  }
+  return formatted("%.0f%% of the workers' time is waiting for each other",
+                   100.0 * timing.peers_share);
+}
+
+std::string scaling_of(const Rows& rows) {
+  const std::string name = rows.front()->variant.label + ": ";
+  const auto best = *std::ranges::max_element(rows, {}, &PlanRow::samples_per_second);
+  const auto below =
+      std::ranges::find_if(rows, [](const PlanRow* row) { return row->efficiency < kStillScales; });
+  std::string text = name;
+  if (below == rows.end()) {
+    text += "above half of linear at all counts that were tried; " +
+            formatted("%.3gx", rows.back()->speed_up) + " with " +
+            workers_text(rows.back()->variant.workers);
+  } else {
+    const PlanRow& first = **below;
+    text += "below half of linear with " + workers_text(first.variant.workers);
+    if (below != rows.begin()) {
+      text += " (not yet with " + std::to_string((*std::prev(below))->variant.workers) + ")";
+    }
+    text += ", where " + what_fills_it(first.timing);
+  }
+  if (best != rows.back()) {
+    text +=
+        "; more than " + workers_text(best->variant.workers) + " train no more samples per second";
+  }
+  return text + ".\n";
+}
+
+const PlanRow* fewest_alike(const PlanOptions& options, const Rows& rows) {
+  double best = 0.0;
+  for (const PlanRow* row : rows) best = std::max(best, merit(options, *row));
+  const PlanRow* fewest = nullptr;
+  for (const PlanRow* row : rows) {
+    if (merit(options, *row) < kAlike * best || merit(options, *row) == 0.0) continue;
+    if (fewest == nullptr || row->variant.workers < fewest->variant.workers) fewest = row;
+  }
+  return fewest;
+}
+
+std::string recommendation(const PlanOptions& options, const Plan& plan) {
+  const PlanRow* row = recommended(options, plan);
+  if (row == nullptr && !options.time_to_target) {
+    return "No row can be recommended: none is of a strategy that reaches over several machines.\n";
+  }
+  if (row == nullptr) {
+    return formatted(
+        "No row reached %.4g%%; give more --epochs, other flags of train, or another "
+        "--target-accuracy.\n",
+        100.0 * options.target_accuracy);
+  }
+  std::string text =
+      "Use " + row->variant.label + " with " + workers_text(row->variant.workers) + ": " +
+      number_text(row->samples_per_second) + " samples/s, " +
+      formatted("%.3gx one worker, efficiency %.3g%%", row->speed_up, 100.0 * row->efficiency);
+  if (options.time_to_target) {
+    text += ", " + number_text(*row->target->seconds) + " virtual s to " +
+            formatted("%.4g%%", 100.0 * options.target_accuracy);
+  }
+  text += row->timing.staleness_max == 0
+              ? "; no gradient is stale.\n"
+              : "; gradients are " + number_text(row->timing.staleness_mean) +
+                    " versions old on average, " + std::to_string(row->timing.staleness_max) +
+                    " at most.\n";
+  return text;
+}
+
+// Names the row with the most samples per second if it is faster than the recommended row but less
+// efficient.
+std::string fastest_text(const PlanOptions& options, const Plan& plan) {
+  const PlanRow* used = recommended(options, plan);
+  const auto speed = [&](const PlanRow& row) {
+    return fits(options, row) ? row.samples_per_second : 0.0;
+  };
+  const auto fastest = std::ranges::max_element(plan.rows, {}, speed);
+  if (used == nullptr || options.time_to_target ||
+      kAlike * fastest->samples_per_second <= used->samples_per_second) {
+    return "";
+  }
+  return "The most samples per second of all: " + fastest->variant.label + " with " +
+         workers_text(fastest->variant.workers) + ", " + number_text(fastest->samples_per_second) +
+         formatted(", at an efficiency of %.3g%%.\n", 100.0 * fastest->efficiency);
+}
+
+// Returns the line below the table that marks rows shown only for comparison.
+std::string one_process_text(const PlanOptions& options, const Plan& plan) {
+  std::string names;
+  std::string last;
+  for (const PlanRow& row : plan.rows) {
+    if (fits(options, row) || row.variant.label == last) continue;
+    last = row.variant.label;
+    names += (names.empty() ? "" : ", ") + last;
+  }
+  if (names.empty()) return "";
+  return names + ": one process on one machine. With more than " +
+         workers_text(options.workers_per_machine) +
+         " (--workers-per-machine) the rows say what replicas would do that had such links between "
+         "them; they are not recommended.\n";
+}
+
+std::string caveat(const PlanOptions& options) {
+  const std::string always =
+      " Servers' computing, and links shared with other jobs, are not in it.";
+  if (options.time_to_target) {
+    return "The recommendation is by time to target, from one run with seed " +
+           std::to_string(options.seed) + " of each row with up to " +
+           std::to_string(kMostTrainedWorkers) + " workers; rows with more were not trained." +
+           always;
+  }
+  return "The recommendation is by samples per second at an efficiency of at least half. "
+         "Statistical efficiency is not in it: how "
+         "many samples a target takes with these batches and this staleness; --time-to-target "
+         "trains rows with up to " +
+         std::to_string(kMostTrainedWorkers) + " workers to find out." + always;
+}
+
 }  // namespace
 
 void print_plan(std::ostream& out, const PlanOptions& options, const Plan& plan) {
@@ -148,6 +321,34 @@ std::string json_of(const PlanOptions& options, const Plan& plan) {
                  {"rows", rows}};
   if (plan.most_pushes_per_second) object["most_pushes_per_second"] = *plan.most_pushes_per_second;
   return object.dump(2);
+}
+
+const PlanRow* recommended(const PlanOptions& options, const Plan& plan) {
+  const Rows rows = candidates(options, plan);
+  if (rows.empty()) return nullptr;
+  const auto less = [&](const PlanRow* a, const PlanRow* b) { return is_better(options, a, b); };
+  const PlanRow* best = *std::ranges::max_element(rows, less);
+  Rows in_step;
+  for (const PlanRow* row : rows) {
+    if (row->variant.is_synchronous) in_step.push_back(row);
+  }
+  if (!in_step.empty()) {
+    const PlanRow* other = *std::ranges::max_element(in_step, less);
+    if (merit(options, *other) >= kAlike * merit(options, *best)) best = other;
+  }
+  Rows of_strategy;
+  for (const PlanRow* row : rows) {
+    if (row->variant.label == best->variant.label) of_strategy.push_back(row);
+  }
+  return fewest_alike(options, of_strategy);
+}
+
+std::string verdict_of(const PlanOptions& options, const Plan& plan) {
+  std::string text = one_process_text(options, plan);
+  for (const Rows& rows : by_strategy(plan)) {
+    if (rows.size() > 1) text += scaling_of(rows);
+  }
+  return text + recommendation(options, plan) + fastest_text(options, plan) + caveat(options);
 }
 
 }  // namespace syncopate::bench

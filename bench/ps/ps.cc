@@ -1,11 +1,15 @@
 #include "bench/ps/ps.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "bench/all_reduce/all_reduce.h"
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/ps/peers/ps_peers.h"
@@ -25,51 +29,54 @@ void require_one_of(const std::string& flag, const std::string& found,
   throw UsageError(std::string(flag).append(" ").append(found).append(": choose from ") + names);
 }
 
-std::vector<ExchangeContestant> start(const PsOptions& options) {
+std::vector<Contestant> start(const PsOptions& options) {
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();
-  std::vector<ExchangeSide> sides = own_ps_sides(options, program);
+  std::vector<ContestSide> sides = own_ps_sides(options, program);
   if (options.peers != std::vector<std::string>{"none"}) {
     std::ranges::move(find_ps_peers(options.peers, program), std::back_inserter(sides));
   }
-  std::vector<ExchangeContestant> contestants;
-  for (ExchangeSide& side : sides) {
+  std::vector<Contestant> contestants;
+  for (ContestSide& side : sides) {
     contestants.emplace_back(std::move(side));
-    const ExchangeContestant& one = contestants.back();
+    const Contestant& one = contestants.back();
     std::cout << one.side().name << ": " << one.description() << "\n";
   }
   std::cout << std::endl;
   return contestants;
 }
 
-void report_idle(const PsOptions& options, std::vector<ExchangeContestant>& contestants) {
-  for (ExchangeContestant& one : contestants) {
+void report_idle(const PsOptions& options, std::vector<Contestant>& contestants) {
+  for (Contestant& one : contestants) {
     if (!one.side().ours) continue;
     std::cout << one.side().name << ": CPU of an idle server in " << options.idle_seconds << " s:";
-    for (const double seconds : one.idle(options.idle_seconds, options.servers)) {
+    for (const double seconds :
+         one.ask(fmt::format("idle {}", options.idle_seconds), options.servers)) {
       std::cout << " " << number_text(1e3 * seconds) << " ms";
     }
     std::cout << std::endl;
   }
 }
 
+constexpr double kMostTasks = 64;
+
 }  // namespace
 
-std::vector<ExchangeSide> own_ps_sides(const PsOptions& options, const std::string& program) {
+std::vector<ContestSide> own_ps_sides(const PsOptions& options, const std::string& program) {
   require_one_of("--consistency", options.consistency, {"sync", "async"});
-  std::vector<ExchangeSide> sides;
+  std::vector<ContestSide> sides;
   for (const std::string& transport : options.transports) {
     require_one_of("--transport", transport, {"shm", "tcp"});
     for (const std::string& optimizer : options.optimizers) {
       require_one_of("--optimizers", optimizer, {"sgd", "adam"});
-      ExchangeSide side{.name = "ours, " + transport + ", " + optimizer,
-                        .ours = true,
-                        .tcp = transport == "tcp",
-                        .workers = options.workers,
-                        .command = ps_rank_arguments({.workers = options.workers,
-                                                      .servers = options.servers,
-                                                      .tcp = transport == "tcp",
-                                                      .optimizer = optimizer,
-                                                      .consistency = options.consistency})};
+      ContestSide side{.name = "ours, " + transport + ", " + optimizer,
+                       .ours = true,
+                       .tcp = transport == "tcp",
+                       .workers = options.workers,
+                       .command = ps_rank_arguments({.workers = options.workers,
+                                                     .servers = options.servers,
+                                                     .tcp = transport == "tcp",
+                                                     .optimizer = optimizer,
+                                                     .consistency = options.consistency})};
       side.command.insert(side.command.begin(), program);
       sides.push_back(std::move(side));
     }
@@ -94,16 +101,62 @@ void run_ps(PsOptions options) {
     shapes.push_back(shape);
   }
   if (shapes.empty()) throw UsageError("--sizes: at least one");
-  std::vector<ExchangeContestant> contestants = start(options);
+  std::vector<Contestant> contestants = start(options);
   if (options.idle_seconds > 0) report_idle(options, contestants);
   json document = json::array();
   for (std::size_t s = 0; s < shapes.size(); ++s) {
     const Rounds rounds =
         take_exchange_rounds(contestants, shapes[s], options.rounds, options.seconds_per_turn);
     std::cout << exchange_table(options.sizes[s], shapes[s], contestants, rounds) << std::endl;
-    document.push_back(json::parse(exchange_json(shapes[s], contestants, rounds)));
+    document.push_back(exchange_json(shapes[s], contestants, rounds));
   }
   if (!options.json_file.empty()) write_report(options.json_file, document.dump(2));
+}
+
+Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
+  const auto options = std::make_shared<PsOptions>();
+  flags.add("--sizes", &options->sizes, "sizes of the model in bytes, such as 64K or 1M",
+            {.value = "SIZE,...", .separator = ','});
+  flags.add("--message", &options->message, "largest message in bytes", {.value = "SIZE"});
+  flags.add("--variable", &options->variable, "size of each of our variables in bytes",
+            {.value = "SIZE", .default_text = "one variable"});
+  flags.add("--workers", &options->workers, "number of our workers",
+            {.least = 1, .most = kMostTasks});
+  flags.add("--servers", &options->servers, "number of our servers",
+            {.least = 1, .most = kMostTasks});
+  flags.add("--transport", &options->transports, "transports of our side",
+            {.choices = {"shm", "tcp"}, .separator = ','});
+  flags.add("--optimizers", &options->optimizers, "optimizers of our servers: sgd, adam",
+            {.value = "NAME,...", .separator = ','});
+  flags.add("--consistency", &options->consistency, "consistency rule of our servers",
+            {.choices = {"async", "sync"}});
+  flags.add("--peers", &options->peers, "other sides: " + ps_peer_names() + " or none",
+            {.value = "NAME,...", .default_text = "all", .separator = ','});
+  flags.add("--idle", &options->idle_seconds,
+            "duration of a measurement of idle servers' CPU time before the rounds; 0: none",
+            {.unit = "seconds", .least = 0, .most = 100});
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
+  flags.add("--turn", &options->seconds_per_turn, "duration of a turn",
+            {.unit = "seconds", .above = 0.0});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "2 short rounds, to see that the benchmark runs");
+  return [options] { run_ps(*options); };
+}
+
+Command declare_ps_rank(FlagSet& flags, const Environment& /*environment*/) {
+  const auto options = std::make_shared<PsRankOptions>();
+  flags.add("--rank", &options->rank, "", {.least = 0, .most = 2 * kMostTasks});
+  flags.add("--workers", &options->job.workers, "", {.least = 1, .most = kMostTasks});
+  flags.add("--servers", &options->job.servers, "", {.least = 1, .most = kMostTasks});
+  const auto transport = std::make_shared<std::string>("shm");
+  flags.add("--transport", transport.get(), "", {.choices = {"shm", "tcp"}});
+  flags.add("--optimizer", &options->job.optimizer, "");
+  flags.add("--consistency", &options->job.consistency, "");
+  return [options, transport] {
+    options->job.tcp = *transport == "tcp";
+    run_ps_rank(*options);
+  };
 }
 
 }  // namespace syncopate::bench

@@ -1,12 +1,11 @@
 // Runs `syncopate-bench ps`, which compares pushes and pulls between workers and parameter servers
-// with raw transports. Every side is a group of processes on this machine. ps_command.cc declares
-// the flags.
+// with raw transports. Every side is a group of processes on this machine.
 #pragma once
 
 #include <string>
 #include <vector>
 
-#include "bench/ps/peers/contest.h"
+#include "bench/harness/contest.h"
 
 namespace syncopate::bench {
 
@@ -32,6 +31,6 @@ struct PsOptions {
 void run_ps(PsOptions options);
 
 // Returns our sides for these options. Throws UsageError for an unknown name.
-std::vector<ExchangeSide> own_ps_sides(const PsOptions& options, const std::string& program);
+std::vector<ContestSide> own_ps_sides(const PsOptions& options, const std::string& program);
 
 }  // namespace syncopate::bench

@@ -1,16 +1,16 @@
 #include "bench/ps/ps_side.h"
 
+#include <fmt/format.h>
 #include <poll.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include <atomic>
 #include <chrono>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 
+#include "bench/harness/machine_load.h"
+#include "bench/harness/measure.h"
 #include "bench/harness/rank_group.h"
 #include "models/base/errors.h"
 #include "ps/net/connection.h"
@@ -18,24 +18,10 @@
 namespace syncopate::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-using nlohmann::json;
-
-// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
-constexpr unsigned kLongestCommandSeconds = 240;
-constexpr std::chrono::seconds kPatience(120);
+constexpr std::chrono::seconds kSideTimeout(120);
 // The last element of a rank's row counts its completed commands; a negative number means that the
 // rank failed. The elements before it hold seconds.
 constexpr std::size_t kDone = RankGroup::kRowLength - 1;
-
-double cpu_seconds() {
-  rusage usage{};
-  getrusage(RUSAGE_SELF, &usage);
-  const auto seconds = [](const timeval& time) {
-    return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
-  };
-  return seconds(usage.ru_utime) + seconds(usage.ru_stime);
-}
 
 class Side {
  public:
@@ -48,10 +34,9 @@ class Side {
     worker_->exchange();  // One exchange wakes sleeping threads and touches memory.
     const std::span<double> mine = group_.row(group_.rank());
     for (int i = 0; i < asked.exchanges; ++i) {
-      const Clock::time_point start = Clock::now();
+      const auto start = SteadyClock::now();
       worker_->exchange();
-      mine[static_cast<std::size_t>(i)] =
-          std::chrono::duration<double>(Clock::now() - start).count();
+      mine[static_cast<std::size_t>(i)] = seconds_since(start);
     }
     exchanges_ += asked.exchanges + 1;
     std::vector<double> seconds = wait_for_workers(asked);
@@ -62,10 +47,10 @@ class Side {
   // Returns the CPU seconds of every server on rank 0; empty on the other ranks.
   std::vector<double> idle(int seconds) {
     if (!shape_) begin({.bytes = std::size_t{1} << 20});
-    const double before = cpu_seconds();
+    const double before = this_process_cpu_seconds();
     ::poll(nullptr, 0, 1000 * seconds);
-    if (!is_worker()) group_.row(group_.rank())[0] = cpu_seconds() - before;
-    group_.barrier(Deadline::after(kPatience));
+    if (!is_worker()) group_.row(group_.rank())[0] = this_process_cpu_seconds() - before;
+    group_.barrier(Deadline::after(kSideTimeout));
     std::vector<double> all;
     for (int rank = job_.workers; group_.rank() == 0 && rank < group_.size(); ++rank) {
       all.push_back(group_.row(rank)[0]);
@@ -94,7 +79,7 @@ class Side {
       meet(shape);
       shape_ = shape;
     }
-    group_.barrier(Deadline::after(kPatience));
+    group_.barrier(Deadline::after(kSideTimeout));
   }
 
   // Server 0 publishes its port in its row, because only rank 0 may call share() with a text.
@@ -107,7 +92,7 @@ class Side {
       group_.row(first_server)[0] = listener.port();
       listening = listener.release();
     }
-    group_.barrier(Deadline::after(kPatience));
+    group_.barrier(Deadline::after(kSideTimeout));
     rendezvous.port = static_cast<std::uint16_t>(group_.row(first_server)[0]);
     exchanges_ = 0;
     if (is_worker()) {
@@ -133,7 +118,7 @@ class Side {
       group_.share("");
       return seconds;
     }
-    const Deadline deadline = Deadline::after(kPatience);
+    const Deadline deadline = Deadline::after(kSideTimeout);
     for (int rank = 0; rank < job_.workers; ++rank) {
       while (mark_of(rank).load() != static_cast<double>(runs_)) {
         if (mark_of(rank).load() < 0.0 || deadline.passed()) {
@@ -157,26 +142,6 @@ class Side {
   std::int64_t runs_ = 0;
 };
 
-void serve(Side& side, RankGroup& group) {
-  while (const std::optional<std::string> command = group.next_command()) {
-    if (*command == "quit") break;
-    ::alarm(kLongestCommandSeconds);
-    std::vector<double> seconds;
-    int idle_seconds = 0;
-    std::string verb;
-    std::istringstream words(*command);
-    if (words >> verb >> idle_seconds && verb == "idle" && idle_seconds > 0) {
-      seconds = side.idle(idle_seconds);
-    } else {
-      seconds = side.run(parse_exchange_command(*command));
-    }
-    ::alarm(0);
-    if (group.rank() != 0) continue;
-    std::cout << json{{"event", "steps"}, {"seconds", seconds}}.dump() << std::endl;
-  }
-  side.end();
-}
-
 }  // namespace
 
 std::vector<std::string> ps_rank_arguments(const PsJobOptions& job) {
@@ -197,17 +162,21 @@ void run_ps_rank(const PsRankOptions& options) {
   const PsJobOptions& job = options.job;
   const auto group =
       make_rank_group(options.rank, job.workers + job.servers, ps_rank_arguments(job));
-  const std::string description = std::to_string(job.workers) + " workers, " +
-                                  std::to_string(job.servers) + " servers, " + job.optimizer +
-                                  ", " + job.consistency + ", " + (job.tcp ? "tcp" : "shm");
-  if (group->rank() == 0) {
-    std::cout
-        << json{{"event", "ready"}, {"description", description}, {"pids", group->pids()}}.dump()
-        << std::endl;
-  }
   Side side(job, *group);
   try {
-    serve(side, *group);
+    serve_commands(*group,
+                   fmt::format("{} workers, {} servers, {}, {}, {}", job.workers, job.servers,
+                               job.optimizer, job.consistency, job.tcp ? "tcp" : "shm"),
+                   [&](const std::string& command) -> nlohmann::json {
+                     std::istringstream words(command);
+                     std::string verb;
+                     int seconds = 0;
+                     if (words >> verb >> seconds && verb == "idle" && seconds > 0) {
+                       return {{"seconds", side.idle(seconds)}};
+                     }
+                     return {{"seconds", side.run(parse_exchange_command(command))}};
+                   });
+    side.end();
   } catch (...) {
     side.fail();
     throw;

@@ -1,6 +1,6 @@
 // Runs `syncopate-bench scaling`, which compares one replica with many lanes to several replicas
 // with fewer lanes and an equal total of threads. With a grid, it compares every combination of
-// threads and replicas with the smallest one. scaling_command.cc declares the flags.
+// threads and replicas with the smallest one.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +40,7 @@ struct ScalingOptions {
 // DivergenceError.
 void run_scaling(ScalingOptions options);
 
-// Does the work of run_scaling if there is a grid (scaling_grid_run.cc). Throws FileError too.
+// Does the work of run_scaling if there is a grid. Throws FileError too.
 void run_scaling_grid(const ScalingOptions& options);
 
 // Options of one process of a multi-worker side. run_scaling starts rank 0, and rank 0 starts the

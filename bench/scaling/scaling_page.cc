@@ -2,12 +2,184 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <functional>
+#include <set>
+
+#include "bench/plots/charts.h"
 #include "bench/plots/document.h"
+#include "bench/plots/figure.h"
 #include "bench/plots/text.h"
-#include "bench/scaling/scaling_plots.h"
 
 namespace syncopate::bench {
 namespace {
+
+// If the largest number of CPUs is at least this many times the smallest, both axes are
+// logarithmic: the ideal remains a straight line, and small numbers are not pressed into a corner.
+constexpr double kLogarithmicFrom = 8.0;
+// From this throughput on the unit is thousands, because a logarithmic axis would otherwise mix the
+// labels "50,000" and "1e5".
+constexpr double kThousandsFrom = 1e5;
+constexpr double kRoomForX = kPlotWidth - 80.0;
+// The line that marks the number of CPUs of the machine: thin and grey.
+constexpr const char* kLimitClasses = "s6 seed";
+constexpr std::size_t kLimitSeries = 6;
+
+struct Series {
+  std::string name;
+  std::vector<const ScalingRow*> rows;  // ascending CPUs
+};
+
+bool is_one_device(const ScalingRow& row) { return row.replicas == 1; }
+
+// The row with one replica is the first point of every strategy, because all strategies are equal
+// with one replica.
+std::vector<Series> series_of(const ScalingTable& table) {
+  std::set<std::string> strategies;
+  std::set<int> threads;
+  std::set<int> replicas;
+  std::vector<std::string> names;
+  for (const ScalingRow& row : table.rows) {
+    if (!is_one_device(row) && strategies.insert(row.strategy).second)
+      names.push_back(row.strategy);
+    threads.insert(row.threads);
+    replicas.insert(row.replicas);
+  }
+  if (names.empty()) names.push_back(table.rows.front().strategy);
+  // If the number of replicas is fixed, the line connects numbers of threads.
+  const bool by_threads = replicas.size() == 1;
+  std::vector<Series> all;
+  for (const std::string& name : names) {
+    for (const int count : by_threads ? std::set<int>{0} : threads) {
+      Series series{by_threads ? name + ", " + count_text(*replicas.begin(), "replica")
+                               : name + ", replicas of " + count_text(count, "thread"),
+                    {}};
+      for (const ScalingRow& row : table.rows) {
+        const bool belongs = row.strategy == name || is_one_device(row);
+        if (belongs && (by_threads || row.threads == count)) series.rows.push_back(&row);
+      }
+      all.push_back(std::move(series));
+    }
+  }
+  return all;
+}
+
+std::set<double> cpu_counts(const ScalingTable& table) {
+  std::set<double> counts;
+  for (const ScalingRow& row : table.rows) counts.insert(row.cpus());
+  return counts;
+}
+
+bool is_logarithmic(const std::set<double>& counts) {
+  return *counts.rbegin() >= kLogarithmicFrom * *counts.begin();
+}
+
+Axis cpu_axis(const std::set<double>& counts) {
+  const std::string title = "replicas x threads (CPUs requested)";
+  if (!is_logarithmic(counts)) {
+    return fitting_axis(
+        kRoomForX, [&](int most) { return counting_axis(title, 0.0, *counts.rbegin(), most); });
+  }
+  Axis axis = logarithmic_axis(title, *counts.begin(), *counts.rbegin());
+  constexpr std::size_t kMostTicks = 8;
+  if (counts.size() <= kMostTicks) axis.ticks.assign(counts.begin(), counts.end());
+  return axis;
+}
+
+// A quantity of a row, with its minimum and maximum, in the unit of the axis.
+using Quantity = std::function<Spread(const ScalingRow& row, const ScalingRow& base)>;
+
+Spread scaled(const Spread& spread, double factor) {
+  return {factor * spread.median, factor * spread.min, factor * spread.max};
+}
+
+// Adds a line through the medians and, at each point, a thin vertical line from minimum to maximum.
+void add_spreads(const ScalingTable& table, const std::vector<Series>& all,
+                 const Quantity& quantity, LineChart& chart, std::vector<LegendEntry>& legend) {
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    Curve medians{i, CurveStyle::kMeasured, {}};
+    for (const ScalingRow* row : all[i].rows) {
+      const Spread value = quantity(*row, table.rows.front());
+      const double x = row->cpus();
+      chart.curves.push_back({i, CurveStyle::kSeed, {{x, value.min}, {x, value.max}}});
+      medians.points.push_back({x, value.median});
+    }
+    chart.curves.push_back(std::move(medians));
+    legend.push_back({series_swatch(i), all[i].name});
+  }
+}
+
+bool has_limit(const ScalingTable& table, const LineChart& chart) {
+  return table.cpus >= chart.x.low && table.cpus < chart.x.high;
+}
+
+// Draws the limit and the ideal, then the curves on top of them. The legend has the curves first.
+std::string scaling_figure(const ScalingTable& table, const Quantity& quantity, const Curve& ideal,
+                           const std::string& ideal_name, LineChart& chart) {
+  const double cpus = table.cpus;
+  if (has_limit(table, chart)) {
+    chart.curves.push_back(
+        {kLimitSeries, CurveStyle::kSeed, {{cpus, chart.y.low}, {cpus, chart.y.high}}});
+  }
+  chart.curves.push_back(ideal);
+  std::vector<LegendEntry> legend;
+  add_spreads(table, series_of(table), quantity, chart, legend);
+  legend.push_back({line_swatch("reference"), "ideal: " + ideal_name});
+  if (has_limit(table, chart)) {
+    legend.push_back({line_swatch(kLimitClasses),
+                      "all " + count_text(table.cpus, "CPU") + "; oversubscribed to the right"});
+  }
+  return figure_html({chart.title, draw(chart), legend, ""});
+}
+
+std::string scaling_throughput_plot(const ScalingTable& table) {
+  const std::set<double> counts = cpu_counts(table);
+  if (counts.size() < 2) return "";
+  const ScalingRow& base = table.rows.front();
+  const double widest = *counts.rbegin();
+  const double per_cpu = base.samples_per_second.median / base.cpus();
+  double lowest = base.samples_per_second.min;
+  double highest = per_cpu * widest;
+  for (const ScalingRow& row : table.rows) {
+    lowest = std::min(lowest, row.samples_per_second.min);
+    highest = std::max(highest, row.samples_per_second.max);
+  }
+  LineChart chart{.title = "Throughput", .x = cpu_axis(counts), .y = {}, .curves = {}};
+  const bool in_thousands = highest >= kThousandsFrom;
+  const double unit = in_thousands ? 1e3 : 1.0;
+  const std::string title =
+      in_thousands ? "throughput (1,000 samples/s)" : "throughput (samples/s)";
+  chart.y = chart.x.scale == Scale::kLogarithmic
+                ? logarithmic_axis(title, lowest / unit, highest / unit)
+                : linear_axis(title, 0.0, highest / unit, 6, true);
+  const auto rate = [unit](const ScalingRow& row, const ScalingRow&) {
+    return scaled(row.samples_per_second, 1.0 / unit);
+  };
+  const Curve ideal{
+      0,
+      CurveStyle::kReference,
+      {{chart.x.low, per_cpu * chart.x.low / unit}, {widest, per_cpu * widest / unit}}};
+  return scaling_figure(table, rate, ideal,
+                        base.strategy + ", " + combination_text(base) + ", times the CPUs", chart);
+}
+
+std::string scaling_efficiency_plot(const ScalingTable& table) {
+  const std::set<double> counts = cpu_counts(table);
+  if (counts.size() < 2) return "";
+  const auto percent = [](const ScalingRow& row, const ScalingRow& base) {
+    return scaled(row.speed_up, 100.0 * scaling_efficiency(1.0, row, base));
+  };
+  double highest = 100.0;
+  for (const ScalingRow& row : table.rows) {
+    highest = std::max(highest, percent(row, table.rows.front()).max);
+  }
+  LineChart chart{.title = "Efficiency",
+                  .x = cpu_axis(counts),
+                  .y = linear_axis("efficiency (%)", 0.0, highest, 6, true),
+                  .curves = {}};
+  const Curve ideal{0, CurveStyle::kReference, {{chart.x.low, 100.0}, {*counts.rbegin(), 100.0}}};
+  return scaling_figure(table, percent, ideal, "100 %", chart);
+}
 
 // Adds narrow columns, and space between a note and the plots, to the common style sheet.
 constexpr std::string_view kStyle =

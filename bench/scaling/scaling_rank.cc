@@ -1,9 +1,8 @@
 // Runs one replica of `syncopate-bench scaling --strategy multi-worker-mirrored`. It is a task of a
 // training job on this machine and trains when rank 0 sends a command.
-#include <unistd.h>
+#include <fmt/format.h>
 
 #include <algorithm>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <sstream>
 
@@ -14,12 +13,6 @@
 
 namespace syncopate::bench {
 namespace {
-
-using nlohmann::json;
-
-// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
-constexpr unsigned kLongestCommandSeconds = 240;
-constexpr std::chrono::seconds kBarrierPatience(120);
 
 int parse_steps(const std::string& command) {
   std::istringstream words(command);
@@ -32,42 +25,19 @@ int parse_steps(const std::string& command) {
   return steps;
 }
 
-// Returns the time of the slowest rank for each step on rank 0; empty on the other ranks.
-std::vector<double> slowest(RankGroup& group, const std::vector<double>& mine) {
-  std::copy(mine.begin(), mine.end(), group.row(group.rank()).begin());
-  group.barrier(Deadline::after(kBarrierPatience));
-  std::vector<double> result;
-  for (std::size_t step = 0; group.rank() == 0 && step < mine.size(); ++step) {
-    double seconds = 0.0;
-    for (int rank = 0; rank < group.size(); ++rank) {
-      seconds = std::max(seconds, group.row(rank)[step]);
-    }
-    result.push_back(seconds);
-  }
-  group.barrier(Deadline::after(kBarrierPatience));
-  return result;
-}
-
-void serve(RankGroup& group, InMemoryTraining& training) {
-  while (const std::optional<std::string> command = group.next_command()) {
-    if (*command == "quit") return;
-    const int steps = parse_steps(*command);
-    ::alarm(kLongestCommandSeconds);
-    const CommunicationTimes before = training.communication();
-    const std::vector<double> seconds = slowest(group, training.run(steps));
-    const CommunicationTimes after = training.communication();
-    ::alarm(0);
-    if (group.rank() != 0) continue;
-    const double num_steps = steps + 1;  // run() adds one step that it does not time.
-    std::cout << json{{"event", "steps"},
-                      {"seconds", seconds},
-                      {"exposed_seconds",
-                       (after.exposed_seconds - before.exposed_seconds) / num_steps},
-                      {"communication_seconds",
-                       (after.under_way_seconds - before.under_way_seconds) / num_steps}}
-                     .dump()
-              << std::endl;
-  }
+// Trains the steps of a command on every rank and returns rank 0's answer.
+nlohmann::json train(RankGroup& group, InMemoryTraining& training, int steps) {
+  const CommunicationTimes before = training.communication();
+  const std::vector<double> mine = training.run(steps);
+  std::ranges::copy(mine, group.row(group.rank()).begin());
+  const std::vector<double> seconds =
+      slowest_of_ranks(group, mine.size(), Deadline::after(std::chrono::seconds(120)));
+  const CommunicationTimes after = training.communication();
+  const double num_steps = steps + 1;  // run() adds one step that it does not time.
+  return {
+      {"seconds", seconds},
+      {"exposed_seconds", (after.exposed_seconds - before.exposed_seconds) / num_steps},
+      {"communication_seconds", (after.under_way_seconds - before.under_way_seconds) / num_steps}};
 }
 
 }  // namespace
@@ -85,20 +55,9 @@ void run_scaling_rank(const ScalingRankOptions& options) {
     InMemoryTraining training(workload, {.strategy = "multi-worker-mirrored",
                                          .lanes = options.lanes,
                                          .membership = membership.get()});
-    if (group->rank() == 0) {
-      std::cout << json{{"event", "ready"},
-                        {"description", std::to_string(options.ranks) + " processes, each " +
-                                            training.description()},
-                        {"pids", group->pids()}}
-                       .dump()
-                << std::endl;
-    }
-    try {
-      serve(*group, training);
-    } catch (...) {
-      group->fail();
-      throw;
-    }
+    serve_commands(
+        *group, fmt::format("{} processes, each {}", options.ranks, training.description()),
+        [&](const std::string& command) { return train(*group, training, parse_steps(command)); });
   }
   membership->leave();
 }

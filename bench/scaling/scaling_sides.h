@@ -1,11 +1,13 @@
 // Makes the sides of `syncopate-bench scaling`, which are ways to spend an equal number of threads
-// on one network.
+// on one network, and measures them in turns.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "bench/harness/measure.h"
+#include "bench/harness/rounds.h"
 #include "bench/scaling/scaling.h"
 #include "bench/scaling/scaling_grid.h"
 #include "bench/step/workload.h"
@@ -48,5 +50,21 @@ std::vector<ScalingEntry> make_grid_entries(const ScalingOptions& options, const
 // Makes the entries of a run without a grid; the peer comes last. Throws UsageError, PeerError.
 std::vector<ScalingEntry> make_scaling_entries(const ScalingOptions& options,
                                                const Workload& workload);
+
+// The result of all turns. `rounds` has the samples per second of each round; `turns` has the other
+// numbers of each turn.
+struct ScalingResult {
+  Workload workload;
+  std::vector<ScalingEntry> entries;
+  std::vector<std::vector<ScalingTurn>> turns;  // [entry][round]
+  Rounds rounds;
+};
+
+// Measures all entries in turns. Throws PeerError, DivergenceError, FileError.
+ScalingResult measure_scaling(const ScalingOptions& options, const Workload& workload,
+                              std::vector<ScalingEntry> entries);
+
+// Returns the spread of one number of the turns over the rounds that quiet_rounds selects.
+Spread spread_of_turns(const ScalingResult& result, std::size_t entry, double ScalingTurn::*number);
 
 }  // namespace syncopate::bench

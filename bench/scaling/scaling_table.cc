@@ -75,10 +75,6 @@ std::string batch_note(const ScalingTable& table) {
   return "Each replica has a batch of " + std::to_string(base.batch_size / base.replicas) + ".";
 }
 
-json spread_json(const Spread& spread) {
-  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
-}
-
 json row_json(const ScalingRow& row, const ScalingRow& base) {
   return {{"strategy", row.strategy},
           {"nodes", kNodes},

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/plots/document.h"
 #include "bench/harness/measure.h"
-#include "bench/scaling/scaling_rounds.h"
+#include "bench/plots/document.h"
+#include "bench/scaling/scaling_sides.h"
 
 namespace syncopate::bench {
 

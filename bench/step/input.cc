@@ -1,20 +1,41 @@
-#include "bench/step/input.h"
-
+// syncopate-bench input prints how many samples per second the input pipeline alone delivers, and
+// the ratio of this rate to the rate at which a network consumes samples. The two take turns.
 #include <chrono>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
 
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/harness/rounds.h"
 #include "bench/step/workload.h"
+#include "deploy/cli/command_line.h"
+#include "worker/input/batch_source.h"
 #include "worker/input/dataset.h"
 
 namespace syncopate::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+struct InputBenchOptions {
+  std::string data = "digits";
+  std::string model = "mnist-cnn";  // The model that consumes the samples.
+  std::string augment = "none";
+  std::filesystem::path cache_dir;
+  std::string json_file;
+  int rounds = 7;
+  double seconds_per_round = 1.0;
+  bool quick = false;
+  int lanes = 1;
+  InputOptions input;
+};
+
+// Measures the input pipeline and prints the result. Throws UsageError, FileError.
+void run_input(InputBenchOptions options);
+
 using nlohmann::json;
 
 // Returns samples per second over about `seconds`, after one uncounted batch that starts the
@@ -23,15 +44,13 @@ double take_batches(BatchSource& source, double seconds) {
   std::int64_t samples = 0;
   double passed = 0.0;
   source.next();
-  const Clock::time_point start = Clock::now();
+  const auto start = SteadyClock::now();
   while (passed < seconds) {
     samples += source.next().size();
-    passed = std::chrono::duration<double>(Clock::now() - start).count();
+    passed = seconds_since(start);
   }
   return static_cast<double>(samples) / passed;
 }
-
-}  // namespace
 
 void run_input(InputBenchOptions options) {
   require_writable(options.json_file);
@@ -64,20 +83,47 @@ void run_input(InputBenchOptions options) {
             << "ours: " << training.description() << '\n'
             << describe_conditions(rounds);
   if (options.json_file.empty()) return;
-  const json document = {
-      {"data", data.name},
-      {"batch_size", options.input.batch_size},
-      {"input_threads", options.input.threads},
-      {"augment", options.augment},
-      {"model", options.model},
-      {"device", training.description()},
-      {"delivered_per_second_per_round", rounds.sides[0]},
-      {"eaten_per_second_per_round", rounds.sides[1]},
-      {"ratio", {{"median", ratio.median}, {"min", ratio.min}, {"max", ratio.max}}},
-      {"quiet", is_quiet(rounds.foreign)},
-      {"foreign_load_per_round", rounds.foreign},
-      {"core_ring_gb_per_s_per_round", rounds.ring_gb_per_s}};
+  json document = {{"data", data.name},
+                   {"batch_size", options.input.batch_size},
+                   {"input_threads", options.input.threads},
+                   {"augment", options.augment},
+                   {"model", options.model},
+                   {"device", training.description()},
+                   {"delivered_per_second_per_round", rounds.sides[0]},
+                   {"eaten_per_second_per_round", rounds.sides[1]},
+                   {"ratio", spread_json(ratio)}};
+  document.update(conditions_json(rounds));
   write_report(options.json_file, document.dump(2));
+}
+
+}  // namespace
+
+Command declare_input(FlagSet& flags, const Environment& environment) {
+  const auto options = std::make_shared<InputBenchOptions>();
+  options->lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  options->cache_dir = default_cache_dir(environment);
+  std::string known;
+  for (const DatasetRow& row : datasets()) {
+    known += (known.empty() ? "" : " | ") + std::string(row.pattern);
+  }
+  flags.add("--data", &options->data, "data set: " + known, {.value = "NAME"});
+  flags.add("--batch-size", &options->input.batch_size, "samples per batch",
+            {.least = 1, .most = kMostCount});
+  flags.add("--input-threads", &options->input.threads, "threads that read and augment samples",
+            {.least = 1, .most = kMostCount});
+  flags.add("--prefetch", &options->input.prefetch, "batches that are prepared ahead",
+            {.least = 1, .most = kMostCount});
+  flags.add("--augment", &options->augment, "augmentation", {.choices = {"none", "crop-flip"}});
+  flags.add("--model", &options->model, "network that consumes samples of its usual size",
+            {.value = "NAME"});
+  flags.add("--threads", &options->lanes, "compute threads of the network",
+            {.least = 1, .most = kMostCount});
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
+  flags.add("--cache-dir", &options->cache_dir, "folder of rendered samples", {.value = "DIR"});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
+  return [options] { run_input(*options); };
 }
 
 }  // namespace syncopate::bench

@@ -1,24 +1,56 @@
-#include "bench/step/step.h"
-
+// syncopate-bench step prints the milliseconds of one training step (forward, backward, update) on
+// samples in memory. A peer that trains an equal network with equal batch size, optimizer and
+// number of threads may take turns with it.
 #include <array>
+#include <cstdint>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <string>
+#include <thread>
+#include <vector>
 
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/peer.h"
-#include "bench/harness/peer_script.h"
 #include "bench/harness/report.h"
 #include "bench/harness/rounds.h"
-#include "bench/step/device_figures.h"
 #include "bench/step/retune.h"
 #include "bench/step/step_work.h"
+#include "bench/step/workload.h"
+#include "deploy/cli/command_line.h"
+#include "deploy/cli/device_flags.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {
 namespace {
+
+struct StepOptions {
+  std::vector<std::string> models = {"mnist-cnn", "resnet20", "resnet56"};
+  // With 0 or an empty text, the workload's own value is used for the next three options.
+  std::int64_t batch_size = 0;
+  std::string optimizer;
+  int steps_per_round = 0;
+  int rounds = 7;
+  // `peer` is the command of the other side. `peer_python` is an interpreter that runs
+  // bench/peers/torch_step.py, or torch_gpu_step.py for a GPU. If both are empty, there is no peer.
+  std::string peer;
+  std::string peer_python;
+  std::string json_file;
+  std::string retune_file;  // If set, this file gets the algorithm table and no steps are timed.
+  bool quick = false;
+  bool no_fuse = false;
+  bool no_winograd = false;
+  bool profile = false;
+  TrainingOptions training;
+};
+
+// Measures each model in turn and prints one table per model. All names are checked before the
+// first measurement. Throws UsageError, UnavailableError where the device is missing, PeerError,
+// DivergenceError.
+void run_step(StepOptions options);
 
 using nlohmann::json;
 
@@ -146,10 +178,6 @@ std::vector<std::string> table_row(const Result& result) {
   return row;
 }
 
-json spread_json(const Spread& spread) {
-  return {{"median", spread.median}, {"min", spread.min}, {"max", spread.max}};
-}
-
 json result_json(const Result& result) {
   const std::vector<double> ours = result.rounds.counted(0);
   json document = {{"model", result.workload.model},
@@ -159,10 +187,8 @@ json result_json(const Result& result) {
                    {"device", result.device},
                    {"precision", result.precision},
                    {"step_seconds", spread_json(spread_of(ours))},
-                   {"step_seconds_per_round", result.rounds.sides[0]},
-                   {"quiet", is_quiet(result.rounds.foreign)},
-                   {"foreign_load_per_round", result.rounds.foreign},
-                   {"core_ring_gb_per_s_per_round", result.rounds.ring_gb_per_s}};
+                   {"step_seconds_per_round", result.rounds.sides[0]}};
+  document.update(conditions_json(result.rounds));
   if (result.figures) document["gpu"] = figures_json(*result.figures, median(ours));
   if (result.rounds.sides.size() > 1) {
     const std::vector<double> theirs = result.rounds.counted(1);
@@ -188,8 +214,6 @@ void print_result(const Result& result) {
   if (!result.peer_warning.empty()) std::cout << "WARNING: " << result.peer_warning << '\n';
   std::cout << describe_conditions(result.rounds) << std::endl;
 }
-
-}  // namespace
 
 void run_step(StepOptions options) {
   require_writable(options.json_file);
@@ -218,6 +242,56 @@ void run_step(StepOptions options) {
     document.push_back(result_json(result));
   }
   if (!options.json_file.empty()) write_report(options.json_file, document.dump(2));
+}
+
+}  // namespace
+
+Command declare_step(FlagSet& flags, const Environment& environment) {
+  const auto options = std::make_shared<StepOptions>();
+  options->training.lanes = static_cast<int>(std::max(1U, std::thread::hardware_concurrency()));
+  flags.add("--model", &options->models, "networks", {.value = "NAME,...", .separator = ','});
+  flags.add("--batch-size", &options->batch_size, "samples per step",
+            {.default_text = "each network's usual one", .least = 1, .most = kMostCount});
+  flags.add("--optimizer", &options->optimizer, "update rule",
+            {.value = "NAME", .default_text = "each network's usual one"});
+  flags.add("--threads", &options->training.lanes, "compute threads of both sides",
+            {.least = 1, .most = kMostCount});
+  flags.add("--learning-rate", &options->training.learning_rate, "learning rate of both sides",
+            {.least = 1e-9, .most = 1e3});
+  flags.add("--rounds", &options->rounds, "turns of each side", {.least = 1, .most = kMostCount});
+  flags.add("--steps-per-round", &options->steps_per_round, "steps of a turn",
+            {.default_text = "about a second of work", .least = 1, .most = kMostCount});
+  flags.add("--peer", &options->peer, "command of the other side with its arguments",
+            {.value = "COMMAND", .default_text = "none"});
+  flags.add("--peer-python", &options->peer_python,
+            "Python interpreter that runs the other side: bench/peers/torch_step.py, on a GPU "
+            "torch_gpu_step.py",
+            {.value = "FILE", .default_text = "none", .excludes = {"--peer"}});
+  flags.add("--json", &options->json_file, "file for the results of every round",
+            {.value = "FILE"});
+  flags.add("--retune", &options->retune_file,
+            "file for a table of measured convolution algorithms, in place of the benchmark "
+            "(models/backend/cpu/algorithm_rows.inc)",
+            {.value = "FILE"});
+  flags.add("--quick", &options->quick, "3 short rounds, to see that the benchmark runs");
+  flags.add("--no-winograd", &options->no_winograd, "direct convolutions only");
+  flags.add("--no-fuse", &options->no_fuse, "no fusion of nodes");
+  flags.add("--profile", &options->profile, "separate times of forward, backward and update");
+  const auto devices = std::make_shared<DeviceFlags>();
+  add_device_flags(flags, *devices);
+  return [options, devices, cache_dir = default_cache_dir(environment)] {
+    TrainOptions found;
+    found.cache_dir = cache_dir;
+    take_device_flags(*devices, found);
+    find_devices(found);
+    if (found.strategy.devices.size() > 1 && !found.takes_own_gpus) {
+      throw UsageError("--devices " + devices->devices + ": a step is measured on one device");
+    }
+    options->training.device = found.strategy.devices.front();
+    options->training.precision = found.strategy.precision;
+    options->training.plan_file = found.strategy.plan_file;
+    run_step(*options);
+  };
 }
 
 }  // namespace syncopate::bench

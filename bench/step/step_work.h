@@ -1,9 +1,13 @@
-// Counts the least work of a training step. The arithmetic speed and memory bandwidth of a device
-// give a lower bound of the step's time from these numbers.
+// Counts the least work of a training step, and compares the speed of a GPU during a measured step
+// with the highest speed that the GPU reaches.
 #pragma once
 
 #include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
 
+#include "models/backend/cuda_module.h"
 #include "models/graph/graph.h"
 
 namespace syncopate::bench {
@@ -19,5 +23,18 @@ struct StepWork {
 // backward pass. A convolution reads its maps once per pass. The count assumes that no data stays
 // in a cache between operations.
 StepWork count_work(const Graph& graph, std::int64_t batch_size, std::int64_t element_bytes);
+
+// The measurements of one step on a GPU.
+struct DeviceFigures {
+  DeviceCeilings ceilings;    // The highest speeds, measured just before the step.
+  StepWork work;              // The work of one step.
+  std::vector<double> busy;   // Utilisation per turn from the driver; empty if not reported.
+  double memory_bytes = 0.0;  // The peak memory use of all processes on the device.
+};
+
+// Return the figures as text for people, such as "72.1 TFLOP/s, 9.1% of the 790 of a large product;
+// ...", and as JSON for programs.
+std::string describe(const DeviceFigures& figures, double step_seconds);
+nlohmann::json figures_json(const DeviceFigures& figures, double step_seconds);
 
 }  // namespace syncopate::bench

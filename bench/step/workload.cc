@@ -13,8 +13,6 @@
 namespace syncopate::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
 constexpr int kWarmUpSteps = 3;
 constexpr std::uint64_t kSeed = 1;
 // The peers use this number of batches too. It is large enough that a step does not find its
@@ -22,10 +20,6 @@ constexpr std::uint64_t kSeed = 1;
 constexpr std::size_t kNumBatches = 8;
 constexpr std::size_t kNumLargeBatches = 2;
 constexpr std::int64_t kLargeBytes = std::int64_t{16} << 20;
-
-double seconds_since(Clock::time_point start) {
-  return std::chrono::duration<double>(Clock::now() - start).count();
-}
 
 // Repeats a few batches; each is this task's share of a full batch for every replica.
 class SyntheticBatches final : public BatchSource {
@@ -135,7 +129,7 @@ std::vector<double> InMemoryTraining::run(int steps) {
   seconds.reserve(static_cast<std::size_t>(steps));
   StepReport report = train_step(*strategy_, *batches_, next_update());
   for (int i = 0; i < steps; ++i) {
-    const Clock::time_point start = Clock::now();
+    const auto start = SteadyClock::now();
     report = train_step(*strategy_, *batches_, next_update());
     seconds.push_back(seconds_since(start));
   }
@@ -152,17 +146,16 @@ StepParts InMemoryTraining::profile(int steps) {
   for (int i = 0; i < steps; ++i) {
     const Batch& batch = batches_->next();
     replica.variables->pull(next_update());
-    Clock::time_point start = Clock::now();
+    auto start = SteadyClock::now();
     const Scores scores = replica.model->forward(batch, [](BucketId) {});
     require_finite(scores.loss, workload_.model);
     forward.push_back(seconds_since(start));
     buckets.clear();
-    start = Clock::now();
+    start = SteadyClock::now();
     replica.model->backward([&](BucketId bucket) { buckets.push_back(bucket); });
     backward.push_back(seconds_since(start));
-    start =
-        // The time is taken before any push, because a strategy may apply a bucket at its push.
-        Clock::now();
+    // The update begins before the first push, because a strategy may apply a bucket at its push.
+    start = SteadyClock::now();
     for (const BucketId bucket : buckets) replica.variables->push(bucket, {.scores = scores});
     replica.variables->commit();
     update.push_back(seconds_since(start));

@@ -1,15 +1,18 @@
 // The files of a report: a page for people, which needs no network and no script, and two CSV files
-// for programs.
+// for programs. Also its table, one row per variant, which terminal and page show alike.
 #pragma once
 
 #include <filesystem>
+#include <iosfwd>
 #include <string>
+#include <string_view>
 
 #include "bench/compare/report/comparison.h"
+#include "bench/plots/document.h"
 
 namespace syncopate::bench {
 
-// The page is also well-formed XML.
+// Returns the page of the report, which is HTML and also well-formed XML.
 std::string html_page(const Comparison& comparison);
 
 // One row per run with the numbers of its summary; a field without a number is empty.
@@ -21,5 +24,12 @@ std::string curves_csv(const Comparison& comparison);
 // Writes report.html, runs.csv and curves.csv into `dir`. Each file is replaced completely or not
 // at all. Throws FileError.
 void write_comparison_report(const std::filesystem::path& dir, const Comparison& comparison);
+
+// plus_minus: what to print between a mean and its deviation.
+Table make_table(const Comparison& comparison, std::string_view plus_minus);
+
+// Prints the table in aligned columns for a terminal of 100 characters, with long labels on several
+// lines, and the machines below it.
+void print_table(std::ostream& out, const Comparison& comparison);
 
 }  // namespace syncopate::bench

@@ -1,9 +1,11 @@
 // What the runs of a comparison show, and how certain it is: which variant was first, which
-// variants cannot be told apart. verdict.h and remarks.h put this into words.
+// variants cannot be told apart. Also the phrases that the sentences of the verdict and its remarks
+// share.
 #pragma once
 
 #include <cmath>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "bench/compare/report/statistics.h"
@@ -70,5 +72,18 @@ struct BatchExtremes {
   const VariantSummary* most = nullptr;
 };
 BatchExtremes batches_at_one_rate(const Rows& rows);
+
+// The name of the row, in quotes if it has commas or blanks.
+std::string named(const VariantSummary& row);
+// "97.21 %"; the row has an accuracy.
+std::string accuracy_of(const VariantSummary& row);
+// The time to the target: "0.284 s" or "0.284 virtual s".
+std::string time_of(const VariantSummary& row, const Comparison& comparison);
+
+// The uncertainty of a factor: "95 % interval 1.9x to 2.4x", with few seeds "1.9x to 2.4x with the
+// two seeds".
+std::string interval_words(const TimeRatio& ratio);
+// The uncertainty of a difference of accuracies, in points: "95 % interval 1.17 to 1.63".
+std::string interval_words(const Difference& difference);
 
 }  // namespace syncopate::bench

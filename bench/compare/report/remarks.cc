@@ -1,4 +1,4 @@
-#include "bench/compare/report/remarks.h"
+#include "bench/compare/report/verdict.h"
 
 #include <fmt/format.h>
 
@@ -9,7 +9,6 @@
 
 #include "bench/compare/report/evidence.h"
 #include "bench/compare/report/reported_faults.h"
-#include "bench/compare/report/wording.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {

@@ -8,9 +8,7 @@
 
 #include "bench/compare/report/evidence.h"
 #include "bench/compare/report/machine.h"
-#include "bench/compare/report/remarks.h"
 #include "bench/compare/report/reported_faults.h"
-#include "bench/compare/report/wording.h"
 #include "bench/plots/text.h"
 
 namespace syncopate::bench {

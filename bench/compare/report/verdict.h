@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bench/compare/report/comparison.h"
+#include "bench/compare/report/summary.h"
 
 namespace syncopate::bench {
 
@@ -16,7 +17,8 @@ struct Verdict {
   // training was better, which variant to use over several machines, which variant ended more
   // accurate, and whether workers shared CPUs.
   std::vector<std::string> answer;
-  std::vector<std::string> remarks;          // remarks.h
+  std::vector<std::string>
+      remarks;  // failures, missing runs and other facts that the reader should know
   std::optional<std::string> recommended{};  // the label of the variant to use
 };
 
@@ -24,5 +26,8 @@ Verdict verdict(const Comparison& comparison);
 
 // The sentences, separated by blanks.
 std::string paragraph_of(const std::vector<std::string>& sentences);
+
+// Returns Verdict::remarks. rows: summarise(comparison).
+std::vector<std::string> remarks(const Comparison& comparison, const Rows& rows);
 
 }  // namespace syncopate::bench

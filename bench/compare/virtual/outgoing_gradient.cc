@@ -36,13 +36,14 @@ std::int64_t OutgoingGradient::bytes_to(int server) const {
   return bytes;
 }
 
-std::int64_t bytes_of_values(const ps::Placement& placement, int server) {
-  std::int64_t elements = 0;
+std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers) {
+  std::vector<std::int64_t> bytes(static_cast<std::size_t>(servers));
   for (std::size_t b = 0; b < placement.buckets.size(); ++b) {
     const Bucket& bucket = placement.buckets[b];
-    if (placement.owner[b] == server) elements += bucket.end - bucket.begin;
+    bytes[static_cast<std::size_t>(placement.owner[b])] +=
+        (bucket.end - bucket.begin) * static_cast<std::int64_t>(sizeof(float));
   }
-  return elements * static_cast<std::int64_t>(sizeof(float));
+  return bytes;
 }
 
 }  // namespace syncopate::bench

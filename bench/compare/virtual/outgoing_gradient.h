@@ -33,7 +33,7 @@ class OutgoingGradient {
   std::vector<ps::EncodedGradient> parts_;  // by bucket
 };
 
-// The bytes of the values that this server sends to a worker.
-std::int64_t bytes_of_values(const ps::Placement& placement, int server);
+// The bytes of the values that each server sends to a worker.
+std::vector<std::int64_t> value_bytes_by_server(const ps::Placement& placement, int servers);
 
 }  // namespace syncopate::bench

@@ -15,9 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/compute_delays.h"
 #include "bench/compare/virtual/job_lines.h"
-#include "bench/compare/virtual/network.h"
+#include "bench/compare/virtual/time_model.h"
 #include "bench/harness/fault_injection.h"
 
 namespace syncopate::bench {

@@ -7,11 +7,10 @@
 #include <span>
 #include <utility>
 
-#include "bench/compare/virtual/compute_delays.h"
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/job_lines.h"
-#include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/step_times.h"
+#include "bench/compare/virtual/time_model.h"
 #include "models/base/errors.h"
 #include "ps/shard/consistency_rule.h"
 #include "ps/shard/staleness.h"

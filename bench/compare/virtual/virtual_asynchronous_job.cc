@@ -41,6 +41,7 @@ VirtualAsynchronousJob::VirtualAsynchronousJob(const VirtualRun& run, const Virt
                                                const std::function<void(double)>& progress)
     : plan_(plan),
       batches_per_step_(batches_per_step(plan)),
+      value_bytes_(value_bytes_by_server(plan.placement, plan.servers())),
       device_(device),
       shard_(run.graph.parameter_layout(), plan.placement.buckets,
              make_optimizer(plan.strategy.optimizer), plan.strategy.consistency,
@@ -392,7 +393,7 @@ void VirtualAsynchronousJob::send_values(int w, int server) {
   of.answered = now();
   // Every worker computes the initial values from the seed, so they are not sent.
   const bool travels = of.sequence > 0 || now() > VirtualTime(0);
-  const std::int64_t bytes = travels ? bytes_of_values(plan_.placement, server) : 0;
+  const std::int64_t bytes = travels ? value_bytes_[static_cast<std::size_t>(server)] : 0;
   account(w).bytes_received += bytes;
   const VirtualTime there = travels ? network_.down(now(), server, w, bytes) : now();
   if (there == now()) return answered(w);

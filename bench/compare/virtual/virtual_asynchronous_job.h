@@ -15,11 +15,10 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/compute_delays.h"
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/compare/virtual/job_lines.h"
-#include "bench/compare/virtual/network.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/compare/virtual/time_model.h"
 #include "bench/compare/virtual/virtual_device.h"
 #include "bench/compare/virtual/virtual_plan.h"
 #include "models/base/errors.h"
@@ -121,6 +120,7 @@ class VirtualAsynchronousJob {
 
   const VirtualPlan& plan_;
   const std::int64_t batches_per_step_;
+  const std::vector<std::int64_t> value_bytes_;  // by server
   VirtualDevice& device_;
   ps::Shard shard_;
   ps::Ledger ledger_;

@@ -1,10 +1,23 @@
 #include "bench/compare/virtual/virtual_training.h"
 
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+#include <vector>
+
 #include "bench/compare/virtual/job_lines.h"
+#include "bench/compare/virtual/outgoing_gradient.h"
+#include "bench/compare/virtual/step_times.h"
 #include "bench/compare/virtual/virtual_asynchronous_job.h"
 #include "bench/compare/virtual/virtual_device.h"
-#include "bench/compare/virtual/virtual_synchronous_job.h"
+#include "models/base/errors.h"
+#include "ps/shard/shard.h"
+#include "strategies/input_shard.h"
+#include "worker/checkpoint/checkpoint.h"
+#include "worker/input/batch_reader.h"
 #include "worker/train/metrics.h"
+#include "worker/train/train_loop.h"
 
 namespace syncopate::bench {
 namespace {
@@ -36,6 +49,183 @@ Summary summary_of(const VirtualRun& run, const VirtualPlan& plan, const Virtual
       .staleness = outcome.staleness};
 }
 
+// Trains synchronously; step_times.h computes when a step happens.
+class VirtualSynchronousJob {
+ public:
+  VirtualSynchronousJob(const VirtualRun& run, const VirtualPlan& plan, VirtualDevice& device,
+                        MetricsWriter& metrics, const std::function<void(double)>& progress)
+      : plan_(plan),
+        device_(device),
+        // The device computes on the shard's own values, which change only between steps.
+        shard_(run.graph.parameter_layout(), plan.placement.buckets,
+               make_optimizer(plan.strategy.optimizer), {}, device.values()),
+        reader_(*run.data.train, plan.input, {}),
+        slot_(reader_.make_slot()),
+        times_({.strategy = plan.strategy.name,
+                .workers = plan.workers,
+                .value_bytes = value_bytes_by_server(plan.placement, plan.servers()),
+                .has_servers = plan.has_servers,
+                .checkpoint_every = steps_between_checkpoints(plan)},
+               run.faults, plan.strategy.seed),
+        total_steps_(plan.loop.total_steps ? *plan.loop.total_steps
+                                           : reader_.plan().batches_before(plan.loop.total_epochs)),
+        lines_(plan, total_steps_, metrics, progress) {
+    const std::span<const float> state = device.state();
+    for (int w = 0; w < plan.workers; ++w) {
+      shard_.join(w, 1, 0);
+      gradients_.emplace_back(plan.strategy.parameter_server.compression, plan.placement);
+      states_.emplace_back(state.begin(), state.end());
+      samples_.push_back(0);
+      samples_in_statistics_.push_back(0);
+    }
+  }
+
+  VirtualOutcome run() {
+    while (!is_finished()) {
+      train_one();
+      lines_.step(moment(), times_.accounts(), is_finished());
+      if (!is_finished() && evaluation_due()) evaluate();
+    }
+    require_finite(shard_, lines_.sums().step, learning_rate_);
+    const Evaluation test = evaluate();
+    std::vector<WorkerAccount> accounts(times_.accounts().begin(), times_.accounts().end());
+    for (std::size_t w = 0; w < accounts.size(); ++w) accounts[w].samples = samples_[w];
+    if (lines_.sums().step > 0) lines_.workers(accounts);
+    return {.sums = lines_.sums(),
+            .end = now_,
+            .train_loss = lines_.train_loss(),
+            .test = test,
+            .weights_hash = weights_hash(device_.values()),
+            .accounts = std::move(accounts),
+            .staleness = {}};
+  }
+
+ private:
+  // Checkpoints are written before each evaluation, as in real jobs of compare.
+  static std::int64_t steps_between_checkpoints(const VirtualPlan& plan) {
+    if (plan.loop.eval_every_steps > 0) return plan.loop.eval_every_steps;
+    return plan.loop.eval_every_epochs * plan.batches_per_epoch();
+  }
+
+  bool is_finished() const { return lines_.sums().step >= total_steps_ || plan_.is_time_up(now_); }
+  ps::DataPosition position() const { return reader_.plan().batch(lines_.sums().step).position; }
+  double epochs() const { return epochs_at(position(), plan_.dataset_size, plan_.batch()); }
+  bool evaluation_due() const {
+    if (plan_.loop.eval_every_steps > 0) {
+      return lines_.sums().step % plan_.loop.eval_every_steps == 0;
+    }
+    const ps::DataPosition next = position();
+    return next.offset == 0 && plan_.loop.eval_every_epochs > 0 &&
+           next.epoch % plan_.loop.eval_every_epochs == 0;
+  }
+
+  void train_one() {
+    const std::int64_t done = lines_.sums().step;
+    if (position().offset == 0) lines_.begin_epoch();
+    learning_rate_ = plan_.schedule.learning_rate(epochs());
+    reader_.fill(done, slot_);
+    Scores scores;
+    for (int w = 0; w < plan_.workers; ++w) {
+      const Scores mine = compute(w);
+      scores.loss += mine.loss;
+      scores.num_correct += mine.num_correct;
+      scores.num_samples += mine.num_samples;
+    }
+    std::vector<std::int64_t> gradient_bytes;
+    for (int s = 0; s < plan_.servers(); ++s) {
+      gradient_bytes.push_back(gradients_.front().bytes_to(s));
+    }
+    now_ = times_.step(done + 1, gradient_bytes);
+    update();
+    lines_.add(scores, done + 1);
+    if (!std::isfinite(scores.loss)) {
+      throw diverged(describe_divergence(scores.loss),
+                     {.step = done + 1, .learning_rate = learning_rate_});
+    }
+  }
+
+  // Computes the gradient of the worker's share of the step's batch.
+  Scores compute(int worker) {
+    const auto w = static_cast<std::size_t>(worker);
+    const Batch& whole = slot_.batch;
+    const BatchShare share = share_of_replica(whole.loss_divisor, worker, plan_.workers);
+    const Batch mine{whole.x.rows(share.begin, share.end), whole.label.rows(share.begin, share.end),
+                     whole.loss_divisor};
+    const Scores scores = device_.train(mine, states_[w]);
+    gradients_[w].take(device_.gradients(), plan_.workers > 1);
+    samples_[w] += scores.num_samples;
+    samples_in_statistics_[w] += scores.num_samples;
+    return scores;
+  }
+
+  void update() {
+    for (std::size_t b = 0; b < plan_.placement.buckets.size(); ++b) {
+      const auto bucket = static_cast<BucketId>(b);
+      const std::uint64_t version = shard_.view(bucket).version;
+      for (int w = 0; w < plan_.workers; ++w) {
+        const bool takes_part =
+            shard_.push({.id = {w, 1, version},
+                         .bucket = bucket,
+                         .version = version,
+                         .learning_rate = static_cast<float>(learning_rate_),
+                         .gradient = gradients_[static_cast<std::size_t>(w)].part(bucket),
+                         .values = {}});
+        check(takes_part, "all workers of a synchronous job take part until the end");
+      }
+      events_.clear();
+      shard_.work(bucket, events_);
+      check(shard_.view(bucket).version == version + 1, "all gradients make one update");
+    }
+    device_.note_written();
+  }
+
+  // The order of additions is that of Synchronous::agree(), so that the bits are equal.
+  void average_running_statistics() {
+    double total = 0.0;
+    for (const std::int64_t samples : samples_in_statistics_) {
+      total += static_cast<double>(samples);
+    }
+    if (plan_.workers == 1 || states_.front().empty() || total == 0.0) return;
+    for (std::size_t i = 0; i < states_.front().size(); ++i) {
+      double sum = 0.0;
+      for (std::size_t w = 0; w < states_.size(); ++w) {
+        sum += static_cast<double>(samples_in_statistics_[w]) * static_cast<double>(states_[w][i]);
+      }
+      const auto mean = static_cast<float>(sum / total);
+      for (std::vector<float>& state : states_) state[i] = mean;
+    }
+    std::ranges::fill(samples_in_statistics_, 0);
+  }
+
+  Evaluation evaluate() {
+    average_running_statistics();
+    const Evaluation test = device_.evaluate(states_.front());
+    lines_.evaluation(moment(), test);
+    return test;
+  }
+
+  JobLines::Moment moment() const {
+    return {.at = now_, .epochs = epochs(), .learning_rate = learning_rate_};
+  }
+
+  const VirtualPlan& plan_;
+  VirtualDevice& device_;
+  ps::Shard shard_;
+  const BatchReader reader_;
+  BatchSlot slot_;
+  StepTimes times_;
+  const std::int64_t total_steps_;
+  JobLines lines_;
+  // Each of the next four has one element per worker.
+  std::vector<OutgoingGradient> gradients_;
+  std::vector<std::vector<float>> states_;  // running statistics
+  std::vector<std::int64_t> samples_;
+  std::vector<std::int64_t> samples_in_statistics_;  // since the statistics were last averaged
+  std::vector<ps::ShardEvent> events_;
+  VirtualTime now_{0};
+  double learning_rate_ = 0.0;
+};
+
 }  // namespace
 
 Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
@@ -44,7 +234,7 @@ Summary train_virtually(const VirtualRun& run, MetricsWriter& metrics,
   VirtualDevice device(plan.strategy, run.graph, *run.data.test,
                        {.threads = run.options.input.threads});
   const VirtualOutcome outcome =
-      plan.is_synchronous ? train_synchronously(run, plan, device, metrics, progress)
+      plan.is_synchronous ? VirtualSynchronousJob(run, plan, device, metrics, progress).run()
                           : VirtualAsynchronousJob(run, plan, device, metrics, progress).run();
   Summary summary = summary_of(run, plan, device, outcome);
   metrics.write(summary);

@@ -4,10 +4,11 @@
 // drawn, the time of a message is computed. A run is equal, bit for bit, on every machine with the
 // same instruction set, under any load. Called by `compare`.
 //
-// Synchronous jobs (virtual_synchronous_job.h) give the bits of the real strategy. Asynchronous
-// jobs (virtual_asynchronous_job.h) give one of the orders that a real job can have: events at the
-// same time are ordered by worker, and a worker leases its next batch when it has the values for
-// it.
+// A synchronous job trains the same shares of a global batch, sums the gradients in the same order
+// and makes the same updates as the real strategy, so the weights are equal bit for bit.
+// Asynchronous jobs (virtual_asynchronous_job.h) give one of the orders that a real job can have:
+// events at the same time are ordered by worker, and a worker leases its next batch when it has the
+// values for it.
 #pragma once
 
 #include <functional>

@@ -1,28 +1,27 @@
 #include "bench/ps/peers/exchange.h"
 
-#include <unistd.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <string>
 #include <vector>
 
+#include "bench/harness/measure.h"
+#include "bench/harness/report.h"
 #include "models/base/errors.h"
 #include "models/tensor/tensor.h"
 
 namespace syncopate::bench {
 namespace {
 
-using Clock = std::chrono::steady_clock;
 using nlohmann::json;
 
-// The alarm ends a rank that hangs. Its time is shorter than the peer's answer timeout.
-constexpr unsigned kLongestCommandSeconds = 240;
-constexpr std::chrono::seconds kBarrierPatience(120);
+constexpr std::chrono::seconds kExchangeTimeout(120);
 // The period is prime, so the check finds a piece at a wrong offset. Values of the two directions
 // differ too.
 constexpr std::size_t kPeriod = 251;
@@ -41,18 +40,18 @@ class Measurement {
   std::vector<double> run(const ExchangeShape& shape, int exchanges) {
     prepare(shape);
     const std::span<const std::byte> outgoing = outgoing_.bytes();
-    group_.barrier(Deadline::after(kBarrierPatience));
+    group_.barrier(Deadline::after(kExchangeTimeout));
     // One exchange wakes sleeping threads and touches memory.
     end_.exchange(outgoing, take_nothing);
     std::vector<double> seconds;
     seconds.reserve(static_cast<std::size_t>(exchanges));
     for (int i = 0; i < exchanges; ++i) {
-      const Clock::time_point start = Clock::now();
+      const auto start = SteadyClock::now();
       end_.exchange(outgoing, take_nothing);
-      seconds.push_back(std::chrono::duration<double>(Clock::now() - start).count());
+      seconds.push_back(seconds_since(start));
     }
     check_exchange(outgoing);
-    group_.barrier(Deadline::after(kBarrierPatience));  // The server has completed its check too.
+    group_.barrier(Deadline::after(kExchangeTimeout));  // The server has completed its check too.
     return seconds;
   }
 
@@ -74,8 +73,8 @@ class Measurement {
       taken += piece.size();
     });
     if (taken == outgoing.size()) return;
-    throw PeerError("expected " + std::to_string(outgoing.size()) + " bytes from the other end, " +
-                    std::to_string(taken) + " came");
+    throw PeerError(
+        fmt::format("expected {} bytes from the other end, {} came", outgoing.size(), taken));
   }
 
   void check_piece(std::size_t offset, std::span<const std::byte> piece) const {
@@ -85,8 +84,8 @@ class Measurement {
       const std::size_t index = (offset + at) / sizeof(float);
       const float expected = element(index, 1 - group_.rank());
       if (found == expected) continue;
-      throw PeerError("a wrong value: element " + std::to_string(index) + " is " +
-                      std::to_string(found) + ", expected " + std::to_string(expected));
+      throw PeerError(
+          fmt::format("a wrong value: element {} is {:f}, expected {:f}", index, found, expected));
     }
   }
 
@@ -96,20 +95,9 @@ class Measurement {
   Tensor outgoing_;
 };
 
-void answer(const RankGroup& group, const json& line) {
-  if (group.rank() == 0) std::cout << line.dump() << std::endl;
-}
-
-void serve(RankGroup& group, ExchangeEnd& end) {
-  Measurement measurement(group, end);
-  while (const std::optional<std::string> command = group.next_command()) {
-    if (*command == "quit") return;
-    const ExchangeCommand asked = parse_exchange_command(*command);
-    ::alarm(kLongestCommandSeconds);  // A hanging library must not outlive the benchmark.
-    const std::vector<double> seconds = measurement.run(asked.shape, asked.exchanges);
-    ::alarm(0);
-    answer(group, {{"event", "steps"}, {"seconds", seconds}});
-  }
+double units_of(const ExchangeShape& shape) {
+  const std::size_t unit = shape.variable_bytes > 0 ? shape.variable_bytes : shape.message_bytes;
+  return std::max(1.0, static_cast<double>(shape.bytes) / static_cast<double>(unit));
 }
 
 }  // namespace
@@ -138,19 +126,70 @@ ExchangeCommand parse_exchange_command(const std::string& text) {
 }
 
 std::string exchange_command(const ExchangeShape& shape, int exchanges) {
-  return "run " + std::to_string(shape.bytes) + " " + std::to_string(exchanges) + " " +
-         std::to_string(shape.message_bytes) + " " + std::to_string(shape.variable_bytes);
+  return fmt::format("run {} {} {} {}", shape.bytes, exchanges, shape.message_bytes,
+                     shape.variable_bytes);
 }
 
 void serve_exchanges(RankGroup& group, ExchangeEnd& end, std::string_view description) {
   check(group.size() == 2, "an exchange is between two");
-  answer(group, {{"event", "ready"}, {"description", description}, {"pids", group.pids()}});
-  try {
-    serve(group, end);
-  } catch (...) {
-    group.fail();
-    throw;
+  Measurement measurement(group, end);
+  serve_commands(group, description, [&](const std::string& command) -> json {
+    const ExchangeCommand asked = parse_exchange_command(command);
+    return {{"seconds", measurement.run(asked.shape, asked.exchanges)}};
+  });
+}
+
+Rounds take_exchange_rounds(std::vector<Contestant>& contestants, const ExchangeShape& shape,
+                            int rounds, double seconds_per_turn) {
+  // Each command makes one uncounted exchange before the measured ones and a checked one after.
+  const ContestTask task{
+      .command = [shape](int exchanges) { return exchange_command(shape, exchanges); },
+      .uncounted_calls = 2,
+      .most_calls = 20'000};
+  return take_contest_rounds(contestants, task, rounds, seconds_per_turn);
+}
+
+std::string exchange_table(const std::string& size, const ExchangeShape& shape,
+                           const std::vector<Contestant>& contestants, const Rounds& rounds) {
+  std::vector<std::vector<std::string>> table = {
+      {size, "median us [min-max]", "p50 us", "p99 us", "GB/s each way",
+       shape.variable_bytes > 0 ? "variables/s" : "messages/s", "exchanges",
+       "best peer / ours [min-max]"}};
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    const Contestant& one = contestants[i];
+    const std::vector<double> seconds = rounds.counted(i);
+    const double per_second = one.side().workers / median(seconds);
+    table.push_back({one.side().name, spread_text(spread_of(seconds), 1e6),
+                     number_text(1e6 * one.percentile_seconds(0.5, rounds)),
+                     number_text(1e6 * one.percentile_seconds(0.99, rounds)),
+                     number_text(1e-9 * static_cast<double>(shape.bytes) * per_second),
+                     number_text(units_of(shape) * per_second),
+                     std::to_string(one.calls_per_turn()), ratio_cell(contestants, i, rounds)});
   }
+  return format_table(table) + describe_conditions(rounds);
+}
+
+json exchange_json(const ExchangeShape& shape, const std::vector<Contestant>& contestants,
+                   const Rounds& rounds) {
+  json document = {{"bytes", shape.bytes},
+                   {"message_bytes", shape.message_bytes},
+                   {"variable_bytes", shape.variable_bytes},
+                   {"sides", json::array()}};
+  document.update(conditions_json(rounds));
+  for (std::size_t i = 0; i < contestants.size(); ++i) {
+    const Contestant& one = contestants[i];
+    json side = contestant_json(contestants, i, rounds);
+    const double seconds = side["seconds"].get<double>();
+    const int workers = one.side().workers;
+    side.update(
+        {{"seconds_p50", one.percentile_seconds(0.5, rounds)},
+         {"exchanges_per_round", one.calls_per_turn()},
+         {"workers", workers},
+         {"units_per_second", units_of(shape) * workers / seconds},
+         {"bytes_per_second_each_way", static_cast<double>(shape.bytes) * workers / seconds}});
+    document["sides"].push_back(side);
+  }
+  return document;
 }
 
 }  // namespace syncopate::bench

@@ -1,6 +1,6 @@
 // Defines an exchange, which all sides of `syncopate-bench ps` have in common: a worker pushes a
 // number of bytes to a server and pulls an equal number. The clock and the check around the
-// measured transport are here too. The raw peers use all of this file; our side uses the command.
+// measured transport are here too, and the tables of the results. Our side uses only the command.
 #pragma once
 
 #include <cstddef>
@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "bench/harness/contest.h"
 #include "bench/harness/rank_group.h"
 
 namespace syncopate::bench {
@@ -56,5 +57,18 @@ class ExchangeEnd {
 // both ends. Returns at `quit` or at the end of the input. Throws PeerError for wrong bytes or a
 // lost rank, UsageError for an unknown command.
 void serve_exchanges(RankGroup& group, ExchangeEnd& end, std::string_view description);
+
+// Runs all turns at one size. sides[s] of the result belongs to contestant s.
+Rounds take_exchange_rounds(std::vector<Contestant>& contestants, const ExchangeShape& shape,
+                            int rounds, double seconds_per_turn);
+
+// Formats a heading and one row per side: median, p50 and p99 of the seconds, GB/s in each
+// direction, variables per second (messages if there are no variables) of all workers, and the best
+// peer's time divided by ours (ratio_cell).
+std::string exchange_table(const std::string& size, const ExchangeShape& shape,
+                           const std::vector<Contestant>& contestants, const Rounds& rounds);
+// Returns the numbers of exchange_table with all rounds.
+nlohmann::json exchange_json(const ExchangeShape& shape, const std::vector<Contestant>& contestants,
+                             const Rounds& rounds);
 
 }  // namespace syncopate::bench

@@ -6,6 +6,7 @@
 #include <array>
 #include <memory>
 
+#include "bench/harness/bench_commands.h"
 #include "bench/ps/peers/ends.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -72,9 +73,9 @@ std::string ps_peer_names() {
   return names;
 }
 
-std::vector<ExchangeSide> find_ps_peers(const std::vector<std::string>& names,
-                                        const fs::path& program) {
-  std::vector<ExchangeSide> sides;
+std::vector<ContestSide> find_ps_peers(const std::vector<std::string>& names,
+                                       const fs::path& program) {
+  std::vector<ContestSide> sides;
   const auto add = [&](const PeerRow& row) {
     sides.push_back({.name = std::string(row.name),
                      .ours = false,
@@ -95,6 +96,13 @@ void run_ps_peer_rank(const PsPeerRankOptions& options) {
   if (row.is_bound) bind_this_thread(cpu_share(usable_cpus(), options.rank, 2));
   const std::unique_ptr<ExchangeEnd> end = row.make(*group);
   serve_exchanges(*group, *end, row.description);
+}
+
+Command declare_ps_peer_rank(FlagSet& flags, const Environment& /*environment*/) {
+  const auto options = std::make_shared<PsPeerRankOptions>();
+  flags.add("--rank", &options->rank, "", {.least = 0, .most = 1});
+  flags.add("--transport", &options->transport, "");
+  return [options] { run_ps_peer_rank(*options); };
 }
 
 }  // namespace syncopate::bench

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "bench/ps/peers/contest.h"
+#include "bench/harness/contest.h"
 
 namespace syncopate::bench {
 
@@ -17,8 +17,8 @@ std::string ps_peer_names();
 // Returns the sides with these names, or all sides if `names` is empty. `program` is the path of
 // syncopate-bench; libraries to preload lie beside it, in peers/. Throws UsageError for an unknown
 // name, UnavailableError when a library to preload is missing.
-std::vector<ExchangeSide> find_ps_peers(const std::vector<std::string>& names,
-                                        const std::filesystem::path& program);
+std::vector<ContestSide> find_ps_peers(const std::vector<std::string>& names,
+                                       const std::filesystem::path& program);
 
 // Options of one process of a peer. The side's command starts rank 0 (the worker), and rank 0
 // starts rank 1 (the server).

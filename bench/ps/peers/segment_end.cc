@@ -16,7 +16,7 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kSegmentTimeout(60);
 constexpr const char* kNonce = "syncopate-bench";
 // A piece of this size is still in the second-level cache when the other end copies it out.
 constexpr std::size_t kLargestPiece = std::size_t{128} << 10;
@@ -59,7 +59,8 @@ class SegmentEnd final : public ExchangeEnd {
     return {.values = owner_->values(), .gradients = owner_->gradients()};
   }
   ps::MappedSegment map(std::int64_t elements) {
-    auto segment = ps::map_segment(group_.share(""), kNonce, elements, Deadline::after(kPatience));
+    auto segment =
+        ps::map_segment(group_.share(""), kNonce, elements, Deadline::after(kSegmentTimeout));
     if (!segment) throw PeerError("the worker's segment is out of reach");
     return *std::move(segment);
   }
@@ -107,7 +108,7 @@ class SegmentEnd final : public ExchangeEnd {
         continue;
       }
       std::this_thread::yield();
-      if (!deadline) deadline = Deadline::after(kPatience);
+      if (!deadline) deadline = Deadline::after(kSegmentTimeout);
       if (deadline->passed()) throw PeerError("the other end of the segment is silent");
     }
   }

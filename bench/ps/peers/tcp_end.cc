@@ -15,7 +15,7 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr std::chrono::seconds kPatience(60);
+constexpr std::chrono::seconds kTcpTimeout(60);
 
 class TcpEnd final : public ExchangeEnd {
  public:
@@ -28,7 +28,7 @@ class TcpEnd final : public ExchangeEnd {
   }
 
   void exchange(std::span<const std::byte> outgoing, const Take& take) override {
-    const Deadline deadline = Deadline::after(kPatience);
+    const Deadline deadline = Deadline::after(kTcpTimeout);
     const std::size_t size = outgoing.size();
     std::size_t sent = 0;
     std::size_t received = 0;
@@ -84,7 +84,7 @@ class TcpEnd final : public ExchangeEnd {
 }  // namespace
 
 std::unique_ptr<ExchangeEnd> make_tcp_end(RankGroup& group) {
-  const Deadline deadline = Deadline::after(kPatience);
+  const Deadline deadline = Deadline::after(kTcpTimeout);
   if (group.rank() != 0) {
     const Endpoint worker = parse_endpoint(group.share(""), "the worker's endpoint");
     return std::make_unique<TcpEnd>(connect_to(worker, "the worker", deadline).release(), false);

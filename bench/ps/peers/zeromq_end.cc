@@ -14,7 +14,7 @@
 namespace syncopate::bench {
 namespace {
 
-constexpr int kPatienceMilliseconds = 60'000;
+constexpr int kZeroMqTimeoutMilliseconds = 60'000;
 
 struct ContextTraits {
   using Type = void*;
@@ -66,8 +66,8 @@ class ZeroMqEnd final : public ExchangeEnd {
     set(ZMQ_SNDHWM, 0);  // With no limit, everything sent in an exchange is queued.
     set(ZMQ_RCVHWM, 0);
     set(ZMQ_LINGER, 0);
-    set(ZMQ_RCVTIMEO, kPatienceMilliseconds);
-    set(ZMQ_SNDTIMEO, kPatienceMilliseconds);
+    set(ZMQ_RCVTIMEO, kZeroMqTimeoutMilliseconds);
+    set(ZMQ_SNDTIMEO, kZeroMqTimeoutMilliseconds);
     meet(group);
   }
 
@@ -104,7 +104,8 @@ class ZeroMqEnd final : public ExchangeEnd {
   // Called by both ranks. The server publishes its port in its row, because only rank 0 may call
   // share() with a text.
   void meet(RankGroup& group) {
-    const Deadline deadline = Deadline::after(std::chrono::milliseconds(kPatienceMilliseconds));
+    const Deadline deadline =
+        Deadline::after(std::chrono::milliseconds(kZeroMqTimeoutMilliseconds));
     if (!is_worker_) {
       require(zmq_bind(socket_.get(), "tcp://127.0.0.1:*") == 0, "listen");
       std::array<char, 64> endpoint{};

@@ -26,6 +26,10 @@ Words compare(const fs::path& report, const Words& more) {
          more;
 }
 
+ProgramResult run_compare(const fs::path& report, const Words& more) {
+  return RunningProgram(compare(report, more)).wait();
+}
+
 const Words kSmall{"--data", "synthetic:1x8x8:4:512"};
 
 Words split(const std::string& text, char separator) {
@@ -49,7 +53,7 @@ std::string last_line(const std::string& text) {
 
 TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
   const ScratchDir scratch;
-  const ProgramResult result = RunningProgram(compare(scratch / "r", kSmall)).wait();
+  const ProgramResult result = run_compare(scratch / "r", kSmall);
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const char* label :
        {"one-device", "mirrored", "multi-worker-mirrored", "central-storage",
@@ -70,11 +74,9 @@ TEST(Compare, TrainsEveryStrategyAndWritesTheReport) {
 
 TEST(Compare, DoesNotRecommendAVariantThatLearntNothing) {
   const ScratchDir scratch;
-  const ProgramResult result =
-      RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
-                                                           "one-device,mirrored", "--",
-                                                           "--learning-rate", "1e-9"}))
-          .wait();
+  const ProgramResult result = run_compare(
+      scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored",
+                                    "--", "--learning-rate", "1e-9"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("Nothing is recommended: no variant ended above"), std::string::npos)
       << result.out;
@@ -83,11 +85,9 @@ TEST(Compare, DoesNotRecommendAVariantThatLearntNothing) {
 TEST(Compare, ContinuesAfterAStrategyFailed) {
   const ScratchDir scratch;
   // Asynchronous training does not repeat its results, so train refuses --deterministic.
-  const ProgramResult result =
-      RunningProgram(
-          compare(scratch / "r", kSmall + Words{"--strategies", "central-storage:async,mirrored",
-                                                "--", "--deterministic"}))
-          .wait();
+  const ProgramResult result = run_compare(
+      scratch / "r",
+      kSmall + Words{"--strategies", "central-storage:async,mirrored", "--", "--deterministic"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.out.find("--deterministic"), std::string::npos)
       << "why it failed: " << result.out;
@@ -124,7 +124,7 @@ TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
   const ScratchDir scratch;
   for (const char* report : {"a", "b"}) {
     const ProgramResult result =
-        RunningProgram(compare(scratch / report, kSmall + Words{"--clock", "virtual"})).wait();
+        run_compare(scratch / report, kSmall + Words{"--clock", "virtual"});
     ASSERT_EQ(result.exit_code, 0) << result.err;
   }
   const auto names = names_in(scratch / "a" / "runs");
@@ -140,10 +140,8 @@ TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {
   const ScratchDir scratch;
   // A folder has the path of the first run's lines, so that run cannot write them.
   fs::create_directories(scratch / "r" / "runs" / "mirrored-seed1.lines");
-  const ProgramResult result =
-      RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies",
-                                                           "one-device,mirrored"}))
-          .wait();
+  const ProgramResult result = run_compare(
+      scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored"});
   EXPECT_EQ(result.exit_code, 1) << result.err;
   EXPECT_EQ(result.ended_by_signal, 0);
   EXPECT_NE(result.err.find("mirrored-seed1.lines"), std::string::npos) << result.err;
@@ -152,11 +150,9 @@ TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {
 TEST(Compare, KillsAWorkerAndTheJobContinues) {
   const ScratchDir scratch;
   const ProgramResult result =
-      RunningProgram(
-          compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
+      run_compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
                                        "constant:20", "--strategies", "parameter-server:async",
-                                       "--kill", "worker=1,at=200ms,restart=100ms"}))
-          .wait();
+                                       "--kill", "worker=1,at=200ms,restart=100ms"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::string log = read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.log");
   EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
@@ -179,11 +175,9 @@ TEST(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
   const ScratchDir scratch;
   // The run has 64 steps of at least 20 ms. A worker is killed at 0.5 s and restarts after 1 s.
   const ProgramResult result =
-      RunningProgram(
-          compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
+      run_compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time",
                                        "constant:20", "--strategies", "multi-worker-mirrored",
-                                       "--kill", "worker=0,at=500ms,restart=1s"}))
-          .wait();
+                                       "--kill", "worker=0,at=500ms,restart=1s"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const std::string columns = read_text(scratch / "r" / "runs.csv");
   const std::vector<std::string> names = split(columns.substr(0, columns.find('\n')), ',');
@@ -194,13 +188,10 @@ TEST(Compare, CountsTheTimeThatAKillCostsASynchronousStrategy) {
 
 TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
   const ScratchDir scratch;
-  const ProgramResult result =
-      RunningProgram(
-          compare(scratch / "r",
-                  Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
-                        "--strategies", "parameter-server:async,multi-worker-mirrored", "--kill",
-                        "worker=1,at=0s", "--kill", "worker=0,at=1000s"}))
-          .wait();
+  const ProgramResult result = run_compare(
+      scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
+                           "--strategies", "parameter-server:async,multi-worker-mirrored", "--kill",
+                           "worker=1,at=0s", "--kill", "worker=0,at=1000s"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("parameter-server:async, seed 1: test accuracy"), std::string::npos)
       << result.err;
@@ -216,12 +207,10 @@ TEST(Compare, AcceptsAJobThatFinishedWithoutAKilledWorker) {
 
 TEST(Compare, HasOneClockForARestartedWorker) {
   const ScratchDir scratch;
-  const ProgramResult result =
-      RunningProgram(compare(scratch / "r", Words{"--data", "synthetic:1x8x8:4:8192",
-                                                  "--service-time", "constant:20", "--strategies",
-                                                  "parameter-server:async", "--evaluations", "16",
-                                                  "--kill", "worker=0,at=300ms,restart=100ms"}))
-          .wait();
+  const ProgramResult result = run_compare(
+      scratch / "r", Words{"--data", "synthetic:1x8x8:4:8192", "--service-time", "constant:20",
+                           "--strategies", "parameter-server:async", "--evaluations", "16",
+                           "--kill", "worker=0,at=300ms,restart=100ms"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   // Two workers train 256 batches; each takes 20 ms.
   std::istringstream curves(read_text(scratch / "r" / "curves.csv"));
@@ -264,12 +253,10 @@ TEST(Compare, TriesFailedRunsAgain) {
 
 TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
   const ScratchDir scratch;
-  const ProgramResult result =
-      RunningProgram(compare(scratch / "r",
-                             kSmall + Words{"--strategies",
-                                            "mirrored,multi-worker-mirrored,parameter-server:async",
-                                            "--link-delay", "2ms", "--link-rate", "1gbit"}))
-          .wait();
+  const ProgramResult result = run_compare(
+      scratch / "r",
+      kSmall + Words{"--strategies", "mirrored,multi-worker-mirrored,parameter-server:async",
+                     "--link-delay", "2ms", "--link-rate", "1gbit"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   EXPECT_EQ(result.err.find("failed"), std::string::npos) << result.err;
   const auto log_of = [&](const std::string& run) {
@@ -293,13 +280,10 @@ TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
 
 TEST(Compare, StartsAWorkerLaterIfTheStrategyAllowsIt) {
   const ScratchDir scratch;
-  const ProgramResult result =
-      RunningProgram(
-          compare(scratch / "r",
-                  Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
-                        "--strategies", "mirrored,parameter-server:sync,parameter-server:async",
-                        "--join", "worker=1,at=500ms"}))
-          .wait();
+  const ProgramResult result = run_compare(
+      scratch / "r", Words{"--data", "synthetic:1x8x8:4:4096", "--service-time", "constant:20",
+                           "--strategies", "mirrored,parameter-server:sync,parameter-server:async",
+                           "--join", "worker=1,at=500ms"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
   for (const char* run : {"mirrored", "parameter-server_sync"}) {
     const std::string log = read_text(scratch / "r" / "runs" / (run + std::string("-seed1.log")));
@@ -315,27 +299,11 @@ TEST(Compare, StartsAWorkerLaterIfTheStrategyAllowsIt) {
 
 TEST(Compare, ReplaysWhatARealJobRecorded) {
   const ScratchDir scratch;
-  const ProgramResult trained = run_syncopate(Words{"launch",
-                                                    "--workers",
-                                                    "3",
-                                                    "--servers",
-                                                    "2",
-                                                    "--",
-                                                    "train",
-                                                    "--strategy",
-                                                    "parameter-server",
-                                                    "--model",
-                                                    "mlp",
-                                                    "--batch-size-per-replica",
-                                                    "16",
-                                                    "--epochs",
-                                                    "2",
-                                                    "--threads",
-                                                    "1",
-                                                    "--no-progress",
-                                                    "--record",
-                                                    scratch / "order"} +
-                                              kSmall);
+  const Words launch = split(
+      "launch --workers 3 --servers 2 -- train --strategy parameter-server --model mlp "
+      "--batch-size-per-replica 16 --epochs 2 --threads 1 --no-progress --record",
+      ' ');
+  const ProgramResult trained = run_syncopate(launch + Words{scratch / "order"} + kSmall);
   ASSERT_EQ(trained.exit_code, 0) << trained.err;
   const std::size_t at = trained.out.find("weights hash");
   ASSERT_NE(at, std::string::npos) << trained.out;
@@ -356,8 +324,7 @@ TEST(Compare, ReplaysWhatARealJobRecorded) {
 TEST(Compare, LeavesOutADefaultThatNeedsSeveralWorkers) {
   const ScratchDir scratch;
   const ProgramResult result =
-      RunningProgram(compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--workers", "1"}))
-          .wait();
+      run_compare(scratch / "r", kSmall + Words{"--clock", "virtual", "--workers", "1"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
   EXPECT_NE(result.err.find("left out: parameter-server:sync+backup:1"), std::string::npos)
       << result.err;
@@ -391,7 +358,7 @@ TEST(Compare, RefusesMistakesWithOneLine) {
       {{"--optimizer", "sgd"}, "flags of train stand behind --"},
       {{"--program", "/nowhere/syncopate"}, "/nowhere/syncopate"}};
   for (const auto& [words, says] : mistakes) {
-    const ProgramResult result = RunningProgram(compare(scratch / "r", kSmall + words)).wait();
+    const ProgramResult result = run_compare(scratch / "r", kSmall + words);
     EXPECT_EQ(result.exit_code, 2) << result.err;
     EXPECT_NE(result.err.find(says), std::string::npos) << result.err;
     EXPECT_EQ(std::count(result.err.begin(), result.err.end(), '\n'), 1) << result.err;

@@ -6,7 +6,7 @@
 #include <sstream>
 #include <string>
 
-#include "bench/plan/plan_verdict.h"
+#include "bench/plan/plan_report.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {

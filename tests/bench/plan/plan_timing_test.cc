@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "bench/compare/virtual/network.h"
+#include "bench/compare/virtual/time_model.h"
 #include "bench/compare/virtual/timing.h"
 #include "bench/plan/plan.h"
 #include "models/base/errors.h"

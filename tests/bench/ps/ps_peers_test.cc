@@ -70,16 +70,15 @@ TEST(PsPeers, OverZeroMqNeedALibraryThatChoosesReno) {
 }
 
 TEST(ExchangeContest, ReportsEverySideAndHoldsOursAgainstTheBestPeer) {
-  std::vector<ExchangeContestant> contestants;
+  std::vector<Contestant> contestants;
   contestants.emplace_back(
-      ExchangeSide{.name = "ours, tcp", .ours = true, .tcp = true, .command = command_for("tcp")});
-  contestants.emplace_back(ExchangeSide{.name = "tcp", .tcp = true, .command = command_for("tcp")});
-  contestants.emplace_back(
-      ExchangeSide{.name = "shm-copied", .command = command_for("shm-copied")});
+      ContestSide{.name = "ours, tcp", .ours = true, .tcp = true, .command = command_for("tcp")});
+  contestants.emplace_back(ContestSide{.name = "tcp", .tcp = true, .command = command_for("tcp")});
+  contestants.emplace_back(ContestSide{.name = "shm-copied", .command = command_for("shm-copied")});
   const Rounds rounds = take_exchange_rounds(contestants, {.bytes = 256}, 2, 0.001);
   const std::string table = exchange_table("256", {.bytes = 256}, contestants, rounds);
   EXPECT_NE(table.find(" x tcp"), std::string::npos) << table;
-  const auto report = nlohmann::json::parse(exchange_json({.bytes = 256}, contestants, rounds));
+  const auto report = exchange_json({.bytes = 256}, contestants, rounds);
   ASSERT_EQ(report["sides"].size(), 3U);
   EXPECT_EQ(report["sides"][0]["best_peer"], "tcp");  // Shared memory is not compared with TCP.
   EXPECT_EQ(report["sides"][2]["seconds_per_round"].size(), 2U);

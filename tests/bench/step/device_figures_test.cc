@@ -1,4 +1,4 @@
-#include "bench/step/device_figures.h"
+#include "bench/step/step_work.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "bench/compare/report/comparison_table.h"
+#include "bench/compare/report/comparison_report.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // The formulas of virtual links, with numbers that can be checked by hand.
-#include "bench/compare/virtual/network.h"
+#include "bench/compare/virtual/time_model.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
-// The time to send bytes under the virtual clock. Every task, worker or server, has one link to a
-// network that has no limits itself.
+// How long computing and sending take under the virtual clock. A step has the measured computation
+// and the random delays of worker/train/service_time.h. Every task, worker or server, has one link
+// to a network that has no limits itself:
 //
 //   one message     b bytes from A to B occupy A's outgoing link for b / rate, in the order of
 //                   sending, and then B's incoming link for b / rate as soon as it is free. They
@@ -15,6 +16,7 @@
 
 #include "bench/compare/virtual/event_queue.h"
 #include "bench/harness/fault_injection.h"
+#include "worker/train/service_time.h"
 
 namespace syncopate::bench {
 
@@ -46,6 +48,26 @@ class Network {
   Link link_;
   std::vector<Ends> workers_;
   std::vector<Ends> servers_;
+};
+
+// Draws the compute time of each step. Each pause is used by the first step that it delays. A copy
+// keeps the state at the time of copying.
+class ComputeDelays {
+ public:
+  // Combines the slow workers and pauses of `faults` with those of its service_time. Throws
+  // UsageError if a step would take no time, because then the whole run would happen at once.
+  ComputeDelays(const FaultInjection& faults, std::uint64_t seed);
+
+  // Returns the time of the worker's `step`-th step, which begins now: the measured computation,
+  // the random delay and the pauses that are due.
+  VirtualTime take(int worker, std::int64_t step, VirtualTime now);
+
+ private:
+  VirtualTime compute_of(int worker) const;
+
+  ServiceTimeOptions options_;  // Has no pauses.
+  double compute_seconds_;
+  std::vector<Pause> pauses_;  // not used up yet
 };
 
 }  // namespace syncopate::bench

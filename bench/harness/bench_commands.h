@@ -10,6 +10,9 @@
 
 namespace syncopate::bench {
 
+// Limits flags that count rounds, steps or samples; a larger number is a typing error.
+inline constexpr double kMostCount = 1'000'000;
+
 using Command = std::function<void()>;
 
 struct CommandRow {
@@ -19,23 +22,19 @@ struct CommandRow {
   Command (*declare)(FlagSet& flags, const Environment& environment);
 };
 
-// Defined in bench/step/step_command.cc.
-Command declare_step(FlagSet& flags, const Environment& environment);
-// Defined in bench/step/input_command.cc.
-Command declare_input(FlagSet& flags, const Environment& environment);
-// Both are defined in bench/all_reduce/all_reduce_command.cc; `-rank` runs one rank.
-Command declare_all_reduce(FlagSet& flags, const Environment& environment);
-Command declare_all_reduce_rank(FlagSet& flags, const Environment& environment);
-// Both are defined in bench/ps/ps_command.cc; `-rank` runs one process of our side.
-Command declare_ps(FlagSet& flags, const Environment& environment);
-Command declare_ps_rank(FlagSet& flags, const Environment& environment);
-// Both are defined in bench/compare/compare_command.cc.
+// The commands of users, each defined in the folder of its benchmark.
 Command declare_compare(FlagSet& flags, const Environment& environment);
 Command declare_report(FlagSet& flags, const Environment& environment);
-// Defined in bench/plan/plan_command.cc.
 Command declare_plan(FlagSet& flags, const Environment& environment);
-// Both are defined in bench/scaling/scaling_command.cc; `-rank` runs one rank.
+Command declare_step(FlagSet& flags, const Environment& environment);
+Command declare_input(FlagSet& flags, const Environment& environment);
+Command declare_all_reduce(FlagSet& flags, const Environment& environment);
+Command declare_ps(FlagSet& flags, const Environment& environment);
 Command declare_scaling(FlagSet& flags, const Environment& environment);
+// The commands with which a benchmark starts one process of a side.
 Command declare_scaling_rank(FlagSet& flags, const Environment& environment);
+Command declare_all_reduce_rank(FlagSet& flags, const Environment& environment);
+Command declare_ps_rank(FlagSet& flags, const Environment& environment);
+Command declare_ps_peer_rank(FlagSet& flags, const Environment& environment);
 
 }  // namespace syncopate::bench
