@@ -4,13 +4,10 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <fstream>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <set>
 
 #include "bench/all_reduce/all_reduce_sides.h"
 #include "bench/harness/bench_commands.h"

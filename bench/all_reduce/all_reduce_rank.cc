@@ -1,7 +1,6 @@
 // Runs one rank of our side of `syncopate-bench all-reduce`: the ring between processes that a
 // training job of several tasks uses. Tensors lie in the collective's memory block, as gradients do
 // in training.
-#include <map>
 
 #include "bench/all_reduce/all_reduce.h"
 #include "bench/all_reduce/all_reduce_side.h"

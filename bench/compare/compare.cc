@@ -37,7 +37,7 @@ namespace {
 constexpr std::chrono::milliseconds kTick(100);
 
 // "test accuracy 98.12%, 12.3 s, 41203 samples/s"
-std::string result_text(const RunResult& result) {
+std::string result_text(const Summary& result) {
   return fmt::format("test accuracy {:.2f}%, {:.1f} s, {:.0f} samples/s",
                      100.0 * result.test_accuracy, result.seconds, result.samples_per_second);
 }
@@ -234,7 +234,7 @@ class Comparer {
     const auto result = read_run(files_.result(run));
     const std::string text = !result           ? "failed: it left no result"
                              : result->failure ? "failed: " + *result->failure
-                                               : result_text(*result);
+                                               : result_text(result->summary);
     display_->note(fmt::format("[{}] {}: {}", number, seed_text(run), text));
   }
 

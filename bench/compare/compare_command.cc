@@ -1,5 +1,7 @@
 // syncopate-bench compare and report train one network under several strategies, with and without
 // fault injection, and report the comparison.
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
@@ -25,6 +27,8 @@
 namespace syncopate::bench {
 namespace {
 
+namespace fs = std::filesystem;
+
 // launch restarts all killed workers after the same time.
 void require_restarts_alike(const std::vector<Kill>& kills) {
   const auto is_other = [&](const Kill& kill) {
@@ -47,22 +51,64 @@ void require_known_workers(const CompareOptions& options) {
     const std::string& flag = options.fault_flags[i];
     const std::string& word = options.fault_flags[i + 1];
     if (worker_of_fault(flag, word).value_or(0) < most) continue;
-    throw UsageError(flag + " " + word + ": expected a worker from 0 to " +
-                     std::to_string(most - 1) + ", or more --workers");
+    throw UsageError(fmt::format("{} {}: expected a worker from 0 to {}, or more --workers", flag,
+                                 word, most - 1));
   }
 }
 
-// One thread only.
-class CompareFaultFlags {
+// syncopate is in the folder of this program, or in the neighbouring folder of the build.
+fs::path find_program() {
+  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
+  for (const fs::path& path : {here / "syncopate", here.parent_path() / "deploy" / "syncopate"}) {
+    if (fs::exists(path)) return path;
+  }
+  return here / "syncopate";
+}
+
+template <typename T>
+void override_if_given(T& value, const std::optional<T>& given) {
+  if (given) value = *given;
+}
+
+// The command line of compare, and the options that follow from it. One thread only.
+class CompareFlags {
  public:
-  // Declares the flags. This object and `flags` outlive the parsing.
-  void declare(FlagSet& flags);
-  // Called after the flags are parsed, when clock and variants are known: adds the faults to
-  // options.faults and, as text, to options.fault_flags. Throws UsageError, also for a worker
-  // that no variant has.
-  void apply(CompareOptions& options) const;
+  // Declares the flags. `flags` outlives this object.
+  explicit CompareFlags(FlagSet& flags) : flags_(flags) {
+    options_.report = "comparison";
+    declare_variants();
+    declare_training();
+    declare_faults();
+  }
+
+  // Returns the options; called after the flags are parsed. Throws UsageError.
+  CompareOptions options(const Environment& environment) const;
 
  private:
+  void declare_variants();
+  void declare_training();
+  void declare_faults();
+  void apply_preset(CompareOptions& options) const;
+  // Adds the faults to options.faults and, as text, to options.fault_flags; clock and variants are
+  // known. Throws UsageError, also for a worker that no variant has.
+  void apply_faults(CompareOptions& options) const;
+
+  FlagSet& flags_;
+  CompareOptions options_;  // what needs no further work
+  // The other values as the command line has them.
+  std::vector<std::string> strategies_;
+  std::string preset_;
+  int workers_ = 4;
+  int servers_ = 2;
+  std::string clock_ = "real";
+  std::string budget_ = "samples";
+  std::optional<std::int64_t> epochs_;
+  std::optional<int> seeds_;
+  std::optional<int> evaluations_;
+  std::optional<double> target_accuracy_;
+  std::optional<int> jobs_;
+  std::vector<std::string> train_flags_;
+  bool hides_progress_ = false;
   std::string service_time_;
   std::vector<std::string> slow_;
   std::vector<std::string> pauses_;
@@ -72,30 +118,151 @@ class CompareFaultFlags {
   std::string link_rate_;
 };
 
-void CompareFaultFlags::declare(FlagSet& flags) {
-  flags.begin_group("Fault injection, equal for all variants");
-  flags.add("--service-time", &service_time_,
-            "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
-            "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones",
-            {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
-  flags.add("--slow", &slow_, "factor by which --service-time of worker W is multiplied",
-            {.value = "worker=W,factor=F", .repeats = true});
-  flags.add("--pause", &pauses_, "one pause of worker W",
-            {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
-  flags.add("--kill", &kills_,
-            "SIGKILL of worker W after the start of training; without restart it stays away",
-            {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
-  flags.add("--join", &joins_, "later start of worker W, with servers under async or ssp",
-            {.value = "worker=W,at=TIME", .repeats = true});
-  flags.add("--link-delay", &link_delay_,
-            "delay of messages between tasks, one way, such as 1ms; real runs use TCP, and "
-            "strategies of one process have no links",
-            {.value = "TIME", .default_text = "none"});
-  flags.add("--link-rate", &link_rate_, "rate of each task's link, each way, such as 1gbit",
-            {.value = "RATE", .default_text = "unlimited"});
+void CompareFlags::declare_variants() {
+  flags_.begin_group("Strategy and devices");
+  flags_.add("--strategies", &strategies_,
+             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive]",
+             {.value = "VARIANT,...",
+              .default_text = "every strategy",
+              .separator = ',',
+              .repeats = true});
+  std::string help = "experiment with its own variants, in place of --strategies:";
+  for (const PresetRow& row : presets()) {
+    help += "\n" + std::string(row.name) + ": " + std::string(row.help);
+  }
+  flags_.add("--preset", &preset_, help, {.value = "NAME"});
+  flags_.add("--workers", &workers_, "workers of each variant", {.least = 1, .most = 1024});
+  flags_.add("--servers", &servers_, "servers of parameter-server", {.least = 1, .most = 1024});
+  flags_.add("--clock", &clock_,
+             "clock of the runs (real: processes on this machine; virtual: simulated time, equal "
+             "on every machine)",
+             {.choices = {"real", "virtual"}});
+  flags_.add("--jobs", &jobs_, "virtual runs at a time",
+             {.default_text = "the number of CPUs", .least = 1, .most = 1024});
+  flags_.add("--program", &options_.program, "syncopate program of the real runs",
+             {.value = "FILE", .default_text = "the one beside this program"});
+  flags_.begin_group("Checkpoints and output");
+  flags_.add("--report", &options_.report, "folder of the results", {.value = "DIR"});
+  flags_.add("--replace", &options_.replace,
+             "removal of what another comparison has left in that folder");
+  flags_.add("--no-progress", &hides_progress_, "notes only, no progress line");
 }
 
-void CompareFaultFlags::apply(CompareOptions& options) const {
+void CompareFlags::declare_training() {
+  flags_.begin_group("Model and data");
+  flags_.add("--model", &options_.model, "network of train", {.value = "NAME"});
+  flags_.add("--data", &options_.data, "data set of train", {.value = "NAME"});
+  flags_.add("--batch-size-per-replica", &options_.batch_size_per_replica,
+             "samples per worker and step", {.least = 1});
+  flags_.begin_group("Optimizer and schedule");
+  flags_.add("--budget", &budget_,
+             "quantity that all variants have in common: samples (--epochs), updates (--updates) "
+             "or seconds (--seconds)",
+             {.choices = {"samples", "updates", "seconds"}});
+  flags_.add("--epochs", &epochs_, "passes of every variant over the data",
+             {.default_text = "2", .least = 1});
+  flags_.add("--updates", &options_.updates, "updates of every variant, with --budget updates",
+             {.default_text = "none", .least = 1});
+  flags_.add("--seconds", &options_.seconds, "training time, with --budget seconds",
+             {.unit = "seconds", .default_text = "none", .above = 0.0});
+  flags_.add("--seeds", &seeds_, "runs of each variant, with seeds from 1",
+             {.default_text = "3", .least = 1, .most = 1000});
+  flags_.add("--evaluations", &evaluations_, "evaluations of a run",
+             {.default_text = "20", .least = 1, .most = 10000});
+  flags_.add("--target-accuracy", &target_accuracy_,
+             "test accuracy from 0 to 1 up to which time is compared",
+             {.default_text = "0.95", .least = 0.0, .most = 1.0});
+  flags_.take_rest(train_flags_, "[FLAGS OF train]", "flags of train");
+}
+
+void CompareFlags::declare_faults() {
+  flags_.begin_group("Fault injection, equal for all variants");
+  flags_.add("--service-time", &service_time_,
+             "compute delay of a step in milliseconds: constant:MS | exponential:MS | "
+             "lognormal:MS[:SIGMA]; slept in real runs, the whole time of a step in virtual ones",
+             {.value = "DELAY", .default_text = "none; with --clock virtual constant:1"});
+  flags_.add("--slow", &slow_, "factor by which --service-time of worker W is multiplied",
+             {.value = "worker=W,factor=F", .repeats = true});
+  flags_.add("--pause", &pauses_, "one pause of worker W",
+             {.value = "worker=W,at=TIME,for=TIME", .repeats = true});
+  flags_.add("--kill", &kills_,
+             "SIGKILL of worker W after the start of training; without restart it stays away",
+             {.value = "worker=W,at=TIME[,restart=TIME]", .repeats = true});
+  flags_.add("--join", &joins_, "later start of worker W, with servers under async or ssp",
+             {.value = "worker=W,at=TIME", .repeats = true});
+  flags_.add("--link-delay", &link_delay_,
+             "delay of messages between tasks, one way, such as 1ms; real runs use TCP, and "
+             "strategies of one process have no links",
+             {.value = "TIME", .default_text = "none"});
+  flags_.add("--link-rate", &link_rate_, "rate of each task's link, each way, such as 1gbit",
+             {.value = "RATE", .default_text = "unlimited"});
+}
+
+CompareOptions CompareFlags::options(const Environment& environment) const {
+  CompareOptions options = options_;
+  options.shared = parse_shared_train_flags(train_flags_);
+  options.show_progress = !hides_progress_;
+  options.clock = clock_ == "virtual" ? Clock::kVirtual : Clock::kReal;
+  options.budget = budget_ == "updates"   ? Budget::kUpdates
+                   : budget_ == "seconds" ? Budget::kSeconds
+                                          : Budget::kSamples;
+  if ((options.budget == Budget::kUpdates) != (options.updates > 0)) {
+    throw UsageError("--updates N and --budget updates require each other");
+  }
+  if ((options.budget == Budget::kSeconds) != (options.seconds > 0.0)) {
+    throw UsageError("--seconds S and --budget seconds require each other");
+  }
+  if (!preset_.empty()) {
+    apply_preset(options);
+  } else if (strategies_.empty()) {
+    for (const char* word : kEveryStrategy) {
+      const Variant variant = parse_variant(word, workers_, servers_);
+      if (variant.backup_workers < variant.workers) {
+        options.variants.push_back(variant);
+      } else {
+        options.left_out.push_back(variant.label + ": at least one worker must be waited for");
+      }
+    }
+  } else {
+    for (const std::string& word : strategies_) {
+      options.variants.push_back(parse_variant(word, workers_, servers_));
+    }
+  }
+  override_if_given(options.epochs, epochs_);
+  override_if_given(options.seeds, seeds_);
+  override_if_given(options.evaluations, evaluations_);
+  override_if_given(options.target_accuracy, target_accuracy_);
+  options.jobs =
+      jobs_.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
+  apply_faults(options);
+  if (options.program.empty()) options.program = find_program();
+  if (options.clock == Clock::kReal && !fs::exists(options.program)) {
+    throw UsageError("--program " + options.program.string() +
+                     ": no such file; build syncopate, or say where it is");
+  }
+  options.cache_dir = default_cache_dir(environment);
+  return options;
+}
+
+void CompareFlags::apply_preset(CompareOptions& options) const {
+  Names names;
+  for (const PresetRow& row : presets()) names.emplace_back(row.name);
+  require_name("--preset", preset_, names);
+  for (const char* flag : {"--strategies", "--workers", "--servers", "--model",
+                           "--batch-size-per-replica", "--budget", "--updates", "--seconds"}) {
+    if (flags_.has(flag)) {
+      throw UsageError(std::string(flag) + ": --preset sets it; leave one of them out");
+    }
+  }
+  const auto row = std::ranges::find(presets(), std::string_view(preset_), &PresetRow::name);
+  if (!row->data.empty() && !flags_.has("--data")) {
+    throw UsageError("--preset " + preset_ + ": its data set is missing; give --data " +
+                     std::string(row->data));
+  }
+  row->apply(options);
+}
+
+void CompareFlags::apply_faults(CompareOptions& options) const {
   FaultInjection& faults = options.faults;
   const bool is_virtual = options.clock == Clock::kVirtual;
   const auto keep_words = [&](const std::string& flag, const std::string& word) {
@@ -140,197 +307,6 @@ void CompareFaultFlags::apply(CompareOptions& options) const {
   if (!link_delay_.empty()) keep_words("--link-delay", link_delay_);
   if (!link_rate_.empty()) keep_words("--link-rate", link_rate_);
   require_known_workers(options);
-}
-
-namespace fs = std::filesystem;
-
-// syncopate is in the folder of this program, or in the neighbouring folder of the build.
-fs::path find_program() {
-  const fs::path here = fs::read_symlink("/proc/self/exe").parent_path();
-  for (const fs::path& path : {here / "syncopate", here.parent_path() / "deploy" / "syncopate"}) {
-    if (fs::exists(path)) return path;
-  }
-  return here / "syncopate";
-}
-
-template <typename T>
-void override_if_given(T& value, const std::optional<T>& given) {
-  if (given) value = *given;
-}
-
-// One thread only.
-class CompareFlags {
- public:
-  // Declares the flags. `flags` outlives this object.
-  explicit CompareFlags(FlagSet& flags);
-  ~CompareFlags();
-
-  // Returns the options; called after the flags are parsed. Throws UsageError.
-  CompareOptions options(const Environment& environment) const;
-
- private:
-  struct Words;  // values as the command line has them
-
-  void declare_variants();
-  void declare_training();
-  void apply_preset(CompareOptions& options) const;
-
-  FlagSet& flags_;
-  std::unique_ptr<Words> words_;
-};
-
-struct CompareFlags::Words {
-  std::vector<std::string> strategies;
-  std::string preset;
-  int workers = 4;
-  int servers = 2;
-  std::string clock = "real";
-  std::string budget = "samples";
-  std::optional<std::int64_t> epochs;
-  std::optional<int> seeds;
-  std::optional<int> evaluations;
-  std::optional<double> target_accuracy;
-  std::optional<int> jobs;
-  std::vector<std::string> train_flags;
-  bool hides_progress = false;
-  CompareFaultFlags faults;
-  CompareOptions options;
-};
-
-CompareFlags::CompareFlags(FlagSet& flags) : flags_(flags), words_(std::make_unique<Words>()) {
-  words_->options.report = "comparison";
-  declare_variants();
-  declare_training();
-  words_->faults.declare(flags_);
-}
-
-CompareFlags::~CompareFlags() = default;
-
-void CompareFlags::declare_variants() {
-  Words& words = *words_;
-  CompareOptions& options = words.options;
-  flags_.begin_group("Strategy and devices");
-  flags_.add("--strategies", &words.strategies,
-             "variants: STRATEGY[:CONSISTENCY[:N]][+backup:K][+inverse|+dc|+dc-adaptive]",
-             {.value = "VARIANT,...",
-              .default_text = "every strategy",
-              .separator = ',',
-              .repeats = true});
-  std::string help = "experiment with its own variants, in place of --strategies:";
-  for (const PresetRow& row : presets()) {
-    help += "\n" + std::string(row.name) + ": " + std::string(row.help);
-  }
-  flags_.add("--preset", &words.preset, help, {.value = "NAME"});
-  flags_.add("--workers", &words.workers, "workers of each variant", {.least = 1, .most = 1024});
-  flags_.add("--servers", &words.servers, "servers of parameter-server",
-             {.least = 1, .most = 1024});
-  flags_.add("--clock", &words.clock,
-             "clock of the runs (real: processes on this machine; virtual: simulated time, equal "
-             "on every machine)",
-             {.choices = {"real", "virtual"}});
-  flags_.add("--jobs", &words.jobs, "virtual runs at a time",
-             {.default_text = "the number of CPUs", .least = 1, .most = 1024});
-  flags_.add("--program", &options.program, "syncopate program of the real runs",
-             {.value = "FILE", .default_text = "the one beside this program"});
-  flags_.begin_group("Checkpoints and output");
-  flags_.add("--report", &options.report, "folder of the results", {.value = "DIR"});
-  flags_.add("--replace", &options.replace,
-             "removal of what another comparison has left in that folder");
-  flags_.add("--no-progress", &words.hides_progress, "notes only, no progress line");
-}
-
-void CompareFlags::declare_training() {
-  Words& words = *words_;
-  CompareOptions& options = words.options;
-  flags_.begin_group("Model and data");
-  flags_.add("--model", &options.model, "network of train", {.value = "NAME"});
-  flags_.add("--data", &options.data, "data set of train", {.value = "NAME"});
-  flags_.add("--batch-size-per-replica", &options.batch_size_per_replica,
-             "samples per worker and step", {.least = 1});
-  flags_.begin_group("Optimizer and schedule");
-  flags_.add("--budget", &words.budget,
-             "quantity that all variants have in common: samples (--epochs), updates (--updates) "
-             "or seconds (--seconds)",
-             {.choices = {"samples", "updates", "seconds"}});
-  flags_.add("--epochs", &words.epochs, "passes of every variant over the data",
-             {.default_text = "2", .least = 1});
-  flags_.add("--updates", &options.updates, "updates of every variant, with --budget updates",
-             {.default_text = "none", .least = 1});
-  flags_.add("--seconds", &options.seconds, "training time, with --budget seconds",
-             {.unit = "seconds", .default_text = "none", .above = 0.0});
-  flags_.add("--seeds", &words.seeds, "runs of each variant, with seeds from 1",
-             {.default_text = "3", .least = 1, .most = 1000});
-  flags_.add("--evaluations", &words.evaluations, "evaluations of a run",
-             {.default_text = "20", .least = 1, .most = 10000});
-  flags_.add("--target-accuracy", &words.target_accuracy,
-             "test accuracy from 0 to 1 up to which time is compared",
-             {.default_text = "0.95", .least = 0.0, .most = 1.0});
-  flags_.take_rest(words.train_flags, "[FLAGS OF train]", "flags of train");
-}
-
-CompareOptions CompareFlags::options(const Environment& environment) const {
-  const Words& words = *words_;
-  CompareOptions options = words.options;
-  options.shared = parse_shared_train_flags(words.train_flags);
-  options.show_progress = !words.hides_progress;
-  options.clock = words.clock == "virtual" ? Clock::kVirtual : Clock::kReal;
-  options.budget = words.budget == "updates"   ? Budget::kUpdates
-                   : words.budget == "seconds" ? Budget::kSeconds
-                                               : Budget::kSamples;
-  if ((options.budget == Budget::kUpdates) != (options.updates > 0)) {
-    throw UsageError("--updates N and --budget updates require each other");
-  }
-  if ((options.budget == Budget::kSeconds) != (options.seconds > 0.0)) {
-    throw UsageError("--seconds S and --budget seconds require each other");
-  }
-  if (!words.preset.empty()) {
-    apply_preset(options);
-  } else if (words.strategies.empty()) {
-    for (const char* word : kEveryStrategy) {
-      const Variant variant = parse_variant(word, words.workers, words.servers);
-      if (variant.backup_workers < variant.workers) {
-        options.variants.push_back(variant);
-      } else {
-        options.left_out.push_back(variant.label + ": at least one worker must be waited for");
-      }
-    }
-  } else {
-    for (const std::string& word : words.strategies) {
-      options.variants.push_back(parse_variant(word, words.workers, words.servers));
-    }
-  }
-  override_if_given(options.epochs, words.epochs);
-  override_if_given(options.seeds, words.seeds);
-  override_if_given(options.evaluations, words.evaluations);
-  override_if_given(options.target_accuracy, words.target_accuracy);
-  options.jobs =
-      words.jobs.value_or(static_cast<int>(std::max(1U, std::thread::hardware_concurrency())));
-  words.faults.apply(options);
-  if (options.program.empty()) options.program = find_program();
-  if (options.clock == Clock::kReal && !fs::exists(options.program)) {
-    throw UsageError("--program " + options.program.string() +
-                     ": no such file; build syncopate, or say where it is");
-  }
-  options.cache_dir = default_cache_dir(environment);
-  return options;
-}
-
-void CompareFlags::apply_preset(CompareOptions& options) const {
-  Names names;
-  for (const PresetRow& row : presets()) names.emplace_back(row.name);
-  require_name("--preset", words_->preset, names);
-  for (const char* flag : {"--strategies", "--workers", "--servers", "--model",
-                           "--batch-size-per-replica", "--budget", "--updates", "--seconds"}) {
-    if (flags_.has(flag)) {
-      throw UsageError(std::string(flag) + ": --preset sets it; leave one of them out");
-    }
-  }
-  const auto row = std::ranges::find(presets(), std::string_view(words_->preset), &PresetRow::name);
-  if (!row->data.empty() && !flags_.has("--data")) {
-    throw UsageError("--preset " + words_->preset + ": its data set is missing; give --data " +
-                     std::string(row->data));
-  }
-  row->apply(options);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 #include "bench/harness/rounds.h"
 
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 
 #include "bench/harness/machine_load.h"
@@ -34,7 +36,7 @@ std::string describe_load(const Rounds& rounds) {
     text += " " + percent_text(share) + (loud ? "!" : "");
   }
   if (above == 0) return text;
-  const std::string count = std::to_string(above) + " of " + std::to_string(rounds.foreign.size());
+  const std::string count = fmt::format("{} of {}", above, rounds.foreign.size());
   const bool dropped = quiet_rounds(rounds.foreign).size() < rounds.foreign.size();
   return text + "\n" +
          (dropped ? count + " rounds dropped: others used more than " + percent_text(kForeignLimit)

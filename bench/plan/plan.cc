@@ -1,5 +1,7 @@
 #include "bench/plan/plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <chrono>
 #include <cmath>
@@ -82,8 +84,9 @@ constexpr float kLearningRate = 1e-3F;
 Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t batch_size,
                       int steps) {
   if (batch_size > train.size()) {
-    throw UsageError("--batch-size-per-replica " + std::to_string(batch_size) + ": the data has " +
-                     std::to_string(train.size()) + " samples; choose a smaller batch");
+    throw UsageError(
+        fmt::format("--batch-size-per-replica {}: the data has {} samples; choose a smaller batch",
+                    batch_size, train.size()));
   }
   const auto strategy = make_strategy({.name = "one-device",
                                        .batch_size_per_replica = batch_size,
@@ -99,12 +102,11 @@ Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t bat
     const auto begun = SteadyClock::now();
     const StepReport report =
         train_step(*strategy, *batches, {.learning_rate = kLearningRate, .step = step});
-    if (step > kWarmUpSteps) {
-      seconds.push_back(seconds_since(begun));
-    }
+    if (step > kWarmUpSteps) seconds.push_back(seconds_since(begun));
     if (!std::isfinite(report.scores.loss)) {
-      throw DivergenceError("calibration: the loss is not a number in step " +
-                            std::to_string(step) + "; is the data what the network expects?");
+      throw DivergenceError(fmt::format(
+          "calibration: the loss is not a number in step {}; is the data what the network expects?",
+          step));
     }
   }
   const Spread spread = spread_of(seconds);
@@ -175,8 +177,8 @@ class Planner {
       const Variant variant = parse_variant(word, workers, options_.servers);
       if (!seen.insert(variant.workers).second) continue;  // one-device always has one worker.
       if (variant.backup_workers >= variant.workers) {
-        plan_.left_out.push_back(variant.label + " with " + std::to_string(variant.workers) +
-                                 ": at least one worker must be waited for");
+        plan_.left_out.push_back(fmt::format("{} with {}: at least one worker must be waited for",
+                                             variant.label, variant.workers));
         continue;
       }
       add_row(variant);

@@ -1,7 +1,8 @@
 #include "bench/plan/plan_report.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
-#include <functional>
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <vector>
@@ -158,7 +159,7 @@ std::string scaling_of(const Rows& rows) {
     const PlanRow& first = **below;
     text += "below half of linear with " + workers_text(first.variant.workers);
     if (below != rows.begin()) {
-      text += " (not yet with " + std::to_string((*std::prev(below))->variant.workers) + ")";
+      text += fmt::format(" (not yet with {})", (*std::prev(below))->variant.workers);
     }
     text += ", where " + what_fills_it(first.timing);
   }
@@ -201,9 +202,8 @@ std::string recommendation(const PlanOptions& options, const Plan& plan) {
   }
   text += row->timing.staleness_max == 0
               ? "; no gradient is stale.\n"
-              : "; gradients are " + number_text(row->timing.staleness_mean) +
-                    " versions old on average, " + std::to_string(row->timing.staleness_max) +
-                    " at most.\n";
+              : fmt::format("; gradients are {} versions old on average, {} at most.\n",
+                            number_text(row->timing.staleness_mean), row->timing.staleness_max);
   return text;
 }
 
@@ -241,19 +241,19 @@ std::string one_process_text(const PlanOptions& options, const Plan& plan) {
 }
 
 std::string caveat(const PlanOptions& options) {
-  const std::string always =
+  constexpr std::string_view kAlways =
       " Servers' computing, and links shared with other jobs, are not in it.";
   if (options.time_to_target) {
-    return "The recommendation is by time to target, from one run with seed " +
-           std::to_string(options.seed) + " of each row with up to " +
-           std::to_string(kMostTrainedWorkers) + " workers; rows with more were not trained." +
-           always;
+    return fmt::format(
+        "The recommendation is by time to target, from one run with seed {} of each row with up to "
+        "{} workers; rows with more were not trained.{}",
+        options.seed, kMostTrainedWorkers, kAlways);
   }
-  return "The recommendation is by samples per second at an efficiency of at least half. "
-         "Statistical efficiency is not in it: how "
-         "many samples a target takes with these batches and this staleness; --time-to-target "
-         "trains rows with up to " +
-         std::to_string(kMostTrainedWorkers) + " workers to find out." + always;
+  return fmt::format(
+      "The recommendation is by samples per second at an efficiency of at least half. Statistical "
+      "efficiency is not in it: how many samples a target takes with these batches and this "
+      "staleness; --time-to-target trains rows with up to {} workers to find out.{}",
+      kMostTrainedWorkers, kAlways);
 }
 
 }  // namespace

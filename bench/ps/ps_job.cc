@@ -1,5 +1,7 @@
 #include "bench/ps/ps_job.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 
@@ -163,9 +165,9 @@ void PsJobWorker::require_values(std::int64_t exchanges) {
     if (std::abs(found - expected) <= (is_sgd ? 0.0F : kAdamTolerance * std::abs(expected))) {
       continue;
     }
-    throw PeerError("a wrong value after " + std::to_string(exchanges) + " exchanges: element " +
-                    std::to_string(i) + " is " + std::to_string(found) + ", expected " +
-                    std::to_string(expected));
+    throw PeerError(
+        fmt::format("a wrong value after {} exchanges: element {} is {:f}, expected {:f}",
+                    exchanges, i, found, expected));
   }
 }
 

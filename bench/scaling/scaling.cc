@@ -1,5 +1,7 @@
 #include "bench/scaling/scaling.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <iostream>
 #include <memory>
@@ -32,7 +34,7 @@ std::vector<std::string> table_row(const ScalingResult& result, std::size_t i) {
   const std::optional<std::size_t> peer = find_peer(result);
   const std::string quiet = is_quiet(result.rounds.foreign) ? "" : " NOT QUIET";
   return {entry.name,
-          std::to_string(entry.replicas) + " x " + std::to_string(entry.lanes),
+          fmt::format("{} x {}", entry.replicas, entry.lanes),
           std::to_string(entry.batch_size),
           spread_text(spread_of(rate)),
           spread_text(ratio_of(rate, result.rounds.counted(0)), 100.0) + "%",
@@ -90,9 +92,10 @@ json result_json(const ScalingResult& result) {
 
 int lanes_per_replica(int threads_total, int replicas) {
   if (replicas < 1 || threads_total % replicas != 0) {
-    throw UsageError("--threads-total " + std::to_string(threads_total) +
-                     ": cannot be dealt out evenly to " + std::to_string(replicas) +
-                     " replicas (--replicas); choose a multiple");
+    throw UsageError(fmt::format(
+        "--threads-total {}: cannot be dealt out evenly to {} replicas (--replicas); choose a "
+        "multiple",
+        threads_total, replicas));
   }
   return threads_total / replicas;
 }
@@ -102,9 +105,9 @@ std::int64_t batch_per_replica(const ScalingOptions& options, std::int64_t usual
     return options.batch_size_per_replica > 0 ? options.batch_size_per_replica : usual;
   }
   if (options.batch_size % replicas != 0) {
-    throw UsageError("--batch-size " + std::to_string(options.batch_size) +
-                     ": cannot be dealt out evenly to " + std::to_string(replicas) +
-                     " replicas; choose a multiple");
+    throw UsageError(
+        fmt::format("--batch-size {}: cannot be dealt out evenly to {} replicas; choose a multiple",
+                    options.batch_size, replicas));
   }
   return options.batch_size / replicas;
 }

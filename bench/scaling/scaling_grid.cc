@@ -1,5 +1,7 @@
 #include "bench/scaling/scaling_grid.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <iostream>
@@ -26,8 +28,9 @@ int parse_count(const std::string& word, const std::string& text) {
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, count);
   if (error != std::errc() || stop != end || count < 1 || count > kMost) {
-    throw UsageError("--grid " + word + ": expected whole numbers from 1 to " +
-                     std::to_string(kMost) + ", separated by commas, but found '" + text + "'");
+    throw UsageError(fmt::format(
+        "--grid {}: expected whole numbers from 1 to {}, separated by commas, but found '{}'", word,
+        kMost, text));
   }
   return count;
 }
@@ -44,8 +47,7 @@ std::vector<int> parse_counts(const std::string& word) {
   std::ranges::sort(counts);
   const auto twice = std::ranges::adjacent_find(counts);
   if (twice != counts.end()) {
-    throw UsageError("--grid " + word + ": " + std::to_string(*twice) +
-                     " stands there twice; leave one out");
+    throw UsageError(fmt::format("--grid {}: {} stands there twice; leave one out", word, *twice));
   }
   return counts;
 }

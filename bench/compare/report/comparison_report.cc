@@ -123,12 +123,13 @@ std::string run_line(const Comparison& comparison, const ComparedVariant& varian
       comparison.target_accuracy ? time_to_target(run, *comparison.target_accuracy) : std::nullopt;
   const auto seconds = point ? std::optional(point->seconds) : std::nullopt;
   const auto samples = point ? std::optional(point->samples) : std::nullopt;
-  return head + csv_line(seed, std::string(), run.steps, run.samples, run.seconds,
-                         run.samples_per_second, run.train_loss, run.test_accuracy, run.test_loss,
-                         comparison.target_accuracy, seconds, samples, run.staleness_mean,
-                         run.staleness_max, run.input_wait_fraction,
-                         run.communication_exposed_fraction, run.predicted_communication_seconds,
-                         run.weights_hash);
+  const Summary& summary = run.summary;
+  return head + csv_line(seed, std::string(), summary.steps, summary.samples, summary.seconds,
+                         summary.samples_per_second, summary.train_loss, summary.test_accuracy,
+                         summary.test_loss, comparison.target_accuracy, seconds, samples,
+                         summary.staleness_mean, summary.staleness_max, summary.input_wait_fraction,
+                         summary.communication_exposed_fraction,
+                         run.predicted_communication_seconds, summary.weights_hash);
 }
 
 constexpr std::size_t kNarrowestName = 14;
@@ -281,7 +282,7 @@ std::string curves_csv(const Comparison& comparison) {
         text += csv_line(variant.label, workers, seed, std::string("test"), point.step,
                          point.samples, point.seconds, point.loss, point.accuracy, no_value);
       }
-      for (const TrainingPoint& point : compared.result->training) {
+      for (const StepMetrics& point : compared.result->training) {
         text +=
             csv_line(variant.label, workers, seed, std::string("train"), point.step, point.samples,
                      point.seconds, point.loss, no_value, point.samples_per_second);

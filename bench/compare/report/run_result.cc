@@ -9,7 +9,7 @@
 #include <limits>
 #include <map>
 #include <nlohmann/json.hpp>
-#include <string_view>
+#include <numeric>
 
 #include "bench/compare/report/job_clock.h"
 #include "models/base/errors.h"
@@ -18,6 +18,8 @@ namespace syncopate::bench {
 namespace {
 
 using nlohmann::json;
+
+constexpr double kNotANumber = std::numeric_limits<double>::quiet_NaN();
 
 // A line with its position, for error messages.
 struct RunLine {
@@ -44,7 +46,7 @@ struct RunLine {
   }
   // NaN was written as null, because JSON has no NaN.
   double number_at(const char* key) const {
-    return at(key).is_null() ? std::numeric_limits<double>::quiet_NaN() : get<double>(key);
+    return at(key).is_null() ? kNotANumber : get<double>(key);
   }
   template <typename T>
   std::optional<T> get_optional(const char* key) const {
@@ -62,54 +64,56 @@ CurvePoint curve_point(const RunLine& line) {
           .accuracy = line.number_at("test_accuracy")};
 }
 
-TrainingPoint training_point(const RunLine& line) {
+StepMetrics read_step(const RunLine& line) {
   return {.step = line.get<std::int64_t>("step"),
+          .loss = line.number_at("loss"),
+          .learning_rate = line.get_optional<double>("learning_rate").value_or(kNotANumber),
           .samples = line.get<std::int64_t>("samples"),
           .seconds = line.number_at("seconds"),
-          .loss = line.number_at("loss"),
-          .samples_per_second = line.number_at("samples_per_second"),
-          .learning_rate = line.get_optional<double>("learning_rate")};
+          .samples_per_second = line.number_at("samples_per_second")};
 }
 
-WorkerTimes worker_times(const RunLine& line) {
+WorkerMetrics read_worker(const RunLine& line) {
   return {.worker = line.get<int>("worker"),
           .steps = line.get<std::int64_t>("steps"),
           .samples = line.get<std::int64_t>("samples"),
           .seconds = line.number_at("seconds"),
           .compute_seconds = line.number_at("compute_seconds"),
-          .communication_seconds = line.number_at("communication_exposed_seconds"),
-          .peers_seconds = line.get_optional<double>("peers_wait_seconds"),
-          .input_seconds = line.number_at("input_wait_seconds"),
+          .communication_exposed_seconds = line.number_at("communication_exposed_seconds"),
+          .peers_wait_seconds = line.get_optional<double>("peers_wait_seconds"),
+          .input_wait_seconds = line.number_at("input_wait_seconds"),
           .bytes_sent = line.get_optional<std::int64_t>("bytes_sent"),
           .bytes_received = line.get_optional<std::int64_t>("bytes_received")};
 }
 
-std::vector<WorkerStalenessCounts> staleness_counts(const RunLine& line) {
-  std::vector<WorkerStalenessCounts> workers;
+std::vector<WorkerStaleness> read_staleness(const RunLine& line) {
+  std::vector<WorkerStaleness> workers;
   for (const json& object : line.get<std::vector<json>>("staleness")) {
     const RunLine worker{object, line.file, line.number};
+    auto counts = worker.get<std::vector<std::int64_t>>("counts");
+    const auto total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    const double sum = worker.number_at("mean") * static_cast<double>(total);
     workers.push_back({.worker = worker.get<int>("worker"),
-                       .mean = worker.number_at("mean"),
-                       .max = worker.get<std::int64_t>("max"),
-                       .counts = worker.get<std::vector<std::int64_t>>("counts")});
+                       .histogram = ps::StalenessHistogram::of(std::move(counts), sum,
+                                                               worker.get<std::uint64_t>("max"))});
   }
   return workers;
 }
 
-void read_summary(const RunLine& line, RunResult& run) {
-  run.steps = line.get<std::int64_t>("steps");
-  run.samples = line.get<std::int64_t>("samples");
-  run.seconds = line.number_at("seconds");
-  run.samples_per_second = line.number_at("samples_per_second");
-  run.train_loss = line.number_at("train_loss");
-  run.test_accuracy = line.number_at("test_accuracy");
-  run.test_loss = line.number_at("test_loss");
-  run.staleness_mean = line.number_at("staleness_mean");
-  run.staleness_max = line.get<std::int64_t>("staleness_max");
-  run.input_wait_fraction = line.number_at("input_wait_fraction");
-  run.communication_exposed_fraction = line.number_at("communication_exposed_fraction");
-  run.weights_hash = line.get<std::string>("weights_hash");
-  run.staleness = staleness_counts(line);
+Summary read_summary(const RunLine& line) {
+  return {.steps = line.get<std::int64_t>("steps"),
+          .samples = line.get<std::int64_t>("samples"),
+          .seconds = line.number_at("seconds"),
+          .samples_per_second = line.number_at("samples_per_second"),
+          .train_loss = line.number_at("train_loss"),
+          .test_accuracy = line.number_at("test_accuracy"),
+          .test_loss = line.number_at("test_loss"),
+          .staleness_mean = line.number_at("staleness_mean"),
+          .staleness_max = line.get<std::int64_t>("staleness_max"),
+          .input_wait_fraction = line.number_at("input_wait_fraction"),
+          .communication_exposed_fraction = line.number_at("communication_exposed_fraction"),
+          .weights_hash = line.get<std::string>("weights_hash"),
+          .staleness = read_staleness(line)};
 }
 
 // Collects the lines of one run in the order of the file.
@@ -121,7 +125,7 @@ class RunReader {
     if (line.number == 1) return take_head(line, event);
     if (event == "begin") note_begin(line);
     if (event == "step") {
-      run_.training.push_back(training_point(line));
+      run_.training.push_back(read_step(line));
       note_time(line, run_.training.back().seconds, training_began_);
     }
     if (event == "eval") {
@@ -134,12 +138,12 @@ class RunReader {
         if (is_synchronous_[*began_at]) paused_seconds_ += seconds;
       }
     }
-    if (event == "worker") run_.times.push_back(worker_times(line));
+    if (event == "worker") run_.times.push_back(read_worker(line));
     if (event == "note") run_.notes.push_back(line.get<std::string>("text"));
     if (event == "failure") run_.failure = line.get<std::string>("reason");
     if (event == "summary") {
-      read_summary(line, run_);
-      note_time(line, run_.seconds, summary_began_);
+      run_.summary = read_summary(line);
+      note_time(line, run_.summary.seconds, summary_began_);
       has_summary_ = true;
     }
   }
@@ -152,7 +156,7 @@ class RunReader {
     const auto by_step = [](const auto& a, const auto& b) { return a.step < b.step; };
     std::stable_sort(run_.training.begin(), run_.training.end(), by_step);
     std::stable_sort(run_.curve.begin(), run_.curve.end(), by_step);
-    std::ranges::stable_sort(run_.times, {}, &WorkerTimes::worker);
+    std::ranges::stable_sort(run_.times, {}, &WorkerMetrics::worker);
     if (!run_.failure) check_order_of_time();
     return std::move(run_);
   }
@@ -188,11 +192,12 @@ class RunReader {
       shift(curve_began_[i], run_.curve[i].seconds);
     }
     if (!has_summary_ || !summary_began_.back()) return;
-    const double own = run_.seconds;
-    shift(summary_began_.back(), run_.seconds);
+    Summary& summary = run_.summary;
+    const double own = summary.seconds;
+    shift(summary_began_.back(), summary.seconds);
     // The process that wrote the summary knows only the speed since its own start.
-    if (run_.seconds > own) {
-      run_.samples_per_second = static_cast<double>(run_.samples) / run_.seconds;
+    if (summary.seconds > own) {
+      summary.samples_per_second = static_cast<double>(summary.samples) / summary.seconds;
     }
   }
 

@@ -1,6 +1,7 @@
-// The result of one run, read from the JSON lines it wrote (worker/train/metrics.h). Tables,
-// verdict and report are made from it. Real runs and runs under the virtual clock write the same
-// lines.
+// The result of one run, read from the JSON lines that it wrote through a MetricsWriter. Tables,
+// verdict and report are made from it. Of each line only the fields that they need are read; all
+// seconds since training began are those of the job. Real runs and runs under the virtual clock
+// write the same lines.
 #pragma once
 
 #include <cstdint>
@@ -8,6 +9,8 @@
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "worker/train/metrics.h"
 
 namespace syncopate::bench {
 
@@ -21,38 +24,6 @@ struct CurvePoint {
   double paused_seconds = 0.0;  // of earlier evaluations that paused training, not in `seconds`
 };
 
-// A step line: the training since the previous one.
-struct TrainingPoint {
-  std::int64_t step = 0;
-  std::int64_t samples = 0;
-  double seconds = 0.0;
-  double loss = 0.0;
-  double samples_per_second = 0.0;
-  std::optional<double> learning_rate{};
-};
-
-// The parts of one worker's time.
-struct WorkerTimes {
-  int worker = 0;
-  std::int64_t steps = 0;
-  std::int64_t samples = 0;
-  double seconds = 0.0;  // the whole time
-  double compute_seconds = 0.0;
-  double communication_seconds = 0.0;  // exposed: the worker waited for communication
-  // Wait time for other workers; empty if it is part of communication_seconds.
-  std::optional<double> peers_seconds;
-  double input_seconds = 0.0;
-  std::optional<std::int64_t> bytes_sent;  // empty if bytes were not counted
-  std::optional<std::int64_t> bytes_received;
-};
-
-struct WorkerStalenessCounts {
-  int worker = 0;
-  double mean = 0.0;
-  std::int64_t max = 0;
-  std::vector<std::int64_t> counts;  // counts[t]: number of gradients of staleness t
-};
-
 struct RunResult {
   std::string label;  // that of its variant
   std::uint64_t seed = 1;
@@ -60,25 +31,12 @@ struct RunResult {
   std::optional<std::string> failure;  // one line that says why it has no summary
   std::vector<std::string> notes;      // what a reader of its numbers should know
   std::vector<std::string> faults;     // injected: flags of compare, each followed by its value
-  std::vector<TrainingPoint> training;
-  std::vector<CurvePoint> curve;  // ascending
-  std::vector<WorkerTimes> times;
-  std::vector<WorkerStalenessCounts> staleness;
-  // The numbers of its summary.
-  std::int64_t steps = 0;
-  std::int64_t samples = 0;
-  double seconds = 0.0;
-  double samples_per_second = 0.0;
-  double train_loss = 0.0;
-  double test_accuracy = 0.0;
-  double test_loss = 0.0;
-  double staleness_mean = 0.0;
-  std::int64_t staleness_max = 0;
-  double input_wait_fraction = 0.0;
-  double communication_exposed_fraction = 0.0;
+  std::vector<StepMetrics> training;   // learning_rate is NaN where the line has none
+  std::vector<CurvePoint> curve;       // ascending
+  std::vector<WorkerMetrics> times;
+  Summary summary;
   // Per step, predicted from the link's latency and bandwidth; empty if there was no prediction.
   std::optional<double> predicted_communication_seconds;
-  std::string weights_hash;
 };
 
 // Reads a file of JSON lines, one object each:

@@ -88,7 +88,7 @@ void add_target(const ComparedVariant& variant, double target, VariantSummary& r
 // Only asynchronous runs have histograms of staleness.
 bool has_staleness(const ComparedVariant& variant) {
   return std::ranges::any_of(variant.runs, [](const ComparedRun& run) {
-    return run.is_done() && !run.result->staleness.empty();
+    return run.is_done() && !run.result->summary.staleness.empty();
   });
 }
 
@@ -96,8 +96,8 @@ std::vector<double> learning_rates_of(const ComparedVariant& variant) {
   std::vector<double> rates;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done() || run.result->training.empty()) continue;
-    const auto rate = run.result->training.front().learning_rate;
-    if (rate) rates.push_back(*rate);
+    const double rate = run.result->training.front().learning_rate;
+    if (!std::isnan(rate)) rates.push_back(rate);
   }
   return rates;
 }
@@ -105,7 +105,7 @@ std::vector<double> learning_rates_of(const ComparedVariant& variant) {
 // If comparison.json does not say it, a variant with stale gradients is asynchronous.
 bool is_synchronous(const ComparedVariant& variant) {
   const auto is_stale = [](const ComparedRun& run) {
-    return run.is_done() && run.result->staleness_max > 0;
+    return run.is_done() && run.result->summary.staleness_max > 0;
   };
   return variant.is_synchronous.value_or(!std::ranges::any_of(variant.runs, is_stale));
 }
@@ -124,21 +124,22 @@ VariantSummary summary_of(const ComparedVariant& variant, const std::optional<do
   row.is_distributed = variant.is_distributed;
   count_runs(variant, row);
   row.notes = merged_notes(variant);
-  row.accuracy = over_runs(variant, [](const RunResult& run) { return run.test_accuracy; });
-  row.test_loss = over_runs(variant, [](const RunResult& run) { return run.test_loss; });
-  row.seconds = over_runs(variant, [](const RunResult& run) { return run.seconds; });
+  row.accuracy = over_runs(variant, [](const RunResult& run) { return run.summary.test_accuracy; });
+  row.test_loss = over_runs(variant, [](const RunResult& run) { return run.summary.test_loss; });
+  row.seconds = over_runs(variant, [](const RunResult& run) { return run.summary.seconds; });
   row.samples_per_second =
-      over_runs(variant, [](const RunResult& run) { return run.samples_per_second; });
-  row.updates =
-      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.steps); });
-  row.samples =
-      over_runs(variant, [](const RunResult& run) { return static_cast<double>(run.samples); });
+      over_runs(variant, [](const RunResult& run) { return run.summary.samples_per_second; });
+  row.updates = over_runs(
+      variant, [](const RunResult& run) { return static_cast<double>(run.summary.steps); });
+  row.samples = over_runs(
+      variant, [](const RunResult& run) { return static_cast<double>(run.summary.samples); });
   row.learning_rate = sample_of(learning_rates_of(variant));
   for (const ComparedRun& run : variant.runs) {
-    if (run.is_done()) row.weights.push_back(run.result->weights_hash);
+    if (run.is_done()) row.weights.push_back(run.result->summary.weights_hash);
   }
   if (has_staleness(variant)) {
-    row.staleness = over_runs(variant, [](const RunResult& run) { return run.staleness_mean; });
+    row.staleness =
+        over_runs(variant, [](const RunResult& run) { return run.summary.staleness_mean; });
   }
   if (target) add_target(variant, *target, row);
   return row;

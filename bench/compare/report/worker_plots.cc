@@ -22,9 +22,10 @@ std::vector<std::int64_t> staleness_counts_of(const ComparedVariant& variant) {
   std::vector<std::int64_t> counts;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done()) continue;
-    for (const WorkerStalenessCounts& worker : run.result->staleness) {
-      counts.resize(std::max(counts.size(), worker.counts.size()), 0);
-      for (std::size_t t = 0; t < worker.counts.size(); ++t) counts[t] += worker.counts[t];
+    for (const WorkerStaleness& worker : run.result->summary.staleness) {
+      const std::vector<std::int64_t>& more = worker.histogram.counts();
+      counts.resize(std::max(counts.size(), more.size()), 0);
+      for (std::size_t t = 0; t < more.size(); ++t) counts[t] += more[t];
     }
   }
   return counts;
@@ -120,15 +121,15 @@ std::map<int, WorkerParts> parts_of(const ComparedVariant& variant) {
   std::map<int, WorkerParts> workers;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done()) continue;
-    for (const WorkerTimes& times : run.result->times) {
+    for (const WorkerMetrics& times : run.result->times) {
       if (!std::isfinite(times.seconds) || times.seconds <= 0.0) continue;
       WorkerParts& parts = workers[times.worker];
       parts.seconds[kCompute] += times.compute_seconds;
-      parts.seconds[kCommunication] += times.communication_seconds;
-      parts.seconds[kPeers] += times.peers_seconds.value_or(0.0);
-      parts.seconds[kInput] += times.input_seconds;
+      parts.seconds[kCommunication] += times.communication_exposed_seconds;
+      parts.seconds[kPeers] += times.peers_wait_seconds.value_or(0.0);
+      parts.seconds[kInput] += times.input_wait_seconds;
       parts.total += times.seconds;
-      parts.knows_peers = parts.knows_peers && times.peers_seconds;
+      parts.knows_peers = parts.knows_peers && times.peers_wait_seconds;
     }
   }
   for (auto& [worker, parts] : workers) {
@@ -165,7 +166,7 @@ std::vector<double> over_workers(const ComparedVariant& variant, Amount amount) 
   std::vector<double> values;
   for (const ComparedRun& run : variant.runs) {
     if (!run.is_done()) continue;
-    for (const WorkerTimes& times : run.result->times) {
+    for (const WorkerMetrics& times : run.result->times) {
       const std::optional<double> value = amount(times);
       if (value && std::isfinite(*value)) values.push_back(*value);
     }
@@ -195,8 +196,8 @@ Communication communication_of(const ComparedVariant& variant) {
     if (!run.is_done() || !run.result->predicted_communication_seconds) continue;
     double seconds = 0.0;
     std::int64_t steps = 0;
-    for (const WorkerTimes& times : run.result->times) {
-      seconds += times.communication_seconds;
+    for (const WorkerMetrics& times : run.result->times) {
+      seconds += times.communication_exposed_seconds;
       steps += times.steps;
     }
     if (steps == 0 || !std::isfinite(seconds)) continue;
@@ -264,10 +265,10 @@ std::string bytes_plot(const Comparison& comparison) {
                  .groups = {}};
   for (std::size_t i = 0; i < rows.size(); ++i) {
     const ComparedVariant& variant = comparison.variants[i];
-    const auto sent =
-        over_workers(variant, [](const WorkerTimes& times) { return megabytes(times.bytes_sent); });
+    const auto sent = over_workers(
+        variant, [](const WorkerMetrics& times) { return megabytes(times.bytes_sent); });
     const auto received = over_workers(
-        variant, [](const WorkerTimes& times) { return megabytes(times.bytes_received); });
+        variant, [](const WorkerMetrics& times) { return megabytes(times.bytes_received); });
     if (sent.empty() || received.empty()) continue;
     chart.groups.push_back(
         {rows[i].name, {mean_bar(sent, "s0 bar"), mean_bar(received, "s4 bar")}});

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <cstring>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 #include <string>
 #include <vector>

@@ -10,6 +10,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "bench/harness/peer.h"
+#include "bench/ps/peers/exchange.h"
 #include "bench/ps/ps.h"
 
 namespace syncopate::bench {

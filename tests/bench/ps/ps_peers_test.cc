@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "bench/harness/contest.h"
 #include "bench/harness/measure.h"
+#include "bench/ps/peers/exchange.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {

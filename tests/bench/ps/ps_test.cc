@@ -6,6 +6,8 @@
 #include <string>
 #include <tuple>
 
+#include "bench/harness/peer.h"
+#include "bench/ps/peers/exchange.h"
 #include "models/base/errors.h"
 
 namespace syncopate::bench {

@@ -207,8 +207,8 @@ std::vector<std::string> lines_of(const std::string& text) {
 
 Comparison done_failed_and_pending() {
   ComparedVariant variant = made_up_variant("a, \"b\"", 2, {10}, {0.97});
-  variant.runs[0].result->test_loss = NAN;
-  variant.runs[0].result->weights_hash = "cafe";
+  variant.runs[0].result->summary.test_loss = NAN;
+  variant.runs[0].result->summary.weights_hash = "cafe";
   variant.runs.push_back(failed_run(2, "it broke"));
   variant.runs.push_back(pending_run());
   return made_up_comparison({variant});
@@ -236,7 +236,7 @@ TEST(CurvesCsv, HasEveryPoint) {
   Comparison comparison = done_failed_and_pending();
   comparison.variants[0].label = "plain";
   comparison.variants[0].runs[0].result->training.push_back(
-      {.step = 1, .samples = 32, .seconds = 0.5, .loss = 2.25, .samples_per_second = 64});
+      {.step = 1, .loss = 2.25, .samples = 32, .seconds = 0.5, .samples_per_second = 64});
   const auto lines = lines_of(curves_csv(comparison));
   ASSERT_EQ(lines.size(), 5U);
   EXPECT_EQ(lines[1], "plain,2,1,test,1,100,5,0.5,0.5,");

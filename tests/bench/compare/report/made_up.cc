@@ -14,13 +14,13 @@ ComparedRun made_up_run(std::uint64_t seed, const std::vector<double>& accuracie
                             .seconds = seconds,
                             .loss = 1.0 - accuracies[i],
                             .accuracy = accuracies[i]});
-    result.samples = samples;
-    result.seconds = seconds;
+    result.summary.samples = samples;
+    result.summary.seconds = seconds;
   }
-  result.steps = static_cast<std::int64_t>(accuracies.size());
-  result.samples_per_second = 1.0 / seconds_per_sample;
-  result.test_accuracy = accuracies.back();
-  result.test_loss = 1.0 - accuracies.back();
+  result.summary.steps = static_cast<std::int64_t>(accuracies.size());
+  result.summary.samples_per_second = 1.0 / seconds_per_sample;
+  result.summary.test_accuracy = accuracies.back();
+  result.summary.test_loss = 1.0 - accuracies.back();
   return {.file = "runs/seed" + std::to_string(seed) + ".jsonl", .result = std::move(result)};
 }
 
@@ -64,16 +64,16 @@ Comparison with_everything(const std::vector<std::string>& labels) {
     for (ComparedRun& run : variant.runs) {
       run.result->predicted_communication_seconds = 0.002;
       for (const int worker : {0, 1}) {
-        run.result->staleness.push_back(
-            {.worker = worker, .mean = 1.0, .max = 2, .counts = {1, 3, 1}});
+        run.result->summary.staleness.push_back(
+            {.worker = worker, .histogram = ps::StalenessHistogram::of({1, 3, 1}, 5.0, 2)});
         run.result->times.push_back({.worker = worker,
                                      .steps = 100,
                                      .samples = 150,
                                      .seconds = 10.0,
                                      .compute_seconds = 6.0,
-                                     .communication_seconds = 1.0,
-                                     .peers_seconds = 2.0,
-                                     .input_seconds = 0.5,
+                                     .communication_exposed_seconds = 1.0,
+                                     .peers_wait_seconds = 2.0,
+                                     .input_wait_seconds = 0.5,
                                      .bytes_sent = 4'000'000,
                                      .bytes_received = 5'000'000});
       }

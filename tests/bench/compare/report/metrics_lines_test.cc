@@ -31,9 +31,9 @@ TEST(TrainerLines, CanBeRead) {
   EXPECT_EQ(run->curve.at(0).accuracy, 0.5);
   EXPECT_EQ(run->times.at(0).worker, 1);
   EXPECT_EQ(run->times.at(0).bytes_sent, 9);
-  EXPECT_FALSE(run->times.at(0).peers_seconds.has_value());
-  EXPECT_EQ(run->samples, 64);
-  EXPECT_EQ(run->weights_hash, "cafe");
+  EXPECT_FALSE(run->times.at(0).peers_wait_seconds.has_value());
+  EXPECT_EQ(run->summary.samples, 64);
+  EXPECT_EQ(run->summary.weights_hash, "cafe");
 }
 
 }  // namespace

@@ -67,15 +67,15 @@ TEST_F(RunFile, IsReadCompletely) {
   EXPECT_EQ(run->curve[0].seconds, 1.5);
   EXPECT_EQ(run->curve[0].accuracy, 0.9);
   ASSERT_EQ(run->times.size(), 1U);
-  EXPECT_EQ(run->times[0].communication_seconds, 0.3);
-  EXPECT_FALSE(run->times[0].peers_seconds.has_value());
+  EXPECT_EQ(run->times[0].communication_exposed_seconds, 0.3);
+  EXPECT_FALSE(run->times[0].peers_wait_seconds.has_value());
   EXPECT_EQ(run->times[0].bytes_sent, 100);
   EXPECT_FALSE(run->times[0].bytes_received.has_value());
-  EXPECT_EQ(run->test_accuracy, 0.9);
-  EXPECT_TRUE(std::isnan(run->test_loss));  // written as null
-  EXPECT_EQ(run->weights_hash, "cafe");
-  ASSERT_EQ(run->staleness.size(), 1U);
-  EXPECT_EQ(run->staleness[0].counts, (std::vector<std::int64_t>{1, 2, 0, 1}));
+  EXPECT_EQ(run->summary.test_accuracy, 0.9);
+  EXPECT_TRUE(std::isnan(run->summary.test_loss));  // written as null
+  EXPECT_EQ(run->summary.weights_hash, "cafe");
+  ASSERT_EQ(run->summary.staleness.size(), 1U);
+  EXPECT_EQ(run->summary.staleness[0].histogram.counts(), (std::vector<std::int64_t>{1, 2, 0, 1}));
 }
 
 TEST_F(RunFile, HasTheReasonOfAFailure) {
@@ -124,8 +124,8 @@ TEST_F(RunFile, OfAKilledJobCountsTheTimeUntilItContinued) {
   EXPECT_DOUBLE_EQ(run->curve.at(0).seconds, 1.0);
   EXPECT_DOUBLE_EQ(run->curve.at(1).seconds, 11.0)
       << "10 s minus an evaluation of 0.5 s, plus 1.5 s";
-  EXPECT_DOUBLE_EQ(run->seconds, 11.0);
-  EXPECT_DOUBLE_EQ(run->samples_per_second, 640 / 11.0);
+  EXPECT_DOUBLE_EQ(run->summary.seconds, 11.0);
+  EXPECT_DOUBLE_EQ(run->summary.samples_per_second, 640 / 11.0);
 }
 
 TEST_F(RunFile, HasTheTimeThatEarlierEvaluationsPausedTraining) {

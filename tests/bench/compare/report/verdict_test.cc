@@ -246,7 +246,7 @@ TEST(Verdict, NamesIdenticalVariants) {
   const auto hashed = [](const std::string& label, const std::vector<double>& seconds) {
     ComparedVariant variant = made_up_variant(label, 4, seconds, {0.97, 0.96});
     for (ComparedRun& run : variant.runs) {
-      run.result->weights_hash = "cafe" + std::to_string(run.result->seed);
+      run.result->summary.weights_hash = "cafe" + std::to_string(run.result->seed);
     }
     return variant;
   };
@@ -263,8 +263,8 @@ TEST(Verdict, SaysThatBatchesDifferAtOneLearningRate) {
   const auto with_rate = [](const std::string& label, std::int64_t steps, double rate) {
     ComparedVariant variant = made_up_variant(label, 4, kFast, kGood);
     for (ComparedRun& run : variant.runs) {
-      run.result->steps = steps;
-      run.result->samples = 1200;
+      run.result->summary.steps = steps;
+      run.result->summary.samples = 1200;
       run.result->training.push_back({.learning_rate = rate});
     }
     return variant;
