@@ -10,16 +10,22 @@
 #include <cerrno>
 #include <cstddef>
 #include <cstring>
+#include <optional>
 #include <random>
 #include <utility>
 
 #include "models/base/errors.h"
+#include "models/base/log.h"
 
 namespace syncopate {
 namespace {
 
 // All tasks of a job on this machine connect at once.
 constexpr int kUnixBacklog = 1024;
+// Callers served at the same time; further callers wait in the socket's queue.
+constexpr std::size_t kMostCallers = 256;
+// The pause before new callers are accepted again after the server was full.
+constexpr int kFullMilliseconds = 100;
 
 struct AbstractAddress {
   sockaddr_un address{};
@@ -58,6 +64,30 @@ struct DescriptorMessage {
   DescriptorMessage(const DescriptorMessage&) = delete;
   DescriptorMessage& operator=(const DescriptorMessage&) = delete;
 };
+
+void warn_refused_caller(std::string_view why) {
+  log(LogLevel::kWarning,
+      fmt::format("refused a process of this machine that asked for this task's shared memory: {}",
+                  why));
+}
+
+// Returns false while the caller's request has not arrived completely.
+bool answer_caller(Connection& caller, int descriptor, const DescriptorServer::Accepts& accepts) {
+  try {
+    const std::optional<Frame> request = caller.try_receive();
+    if (!request) return false;
+    if (accepts(*request)) {
+      send_descriptor(caller.descriptor(), descriptor);
+    } else {
+      refuse_descriptor(caller.descriptor());
+      warn_refused_caller("it belongs to another job");
+    }
+  } catch (const PeerError& error) {
+    refuse_descriptor(caller.descriptor());
+    warn_refused_caller(error.what());
+  }
+  return true;
+}
 
 }  // namespace
 
@@ -129,6 +159,60 @@ FileDescriptor receive_descriptor(int socket, std::string_view peer) {
       "{} passed a file descriptor that this process could not take; raise the limit on "
       "open files (ulimit -n)",
       peer));
+}
+
+DescriptorServer::DescriptorServer(FileDescriptor listening, std::uint32_t longest_request,
+                                   std::chrono::nanoseconds timeout)
+    : listener_(std::move(listening)), longest_request_(longest_request), timeout_(timeout) {}
+
+bool DescriptorServer::is_full() const noexcept {
+  return lacks_descriptors_ || callers_.size() >= kMostCallers;
+}
+
+void DescriptorServer::add_to(std::vector<pollfd>& sockets) const {
+  // poll() ignores negative descriptors. Callers that cannot be accepted now would else wake it
+  // again and again.
+  sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
+  for (const Caller& caller : callers_) {
+    sockets.push_back({caller.connection.descriptor(), POLLIN, 0});
+  }
+}
+
+int DescriptorServer::poll_milliseconds() const {
+  if (callers_.empty()) return is_full() ? kFullMilliseconds : -1;
+  const int left = callers_.front().deadline.remaining_milliseconds();
+  return is_full() ? std::min(left, kFullMilliseconds) : left;
+}
+
+void DescriptorServer::accept() {
+  lacks_descriptors_ = false;
+  try {
+    while (!is_full()) {
+      std::optional<Connection> caller =
+          listener_.accept(Deadline::after(std::chrono::milliseconds(0)));
+      if (!caller) return;
+      // Refused here, so that processes of other users, of which there may be any number, do not
+      // count among the callers.
+      if (!is_of_our_user(caller->descriptor())) {
+        warn_refused_caller("it belongs to another user");
+        continue;
+      }
+      caller->limit_payload(longest_request_);
+      callers_.push_back({*std::move(caller), Deadline::after(timeout_)});
+    }
+  } catch (const FileError& error) {
+    lacks_descriptors_ = true;
+    if (!std::exchange(has_warned_, true)) {
+      log(LogLevel::kWarning, fmt::format("{}; until then callers have to wait", error.what()));
+    }
+  }
+}
+
+void DescriptorServer::answer(int descriptor, const Accepts& accepts) {
+  accept();
+  std::erase_if(callers_, [&](Caller& caller) {
+    return answer_caller(caller.connection, descriptor, accepts) || caller.deadline.passed();
+  });
 }
 
 }  // namespace syncopate

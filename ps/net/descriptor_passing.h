@@ -4,10 +4,18 @@
 // the caller (is_of_our_user(), and a nonce).
 #pragma once
 
+#include <poll.h>
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "models/base/deadline.h"
 #include "models/base/file_descriptor.h"
+#include "ps/net/connection.h"
 
 namespace syncopate {
 
@@ -33,5 +41,44 @@ void refuse_descriptor(int socket) noexcept;
 // peer refused. `peer` begins error messages. Throws PeerError when the peer has closed the
 // connection, FileError when this process has reached its limit on descriptors.
 FileDescriptor receive_descriptor(int socket, std::string_view peer);
+
+// Passes one descriptor to the callers of a listening Unix-domain socket. A caller gets it if it
+// runs as this process's user and its first frame is accepted. Callers that send nothing do not
+// delay the others. One thread only.
+class DescriptorServer {
+ public:
+  // Returns whether a caller that sent this frame may have the descriptor.
+  using Accepts = std::function<bool(const Frame& request)>;
+
+  // listening: from listen_at_name(). longest_request: the most payload bytes of a request.
+  // timeout: for each caller, from when it was accepted to its request.
+  DescriptorServer(FileDescriptor listening, std::uint32_t longest_request,
+                   std::chrono::nanoseconds timeout);
+
+  // For a poll(2) loop: adds the descriptors to watch, and returns the longest time to wait, -1 for
+  // no limit.
+  void add_to(std::vector<pollfd>& sockets) const;
+  int poll_milliseconds() const;
+
+  // Accepts new callers, and answers each caller whose request has arrived: sends `descriptor`, or
+  // a refusal, which is logged. Never blocks.
+  void answer(int descriptor, const Accepts& accepts);
+
+ private:
+  struct Caller {
+    Connection connection;
+    Deadline deadline;
+  };
+
+  bool is_full() const noexcept;
+  void accept();
+
+  Listener listener_;
+  std::uint32_t longest_request_;
+  std::chrono::nanoseconds timeout_;
+  std::vector<Caller> callers_;  // in the order in which they connected
+  bool lacks_descriptors_ = false;
+  bool has_warned_ = false;
+};
 
 }  // namespace syncopate

@@ -17,7 +17,6 @@
 #include <vector>
 
 #include "models/base/errors.h"
-#include "models/base/log.h"
 #include "models/base/shared_memory_file.h"
 #include "models/tensor/buffer.h"
 #include "ps/net/connection.h"
@@ -27,18 +26,12 @@
 namespace syncopate::ps {
 namespace {
 
-using std::chrono::milliseconds;
-
 constexpr std::string_view kSegmentPurpose = "values and gradients";
 constexpr std::size_t kPageBytes = 4096;
 // Larger than any segment, and small enough that sums of sizes do not overflow.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
-// Callers served at the same time; further callers wait in the socket's queue.
-constexpr std::size_t kMostCallers = 256;
 // Longer than any nonce, so that a caller of another job is told that its nonce is wrong.
 constexpr std::size_t kLongestNonce = 4096;
-// The pause before new callers are accepted again after the server was full.
-constexpr int kFullMilliseconds = 100;
 
 struct SegmentHeader {
   std::array<char, 8> mark = {'S', 'Y', 'P', 'S', 'e', 'g', '0', '1'};
@@ -129,115 +122,21 @@ MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::
   return segment_in(std::move(mapping), layout);
 }
 
-void warn_refused_caller(std::string_view why) {
-  log(LogLevel::kWarning,
-      fmt::format(
-          "refused a process of this machine that asked for this worker's shared memory: {}", why));
-}
-
-// Passes a descriptor to every caller of a listening Unix-domain socket that sends the job's nonce.
-// One thread only, that of serve().
-class SegmentServer {
- public:
-  // `memory` is the descriptor to pass; borrowed. `timeout` limits each caller, from its
-  // connection.
-  SegmentServer(FileDescriptor listening, int memory, std::string nonce,
-                std::chrono::nanoseconds timeout)
-      : listener_(std::move(listening)),
-        memory_(memory),
-        nonce_(std::move(nonce)),
-        timeout_(timeout) {}
-
-  // Returns when a stop is requested. Silent callers do not delay the others.
-  void serve(const std::stop_token& stop) {
-    const std::stop_callback wake(stop, [this] { stop_.notify(); });
-    while (!stop.stop_requested()) {
-      wait();
-      accept();
-      answer_callers();
-    }
-  }
-
- private:
-  struct Caller {
-    Connection connection;
-    Deadline deadline;
+// Passes the descriptor `memory` to every caller that sends the job's nonce, until a stop is
+// requested.
+void serve_segment(DescriptorServer& server, WakeEvent& stopped, int memory,
+                   const std::string& nonce, const std::stop_token& stop) {
+  const std::stop_callback wake(stop, [&stopped] { stopped.notify(); });
+  const auto has_nonce = [&nonce](const Frame& request) {
+    return request.type == kSegmentRequest && request.payload == nonce;
   };
-
-  bool is_full() const noexcept { return lacks_descriptors_ || callers_.size() >= kMostCallers; }
-
-  void wait() {
-    std::vector<pollfd> sockets = {{stop_.descriptor(), POLLIN, 0}};
-    // poll() ignores negative descriptors. Callers that cannot be accepted now would else wake it
-    // again and again.
-    sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
-    int timeout_ms = is_full() ? kFullMilliseconds : -1;
-    if (!callers_.empty()) {
-      const int left = callers_.front().deadline.remaining_milliseconds();
-      timeout_ms = is_full() ? std::min(left, timeout_ms) : left;
-    }
-    for (const Caller& caller : callers_) {
-      sockets.push_back({caller.connection.descriptor(), POLLIN, 0});
-    }
-    poll(sockets.data(), sockets.size(), timeout_ms);
+  while (!stop.stop_requested()) {
+    std::vector<pollfd> sockets = {{stopped.descriptor(), POLLIN, 0}};
+    server.add_to(sockets);
+    poll(sockets.data(), sockets.size(), server.poll_milliseconds());
+    server.answer(memory, has_nonce);
   }
-
-  void accept() {
-    lacks_descriptors_ = false;
-    try {
-      while (!is_full()) {
-        std::optional<Connection> caller = listener_.accept(Deadline::after(milliseconds(0)));
-        if (!caller) return;
-        // Refused here, so that processes of other users, of which there may be any number, do not
-        // count among the callers.
-        if (!is_of_our_user(caller->descriptor())) {
-          warn_refused_caller("it belongs to another user");
-          continue;
-        }
-        caller->limit_payload(static_cast<std::uint32_t>(std::max(nonce_.size(), kLongestNonce)));
-        callers_.push_back({*std::move(caller), Deadline::after(timeout_)});
-      }
-    } catch (const FileError& error) {
-      lacks_descriptors_ = true;
-      if (!std::exchange(has_warned_, true)) {
-        log(LogLevel::kWarning, fmt::format("{}; until then callers have to wait", error.what()));
-      }
-    }
-  }
-
-  void answer_callers() {
-    std::erase_if(callers_,
-                  [this](Caller& caller) { return answer(caller) || caller.deadline.passed(); });
-  }
-
-  // Returns false while the caller's request has not arrived completely.
-  bool answer(Caller& caller) const {
-    const int socket = caller.connection.descriptor();
-    try {
-      const std::optional<Frame> request = caller.connection.try_receive();
-      if (!request) return false;
-      if (request->type == kSegmentRequest && request->payload == nonce_) {
-        send_descriptor(socket, memory_);
-      } else {
-        refuse_descriptor(socket);
-        warn_refused_caller("it belongs to another job");
-      }
-    } catch (const PeerError& error) {
-      refuse_descriptor(socket);
-      warn_refused_caller(error.what());
-    }
-    return true;
-  }
-
-  Listener listener_;
-  int memory_;
-  std::string nonce_;
-  std::chrono::nanoseconds timeout_;
-  WakeEvent stop_;
-  std::vector<Caller> callers_;  // in the order in which they connected
-  bool lacks_descriptors_ = false;
-  bool has_warned_ = false;
-};
+}
 
 }  // namespace
 
@@ -249,11 +148,14 @@ SegmentOwner::SegmentOwner(std::int64_t elements, const std::string& nonce,
   values_ = std::move(segment.values);
   gradients_ = std::move(segment.gradients);
   // The socket listens before any other process can know its name.
-  auto server =
-      std::make_unique<SegmentServer>(listen_at_name(name_), memory_.get(), nonce, timeout);
-  thread_ = std::jthread([server = std::move(server)](const std::stop_token& stop) {
+  auto server = std::make_unique<DescriptorServer>(
+      listen_at_name(name_), static_cast<std::uint32_t>(std::max(nonce.size(), kLongestNonce)),
+      timeout);
+  auto stopped = std::make_unique<WakeEvent>();
+  thread_ = std::jthread([server = std::move(server), stopped = std::move(stopped),
+                          memory = memory_.get(), nonce](const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), "ps-segment");
-    server->serve(stop);
+    serve_segment(*server, *stopped, memory, nonce, stop);
   });
 }
 

@@ -19,7 +19,6 @@
 #include "ps/net/connection.h"
 #include "ps/net/descriptor_passing.h"
 #include "strategies/cluster/handshake.h"
-#include "strategies/cluster/pending_connections.h"
 
 namespace syncopate {
 namespace {
@@ -86,10 +85,16 @@ bool exchange_reached(Membership& membership, bool reached, const std::string& l
 
 // Sends the descriptor to every task that presents its index and the nonce. The socket's name can
 // be called by any program of the host, so other callers, and other users, are rejected.
-void send_to_tasks(PendingConnections& pending, const Membership& membership,
+void send_to_tasks(DescriptorServer& server, const Membership& membership,
                    const FileDescriptor& descriptor, const Deadline& deadline) {
   std::vector<int> missing(membership.members().size() - 1);
   std::iota(missing.begin(), missing.end(), 1);
+  const auto is_missing = [&](const Frame& request) {
+    return request.type == kSegmentHello &&
+           std::erase_if(missing, [&](int index) {
+             return request.payload == segment_hello(index, membership);
+           }) > 0;
+  };
   while (!missing.empty()) {
     throw_if_failed(membership);
     if (deadline.passed()) {
@@ -99,22 +104,11 @@ void send_to_tasks(PendingConnections& pending, const Membership& membership,
                       describe(late.index, late.host, late.pid), in_seconds(deadline.timeout())));
     }
     std::vector<pollfd> sockets;
-    pending.add_to(sockets);
+    server.add_to(sockets);
     poll(sockets.data(), sockets.size(),
-         std::min(pending.poll_milliseconds(deadline),
+         std::min(deadline.remaining_milliseconds(),
                   static_cast<int>(kFailureCheckInterval.count())));
-    for (const PendingConnections::Arrival& arrival : pending.receive()) {
-      const auto task = std::ranges::find_if(missing, [&](int index) {
-        return arrival.frame.type == kSegmentHello &&
-               arrival.frame.payload == segment_hello(index, membership);
-      });
-      if (task == missing.end() || !is_of_our_user(arrival.connection.descriptor())) {
-        warn_rejected(arrival.connection.peer(), "it asked for the shared memory of this job");
-        continue;
-      }
-      send_descriptor(arrival.connection.descriptor(), descriptor.get());
-      missing.erase(task);
-    }
+    server.answer(descriptor.get(), is_missing);
   }
 }
 
@@ -124,13 +118,13 @@ FileDescriptor hand_out_descriptor(Membership& membership, const std::string& la
                                    nanoseconds timeout) {
   const std::string socket_name = random_socket_name();
   const int num_tasks = static_cast<int>(membership.members().size());
-  PendingConnections pending(
-      Listener(listen_at_name(socket_name)),
-      static_cast<std::uint32_t>(segment_hello(num_tasks, membership).size()));
+  DescriptorServer server(listen_at_name(socket_name),
+                          static_cast<std::uint32_t>(segment_hello(num_tasks, membership).size()),
+                          timeout);
   membership.exchange(socket_name);
   if (!exchange_reached(membership, true, layout)) return {};
   FileDescriptor descriptor = make();
-  send_to_tasks(pending, membership, descriptor, Deadline::after(timeout));
+  send_to_tasks(server, membership, descriptor, Deadline::after(timeout));
   return descriptor;
 }
 
