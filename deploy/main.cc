@@ -14,7 +14,7 @@
 #include "deploy/commands/commands.h"
 #include "models/base/errors.h"
 #include "strategies/collective/mpi_session.h"
-#include "worker/run/exit_code.h"
+#include "worker/run/program.h"
 #include "worker/train/stop_signal.h"
 
 namespace syncopate {

@@ -13,9 +13,8 @@
 #include "models/base/random.h"
 #include "models/base/thread_team.h"
 #include "strategies/asynchronous_job.h"
-#include "strategies/job_messages.h"
+#include "strategies/coordinated_worker.h"
 #include "strategies/local_job.h"
-#include "strategies/worker_variables.h"
 
 namespace syncopate {
 namespace {

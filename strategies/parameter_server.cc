@@ -17,9 +17,8 @@
 #include "ps/net/segment.h"
 #include "ps/shard/placement.h"
 #include "strategies/asynchronous_job.h"
-#include "strategies/batch_statistics.h"
-#include "strategies/job_messages.h"
-#include "strategies/worker_variables.h"
+#include "strategies/coordinated_worker.h"
+#include "strategies/snapshot.h"
 
 namespace syncopate {
 namespace {
@@ -228,7 +227,7 @@ void ParameterServer::join_job() {
                            .rendezvous_timeout = servers.rendezvous_timeout,
                            .peer_timeout = servers.peer_timeout,
                            .insists_on_peer_timeout = servers.insists_on_peer_timeout,
-                           .server_timeout = servers.server_patience,
+                           .server_timeout = servers.server_timeout,
                            .asked_to_stop = servers.asked_to_stop};
   client_ = std::make_unique<ps::Client>(client);
 }

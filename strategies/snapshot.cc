@@ -58,6 +58,19 @@ void copy_snapshot(const Snapshot& saved, const Snapshot& live) {
   }
 }
 
+void average_running_statistics(std::span<const double> weights, std::span<const float> all,
+                                std::span<float> average) {
+  double total = 0.0;
+  for (const double weight : weights) total += weight;
+  for (std::size_t i = 0; i < average.size(); ++i) {
+    double sum = 0.0;
+    for (std::size_t r = 0; r < weights.size(); ++r) {
+      sum += weights[r] * static_cast<double>(all[r * average.size() + i]);
+    }
+    average[i] = static_cast<float>(sum / total);
+  }
+}
+
 OptimizerSlots::OptimizerSlots(const OptimizerOptions& options, std::int64_t elements)
     : optimizer_(make_optimizer(options)) {
   for (std::size_t i = 0; i < optimizer_->slot_names().size(); ++i) {

@@ -47,7 +47,7 @@ struct ParameterServerOptions {
   // The user gave --peer-timeout: servers with another timeout are refused.
   bool insists_on_peer_timeout = false;
   // A worker fails when a server has been unreachable for this long.
-  std::chrono::milliseconds server_patience = std::chrono::seconds(5);
+  std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
   // Returns whether this task was asked to stop. Called from any thread.
   std::function<bool()> asked_to_stop;
 };

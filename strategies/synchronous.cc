@@ -7,13 +7,35 @@
 #include <cmath>
 #include <utility>
 
+#include "models/backend/model.h"
 #include "models/base/errors.h"
 #include "models/base/random.h"
-#include "strategies/batch_statistics.h"
 #include "strategies/step_trailer.h"
 
 namespace syncopate {
 namespace {
+
+// Sums statistics over all ranks by the host's collective, in rank order. One thread only. The
+// collective outlives it.
+class GatheredStatistics final : public StatisticsReducer {
+ public:
+  explicit GatheredStatistics(Collective& collective) : collective_(collective) {}
+
+  void sum(std::span<double> values) override {
+    const auto n = static_cast<std::size_t>(collective_.size());
+    if (n == 1) return;
+    all_.resize(n * values.size());
+    collective_.all_gather(std::as_bytes(values), std::as_writable_bytes(std::span(all_)));
+    std::copy_n(all_.begin(), values.size(), values.begin());
+    for (std::size_t r = 1; r < n; ++r) {
+      for (std::size_t i = 0; i < values.size(); ++i) values[i] += all_[r * values.size() + i];
+    }
+  }
+
+ private:
+  Collective& collective_;
+  std::vector<double> all_;
+};
 
 std::uint64_t hash_bytes(const Tensor& tensor) {
   const std::span<const std::byte> bytes = tensor.bytes();

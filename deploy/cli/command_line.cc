@@ -11,8 +11,8 @@
 #include "deploy/cli/names.h"
 #include "models/base/errors.h"
 #include "models/zoo/zoo.h"
+#include "worker/run/program.h"
 #include "worker/run/run_sizes.h"
-#include "worker/run/version.h"
 
 namespace syncopate {
 namespace {

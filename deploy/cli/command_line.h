@@ -11,7 +11,6 @@
 #include <variant>
 #include <vector>
 
-#include "deploy/launch/join.h"
 #include "deploy/launch/launch_rules.h"
 #include "deploy/slurm/job_script.h"
 #include "models/base/environment.h"

@@ -40,13 +40,13 @@ class JobWatch {
   explicit JobWatch(const TrainOptions& options)
       : server_(options.cluster.num_servers > 0 ? options.cluster.rendezvous.endpoint
                                                 : std::nullopt),
-        patience_(options.peer_timeout.count() > 0 ? options.peer_timeout : kPeerTimeout) {
-    patience_ += kLonger;
-    silence_ = Deadline::after(std::max(options.rendezvous_timeout, patience_));
+        timeout_(options.peer_timeout.count() > 0 ? options.peer_timeout : kPeerTimeout) {
+    timeout_ += kLonger;
+    silence_ = Deadline::after(std::max(options.rendezvous_timeout, timeout_));
   }
 
   // Records that the job is alive, because a new checkpoint or an answer has been seen.
-  void heard() { silence_ = Deadline::after(patience_); }
+  void heard() { silence_ = Deadline::after(timeout_); }
 
   // Connects to server 0 if the last attempt was more than kCall ago. Throws PeerError if the
   // address has not answered for longer than the timeout.
@@ -56,15 +56,15 @@ class JobWatch {
       connect_to(*server_, "server 0 at " + to_string(*server_), Deadline::after(kCall));
       heard();
     } catch (const PeerError&) {
-      require_patience();
+      check_timeout();
     } catch (const UsageError&) {  // a name that is not known yet, or no longer
-      require_patience();
+      check_timeout();
     }
     next_call_ = Deadline::after(kCall);
   }
 
  private:
-  void require_patience() const {
+  void check_timeout() const {
     if (!silence_.passed()) return;
     throw PeerError("no task has listened at server 0's " + to_string(*server_) + " for " +
                     in_seconds(silence_.timeout()) +
@@ -79,7 +79,7 @@ class JobWatch {
   static constexpr std::chrono::milliseconds kCall{1000};
 
   const std::optional<Endpoint> server_;
-  std::chrono::milliseconds patience_;
+  std::chrono::milliseconds timeout_;
   Deadline silence_ = Deadline::after({});
   Deadline next_call_ = Deadline::after({});
 };

@@ -1,11 +1,13 @@
 // `syncopate info`: prints what this build contains, read from the same tables that the flags use,
 // and what was found at run time.
+#include <fmt/format.h>
+
 #include <nlohmann/json.hpp>
 #include <ostream>
 #include <thread>
 
 #include "deploy/commands/commands.h"
-#include "deploy/doctor/library_versions.h"
+#include "deploy/doctor/look.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/errors.h"
 #include "models/base/isa.h"
@@ -13,7 +15,7 @@
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/cluster/resolvers/resolvers.h"
 #include "strategies/collective/collectives.h"
-#include "worker/run/version.h"
+#include "worker/run/program.h"
 
 namespace syncopate {
 namespace {
@@ -40,7 +42,7 @@ Json devices() {
   Json list = Json::array({"cpu"});
   try {
     const auto found = load_cuda_module().devices();
-    for (std::size_t i = 0; i < found.size(); ++i) list.push_back("cuda:" + std::to_string(i));
+    for (std::size_t i = 0; i < found.size(); ++i) list.push_back(fmt::format("cuda:{}", i));
   } catch (const UnavailableError&) {
     return list;  // cuda_state() gives the reason
   }
@@ -52,9 +54,8 @@ std::string cuda_state() {
   std::string text;
   try {
     for (const CudaDevice& device : load_cuda_module().devices()) {
-      text += (text.empty() ? "" : "; ") + device.name + ", " +
-              std::to_string(device.memory_bytes >> 30) + " GiB, sm_" +
-              std::to_string(device.major) + std::to_string(device.minor);
+      text += fmt::format("{}{}, {} GiB, sm_{}{}", text.empty() ? "" : "; ", device.name,
+                          device.memory_bytes >> 30, device.major, device.minor);
     }
   } catch (const UnavailableError& error) {
     return error.what();

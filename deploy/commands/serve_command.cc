@@ -73,8 +73,8 @@ int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& sig
   // must end while the workers still wait for this server.
   std::optional<FolderLock> folder;
   if (!options.snapshot_dir.empty()) {
-    const auto patience = std::min(kLongestWaitForFolder, options.rendezvous_timeout / 2);
-    folder = take_run_folder(options.snapshot_dir, cluster, patience);
+    const auto timeout = std::min(kLongestWaitForFolder, options.rendezvous_timeout / 2);
+    folder = take_run_folder(options.snapshot_dir, cluster, timeout);
   }
   if (!options.record.empty()) {
     try_record(ps::order_record_path(options.record.string(), options.index, 1));

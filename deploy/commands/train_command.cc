@@ -1,5 +1,7 @@
 // `syncopate train`: meets the other tasks, opens the inputs that the flags name in the order that
 // finds mistakes soonest, trains, and reports. Only the chief writes files and prints results.
+#include <fmt/format.h>
+
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -12,11 +14,10 @@
 #include "models/base/log.h"
 #include "ps/client/client_errors.h"
 #include "strategies/cluster/prepare_rendezvous.h"
-#include "worker/run/early_stop.h"
-#include "worker/run/exit_code.h"
 #include "worker/run/first_values.h"
 #include "worker/run/job_membership.h"
-#include "worker/run/peer_watch.h"
+#include "worker/run/process_end.h"
+#include "worker/run/program.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_sizes.h"
 #include "worker/run/run_start.h"
@@ -133,8 +134,7 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   });
   if (outcome.stopped_by) return report_stop(outcome, *display);
   if (outcome.progress.at.step == start.progress.at.step) {
-    display->note("nothing left to train: " + std::to_string(start.progress.at.step) +
-                  " steps are done");
+    display->note(fmt::format("nothing left to train: {} steps are done", start.progress.at.step));
   }
   // Under asynchronous consistency the worker that was appointed last reports for the whole job.
   const bool reports =

@@ -1,12 +1,16 @@
 #include "deploy/doctor/judge.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <set>
 #include <string_view>
 #include <utility>
 
+#include "models/base/errors.h"
 #include "models/base/formatted.h"
 
 namespace syncopate {
@@ -30,7 +34,7 @@ std::string joined(const std::vector<std::string>& words) {
 }
 
 std::string count(std::size_t number, const std::string& noun) {
-  return std::to_string(number) + " " + noun + (number == 1 ? "" : "s");
+  return fmt::format("{} {}{}", number, noun, number == 1 ? "" : "s");
 }
 
 // Groups the tasks by the kernel that they run under.
@@ -174,17 +178,17 @@ class Judge {
   void look_at_batch() {
     if (job_.global_batch == 0 || job_.replicas < 1) return;
     if (job_.global_batch < job_.replicas) {
-      return add(Kind::kError, "batch",
-                 "--batch-size " + std::to_string(job_.global_batch) +
-                     " is less than a sample for "
-                     "each of " +
-                     std::to_string(job_.replicas) + " replicas: give a larger one");
+      return add(
+          Kind::kError, "batch",
+          fmt::format(
+              "--batch-size {} is less than a sample for each of {} replicas: give a larger one",
+              job_.global_batch, job_.replicas));
     }
     if (job_.global_batch % job_.replicas == 0) return;
     add(Kind::kWarning, "batch",
-        "--batch-size " + std::to_string(job_.global_batch) + " does not divide by " +
-            std::to_string(job_.replicas) +
-            " replicas: some have one sample more, and the others wait for them");
+        fmt::format("--batch-size {} does not divide by {} replicas: some have one sample more, "
+                    "and the others wait for them",
+                    job_.global_batch, job_.replicas));
   }
 
   void look_at_clocks() {
@@ -267,9 +271,9 @@ class Judge {
       const TaskReport& task = *tasks.front();
       if (!uses_it || tasks.size() < 2 || task.shm_free_bytes > kSmallSharedMemory) continue;
       add(Kind::kWarning, "/dev/shm",
-          "host " + task.host + " has " + std::to_string(task.shm_free_bytes >> 20) +
-              " MB free there, too little for --collective " + job_.collective +
-              ": start the container with --shm-size=1g or bind the host's /dev/shm");
+          fmt::format("host {} has {} MB free there, too little for --collective {}: start the "
+                      "container with --shm-size=1g or bind the host's /dev/shm",
+                      task.host, task.shm_free_bytes >> 20, job_.collective));
     }
   }
 
@@ -278,9 +282,9 @@ class Judge {
     for (const TaskReport& task : tasks_) {
       if (task.open_files >= needed) continue;
       return add(Kind::kWarning, "open files",
-                 place(task) + " may open " + std::to_string(task.open_files) +
-                     " files: who is met needs one for each of " + std::to_string(job_.tasks) +
-                     " tasks, and some of its own; ulimit -n " + std::to_string(needed));
+                 fmt::format("{} may open {} files: it needs one for each of {} tasks, and some of "
+                             "its own; raise the limit with ulimit -n {}",
+                             place(task), task.open_files, job_.tasks, needed));
     }
   }
 
@@ -317,6 +321,22 @@ const char* name_of(Finding::Kind kind) {
 }
 
 }  // namespace
+
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(TaskReport, name, host, boot_id, program, version, libraries,
+                                   isa, cpus, threads, computes, gpus, clock_seconds,
+                                   shm_free_bytes, open_files, proxies, roce, roce_index,
+                                   device_problem, data, data_problem, refusals, folder_problem,
+                                   folder_is_missing, sees_chiefs_file)
+
+std::string encode(const TaskReport& report) { return nlohmann::json(report).dump(); }
+
+TaskReport decode_task_report(const std::string& text) {
+  try {
+    return nlohmann::json::parse(text).get<TaskReport>();
+  } catch (const nlohmann::json::exception&) {
+    throw PeerError("a task answered doctor in another language; start all tasks with one program");
+  }
+}
 
 std::vector<Finding> judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks) {
   return Judge(job, tasks).all();

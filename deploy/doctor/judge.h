@@ -1,13 +1,45 @@
-// Finds what is wrong with a job from the reports of its tasks. The functions are pure.
+// The report that each task sends to the first task, and what is wrong with the job according to
+// the reports of its tasks.
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
-#include "deploy/doctor/task_report.h"
-
 namespace syncopate {
+
+struct TaskReport {
+  std::string name;     // a name such as "worker 1"
+  std::string host;     // the machine's own host name
+  std::string boot_id;  // equal for tasks that run under one kernel
+  std::string program;  // a hash of the program's file, in hexadecimal
+  std::string version;
+  std::map<std::string, std::string> libraries;  // the versions of the loaded libraries, by name
+  std::string isa;
+  std::vector<int> cpus;          // the CPUs that the task may use
+  int threads = 1;                // the number of threads that the task would compute with
+  bool computes = true;           // false for a server
+  std::vector<std::string> gpus;  // the bus addresses of the GPUs on which the task would train
+  double clock_seconds = 0.0;     // the system clock in seconds, read when all tasks had met
+  std::int64_t shm_free_bytes = 0;
+  std::int64_t open_files = 0;        // the limit on open files
+  std::vector<std::string> proxies;   // the names of proxy variables that are set
+  std::vector<std::string> roce;      // entries such as "mlx5_0 port 1 gid 3: RoCE v2"
+  std::string roce_index;             // the value of NCCL_IB_GID_INDEX
+  std::string device_problem;         // "" if all devices of its replicas exist
+  std::string data;                   // the sizes and a few samples of the data, as text
+  std::string data_problem;           // "" if the data can be read
+  std::vector<std::string> refusals;  // the error messages with which train would end
+  std::string folder_problem;         // "" if files can be created in the folder
+  bool folder_is_missing = false;     // true if train would create the checkpoint folder
+  // True if the first task's file is visible in the checkpoint folder.
+  bool sees_chiefs_file = true;
+};
+
+// Convert a report to and from JSON text. Decoding throws PeerError if the text is not a report.
+std::string encode(const TaskReport& report);
+TaskReport decode_task_report(const std::string& text);
 
 struct Finding {
   enum class Kind : std::uint8_t { kError, kWarning, kNote, kGood };

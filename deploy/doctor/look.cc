@@ -1,19 +1,22 @@
 #include "deploy/doctor/look.h"
 
+#include <fmt/format.h>
+
 #include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
-
+#include <zlib.h>
+#include <zstd.h>
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <optional>
 #include <thread>
 #include <utility>
 
 #include "deploy/cli/device_flags.h"
-#include "deploy/doctor/library_versions.h"
-#include "deploy/doctor/train_checks.h"
 #include "models/backend/cuda_module.h"
 #include "models/base/affinity.h"
 #include "models/base/deadline.h"
@@ -22,12 +25,86 @@
 #include "models/base/isa.h"
 #include "models/base/random.h"
 #include "ps/net/endpoint.h"
+#include "strategies/collective/mpi_session.h"
+#include "strategies/snapshot.h"
+#include "worker/run/first_values.h"
+#include "worker/run/program.h"
 #include "worker/run/run_data.h"
+#include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
-#include "worker/run/version.h"
+#include "worker/train/metrics.h"
 
 namespace syncopate {
 namespace {
+
+namespace fs = std::filesystem;
+
+// Returns a host snapshot with the shapes of the run's variables, for any device.
+Snapshot host_snapshot(const TrainOptions& options, const Graph& graph) {
+  const std::int64_t elements = graph.parameter_layout().total();
+  return {.values = make_host_tensor({elements}, DType::kF32),
+          .slots = OptimizerSlots(options.strategy.optimizer, elements).named(),
+          .state = make_host_tensor({graph.state_layout().total()}, DType::kF32)};
+}
+
+// Finds the errors that train reports before its first step, with train's own checks. Files that
+// only the chief reads and writes are checked by the chief alone. Leaves no files behind.
+class TrainChecks {
+ public:
+  TrainChecks(const TrainOptions& options, const DataSplits& data)
+      : options_(options), data_(data) {}
+
+  // Returns one line for each refusal, in the words of train. Throws nothing.
+  std::vector<std::string> all() {
+    attempt([&] { graph_ = network_for_data(options_.model, options_.data, data_); });
+    std::optional<std::int64_t> global_batch;
+    attempt([&] {
+      StrategyOptions shares = options_.strategy;
+      global_batch =
+          choose_batch(options_, expected_replicas(options_), data_.train->size(), shares);
+    });
+    if (options_.cluster.is_chief()) {
+      look_for_another_run();
+      if (graph_ && global_batch) attempt([&] { try_first_values(*global_batch); });
+      attempt([&] { try_metrics(); });
+    }
+    return std::move(refusals_);
+  }
+
+ private:
+  template <typename Check>
+  void attempt(const Check& check) {
+    try {
+      check();
+    } catch (const Error& error) {
+      refusals_.emplace_back(error.what());
+    }
+  }
+
+  void look_for_another_run() {
+    const fs::path& folder = options_.loop.checkpoint_dir;
+    if (folder.empty()) return;
+    if (const auto refusal = run_folder_refusal(folder)) refusals_.push_back(*refusal);
+  }
+
+  void try_first_values(std::int64_t global_batch) const {
+    find_first_values(options_, *graph_, fresh_progress(options_, data_, global_batch),
+                      host_snapshot(options_, *graph_));
+  }
+
+  void try_metrics() const {
+    if (options_.metrics.empty()) return;
+    std::error_code unseen;
+    const bool was_there = fs::exists(options_.metrics, unseen);
+    make_metrics_writer(options_.metrics, true);
+    if (!was_there) fs::remove(options_.metrics, unseen);
+  }
+
+  const TrainOptions& options_;
+  const DataSplits& data_;
+  std::optional<Graph> graph_;
+  std::vector<std::string> refusals_;
+};
 
 namespace fs = std::filesystem;
 
@@ -91,7 +168,7 @@ void look_at_data(const TrainOptions& options, TaskReport& report) {
     const DataSplits data =
         open_dataset(options.data, {.cache_dir = options.cache_dir, .seed = options.strategy.seed});
     report.data = describe_samples(data);
-    report.refusals = refusals_of_train(options, data);
+    report.refusals = TrainChecks(options, data).all();
   } catch (const Error& error) {
     report.data_problem = error.what();
   }
@@ -121,7 +198,7 @@ fs::path nearest_existing_folder(const fs::path& folder) {
 }
 
 std::string task_name(const ClusterSpec& spec) {
-  return std::string(name(spec.role)) + " " + std::to_string(spec.index);
+  return fmt::format("{} {}", name(spec.role), spec.index);
 }
 
 double system_clock_seconds() {
@@ -204,6 +281,24 @@ bool sees_token(const fs::path& folder, const std::string& name) {
     if (deadline.passed()) return false;
     std::this_thread::sleep_for(kLook);
   }
+}
+
+std::vector<LibraryVersion> library_versions() {
+  std::vector<LibraryVersion> versions = cpu_library_versions();
+  versions.push_back({"zlib", ZLIB_VERSION, zlibVersion()});
+  versions.push_back({"zstd", ZSTD_VERSION_STRING, ZSTD_versionString()});
+  try {
+    for (const LibraryVersion& library : load_cuda_module().library_versions()) {
+      versions.push_back(library);
+    }
+  } catch (const UnavailableError&) {
+    versions.push_back({"CUDA", "none", "none"});  // the command `info` prints the reason
+  }
+  // The MPI library's version is known only after the library has been loaded.
+  const std::string mpi = mpi_library();
+  const std::string shown = mpi.empty() ? "none: --collective mpi needs libopenmpi-dev" : mpi;
+  versions.push_back({"MPI", shown, shown});
+  return versions;
 }
 
 }  // namespace syncopate

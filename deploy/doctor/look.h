@@ -1,11 +1,14 @@
-// Collects the facts that a task reports about itself and its machine.
+// Collects what a task reports: facts about itself and its machine, and the errors that train would
+// find before its first step, with the own checks of train.
 #pragma once
 
 #include <filesystem>
 #include <string>
+#include <vector>
 
 #include "deploy/cli/command_line.h"
-#include "deploy/doctor/task_report.h"
+#include "deploy/doctor/judge.h"
+#include "models/backend/library_version.h"
 #include "models/base/environment.h"
 #include "strategies/cluster/membership.h"
 
@@ -47,5 +50,10 @@ class FolderToken {
 // Returns whether the file exists. Retries for up to two seconds, since a network file system may
 // show a new file late.
 bool sees_token(const std::filesystem::path& folder, const std::string& name);
+
+// Lists the libraries that this program uses for computation and input, with the versions at build
+// time and at run time. `syncopate info` prints them, and doctor reports differences between two
+// machines.
+std::vector<LibraryVersion> library_versions();
 
 }  // namespace syncopate

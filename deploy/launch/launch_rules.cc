@@ -1,5 +1,13 @@
 #include "deploy/launch/launch_rules.h"
 
+#include <algorithm>
+#include <charconv>
+#include <system_error>
+
+#include "models/base/errors.h"
+#include "models/base/flag_values.h"
+#include "models/base/formatted.h"
+
 namespace syncopate {
 namespace {
 
@@ -8,6 +16,13 @@ namespace {
 bool can_miss_a_worker(const LaunchedJob& job) {
   return job.has_servers && (job.consistency.consistency != ps::Consistency::kSync ||
                              job.consistency.backup_workers > 0);
+}
+
+constexpr int kHighestWorker = 1 << 16;
+
+bool joins_later(const std::vector<Join>& joins, int worker) {
+  return std::any_of(joins.begin(), joins.end(),
+                     [&](const Join& join) { return join.worker == worker; });
 }
 
 }  // namespace
@@ -27,6 +42,42 @@ LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const Launched
     rules.workers.on_failure = FailureRule::kContinue;
   }
   return rules;
+}
+
+Join parse_join(const std::string& text) {
+  const Fields fields = parse_fields(text).value_or(Fields{});
+  const auto worker = fields.find("worker");
+  const auto at = fields.find("at");
+  Join join;
+  bool is_number = false;
+  if (fields.size() == 2 && worker != fields.end() && at != fields.end()) {
+    const char* const end = worker->second.data() + worker->second.size();
+    const auto [rest, error] = std::from_chars(worker->second.data(), end, join.worker);
+    is_number = error == std::errc() && rest == end;
+  }
+  if (!is_number || join.worker < 0 || join.worker > kHighestWorker) {
+    throw UsageError("--join " + text + ": expected worker=W,at=TIME, such as worker=4,at=30s");
+  }
+  join.at_seconds = parse_seconds(at->second, "--join");
+  return join;
+}
+
+std::string to_string(const Join& join) {
+  return formatted("worker=%d,at=%gs", join.worker, join.at_seconds);
+}
+
+int places_of(int workers, const std::vector<Join>& joins) {
+  int places = workers;
+  for (const Join& join : joins) places = std::max(places, join.worker + 1);
+  return places;
+}
+
+std::vector<int> late_workers(int workers, const std::vector<Join>& joins) {
+  std::vector<int> late;
+  for (int worker = 0; worker < places_of(workers, joins); ++worker) {
+    if (worker >= workers || joins_later(joins, worker)) late.push_back(worker);
+  }
+  return late;
 }
 
 }  // namespace syncopate

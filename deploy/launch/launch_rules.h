@@ -1,8 +1,10 @@
-// Defines the rules that decide what `launch` does after a role has failed.
+// The rules of a launch: what `launch` does after a role has failed, and which workers start later.
 #pragma once
 
 #include <chrono>
 #include <cstdint>
+#include <string>
+#include <vector>
 
 #include "ps/shard/consistency.h"
 
@@ -38,7 +40,7 @@ struct LaunchRules {
   // The time that the other roles have to end by themselves: tasks after a failure (a task detects
   // a lost peer within 5 s; launch continues a stopped one), servers after the last worker has
   // ended. Then launch sends SIGTERM, and SIGKILL after `grace`.
-  std::chrono::milliseconds patience = std::chrono::seconds(8);
+  std::chrono::milliseconds timeout = std::chrono::seconds(8);
   std::chrono::milliseconds grace = std::chrono::seconds(5);
 };
 
@@ -56,5 +58,23 @@ struct LaunchedJob {
 // for each worker continue without a failed worker. Only those workers, and servers that restore
 // their state from a file, are restarted alone; under kStop no role is.
 LaunchRules choose_rules(OnFailure on_failure, int most_restarts, const LaunchedJob& job);
+
+// A late worker: it joins a running job at a given time, as --join of `launch` and of
+// `syncopate-bench compare` requests.
+struct Join {
+  int worker = 0;
+  double at_seconds = 0.0;  // the start time, in seconds after the start of the other roles
+};
+
+// Parses a text such as "worker=4,at=30s". Throws UsageError if the text has another form.
+Join parse_join(const std::string& text);
+std::string to_string(const Join& join);  // Returns the text that parse_join() reads.
+
+// Returns how many worker indices the job has: `workers`, or more where a late worker has a higher
+// index.
+int places_of(int workers, const std::vector<Join>& joins);
+// Returns, in ascending order, the indices of the workers that are absent at the start: the late
+// workers, and the unused indices between `workers` and the highest late worker.
+std::vector<int> late_workers(int workers, const std::vector<Join>& joins);
 
 }  // namespace syncopate

@@ -1,12 +1,22 @@
 #include "deploy/launch/launched_role.h"
 
+#include <unistd.h>
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <utility>
 
-#include "worker/run/exit_code.h"
+#include "worker/run/program.h"
 
 namespace syncopate {
+namespace {
+
+// The largest number of portions read after the role has ended. It exceeds what a pipe can hold (1
+// MiB), and it bounds the wait for a descendant that goes on writing.
+constexpr int kMostLastPortions = 64;
+
+}  // namespace
 
 LaunchedRole::LaunchedRole(RoleCommand command, int restarts, LaunchOutput output,
                            const sigset_t& signal_mask)
@@ -108,6 +118,50 @@ bool do_only_late_ones_run(const std::vector<LaunchedRole>& roles) {
   return std::all_of(roles.begin(), roles.end(), [](const LaunchedRole& role) {
     return !role.is_running() || role.comes_late();
   });
+}
+
+bool RoleOutput::forward() {
+  std::array<char, 64 << 10> bytes;  // NOLINT(*-member-init): filled by read
+  const ssize_t count = pipe_ ? read(pipe_.get(), bytes.data(), bytes.size()) : 0;
+  if (count < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  if (count <= 0) {
+    pipe_.reset();
+    return false;
+  }
+  const std::string lines = lines_.add({bytes.data(), static_cast<std::size_t>(count)});
+  if (!lines.empty()) write_(lines);
+  return true;
+}
+
+void RoleOutput::finish() {
+  for (int portion = 0; portion < kMostLastPortions && forward(); ++portion) {
+  }
+  pipe_.reset();
+  const std::string rest = lines_.finish();
+  if (!rest.empty()) write_(rest);
+}
+
+std::string OutputPrefixer::add(std::string_view bytes) {
+  std::string lines;
+  while (!bytes.empty()) {
+    const std::string_view room = bytes.substr(0, kLongestLine - unfinished_.size());
+    const std::size_t newline = room.find('\n');
+    const bool ends = newline != std::string_view::npos;
+    const std::string_view part = room.substr(0, newline);
+    unfinished_ += part;
+    bytes.remove_prefix(part.size() + (ends ? 1 : 0));
+    if (!ends && unfinished_.size() < kLongestLine) break;
+    lines += prefix_ + unfinished_ + '\n';
+    unfinished_.clear();
+  }
+  return lines;
+}
+
+std::string OutputPrefixer::finish() {
+  if (unfinished_.empty()) return "";
+  std::string line = prefix_ + unfinished_ + '\n';
+  unfinished_.clear();
+  return line;
 }
 
 }  // namespace syncopate

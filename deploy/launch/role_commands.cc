@@ -1,5 +1,7 @@
 #include "deploy/launch/role_commands.h"
 
+#include <fmt/format.h>
+
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/random.h>
@@ -29,7 +31,7 @@ constexpr std::array<std::string_view, 11> kOurs = {
 // Joins the numbers with commas, as in "2,4".
 std::string listed(const std::vector<int>& numbers) {
   std::string text;
-  for (const int number : numbers) text += (text.empty() ? "" : ",") + std::to_string(number);
+  for (const int number : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", number);
   return text;
 }
 
@@ -107,7 +109,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
       const auto join = std::ranges::find(roles.joins, index, &Join::worker);
       // A worker without a join time is never started.
       if (is_late && join == roles.joins.end()) continue;
-      RoleCommand command{.name = std::string(name(role)) + " " + std::to_string(index),
+      RoleCommand command{.name = fmt::format("{} {}", name(role), index),
                           .role = role,
                           .arguments = roles.arguments,
                           .environment = shared};

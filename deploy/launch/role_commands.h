@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "deploy/launch/join.h"
+#include "deploy/launch/launch_rules.h"
 #include "deploy/launch/role_process.h"
 
 namespace syncopate {

@@ -1,5 +1,7 @@
 #include "deploy/launch/role_group.h"
 
+#include <fmt/format.h>
+
 #include <poll.h>
 
 #include <algorithm>
@@ -8,7 +10,7 @@
 
 #include "models/base/deadline.h"
 #include "models/base/errors.h"
-#include "worker/run/exit_code.h"
+#include "worker/run/program.h"
 
 namespace syncopate {
 namespace {
@@ -29,7 +31,7 @@ constexpr int kMostDoublings = 16;
 using std::chrono::milliseconds;
 
 std::string seconds(std::chrono::nanoseconds duration) {
-  return std::to_string(std::chrono::ceil<std::chrono::seconds>(duration).count()) + " s";
+  return fmt::format("{} s", std::chrono::ceil<std::chrono::seconds>(duration).count());
 }
 
 // Exit code 2 (wrong usage) is no failure in this sense, because a restart would report it again.
@@ -179,8 +181,8 @@ void RoleGroup::conclude(LaunchedRole& role) {
 void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
   if (is_command_wrong_) return role.let_go();
   if (may_restart(role)) {
-    say_("launch: " + what + "; restarting it (" + std::to_string(role.restarts() + 1) + " of " +
-         std::to_string(rules_.most_restarts) + ")\n");
+    say_(fmt::format("launch: {}; restarting it ({} of {})\n", what, role.restarts() + 1,
+                     rules_.most_restarts));
     role.restart_after(back_off_before(role.restarts(), rules_));
     return;
   }
@@ -205,13 +207,13 @@ void RoleGroup::judge(LaunchedRole& role, const std::string& what) {
   role.let_go();
   if (role.exit_code() == kExitUsage && role.restarts() == 0 && stage_ == Stage::kRunning) {
     is_command_wrong_ = stopped_by_failure_ = true;
-    return begin_ending("the command line is wrong", std::min(rules_.patience, kToSayTheSame));
+    return begin_ending("the command line is wrong", std::min(rules_.timeout, kToSayTheSame));
   }
   const bool failed = role.exit_code() != kExitStopped;
   if (failed && rule.on_failure == FailureRule::kStop && stage_ == Stage::kRunning) {
     stopped_by_failure_ = true;
     const bool end_by_themselves = rule.others_notice;
-    begin_ending("another had failed", end_by_themselves ? rules_.patience : milliseconds(0));
+    begin_ending("another had failed", end_by_themselves ? rules_.timeout : milliseconds(0));
   }
 }
 
@@ -258,22 +260,22 @@ void RoleGroup::settle() {
   if (stage_ != Stage::kRunning) return;
   const bool has_workers = std::any_of(roles_.begin(), roles_.end(), is_worker);
   if (has_workers && !have_workers_left(roles_)) {
-    begin_ending("the last worker had ended", rules_.patience);
+    begin_ending("the last worker had ended", rules_.timeout);
   } else if (are_servers_gone(roles_)) {
     // A stopped worker detects neither the end of the job nor a request to stop.
-    begin_ending("the last server had ended", rules_.patience);
+    begin_ending("the last server had ended", rules_.timeout);
   }
 }
 
 void RoleGroup::hurry_late_ones() {
-  if (stage_ != Stage::kPatience || stage_end_->remaining() <= kLastMoments) return;
+  if (stage_ != Stage::kWaiting || stage_end_->remaining() <= kLastMoments) return;
   if (stopped_by_failure_ || !do_only_late_ones_run(roles_)) return;
   if (have_servers_ended_well(roles_)) stage_end_ = Deadline::after(kLastMoments);
 }
 
-void RoleGroup::begin_ending(std::string because, milliseconds patience) {
-  stage_ = Stage::kPatience;
-  stage_end_ = Deadline::after(patience);
+void RoleGroup::begin_ending(std::string because, milliseconds timeout) {
+  stage_ = Stage::kWaiting;
+  stage_end_ = Deadline::after(timeout);
   ending_because_ = std::move(because);
   wake_stopped();
 }
@@ -295,11 +297,11 @@ void RoleGroup::press_on() {
     }
     stage_ = Stage::kKilled;
     stage_end_.reset();
-  } else if (stage_ == Stage::kPatience) {
-    const std::chrono::nanoseconds patience = stage_end_->timeout();
-    const bool waited = patience.count() > 0;
+  } else if (stage_ == Stage::kWaiting) {
+    const std::chrono::nanoseconds timeout = stage_end_->timeout();
+    const bool waited = timeout.count() > 0;
     send_to_all(SIGTERM,
-                (waited ? "it still ran " + seconds(patience) + " after " : "") + ending_because_);
+                (waited ? "it still ran " + seconds(timeout) + " after " : "") + ending_because_);
     stage_ = Stage::kGrace;
     stage_end_ = Deadline::after(rules_.grace);
   } else {
@@ -330,8 +332,7 @@ int launch(const LaunchPlan& plan, const LaunchRules& rules, const LaunchOutput&
                              group.has_failed() && !group.was_asked_to_stop();
     if (!may_restart || group.restarts() >= rules.most_restarts) return exit_code;
     restarts = group.restarts() + 1;
-    output.err("launch: restart " + std::to_string(restarts) + " of " +
-               std::to_string(rules.most_restarts) + "\n");
+    output.err(fmt::format("launch: restart {} of {}\n", restarts, rules.most_restarts));
     if (!pause(rules.pause_before_all, stop)) return exit_code;
   }
 }

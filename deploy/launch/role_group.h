@@ -12,7 +12,6 @@
 
 #include "deploy/launch/launch_rules.h"
 #include "deploy/launch/launched_role.h"
-#include "deploy/launch/role_output.h"
 #include "deploy/launch/role_process.h"
 #include "models/base/deadline.h"
 #include "worker/train/stop_signal.h"
@@ -40,7 +39,7 @@ class RoleGroup {
   int restarts() const noexcept;
 
  private:
-  enum class Stage : std::uint8_t { kRunning, kPatience, kGrace, kKilled };
+  enum class Stage : std::uint8_t { kRunning, kWaiting, kGrace, kKilled };
 
   const RoleRule& rule_of(const LaunchedRole& role) const noexcept;
   // True if the job runs and no other server is missing, so that the role can be accepted again.
@@ -65,9 +64,9 @@ class RoleGroup {
   // Shortens the wait for late workers when the training is complete, because the servers may never
   // let them in.
   void hurry_late_ones();
-  // Waits up to `patience` for the roles to end by themselves, and continues stopped roles so that
+  // Waits up to `timeout` for the roles to end by themselves, and continues stopped roles so that
   // they can. `because` is the reason that the log gives.
-  void begin_ending(std::string because, std::chrono::milliseconds patience);
+  void begin_ending(std::string because, std::chrono::milliseconds timeout);
   void wake_stopped();
   // Enters the next stage of ending the job (SIGTERM, then SIGKILL) when the deadline of the
   // current stage has passed.

@@ -1,5 +1,7 @@
 #include "deploy/launch/role_process.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -79,10 +81,10 @@ struct ChildPlan {
 }  // namespace
 
 std::string describe(const RoleEnding& ending) {
-  if (ending.signal == 0) return "exited with " + std::to_string(ending.exit_code);
+  if (ending.signal == 0) return fmt::format("exited with {}", ending.exit_code);
   const char* short_name = sigabbrev_np(ending.signal);
-  return "was ended by signal " + std::to_string(ending.signal) +
-         (short_name == nullptr ? "" : " (SIG" + std::string(short_name) + ")");
+  return fmt::format("was ended by signal {}{}", ending.signal,
+                     short_name == nullptr ? "" : fmt::format(" (SIG{})", short_name));
 }
 
 RoleProcess::RoleProcess(const RoleCommand& command, const sigset_t& signal_mask)

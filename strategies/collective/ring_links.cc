@@ -70,7 +70,7 @@ std::uint16_t port_of(const Member& member, const std::string& text) {
 std::string random_ring_nonce() {
   std::random_device random;
   std::string nonce;
-  for (int i = 0; i < 4; ++i) nonce += std::to_string(random()) + ".";
+  for (int i = 0; i < 4; ++i) nonce += fmt::format("{}.", random());
   return nonce;
 }
 

@@ -1,5 +1,7 @@
 #include "worker/checkpoint/folder_lock.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <unistd.h>
@@ -45,7 +47,7 @@ std::string now_text() {
 }
 
 std::string own_words(const std::string& job) {
-  const std::string process = "process " + std::to_string(::getpid());
+  const std::string process = fmt::format("process {}", ::getpid());
   return (job.empty() ? process : "the job of " + process) + " on host " + own_host_name() +
          ", since " + now_text();
 }

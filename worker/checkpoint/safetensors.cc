@@ -1,5 +1,7 @@
 #include "worker/checkpoint/safetensors.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -41,8 +43,9 @@ constexpr std::size_t kChecksumDigits = 8;
 
 [[noreturn]] void cut_short(const std::filesystem::path& path, std::uint64_t expected,
                             std::uint64_t found) {
-  throw DamagedFileError("checkpoint " + path.string() + " is cut short: expected at least " +
-                         std::to_string(expected) + " bytes, found " + std::to_string(found));
+  throw DamagedFileError(
+      fmt::format("checkpoint {} is cut short: expected at least {} bytes, found {}", path.string(),
+                  expected, found));
 }
 
 // The bytes of an f32 tensor of this shape; the largest number when the product overflows.
@@ -110,9 +113,9 @@ SafetensorsReader::SafetensorsReader(std::filesystem::path path)
   read_bytes(0, std::as_writable_bytes(std::span(&length, 1)));
   if (length > kLongestHeader) {
     throw DamagedFileError(
-        "checkpoint " + path_.string() +
-        " is damaged or no safetensors file: its first 8 bytes give a header of " +
-        std::to_string(length) + " bytes, expected at most " + std::to_string(kLongestHeader));
+        fmt::format("checkpoint {} is damaged or no safetensors file: its first 8 bytes give a "
+                    "header of {} bytes, expected at most {}",
+                    path_.string(), length, kLongestHeader));
   }
   if (kLengthBytes + length > file_size_) cut_short(path_, kLengthBytes + length, file_size_);
   header_.resize(length);
@@ -146,7 +149,7 @@ void SafetensorsReader::parse_header() {
   }
   const std::uint64_t found = file_size_ - kLengthBytes - header_.size();
   if (end > found) cut_short(path_, kLengthBytes + header_.size() + end, file_size_);
-  if (end < found) damaged(path_, std::to_string(found - end) + " bytes follow the last tensor");
+  if (end < found) damaged(path_, fmt::format("{} bytes follow the last tensor", found - end));
 }
 
 const TensorEntry* SafetensorsReader::find(std::string_view name) const noexcept {
@@ -253,8 +256,8 @@ FileDescriptor open_temporary(const std::filesystem::path& path) {
 SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
                                      std::vector<TensorEntry> tensors)
     : path_(std::move(path)),
-      temporary_(path_.string() + std::string(kTemporarySuffix) + own_host_name() + "-" +
-                 std::to_string(::getpid())),
+      temporary_(
+          fmt::format("{}{}{}-{}", path_.string(), kTemporarySuffix, own_host_name(), ::getpid())),
       metadata_(std::move(metadata)),
       tensors_(std::move(tensors)) {
   std::uint64_t offset = 0;

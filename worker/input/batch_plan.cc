@@ -1,5 +1,7 @@
 #include "worker/input/batch_plan.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -43,28 +45,28 @@ constexpr int kMostReplicas = 1 << 20;
 
 void check_options(std::int64_t dataset_size, const InputOptions& options) {
   const auto wrong = [](const std::string& what, std::int64_t found, const std::string& expected) {
-    throw UsageError(what + " is " + std::to_string(found) + "; expected " + expected);
+    throw UsageError(fmt::format("{} is {}; expected {}", what, found, expected));
   };
   if (dataset_size <= 0) throw UsageError("the dataset is empty; expected one sample or more");
   if (options.batch_size <= 0) wrong("batch size", options.batch_size, "1 or more");
   if (options.batch_size > kLargestBatch) wrong("batch size", options.batch_size, "at most 2^31");
   if (options.threads < 1) wrong("the number of input threads", options.threads, "1 or more");
   if (options.prefetch < 0 || options.prefetch > kMostPrefetch) {
-    wrong("prefetch", options.prefetch, "0 to " + std::to_string(kMostPrefetch));
+    wrong("prefetch", options.prefetch, fmt::format("0 to {}", kMostPrefetch));
   }
   const InputShard& shard = options.shard;
   if (shard.total < 1 || shard.total > kMostReplicas) {
     wrong("the number of replicas", shard.total, "1 to 1048576");
   }
   if (shard.first < 0 || shard.count < 1 || shard.first > shard.total - shard.count) {
-    throw UsageError("the input shard is replicas " + std::to_string(shard.first) + " to " +
-                     std::to_string(shard.first + shard.count - 1) + "; expected some of 0 to " +
-                     std::to_string(shard.total - 1));
+    throw UsageError(fmt::format("the input shard is replicas {} to {}; expected some of 0 to {}",
+                                 shard.first, shard.first + shard.count - 1, shard.total - 1));
   }
   if (options.drop_remainder && options.batch_size > dataset_size) {
-    throw UsageError("a batch of " + std::to_string(options.batch_size) + " samples over " +
-                     std::to_string(shard.total) + " replica(s) is larger than the dataset of " +
-                     std::to_string(dataset_size) + "; use a smaller batch size");
+    throw UsageError(
+        fmt::format("a batch of {} samples over {} replica(s) is larger than the dataset of {}; "
+                    "use a smaller batch size",
+                    options.batch_size, shard.total, dataset_size));
   }
 }
 
@@ -75,17 +77,18 @@ bool in_order(const ps::SampleRange& a, const ps::SampleRange& b) {
 // Checks a position and sorts its skipped ranges.
 void check_position(ps::DataPosition& position, std::int64_t dataset_size) {
   const auto wrong = [&](const std::string& what) {
-    throw UsageError("the data position (epoch " + std::to_string(position.epoch) + ", sample " +
-                     std::to_string(position.offset) + what + ") does not fit a dataset of " +
-                     std::to_string(dataset_size) + " samples; was the run started on other data?");
+    throw UsageError(
+        fmt::format("the data position (epoch {}, sample {}{}) does not fit a dataset of {} "
+                    "samples; was the run started on other data?",
+                    position.epoch, position.offset, what, dataset_size));
   };
   if (position.epoch < 0 || position.offset < 0 || position.offset > dataset_size) wrong("");
   std::vector<ps::SampleRange>& ranges = position.untrained;
   std::sort(ranges.begin(), ranges.end(), in_order);
   ps::SampleRange last;
   for (const ps::SampleRange& range : ranges) {
-    const std::string name = ", untrained " + std::to_string(range.begin) + " to " +
-                             std::to_string(range.end) + " of epoch " + std::to_string(range.epoch);
+    const std::string name =
+        fmt::format(", untrained {} to {} of epoch {}", range.begin, range.end, range.epoch);
     const std::int64_t end = range.epoch == position.epoch ? position.offset : dataset_size;
     if (range.epoch < 0 || range.epoch > position.epoch) wrong(name);
     if (range.begin < 0 || range.begin >= range.end || range.end > end) wrong(name);

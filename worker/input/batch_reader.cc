@@ -1,7 +1,10 @@
 #include "worker/input/batch_reader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cstring>
+#include <limits>
 #include <memory>
 #include <span>
 #include <string>
@@ -11,6 +14,27 @@
 #include "models/base/random.h"
 
 namespace syncopate {
+
+EpochOrder::EpochOrder(std::int64_t dataset_size, std::uint64_t seed, bool shuffle)
+    : size_(static_cast<std::uint32_t>(dataset_size)), seed_(seed), shuffle_(shuffle) {
+  if (shuffle && dataset_size > std::numeric_limits<std::uint32_t>::max()) {
+    throw UsageError(
+        fmt::format("cannot shuffle {} samples; expected fewer than 2^32", dataset_size));
+  }
+}
+
+std::shared_ptr<const std::vector<std::uint32_t>> EpochOrder::of_epoch(std::int64_t epoch) const {
+  if (!shuffle_) return nullptr;
+  const std::lock_guard lock(mutex_);
+  Entry& entry = recent_[static_cast<std::size_t>(epoch & 1)];
+  if (entry.epoch != epoch) {
+    const std::uint64_t stream = hash_name("epoch order") + static_cast<std::uint64_t>(epoch);
+    entry.order = std::make_shared<const std::vector<std::uint32_t>>(
+        random_permutation(size_, seed_, stream));
+    entry.epoch = epoch;
+  }
+  return entry.order;
+}
 
 CropFlip draw_crop_flip(std::uint64_t seed, std::int64_t epoch,
                         std::int64_t sample_index) noexcept {

@@ -1,5 +1,7 @@
 #include "worker/input/batch_ring.h"
 
+#include <fmt/format.h>
+
 #include <pthread.h>
 
 #include <algorithm>
@@ -12,7 +14,7 @@ namespace syncopate {
 namespace {
 
 // Longer than any batch takes; a bounded wait is required.
-constexpr std::chrono::seconds kPatience(600);
+constexpr std::chrono::seconds kReaderTimeout(600);
 
 }  // namespace
 
@@ -24,7 +26,7 @@ BatchRing::BatchRing(std::size_t slots, int threads, Fill fill, std::function<vo
   try {
     for (int i = 0; i < useful; ++i) {
       readers_.emplace_back([this] { read_batches(); });
-      const std::string thread_name = "input-" + std::to_string(i);
+      const std::string thread_name = fmt::format("input-{}", i);
       pthread_setname_np(readers_.back().native_handle(), thread_name.c_str());
     }
   } catch (...) {
@@ -55,10 +57,11 @@ std::size_t BatchRing::take() {
   Slot& slot = slots_[static_cast<std::size_t>(taken_) % slots_.size()];
   if (slot.filled_with != taken_) {
     const auto start = std::chrono::steady_clock::now();
-    if (!slot_filled_.wait_for(lock, kPatience, [&] { return slot.filled_with == taken_; })) {
-      throw FileError("reading a batch of samples has taken more than " +
-                      std::to_string(kPatience.count()) +
-                      " s; does the file system that holds --data answer?");
+    if (!slot_filled_.wait_for(lock, kReaderTimeout, [&] { return slot.filled_with == taken_; })) {
+      throw FileError(
+          fmt::format("reading a batch of samples has taken more than {} s; does the file system "
+                      "that holds --data answer?",
+                      kReaderTimeout.count()));
     }
     waited_ += std::chrono::steady_clock::now() - start;
   }

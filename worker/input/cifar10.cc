@@ -1,5 +1,7 @@
 // cifar10:DIR, the binary version. Source: Krizhevsky, www.cs.toronto.edu/~kriz/cifar.html, "binary
 // version".
+#include <fmt/format.h>
+
 #include <filesystem>
 #include <memory>
 #include <span>
@@ -10,7 +12,6 @@
 #include "models/base/log.h"
 #include "worker/input/byte_stream.h"
 #include "worker/input/dataset.h"
-#include "worker/input/memory_dataset.h"
 
 namespace syncopate {
 namespace {
@@ -51,22 +52,23 @@ void append_file(const std::filesystem::path& path, Records& records) {
   const std::unique_ptr<ByteStream> stream = open_byte_stream(path);
   const std::vector<std::uint8_t> bytes = read_up_to(*stream, kLargestFile);
   if (bytes.empty() || bytes.size() % kRecordBytes != 0 || bytes.size() == kLargestFile) {
-    throw FileError(path.string() + " holds " + std::to_string(bytes.size()) +
-                    " bytes (unpacked); expected whole records of " + std::to_string(kRecordBytes) +
-                    " bytes, 30730000 in all; fetch the file again");
+    throw FileError(
+        fmt::format("{} holds {} bytes (unpacked); expected whole records of {} bytes, 30730000 in "
+                    "all; fetch the file again",
+                    path.string(), bytes.size(), kRecordBytes));
   }
   const std::size_t count = bytes.size() / kRecordBytes;
   if (count != kOfficialRecords) {
-    log(LogLevel::kWarning, path.string() + " holds " + std::to_string(count) +
-                                " records; the official files hold 10000");
+    log(LogLevel::kWarning,
+        fmt::format("{} holds {} records; the official files hold 10000", path.string(), count));
   }
   records.pixels.reserve(records.pixels.size() + count * kCifarPixels);
   for (std::size_t i = 0; i < count; ++i) {
     const auto record = std::span(bytes).subspan(i * kRecordBytes, kRecordBytes);
     if (record[0] >= kCifarClasses) {
-      throw FileError(path.string() + ": the label of record " + std::to_string(i) + " is " +
-                      std::to_string(record[0]) +
-                      "; expected 0 to 9; is it CIFAR-10's binary version?");
+      throw FileError(fmt::format(
+          "{}: the label of record {} is {}; expected 0 to 9; is it CIFAR-10's binary version?",
+          path.string(), i, record[0]));
     }
     append_record(record, records);
   }
@@ -84,7 +86,7 @@ DataSplits open_cifar10(std::string_view folder, const DataOptions& /*options*/)
   check_is_folder("cifar10", folder);
   Records train;
   for (int i = 1; i <= 5; ++i) {
-    append_file(find_cifar_file(folder, "data_batch_" + std::to_string(i) + ".bin"), train);
+    append_file(find_cifar_file(folder, fmt::format("data_batch_{}.bin", i)), train);
   }
   Records test;
   append_file(find_cifar_file(folder, "test_batch.bin"), test);

@@ -98,4 +98,19 @@ std::string synthetic_specification(const Shape& sample_shape, std::int64_t clas
 // Throws UsageError that names the form of --data unless `folder` is a folder.
 void check_is_folder(std::string_view data_name, std::string_view folder);
 
+// Samples in memory or in a mapped file: pixels [N * H * W * C], labels [N] and the owner of their
+// memory.
+struct SampleBlock {
+  std::span<const std::uint8_t> pixels;
+  std::span<const std::uint8_t> labels;
+  std::shared_ptr<const void> memory;
+};
+
+// Makes a block that owns the vectors.
+SampleBlock make_sample_block(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
+
+// sample_shape [H, W, C]. The caller has checked the labels against num_classes.
+std::unique_ptr<Dataset> make_memory_dataset(SampleBlock block, Shape sample_shape,
+                                             int num_classes);
+
 }  // namespace syncopate

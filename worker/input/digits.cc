@@ -13,7 +13,6 @@
 #include "models/base/log.h"
 #include "worker/input/dataset.h"
 #include "worker/input/digit_painter.h"
-#include "worker/input/memory_dataset.h"
 #include "worker/input/pixel_cache.h"
 
 namespace syncopate {

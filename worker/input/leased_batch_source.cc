@@ -1,5 +1,7 @@
 #include "worker/input/leased_batch_source.h"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <string>
 #include <utility>
@@ -134,11 +136,10 @@ std::optional<ps::SampleRange> LeasedBatchSource::ask_office() {
       leased->end <= dataset_size_ && leased->end - leased->begin <= most) {
     return leased;
   }
-  throw UsageError("leased samples " + std::to_string(leased->begin) + " to " +
-                   std::to_string(leased->end) + " of epoch " + std::to_string(leased->epoch) +
-                   "; expected 1 to " + std::to_string(most) + " of a dataset of " +
-                   std::to_string(dataset_size_) +
-                   "; have all tasks the same --data and batch size?");
+  throw UsageError(
+      fmt::format("leased samples {} to {} of epoch {}; expected 1 to {} of a dataset of {}; have "
+                  "all tasks the same --data and batch size?",
+                  leased->begin, leased->end, leased->epoch, most, dataset_size_));
 }
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "worker/input/mnist.h"
 
+#include <fmt/format.h>
+
 #include <array>
 #include <filesystem>
 #include <memory>
@@ -10,7 +12,6 @@
 #include "models/base/errors.h"
 #include "worker/input/byte_stream.h"
 #include "worker/input/dataset.h"
-#include "worker/input/memory_dataset.h"
 
 namespace syncopate {
 
@@ -30,8 +31,9 @@ std::string magic_text(std::uint32_t value) {
 
 FileError cut_short_file(const std::filesystem::path& path, std::uint64_t expected,
                          std::uint64_t found) {
-  return FileError(path.string() + " is cut short: expected " + std::to_string(expected) +
-                   " bytes (unpacked), found " + std::to_string(found) + "; fetch the file again");
+  return FileError(
+      fmt::format("{} is cut short: expected {} bytes (unpacked), found {}; fetch the file again",
+                  path.string(), expected, found));
 }
 
 std::vector<std::uint32_t> read_header(const std::filesystem::path& path, ByteStream& stream,
@@ -65,8 +67,9 @@ std::vector<std::uint8_t> read_payload(const std::filesystem::path& path, ByteSt
     throw cut_short_file(path, header_bytes + size, header_bytes + bytes.size());
   std::array<std::uint8_t, 1> extra{};
   if (stream.read(extra) != 0) {
-    throw FileError(path.string() + " goes on after the " + std::to_string(header_bytes + size) +
-                    " bytes (unpacked) that its header announces; fetch the file again");
+    throw FileError(fmt::format(
+        "{} goes on after the {} bytes (unpacked) that its header announces; fetch the file again",
+        path.string(), header_bytes + size));
   }
   return bytes;
 }
@@ -78,9 +81,9 @@ IdxImages read_idx_images(const std::filesystem::path& path) {
   const std::vector<std::uint32_t> sizes = read_header(path, *stream, kImagesMagic, 3);
   for (const std::uint32_t side : {sizes[1], sizes[2]}) {
     if (side == 0 || side > kLargestImageSide) {
-      throw FileError(path.string() + " announces images of " + std::to_string(sizes[1]) + " x " +
-                      std::to_string(sizes[2]) + " pixels; expected 1 to " +
-                      std::to_string(kLargestImageSide) + " a side; fetch the file again");
+      throw FileError(fmt::format(
+          "{} announces images of {} x {} pixels; expected 1 to {} a side; fetch the file again",
+          path.string(), sizes[1], sizes[2], kLargestImageSide));
     }
   }
   IdxImages images{sizes[0], sizes[1], sizes[2], {}};
@@ -94,9 +97,8 @@ std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, int
   std::vector<std::uint8_t> labels = read_payload(path, *stream, 8, sizes[0]);
   for (std::size_t i = 0; i < labels.size(); ++i) {
     if (labels[i] >= num_classes) {
-      throw FileError(path.string() + ": label " + std::to_string(i) + " is " +
-                      std::to_string(labels[i]) + "; expected 0 to " +
-                      std::to_string(num_classes - 1) + "; fetch the file again");
+      throw FileError(fmt::format("{}: label {} is {}; expected 0 to {}; fetch the file again",
+                                  path.string(), i, labels[i], num_classes - 1));
     }
   }
   return labels;
@@ -123,10 +125,9 @@ std::unique_ptr<Dataset> open_split(const std::filesystem::path& dir, const std:
   IdxImages images = read_idx_images(images_path);
   std::vector<std::uint8_t> labels = read_idx_labels(labels_path, kMnistClasses);
   if (static_cast<std::int64_t>(labels.size()) != images.count) {
-    throw FileError(images_path.string() + " holds " + std::to_string(images.count) +
-                    " images but " + labels_path.string() + " holds " +
-                    std::to_string(labels.size()) +
-                    " labels; expected as many; fetch both files again");
+    throw FileError(fmt::format(
+        "{} holds {} images but {} holds {} labels; expected as many; fetch both files again",
+        images_path.string(), images.count, labels_path.string(), labels.size()));
   }
   return make_memory_dataset(make_sample_block(std::move(images.pixels), std::move(labels)),
                              {images.rows, images.columns, 1}, kMnistClasses);

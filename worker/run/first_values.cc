@@ -35,8 +35,8 @@ void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
                      "; give that --data, or start a new run with --init-from");
   }
   if (saved.seed != fresh.seed) {
-    throw UsageError(what + "with --seed " + std::to_string(saved.seed) + ", this run has --seed " +
-                     std::to_string(fresh.seed) + "; give that seed");
+    throw UsageError(fmt::format("{}with --seed {}, this run has --seed {}; give that seed", what,
+                                 saved.seed, fresh.seed));
   }
   if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
   throw UsageError(what + "on other " + saved.data + " data: " + saved.data_samples +
@@ -73,17 +73,17 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
     require_same_samples(*found.resumed, fresh);
     values.loss_scale = found.resumed->loss_scale;
     found.values = std::move(values);
-    found.notes.push_back("resumed from " + path.string() + " at step " +
-                          std::to_string(found.resumed->progress.at.step));
+    found.notes.push_back(
+        fmt::format("resumed from {} at step {}", path.string(), found.resumed->progress.at.step));
     note_differences(*found.resumed, fresh, found.notes);
     return;
   }
   if (checkpoints.empty()) return;
   const std::size_t older = checkpoints.size() - 1;
-  throw FileError(found.damaged.front().second + ", and " +
-                  (older == 0 ? "there is no older one"
-                              : "so are all older ones (" + std::to_string(older) + ")") +
-                  "; choose another --checkpoint-dir, or empty it to start again");
+  throw FileError(
+      found.damaged.front().second + ", and " +
+      (older == 0 ? "there is no older one" : fmt::format("so are all older ones ({})", older)) +
+      "; choose another --checkpoint-dir, or empty it to start again");
 }
 
 // Throws for a folder with checkpoints: pruning would keep the higher steps of the older run.

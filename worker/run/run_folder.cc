@@ -1,5 +1,7 @@
 #include "worker/run/run_folder.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -24,8 +26,8 @@ std::string job_of(const ClusterSpec& cluster) {
   if (cluster.num_servers == 0) return "";
   std::string job = cluster.nonce;
   std::ranges::replace(job, '\n', ' ');
-  job += " at port " +
-         std::to_string(cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->port : 0);
+  job += fmt::format(" at port {}",
+                     cluster.rendezvous.endpoint ? cluster.rendezvous.endpoint->port : 0);
   // Without a nonce only the list of servers identifies the job; all tasks have the same list.
   if (cluster.nonce.empty()) {
     for (const Endpoint& server : cluster.servers) job += ", " + to_string(server);

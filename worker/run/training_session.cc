@@ -50,7 +50,7 @@ void describe_job(const TrainOptions& options, const DataSplits& data, std::int6
   // A server returns with its snapshot or not at all. The verdict of server 0 on another server is
   // more precise than ours, and should arrive first.
   const bool servers_return = options.cluster.restarts && !loop.checkpoint_dir.empty();
-  servers.server_patience =
+  servers.server_timeout =
       servers_return ? std::chrono::milliseconds(kRestartMayTake) : servers.peer_timeout * 8 / 10;
 }
 

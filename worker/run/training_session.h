@@ -12,7 +12,7 @@
 #include "ps/client/client_errors.h"
 #include "strategies/strategy.h"
 #include "worker/input/leased_batch_source.h"
-#include "worker/run/peer_watch.h"
+#include "worker/run/process_end.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_start.h"
 #include "worker/run/train_options.h"

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <chrono>
 #include <cmath>
-#include <functional>
 #include <utility>
 
 #include "models/base/errors.h"
@@ -51,6 +50,124 @@ JobMetricsOptions log_options(const AsynchronousRun& run, const TrainLoopOptions
           .max_seconds = options.max_seconds};
 }
 
+// Sends the requests to stop of one replica to the coordinator, each once.
+class StopRelay {
+ public:
+  StopRelay(StopRequest& request, AsynchronousJob& job, int replica)
+      : request_(request), job_(job), polls_(replica == 0) {}
+
+  // Whether this task was asked to stop. Polled while an evaluation runs.
+  bool was_asked() {
+    if (polls_) request_.listen();
+    return request_.kind().has_value();
+  }
+  void pass_on() {
+    if (!was_asked() || passed_on_) return;
+    passed_on_ = true;
+    job_.request_stop(*request_.kind());
+  }
+  // The first worker that reaches --max-seconds ends training for the whole job.
+  void end_time() {
+    if (is_time_up_) return;
+    is_time_up_ = true;
+    job_.request_stop(ps::StopKind::kTimeIsUp);
+  }
+  // The request that reached this task; else `of_job`, so that all tasks end in the same way.
+  std::optional<ps::StopKind> kind_or(std::optional<ps::StopKind> of_job) const {
+    return request_.kind() ? request_.kind() : of_job;
+  }
+
+ private:
+  StopRequest& request_;
+  AsynchronousJob& job_;
+  const bool polls_;  // the first replica of the task
+  bool passed_on_ = false;
+  bool is_time_up_ = false;
+};
+
+// Counts the steps and times of one replica.
+class OwnTimer {
+ public:
+  OwnTimer(const Replica& replica, const LeasedBatchSource& input)
+      : replica_(replica), input_(input) {}
+
+  JobMetrics::OwnTimes times() const {
+    return {.steps = steps_,
+            .step_seconds = step_seconds_,
+            .input_wait_seconds = input_.counters().wait_seconds,
+            .communication = replica_.variables->times()};
+  }
+  void begin() { at_begin_ = times(); }
+  void add_step(std::int64_t samples, double seconds) {
+    ++steps_;
+    samples_ += samples;
+    step_seconds_ += seconds;
+  }
+  std::int64_t steps() const noexcept { return steps_; }
+
+  // Parts of `seconds` that the replica has waited since begin().
+  double input_wait_fraction(double seconds) const {
+    return StepTotals::ratio(times().input_wait_seconds - at_begin_.input_wait_seconds, seconds);
+  }
+  double exposed_fraction(double seconds) const {
+    const double exposed =
+        times().communication.exposed_seconds - at_begin_.communication.exposed_seconds;
+    return std::min(1.0, StepTotals::ratio(exposed, seconds));
+  }
+
+  // Returns the line of this worker. `seconds`: of the job. Call once, because it may wait for the
+  // device.
+  WorkerMetrics line(int worker, double seconds) const {
+    const JobMetrics::OwnTimes own = times();
+    const double exposed = own.communication.exposed_seconds;
+    const std::optional<double> peers = own.communication.peers_wait_seconds;
+    const auto scale = replica_.backend->loss_scale(*replica_.arena);
+    return {.worker = worker,
+            .steps = steps_,
+            .samples = samples_,
+            .seconds = seconds,
+            .compute_seconds = std::max(0.0, own.step_seconds - exposed),
+            .communication_exposed_seconds = exposed - peers.value_or(0.0),
+            .peers_wait_seconds = peers,
+            .input_wait_seconds = own.input_wait_seconds,
+            .bytes_sent = own.communication.bytes_sent,
+            .bytes_received = own.communication.bytes_received,
+            .skipped_steps = scale ? std::optional(scale->skipped_steps) : std::nullopt};
+  }
+
+ private:
+  const Replica& replica_;
+  const LeasedBatchSource& input_;
+  std::int64_t steps_ = 0;
+  std::int64_t samples_ = 0;
+  double step_seconds_ = 0.0;
+  JobMetrics::OwnTimes at_begin_;
+};
+
+// The mean loss of the job since one worker began its last epoch.
+class EpochLoss {
+ public:
+  bool has_begun() const noexcept { return epoch_.has_value(); }
+  // Called before each step. A lease of an earlier epoch may come back from another worker.
+  void begin_step(std::int64_t epoch, const JobStatus& status) {
+    if (!epoch_) at_begin_ = status;
+    if (epoch_ && epoch <= *epoch_) return;
+    epoch_ = epoch;
+    at_epoch_ = status;
+  }
+  // Returns the mean since the worker began if no step of the epoch is known here yet.
+  double mean(const JobStatus& status) const {
+    const JobStatus& from = status.step > at_epoch_.step ? at_epoch_ : at_begin_;
+    return StepTotals{.loss = status.loss - from.loss, .steps = status.step - from.step}
+        .mean_loss();
+  }
+
+ private:
+  std::optional<std::int64_t> epoch_;  // the last epoch that the worker began
+  JobStatus at_begin_;
+  JobStatus at_epoch_;
+};
+
 // The loop of one replica, on that replica's thread.
 class ReplicaLoop {
  public:
@@ -62,7 +179,8 @@ class ReplicaLoop {
         delays_(options.service_time, options.first_worker + replica.index),
         job_(asynchronous_job(run.strategy, replica.index)),
         input_(run.workers.at(static_cast<std::size_t>(replica.index)).input),
-        stop_(stop),
+        stop_(stop, job_, replica.index),
+        own_(replica, input_),
         log_(run.workers[static_cast<std::size_t>(replica.index)].metrics,
              run.workers[static_cast<std::size_t>(replica.index)].display,
              log_options(run, options, start)),
@@ -70,8 +188,8 @@ class ReplicaLoop {
 
   TrainOutcome run() {
     while (const ps::SampleRange* range = input_.upcoming()) {
-      pass_on_stop();
-      note_time();
+      stop_.pass_on();
+      if (options_.max_seconds > 0.0 && log_.seconds() >= options_.max_seconds) stop_.end_time();
       train(*range);
       if (const auto assignment = job_.next_assignment()) {
         carry_out(*assignment);
@@ -80,66 +198,41 @@ class ReplicaLoop {
         if (!assignment->is_final) job_.refresh();
       }
     }
-    write_times();
-    pass_on_stop();
+    // Written when this worker has nothing left to train, so that the summary comes after it.
+    if (own_.steps() > 0) {
+      run_.workers.at(static_cast<std::size_t>(replica_.index))
+          .metrics.write(own_.line(options_.first_worker + replica_.index, log_.seconds()));
+    }
+    stop_.pass_on();
     while (const auto assignment = job_.wait_assignment()) carry_out(*assignment);
     // A request to stop that comes later has no effect, because the job has ended.
-    const std::optional<ps::StopKind> kind = stop_kind();
-    duties_.end((kind && kind != ps::StopKind::kTimeIsUp) || outcome_.stopped_by, asked_to_stop());
+    const std::optional<ps::StopKind> kind = stop_.kind_or(job_.status().stopped_by);
+    duties_.end((kind && kind != ps::StopKind::kTimeIsUp) || outcome_.stopped_by,
+                [this] { return stop_.was_asked(); });
     if (!is_last_) finish(job_.status(), kind);
     return std::move(outcome_);
   }
   bool is_last() const noexcept { return is_last_; }
 
  private:
-  // Polled while an evaluation runs.
-  std::function<bool()> asked_to_stop() {
-    return [this] {
-      if (replica_.index == 0) stop_.listen();
-      return stop_.kind().has_value();
-    };
-  }
-  // A task that received no request itself ends in the same way as the task that did.
-  std::optional<ps::StopKind> stop_kind() const {
-    return stop_.kind() ? stop_.kind() : job_.status().stopped_by;
-  }
-  void pass_on_stop() {
-    if (replica_.index == 0) stop_.listen();
-    if (passed_on_ || !stop_.kind()) return;
-    passed_on_ = true;
-    job_.request_stop(*stop_.kind());
-  }
-
-  // The first worker that reaches --max-seconds ends training for the whole job.
-  void note_time() {
-    if (options_.max_seconds <= 0.0 || is_time_up_ || log_.seconds() < options_.max_seconds) return;
-    is_time_up_ = true;
-    job_.request_stop(ps::StopKind::kTimeIsUp);
-  }
-
   void train(ps::SampleRange range) {
-    if (!epoch_) {
-      at_begin_ = job_.status();
-      own_at_begin_ = own();
-      log_.begin(at_begin_, own_at_begin_);
+    const JobStatus before = job_.status();
+    if (!loss_.has_begun()) {
+      own_.begin();
+      log_.begin(before, own_.times());
     }
-    if (!epoch_ ||
-        range.epoch > *epoch_) {  // a lease of an earlier epoch may return from another worker
-      epoch_ = range.epoch;
-      at_epoch_ = job_.status();
-    }
+    loss_.begin_step(range.epoch, before);
     learning_rate_ = run_.schedule.learning_rate(epochs_at(
         {.epoch = range.epoch, .offset = range.begin}, run_.dataset_size, run_.batch_size));
     job_.begin_step(range);
     const Batch& batch = input_.next();
     const auto begun = Clock::now();
-    delays_.spend(steps_ + 1);
+    delays_.spend(own_.steps() + 1);
     const StepReport report = replica_step(
         replica_, batch,
         {.learning_rate = static_cast<float>(learning_rate_), .step = job_.status().step + 1});
-    step_seconds_ += std::chrono::duration<double>(Clock::now() - begun).count();
-    ++steps_;
-    samples_ += report.scores.num_samples;
+    own_.add_step(report.scores.num_samples,
+                  std::chrono::duration<double>(Clock::now() - begun).count());
     const JobStatus status = job_.status();
     if (!std::isfinite(report.scores.loss)) {
       throw diverged(describe_divergence(report.scores.loss),
@@ -147,13 +240,13 @@ class ReplicaLoop {
                       .learning_rate = learning_rate_,
                       .last_checkpoint = last_checkpoint(options_)});
     }
-    log_.step(status, job_.is_reporter(), learning_rate_, own());
+    log_.step(status, job_.is_reporter(), learning_rate_, own_.times());
   }
 
   void carry_out(const Assignment& assignment) {
     log_.begin_as_reporter(assignment.status);
     // The clock stops here, because no worker trains during the final evaluation.
-    if (assignment.is_final) log_.end(assignment.status, own());
+    if (assignment.is_final) log_.end(assignment.status, own_.times());
     const EvalMetrics moment{.step = assignment.status.step,
                              .epoch = log_.epochs(assignment.status),
                              .trained_samples = assignment.status.samples,
@@ -165,42 +258,16 @@ class ReplicaLoop {
     } catch (const ps::SnapshotWithdrawn&) {
       return;  // another assignment comes
     }
-    const AssignmentRunner::Done done =
-        duties_.carry_out(assignment, copy, moment, learning_rate_, asked_to_stop());
-    pass_on_stop();
+    const AssignmentRunner::Done done = duties_.carry_out(assignment, copy, moment, learning_rate_,
+                                                          [this] { return stop_.was_asked(); });
+    stop_.pass_on();
     if (assignment.is_final) finish(assignment, copy, done);
     job_.done(assignment);
   }
 
-  // Written when this worker has nothing left to train, so that the summary comes after it.
-  void write_times() {
-    if (steps_ == 0) return;
-    const JobMetrics::OwnTimes times = own();
-    const double exposed = times.communication.exposed_seconds;
-    const std::optional<double> peers = times.communication.peers_wait_seconds;
-    run_.workers.at(static_cast<std::size_t>(replica_.index))
-        .metrics.write(WorkerMetrics{.worker = options_.first_worker + replica_.index,
-                                     .steps = steps_,
-                                     .samples = samples_,
-                                     .seconds = log_.seconds(),
-                                     .compute_seconds = std::max(0.0, times.step_seconds - exposed),
-                                     .communication_exposed_seconds = exposed - peers.value_or(0.0),
-                                     .peers_wait_seconds = peers,
-                                     .input_wait_seconds = times.input_wait_seconds,
-                                     .bytes_sent = times.communication.bytes_sent,
-                                     .bytes_received = times.communication.bytes_received,
-                                     .skipped_steps = skipped_steps()});
-  }
-
-  // May wait for the device, so it is called once, at the end.
-  std::optional<std::int64_t> skipped_steps() const {
-    const auto scale = replica_.backend->loss_scale(*replica_.arena);
-    return scale ? std::optional(scale->skipped_steps) : std::nullopt;
-  }
-
   void finish(const Assignment& last, const Snapshot& copy, const AssignmentRunner::Done& done) {
     is_last_ = true;
-    finish(last.status, stop_.kind() ? stop_.kind() : last.status.stopped_by);
+    finish(last.status, stop_.kind_or(last.status.stopped_by));
     outcome_.progress = done.progress;
     outcome_.checkpoint = done.checkpoint;
     outcome_.test = done.test;
@@ -220,33 +287,13 @@ class ReplicaLoop {
     outcome_.progress.at.samples = status.samples;
     outcome_.seconds = log_.seconds();
     outcome_.samples_per_second = log_.samples_per_second(status);
-    outcome_.train_loss = mean_loss(status);
-    const JobMetrics::OwnTimes times = own();
-    outcome_.input_wait_fraction = StepTotals::ratio(
-        times.input_wait_seconds - own_at_begin_.input_wait_seconds, outcome_.seconds);
-    const double exposed =
-        times.communication.exposed_seconds - own_at_begin_.communication.exposed_seconds;
-    outcome_.communication_exposed_fraction =
-        std::min(1.0, StepTotals::ratio(exposed, outcome_.seconds));
+    outcome_.train_loss = loss_.mean(status);
+    outcome_.input_wait_fraction = own_.input_wait_fraction(outcome_.seconds);
+    outcome_.communication_exposed_fraction = own_.exposed_fraction(outcome_.seconds);
     if (!kind || kind == ps::StopKind::kTimeIsUp) return;
     outcome_.stopped_by = ps::stop_name(*kind);
     // The job ends only after its last snapshot has been written.
     outcome_.saved_by_another = !options_.checkpoint_dir.empty();
-  }
-
-  // The mean since this worker began its last epoch; when no step of that epoch is known here yet,
-  // the mean since this worker began.
-  double mean_loss(const JobStatus& status) const {
-    const JobStatus& from = status.step > at_epoch_.step ? at_epoch_ : at_begin_;
-    return StepTotals{.loss = status.loss - from.loss, .steps = status.step - from.step}
-        .mean_loss();
-  }
-
-  JobMetrics::OwnTimes own() const {
-    return {.steps = steps_,
-            .step_seconds = step_seconds_,
-            .input_wait_seconds = input_.counters().wait_seconds,
-            .communication = replica_.variables->times()};
   }
 
   const AsynchronousRun& run_;
@@ -255,19 +302,12 @@ class ReplicaLoop {
   StepDelays delays_;
   AsynchronousJob& job_;
   LeasedBatchSource& input_;
-  StopRequest& stop_;
+  StopRelay stop_;
+  OwnTimer own_;
   JobMetrics log_;
   AssignmentRunner duties_;
-  std::optional<std::int64_t> epoch_;  // the last epoch that this replica began
-  JobStatus at_begin_;
-  JobStatus at_epoch_;
-  JobMetrics::OwnTimes own_at_begin_;
-  std::int64_t steps_ = 0;
-  std::int64_t samples_ = 0;
-  double step_seconds_ = 0.0;
+  EpochLoss loss_;
   double learning_rate_ = 0.0;
-  bool passed_on_ = false;
-  bool is_time_up_ = false;
   bool is_last_ = false;
   TrainOutcome outcome_;
 };

@@ -1,5 +1,7 @@
 #include "worker/train/deferred_evaluations.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -77,10 +79,9 @@ SnapshotFile::SnapshotFile(FileDescriptor file, fs::path path, fs::path folder)
 SnapshotFile SnapshotFile::create(const fs::path& folder) {
   // The number distinguishes the replicas of one process, and this process from a killed one that
   // had the same process id.
-  const std::string stem =
-      std::string(kFilePrefix) + host_name() + "-" + std::to_string(::getpid()) + "-";
+  const std::string stem = fmt::format("{}{}-{}-", kFilePrefix, host_name(), ::getpid());
   for (int number = 0;; ++number) {
-    const fs::path path = folder / (stem + std::to_string(number) + std::string(kFileSuffix));
+    const fs::path path = folder / fmt::format("{}{}{}", stem, number, kFileSuffix);
     FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
     if (!file && errno == EEXIST) continue;
     if (!file) cannot("create a file for deferred evaluations in", folder, true);
@@ -260,9 +261,8 @@ void DeferredEvaluations::evaluate(
 }
 
 std::string DeferredEvaluations::describe_rest() const {
-  const std::string count = std::to_string(size()) +
-                            (size() == 1 ? " evaluation" : " evaluations") +
-                            " deferred until the end";
+  const std::string count = fmt::format("{}{} deferred until the end", size(),
+                                        size() == 1 ? " evaluation" : " evaluations");
   return options_.is_of_run
              ? count + ": the snapshots stay in " + options_.folder.string() +
                    ", and a run with --resume evaluates them at its end"

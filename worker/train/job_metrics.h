@@ -1,14 +1,16 @@
-// Writes the step lines and the progress line of an asynchronous job. One worker at a time reports
-// for the whole job, from the differences between the JobStatus values that it receives. Used by
-// asynchronous_loop.cc.
+// Metrics of a whole job. JobMetrics writes the step lines and the progress line of an asynchronous
+// job (asynchronous_loop.cc); WorkerTimes writes the times of all synchronous workers
+// (train_loop.cc).
 #pragma once
 
 #include <chrono>
 #include <cstdint>
 #include <optional>
+#include <vector>
 
 #include "strategies/asynchronous_job.h"
 #include "strategies/collective/collective.h"
+#include "strategies/strategy.h"
 #include "worker/train/metrics.h"
 #include "worker/train/progress.h"
 
@@ -24,7 +26,8 @@ struct JobMetricsOptions {
   double max_seconds = 0.0;  // 0: no limit
 };
 
-// One thread only.
+// One worker at a time reports for the whole job, from the differences between the JobStatus values
+// that it receives. One thread only.
 class JobMetrics {
  public:
   // This worker's own times since it was made; only differences are used.
@@ -80,6 +83,29 @@ class JobMetrics {
   double learning_rate_ = 0.0;
   JobStatus shown_;
   double shown_loss_ = 0.0;  // smoothed
+};
+
+// The times of all synchronous workers, gathered once when training has ended. One thread only. The
+// strategy must outlive it.
+class WorkerTimes {
+ public:
+  // Only steps after construction are counted.
+  explicit WorkerTimes(Strategy& strategy);
+
+  struct Totals {
+    std::int64_t steps = 0;
+    std::int64_t samples = 0;  // of all replicas
+    double seconds = 0.0;      // in steps
+    double input_wait_seconds = 0.0;
+  };
+  // Every task calls it. Writes a line for each worker of the job.
+  void write(const Totals& totals, MetricsWriter& metrics) const;
+  // Seconds that the first replica of this task waited for other replicas since construction.
+  double exposed_seconds() const;
+
+ private:
+  Strategy& strategy_;
+  std::vector<CommunicationTimes> at_start_;  // by replica of this task
 };
 
 }  // namespace syncopate

@@ -1,5 +1,7 @@
 #include "worker/train/metrics.h"
 
+#include <fmt/format.h>
+
 #include <fcntl.h>
 #include <unistd.h>
 #include <nlohmann/json.hpp>
@@ -242,8 +244,8 @@ ps::StalenessHistogram merge_staleness(std::span<const WorkerStaleness> workers)
 
 std::string describe_staleness(std::span<const WorkerStaleness> workers) {
   const ps::StalenessHistogram all = merge_staleness(workers);
-  std::string text = "mean " + two_decimals(all.mean()) + ", max " + std::to_string(all.max()) +
-                     " over " + std::to_string(all.count()) + " bucket pushes";
+  std::string text = fmt::format("mean {}, max {} over {} bucket pushes", two_decimals(all.mean()),
+                                 all.max(), all.count());
   if (workers.size() < 2) return text;
   text += "; by worker";
   for (const WorkerStaleness& worker : workers) text += " " + two_decimals(worker.histogram.mean());

@@ -1,5 +1,7 @@
 #include "worker/train/progress.h"
 
+#include <fmt/format.h>
+
 #include <langinfo.h>
 #include <locale.h>
 #include <sys/ioctl.h>
@@ -47,7 +49,7 @@ std::string format_remaining(double seconds) {
 }
 
 std::string of_total(std::int64_t done, std::int64_t total) {
-  return std::to_string(done) + "/" + std::to_string(total);
+  return fmt::format("{}/{}", done, total);
 }
 
 // The fields that follow the step count, the most important one first.

@@ -1,5 +1,7 @@
 #include "worker/train/service_time.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -100,7 +102,7 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
     if (slow.worker == worker) milliseconds *= slow.factor;
   }
   const RandomStream draws(options.seed,
-                           hash_name("service time of worker " + std::to_string(worker)));
+                           hash_name(fmt::format("service time of worker {}", worker)));
   const auto index = static_cast<std::uint64_t>(step);
   if (options.kind == ServiceTimeKind::kExponential) {
     milliseconds *= -std::log1p(-static_cast<double>(draws.uniform(index)));

@@ -1,16 +1,17 @@
 #include "worker/train/train_loop.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <chrono>
 #include <cmath>
-#include <cstdio>
 
 #include "worker/checkpoint/checkpoint.h"
 #include "worker/input/batch_plan.h"
+#include "worker/train/job_metrics.h"
 #include "worker/train/metrics.h"
 #include "worker/train/train_step.h"
-#include "worker/train/worker_times.h"
 
 namespace syncopate {
 
@@ -29,10 +30,96 @@ BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
   return {dataset_size, {.batch_size = global_batch}, position};
 }
 
+// Totals of the steps of this process, and what follows from them: the step lines of the metrics
+// and the progress line. Times are those of the first replica of this task.
+class StepLog {
+ public:
+  StepLog(const TrainingRun& run, const TrainLoopOptions& options, std::int64_t total_steps)
+      : run_(run), options_(options), total_steps_(total_steps), times_before_line_(times()) {}
+
+  const StepTotals& all() const noexcept { return all_; }
+  double epoch_loss() const { return epoch_.mean_loss(); }
+
+  void begin_epoch() { epoch_ = {}; }
+  void add(const Scores& scores, double seconds) {
+    for (StepTotals* totals : {&all_, &epoch_, &line_}) totals->add(scores, seconds);
+  }
+
+  void show(std::int64_t step, double loss) {
+    shown_loss_ = shown_steps_++ == 0 ? loss : 0.95 * shown_loss_ + 0.05 * loss;
+    const std::int64_t per_epoch = run_.dataset_size / run_.global_batch;
+    run_.display.update(ProgressState{.epoch = (step - 1) / per_epoch + 1,
+                                      .total_epochs = (total_steps_ + per_epoch - 1) / per_epoch,
+                                      .step = step,
+                                      .total_steps = total_steps_,
+                                      .loss = shown_loss_,
+                                      .accuracy = line_.accuracy(),
+                                      .samples_per_second = all_.samples_per_second(),
+                                      .remaining_seconds = remaining_seconds(step)});
+  }
+
+  void write_line(const Progress& progress, double epochs, double learning_rate) {
+    const double waited = run_.input.counters().wait_seconds;
+    const CommunicationTimes now = times();
+    const double steps = static_cast<double>(std::max<std::int64_t>(line_.steps, 1));
+    const double exposed = now.exposed_seconds - times_before_line_.exposed_seconds;
+    const double under_way = now.under_way_seconds - times_before_line_.under_way_seconds;
+    const double input_wait = waited - waited_before_line_;
+    run_.metrics.write(
+        StepMetrics{.step = progress.at.step,
+                    .epoch = epochs,
+                    .loss = line_.mean_loss(),
+                    .accuracy = line_.accuracy(),
+                    .learning_rate = learning_rate,
+                    .samples = progress.at.samples,
+                    .seconds = all_.seconds,
+                    .samples_per_second = line_.samples_per_second(),
+                    .input_wait_fraction = StepTotals::ratio(input_wait, line_.seconds),
+                    .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
+                    .communication_exposed_seconds = exposed / steps,
+                    .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps,
+                    .loss_scale = loss_scale()});
+    waited_before_line_ = waited;
+    times_before_line_ = now;
+    line_ = {};
+  }
+
+ private:
+  double remaining_seconds(std::int64_t step) const {
+    const double seconds_per_step = all_.seconds / static_cast<double>(all_.steps);
+    const double to_the_end = seconds_per_step * static_cast<double>(total_steps_ - step);
+    if (options_.max_seconds <= 0.0) return to_the_end;
+    return std::min(to_the_end, std::max(0.0, options_.max_seconds - all_.seconds));
+  }
+
+  std::optional<LossScaleState> loss_scale() const {
+    if (!run_.metrics.is_read())
+      return std::nullopt;  // reading it makes the host wait for the device
+    const Replica& replica = run_.strategy.replicas().front();
+    return replica.backend->loss_scale(*replica.arena);
+  }
+  CommunicationTimes times() const { return run_.strategy.replicas().front().variables->times(); }
+
+  const TrainingRun& run_;
+  const TrainLoopOptions& options_;
+  const std::int64_t total_steps_;
+  StepTotals all_;    // of this process
+  StepTotals epoch_;  // since the epoch began
+  StepTotals line_;   // since the last line of metrics
+  double waited_before_line_ = 0.0;
+  CommunicationTimes times_before_line_;
+  double shown_loss_ = 0.0;  // smoothed
+  std::int64_t shown_steps_ = 0;
+};
+
 class TrainLoop {
  public:
   TrainLoop(const TrainingRun& run, const TrainLoopOptions& options, const Progress& start)
-      : run_(run), options_(options), progress_(start), worker_times_(run.strategy) {
+      : run_(run),
+        options_(options),
+        progress_(start),
+        log_(run, options, start.at.step + remaining_steps()),
+        worker_times_(run.strategy) {
     if (!options_.checkpoint_dir.empty() && progress_.at.step > 0) saved_step_ = progress_.at.step;
     const InputShard shard = run_.strategy.input_shard();
     for (const Replica& replica : run_.strategy.replicas()) {
@@ -41,8 +128,6 @@ class TrainLoop {
   }
 
   TrainOutcome run() {
-    total_steps_ = progress_.at.step + remaining_steps();
-    communication_before_line_ = communication();
     if (!finished()) {
       run_.metrics.write(BeginMetrics{.step = progress_.at.step,
                                       .samples = progress_.at.samples,
@@ -52,7 +137,9 @@ class TrainLoop {
       const std::int64_t epoch_before = position().epoch;
       train_one();
       const bool epoch_ended = position().epoch != epoch_before;
-      if (progress_.at.step % options_.log_every_steps == 0 || finished()) write_step_line();
+      if (progress_.at.step % options_.log_every_steps == 0 || finished()) {
+        log_.write_line(progress_, epochs(), learning_rate_);
+      }
       const auto signal = asked_to_stop();
       if (signal || finished() || checkpoint_due(epoch_ended)) save();
       if (signal) return stopped(*signal);
@@ -63,10 +150,10 @@ class TrainLoop {
     }
     require_finite();
     if (!evaluate()) return stopped(run_.evaluator.stopped_by());
-    if (all_.steps > 0) {
-      worker_times_.write({.steps = all_.steps,
-                           .samples = all_.samples,
-                           .seconds = all_.seconds,
+    if (const StepTotals& all = log_.all(); all.steps > 0) {
+      worker_times_.write({.steps = all.steps,
+                           .samples = all.samples,
+                           .seconds = all.seconds,
                            .input_wait_seconds = run_.input.counters().wait_seconds},
                           run_.metrics);
     }
@@ -98,7 +185,7 @@ class TrainLoop {
 
   void train_one() {
     const ps::DataPosition now = position();
-    if (now.offset == 0 && now.untrained.empty()) epoch_ = {};
+    if (now.offset == 0 && now.untrained.empty()) log_.begin_epoch();
     learning_rate_ = run_.schedule.learning_rate(epochs());
     if (const auto signal = run_.stop()) note_stop(*signal);
     if (is_time_up()) stops_[ps::StopKind::kTimeIsUp] = 1;
@@ -117,13 +204,13 @@ class TrainLoop {
     }
     progress_.at.samples += scores.num_samples;
     progress_.at.position = run_.input.position();
-    for (StepTotals* tally : {&all_, &epoch_, &line_}) tally->add(scores, seconds);
-    show(scores.loss);
+    log_.add(scores, seconds);
+    log_.show(progress_.at.step, scores.loss);
   }
 
   // Whether the time of this task is up; all tasks end after the step in which one task reports it.
   bool is_time_up() const {
-    return options_.max_seconds > 0.0 && all_.seconds >= options_.max_seconds;
+    return options_.max_seconds > 0.0 && log_.all().seconds >= options_.max_seconds;
   }
 
   void note_stop(std::string_view signal) { stops_[ps::stop_kind(signal)] = 1; }
@@ -132,64 +219,6 @@ class TrainLoop {
   std::optional<std::string_view> asked_to_stop() const {
     if (const auto kind = stops_of_all_.early_stop()) return ps::stop_name(*kind);
     return std::nullopt;
-  }
-
-  void show(double loss) {
-    shown_loss_ = shown_steps_++ == 0 ? loss : 0.95 * shown_loss_ + 0.05 * loss;
-    const double seconds_per_step = all_.seconds / static_cast<double>(all_.steps);
-    const std::int64_t per_epoch = run_.dataset_size / run_.global_batch;
-    run_.display.update(ProgressState{.epoch = (progress_.at.step - 1) / per_epoch + 1,
-                                      .total_epochs = (total_steps_ + per_epoch - 1) / per_epoch,
-                                      .step = progress_.at.step,
-                                      .total_steps = total_steps_,
-                                      .loss = shown_loss_,
-                                      .accuracy = line_.accuracy(),
-                                      .samples_per_second = all_.samples_per_second(),
-                                      .remaining_seconds = remaining_seconds(seconds_per_step)});
-  }
-
-  double remaining_seconds(double seconds_per_step) const {
-    const double to_the_end =
-        seconds_per_step * static_cast<double>(total_steps_ - progress_.at.step);
-    if (options_.max_seconds <= 0.0) return to_the_end;
-    return std::min(to_the_end, std::max(0.0, options_.max_seconds - all_.seconds));
-  }
-
-  void write_step_line() {
-    const double waited = run_.input.counters().wait_seconds;
-    const CommunicationTimes times = communication();
-    const double steps = static_cast<double>(std::max<std::int64_t>(line_.steps, 1));
-    const double exposed = times.exposed_seconds - communication_before_line_.exposed_seconds;
-    const double under_way = times.under_way_seconds - communication_before_line_.under_way_seconds;
-    const double input_wait = waited - waited_before_line_;
-    run_.metrics.write(
-        StepMetrics{.step = progress_.at.step,
-                    .epoch = epochs(),
-                    .loss = line_.mean_loss(),
-                    .accuracy = line_.accuracy(),
-                    .learning_rate = learning_rate_,
-                    .samples = progress_.at.samples,
-                    .seconds = all_.seconds,
-                    .samples_per_second = line_.samples_per_second(),
-                    .input_wait_fraction = StepTotals::ratio(input_wait, line_.seconds),
-                    .compute_seconds = std::max(0.0, line_.seconds - input_wait - exposed) / steps,
-                    .communication_exposed_seconds = exposed / steps,
-                    .communication_hidden_seconds = std::max(0.0, under_way - exposed) / steps,
-                    .loss_scale = loss_scale()});
-    waited_before_line_ = waited;
-    communication_before_line_ = times;
-    line_ = {};
-  }
-
-  // This function and the next one read the first replica of this task.
-  std::optional<LossScaleState> loss_scale() const {
-    if (!run_.metrics.is_read())
-      return std::nullopt;  // reading it makes the host wait for the device
-    const Replica& replica = run_.strategy.replicas().front();
-    return replica.backend->loss_scale(*replica.arena);
-  }
-  CommunicationTimes communication() const {
-    return run_.strategy.replicas().front().variables->times();
   }
 
   // Returns false when a request to stop ended the evaluation.
@@ -203,7 +232,7 @@ class TrainLoop {
                            .samples = test_->samples,
                            .seconds = test_->seconds,
                            .trained_samples = progress_.at.samples,
-                           .trained_seconds = all_.seconds};
+                           .trained_seconds = log_.all().seconds};
     run_.metrics.write(line);
     run_.display.note(describe(line));
     return true;
@@ -251,14 +280,14 @@ class TrainLoop {
       result.checkpoint = checkpoint_path(options_.checkpoint_dir, saved_step_);
     }
     result.test = test_;
-    result.seconds = all_.seconds;
-    result.samples_per_second = all_.samples_per_second();
-    result.train_loss = epoch_.mean_loss();
-    result.input_wait_fraction =
-        StepTotals::ratio(run_.input.counters().wait_seconds, all_.seconds);
+    const StepTotals& all = log_.all();
+    result.seconds = all.seconds;
+    result.samples_per_second = all.samples_per_second();
+    result.train_loss = log_.epoch_loss();
+    result.input_wait_fraction = StepTotals::ratio(run_.input.counters().wait_seconds, all.seconds);
     // Waiting is measured on another thread than the steps and may exceed them by a little.
     result.communication_exposed_fraction =
-        std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all_.seconds));
+        std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all.seconds));
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
     return result;
   }
@@ -266,20 +295,13 @@ class TrainLoop {
   const TrainingRun& run_;
   const TrainLoopOptions& options_;
   Progress progress_;
-  std::int64_t total_steps_ = 0;
   std::int64_t saved_step_ = 0;  // 0: no checkpoint
   double learning_rate_ = 0.0;
-  StepTotals all_;    // of this process
-  StepTotals epoch_;  // since the epoch began
-  StepTotals line_;   // since the last line of metrics
-  double waited_before_line_ = 0.0;
+  StepLog log_;
   const WorkerTimes worker_times_;
-  CommunicationTimes communication_before_line_;
   ps::StopCounts stops_;            // requests that reached this task
   ps::StopCounts stops_of_all_;     // that reached any task, as of the last step
   std::vector<StepDelays> delays_;  // by replica
-  double shown_loss_ = 0.0;         // smoothed
-  std::int64_t shown_steps_ = 0;
   std::optional<Evaluation> test_;
 };
 
@@ -341,14 +363,12 @@ std::string describe_divergence(double loss) {
 }
 
 DivergenceError diverged(const std::string& what, const DivergencePlace& place) {
-  std::array<char, 32> rate{};
-  std::snprintf(rate.data(), rate.size(), "%g", place.learning_rate);
-  return DivergenceError(what + " at step " + std::to_string(place.step) + ", with learning rate " +
-                         rate.data() + "; " +
-                         (place.last_checkpoint
-                              ? "the last good checkpoint is " + place.last_checkpoint->string()
-                              : std::string("no checkpoint was written")) +
-                         "; try a lower --learning-rate, --warmup-epochs or less --weight-decay");
+  return DivergenceError(fmt::format(
+      "{} at step {}, with learning rate {:g}; {}; try a lower --learning-rate, --warmup-epochs or "
+      "less --weight-decay",
+      what, place.step, place.learning_rate,
+      place.last_checkpoint ? "the last good checkpoint is " + place.last_checkpoint->string()
+                            : std::string("no checkpoint was written")));
 }
 
 }  // namespace syncopate

@@ -29,7 +29,7 @@ class LaunchCase {
   // Rules with short delays, so that a test that provokes a failure is quick.
   LaunchRules rules{.first_back_off = std::chrono::milliseconds(1),
                     .longest_back_off = std::chrono::milliseconds(1),
-                    .patience = std::chrono::milliseconds(50),
+                    .timeout = std::chrono::milliseconds(50),
                     .grace = std::chrono::milliseconds(50)};
 
   // Called with each line of the launcher and of the stderr of roles, as soon as the line arrives.

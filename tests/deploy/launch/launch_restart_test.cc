@@ -94,7 +94,7 @@ TEST_F(AsynchronousLaunch, EndsTheServersWhenNoWorkerIsLeft) {
 }
 
 TEST_F(AsynchronousLaunch, LetsServersEndByThemselvesAfterTheLastWorker) {
-  job_.rules.patience = kForever;
+  job_.rules.timeout = kForever;
   const Launched result = job_.run_job({"exec 3>$FOLDER/meeting"}, {"cat <$FOLDER/meeting"});
   EXPECT_EQ(result.exit_code, 0);
   EXPECT_EQ(result.err, "");
@@ -197,7 +197,7 @@ TEST_F(AsynchronousLaunch, StartsNobodyAgainWhoEndsAfterTheSignalToStop) {
 }
 
 TEST_F(AsynchronousLaunch, EndsWithAWorkerThatIsStoppedAndCannotHearTheSignal) {
-  job_.rules.patience = kForever;
+  job_.rules.timeout = kForever;
   const Launched result = job_.run_job(
       {"trap '' INT; echo $$ >$FOLDER/pid; kill -STOP $$; echo continued"},
       {"trap 'exit 75' INT; "
@@ -210,7 +210,7 @@ TEST_F(AsynchronousLaunch, EndsWithAWorkerThatIsStoppedAndCannotHearTheSignal) {
 
 TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
-  job_.rules.patience = kForever;
+  job_.rules.timeout = kForever;
   when_said("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
   // The failing role fails as soon as the other role has set its trap.
   const Launched result =
@@ -238,7 +238,7 @@ TEST(ALaunchThatPausesBeforeARestartOfAll, HearsASignalMeanwhile) {
 
 TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
-  job_.rules.patience = kForever;
+  job_.rules.timeout = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
   when_said("worker 0 exited with 1; restarting it", [&] { open_pipe("go"); });
   // The server ends after the second worker has ended.

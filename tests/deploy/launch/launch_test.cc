@@ -11,7 +11,7 @@
 
 #include "models/base/errors.h"
 #include "tests/deploy/launch/launch_case.h"
-#include "worker/run/exit_code.h"
+#include "worker/run/program.h"
 
 namespace syncopate::test {
 namespace {
@@ -114,7 +114,7 @@ TEST(LaunchAfterAFailure, EndsTheOthersWithSigterm) {
 
 TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   LaunchCase job;
-  job.rules.patience = std::chrono::seconds(60);
+  job.rules.timeout = std::chrono::seconds(60);
   // The second role ends because its pipe closes when the first role fails. It receives no signal.
   const Launched result =
       job.run({"exec 3>$FOLDER/meeting; exit 1", "cat <$FOLDER/meeting; exit 1"});
@@ -125,7 +125,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
 TEST(LaunchAfterAFailure, AsksAtOnceThoseWhoDoNotMissTheOneThatFailed) {
   LaunchCase job;
   job.rules.workers.others_notice = false;
-  job.rules.patience = std::chrono::seconds(60);
+  job.rules.timeout = std::chrono::seconds(60);
   job.rules.grace = std::chrono::seconds(60);
   const Launched result =
       job.run({"exec 3>$FOLDER/meeting; exit 1",
@@ -135,7 +135,7 @@ TEST(LaunchAfterAFailure, AsksAtOnceThoseWhoDoNotMissTheOneThatFailed) {
 
 TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
   LaunchCase job;
-  job.rules.patience = std::chrono::seconds(60);
+  job.rules.timeout = std::chrono::seconds(60);
   const Launched result =
       job.run({"echo $$ >$FOLDER/pid; kill -STOP $$; echo continued",
                "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done;"
@@ -148,7 +148,7 @@ TEST(LaunchAfterAFailure, ContinuesAStoppedProcessSoThatItCanEnd) {
 TEST(LaunchAfterAFailure, LetsTheOthersGoOnWhenToldSo) {
   LaunchCase job;
   job.rules = {.workers = {.on_failure = FailureRule::kContinue},
-               .patience = std::chrono::milliseconds(0),
+               .timeout = std::chrono::milliseconds(0),
                .grace = std::chrono::milliseconds(0)};
   // The end of its pipe shows the first role that the second has ended; the first role continues
   // after that.
@@ -163,7 +163,7 @@ class LaunchSignals : public testing::TestWithParam<const char*> {};
 TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
   const std::string signal = GetParam();
   LaunchCase job;
-  job.rules.patience = std::chrono::seconds(60);
+  job.rules.timeout = std::chrono::seconds(60);
   const std::string trap = "trap 'echo told; exit 75' " + signal + "; ";
   // The second role sends the signal to launch after both roles have set their traps.
   const Launched result =
@@ -283,7 +283,7 @@ TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
 TEST(Launch, ForgivesAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
   LaunchCase job;
   job.rules.workers = {.on_failure = FailureRule::kContinue};
-  job.rules.patience = std::chrono::seconds(60);
+  job.rules.timeout = std::chrono::seconds(60);
   const std::string until_it_is_stopped =
       "until grep -qs '^State:.T' /proc/$(cat $FOLDER/pid 2>/dev/null)/status; do :; done";
   const auto with_server = [&](const std::string& server) {

@@ -61,7 +61,7 @@ class RendezvousOfServers : public testing::Test {
 TEST_F(RendezvousOfServers, KeepsACallForTheNextIncarnationOfServerZero) {
   job_.rules.servers.restarts_alone = true;
   job_.rules.most_restarts = 1;
-  job_.rules.patience = std::chrono::seconds(60);
+  job_.rules.timeout = std::chrono::seconds(60);
   FileDescriptor caller;
   job_.on_err = [&](const std::string& line) {
     // At this line server 0 has ended and has not been started again.

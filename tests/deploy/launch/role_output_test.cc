@@ -1,4 +1,4 @@
-#include "deploy/launch/role_output.h"
+#include "deploy/launch/launched_role.h"
 
 #include <gtest/gtest.h>
 

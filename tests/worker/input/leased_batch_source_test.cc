@@ -18,7 +18,7 @@ namespace {
 using Ranges = std::vector<ps::SampleRange>;
 using Labels = std::vector<std::int32_t>;
 
-constexpr std::chrono::seconds kPatience(10);
+constexpr std::chrono::seconds kTimeout(10);
 
 Labels labels_of(const Batch& batch) {
   const auto labels = batch.label.i32();
@@ -53,7 +53,7 @@ class Office {
   }
   bool wait_until_asked(std::size_t times) const {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, kPatience, [&] { return asked_ >= times; });
+    return changed_.wait_for(lock, kTimeout, [&] { return asked_ >= times; });
   }
 
  private:
@@ -228,7 +228,7 @@ TEST(LeasedBatchSource, WakesALeaseThatBlocksWhenItIsDestroyed) {
     source->next();
     ASSERT_TRUE(office.wait_until_asked(2));
     const auto destroyed = std::async(std::launch::async, [&] { source.reset(); });
-    EXPECT_EQ(destroyed.wait_for(kPatience), std::future_status::ready);
+    EXPECT_EQ(destroyed.wait_for(kTimeout), std::future_status::ready);
     EXPECT_EQ(office.stopped(), 1);
   }
 }

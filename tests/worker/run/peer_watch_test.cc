@@ -1,6 +1,6 @@
 // A lost peer wakes the training thread, and the watch ends the process later. A stand-in for the
 // membership loses its peer when a test says so.
-#include "worker/run/peer_watch.h"
+#include "worker/run/process_end.h"
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ using std::chrono::seconds;
 
 // Longer than any test takes, unless the watch is wrong.
 constexpr seconds kNever(20);
-constexpr seconds kPatience(10);
+constexpr seconds kTimeout(10);
 constexpr milliseconds kSoon(20);
 
 class LosablePeers final : public Membership {
@@ -74,7 +74,7 @@ class Calls {
   // The first ones, as soon as there are any.
   std::vector<std::string> first() {
     std::unique_lock lock(mutex_);
-    called_.wait_for(lock, kPatience, [this] { return !reasons_.empty(); });
+    called_.wait_for(lock, kTimeout, [this] { return !reasons_.empty(); });
     return reasons_;
   }
 
@@ -85,8 +85,8 @@ class Calls {
 };
 
 template <typename Condition>
-bool holds_within(milliseconds patience, const Condition& condition) {
-  const auto end = Clock::now() + patience;
+bool holds_within(milliseconds timeout, const Condition& condition) {
+  const auto end = Clock::now() + timeout;
   while (!condition()) {
     if (Clock::now() > end) return false;
     std::this_thread::yield();
@@ -144,7 +144,7 @@ TEST_F(APeerWatch, WaitsForTheEndThatItHasBegunWhenItIsDestroyed) {
     overtaken = holds_within(milliseconds(100), [&] { return destroyed.load(); });
   });
   peers_.lose("rank 1 is gone");
-  ASSERT_EQ(begun.get_future().wait_for(kPatience), std::future_status::ready);
+  ASSERT_EQ(begun.get_future().wait_for(kTimeout), std::future_status::ready);
   watch.reset();
   destroyed = true;
   EXPECT_FALSE(overtaken) << "what it refers to was gone while it ran";
@@ -202,11 +202,11 @@ TEST_F(APeerWatch, LetsAWakerEndOnlyWhenItsCallHasReturned) {
     const int subscriptions = peers_.subscriptions();
     entered.set_value();
     // Until the destructor is at work, and then for as long as it might need to return.
-    holds_within(kPatience, [&] { return peers_.subscriptions() > subscriptions; });
+    holds_within(kTimeout, [&] { return peers_.subscriptions() > subscriptions; });
     overtaken = holds_within(milliseconds(100), [&] { return destroyed.load(); });
   });
   const std::jthread membership([&] { peers_.lose("rank 1 is gone"); });
-  ASSERT_EQ(entered.get_future().wait_for(kPatience), std::future_status::ready);
+  ASSERT_EQ(entered.get_future().wait_for(kTimeout), std::future_status::ready);
   waker.reset();
   destroyed = true;
   EXPECT_FALSE(overtaken);
@@ -226,7 +226,7 @@ TEST_F(APeerWatch, CanBeDestroyedWhileAPeerIsBeingLost) {
         begun = true;
         peers.lose("rank 1 is gone");
       });
-      holds_within(kPatience, [&] { return begun.load(); });
+      holds_within(kTimeout, [&] { return begun.load(); });
     }
     membership.join();
     ASSERT_LT(Clock::now() - round_begun, kNever / 2) << "it waits for its grace";

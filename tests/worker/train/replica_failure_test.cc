@@ -18,7 +18,7 @@ namespace {
 constexpr int kReplicas = 3;
 constexpr std::int64_t kBatch = 12;
 constexpr int kClasses = 4;
-constexpr std::chrono::seconds kPatience(5);
+constexpr std::chrono::seconds kTimeout(5);
 
 // Returns one batch again and again; a test decides what is wrong with it.
 class OneBatch final : public BatchSource {
@@ -58,9 +58,9 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
   // Returns when the call has returned. After a timeout it wakes the call and reports a failure, so
   // that no test hangs.
   template <typename Call>
-  void within_patience(const Call& call) {
+  void within_timeout(const Call& call) {
     std::future<void> done = std::async(std::launch::async, call);
-    if (done.wait_for(kPatience) != std::future_status::ready) {
+    if (done.wait_for(kTimeout) != std::future_status::ready) {
       ADD_FAILURE() << "the call does not return";
       strategy_->abort("the test has waited long enough");
     }
@@ -68,10 +68,10 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
   }
   void expect_all_later_calls_to_fail() {
     for (int again = 0; again < 2; ++again) {
-      EXPECT_THROW(within_patience([this] { step(); }), Error);
+      EXPECT_THROW(within_timeout([this] { step(); }), Error);
     }
     const double mine = 1.0;
-    EXPECT_THROW(within_patience([&] {
+    EXPECT_THROW(within_timeout([&] {
                    synchronous_job(*strategy_).gather({&mine, 1});
                  }),
                  PeerError);
@@ -86,11 +86,11 @@ class AReplica : public testing::TestWithParam<std::tuple<std::string, int>> {
 };
 
 TEST_P(AReplica, ThatThrowsInForwardEndsAllWithItsError) {
-  within_patience([this] { step(); });
+  within_timeout([this] { step(); });
   const std::int64_t sample = culprit() * kBatch / kReplicas + 1;
   input_.label(sample) = kClasses;
   try {
-    within_patience([this] { step(); });
+    within_timeout([this] { step(); });
     FAIL() << "a label that no class has was trained on";
   } catch (const ShapeError& error) {
     EXPECT_NE(std::string(error.what()).find("label 4"), std::string::npos) << error.what();
@@ -117,7 +117,7 @@ TEST_P(AReplica, ThatThrowsBetweenTwoBucketsEndsAllWithItsError) {
   };
   ASSERT_GE(strategy_->replicas().front().arena->buckets().size(), 2U);
   try {
-    within_patience([&] { strategy_->for_each_replica(failing_step); });
+    within_timeout([&] { strategy_->for_each_replica(failing_step); });
     FAIL() << "the failure was not reported";
   } catch (const std::runtime_error& error) {
     EXPECT_STREQ(error.what(), "a broken wire");

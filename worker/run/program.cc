@@ -1,4 +1,4 @@
-#include "worker/run/exit_code.h"
+#include "worker/run/program.h"
 
 namespace syncopate {
 namespace {
@@ -17,6 +17,10 @@ int badness(int exit_code) {
 }
 
 }  // namespace
+
+std::string_view program_version() noexcept { return SYNCOPATE_VERSION; }
+
+std::string_view compiler_version() noexcept { return SYNCOPATE_COMPILER; }
 
 int worse_exit_code(int left, int right) noexcept {
   const int worse = badness(left) >= badness(right) ? left : right;

@@ -1,14 +1,19 @@
-// The variables of a worker whose job has a coordinator: one VariableStore over two transports, one
-// to parameter servers (parameter_server.cc) and one to a shard in this process
-// (central_storage_asynchronous.cc). Values arrive in the replica's arena as answers to the pushes
-// of the step before.
+// What the workers of a job with a coordinator share, whether the variables are on parameter
+// servers (parameter_server.cc) or in a shard of this process (central_storage_asynchronous.cc):
+// the variable store, and the conversion of the coordinator's messages (ps/wire/messages.fbs).
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <span>
 
+#include "models/graph/graph.h"
+#include "models/tensor/parameter_arena.h"
 #include "ps/client/client.h"
+#include "ps/wire/message.h"
+#include "strategies/asynchronous_job.h"
 #include "strategies/strategy.h"
+#include "strategies/strategy_options.h"
 
 namespace syncopate {
 
@@ -30,8 +35,19 @@ class ShardTransport {
   virtual CommunicationTimes with_traffic(CommunicationTimes times) const = 0;
 };
 
-// For the replica's thread. Replica and transport outlive the store.
+// Returns the variables of a worker: one VariableStore over either transport. Values arrive in the
+// replica's arena as answers to the pushes of the step before. For the replica's thread. Replica
+// and transport outlive the store.
 std::unique_ptr<VariableStore> make_worker_variables(Replica& replica, ShardTransport& transport,
                                                      int lanes);
+
+// Declares the job that `workers` workers train, with its variables divided into these buckets.
+// owners: the server of each bucket; empty: server 0 owns all.
+ps::wire::DeclarationT declare_job(const StrategyOptions& options, const Graph& graph,
+                                   std::span<const Bucket> buckets, std::span<const int> owners,
+                                   int workers);
+
+JobStatus job_status_of(const ps::wire::JobStatusT& status);
+Assignment assignment_of(const ps::wire::AppointmentT& appointment);
 
 }  // namespace syncopate

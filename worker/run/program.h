@@ -1,7 +1,13 @@
-// Exit codes of a role, and the choice between the codes of several roles of a launch.
+// What every role of the program shares: its version, the compiler of this build, and the exit
+// codes.
 #pragma once
 
+#include <string_view>
+
 namespace syncopate {
+
+std::string_view program_version() noexcept;   // "0.1.0"
+std::string_view compiler_version() noexcept;  // "GNU 12.2.0"
 
 constexpr int kExitDone = 0;
 constexpr int kExitFailed = 1;

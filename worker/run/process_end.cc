@@ -1,9 +1,8 @@
-#include "worker/run/early_stop.h"
+#include "worker/run/process_end.h"
 
 #include <poll.h>
 #include <pthread.h>
 #include <sys/eventfd.h>
-
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -12,10 +11,11 @@
 #include <memory>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include "models/base/errors.h"
 #include "worker/checkpoint/checkpoint.h"
-#include "worker/run/exit_code.h"
+#include "worker/run/program.h"
 
 namespace syncopate {
 namespace {
@@ -39,6 +39,41 @@ std::optional<std::filesystem::path> newest_in_time(const std::filesystem::path&
 }
 
 }  // namespace
+
+PeerWatch::PeerWatch(Membership& membership, std::chrono::milliseconds grace, Act end_process)
+    : membership_(membership) {
+  thread_ = std::jthread([this, grace, end = std::move(end_process)](const std::stop_token& stop) {
+    pthread_setname_np(pthread_self(), "peer-watch");
+    std::unique_lock lock(mutex_);
+    if (!changed_.wait(lock, stop, [this] { return !reason_.empty(); })) return;
+    changed_.wait_for(lock, stop, grace, [] { return false; });
+    if (stop.stop_requested()) return;
+    const std::string reason = reason_;
+    lock.unlock();
+    end(reason);
+  });
+  membership_.on_failure([this](const std::string& reason) { note(reason); });
+}
+
+PeerWatch::~PeerWatch() { membership_.on_failure({}); }
+
+void PeerWatch::note(const std::string& reason) {
+  const std::lock_guard lock(mutex_);
+  reason_ = reason;
+  changed_.notify_all();
+}
+
+PeerWatch::Waker::Waker(PeerWatch& watch, Act wake) : watch_(watch) {
+  watch_.membership_.on_failure([&watch, act = std::move(wake)](const std::string& reason) {
+    act(reason);
+    watch.note(reason);
+  });
+}
+
+PeerWatch::Waker::~Waker() {
+  watch_.membership_.on_failure(
+      [&watch = watch_](const std::string& reason) { watch.note(reason); });
+}
 
 EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process)
     : ended_(eventfd(0, EFD_CLOEXEC)) {

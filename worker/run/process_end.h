@@ -1,0 +1,78 @@
+// Threads that end the process while the training thread cannot: PeerWatch after a peer has failed,
+// EarlyStop on a request to stop before training has begun.
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <thread>
+
+#include "models/base/file_descriptor.h"
+#include "strategies/cluster/membership.h"
+#include "worker/run/train_options.h"
+#include "worker/train/stop_signal.h"
+
+namespace syncopate {
+
+// Ends a run whose peers have failed. Usually the training thread wakes where it waits for them and
+// throws. If it is busy for too long (reading data, a slow disk, a long step), this class ends the
+// process, so that no task outlives its job.
+class PeerWatch {
+ public:
+  using Act = std::function<void(const std::string& reason)>;
+
+  // end_process is called when the object still exists `grace` after a peer failed.
+  PeerWatch(Membership& membership, std::chrono::milliseconds grace, Act end_process);
+  PeerWatch(const PeerWatch&) = delete;
+  PeerWatch& operator=(const PeerWatch&) = delete;
+  ~PeerWatch();
+
+  // While an object lives, a failure calls `wake`, which must not wait.
+  class Waker {
+   public:
+    Waker(PeerWatch& watch, Act wake);
+    Waker(const Waker&) = delete;
+    Waker& operator=(const Waker&) = delete;
+    ~Waker();
+
+   private:
+    PeerWatch& watch_;
+  };
+
+ private:
+  void note(const std::string& reason);
+
+  Membership& membership_;
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::string reason_;  // guarded by mutex_; empty: no failure
+  std::jthread thread_;
+};
+
+// Ends the process at once when a request to stop arrives before training begins, when there is
+// nothing to save yet: at the rendezvous, or while it waits for a slow disk. A run that would have
+// resumed a checkpoint can be started again. (The signals are blocked from the start of the
+// process.) While an object lives, no other code reads `signals`.
+class EarlyStop {
+ public:
+  // end_process is called on a thread of this object with the name of the signal.
+  EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process);
+  EarlyStop(const EarlyStop&) = delete;
+  EarlyStop& operator=(const EarlyStop&) = delete;
+  ~EarlyStop();
+
+ private:
+  FileDescriptor ended_;
+  std::jthread thread_;
+};
+
+struct EarlyEnd {
+  std::string line;   // for the user
+  int exit_code = 1;  // 75: --resume has a checkpoint
+};
+// Returns the message and the exit code of a run that `signal` ended before it trained.
+EarlyEnd early_end(const TrainOptions& options, std::string_view signal);
+
+}  // namespace syncopate
