@@ -61,7 +61,7 @@ constexpr std::array<std::string_view, 10> kRoot = {
     "models", "ps",    "strategies", "worker",         "deploy",
     "bench",  "tests", "README.md",  "CMakeLists.txt", "CMakePresets.json"};
 
-// Libraries that are slow to compile, so that only .cc files may include them.
+// These libraries are slow to compile, so that only .cc files may include them.
 constexpr std::array<std::string_view, 4> kSourceOnlyLibraries = {"CLI/", "spdlog/", "fmt/",
                                                                   "nlohmann/"};
 
@@ -121,7 +121,7 @@ std::string_view target(std::string_view rest) {
   return end == std::string_view::npos ? std::string_view{} : rest.substr(1, end - 1);
 }
 
-// Returns why this include breaks a rule; "" if it breaks none.
+// Returns which rule this #include breaks, as printable text; "" if the #include breaks none.
 std::string judge_include(std::string_view path, std::string_view rest, bool is_header) {
   const std::string included(target(rest));
   if (rest.starts_with('<')) {
@@ -150,7 +150,7 @@ bool asks_for_library(const Line& line) {
          });
 }
 
-// Returns why this line must not stand in a header; "" if it may.
+// Returns why a header must not contain this line; "" if a header may contain it.
 std::string judge_header_line(const Line& line) {
   if (line.directive.empty() && line.rest.starts_with("using namespace")) {
     return "a header says `using namespace`: everybody who includes it would";

@@ -1,4 +1,5 @@
-// Tests the rules on mistakes made on purpose, to show that the checker finds each of them.
+// Tests the include rules on source text with deliberate mistakes, to show that the checker finds
+// each of them.
 #include "tests/architecture/include_rules.h"
 
 #include <gtest/gtest.h>
@@ -89,7 +90,7 @@ TEST(SourceRules, RefuseConditionalCompilationOnALibrary) {
 
 TEST(SourceRules, HoldHeadersToMoreThanSources) {
   const std::string text = "using namespace std;\n#define MAX(a, b) 1\n";
-  // The header also lacks #pragma once.
+  // The third violation in the header is the missing #pragma once.
   EXPECT_EQ(check_source("worker/train/progress.h", text).size(), 3U);
   EXPECT_EQ(check_source("worker/train/progress.cc", text), Violations{});
   EXPECT_EQ(check_source("models/base/mutex.h", "#pragma once\n#define GUARDED_BY(x)\n"),

@@ -20,7 +20,7 @@ namespace fs = std::filesystem;
 struct Outcome {
   int exit_code = -1;
   std::string output;    // stdout and stderr of the script
-  std::string commands;  // the arguments of the stand-ins, one call a line
+  std::string commands;  // the arguments of the package tools' stand-ins, one call a line
 };
 
 std::string read(const fs::path& path) {
@@ -28,8 +28,8 @@ std::string read(const fs::path& path) {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The fixture provides a PATH with the few tools that the script needs, and stand-ins for the
-// others.
+// The fixture provides a PATH for quickstart.sh: the few tools that the script needs, and stand-ins
+// for the package tools.
 class Quickstart : public testing::Test {
  protected:
   void SetUp() override {
@@ -98,7 +98,7 @@ TEST_F(Quickstart, HasNothingToDoTheSecondTime) {
 TEST_F(Quickstart, PrintsTimeAndDiskBeforeItBegins) {
   stand_in("dpkg-query", "echo installed 99");
   stand_in("nproc", "echo 2");
-  stand_in("cmake", "exit 1");  // ends the script before it compares
+  stand_in("cmake", "exit 1");  // ends the script before its comparison runs
   const Outcome outcome = run("");
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_EQ(outcome.output.find("quickstart: packages, build and comparison take about 6 minutes "

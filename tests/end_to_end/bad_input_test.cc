@@ -15,7 +15,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// Returns the last line, which is the error message; notes may precede it.
+// Returns the last line of stderr, which is the error message; notes may precede it.
 std::string last_line(const std::string& text) {
   if (text.empty()) return "";
   const std::size_t end = text.size() - 1;  // excludes the newline at the end
@@ -78,8 +78,8 @@ TEST(BadInput, UnknownNamesAndFlagsExitWith2AndTheRightOnes) {
   expect_refusal(train({"--optimizer", "lion"}), 2, "sgd, momentum, adam, adamw");
   expect_refusal(train({"--data", "imagenet"}), 2, "digits");
   expect_refusal(train({"--lr-schedule", "poly"}), 2, "cosine");
-  // The reason differs (no module, no driver, or fewer GPUs than wanted), but each message begins
-  // with the flag.
+  // The reason for refusing cuda:99 differs (no module, no driver, or too few GPUs), but each
+  // message begins with the flag.
   expect_refusal(train({"--devices", "cuda:99"}), 2, "--devices c");
 }
 
@@ -118,7 +118,7 @@ TEST(BadInput, DamagedMnistFoldersAreNamedWithWhatIsWrong) {
   refuse({.magic = 2052}, 1, "magic");
   refuse({.labels = 7}, 1, "7");
   refuse({.label = 10}, 1, "label");
-  // The undamaged folder can be trained on, so the refusals above are due to the damage alone.
+  // Training accepts the undamaged folder, so the refusals above are due to the damage alone.
   IdxFolder{}.write(scratch / "mnist");
   EXPECT_EQ(
       run_syncopate(train({"--model", "mlp", "--data", "mnist:" + (scratch / "mnist").string(),
@@ -198,7 +198,7 @@ TEST(BadInput, AFullCheckpointFolderEndsTheRunAndTheLastGoodOneSurvives) {
   first.insert(first.end(), {"--steps", "5"});
   ASSERT_EQ(run_syncopate(first).exit_code, 0);
   const auto before = names_in(scratch / "ck");
-  // The limit keeps files from growing beyond a few KiB, as a full disk would. Because SIGXFSZ is
+  // `ulimit -f` keeps files from growing beyond a few KiB, as a full disk would. Because SIGXFSZ is
   // ignored, write(2) returns an error.
   Arguments limited{"/bin/sh", "-c", "trap '' XFSZ; ulimit -f 8; exec \"$@\"", "sh",
                     SYNCOPATE_PROGRAM};

@@ -1,4 +1,5 @@
-// Tests replicas of one process that share one copy of the variables and are asynchronous.
+// Tests central storage with asynchronous replicas: threads of one process that share one copy of
+// the variables.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -99,17 +100,17 @@ TEST(AsynchronousCentralStorage, OfFourReplicasLearnsAsWellAsOneDevice) {
       central(4, {"--consistency", "async"}) +
           Arguments{"--model", "mnist-cnn", "--data", "digits", "--optimizer", "adam",
                     "--learning-rate", "0.001", "--batch-size-per-replica", "64", "--epochs", "3",
-                    // The rate falls to zero, because a replica that the scheduler delayed pushes
-                    // an old gradient. At the full rate such a gradient would show in the accuracy
-                    // if it were the last.
+                    // The learning rate falls to zero, because a replica that the scheduler delayed
+                    // pushes an old gradient. At the full rate such a gradient would lower the
+                    // accuracy if it were the last.
                     "--lr-schedule", "cosine", "--eval-every", "0", "--no-progress", "--cache-dir",
                     SYNCOPATE_TEST_CACHE, "--metrics", metrics},
       std::chrono::seconds(300));
   ASSERT_EQ(result.exit_code, 0) << result.err;
   const auto summary = summary_of(metrics);
   EXPECT_GE(summary.at("test_accuracy"), 0.98);
-  // Between two pushes of one replica, each of the three others pushes once on average. (A replica
-  // that evaluates in between pulls once more.)
+  // The staleness is near 3: between two pushes of one replica, each of the three others pushes
+  // once on average. (A replica that evaluates in between pulls once more.)
   EXPECT_NEAR(summary.at("staleness_mean"), 3.0, 0.05);
 }
 

@@ -1,5 +1,5 @@
-// Tests mistakes that show only when tasks meet: every task ends, with one line that says how to
-// correct the mistake.
+// Tests mistakes in a cluster's setup that show only at the rendezvous: every task ends, with one
+// line that explains how to correct the mistake.
 #include <gtest/gtest.h>
 
 #include <sched.h>
@@ -174,8 +174,8 @@ TEST(MoreReplicasThanCpus, AreRefusedWithoutLeave) {
 
 TEST(MpiWithoutMpirun, IsToldHowToStart) {
   const Port port(false);
-  // MPI needs time to find that the task is alone, and more time where host names cannot be
-  // resolved.
+  // The timeout is 40 s, because MPI needs time to find that the task is alone, and more time where
+  // host names cannot be resolved.
   const Arguments mpi{"--collective", "mpi", "--rendezvous-timeout", "40"};
   const auto results =
       run_all({task(0, 2, port.endpoint(), mpi), task(1, 2, port.endpoint(), mpi)});

@@ -1,5 +1,5 @@
 // Tests training on GPUs through the program, with every strategy and as many replicas as fit on
-// one GPU. The test is linked once for a real GPU and once for an emulated one, on which networks
+// one GPU. The test is linked once for a real GPU and once for an emulated GPU, on which networks
 // are small.
 #include <gtest/gtest.h>
 
@@ -30,7 +30,7 @@ class OnAGpu : public testing::Test {
     if (const std::string why = why_fewer_gpus_than(1); !why.empty()) GTEST_SKIP() << why;
   }
 
-  // Trains ten steps of 24 samples, and returns the values after the last step.
+  // Trains ten steps of 24 samples, and returns the parameter values after the last step.
   std::vector<float> train(const Arguments& where, const Arguments& more = {}) {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
     const ProgramResult result = run_on_gpus(where + what_is_trained(10, folder) + more);
@@ -64,7 +64,7 @@ TEST_F(OnAGpu, TrainsAsTheCpuDoes) {
   const std::vector<float> cpu = train(one_device({}));
   const std::vector<float> gpu = train(one_device(kOnCuda));
   ASSERT_EQ(cpu.size(), gpu.size());
-  // 1e-3: the GPU adds in another order in each of the ten steps.
+  // The tolerance is 1e-3, because the GPU adds in another order in each of the ten steps.
   EXPECT_LE(relative_distance(gpu, cpu), 1e-3);
 }
 
@@ -88,7 +88,8 @@ TEST_F(OnAGpu, ReplicasOfOneGpuTrainAsOneReplicaDoes) {
   }
 }
 
-// Threads on one GPU sum on the GPU. Processes on one GPU sum on the host and update on the GPU.
+// Replicas as threads on one GPU sum gradients on the GPU. Replicas as processes on one GPU sum on
+// the host and update on the GPU.
 TEST_F(OnAGpu, SumsAndUpdatesThereWithTheBitsOfTheHost) {
   const std::vector<float> there = train(
       Arguments{"train", "--strategy", "mirrored", "--replicas", "3", "--share-devices"} + kOnCuda);
@@ -108,8 +109,8 @@ TEST_F(OnAGpu, ReplicasGoOnFromACheckpointAsIfTheyHadNeverStopped) {
   EXPECT_EQ(uninterrupted, newest_checkpoint_values(folder));
 }
 
-// Gradients stay on their GPUs. Two real GPUs use the real NCCL; emulated GPUs use an NCCL that
-// sums in memory.
+// Replicas with a GPU each sum gradients by NCCL. Two real GPUs use the real NCCL; emulated GPUs
+// use an NCCL that sums in memory.
 TEST_F(OnAGpu, ReplicasWithAGpuEachTrainAsOneReplicaDoes) {
   if (const std::string why = why_fewer_gpus_than(2); !why.empty()) GTEST_SKIP() << why;
   const std::vector<float> one = train(one_device(kOnCuda));
@@ -137,7 +138,8 @@ TEST_F(OnAGpu, NcclIsRefusedWhereReplicasShareAGpu) {
       << result.err;
 }
 
-// Trains two epochs with an evaluation each, and returns the test loss of the last one.
+// Trains two epochs with an evaluation after each, and returns the test loss of the last
+// evaluation.
 double evaluated(const Arguments& how, const std::string& batch_norm, const std::string& metrics) {
   const ProgramResult result = run_on_gpus(
       how + Arguments{"--devices", "cuda:0", "--deterministic", "--batch-norm", batch_norm,
@@ -147,7 +149,7 @@ double evaluated(const Arguments& how, const std::string& batch_norm, const std:
   return result.exit_code == 0 ? summary_of(metrics).at("test_loss").get<double>() : 0.0;
 }
 
-// Batch statistics are summed on the host in the middle of a forward pass.
+// Batch statistics of replicas are summed on the host in the middle of a forward pass.
 TEST_F(OnAGpu, ReplicasNormaliseOverTheWholeBatch) {
   const double one = evaluated({"train", "--strategy", "one-device"}, "sync", dir_ / "one");
   const double two = evaluated(kTwoReplicas, "sync", dir_ / "two");

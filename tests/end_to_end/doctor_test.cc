@@ -76,7 +76,7 @@ TEST(Doctor, FindsDataThatOneTaskCannotRead) {
   EXPECT_EQ(second->wait().exit_code, 1);
 }
 
-// Doctor reports in train's words what train would refuse at once.
+// Doctor must find what train would refuse at once, and report it in train's words.
 TEST(Doctor, FindsWhatTrainWouldRefuse) {
   const ScratchDir scratch;
   ASSERT_EQ(run_syncopate(Arguments{"train", "--steps", "2", "--no-progress", "--checkpoint-dir",
@@ -99,7 +99,7 @@ TEST(Doctor, FindsWhatTrainWouldRefuse) {
     const ProgramResult doctor = run_syncopate(Arguments{"doctor"} + flags);
     EXPECT_NE(train.exit_code, 0) << train.out;
     EXPECT_EQ(doctor.exit_code, 1) << doctor.out;
-    // The message follows the prefix "syncopate: ".
+    // The error message of train follows the prefix "syncopate: ".
     const std::string line = train.err.substr(11, train.err.find('\n') - 11);
     EXPECT_TRUE(has(doctor.out, line)) << "'" << line << "' is not in: " << doctor.out;
   }

@@ -1,5 +1,5 @@
-// Tests that a worker that dies, stops or fails ends all the others within five seconds, with a
-// line that names the worker, and that a restart resumes from the last checkpoint.
+// Tests that a worker that dies, stops or fails ends all other workers within five seconds, with a
+// line that names the failed worker, and that a restart resumes from the last checkpoint.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -115,8 +115,8 @@ class AWorkerAtStartUp : public testing::TestWithParam<std::tuple<int, int>> {};
 TEST_P(AWorkerAtStartUp, ThatDiesAfterTheMeetingEndsAllOthers) {
   const auto [culprit, signal] = GetParam();
   const ScratchDir scratch;
-  // The tasks draw the digits for a second or more after they have met, so the kill precedes the
-  // training.
+  // The tasks generate the digits for a second or more after the rendezvous, so the kill precedes
+  // the training.
   RunningProgram launch(syncopate_command(
       {"launch", "--workers", "3", "--", "train", "--strategy", "multi-worker-mirrored",
        "--cache-dir", scratch / "cache", "--no-progress", "--threads", "1", "--epochs", "1000"}));

@@ -13,8 +13,8 @@ std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
                                      const std::vector<std::string>& emulation) {
   std::vector<std::string> command;
   if (is_emulated()) {
-    // The loader searches LD_LIBRARY_PATH first and finds the emulated module. CUDA_VISIBLE_DEVICES
-    // is unset because it lists real GPUs.
+    // The loader finds the emulated module first, because LD_LIBRARY_PATH begins with its folder.
+    // CUDA_VISIBLE_DEVICES is unset because it lists real GPUs.
     command = {"/usr/bin/env", "-u", "CUDA_VISIBLE_DEVICES",
                std::string("LD_LIBRARY_PATH=") + SYNCOPATE_EMULATED_MODULE};
     command = command + emulation;
@@ -33,7 +33,7 @@ std::string why_fewer_gpus_than(std::size_t wanted) {
     throw std::runtime_error("info ended with " + std::to_string(info.exit_code) + ": " + info.err);
   }
   const auto facts = nlohmann::json::parse(info.out);
-  if (facts.at("devices").size() > wanted) return "";  // the list contains the CPU too
+  if (facts.at("devices").size() > wanted) return "";  // the list of devices contains the CPU too
   return std::to_string(wanted) + " are wanted; here: " + facts.at("cuda").get<std::string>();
 }
 

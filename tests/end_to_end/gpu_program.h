@@ -1,5 +1,5 @@
-// Runs the program on real GPUs, or with an emulated CUDA module in place of the real one,
-// depending on how the test is linked.
+// Runs the program under test on real GPUs, or with an emulated CUDA module in place of the real
+// one, depending on how the test is linked.
 #pragma once
 
 #include <string>
@@ -11,7 +11,8 @@ namespace syncopate::test {
 
 bool is_emulated();
 
-// `emulation` has variables that configure the emulated module (emulated_module.cc).
+// Runs the program; `emulation` has variables that configure the emulated module
+// (emulated_module.cc).
 std::vector<std::string> gpu_program(const std::vector<std::string>& arguments,
                                      const std::vector<std::string>& emulation = {});
 ProgramResult run_on_gpus(const std::vector<std::string>& arguments,

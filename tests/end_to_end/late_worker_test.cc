@@ -22,7 +22,7 @@ std::ostream& operator<<(std::ostream& out, const Late& late) { return out << la
 
 class ALateWorker : public testing::TestWithParam<Late> {};
 
-// 200 batches, of which one worker trains at most 50 in a second.
+// The epoch has 200 batches, of which one worker trains at most 50 per second.
 const Arguments kNetwork{"--model",
                          "mlp",
                          "--data",

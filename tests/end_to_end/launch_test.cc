@@ -34,7 +34,7 @@ Arguments launch(Arguments flags, const Arguments& train_flags) {
   return flags;
 }
 
-// Returns the child processes that the process has not yet reaped, oldest first.
+// Returns the child processes that the process `parent` has not yet reaped, oldest first.
 std::vector<pid_t> children_of(pid_t parent) {
   const std::string number = std::to_string(parent);
   std::ifstream list("/proc/" + number + "/task/" + number + "/children");
@@ -43,7 +43,7 @@ std::vector<pid_t> children_of(pid_t parent) {
   return children;
 }
 
-// Returns the workers of the one launch that this test has started.
+// Returns the worker processes of the one launch that this test has started.
 std::vector<pid_t> workers() { return children_of(children_of(getpid()).at(0)); }
 
 TEST(LaunchProgram, TrainsWithTwoWorkersAndLetsOneReport) {
@@ -137,7 +137,7 @@ TEST(LaunchProgram, TakesItsWorkersAlongWhenItIsKilled) {
     pollfd ended{descriptor, POLLIN, 0};
     EXPECT_EQ(poll(&ended, 1, 30'000), 1) << "a worker goes on alone";
     close(descriptor);
-    kill(worker, SIGKILL);  // the worker did not end by itself
+    kill(worker, SIGKILL);  // without effect if the worker ended by itself, as it should
     int status = 0;
     EXPECT_EQ(waitpid(worker, &status, 0), worker);
     EXPECT_TRUE(WIFEXITED(status)) << "asked, not killed";

@@ -53,7 +53,8 @@ class LearningRates : public testing::Test {
     }
     return rates;
   }
-  // Expects a straight line over the first epoch and a constant rate in the second.
+  // Expects a learning rate that rises in a straight line over the first epoch and is constant in
+  // the second.
   static void expect_climb(const std::vector<double>& rates, double from, double to) {
     ASSERT_EQ(rates.size(), 20U);
     for (std::size_t step = 0; step < rates.size(); ++step) {

@@ -1,4 +1,4 @@
-// Tests that the networks reach the accuracy that their data allows.
+// Tests that the networks reach the accuracy that is possible on their data.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -35,10 +35,10 @@ TEST(MnistCnn, Reaches98PercentOnDigitsAndHardlyWaitsForInput) {
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
   const auto summary = three_epochs_of_mnist_cnn("digits");
   EXPECT_GE(summary.at("test_accuracy"), 0.98);
-  EXPECT_LT(summary.at("input_wait_fraction"), 0.2);  // the fraction is 0.02 on an idle machine
+  EXPECT_LT(summary.at("input_wait_fraction"), 0.2);  // measured: 0.02 on an idle machine
 }
 
-// Returns the flag for the MNIST files; "" if the files are absent.
+// Returns the value of --data for the MNIST files; "" if the files are absent.
 std::string mnist_flag() {
   const std::filesystem::path folder = std::filesystem::path(SYNCOPATE_SHARED_DATA) / "mnist";
   return std::filesystem::exists(folder) ? "mnist:" + folder.string() : "";
@@ -48,9 +48,9 @@ TEST(MnistCnn, ReachesWhatPyTorchReachesOnMnist) {
   if (SYNCOPATE_SANITIZED)
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
   if (mnist_flag().empty()) GTEST_SKIP() << "no MNIST files in " << SYNCOPATE_SHARED_DATA;
-  // PyTorch 1.13 with an equal network, initialiser, batch and rate reaches 97.92, 98.23 and 98.17
-  // % after epochs 1, 2 and 3; this program reaches 98.09 to 98.45 % with six seeds. The bound is
-  // below the worst of these seeds.
+  // The test accuracy with PyTorch 1.13 and an equal network, initialiser, batch and rate is 97.92,
+  // 98.23 and 98.17 % after epochs 1, 2 and 3; this program reaches 98.09 to 98.45 % with six
+  // seeds. The bound is below the worst of these seeds.
   EXPECT_GE(three_epochs_of_mnist_cnn(mnist_flag()).at("test_accuracy"), 0.98);
 }
 
@@ -58,15 +58,15 @@ TEST(MnistCnn, Reaches98AndAHalfPercentOnMnistWhenTheRateFalls) {
   if (SYNCOPATE_SANITIZED)
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
   if (mnist_flag().empty()) GTEST_SKIP() << "no MNIST files in " << SYNCOPATE_SHARED_DATA;
-  // The settings were picked by test accuracy, from about 20 tried. This seed with 1 to 4 lanes
-  // reaches 98.61 to 98.69 %; six seeds with 2 lanes reach 98.52 to 98.69 %.
+  // The training settings were picked by test accuracy, from about 20 tried. This seed with 1 to 4
+  // lanes reaches 98.61 to 98.69 %; six seeds with 2 lanes reach 98.52 to 98.69 %.
   const auto summary = three_epochs_of_mnist_cnn(
       mnist_flag(), {"--lr-schedule", "cosine", "--weight-decay", "1e-4", "--beta2", "0.99"});
   EXPECT_GE(summary.at("test_accuracy"), 0.985);
 }
 
-// Trains with two servers and four workers. The scheduler decides which updates of a step a
-// gradient meets.
+// Trains with two servers and four workers. The operating system's scheduler decides to which
+// updates of other workers a gradient is added.
 class AParameterServer : public testing::TestWithParam<const char*> {
  protected:
   static nlohmann::json three_epochs(const std::string& data) {
@@ -96,8 +96,8 @@ TEST_P(AParameterServer, Reaches98PercentOnDigits) {
   EXPECT_GE(three_epochs("digits").at("test_accuracy"), 0.98);
 }
 
-// The accuracy is 98.16 % under sync, which repeats bit for bit; 98.30 and 98.38 % were measured
-// under ssp and async.
+// The accuracy on MNIST is 98.16 % under sync, which repeats bit for bit; 98.30 and 98.38 % were
+// measured under ssp and async.
 TEST_P(AParameterServer, Reaches98PercentOnMnist) {
   if (SYNCOPATE_SANITIZED)
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";

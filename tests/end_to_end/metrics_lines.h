@@ -1,4 +1,4 @@
-// Reads a metrics file back.
+// Reads the metrics file of a run, which has one JSON object per line.
 #pragma once
 
 #include <filesystem>
@@ -8,10 +8,10 @@
 
 namespace syncopate::test {
 
-// Returns all lines, or the lines of one event. Throws if a line is not JSON.
+// Returns all lines of a metrics file, or the lines of one event. Throws if a line is not JSON.
 std::vector<nlohmann::json> metrics_lines(const std::filesystem::path& file,
                                           const std::string& event = "");
-// Returns the last line, which must be a summary.
+// Returns the last line of a metrics file, which must be a summary.
 nlohmann::json summary_of(const std::filesystem::path& file);
 
 }  // namespace syncopate::test

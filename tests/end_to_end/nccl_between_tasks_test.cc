@@ -36,7 +36,7 @@ class NcclBetweenTasks : public testing::Test {
     if (const std::string why = why_fewer_gpus_than(2); !why.empty()) GTEST_SKIP() << why;
   }
 
-  // Trains ten steps and returns the values after the last one.
+  // Trains ten steps and returns the parameter values after the last step.
   std::vector<float> train(const Arguments& how, const Arguments& emulation = {}) {
     const std::string folder = dir_ / ("ck" + std::to_string(runs_++));
     const ProgramResult result =
@@ -80,8 +80,8 @@ void expect_one_line(const ProgramResult& result, int worker,
 
 std::string rank(int worker) { return "rank " + std::to_string(worker) + " (host "; }
 
-// Two addends have one sum in either order, so NCCL gives the bits of the ring, which sums on the
-// host.
+// The sum of two numbers is the same in either order, so NCCL gives the bits of the ring, which
+// sums on the host.
 TEST_F(NcclBetweenTasks, SumsToTheBitsOfTheRing) {
   const std::vector<float> ring = train(job(2, "ring"));
   ASSERT_FALSE(ring.empty());
@@ -98,7 +98,8 @@ TEST_F(NcclBetweenTasks, JoinsTwoReplicasOfEach) {
   const std::vector<float> ring = train(job(2, "ring") + Arguments{"--replicas", "2"}, four);
   const std::vector<float> nccl = train(job(2, "nccl") + Arguments{"--replicas", "2"}, four);
   ASSERT_EQ(nccl.size(), ring.size());
-  // 1e-3: NCCL promises no order of additions; the order of the ring depends on an element's place.
+  // The tolerance is 1e-3: NCCL promises no order of additions; the order of the ring depends on an
+  // element's place.
   EXPECT_LE(relative_distance(nccl, ring), 1e-3);
 }
 
@@ -128,13 +129,14 @@ struct Loss {
   const char* name;
   int worker;
   int signal;
-  const char* nccl;  // how NCCL behaves on another worker
+  const char* nccl;  // a fault to inject into the NCCL of another worker
 };
 std::ostream& operator<<(std::ostream& out, const Loss& loss) { return out << loss.name; }
 
 class ATaskLostToNccl : public NcclBetweenTasks, public testing::WithParamInterface<Loss> {};
 
-// Each remaining worker waits for a device whose kernel waits for the lost worker.
+// After a worker is lost, each remaining worker waits for a device whose kernel waits for the lost
+// worker.
 TEST_P(ATaskLostToNccl, EndsAllOthersWithinFiveSeconds) {
   const Loss& loss = GetParam();
   const int workers = is_emulated() ? 3 : 2;
@@ -166,7 +168,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Loss{"Stopped0", 0, SIGSTOP, kWaits}, Loss{"Stopped1", 1, SIGSTOP, kWaits}),
     [](const auto& which) { return std::string(which.param.name); });
 
-// These tests run on an emulated NCCL only.
+// The fixture's tests run on an emulated NCCL only, because a real NCCL cannot be made to fail.
 class AnNcclThatFails : public NcclBetweenTasks {
  protected:
   void SetUp() override {
@@ -189,8 +191,8 @@ TEST_F(AnNcclThatFails, AtTheMeetingIsSaidByAllToBeWhereItIs) {
   }
 }
 
-// The other workers receive the failure at once, through the shared memory in which the tasks sum
-// on the host.
+// When the NCCL of one worker fails, the others receive the failure at once, through the shared
+// memory in which the tasks sum on the host.
 TEST_F(AnNcclThatFails, InAStepIsSaidByAllToBeWhereItIs) {
   for (const int culprit : {0, 1}) {
     const ProgramResult result =
@@ -221,8 +223,8 @@ TEST_F(AnNcclThatFails, ToMeetIsGivenUpByAll) {
 }
 
 TEST_F(AnNcclThatFails, ForWantOfItsLibraryIsSaidByEachTask) {
-  // The last LD_LIBRARY_PATH takes effect. It points to a module that needs a library which does
-  // not exist.
+  // Of several LD_LIBRARY_PATH variables the last takes effect. It points to a module that needs a
+  // library which does not exist.
   const ProgramResult result =
       run_on_gpus(job(2, "nccl") + few_steps(10),
                   {std::string("LD_LIBRARY_PATH=") + SYNCOPATE_MODULE_WITHOUT_NCCL});

@@ -49,7 +49,7 @@ Arguments launch(int workers, int servers, int restarts) {
                            "1"};
 }
 
-// Returns the complete lines of a file that is still being written.
+// Returns the complete lines of a metrics file that is still being written.
 std::vector<json> steps_so_far(const std::filesystem::path& metrics) {
   const std::string text = read_text(metrics);
   std::istringstream lines(text.substr(0, text.rfind('\n') + 1));
@@ -107,7 +107,7 @@ TEST_P(ARole, ThatIsKilledComesBackAndTheJobEndsWithAllItsSteps) {
   ASSERT_EQ(kill(*victim, SIGKILL), 0);
   const ProgramResult result = job.wait();
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  // Synchronous workers all need the lost worker, so the whole job ends and starts again.
+  // Synchronous workers all need the killed worker, so the whole job ends and starts again.
   const bool with_all = is_synchronous && std::string(loss.victim.kind) == "worker";
   EXPECT_NE(result.err.find(with_all ? "launch: restart 1 of 5" : "restarting it (1 of 5)"),
             std::string::npos)
@@ -138,7 +138,7 @@ class ARestartedServer : public testing::TestWithParam<int> {};
 // end were lost with that server.
 TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
   constexpr int kSteps = 3000;
-  // A bound on pushes of three workers that are not yet in their metrics.
+  // At most this number of pushes, of three workers, are not yet in their metrics.
   constexpr std::int64_t kUnderWay = 20;
   const ScratchDir scratch;
   const auto metrics = scratch / "m.jsonl";
@@ -147,8 +147,8 @@ TEST_P(ARestartedServer, LosesNoMorePushesThanCameAfterItsLastSnapshot) {
                                   "--metrics", metrics, "--record", scratch / "order",
                                   "--checkpoint-dir", scratch / "ck", "--snapshot-every", "0.5"}));
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, 50));
-  // Snapshots are written one after the other, however long the disk takes. Therefore the newest
-  // file holds values that are no older than the file before it.
+  // A server writes its snapshots one after another, however long the disk takes. Therefore the
+  // newest file holds values that are no older than those in the file before.
   const auto wait_for_next_snapshot = [&] {
     const std::uint64_t newest = newest_snapshot(scratch / "ck", GetParam());
     return job.wait_until(metrics.parent_path(),
@@ -210,7 +210,8 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   ASSERT_TRUE(victim);
   ASSERT_EQ(kill(*victim, SIGSTOP), 0);
   const std::size_t stopped_at = steps_so_far(metrics).size();
-  // The wait covers the 3.5 s until the worker counts as dead, and some time beyond.
+  // The wait covers the 3.5 s until the servers declare the stopped worker dead, and some time
+  // beyond.
   ASSERT_TRUE(job.wait_until_file_has(metrics, kStep, static_cast<int>(stopped_at) + 250));
   const std::vector<json> steps = steps_so_far(metrics);
   const StepTimes before = times_between(steps, 20, stopped_at - 1);
@@ -218,8 +219,8 @@ TEST(AWorkerThatIsStopped, DoesNotSlowTheOthers) {
   EXPECT_NEAR(after.median / before.median, 1.0, 0.05);
   EXPECT_LT(after.longest, 1.0) << "they waited for it";
 
-  // The continued worker learns that the servers gave it up, and its next process joins the running
-  // job.
+  // The worker continues and learns that the servers declared it dead; its next process joins the
+  // running job.
   ASSERT_EQ(kill(*victim, SIGCONT), 0);
   const ProgramResult result = job.wait();
   EXPECT_EQ(result.exit_code, 0) << result.err;

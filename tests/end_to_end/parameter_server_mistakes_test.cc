@@ -18,7 +18,7 @@ namespace {
 const Arguments kTrain{"--model", "mlp", "--data", "synthetic:1x8x8:4:256",
                        "--steps", "3",   "--seed", "1"};
 
-// A Task has the variables in which launch gives a task its place in the job.
+// A Task has the environment variables by which launch gives a task its place in the job.
 struct Task {
   std::string role = "worker";
   int index = 0;
@@ -55,7 +55,7 @@ bool is_said(const std::vector<ProgramResult>& results, const std::string& text)
   });
 }
 
-// Expects that all tasks failed and ended by themselves, and that none was left waiting.
+// Expects that all tasks failed and ended by themselves, so that none was left waiting.
 void expect_failures(const std::vector<ProgramResult>& results) {
   for (const ProgramResult& result : results) {
     EXPECT_FALSE(result.timed_out);
@@ -85,7 +85,7 @@ TEST_P(WorkersThatDiffer, AreToldInWhat) {
   const auto refused = std::find_if(results.begin(), results.end(),
                                     [](const auto& result) { return result.exit_code == 2; });
   ASSERT_NE(refused, results.end());
-  // The message names the option in words: "--consistency" is "consistency" there.
+  // The error message names the option in words: "consistency" instead of "--consistency".
   expect_one_line(*refused, {flag == "--consistency" ? "consistency" : flag, first, second});
 }
 

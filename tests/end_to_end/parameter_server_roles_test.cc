@@ -49,7 +49,7 @@ class ListedJob {
     workers_.push_back(start("chief", 0));
   }
 
-  // True if no task has ended and both servers listen at their addresses.
+  // Returns whether no task has ended and both servers listen at their addresses.
   bool are_servers_reached() const {
     const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(20);
     while (std::chrono::steady_clock::now() < end) {
@@ -60,7 +60,7 @@ class ListedJob {
   }
   const std::string& meeting_point() const { return first_server_.endpoint(); }
   std::vector<std::unique_ptr<RunningProgram>>& servers() { return servers_; }
-  // The chief is the last element.
+  // Returns the workers' programs; the chief is the last element.
   std::vector<std::unique_ptr<RunningProgram>>& workers() { return workers_; }
 
  private:
@@ -98,7 +98,7 @@ TEST(ATfConfigJob, TrainsServesAndEvaluatesInTheRolesItLists) {
   EXPECT_EQ(summary.at("staleness").size(), 2U);
 }
 
-// The parameter is the index of the server that is killed.
+// The test parameter is the index of the server that is killed.
 class AJobStartedByHand : public testing::TestWithParam<int> {};
 
 TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
@@ -146,8 +146,8 @@ TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
   for (const int index : {0, 1}) tasks.push_back(serve(index));
   for (const int rank : {0, 1}) tasks.push_back(train(rank));
   RunningProgram& chief = *tasks[2];
-  // The kill must follow a snapshot of each shard, since the server can only resume from one. The
-  // condition is checked whenever the metrics file grows, which is often.
+  // The kill must follow a snapshot of each shard, since a restarted server can only resume from a
+  // snapshot. The condition is checked whenever the metrics file grows, which is often.
   ASSERT_TRUE(chief.wait_until((scratch / "m.jsonl").parent_path(), [&] {
     const std::vector<std::string> names = names_in(scratch / "ck");
     return std::ranges::all_of(std::array{"shard-0-", "shard-1-"}, [&](const char* shard) {
@@ -159,7 +159,7 @@ TEST_P(AJobStartedByHand, GoesOnWhenAServerIsStartedAgain) {
   std::unique_ptr<RunningProgram>& killed = tasks[static_cast<std::size_t>(GetParam())];
   killed->send(SIGKILL);
   killed->wait();
-  // The wait is long enough for heartbeats that remain unanswered.
+  // The wait is long enough that workers send heartbeats which the killed server does not answer.
   EXPECT_FALSE(chief.ends_within(std::chrono::milliseconds(1200)));
   killed = serve(GetParam());
   for (const auto& task : tasks) {
@@ -240,11 +240,11 @@ TEST_P(AStoppedLaunch, EndsWith75AndGoesOnFromItsCheckpoint) {
   program.send(GetParam());
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << stopped.err;
-  // The last checkpoint is the one of the stop. Earlier ones come from ends of epochs, on a machine
-  // that was slow to pass on the request.
+  // The last checkpoint was written when the job stopped. Earlier ones come from ends of epochs, on
+  // a machine that was slow to pass on the request.
   const std::vector<std::string> checkpoints = names_in(scratch / "ck");
   ASSERT_FALSE(checkpoints.empty());
-  // The name has the form "checkpoint-000000000123.safetensors".
+  // The name of a checkpoint has the form "checkpoint-000000000123.safetensors".
   const int step = std::stoi(checkpoints.back().substr(11, 12));
   EXPECT_GE(step, 20);
   const ProgramResult rest =

@@ -26,12 +26,12 @@ constexpr int kWorkers = 4;
 constexpr int kServers = 2;
 constexpr seconds kSoak(60);
 
-// Kills roles until the time is over or the job has ended.
+// Kills roles of a job until the time is over or the job has ended.
 class Killer {
  public:
   explicit Killer(const RunningProgram& job) : job_(job) {}
 
-  // Returns false if the job ended first.
+  // Kills roles at their times until 60 s are over; returns false if the job ended first.
   bool work() {
     auto worker_at = begun_ + seconds(2);
     auto server_at = begun_ + seconds(10);
@@ -57,7 +57,7 @@ class Killer {
  private:
   void kill_one(const char* kind, int count) {
     const int index = std::uniform_int_distribution<int>(0, count - 1)(random_);
-    // The role may still be restarting after the previous kill.
+    // The role to kill may still be restarting after the previous kill.
     const auto victim = process_of(job_.pid(), {kind, index}, seconds(1));
     if (victim && kill(*victim, SIGKILL) == 0) ++killed;
   }

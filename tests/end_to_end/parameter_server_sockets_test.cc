@@ -1,4 +1,4 @@
-// Tests at which addresses parameter servers listen, according to the kernel.
+// Tests at which addresses parameter servers listen, as the kernel reports them.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ std::set<std::string> socket_inodes(pid_t process) {
   return inodes;
 }
 
-// Returns the addresses in the notation of /proc/net/tcp: "0100007F" is 127.0.0.1, and zeros stand
-// for every interface.
+// Returns listening addresses in the notation of /proc/net/tcp: "0100007F" is 127.0.0.1, and zeros
+// stand for every interface.
 std::vector<std::string> addresses_listened_at(pid_t process) {
   const std::set<std::string> inodes = socket_inodes(process);
   std::vector<std::string> addresses;

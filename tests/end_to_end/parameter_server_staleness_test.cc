@@ -35,8 +35,8 @@ TEST(FourAsynchronousWorkers, PushGradientsThatAreThreeUpdatesOldOnAverage) {
   const auto summary = runs.summary_of(parameter_servers({.workers = 4, .servers = 2}),
                                        kSmall + Arguments{"--steps", "1600", "--eval-every", "0"});
   // Between a worker's pull and its push each of the three others pushes once on average, however
-  // fast it is; only at the beginning and at the end some workers have no push under way. (A worker
-  // that evaluates in between pulls once more.)
+  // fast that worker is; only at the beginning and at the end some workers have no push under way.
+  // (A worker that evaluates in between pulls once more.)
   EXPECT_NEAR(summary.at("staleness_mean").get<double>(), 3.0, 0.05);
   EXPECT_EQ(summary.at("staleness").size(), 4U);
   EXPECT_EQ(pushes(summary), 1600 * buckets) << "each gradient of each step, once";
@@ -60,7 +60,7 @@ TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
     }
     if (entry.kind != ps::OrderEntry::Kind::kApplied || !pulled.contains(entry.worker)) continue;
     EXPECT_EQ(entry.version_read, pulled[entry.worker]->version_after) << entry.sequence;
-    evaluations += entry.sequence > 1 ? 1 : 0;  // every worker's first step begins with a pull
+    evaluations += entry.sequence > 1 ? 1 : 0;  // excludes first steps
     pulled.erase(entry.worker);
   }
   EXPECT_GE(evaluations, 1) << "nobody pulled after an evaluation";
@@ -68,8 +68,8 @@ TEST(AWorkerThatEvaluated, PushesAGradientOfValuesThatItPulledAfterwards) {
 
 class StaleSynchronousWorkers : public testing::TestWithParam<int> {};
 
-// Returns how many steps a worker was ahead of the slowest one when its push was applied, at most,
-// while all workers had pushes to come.
+// Returns the maximum number of steps that a worker was ahead of the slowest worker when its push
+// was applied, while all workers had pushes to come.
 std::uint64_t largest_lead(const ps::OrderRecord& record, int workers) {
   std::map<int, std::uint64_t> last;
   for (const ps::OrderEntry& entry : record.entries) {
@@ -90,7 +90,7 @@ std::uint64_t largest_lead(const ps::OrderRecord& record, int workers) {
     // previous push.
     lead = std::max(lead, entry.sequence - 1 - std::min(slowest, entry.sequence - 1));
     clocks[entry.worker] = entry.sequence;
-    if (entry.sequence == last[entry.worker]) break;  // a worker may be done from here on
+    if (entry.sequence == last[entry.worker]) break;  // a worker may end after its last push
   }
   return lead;
 }
@@ -129,8 +129,8 @@ TEST_P(Digits, AreLearntInAnEpoch) {
   if (SYNCOPATE_SANITIZED)
     GTEST_SKIP() << "too slow under a sanitizer; the optimised build runs it";
   TrainingRuns runs;
-  // The rate falls to zero, because at a constant rate the last few stale gradients would decide
-  // the measured accuracy.
+  // The learning rate falls to zero, because at a constant rate the last few stale gradients would
+  // decide the measured accuracy.
   const auto summary = runs.summary_of(
       parameter_servers({.workers = 4, .servers = 2}),
       GetParam() + Arguments{"--model", "mnist-cnn", "--data", "digits", "--epochs", "1",
@@ -141,7 +141,7 @@ TEST_P(Digits, AreLearntInAnEpoch) {
 INSTANTIATE_TEST_SUITE_P(
     With, Digits,
     testing::Values(Arguments{"--compress", "bf16"}, Arguments{"--compress", "topk:0.05"},
-                    // The inverse rule divides the rate by four most of the time.
+                    // The inverse rule divides the learning rate by four most of the time.
                     Arguments{"--learning-rate", "0.003", "--staleness-rule", "inverse"},
                     Arguments{"--staleness-rule", "dc"},
                     Arguments{"--staleness-rule", "dc-adaptive"}),

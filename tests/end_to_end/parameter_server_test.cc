@@ -1,5 +1,6 @@
 // Tests `--strategy parameter-server` without faults: it gives the bits of the synchronous
-// strategies where no result depends on timing, and checkpoints move between these strategies.
+// strategies where no result depends on timing, and a checkpoint of one strategy can be resumed
+// with another.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -27,7 +28,7 @@ const Arguments kSync{"--consistency", "sync"};
 
 struct Network {
   const char* name;
-  Arguments flags;  // contains an evaluation
+  Arguments flags;  // these training flags include an evaluation
 };
 std::ostream& operator<<(std::ostream& out, const Network& network) { return out << network.name; }
 
@@ -44,7 +45,7 @@ const std::vector<Network> kNetworks = {
 
 class ParameterServer : public testing::TestWithParam<Network> {};
 
-// Maps a step to its loss.
+// Maps the number of a step to the loss measured at that step.
 using Losses = std::map<int, double>;
 
 Losses test_losses(const TrainingRuns& runs) {
@@ -120,8 +121,8 @@ nlohmann::json header_of(const fs::path& checkpoint) {
   return nlohmann::json::parse(bytes.substr(sizeof size, size));
 }
 
-// Returns the number of samples trained: all samples before "offset" in epoch 0, except those in
-// "untrained".
+// Returns the number of samples that a checkpoint records as trained: all samples before "offset"
+// in epoch 0, except those in "untrained".
 std::int64_t samples_trained(const nlohmann::json& metadata) {
   std::int64_t samples = std::stoll(metadata.at("offset").get<std::string>());
   if (!metadata.contains("untrained")) return samples;
@@ -131,8 +132,8 @@ std::int64_t samples_trained(const nlohmann::json& metadata) {
   return samples;
 }
 
-// Provides a checkpoint from the middle of an epoch and of two workers' batches. Which ranges are
-// untrained depends on timing; the fixture chooses a checkpoint that has such ranges.
+// The fixture provides a checkpoint from the middle of an epoch and of two workers' batches. Timing
+// decides which ranges are untrained; the fixture chooses a checkpoint that has such ranges.
 class ACheckpointOfAsynchronousWorkers : public testing::Test {
  protected:
   ACheckpointOfAsynchronousWorkers() {
@@ -193,8 +194,8 @@ TEST(ASynchronousJobOfServers, ThatIsResumedEndsWhereAnUninterruptedOneDoes) {
                       momentum_run(10, runs / "ck") + batch + Arguments{"--resume"});
   EXPECT_EQ(resumed.at("steps"), 10);
   EXPECT_EQ(resumed.at("samples"), 240);
-  // 1e-3: the f32 additions of ten steps may have another order, if the buckets are divided in
-  // another way.
+  // The tolerance is 1e-3: the f32 additions of ten steps may have another order, if the buckets
+  // are divided in another way.
   EXPECT_LE(relative_distance(newest_checkpoint_values(runs / "ck"),
                               newest_checkpoint_values(runs / "whole")),
             1e-3);

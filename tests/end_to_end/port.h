@@ -9,7 +9,7 @@ namespace syncopate::test {
 
 class Port {
  public:
-  // With `held` true, this object listens at the port. Otherwise the port was free a moment ago.
+  // With `held` true, this Port listens until it is destroyed. Otherwise it only picks a free port.
   explicit Port(bool held);
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;

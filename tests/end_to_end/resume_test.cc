@@ -1,4 +1,4 @@
-// Tests that an interrupted run ends with the bits of the uninterrupted run.
+// Tests that an interrupted and resumed run ends with the bits of the uninterrupted run.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -31,9 +31,9 @@ TEST(Resume, AfterKillsAtSeveralStepsEqualsTheUninterruptedRun) {
 
   const Arguments interrupted =
       joined(kRun, {"--checkpoint-dir", scratch / "ck", "--checkpoint-every", "7", "--resume"});
-  // The run is killed before the first checkpoint, and then at later steps, also beyond the end of
-  // an epoch. How many further steps each process completes depends on timing, and the result must
-  // not.
+  // The test kills the run before the first checkpoint, and then at later steps, also beyond the
+  // end of an epoch. How many further steps each process completes depends on timing; the result
+  // must not.
   for (const int steps : {2, 9, 31, 800}) {
     const auto metrics = scratch / ("killed-" + std::to_string(steps) + ".jsonl");
     RunningProgram program(syncopate_command(joined(interrupted, {"--metrics", metrics})));
@@ -144,7 +144,7 @@ TEST(InitFrom, TakesTheWeightsAndStartsAtStepZero) {
       run_syncopate(joined(run, {"--steps", "300", "--checkpoint-dir", scratch / "ck"})).exit_code,
       0);
   const std::string file = scratch / ("ck/" + names_in(scratch / "ck").back());
-  // The second run has another optimizer, so only the weights are taken from the checkpoint.
+  // The second run has another optimizer, so it takes only the weights from the checkpoint.
   ASSERT_EQ(run_syncopate(joined(run, {"--steps", "1", "--log-every", "1", "--init-from", file,
                                        "--optimizer", "sgd", "--metrics", scratch / "m.jsonl"}))
                 .exit_code,

@@ -22,8 +22,9 @@ bool is_role(const fs::path& process, const Role& role) {
          has("SYNCOPATE_INDEX=" + std::to_string(role.index));
 }
 
-// Reads the list of the launcher's children, which takes less than a millisecond. A search through
-// all of /proc took so long on a busy machine that a short job ended before its process was found.
+// Reads the kernel's list of the launcher's children, which takes less than a millisecond. A search
+// through all of /proc took so long on a busy machine that a short job ended before its process was
+// found.
 std::optional<pid_t> look(pid_t launcher, const Role& role) {
   const std::string id = std::to_string(launcher);
   std::istringstream children(read_text(fs::path("/proc") / id / "task" / id / "children"));

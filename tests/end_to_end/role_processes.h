@@ -14,8 +14,8 @@ struct Role {
   int index = 0;
 };
 
-// Returns the process of that role, a child of `launcher`. Waits up to `timeout` for the process
-// to appear.
+// Returns the process of a role, which is a child of `launcher`. Waits up to `timeout` for the
+// process to appear.
 std::optional<pid_t> process_of(pid_t launcher, const Role& role,
                                 std::chrono::seconds timeout = std::chrono::seconds(30));
 std::optional<pid_t> worker_of(pid_t launcher, int index,

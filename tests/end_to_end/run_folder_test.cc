@@ -1,4 +1,4 @@
-// Tests that only one run at a time uses a --checkpoint-dir.
+// Tests that only one run at a time uses a folder given as --checkpoint-dir.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -50,7 +50,8 @@ TEST(ARun, KeepsItsCheckpointFolderFromOthersHoweverManyTasksTheyHave) {
   const auto first = start(endless(
       scratch, {"--checkpoint-every", "20", "--log-every", "1", "--metrics", scratch / "m.jsonl"}));
   ASSERT_TRUE(first->wait_until_file_has(scratch / "m.jsonl", "\"step\":30,"));
-  // All these runs start at once, because each of them waits for a while for the first run to end.
+  // The other runs start at once, because each waits for a while for the first run to release the
+  // folder.
   const auto alone = start(endless(scratch));
   const auto workers = start(Arguments{"launch", "--workers", "2", "--"} +
                              endless(scratch, {"--strategy", "multi-worker-mirrored"}));

@@ -24,7 +24,7 @@ int require(int result, const char* what) {
   return result;
 }
 
-// glibc 2.36 declares its wrapper without extern "C".
+// Calls pidfd_open() as a system call, because glibc 2.36 declares its wrapper without extern "C".
 int open_process(pid_t pid) {
   return require(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)), "pidfd_open");
 }
@@ -66,8 +66,8 @@ RunningProgram::RunningProgram(const std::vector<std::string>& arguments,
   argv.reserve(arguments.size() + 1);
   for (const std::string& argument : arguments) argv.push_back(const_cast<char*>(argument.c_str()));
   argv.push_back(nullptr);
-  // Open MPI keeps memory until its modules are unloaded, and the leak checker cannot attribute the
-  // memory after that.
+  // The leak checker is told to ignore Open MPI, which keeps memory until its modules are unloaded;
+  // the checker cannot attribute the memory after that.
   if (std::find(arguments.begin(), arguments.end(), "mpi") != arguments.end()) {
     setenv("ASAN_OPTIONS", "detect_leaks=0", 1);
   }
@@ -164,7 +164,8 @@ ProgramResult run_syncopate(std::vector<std::string> arguments, std::chrono::sec
 
 std::string read_text(const std::filesystem::path& file) {
   const std::ifstream stream(file, std::ios::binary);
-  // The file is read without iterators, which throw if a file of /proc vanishes with its process.
+  // This function reads without iterators, which throw if a file of /proc vanishes with its
+  // process.
   std::ostringstream text;
   text << stream.rdbuf();
   return text.str();

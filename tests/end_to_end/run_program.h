@@ -11,7 +11,7 @@
 
 namespace syncopate::test {
 
-// Appends the second list of arguments to the first.
+// Appends the second list of command-line arguments to the first.
 inline std::vector<std::string> operator+(std::vector<std::string> a,
                                           const std::vector<std::string>& b) {
   a.insert(a.end(), b.begin(), b.end());
@@ -20,16 +20,16 @@ inline std::vector<std::string> operator+(std::vector<std::string> a,
 
 struct ProgramResult {
   int exit_code = -1;       // -1 if a signal ended the process
-  int ended_by_signal = 0;  // SIGKILL also if the limit passed
+  int ended_by_signal = 0;  // also SIGKILL, if the time limit passed
   bool timed_out = false;
   std::string out;
   std::string err;
 };
 
-// A RunningProgram is one process that runs a program. One thread only may use it.
+// A RunningProgram is one process that runs a program. Only one thread may use a RunningProgram.
 class RunningProgram {
  public:
-  // Starts the program arguments[0]. The limit counts from this call.
+  // Starts the program arguments[0]. The time limit counts from this call.
   explicit RunningProgram(const std::vector<std::string>& arguments,
                           std::chrono::seconds limit = std::chrono::seconds(60));
   RunningProgram(const RunningProgram&) = delete;
@@ -38,15 +38,15 @@ class RunningProgram {
 
   pid_t pid() const noexcept { return pid_; }
   void send(int signal) const;
-  // Evaluates the condition whenever a file in `folder` has changed. Returns false if the program
-  // ended or the limit passed before the condition was true.
+  // Evaluates `is_true` whenever a file in `folder` has changed. Returns false if the program ended
+  // or the time limit passed before `is_true` returned true.
   bool wait_until(const std::filesystem::path& folder, const std::function<bool()>& is_true) const;
-  // Waits until the file contains the text `times` times.
+  // Waits until `file` contains `text` at least `times` times.
   bool wait_until_file_has(const std::filesystem::path& file, const std::string& text,
                            int times = 1) const;
   // Waits until the stderr of the process contains the text.
   bool wait_until_err_has(const std::string& text) const;
-  // Waits up to `time`. Returns true if the process ended or its limit passed before that.
+  // Waits up to `time`. Returns whether the process ended, or reached its own limit, within `time`.
   bool ends_within(std::chrono::milliseconds time) const;
   ProgramResult wait();
 
@@ -61,7 +61,7 @@ class RunningProgram {
   bool waited_ = false;
 };
 
-// Runs `syncopate` with these arguments until it ends.
+// Runs `syncopate` with these arguments and waits until it ends.
 ProgramResult run_syncopate(std::vector<std::string> arguments,
                             std::chrono::seconds limit = std::chrono::seconds(60));
 std::vector<std::string> syncopate_command(std::vector<std::string> arguments);

@@ -20,8 +20,8 @@ class ScratchDir {
   std::filesystem::path path_;
 };
 
-// Returns the sorted file names without those that begin with a dot; empty if the folder does not
-// exist.
+// Returns the sorted names of the files in a folder, without names that begin with a dot; empty if
+// the folder does not exist.
 std::vector<std::string> names_in(const std::filesystem::path& folder);
 
 }  // namespace syncopate::test

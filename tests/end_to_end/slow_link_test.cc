@@ -23,14 +23,14 @@ const Arguments kNetwork{"--model",
                          "24"};
 const Arguments kSlow{"--link-delay", "5ms", "--link-rate", "200mbit"};
 
-// The time in seconds that all 101,770 f32 parameters need in one direction.
+// A link of 200 Mbit/s needs this time, in seconds, to send all 101,770 f32 parameters.
 constexpr double kSecondsOfAllBytes = 4.0 * 101770 / 25e6;
 constexpr double kDelay = 0.005;
 
 class SlowLink : public testing::TestWithParam<std::pair<const char*, Arguments>> {};
 
-// Each step needs at least two messages one after the other: a part of the sums before the rest, or
-// gradients before values.
+// On slow links each step needs at least two messages one after the other: a part of the sums
+// before the rest, or gradients before values.
 TEST_P(SlowLink, TakesItsTimeAndChangesNoBit) {
   TrainingRuns runs;
   const Arguments& where = GetParam().second;

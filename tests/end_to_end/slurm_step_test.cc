@@ -14,8 +14,8 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// A Step runs several tasks on localhost that meet at a free port, with the variables of a Slurm
-// step.
+// A Step runs several tasks on localhost, with the variables of a Slurm step and a rendezvous at a
+// free port.
 class Step {
  public:
   explicit Step(int tasks, bool port_is_taken = false) : tasks_(tasks), port_(port_is_taken) {}

@@ -62,7 +62,8 @@ TEST(StopSignal, SentMoreThanOnceStillEndsWith75) {
   RunningProgram program(
       syncopate_command(long_run(scratch, {"--checkpoint-dir", scratch / "ck"})));
   ASSERT_TRUE(program.wait_until_file_has(scratch / "m.jsonl", "\"step\":20,"));
-  // A batch system sends a warning and then the final signal, and a user presses Ctrl-C.
+  // The test sends all signals that ask for a stop: a batch system sends a warning and then the
+  // final signal, and a user presses Ctrl-C.
   for (const int signal : {SIGUSR1, SIGTERM, SIGINT}) program.send(signal);
   const ProgramResult stopped = program.wait();
   EXPECT_EQ(stopped.exit_code, 75) << "ended by signal " << stopped.ended_by_signal;
@@ -125,8 +126,8 @@ std::ostream& operator<<(std::ostream& out, const EvaluationCase& evaluation) {
 
 class AnEvaluation : public testing::TestWithParam<EvaluationCase> {};
 
-// The evaluation begins after the line of the last step and takes a second or longer, so that the
-// request arrives during the evaluation.
+// A request to stop arrives during the evaluation, which begins after the line of the last step and
+// takes a second or longer.
 TEST_P(AnEvaluation, IsCutShortOnAllWorkersByARequestToOne) {
   const auto& [name, data, flags, last_step] = GetParam();
   const ScratchDir scratch;

@@ -1,5 +1,5 @@
 // Tests synchronous strategies with several real processes: they give the same bits as replicas in
-// one process, and checkpoints move between them.
+// one process, and a checkpoint of one strategy can be resumed with another.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@ Arguments network(const std::string& model) {
 
 class Scratch {
  public:
-  // Trains until step `steps` and returns the summary.
+  // Trains until step number `steps` and returns the summary.
   nlohmann::json train(const Arguments& where, const Arguments& what, int steps,
                        const std::string& checkpoint_dir = "", const Arguments& more = {}) {
     const std::string metrics = dir_ / ("m" + std::to_string(runs_++) + ".jsonl");
@@ -73,7 +73,7 @@ TEST_P(MultiWorkerMirrored, OfOneWorkerIsOneDeviceBitForBit) {
   EXPECT_EQ(worker.at("test_loss"), alone.at("test_loss"));
 }
 
-// Shared memory, TCP and threads share one order of additions.
+// Collectives over shared memory, TCP and threads add in the same order.
 TEST_P(MultiWorkerMirrored, HasTheBitsOfMirroredOverEitherTransport) {
   for (const int count : {2, 3, 4}) {
     const auto mirrored = scratch_.train(one_process("mirrored", count), network(GetParam()), 4);
@@ -95,7 +95,7 @@ TEST_P(MultiWorkerMirrored, OverMpiStaysWithOneDevice) {
   for (const int count : {1, 2, 3, 4}) {
     const std::string folder = "mpi" + std::to_string(count);
     scratch_.train(workers(count, {"--collective", "mpi"}), network(GetParam()), 10, folder);
-    // 1e-3: the f32 additions of ten steps have another order.
+    // The tolerance is 1e-3, because MPI adds the f32 gradients of ten steps in another order.
     EXPECT_LE(relative_distance(scratch_.values(folder), scratch_.values("alone")), 1e-3)
         << count << " ranks";
   }
@@ -132,7 +132,8 @@ TEST(ACheckpointOfFourWorkers, GoesOnAsOneDeviceAndAsMirrored) {
     const auto resumed = scratch.train(where, what, 10, folder, {"--resume"});
     EXPECT_EQ(resumed.at("steps"), 10);
     EXPECT_EQ(resumed.at("samples"), 10 * 24);
-    // 1e-3: the f32 additions of ten steps have another order.
+    // The tolerance is 1e-3: other numbers of replicas add the f32 gradients of ten steps in
+    // another order.
     EXPECT_LE(relative_distance(scratch.values(folder), scratch.values("alone")), 1e-3) << folder;
   }
 }

@@ -1,4 +1,4 @@
-// Runs tasks of a job that a test starts by hand, and checks how they end.
+// Runs tasks of a job that a test starts itself, and checks how they end.
 #pragma once
 
 #include <string>
@@ -12,8 +12,8 @@ namespace syncopate::test {
 // is killed.
 std::vector<ProgramResult> run_all(const std::vector<std::vector<std::string>>& commands);
 
-// Expects that the task ended by itself with a failure, and that it printed one line of ours that
-// has all the words.
+// Expects that the task ended by itself with a failure, and that it printed one line beginning with
+// "syncopate: " that contains all the words.
 void expect_one_line(const ProgramResult& result, const std::vector<std::string>& words);
 
 }  // namespace syncopate::test

@@ -35,14 +35,15 @@ TEST(TrainProgram, LearnsASmallDataSet) {
   const auto steps = metrics_lines(scratch / "m.jsonl", "step");
   ASSERT_EQ(steps.size(), 20U);
   EXPECT_LT(steps.back().at("loss"), 0.5 * steps.front().at("loss").get<double>());
-  // Random guessing gives 0.25.
+  // Random guessing between four classes has an accuracy of 0.25.
   EXPECT_GT(summary_of(scratch / "m.jsonl").at("test_accuracy"), 0.5);
   EXPECT_NE(result.out.find("test accuracy"), std::string::npos) << result.out;
 }
 
 TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   const ScratchDir scratch;
-  // Two epochs of 781 batches give three lines of 500 steps each, and one line at the end.
+  // Two epochs of 781 batches give three step lines, one for each 500 steps, and one line at the
+  // end.
   ASSERT_EQ(
       run_syncopate(small_run(scratch, "m", {"--epochs", "2", "--log-every", "500"})).exit_code, 0);
   const auto lines = metrics_lines(scratch / "m.jsonl");
@@ -77,8 +78,8 @@ TEST(TrainProgram, WritesMetricsWithTheAgreedKeys) {
   EXPECT_EQ(summary.at("steps"), 2 * 781);
   EXPECT_EQ(summary.at("samples"), 2 * 781 * 64);
   EXPECT_DOUBLE_EQ(evaluations.at(0).at("epoch"), 1.0);
-  // 10,000 is not a multiple of the evaluation's batch size. The samples of the incomplete last
-  // batch must count once.
+  // The test set of 10,000 samples is no multiple of the evaluation's batch size. The samples of
+  // the incomplete last batch must count once.
   EXPECT_EQ(evaluations.at(1).at("samples"), 10000);
   EXPECT_EQ(evaluations.at(0).at("trained_samples"), 781 * 64);
   EXPECT_EQ(evaluations.at(1).at("trained_seconds"), summary.at("seconds"));
@@ -139,7 +140,7 @@ TEST(TrainProgram, FollowsTheScheduleFromWarmUpToTheEnd) {
   const auto steps = metrics_lines(scratch / "m.jsonl", "step");
   ASSERT_EQ(steps.size(), 100U);
   EXPECT_NEAR(steps[0].at("learning_rate"), 0.0001,
-              1e-5);  // the first of ten warm-up steps has a hundredth of the rate
+              1e-5);  // 1 % of the peak rate: first of ten warm-up steps
   EXPECT_NEAR(steps[10].at("learning_rate"), 0.01, 5e-4);
   EXPECT_LT(steps[99].at("learning_rate"), 1e-4);
 }

@@ -23,14 +23,14 @@ Arguments parameter_servers(const ServedBy& roles, const Arguments& more = {});
 Arguments one_device();
 Arguments mirrored(int replicas);
 Arguments multi_worker(int workers);
-// Returns the flags of a few quick steps, each of which changes all values; the values do not
-// depend on where the steps run.
+// Returns the flags of a few quick training steps, each of which changes all parameter values; the
+// values do not depend on the processes that compute the steps.
 Arguments few_steps(int steps);
 
 class TrainingRuns {
  public:
-  // Trains. The functions below read the metrics of this run. Fails the test unless the run exits
-  // with 0.
+  // Trains with the given flags. The functions below read the metrics of this run. Fails the test
+  // unless the run exits with 0.
   ProgramResult train(const Arguments& where, const Arguments& what);
   nlohmann::json summary() const;
   std::vector<nlohmann::json> evaluations() const;

@@ -1,4 +1,5 @@
-// Tests training for a given time, and what the workers' lines report about how the time was spent.
+// Tests training for a given time, and the workers' metrics lines, which report how the time was
+// spent.
 #include <gtest/gtest.h>
 
 #include <nlohmann/json.hpp>
@@ -14,7 +15,7 @@ namespace {
 
 const Arguments kSmall{"--model", "mlp", "--data", "synthetic:1x8x8:4:6400"};
 
-// The strategies in which other workers have to wait for a slow worker.
+// With each of these strategies, other workers have to wait for a slow worker.
 const std::vector<Arguments> kInStep{
     mirrored(2),
     Arguments{"train", "--strategy", "central-storage", "--replicas", "2", "--share-devices"},

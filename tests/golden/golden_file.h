@@ -16,12 +16,12 @@ struct GoldenFile {
   std::map<std::string, std::string> metadata;
 };
 
-// Throws FileError when the file cannot be opened, and an exception of nlohmann::json when its
-// header is damaged.
+// Opens a golden file. Throws FileError when the file cannot be opened, and an exception of
+// nlohmann::json when its header is damaged.
 GoldenFile read_golden_file(const std::filesystem::path& path);
 
-// The elements of a tensor that make_golden.py stores: at most `limit`, at a fixed stride from the
-// first on.
+// Returns the indices of the elements of a tensor that make_golden.py stores: at most `limit`, at a
+// fixed stride from the first on.
 std::vector<double> kept_elements(std::span<const float> values, std::size_t limit);
 
 }  // namespace syncopate

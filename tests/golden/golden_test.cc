@@ -24,7 +24,7 @@ constexpr std::size_t kKeptInitialElements = 32;
 struct NetworkCase {
   std::string name;
   NetworkInput input;
-  // The relative error of the loss grows by up to this factor per step, until it reaches `largest`.
+  // The relative error of the loss may grow by this factor per step, until it reaches `largest`.
   double growth_per_step;
   double largest;
 };
@@ -38,11 +38,11 @@ NetworkInput colour() {
   return {{32, 32, 3}, 10, {DType::kU8, {0.4914F, 0.4822F, 0.4465F}, {0.2470F, 0.2435F, 0.2616F}}};
 }
 
-// Measured errors relative to float64, over lanes, algorithms and PyTorch in float32: without batch
-// norm, below 2e-6 at every step. The residual networks start at 1e-7, but the first input that
-// rounding moves across a kink of a ReLU changes a gradient by 1e-2. resnet20 has 4e-5 at step 5
-// and 4e-3 at step 10; resnet56 has 2.5e-4 at step 4, 1e-3 at step 5 and 2e-2 at step 10, where the
-// loss is a sixtieth of the first.
+// Measured errors of the loss relative to float64, over lanes, algorithms and PyTorch in float32:
+// without batch norm, below 2e-6 at every step. The residual networks start at 1e-7, but the first
+// input that rounding moves across a kink of a ReLU changes a gradient by 1e-2. resnet20 has 4e-5
+// at step 5 and 4e-3 at step 10; resnet56 has 2.5e-4 at step 4, 1e-3 at step 5 and 2e-2 at step 10,
+// where the loss is a sixtieth of the first.
 std::vector<NetworkCase> network_cases() {
   return {
       {"mnist-cnn", grey(), 1.0, 1e-4},
@@ -95,9 +95,9 @@ class GoldenNetwork : public testing::TestWithParam<Parameters> {
     return golden_.tensors.at(name);
   }
 
-  // With direct convolutions, PyTorch in float32 has errors below 7e-6 (resnet56, batch norm scales
-  // of the last blocks). Winograd transforms tiles by sums of up to 36 terms with constants up to
-  // 8, which makes the rounding about ten times larger.
+  // The tolerance is ten times larger with Winograd, which transforms tiles by sums of up to 36
+  // terms with constants up to 8. With direct convolutions, PyTorch in float32 has errors below
+  // 7e-6 (resnet56, batch norm scales of the last blocks).
   double tolerance() const { return std::get<2>(GetParam()) ? 1e-4 : 1e-5; }
 
   NetworkCase network_ = std::get<0>(GetParam());

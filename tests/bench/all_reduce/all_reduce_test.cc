@@ -23,7 +23,8 @@ TEST(SizeText, ThatIsNoNumberOfWholeFloatsIsTheUsersError) {
   }
 }
 
-// Each of two ranks sends half of the tensor twice, which is as many bytes as the tensor has.
+// In an all-reduce of two ranks, each rank sends half of the tensor twice, which is as many bytes
+// as the tensor has.
 TEST(BusBandwidth, CountsWhatCrossesEachRanksLink) {
   EXPECT_DOUBLE_EQ(bus_factor(2), 1.0);
   EXPECT_DOUBLE_EQ(bus_factor(4), 1.5);
@@ -44,7 +45,7 @@ TEST(AllReduceSides, WithAnUnknownNameAreTheUsersError) {
   EXPECT_THROW(find_all_reduce_sides({.peers = {"nccl"}}, 4096), UsageError);
 }
 
-// The test program has no peers beside it, like a build without MPI and Gloo.
+// No peer program lies beside the test program, as in a build without MPI and Gloo.
 TEST(AllReduceSides, SayWhatIsMissingAndRefuseWhatWasAskedFor) {
   const AllReduceSides found = find_all_reduce_sides({}, 4096);
   EXPECT_EQ(found.sides.size(), 2U);

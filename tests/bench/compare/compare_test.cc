@@ -39,7 +39,7 @@ Words split(const std::string& text, char separator) {
   return parts;
 }
 
-// Undoes the line breaks that the output has for a terminal.
+// Removes the line breaks that the program adds to its output for a terminal.
 std::string in_one_line(std::string text) {
   std::ranges::replace(text, '\n', ' ');
   return text;
@@ -138,7 +138,7 @@ TEST(Compare, WritesTheSameFilesEachTimeUnderTheVirtualClock) {
 
 TEST(Compare, ReportsInOneLineThatARunCannotBeWritten) {
   const ScratchDir scratch;
-  // A folder has the path of the first run's lines, so that run cannot write them.
+  // The first run cannot write its metrics lines, because a folder has the path of that file.
   fs::create_directories(scratch / "r" / "runs" / "mirrored-seed1.lines");
   const ProgramResult result = run_compare(
       scratch / "r", kSmall + Words{"--clock", "virtual", "--strategies", "one-device,mirrored"});
@@ -158,7 +158,8 @@ TEST(Compare, KillsAWorkerAndTheJobContinues) {
   EXPECT_NE(log.find("worker 1 was ended by signal 9"), std::string::npos) << log;
 }
 
-// Returns one column, in seconds, of the first line of the CSV that begins with `begin`.
+// Returns the value in seconds of one column, from the first line of the CSV that begins with
+// `begin`.
 double seconds_in_csv(const fs::path& csv, const std::string& begin, int column) {
   std::istringstream lines(read_text(csv));
   for (std::string line; std::getline(lines, line);) {
@@ -212,7 +213,7 @@ TEST(Compare, HasOneClockForARestartedWorker) {
                            "--strategies", "parameter-server:async", "--evaluations", "16",
                            "--kill", "worker=0,at=300ms,restart=100ms"});
   ASSERT_EQ(result.exit_code, 0) << result.err;
-  // Two workers train 256 batches; each takes 20 ms.
+  // Two workers train 256 batches; each batch takes 20 ms.
   std::istringstream curves(read_text(scratch / "r" / "curves.csv"));
   double last = 0.0;
   for (std::string line; std::getline(curves, line);) {
@@ -271,7 +272,8 @@ TEST(Compare, SlowsTheLinksOfStrategiesWithLinks) {
       << result.out;
   EXPECT_NE(read_text(scratch / "r" / "report.html").find("predicted from the link"),
             std::string::npos);
-  // Each direction has a delay of 2 ms, and the bytes add their transfer time.
+  // A gradient and the values each cross a link with a delay of 2 ms; the bytes add their transfer
+  // time.
   const std::string lines =
       read_text(scratch / "r" / "runs" / "parameter-server_async-seed1.jsonl");
   EXPECT_NE(lines.find("\"predicted_communication_seconds\":0.004"), std::string::npos)

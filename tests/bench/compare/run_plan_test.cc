@@ -1,4 +1,4 @@
-// Tests the list of a comparison's runs, and the folder that keeps them.
+// Tests the list of runs that a comparison plans, and the folder in which it keeps them.
 #include "bench/compare/run_plan.h"
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ CompareOptions two_variants() {
   return options;
 }
 
-// Returns the word after the flag; "" without the flag.
+// Returns the word after `flag`; "" if `flag` is missing.
 std::string value_of(const Words& flags, const std::string& flag) {
   const auto at = std::ranges::find(flags, flag);
   return at == flags.end() || at + 1 == flags.end() ? "" : *(at + 1);
@@ -57,9 +57,9 @@ TEST(RunPlan, HasTheSameNumberOfEvaluationsForAnyBatch) {
   CompareOptions options = two_variants();
   options.variants.push_back(parse_variant("parameter-server:async", 4, 2));
   options.epochs = 2;
-  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 50);   // Each update takes 40 samples.
-  EXPECT_EQ(updates_of(options, options.variants[1], 1000), 66);   // Each update takes 30 samples.
-  EXPECT_EQ(updates_of(options, options.variants[2], 1000), 200);  // Each update takes 10 samples.
+  EXPECT_EQ(updates_of(options, options.variants[0], 1000), 50);   // An update takes 40 samples.
+  EXPECT_EQ(updates_of(options, options.variants[1], 1000), 66);   // An update takes 30 samples.
+  EXPECT_EQ(updates_of(options, options.variants[2], 1000), 200);  // An update takes 10 samples.
   const auto runs = plan_runs(options, 1000);
   EXPECT_EQ(value_of(runs[0], "--eval-every-steps"), "10");
   EXPECT_EQ(value_of(runs[2], "--eval-every-steps"), "40");
@@ -75,13 +75,14 @@ TEST(RunPlan, TrainsForTheGivenTime) {
   options.seconds = 0.1;
   for (const RunSpec& run : plan_runs(options, 1000)) {
     EXPECT_EQ(value_of(run, "--max-seconds"), "0.1");
-    // The number of evaluations is that of the epochs in --epochs.
+    // A run of limited time has as many evaluations per --epochs as a run of these epochs.
     EXPECT_EQ(value_of(run, "--eval-every-steps"),
               std::to_string(updates_of(options, run.variant, 1000) / options.evaluations));
   }
 }
 
-// A worker that evaluates during training would slow down the training of some variants only.
+// Evaluations during training would slow down the training of some variants only, so runs evaluate
+// afterwards.
 TEST(RunPlan, EvaluatesAfterTrainingUnderTheRealClock) {
   CompareOptions options = two_variants();
   for (const RunSpec& run : plan_runs(options, 1000)) {
@@ -158,7 +159,7 @@ TEST(RunSpec, IsUnchangedAfterItsCommandLineIsParsed) {
   options.shared = parse_shared_train_flags(
       {"--optimizer", "momentum", "--nesterov", "--lr-schedule", "step", "--lr-milestones", "1,2.5",
        "--weight-decay", "1e-4", "--augment", "crop-flip", "--bucket-mb", "2",
-       "--rendezvous-timeout", "30"});  // train chooses it otherwise
+       "--rendezvous-timeout", "30"});  // train would choose another timeout
   options.faults = {.service_time = parse_service_time("lognormal:2:0.25", "--service-time"),
                     .pauses = {{.worker = 0, .at_seconds = 0.1, .for_seconds = 2.0}}};
   options.budget = Budget::kSeconds;

@@ -1,4 +1,5 @@
-// The child is a shell script with fixed answers, so the test needs no PyTorch.
+// Tests the communication with a peer process. A shell script with fixed answers is the peer, so
+// the test needs no PyTorch.
 #include "bench/harness/peer.h"
 
 #include <gtest/gtest.h>

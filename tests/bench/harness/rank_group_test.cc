@@ -1,4 +1,5 @@
-// The ranks are threads here, which works because the group does not require processes.
+// Tests groups of ranks. The ranks are threads, which works because RankGroup does not require
+// processes.
 #include "bench/harness/rank_group.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +23,8 @@ std::string unique_name(const std::string& test) {
   return "syncopate-test-" + std::to_string(::getpid()) + "-" + test;
 }
 
-// Runs `body` for each rank of a group. Returns each rank's exception text, "" if it threw none.
+// Runs `body` for each rank of a group. Returns each rank's exception text; "" for a rank that
+// threw none.
 std::vector<std::string> on_all_ranks(const std::string& name, int size,
                                       const std::function<void(RankGroup&)>& body) {
   std::vector<std::string> errors(static_cast<std::size_t>(size));
@@ -100,7 +102,7 @@ TEST(RankGroup, GivesUpABarrierAtTheDeadline) {
   EXPECT_NE(errors[0].find("in time"), std::string::npos) << errors[0];
 }
 
-// The barrier keeps rank 0 alive, so the other ranks see the end of the input and not the end of
+// A barrier keeps rank 0 alive, so the other ranks observe the end of the input and not the end of
 // rank 0.
 TEST(RankGroup, PassesCommandsOnUntilTheInputEnds) {
   std::istringstream input("run 4096 5\n\nrun 8192 5\n");

@@ -148,7 +148,7 @@ TEST(Plan, TrainsForTheTimeToATarget) {
   options.workers = {2, 100};
   options.strategies = {"multi-worker-mirrored"};
   options.time_to_target = true;
-  options.target_accuracy = 0.0;  // The first evaluation reaches it.
+  options.target_accuracy = 0.0;  // The first evaluation reaches this target.
   std::ostringstream out;
   run_plan(options, out);
   EXPECT_NE(out.str().find("virtual s to 0%"), std::string::npos) << out.str();

@@ -1,4 +1,4 @@
-// Compares the simulation of plan with training under the virtual clock and with formulas.
+// Compares the timing simulation of `plan` with training under the virtual clock and with formulas.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -29,14 +29,15 @@ TimingOptions job_of(const std::string& word, int workers) {
   return options;
 }
 
-// Returns the rate over the first 95 % of the steps. At its end a job has fewer batches than
-// workers, and the simulation does not model that.
+// Returns the samples per second over the first 95 % of the steps. At its end a job has fewer
+// batches than workers, and the simulation does not model that.
 double samples_per_second_of(const RecordedLines& lines) {
   const StepMetrics& until = lines.steps[lines.steps.size() * 95 / 100];
   return static_cast<double>(until.samples) / until.seconds;
 }
 
-// Trains and simulates an equal number of steps of every worker and compares the two.
+// Trains and simulates an equal number of steps of every worker and compares throughput and
+// staleness.
 void expect_same_throughput(const std::string& word, int workers, ServiceTimeKind kind,
                             const Link& link, int servers) {
   constexpr std::int64_t kSteps = 400;
@@ -58,7 +59,8 @@ void expect_same_throughput(const std::string& word, int workers, ServiceTimeKin
       timing.gradients_per_second() * static_cast<double>(VirtualCase::kBatch);
   EXPECT_NEAR(samples_per_second / found, 1.0, 0.02)
       << word << ", " << workers << " workers, " << (link.is_plain() ? "no links" : "links");
-  // The first gradients are less stale, and only the simulation leaves them out.
+  // The first gradients of a job are less stale; training counts them, and the simulation leaves
+  // them out.
   EXPECT_NEAR(timing.staleness_mean, summary.staleness_mean, 0.02 * workers) << word;
 }
 
@@ -109,7 +111,7 @@ TEST(SimulatedTiming, OfAsyncIsAsStaleAsThereAreOthers) {
   }
 }
 
-// Source: Dutta et al. 2018, "Slow and stale gradients can win the race", section 3.
+// Source of the formula: Dutta et al. 2018, "Slow and stale gradients can win the race", section 3.
 TEST(SimulatedTiming, OfSyncIsSlowerThanOfAsyncByTheHarmonicNumber) {
   TimingOptions sync = job_of("parameter-server:sync", 8);
   TimingOptions async = job_of("parameter-server:async", 8);
@@ -141,7 +143,7 @@ TEST(SimulatedTiming, OfSyncWithABackupIsThatOfTheOthers) {
   EXPECT_EQ(timing.gradients_per_update, 3.0);
 }
 
-// Each of 4 servers has a quarter of 4 MB. A link of 1 Gbit/s carries 125 such parts per second,
+// Each of 4 servers has 1 MB of the values. Its link of 1 Gbit/s carries 125 such parts per second,
 // and the workers could compute a million gradients per second.
 TEST(SimulatedTiming, OfTenThousandAsynchronousWorkersIsThatOfTheServersLinks) {
   TimingOptions options = job_of("parameter-server:async", 10'000);

@@ -22,8 +22,8 @@ constexpr std::int64_t kModelBytes = std::int64_t{100} << 20;
 constexpr std::int64_t kAllowance = std::int64_t{64} << 20;
 constexpr int kSlotsOfAdam = 2;
 
-// Returns the bytes of the process's own pages. Pages of workers' segments, which it maps, are not
-// counted.
+// Returns the bytes of the server process's own pages. Pages of the workers' segments, which the
+// server maps, are not counted.
 std::int64_t own_bytes(pid_t pid) {
   std::ifstream status("/proc/" + std::to_string(pid) + "/status");
   for (std::string line; std::getline(status, line);) {

@@ -1,4 +1,5 @@
-// Checks that both ends of each raw peer transfer every byte correctly. Speed is not tested.
+// Checks that both ends of each raw transport peer transfer every byte correctly. Speed is not
+// tested.
 #include "bench/ps/peers/ps_peers.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ std::vector<std::string> command_for(const std::string& transport) {
 
 class PsPeer : public testing::TestWithParam<const char*> {};
 
-// The exchanges are 256 bytes, one full frame, three frames of which the last is partial, and a
+// The peer exchanges 256 bytes, one full frame, three frames of which the last is partial, and a
 // smaller size again.
 TEST_P(PsPeer, BringsEveryByteThereAndBack) {
   Peer peer({.command = command_for(GetParam())});
@@ -60,7 +61,8 @@ TEST(PsPeers, WithAnUnknownNameAreTheUsersError) {
   }
 }
 
-// ZeroMQ has no option for the congestion control, so the program needs the preloaded library.
+// ZeroMQ has no option for TCP's congestion control, so a preloaded library sets it; without the
+// library the program reports the peer as unavailable.
 TEST(PsPeers, OverZeroMqNeedALibraryThatChoosesReno) {
   EXPECT_THROW((void)find_ps_peers({"zmq"}, "/nowhere/syncopate-bench"), UnavailableError);
   const auto sides = find_ps_peers({"tcp", "shm-copied"}, "/nowhere/syncopate-bench");

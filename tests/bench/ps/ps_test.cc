@@ -1,4 +1,5 @@
-// Runs our side of `syncopate-bench ps`, which checks every value itself. Speed is not tested.
+// Runs syncopate's side of `syncopate-bench ps`, which checks every value itself. Speed is not
+// tested.
 #include "bench/ps/ps.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +30,8 @@ class PsSide : public testing::TestWithParam<std::tuple<const char*, const char*
   }
 };
 
-// The test runs one job twice, then a job of many small variables in messages of their own.
+// This test runs one exchange twice, then an exchange of many small variables, each in a message of
+// its own.
 TEST_P(PsSide, ExchangesTheValuesOfEverySizeAndTimesEachWorker) {
   Peer side(first_side(options()));
   for (int i = 0; i < 2; ++i) {

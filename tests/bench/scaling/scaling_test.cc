@@ -31,7 +31,7 @@ TEST(BatchOfAReplica, IsAShareOfTheGlobalOneWhenThatIsGiven) {
 
 using Words = std::vector<std::string>;
 
-// Returns the error message for these words.
+// Returns the error message that parse_scaling_grid() gives for these words.
 std::string complaint_about(const Words& words) {
   try {
     parse_scaling_grid(words);
@@ -86,8 +86,8 @@ TEST(GridCombinations, AreOfKnownStrategiesEachOnce) {
   EXPECT_THROW(combinations_of({{1}, {2}}, {"mirrored", "mirrored"}), UsageError);
 }
 
-// On one CPU the rate is 100 samples/s; two replicas of two threads reach 300 in one process and
-// 200 in two.
+// Returns a table of measured rates: 100 samples/s on one CPU; with two replicas of two threads,
+// 300 samples/s in one process and 200 in two processes.
 ScalingTable example() {
   const auto row = [](const char* strategy, int tasks, int replicas, int threads, double rate) {
     return ScalingRow{.strategy = strategy,
@@ -114,7 +114,7 @@ TEST(ScalingEfficiency, IsSpeedUpPerCpuAskedFor) {
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.0, table.rows[0], table.rows[0]), 1.0);
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.8, table.rows[1], table.rows[0]), 0.9);
   EXPECT_DOUBLE_EQ(scaling_efficiency(3.0, table.rows[2], table.rows[0]), 0.75);
-  // The base has two CPUs.
+  // The row that the efficiency refers to has two CPUs.
   EXPECT_DOUBLE_EQ(scaling_efficiency(1.5, table.rows[2], table.rows[1]), 0.75);
 }
 

@@ -7,7 +7,7 @@
 namespace syncopate::bench {
 namespace {
 
-// The layers are 784 -> 128 -> 10; the gradient of the pixels is not computed.
+// The network has layers of 784 -> 128 -> 10; the gradient of the pixels is not computed.
 TEST(StepWork, OfTwoDenseLayersIsCountedByHand) {
   const Graph graph = build_graph(find_workload("mlp"));
   const double flops = 2.0 * (2.0 * 784 * 128 + 3.0 * 128 * 10);
@@ -18,8 +18,9 @@ TEST(StepWork, OfTwoDenseLayersIsCountedByHand) {
   EXPECT_DOUBLE_EQ(work.bytes, 64 * (2.0 * elements + 3.0 * 784) + parameters * (3.0 * 2.0 + 20.0));
 }
 
-// The forward pass has 4.09 G multiplications (He et al. 2016, table 1, in torchvision's variant),
-// so a step has 24.3 GFLOP. With 16-bit maps and fused batch norm it moves about 334 MB.
+// The forward pass of ResNet-50 has 4.09 G multiplications (He et al. 2016, table 1, in
+// torchvision's variant), so a step has 24.3 GFLOP. With 16-bit maps and fused batch norm a step
+// moves about 334 MB.
 TEST(StepWork, OfResnet50IsWhatIsKnown) {
   const Graph graph = build_graph(find_workload("resnet50"));
   const StepWork one = count_work(graph, 1, 2);

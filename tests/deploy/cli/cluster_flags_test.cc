@@ -1,5 +1,5 @@
-// Tests how commands use a cluster that the environment describes: strategies that fit the cluster
-// or do not, and tasks that are started as servers.
+// Tests how commands use a cluster that environment variables describe: strategies that fit the
+// cluster, strategies that do not, and tasks that are started as servers.
 #include "deploy/cli/command_line.h"
 
 #include <gtest/gtest.h>
@@ -35,8 +35,8 @@ bool contains(const std::string& text, const std::string& part) {
 
 const Variables kBatchScript = {
     {"SLURM_JOB_ID", "7"}, {"SLURM_NTASKS", "8"}, {"SLURM_PROCID", "0"}};
-// The variables of task 2 of 3, where component 0 has host n5 and component 1 has host n1 with two
-// tasks.
+// Returns the variables of task 2 of 3, where component 0 has host n5 and component 1 has host n1
+// with two tasks.
 const Variables kStep = {{"SLURM_JOB_ID", "7"},
                          {"SLURM_STEP_ID", "0"},
                          {"SLURM_PROCID", "2"},
@@ -99,7 +99,7 @@ TEST(InAStepOfSeveralTasks, AJobWithServersMustKnowWhereTheyMeet) {
       "");
 }
 
-// torch.distributed.launch adds this flag for the scripts that it starts.
+// torch.distributed.launch adds --local-rank for the scripts that it starts.
 TEST(ALocalRankOnTheCommandLine, IsTakenAndIgnored) {
   const std::vector<std::vector<std::string>> spellings = {{"cluster", "--local-rank=1"},
                                                            {"cluster", "--local_rank", "1"},

@@ -119,8 +119,8 @@ TEST(TrainFlags, GivenTwiceTheLastOneCounts) {
   EXPECT_EQ(parse_train({"--epochs", "2", "--epochs", "9"}).loop.total_epochs, 9);
 }
 
-// The limit applies to each replica and not to the machine: replicas that share 32 CPUs in one
-// process have as many lanes as in processes that are bound to 16 CPUs each.
+// The limit on lanes applies to each replica and not to the machine: replicas that share 32 CPUs in
+// one process have as many lanes as in processes that are bound to 16 CPUs each.
 TEST(DefaultLanes, AreTheCpusSharedOutUpToWhatABatchFeeds) {
   EXPECT_EQ(lanes_of(2, 1), 2);
   EXPECT_EQ(lanes_of(32, 1), 8);
@@ -166,7 +166,7 @@ TEST(TrainFlags, OfTheCommandLineOutrankWhatTheyExcludeInAFile) {
   EXPECT_EQ(with({"--batch-size-per-replica", "32"}).strategy.batch_size_per_replica, 32);
   EXPECT_EQ(with({}).loop.total_epochs, 5);
   EXPECT_FALSE(with({}).resume);
-  // Two contradicting lines of the file are an error, since no rule chooses between them.
+  // Two contradicting lines of the flags file are an error, since no rule chooses between them.
   std::ofstream(file) << "epochs = 5\nsteps = 3\n";
   EXPECT_NE(complaint(read_it).find("--epochs and --steps: leave one of them out"),
             std::string::npos)

@@ -16,7 +16,7 @@ namespace {
 
 using Arguments = std::vector<std::string>;
 
-// A command that has one flag of each kind.
+// Returns a command that has one flag of each kind.
 struct Job {
   int count = 3;
   std::optional<int> port;
@@ -206,7 +206,7 @@ TEST(HelpText, OfTrainHasTheGroupsInOrder) {
   }
 }
 
-// Each value must have a default, or its flag must be required.
+// In the help text each flag must show a default or be marked as required.
 TEST(HelpText, OfTrainShowsADefaultForEveryValue) {
   const std::string help = help_of_command("train");
   std::istringstream lines(help.substr(help.find("\n  --")));

@@ -1,4 +1,4 @@
-// Tests that doctor finds the usual mistakes, each from reports as tasks would send them.
+// Tests that doctor finds the usual mistakes in reports such as tasks send.
 #include "deploy/doctor/judge.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ class ADoctor : public testing::Test {
     for (int i = 0; i < 4; ++i) tasks_.push_back(healthy(i));
   }
 
-  // Returns the finding of the given kind about `what`; "" if there is none.
+  // Returns doctor's finding of the given kind about `what`; "" if there is none.
   std::string finds(Kind kind, const std::string& what) const {
     for (const Finding& finding : judge(job_, tasks_)) {
       if (finding.kind == kind && finding.what == what) return finding.line;

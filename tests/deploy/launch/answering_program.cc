@@ -1,6 +1,5 @@
-// A test program that stands in for the role that hosts the rendezvous: answering_program WORD
-// accepts one connection at the inherited socket and answers with WORD, which identifies the
-// incarnation.
+// This program stands in for the role that hosts the rendezvous: `answering_program WORD` accepts
+// one connection at the inherited socket and answers with WORD, which identifies the incarnation.
 #include <sys/socket.h>
 #include <unistd.h>
 

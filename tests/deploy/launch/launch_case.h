@@ -17,8 +17,8 @@ struct Launched {
   std::string err;
 };
 
-// A LaunchCase runs a job in a folder of its own, which the destructor removes. One thread only may
-// use it.
+// A LaunchCase runs a job in a folder of its own, which the destructor removes. Only one thread may
+// use a LaunchCase.
 class LaunchCase {
  public:
   LaunchCase();
@@ -26,16 +26,18 @@ class LaunchCase {
   LaunchCase& operator=(const LaunchCase&) = delete;
   ~LaunchCase();
 
-  // Rules with short delays, so that a test that provokes a failure is quick.
+  // The launch rules have short delays, so that a test that provokes a failure is quick.
   LaunchRules rules{.first_back_off = std::chrono::milliseconds(1),
                     .longest_back_off = std::chrono::milliseconds(1),
                     .timeout = std::chrono::milliseconds(50),
                     .grace = std::chrono::milliseconds(50)};
 
-  // Called with each line of the launcher and of the stderr of roles, as soon as the line arrives.
+  // Is called with each line that the launcher or a role writes to stderr, as soon as the line
+  // arrives.
   std::function<void(const std::string& lines)> on_err;
 
-  // Returns a script as a role of a job with workers and servers, named "worker 0" or "server 1".
+  // Returns a role that runs a script, in a job with workers and servers; its name is like "worker
+  // 0".
   RoleCommand role(Role role, int index, const std::string& script) const;
 
   // Runs each script as a role, named "role 0", "role 1". The scripts see the folder as $FOLDER.
@@ -45,7 +47,7 @@ class LaunchCase {
   // Runs the scripts of the workers and those of the servers as one job.
   Launched run_job(const std::vector<std::string>& workers,
                    const std::vector<std::string>& servers) const;
-  // Runs a plan of the test's own, in the way of run().
+  // Runs a plan that the test has made, in the same way as run().
   Launched run_plan(const LaunchPlan& plan) const;
 
   Environment::Variables environment() const;

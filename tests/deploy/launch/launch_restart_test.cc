@@ -1,5 +1,5 @@
-// Tests roles that are started again while the others go on, and the events that end a job with
-// servers.
+// Tests roles that are started again while the other roles continue, and the events that end a job
+// with servers.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,14 +14,16 @@
 namespace syncopate::test {
 namespace {
 
-// Returns shell text that runs the command once per job: in the first incarnation that reaches it.
+// Returns shell text that runs the command once per job, in the first incarnation of a role that
+// reaches the text.
 std::string at_first(const std::string& command) {
   return "if mkdir $FOLDER/first 2>/dev/null; then " + command + "; fi; ";
 }
 
 constexpr std::chrono::seconds kForever{60};
 
-// The fixture has the rules of a job whose workers do not wait for each other.
+// The fixture launches jobs by the rules for asynchronous workers, which do not wait for each
+// other.
 class AsynchronousLaunch : public testing::Test {
  protected:
   AsynchronousLaunch() {
@@ -30,7 +32,7 @@ class AsynchronousLaunch : public testing::Test {
     job_.rules.most_restarts = 2;
   }
 
-  // Runs `act` once, when launch prints a line with this text.
+  // Runs `act` once, when launch prints a line that contains `text`.
   void when_said(const std::string& text, const std::function<void()>& act) {
     job_.on_err = [=, done = false](const std::string& lines) mutable {
       if (done || !contains(lines, text)) return;
@@ -38,7 +40,8 @@ class AsynchronousLaunch : public testing::Test {
       act();
     };
   }
-  // Opens the named pipe of the folder, which continues a role that waits for a writer.
+  // Opens a named pipe of the job's folder for writing, on which a role that reads the pipe
+  // continues.
   void open_pipe(const std::string& name) const {
     const std::ofstream opened(job_.folder() / name);
   }
@@ -121,7 +124,7 @@ TEST_F(AsynchronousLaunch, ForgivesAServerThatTheRequestToStopEndsWhenAllWorkers
 TEST_F(AsynchronousLaunch, CountsAServerThatCrashesWhenItIsAskedToStop) {
   job_.rules.grace = kForever;
   for (const std::string end : {"kill -SEGV $$", "kill -ABRT $$", "exit 3"}) {
-    // The worker ends as soon as the server has set its trap.
+    // The worker ends as soon as the server has set its trap for SIGTERM.
     const Launched result = job_.run_job(
         {": <$FOLDER/meeting"},
         {"ulimit -c 0; trap '" + end + "' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()});
@@ -212,7 +215,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenAskedToStop) {
   job_.rules.first_back_off = job_.rules.longest_back_off = kForever;
   job_.rules.timeout = kForever;
   when_said("worker 0 exited with 1; restarting it (1 of 2)", [] { kill(getpid(), SIGTERM); });
-  // The failing role fails as soon as the other role has set its trap.
+  // Worker 0 fails as soon as worker 1 has set its trap for SIGTERM.
   const Launched result =
       job_.run_job({"echo started; : <$FOLDER/meeting; exit 1",
                     "trap 'exit 75' TERM; : >$FOLDER/meeting; " + wait_for_a_signal()},
@@ -241,7 +244,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
   job_.rules.timeout = kForever;
   ASSERT_EQ(mkfifo((job_.folder() / "go").c_str(), 0600), 0);
   when_said("worker 0 exited with 1; restarting it", [&] { open_pipe("go"); });
-  // The server ends after the second worker has ended.
+  // The server ends after worker 1 has ended.
   const Launched result = job_.run_job(
       {"echo started; exit 1", "exec 3>$FOLDER/meeting; : <$FOLDER/go"}, {"cat <$FOLDER/meeting"});
   EXPECT_EQ(result.exit_code, 1);
@@ -250,7 +253,7 @@ TEST_F(AsynchronousLaunch, ForgetsAWaitingRestartWhenTheJobIsDone) {
 }
 
 TEST_F(AsynchronousLaunch, WaitsNoLongerThanTheLongestBackOff) {
-  job_.rules.most_restarts = 40;  // without the limit, the delay would be 2^39 ms or 17 years
+  job_.rules.most_restarts = 40;  // the unlimited last delay would be 2^39 ms, or 17 years
   const Launched result = job_.run_job({"exit 1"}, {});
   EXPECT_TRUE(contains(result.err, "restarting it (40 of 40)")) << result.err;
 }
@@ -289,7 +292,8 @@ TEST(SynchronousLaunch, StartsNoRoleMoreOftenThanAllowedAloneOrWithTheOthers) {
   LaunchCase job;
   job.rules.servers.restarts_alone = true;
   job.rules.most_restarts = 1;
-  // The server fails once, and then the worker fails.
+  // The server fails once and is restarted alone; then the worker fails, and all roles are
+  // restarted.
   const Launched result = job.run_job(
       {"echo started; : <$FOLDER/meeting; exit 1"},
       {"echo started; " + at_first("exit 1") + ": >$FOLDER/meeting; " + wait_for_a_signal()});

@@ -1,4 +1,5 @@
-// Tests for which roles a launch stops, without which it continues, and which it starts again.
+// Tests launch's rules: for which failed roles it stops the job, without which roles the job
+// continues, and which roles it starts again.
 #include "deploy/launch/launch_rules.h"
 
 #include <gtest/gtest.h>

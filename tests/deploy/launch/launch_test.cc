@@ -1,5 +1,4 @@
-// Tests that launch starts processes together, watches them, asks them to stop and starts them
-// again.
+// Tests that launch starts processes together, watches them, asks them to stop and restarts them.
 #include "deploy/launch/role_group.h"
 
 #include <fcntl.h>
@@ -115,7 +114,7 @@ TEST(LaunchAfterAFailure, EndsTheOthersWithSigterm) {
 TEST(LaunchAfterAFailure, LetsTheOthersEndByThemselvesFirst) {
   LaunchCase job;
   job.rules.timeout = std::chrono::seconds(60);
-  // The second role ends because its pipe closes when the first role fails. It receives no signal.
+  // Role 1 ends without receiving a signal, because its pipe closes when role 0 fails.
   const Launched result =
       job.run({"exec 3>$FOLDER/meeting; exit 1", "cat <$FOLDER/meeting; exit 1"});
   EXPECT_EQ(result.err.find("SIGTERM"), std::string::npos) << result.err;
@@ -150,8 +149,7 @@ TEST(LaunchAfterAFailure, LetsTheOthersGoOnWhenToldSo) {
   job.rules = {.workers = {.on_failure = FailureRule::kContinue},
                .timeout = std::chrono::milliseconds(0),
                .grace = std::chrono::milliseconds(0)};
-  // The end of its pipe shows the first role that the second has ended; the first role continues
-  // after that.
+  // Role 0 waits at a pipe for the end of role 1; it must be able to continue after that.
   const Launched result =
       job.run({"cat <$FOLDER/meeting; echo went on", "exec 3>$FOLDER/meeting; exit 1"});
   EXPECT_EQ(result.exit_code, 1);
@@ -165,7 +163,7 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
   LaunchCase job;
   job.rules.timeout = std::chrono::seconds(60);
   const std::string trap = "trap 'echo told; exit 75' " + signal + "; ";
-  // The second role sends the signal to launch after both roles have set their traps.
+  // Role 1 sends the signal to launch after both roles have set their traps.
   const Launched result =
       job.run({trap + ": >$FOLDER/meeting; " + wait_for_a_signal(),
                trap + ": <$FOLDER/meeting; kill -" + signal + " $PPID; " + wait_for_a_signal()});
@@ -177,8 +175,8 @@ TEST_P(LaunchSignals, ReachEveryRoleAndTheirExitCodesCount) {
 INSTANTIATE_TEST_SUITE_P(Each, LaunchSignals, testing::Values("INT", "TERM", "USR1"));
 
 TEST(LaunchSignal, KillsTheThirdTime) {
-  // The role sends the next signal only after the previous one has been passed on to it, so that
-  // none is lost.
+  // The role sends launch the next SIGTERM only after launch has passed the previous one on to the
+  // role, so that no signal is lost.
   const Launched result =
       LaunchCase().run({"trap 'kill -TERM $PPID' TERM; kill -TERM $PPID; " + wait_for_a_signal()});
   EXPECT_EQ(result.exit_code, 1);
@@ -204,7 +202,7 @@ TEST(LaunchSignal, IsTranslatedForARoleThatUnderstandsAnother) {
 TEST(LaunchRestart, StartsAllAgainAfterAFailureAndCountsTheLastTime) {
   LaunchCase job;
   job.rules.most_restarts = 5;
-  // The role fails until its file has three lines.
+  // Role 0 appends a line to a file in each incarnation, and fails until the file has three lines.
   const Launched result =
       job.run({"echo >>$FOLDER/n; [ $(wc -l <$FOLDER/n) -ge 3 ]", "echo started"});
   EXPECT_EQ(result.exit_code, 0) << result.err;
@@ -267,7 +265,7 @@ TEST(Launch, DoesNotStartALateRoleWhenTheJobIsOver) {
   EXPECT_EQ(result.err, "launch: worker 1 is not started: the job is ending\n");
 }
 
-// The late worker starts when the server is about to end, and no server lets the worker in.
+// The late worker starts when the server is about to end, so no server lets the worker join.
 TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
   const Launched result = run_with_late_worker(
       {.server = "cat $FOLDER/meeting",
@@ -279,7 +277,7 @@ TEST(Launch, ForgivesALateRoleThatFindsTheJobOver) {
       << result.err;
 }
 
-// The stopped worker was never informed that the job was over, and no role waits for it.
+// The worker that was stopped has not been informed that the job is over, and no role waits for it.
 TEST(Launch, ForgivesAWorkerThatWasStoppedWhenTheOthersCompletedTheJob) {
   LaunchCase job;
   job.rules.workers = {.on_failure = FailureRule::kContinue};

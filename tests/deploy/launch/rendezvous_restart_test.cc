@@ -1,4 +1,4 @@
-// Tests the listening socket of the rendezvous over the incarnations of server 0.
+// Tests that the listening socket of the rendezvous outlives the incarnations of server 0.
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
@@ -39,7 +39,7 @@ std::string read_all(const FileDescriptor& caller) {
 
 class RendezvousOfServers : public testing::Test {
  protected:
-  // Runs a job of one server and one worker, which meet at `endpoint_`.
+  // Runs a job of one server and one worker, whose rendezvous is at `endpoint_`.
   Launched run(const std::string& server, const std::string& worker) {
     return job_.run_plan([&](int) {
       auto roles = make_local_roles({.arguments = {"/bin/sh", "-c", ""},
@@ -64,7 +64,7 @@ TEST_F(RendezvousOfServers, KeepsACallForTheNextIncarnationOfServerZero) {
   job_.rules.timeout = std::chrono::seconds(60);
   FileDescriptor caller;
   job_.on_err = [&](const std::string& line) {
-    // At this line server 0 has ended and has not been started again.
+    // When launch prints this line, server 0 has ended and has not been started again.
     if (contains(line, "server 0 was ended by signal 9")) caller = call(endpoint_);
   };
   const std::string server =

@@ -1,4 +1,5 @@
-// Tests which variables the roles of a launch receive, as local processes and under mpirun.
+// Tests which environment variables the roles of a launch receive, as local processes and under
+// mpirun.
 #include "deploy/launch/role_commands.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +34,7 @@ TEST(LocalRoles, LearnWhoTheyAreFromTheirEnvironment) {
 }
 
 TEST(LocalRoles, MeetAtASocketThatOnlyWorkerZeroInherits) {
-  // The script tests for an open descriptor through /proc, where the system lists open descriptors.
+  // The script tests in /proc whether a file descriptor is open.
   const Launched result = run_local(
       LaunchCase(),
       "echo fd ${SYNCOPATE_RENDEZVOUS_FD:-none}; ls -l /proc/$$/fd | grep -c socket:", 2, 0);
@@ -101,7 +102,7 @@ TEST(Mpirun, AbsentIsAnErrorThatNamesThePackage) {
   }
 }
 
-// Runs two workers with this script; returns nothing if mpirun is absent.
+// Runs two workers with this script under mpirun; returns no value if mpirun is absent.
 std::optional<Launched> run_with_mpirun(const LaunchCase& job, const std::string& script) {
   MpirunJob workers{.arguments = {"/bin/sh", "-c", script},
                     .workers = 2,

@@ -1,4 +1,4 @@
-// Tests how job scripts are filled in, and the scripts that are embedded in the program.
+// Tests how Slurm job scripts are filled in, and the scripts that are embedded in the program.
 #include "deploy/slurm/job_script.h"
 
 #include <gtest/gtest.h>
@@ -74,8 +74,8 @@ TEST(JobScripts, AreInTheProgramFromTheFirstLineToTheLast) {
   EXPECT_EQ(job_scripts().size(), 5U);
 }
 
-// A user must check these places before the first job. They precede the first command, since sbatch
-// reads no #SBATCH line behind one.
+// A job script has five places that a user must check before the first job. They precede the first
+// command, since sbatch reads no #SBATCH line behind a command.
 TEST(JobScripts, MarkTheFivePlacesToEdit) {
   for (const JobScriptRow& row : job_scripts()) {
     for (int place = 1; place <= 5; ++place) {

@@ -1,4 +1,4 @@
-// Tests which script `syncopate sbatch` chooses, which values it fills in, and which flags it
+// Tests which job script `syncopate sbatch` chooses, which values it fills in, and which flags it
 // refuses.
 #include <gtest/gtest.h>
 

@@ -9,7 +9,7 @@
 #include <new>
 #include <sstream>
 
-// The functions of glibc that the replacements below call.
+// These functions of glibc allocate memory; the replacements of malloc and free below call them.
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming)
 extern "C" {
 void* __libc_malloc(std::size_t size);
@@ -23,7 +23,8 @@ namespace {
 
 constexpr std::size_t kKeptCallers = 16;
 
-// The state is global because an allocation function has no argument that could refer to it.
+// The state of the counter is global because an allocation function has no argument that could
+// refer to it.
 struct Counter {
   std::atomic<bool> counting{false};
   std::atomic<std::int64_t> calls{0};

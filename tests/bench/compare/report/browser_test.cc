@@ -1,4 +1,4 @@
-// Lays out the page in a browser, at the width of a desktop and of a telephone.
+// Lays out the report's page in a browser, at the width of a desktop and of a telephone.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ using test::operator+;
 constexpr int kHeight = 6000;
 constexpr std::chrono::seconds kTimeout(60);
 
-// The name of a browser on the PATH, or "".
+// Returns the name of a browser on the PATH; "" if there is none.
 std::string find_browser() {
   for (const char* name : {"chromium", "chromium-browser", "google-chrome"}) {
     const std::string command = "command -v " + std::string(name) + " >/dev/null 2>&1";
@@ -32,8 +32,8 @@ std::string find_browser() {
   return "";
 }
 
-// The script checks the page inside a frame, because a window cannot be narrower than 500 pixels.
-// It appends one line of text per flaw.
+// This script checks the page inside a frame, because a window cannot be narrower than 500 pixels.
+// The script appends one line of text per flaw.
 const std::string kLook = R"(
 function boxes(list) {
   return Array.from(list).map(e => ({text: e.textContent.trim(), box: e.getBoundingClientRect()}))
@@ -42,7 +42,7 @@ function boxes(list) {
 function overlap(a, b) {
   const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
   const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-  return wide > 1 && high > 3;  // lines of text may touch
+  return wide > 1 && high > 3;  // adjacent lines of text may touch without counting as overlap
 }
 onload = () => {
   const frame = document.getElementById('page'), page = frame.contentDocument, flaws = [];

@@ -16,7 +16,7 @@
 namespace syncopate::bench {
 namespace {
 
-// True for text between tags without unescaped markup.
+// Returns whether the text between two tags has no unescaped markup.
 bool is_harmless(const std::string& text) {
   static const std::regex kEntity("&(lt|gt|amp|quot|#[0-9]+);");
   return std::regex_replace(text, kEntity, "").find_first_of("&<>") == std::string::npos;
@@ -27,8 +27,8 @@ bool are_attributes(const std::string& text) {
   return std::regex_match(text, kAttributes);
 }
 
-// Returns "" for well-formed XML, otherwise what is wrong and where. Finds tags that are not
-// closed, attributes without quotes and text that was not escaped.
+// Returns "" for well-formed XML, otherwise a description of the flaw and its place. Finds tags
+// that are not closed, attributes without quotes and text that was not escaped.
 std::string flaw_in_xml(std::string_view text) {
   static const std::regex kTag("^(/?)([A-Za-z][A-Za-z0-9]*)([^]*?)(/?)$");
   std::vector<std::string> open;
@@ -60,8 +60,8 @@ std::string flaw_in_xml(std::string_view text) {
 
 const std::string kEvil = "<script>alert(\"x\")</script> & 'co'";
 
-// Every part of `html` from `begin` to the next `end`, both included. A regular expression would
-// run out of stack on a page.
+// Returns every part of `html` from `begin` to the next `end`, both included. A regular expression
+// would run out of stack on a page.
 std::vector<std::string> all_between(const std::string& html, const std::string& begin,
                                      const std::string& end) {
   std::vector<std::string> found;
@@ -74,7 +74,7 @@ std::vector<std::string> all_between(const std::string& html, const std::string&
   return found;
 }
 
-// Numbers of samples or workers need no unit in parentheses.
+// The title of an axis needs a unit in parentheses, unless the axis counts samples or workers.
 bool names_its_unit(const std::string& title) {
   return title == "samples trained" || title == "worker" || title == "workers" ||
          (title.ends_with(")") && title.find('(') != std::string::npos);
@@ -105,7 +105,8 @@ TEST(Page, HasEveryPlot) {
 TEST(Page, GivesEveryPlotTitlesOfItsAxesWithUnits) {
   const auto plots =
       all_between(html_page(with_everything({"mirrored", kEvil})), "<svg class=\"plot\"", "</svg>");
-  // Four curves, target, throughput, one staleness panel, one of times, bytes, prediction.
+  // The page has ten plots: four curves, target, throughput, staleness, times, bytes and
+  // prediction.
   ASSERT_EQ(plots.size(), 10U);
   for (const std::string& plot : plots) {
     EXPECT_EQ(flaw_in_xml(plot), "");
@@ -124,7 +125,7 @@ TEST(Page, GivesEveryPlotALegend) {
   for (const std::string& figure : all_between(html, "<div class=\"grid\">", "</div>")) {
     EXPECT_EQ(count_of(figure, "<figure>"), count_of(figure, "<ul class=\"legend\">"));
   }
-  // The panels of a section share one legend.
+  // All panels in one section of the report share one legend.
   for (const std::string& panels : all_between(html, "<section class=\"panels\">", "</section>")) {
     EXPECT_EQ(count_of(panels, "<ul class=\"legend\">"), 1U);
   }

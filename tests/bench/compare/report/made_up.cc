@@ -38,7 +38,7 @@ ComparedVariant made_up_variant(const std::string& label, int workers,
                                 const std::vector<double>& final_accuracies) {
   ComparedVariant variant{.label = label, .workers = workers, .runs = {}};
   for (std::size_t i = 0; i < seconds_to_95.size(); ++i) {
-    // The second of three evaluations, after 200 samples, reaches 95 %.
+    // The second of a run's three evaluations, after 200 samples, reaches the target of 95 %.
     variant.runs.push_back(
         made_up_run(i + 1, {0.5, 0.95, final_accuracies[i]}, seconds_to_95[i] / 200.0));
   }

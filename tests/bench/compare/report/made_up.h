@@ -1,4 +1,4 @@
-// Small comparisons with known numbers, for tests of reports.
+// Makes up small comparisons with known numbers, for tests of reports.
 #pragma once
 
 #include <string>
@@ -8,23 +8,23 @@
 
 namespace syncopate::bench {
 
-// A run with one evaluation per 100 samples; a sample takes `seconds_per_sample`.
+// Returns a run with one evaluation per 100 samples; a sample takes `seconds_per_sample`.
 ComparedRun made_up_run(std::uint64_t seed, const std::vector<double>& accuracies,
                         double seconds_per_sample);
 ComparedRun failed_run(std::uint64_t seed, const std::string& reason);
 ComparedRun pending_run();
 
-// A variant with one run per element: each reaches 95 % after the given seconds and ends with the
-// given accuracy.
+// Returns a variant with one run per element: each run reaches 95 % after the given seconds and
+// ends with the given accuracy.
 ComparedVariant made_up_variant(const std::string& label, int workers,
                                 const std::vector<double>& seconds_to_95,
                                 const std::vector<double>& final_accuracies);
 
-// A comparison under the real clock with a target of 95 %.
+// Returns a comparison under the real clock with a target accuracy of 95 %.
 Comparison made_up_comparison(std::vector<ComparedVariant> variants);
 
-// A comparison that has every plot. The first label is a variant with one worker; each other one
-// has two workers with times, bytes, staleness and a prediction, and a failed run.
+// Returns a comparison that has every plot. The variant of the first label has one worker; each
+// other variant has two workers with times, bytes, staleness and a prediction, and a failed run.
 Comparison with_everything(const std::vector<std::string>& labels);
 
 }  // namespace syncopate::bench

@@ -1,4 +1,4 @@
-// The lines that the trainer writes can be read by comparisons.
+// Tests that comparisons can read the metrics lines that the trainer writes.
 #include <gtest/gtest.h>
 #include <unistd.h>
 

@@ -72,7 +72,7 @@ TEST_F(RunFile, IsReadCompletely) {
   EXPECT_EQ(run->times[0].bytes_sent, 100);
   EXPECT_FALSE(run->times[0].bytes_received.has_value());
   EXPECT_EQ(run->summary.test_accuracy, 0.9);
-  EXPECT_TRUE(std::isnan(run->summary.test_loss));  // written as null
+  EXPECT_TRUE(std::isnan(run->summary.test_loss));  // the file has null for a test loss of NaN
   EXPECT_EQ(run->summary.weights_hash, "cafe");
   ASSERT_EQ(run->summary.staleness.size(), 1U);
   EXPECT_EQ(run->summary.staleness[0].histogram.counts(), (std::vector<std::int64_t>{1, 2, 0, 1}));
@@ -85,7 +85,7 @@ TEST_F(RunFile, HasTheReasonOfAFailure) {
   ASSERT_TRUE(run.has_value());
   EXPECT_EQ(run->failure, "worker 1 fell silent");
   EXPECT_EQ(run->curve.size(), 1U);
-  // Another process had written its summary before.
+  // The failure of a run counts even if another process of that run wrote its summary before.
   EXPECT_TRUE(read(kHead + kSummary + R"({"event":"failure","reason":"no"})")->failure.has_value());
 }
 
@@ -148,7 +148,7 @@ TEST_F(RunFile, HasNoResultIfTheRunWasInterrupted) {
   EXPECT_FALSE(read("").has_value());
   EXPECT_FALSE(read(kHead).has_value());
   EXPECT_FALSE(read(kHead + kEval).has_value());
-  // The last line is cut short at any position.
+  // A file whose last line is cut short, at any position, has no result.
   for (std::size_t length = 1; length + 2 < kSummary.size(); length += 7) {
     EXPECT_FALSE(read(kHead + kSummary.substr(0, length)).has_value()) << length;
   }

@@ -35,8 +35,8 @@ TEST(PercentileOfCounts, CountsFromZero) {
 }
 
 TEST(IncompleteBeta, EqualsItsClosedForms) {
-  EXPECT_NEAR(incomplete_beta(1.0, 1.0, 0.3), 0.3, 1e-14);                    // x
-  EXPECT_NEAR(incomplete_beta(2.0, 1.0, 0.3), 0.09, 1e-14);                   // x^2
+  EXPECT_NEAR(incomplete_beta(1.0, 1.0, 0.3), 0.3, 1e-14);                    // I(1, 1, x) = x
+  EXPECT_NEAR(incomplete_beta(2.0, 1.0, 0.3), 0.09, 1e-14);                   // I(2, 1, x) = x^2
   EXPECT_NEAR(incomplete_beta(1.0, 3.0, 0.3), 1.0 - 0.7 * 0.7 * 0.7, 1e-14);  // 1 - (1-x)^3
   EXPECT_NEAR(incomplete_beta(0.5, 0.5, 0.3), 2.0 / M_PI * std::asin(std::sqrt(0.3)), 1e-13);
   EXPECT_EQ(incomplete_beta(2.0, 3.0, 0.0), 0.0);
@@ -44,7 +44,7 @@ TEST(IncompleteBeta, EqualsItsClosedForms) {
 }
 
 TEST(StudentT, EqualsPrintedTables) {
-  // Printed tables have three decimals.
+  // The expected quantiles have three decimals, as in printed tables.
   EXPECT_NEAR(student_t_quantile(0.975, 1), 12.706, 5e-4);
   EXPECT_NEAR(student_t_quantile(0.975, 2), 4.303, 5e-4);
   EXPECT_NEAR(student_t_quantile(0.975, 4), 2.776, 5e-4);
@@ -55,8 +55,8 @@ TEST(StudentT, EqualsPrintedTables) {
 }
 
 TEST(StudentT, EqualsItsClosedFormsForOneAndTwoDegrees) {
-  // The closed forms are tan(pi (p - 1/2)) for 1 degree of freedom and (2p - 1) sqrt(2 / (4 p (1 -
-  // p))) for 2.
+  // The closed forms of Student's quantile are tan(pi (p - 1/2)) for 1 degree of freedom and (2p -
+  // 1) sqrt(2 / (4 p (1 - p))) for 2.
   EXPECT_NEAR(student_t_quantile(0.9, 1), std::tan(M_PI * 0.4), 1e-10);
   EXPECT_NEAR(student_t_quantile(0.9, 2), 0.8 * std::sqrt(2.0 / (4 * 0.9 * 0.1)), 1e-10);
 }
@@ -68,8 +68,8 @@ TEST(StudentT, IsSymmetricAndConvergesToTheNormalDistribution) {
 }
 
 TEST(WelchDifference, OfEqualVariancesEqualsStudents) {
-  // Both variances are 1 and n is 3, so the standard error is sqrt(2/3), with 4 degrees of freedom
-  // and t = 2.776445.
+  // Both samples have variance 1 and n = 3, so the difference has standard error sqrt(2/3), with 4
+  // degrees of freedom and t = 2.776445.
   const auto apart = welch_difference(Values{11, 12, 13}, Values{1, 2, 3});
   ASSERT_TRUE(apart.has_value());
   EXPECT_DOUBLE_EQ(apart->value, 10.0);
@@ -79,8 +79,8 @@ TEST(WelchDifference, OfEqualVariancesEqualsStudents) {
 }
 
 TEST(WelchDifference, OfUnequalVariancesHasFewerDegreesOfFreedom) {
-  // The variances are 1 and 100 and n is 3, so s = 101/3 and the degrees of freedom are (101/3)^2 /
-  // ((1/3)^2/2 + (100/3)^2/2) = 2.04.
+  // The samples have variances 1 and 100 and n = 3, so s = 101/3 and the degrees of freedom are
+  // (101/3)^2 / ((1/3)^2/2 + (100/3)^2/2) = 2.04.
   const auto apart = welch_difference(Values{1, 2, 3}, Values{-10, 0, 10});
   const double reach =
       student_t_quantile(0.975, 2 * 101.0 * 101.0 / 10001.0) * std::sqrt(101.0 / 3.0);

@@ -17,7 +17,8 @@ std::string all_of(const Comparison& comparison) {
   return paragraph_of(said.answer) + "\n" + paragraph_of(said.remarks);
 }
 
-// Sentence 0 is the recommendation, sentence 1 compares synchronous with asynchronous.
+// Returns one sentence of the verdict: 0 is the recommendation, 1 compares synchronous with
+// asynchronous.
 std::string sentence(const Comparison& comparison, std::size_t number) {
   const Verdict said = verdict(comparison);
   return number < said.answer.size() ? said.answer[number] : "";
@@ -54,9 +55,9 @@ TEST(Verdict, BeginsWithARecommendation) {
 }
 
 TEST(Verdict, SaysWhetherSynchronousOrAsynchronousIsBetterAndHowCertainThatIs) {
-  // The ratios 676/173, 680/174 and 672/172 are about 3.91 for each seed. Each time may be up to
-  // half as long, because the target was reached between two evaluations. Both variances of the
-  // accuracies are 1e-6, so the half-width is 2.776 * sqrt(2/3) * 0.1 points = 0.23.
+  // The ratios of times to the target, 676/173, 680/174 and 672/172, are about 3.91. Each time may
+  // be up to half as long, as the target was reached between two evaluations. Both accuracies have
+  // variance 1e-6, so the half-width is 2.776 * sqrt(2/3) * 0.1 points = 0.23.
   EXPECT_EQ(sentence(made_up_comparison({made_up_variant("mirrored", 8, kSlow, kGood),
                                          asynchronous(made_up_variant("async", 8, kFast, kPoor))}),
                      1),
@@ -82,7 +83,7 @@ TEST(Verdict, SaysThatADifferenceIsNotSignificant) {
   const Comparison comparison =
       made_up_comparison({made_up_variant("mirrored", 8, {100, 140, 120}, kGood),
                           asynchronous(made_up_variant("async", 8, {95, 135, 115}, kGood))});
-  // The logarithms of the factors are 0.0513, 0.0364 and 0.0426, with mean 0.0434 and half-width
+  // The logarithms of the ratios of times are 0.0513, 0.0364 and 0.0426: mean 0.0434, half-width
   // 4.303 * 0.0075 / sqrt(3) = 0.0187. The evaluations add a factor of 2 in both directions.
   EXPECT_EQ(sentence(comparison, 0),
             "Use async: it reached 95 % soonest, in 115 s; mirrored may be as fast.");
@@ -108,7 +109,8 @@ TEST(Verdict, SaysThatSeedsAreTooFew) {
             "tell).");
   EXPECT_TRUE(
       says(sentence(of_seeds({676, 680}, {173, 174}), 1), "Two seeds are too few to be sure that"));
-  // The ratio is 10 / 9 with one seed and 10 / 11 with the other.
+  // The ratio of the two variants' times is 10 / 9 with one seed and 10 / 11 with
+  // the other, so that each variant wins once.
   EXPECT_TRUE(says(sentence(of_seeds({10, 10}, {9, 10.5}), 1),
                    "Two seeds are too few to tell whether synchronous or asynchronous is better"));
   for (const auto& comparison : {of_seeds({676}, {173}), of_seeds({676, 680}, {173, 174})}) {
@@ -118,7 +120,7 @@ TEST(Verdict, SaysThatSeedsAreTooFew) {
 }
 
 TEST(Verdict, WithFewSeedsNamesOnlyVariantsThatWereAsFastWithOneSeed) {
-  // The ratio is 3 with both seeds, but two seeds are too few for an interval.
+  // Variant c takes three times as long with both seeds, but two seeds are too few for an interval.
   const std::string text =
       sentence(made_up_comparison({made_up_variant("a", 4, {10, 10.2}, {0.97, 0.97}),
                                    made_up_variant("b", 4, {10.1, 10.1}, {0.97, 0.97}),
@@ -171,7 +173,7 @@ TEST(Verdict, DoesNotRecommendAVariantThatIsNoBetterThanGuessing) {
   Comparison comparison =
       made_up_comparison({ComparedVariant{"one-device", 1, {failed_run(1, "diverged")}},
                           ComparedVariant{"async", 4, {made_up_run(1, {0.2, 0.2344}, 0.1)}}});
-  // The standard error sqrt(0.25 * 0.75 / 256) is 2.706 points.
+  // The accuracy of guessing has a standard error of sqrt(0.25 * 0.75 / 256), or 2.706 points.
   comparison.chance = Chance{.share = 0.25, .classes = 4, .test_samples = 256};
   EXPECT_EQ(sentence(comparison, 0),
             "Nothing is recommended: no variant ended above 33.12 %, which guessing may reach (the "
@@ -184,7 +186,7 @@ TEST(Verdict, DoesNotRecommendAVariantThatIsNoBetterThanGuessing) {
                    "33.12 %."));
 }
 
-// Returns the variant with a worker killed after 30 s in every run.
+// Returns the variant with a worker that was killed after 30 s in every run.
 ComparedVariant killed(ComparedVariant variant) {
   for (ComparedRun& run : variant.runs) run.result->faults = {"--kill", "worker=0,at=30s"};
   return variant;
@@ -206,7 +208,7 @@ TEST(Verdict, SaysWhichFaultsCameAfterTheTarget) {
       says(all_of(comparison),
            "The time of a to the target does not show the effect of worker 0 killed at 30s: "
            "95 % was reached before."));
-  // The run has 20 s of training and 15 s of evaluations that paused it.
+  // The run has 20 s of training and 15 s of evaluations that paused the training.
   for (CurvePoint& point : comparison.variants[0].runs[0].result->curve) {
     point.paused_seconds = 15.0;
   }
@@ -221,8 +223,8 @@ ComparedVariant finely_measured(const std::string& label, const std::vector<doub
 }
 
 TEST(Verdict, ComparesTimesSeedBySeedAndAsFactors) {
-  // Times of seeds differ by a factor of three, and variants differ by a quarter with each seed.
-  // The distance between evaluations adds log(1 / 0.95) on both sides.
+  // The times to the target differ by up to a factor of three between seeds, and by a quarter
+  // between variants. The distance between evaluations adds log(1 / 0.95) on both sides.
   const std::vector<double> first = {10, 20, 30};
   const std::vector<double> second = {12.5, 25, 37.5};
   EXPECT_TRUE(says(sentence(made_up_comparison({finely_measured("a", second),

@@ -25,7 +25,7 @@ Arguments small_job(const TrainingRuns& runs) {
   return {"--model", "mlp", "--data", kSamples, "--steps", "60", "--record", runs / "order"};
 }
 
-// TrainingRuns uses this seed too.
+// Opens the samples of the recorded runs: 7 is the seed that TrainingRuns passes to them.
 DataSplits samples() { return open_dataset(kSamples, {.cache_dir = {}, .seed = 7}); }
 
 class RecordedJobs : public testing::TestWithParam<Arguments> {};

@@ -1,4 +1,4 @@
-// Asynchronous jobs under the virtual clock follow theory and the rules of real jobs.
+// Tests that asynchronous jobs under the virtual clock follow theory and the rules of real jobs.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -64,7 +64,8 @@ TEST(VirtualAsynchronousJob, IsRepeatable) {
   }
 }
 
-// The first round has a mean staleness of (n - 1) / 2.
+// The staleness is n - 1 with n workers, but the first gradient of each worker has a mean staleness
+// of (n - 1) / 2.
 TEST(VirtualAsynchronousJob, HasAStalenessOfTheNumberOfOtherWorkers) {
   for (const ServiceTimeKind kind : {ServiceTimeKind::kConstant, ServiceTimeKind::kExponential}) {
     VirtualCase run = job(4, kAsync, 4096);
@@ -100,8 +101,8 @@ TEST(VirtualAsynchronousJob, WaitsForTheSlowestWorkerUnderSsp) {
   ASSERT_EQ(run.lines.workers.size(), 3U);
   const std::int64_t slowest = run.lines.workers[1].steps;
   for (const WorkerMetrics& worker : run.lines.workers) {
-    // A worker reads at most two steps ahead and computes one more. At the end no worker waits for
-    // one without a batch.
+    // A worker reads values at most two steps ahead of the slowest worker and computes one more
+    // step. At the end of the job, no worker waits for a worker that has no batch left.
     EXPECT_LE(worker.steps, slowest + 4) << "worker " << worker.worker;
   }
   EXPECT_GT(*run.lines.workers[0].peers_wait_seconds, run.lines.workers[0].compute_seconds);
@@ -142,7 +143,8 @@ TEST(VirtualAsynchronousJob, AcceptsARestartedWorker) {
   run.faults.kills = {{.worker = 1, .at_seconds = 0.105, .restart_seconds = 0.1}};
   const Summary summary = run.train_virtually();
   EXPECT_EQ(summary.samples, 1024);
-  // There are 128 batches, and one worker trains alone from 0.105 to 0.205 s.
+  // The job has 128 batches of 10 ms, and one of the two workers trains alone from 0.105 to 0.205
+  // s.
   EXPECT_NEAR(summary.seconds, 0.01 * (128 + 10) / 2, 0.011);
   EXPECT_NEAR(run.lines.workers[1].seconds, summary.seconds - 0.1, 1e-9);
 }
@@ -160,7 +162,7 @@ TEST(VirtualAsynchronousJob, AcceptsAWorkerThatJoinsLater) {
 TEST(VirtualAsynchronousJob, EndsAtItsTimeLimit) {
   for (const ps::ConsistencyOptions& consistency : {kAsync, kSsp2}) {
     VirtualCase run = job(3, consistency, 4096);
-    run.options.loop.max_seconds = 0.1;  // The time is enough for ten steps.
+    run.options.loop.max_seconds = 0.1;  // ten steps take this time
     const Summary summary = run.train_virtually();
     EXPECT_NEAR(summary.seconds, 0.1, 0.011);
     EXPECT_EQ(summary.steps, 30);
@@ -179,8 +181,8 @@ TEST(VirtualAsynchronousJob, NamesTheKilledWorkerIfNoWorkerIsLeft) {
   }
 }
 
-// Two workers have a link with a delay of 1 ms and no limit, so a step takes 10 ms and two
-// messages.
+// The links of the two workers have a delay of 1 ms and unlimited rate, so a step takes 10 ms and
+// two messages.
 TEST(VirtualAsynchronousJob, AccountsForTheTimeOfItsWorkers) {
   VirtualCase run = job(2, kAsync, 256);
   run.faults.link = {.delay_seconds = 0.001};

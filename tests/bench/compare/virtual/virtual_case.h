@@ -1,4 +1,4 @@
-// A small network on synthetic samples, trained under the virtual clock or, for comparison, by the
+// Trains a small network on synthetic samples under the virtual clock or, for comparison, by the
 // real train loop.
 #pragma once
 
@@ -24,7 +24,7 @@ class RecordedLines final : public MetricsWriter {
   std::vector<Summary> summaries;
 };
 
-// By default one epoch of SGD with batches of 8 per worker.
+// A VirtualCase trains, by default, one epoch of SGD with batches of 8 samples per worker.
 class VirtualCase {
  public:
   static constexpr std::int64_t kBatch = 8;
@@ -32,15 +32,14 @@ class VirtualCase {
   explicit VirtualCase(const std::string& strategy, std::int64_t samples = 256,
                        const std::string& model = "mlp");
 
-  // The options of the next run.
   TrainOptions options;
   FaultInjection faults;  // a step takes 10 ms
   int workers = 1;
   int servers = 0;
 
-  // Trains and replaces the lines of the previous run.
+  // Trains under the virtual clock and replaces the metrics lines of the previous run.
   Summary train_virtually();
-  // Trains as `syncopate train --strategy S --replicas N`.
+  // Trains by the real loop, as `syncopate train --strategy S --replicas N` does.
   TrainOutcome train_really(const std::string& strategy, int replicas);
 
   const Graph& graph() const noexcept { return *graph_; }

@@ -1,4 +1,4 @@
-// The formulas of virtual links, with numbers that can be checked by hand.
+// Tests the formulas of virtual links, with numbers that can be checked by hand.
 #include "bench/compare/virtual/time_model.h"
 
 #include <gtest/gtest.h>
@@ -29,7 +29,7 @@ TEST(VirtualNetwork, DelaysMessagesToOneServerByEachOther) {
   Network network(kSlow, 2, 1);
   EXPECT_EQ(network.up(milliseconds(0), 0, 0, 10), milliseconds(11));
   EXPECT_EQ(network.up(milliseconds(4), 1, 0, 10), milliseconds(21));
-  // The other direction is independent.
+  // Traffic from server to worker does not wait for traffic in the other direction.
   EXPECT_EQ(network.down(milliseconds(4), 0, 1, 10), milliseconds(15));
 }
 
@@ -39,7 +39,7 @@ TEST(VirtualNetwork, DelaysMessagesOfOneWorkerByEachOther) {
   EXPECT_EQ(network.up(milliseconds(0), 0, 1, 10), milliseconds(21));
 }
 
-// 100 workers send 10 bytes to each of 4 servers, beginning with different servers.
+// Here 100 workers send 10 bytes to each of 4 servers, beginning with different servers.
 TEST(VirtualNetwork, FillsTheLinksOfSeveralServersAtOnce) {
   Network network(kSlow, 100, 4);
   VirtualTime last{0};
@@ -48,12 +48,13 @@ TEST(VirtualNetwork, FillsTheLinksOfSeveralServersAtOnce) {
       last = std::max(last, network.up(milliseconds(0), w, (w + i) % 4, 10));
     }
   }
-  // The 100 messages to a server take 1000 ms, plus a wait at the beginning.
+  // The 100 messages to one server take 1000 ms, plus a wait at the beginning.
   EXPECT_LT(last, milliseconds(1100));
 }
 
 TEST(VirtualNetwork, ComputesARingAllReduce) {
-  // The 4 ranks and 40 bytes need 6 messages of 10 bytes, each of which takes 11 ms.
+  // A ring all-reduce of 40 bytes over 4 ranks takes 6 messages of 10 bytes, each of which takes 11
+  // ms.
   EXPECT_EQ(ring_all_reduce_time(kSlow, 4, 40), milliseconds(66));
   EXPECT_EQ(ring_all_reduce_bytes(4, 40), 60);
   EXPECT_EQ(ring_all_reduce_time(kSlow, 1, 40), milliseconds(0));
@@ -67,7 +68,7 @@ FaultInjection constant(double delay_milliseconds, const Link& link) {
 
 TEST(StepTimes, OfMirroredReplicasIncludeTheAllReduce) {
   StepTimes times({.workers = 2, .value_bytes = {20}}, constant(100.0, kSlow), 1);
-  // The all-reduce has 2 messages of 10 bytes.
+  // The all-reduce of 2 workers consists of 2 messages of 10 bytes.
   EXPECT_EQ(times.step(1, {}), milliseconds(122));
   EXPECT_EQ(times.step(2, {}), milliseconds(244));
   EXPECT_EQ(times.accounts()[0].communication, milliseconds(44));
@@ -77,8 +78,8 @@ TEST(StepTimes, OfMirroredReplicasIncludeTheAllReduce) {
 TEST(StepTimes, OfWorkersWithAServerIncludeBothDirections) {
   StepTimes times({.workers = 2, .value_bytes = {20}, .has_servers = true}, constant(100.0, kSlow),
                   1);
-  // The gradients arrive at 111 and 121 ms. From 121 ms on, each worker gets 20 bytes, which arrive
-  // at 142 and 162 ms.
+  // The gradients of the two workers arrive at 111 and 121 ms. From 121 ms on, the server sends
+  // each worker 20 bytes, which arrive at 142 and 162 ms.
   const std::vector<std::int64_t> gradient_bytes{10};
   EXPECT_EQ(times.step(1, gradient_bytes), milliseconds(162));
   EXPECT_EQ(times.accounts()[0].peers, milliseconds(10));
@@ -91,8 +92,8 @@ TEST(StepTimes, IncludeTheValuesForAllButTheFirstWorkerAfterAKill) {
   FaultInjection faults = constant(100.0, kSlow);
   faults.kills = {{.worker = 0, .at_seconds = 0.05, .restart_seconds = 0.1}};
   StepTimes times({.workers = 2, .value_bytes = {20}}, faults, 1);
-  // All workers continue at 150 ms and worker 1 has 20 bytes at 171 ms. A step and two messages of
-  // 11 ms follow.
+  // After the kill all workers continue at 150 ms, and worker 1 has received 20 bytes of values at
+  // 171 ms. A step and two messages of 11 ms follow.
   EXPECT_EQ(times.step(1, {}), milliseconds(171 + 122));
   EXPECT_EQ(times.accounts()[0].compute, milliseconds(150)) << "50 ms of it in vain";
 }

@@ -1,4 +1,4 @@
-// Synchronous jobs under the virtual clock give the bits of the real strategy.
+// Tests that synchronous jobs under the virtual clock give the bits of the real strategy.
 #include <gtest/gtest.h>
 
 #include <vector>
@@ -15,7 +15,8 @@ std::vector<double> losses_of(const RecordedLines& lines) {
   return losses;
 }
 
-// Compares the weights and, by the results of evaluations, the running statistics.
+// Compares a virtual run with the real strategy: the weights and, by the results of evaluations,
+// the running statistics.
 void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int replicas) {
   run.options.loop.eval_every_steps = 2;
   run.workers = replicas;
@@ -34,7 +35,7 @@ void expect_the_bits_of(VirtualCase& run, const std::string& strategy, int repli
     EXPECT_EQ(found_steps[i].epoch, run.lines.steps[i].epoch);
     EXPECT_EQ(found_steps[i].learning_rate, run.lines.steps[i].learning_rate);
     EXPECT_EQ(found_steps[i].accuracy, run.lines.steps[i].accuracy);
-    // Tolerance 1e-9, because replicas send their losses as digits, down to 2^-42.
+    // The tolerance is 1e-9, because replicas exchange their losses as digits, down to 2^-42.
     EXPECT_NEAR(found_steps[i].loss, run.lines.steps[i].loss, 1e-9);
   }
 }
@@ -62,7 +63,7 @@ TEST(VirtualSynchronousJob, WithSeveralWorkersEqualsMirroredBitForBit) {
 
 TEST(VirtualSynchronousJob, SplitsABatchIntoTheUnevenSharesOfARealJob) {
   VirtualCase run("mirrored", 100);
-  run.options.global_batch_size = 10;  // The three shares are 4, 4 and 2.
+  run.options.global_batch_size = 10;  // The three workers get 4, 4 and 2 samples.
   expect_the_bits_of(run, "mirrored", 3);
 }
 
@@ -89,7 +90,7 @@ TEST(VirtualSynchronousJob, HasTheSameBitsWithAnyNumberOfServers) {
   EXPECT_EQ(run.train_virtually().weights_hash, expected);
 }
 
-// With 128 samples and 2 workers with batches of 8, there are 8 steps of 10 ms.
+// The job has 128 samples and 2 workers with batches of 8, so it takes 8 steps of 10 ms.
 TEST(VirtualSynchronousJob, AccountsForTheTimeOfItsWorkers) {
   VirtualCase run("mirrored", 128);
   run.workers = 2;
@@ -119,17 +120,17 @@ TEST(VirtualSynchronousJob, WaitsForAKilledWorkerAndHasTheSameResult) {
   run.options.loop.eval_every_steps = 2;
   const Summary found = run.train_virtually();
   EXPECT_EQ(found.weights_hash, undisturbed.weights_hash);
-  // The third step began at 20 ms and begins again at 1.025 s.
+  // The third step began at 20 ms, is interrupted by the kill, and begins again at 1.025 s.
   EXPECT_DOUBLE_EQ(found.seconds, undisturbed.seconds + 1.005);
 }
 
 TEST(VirtualSynchronousJob, RepeatsTheStepsSinceTheLastCheckpoint) {
   for (const char* strategy : {"one-device", "mirrored", "multi-worker-mirrored"}) {
-    VirtualCase run(strategy, 64);  // There is one worker, with 8 steps of 10 ms.
+    VirtualCase run(strategy, 64);  // One worker takes 8 steps of 10 ms.
     run.options.loop.eval_every_steps = 3;
     run.faults.kills = {{.worker = 0, .at_seconds = 0.055, .restart_seconds = 0.1}};
     const Summary found = run.train_virtually();
-    // Steps four to six are lost, and the fourth begins again at 155 ms.
+    // The kill loses steps four to six, and the fourth step begins again at 155 ms.
     EXPECT_DOUBLE_EQ(found.seconds, 0.155 + 0.05) << strategy;
     EXPECT_DOUBLE_EQ(run.lines.evaluations.at(0).trained_seconds, 0.03) << strategy;
     EXPECT_DOUBLE_EQ(run.lines.evaluations.at(1).trained_seconds, 0.155 + 0.03) << strategy;
@@ -142,7 +143,7 @@ TEST(VirtualSynchronousJob, MayBeKilledAgainWhileItRepeatsSteps) {
   run.options.loop.eval_every_steps = 4;
   run.faults.kills = {{.worker = 0, .at_seconds = 0.035, .restart_seconds = 0.1},
                       {.worker = 0, .at_seconds = 0.150, .restart_seconds = 0.1}};
-  // The first step begins again at 135 ms and a third time at 250 ms.
+  // After the two kills the first step begins again at 135 ms and at 250 ms.
   EXPECT_DOUBLE_EQ(run.train_virtually().seconds, 0.25 + 0.08);
 }
 
@@ -175,7 +176,7 @@ TEST(VirtualSynchronousJob, RefusesContradictoryOptions) {
 TEST(VirtualSynchronousJob, EndsAtItsTimeLimit) {
   VirtualCase run("mirrored", 4096);
   run.workers = 2;
-  run.options.loop.max_seconds = 0.1;  // The time is enough for ten steps.
+  run.options.loop.max_seconds = 0.1;  // ten steps take this time
   const Summary summary = run.train_virtually();
   EXPECT_EQ(summary.steps, 10);
   EXPECT_EQ(run.lines.evaluations.back().step, 10);
