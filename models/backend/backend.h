@@ -21,26 +21,26 @@ namespace syncopate {
 struct CompileOptions {
   Mode mode = Mode::kTrain;
   std::int64_t batch_size = 1;
-  // False: every node is computed separately. Tests compare fused groups with this.
+  // False: no operations are fused. Tests compare fused groups with this.
   bool fuse = true;
-  // False: only direct convolutions are used, whatever the algorithm table says.
+  // False: convolutions use the direct algorithm only, whatever the algorithm table says.
   bool winograd = true;
-  // Sums the statistics of batch norm over replicas; must outlive the model. Null: statistics of
-  // this replica only.
+  // Sums the statistics of batch norm over replicas; must outlive the model. Null: batch norm uses
+  // the statistics of this replica only.
   StatisticsReducer* statistics = nullptr;
   // True: gradients may stay on the device, where only Backend::update() reads them. The gradients
   // in the arena are then not written.
   bool updates_on_device = false;
   // With updates_on_device: sums the gradients of each bucket over all replicas before update()
-  // reads them. Made by the module that compiles. Null: there is one replica.
+  // reads them. Made by the module that compiles the graph. Null: there is one replica.
   DeviceCollective* device_collective = nullptr;
 };
 
 // The state of fp16 loss scaling (LossScaling, below) between two steps, which checkpoints contain.
 struct LossScaleState {
   float scale = 1.0F;
-  std::int64_t good_steps = 0;     // steps without overflow since the scale last changed
-  std::int64_t skipped_steps = 0;  // updates skipped because of overflow, since training began
+  std::int64_t good_steps = 0;     // steps without overflow since the loss scale last changed
+  std::int64_t skipped_steps = 0;  // updates skipped because fp16 overflowed, since training began
   bool operator==(const LossScaleState&) const = default;
 };
 
@@ -62,11 +62,11 @@ class Backend {
   // [arena total] f32, one for each slot of the optimizer. The caller increments the versions.
   virtual void update(const Optimizer& optimizer, const UpdateStep& step, ParameterArena& arena,
                       std::span<const Tensor> slots, Bucket range) = 0;
-  // Copies values and slots from the device to the host, if updates are made on the device. Called
-  // before the host reads them, with the slots that update() is given.
+  // Copies values and optimizer slots from the device to the host, if updates are made on the
+  // device. Called before the host reads them, with the slots that update() is given.
   virtual void to_host(ParameterArena& /*arena*/, std::span<const Tensor> /*slots*/) {}
   // The loss scaling of the models that use `arena`, after all started steps; nullopt when losses
-  // are not scaled. set_loss_scale() has no effect then.
+  // are not scaled. Without scaling set_loss_scale() has no effect.
   virtual std::optional<LossScaleState> loss_scale(const ParameterArena& /*arena*/) { return {}; }
   virtual void set_loss_scale(const ParameterArena& /*arena*/, const LossScaleState& /*state*/) {}
 };
@@ -74,14 +74,14 @@ class Backend {
 // The type of activations and of gradients between layers. Parameters are f32 in every precision.
 // Source of mixed precision: Micikevicius et al. 2018.
 enum class Precision : std::uint8_t { kF32, kBf16, kF16 };
-std::string_view name(Precision precision) noexcept;  // "f32", "bf16", "fp16"
+std::string_view name(Precision precision) noexcept;  // such as "bf16"
 
 // Dynamic loss scaling for fp16: losses are multiplied by a scale before the backward pass. The
 // scale is halved after an overflow and doubled after growth_interval steps without one.
 // Source: GradScaler of PyTorch.
 struct LossScaling {
-  float first = 65536.0F;      // the scale at the first step
-  int growth_interval = 2000;  // steps without an infinite gradient
+  float first = 65536.0F;      // the scale of the loss at the first step
+  int growth_interval = 2000;  // steps without an infinite gradient until the loss scale is doubled
 };
 
 struct BackendOptions {
@@ -89,11 +89,11 @@ struct BackendOptions {
   Precision precision = Precision::kF32;
   // Two runs give the same bits: no algorithm depends on timing, TF32 is off, nothing is measured.
   bool deterministic = false;
-  // cuda: steps with identical work are replayed as one CUDA graph.
+  // On CUDA devices: steps with identical work are replayed as one CUDA graph.
   bool captures_steps = true;
-  int lanes = 1;             // cpu: the threads of a replica
-  LossScaling loss_scaling;  // cuda, fp16
-  // cuda: the file that stores the fastest engine for each operation. Empty, or with
+  int lanes = 1;             // CPU only: the number of threads of a replica
+  LossScaling loss_scaling;  // CUDA only, for fp16
+  // CUDA only: the file that stores the fastest engine for each operation. Empty, or with
   // `deterministic`: engines are not measured.
   std::filesystem::path plan_file;
 };
@@ -109,7 +109,7 @@ std::unique_ptr<Backend> make_cpu_backend(int lanes, Isa isa = detect_isa());
 
 // Throws ShapeError when the samples of a batch do not have the network's shape and type, when
 // there are more than `most`, when a label is not a class, or when the loss divisor is below 1. The
-// batch is on the host.
+// batch must be in host memory.
 void check_batch(const Graph& graph, const Batch& batch, std::int64_t most);
 
 }  // namespace syncopate

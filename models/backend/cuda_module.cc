@@ -8,11 +8,11 @@
 namespace syncopate {
 namespace {
 
-// Incremented with every change of the headers that the program and the module share: backend.h,
-// model.h and their includes.
+// The version of the CUDA module's interface, incremented with every change of the headers that the
+// program and the module share: backend.h, model.h and their includes.
 constexpr int kInterface = 4;
 
-// The message for an error of dlopen().
+// Returns the message for an error of dlopen() of the CUDA module.
 std::string describe_load_error(const std::string& error) {
   const std::string file = kCudaModuleFile;
   if (error.starts_with(file + ":") && error.find("No such file") != std::string::npos) {
@@ -34,7 +34,7 @@ std::string cuda_module_build() {
 }
 
 const CudaModule& load_cuda_module() {
-  // The module is never closed, because its threads and handles live as long as the process.
+  // The CUDA module is never closed, because its threads and handles live as long as the process.
   // Another call opens the same module again.
   void* const module = dlopen(kCudaModuleFile, RTLD_NOW | RTLD_LOCAL);
   if (module == nullptr) throw UnavailableError(describe_load_error(dlerror()));

@@ -17,8 +17,8 @@
 namespace syncopate {
 
 struct CudaDevice {
-  std::string name;          // "NVIDIA H200"
-  int major = 0, minor = 0;  // compute capability
+  std::string name;          // such as "NVIDIA H200"
+  int major = 0, minor = 0;  // the compute capability
   int multiprocessors = 0;
   std::int64_t memory_bytes = 0;
   std::string bus_id;  // the PCI address, "0000:1b:00.0"
@@ -32,20 +32,20 @@ struct DeviceCeilings {
   double product_flops_per_second = 0.0;  // operations of a large matrix product
 };
 
-// Immutable, thread-safe.
+// The loaded CUDA module. Immutable, thread-safe.
 class CudaModule {
  public:
   virtual ~CudaModule() = default;
 
-  // The versions of cuDNN, cuBLAS, NCCL and the CUDA runtime, as built and as loaded.
+  // Returns the versions of cuDNN, cuBLAS, NCCL and the CUDA runtime, as built and as loaded.
   virtual std::vector<LibraryVersion> library_versions() const = 0;
-  // The visible devices, at least one. Throws UnavailableError when there is no driver, the driver
-  // is too old, or there is no device.
+  // Returns the visible CUDA devices, at least one. Throws UnavailableError when there is no
+  // driver, the driver is too old, or there is no device.
   virtual std::vector<CudaDevice> devices() const = 0;
-  // Throws UnavailableError like devices(), and for a missing device or an unsupported precision.
+  // Throws UnavailableError like devices(), and if the device is missing or lacks the precision.
   virtual std::unique_ptr<Backend> make_backend(const BackendOptions& options) const = 0;
-  // Makes the collectives, by rank, of a job whose replicas are all on one device. A sum may take
-  // `timeout`. replicas <= kMostReplicasOnOneGpu. Throws DeviceError.
+  // Makes the collectives, by rank, of a job whose replicas are all on one device. A sum that takes
+  // longer than `timeout` fails. replicas <= kMostReplicasOnOneGpu. Throws DeviceError.
   virtual std::vector<std::unique_ptr<DeviceCollective>> join_on_one_gpu(
       const Device& device, int replicas, std::chrono::nanoseconds timeout) const = 0;
   // Makes an NCCL collective, for a replica that has a device of its own. Throws DeviceError.

@@ -24,7 +24,7 @@ constexpr AlgorithmRow kAlgorithmRows[] = {
 #include "models/backend/cpu/algorithm_rows.inc"
 };
 
-// A primitive with its own memory, filled with numbers around one.
+// An oneDNN primitive with its own memory, filled with numbers around one.
 class Trial {
  public:
   Trial(const dnnl::engine& engine, const dnnl::primitive& primitive,
@@ -113,7 +113,7 @@ double time_convolution(const ConvProblem& problem, ConvPass pass, ConvAlgorithm
       const Trial trial = make_trial(onednn.engine, conv, pass, algorithm);
       for (int i = 0; i <= repeats; ++i) {
         const double seconds = trial.seconds();
-        if (i > 0) best = std::min(best, seconds);  // the first run touches the memory first
+        if (i > 0) best = std::min(best, seconds);  // the first run only touches the memory
       }
     } catch (const dnnl::error& error) {
       if (error.status != dnnl_unimplemented) {

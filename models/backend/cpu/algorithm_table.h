@@ -25,23 +25,23 @@ struct ConvProblem {
 };
 
 // The fastest algorithms of a 3x3 convolution with stride 1 and padding 1 from c to k channels, on
-// AVX-512 with oneDNN 2.6.3. A row holds for every batch size, because the choice must not change
-// with the number of lanes.
+// AVX-512 with oneDNN 2.6.3. A row of the table is valid for every batch size, because the choice
+// must not change with the number of lanes.
 struct AlgorithmRow {
   std::int64_t c;
   std::int64_t k;
-  std::int64_t h;  // of the square map
+  std::int64_t h;  // height and width of the square map, in pixels
   ConvAlgorithm forward;
   ConvAlgorithm backward_data;
   ConvAlgorithm backward_weights;
 };
 std::span<const AlgorithmRow> algorithm_table() noexcept;
 
-// Returns kDirect for a convolution that the table does not list.
+// Returns kDirect for a convolution that the table of algorithms does not list.
 ConvAlgorithm choose_algorithm(const ConvProblem& problem, ConvPass pass) noexcept;
 
-// Measures a convolution on one thread: the seconds of the fastest of `repeats` executions, or
-// infinity when oneDNN has no such kernel. Throws DeviceError, OutOfMemoryError.
+// Measures a convolution on one thread and returns the seconds of the fastest of `repeats`
+// executions, or infinity when oneDNN has no such kernel. Throws DeviceError, OutOfMemoryError.
 double time_convolution(const ConvProblem& problem, ConvPass pass, ConvAlgorithm algorithm,
                         int repeats);
 

@@ -60,8 +60,8 @@ class BatchNormGroup final : public Group {
     needs.input_in_backward = true;
     needs.output_in_backward = group_.relu && group_.add;
     needs.takes_two_gradients = true;
-    // The gradient behind the ReLU is the addend's gradient. Without an addend it has no other
-    // reader, so the input gradient may overwrite it.
+    // The gradient behind the ReLU is the addend's gradient. Without an addend no other group reads
+    // that gradient, so the input gradient may overwrite it.
     needs.gradient_in_place = group_.add ? 1 : 0;
     return needs;
   }
@@ -105,8 +105,8 @@ class BatchNormGroup final : public Group {
     context_.kernels.batch_norm_backward_sums(args, shape_, sums);
     sums[shared_.backward.width - 1] = static_cast<double>(context_.n * shape_.pixels);
 
-    // The gradients of the parameters are those of this lane; the model sums them over lanes later.
-    // The terms of the statistics below need the sums over all lanes.
+    // The gradients of batch norm's parameters are those of this lane; the model sums them over
+    // lanes later. The terms of the statistics below need the sums over all lanes.
     float* dgamma = gradient_of(context_, node_.parameters[0]);
     float* dbeta = gradient_of(context_, node_.parameters[1]);
     const std::int64_t padded = shape_.blocks * context_.kernels.block;
@@ -186,7 +186,7 @@ class BatchNormGroup final : public Group {
   float* const running_mean_;
   float* const running_variance_;
   GroupMemory memory_;
-  // Values per channel, padded with zeros to whole blocks.
+  // Arrays of one value per channel, padded with zeros to whole blocks of channels.
   std::vector<float> scale_;
   std::vector<float> shift_;
   std::vector<float> mean_;

@@ -133,7 +133,7 @@ class ConvGroup final : public Group {
 
   void describe() {
     const dnnl::engine& engine = context_.onednn.engine;
-    // The table was measured with AVX-512; oneDNN has no Winograd kernel without it.
+    // The table of algorithms was measured with AVX-512; oneDNN has no Winograd kernel without it.
     const bool may_choose = context_.winograd && context_.kernels.block == 16;
     const auto algorithm = [&](ConvPass pass) {
       return may_choose ? choose_algorithm(convolution_.problem, pass) : ConvAlgorithm::kDirect;
@@ -205,7 +205,7 @@ class ConvPoolGroup final : public Group {
   void bind(const GroupMemory& memory) override { memory_ = memory; }
 
   void forward(LaneStep& /*step*/) override {
-    // There are a few hundred weights; packing them costs less than checking whether they changed.
+    // The first layer's few hundred weights are packed faster than checked for changes.
     context_.kernels.conv_pool_pack(weight_, packed_.data(), shape_);
     context_.kernels.conv_pool(memory_.inputs[0], packed_.data(), bias_, memory_.output, winners(),
                                shape_);

@@ -13,8 +13,8 @@ dnnl::algorithm to_onednn(ConvAlgorithm algorithm) {
                                                : dnnl::algorithm::convolution_direct;
 }
 
-// The caller supplies scratch memory, because oneDNN crashes with scratch memory of its own when a
-// primitive runs on another thread than the one that made it.
+// The caller supplies scratch memory for primitives, because oneDNN crashes with scratch memory of
+// its own when a primitive runs on another thread than the one that made it.
 dnnl::primitive_attr callers_scratchpad() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
@@ -51,8 +51,8 @@ memory::desc Convolution::bias_format() const {
 Forward::primitive_desc Convolution::forward_with(const dnnl::engine& engine,
                                                   ConvAlgorithm algorithm,
                                                   const dnnl::primitive_attr& attributes) const {
-  // Evaluation uses the training kind too. For inference, Winograd requires a weight format to
-  // which oneDNN cannot convert the format of the arena.
+  // Evaluation uses the kind forward_training too. For forward_inference, Winograd requires a
+  // weight format to which oneDNN cannot convert the format of the arena.
   constexpr auto kKind = dnnl::prop_kind::forward_training;
   const memory::desc weight = any_format(weight_dims());
   const auto desc = bias ? Forward::desc(kKind, to_onednn(algorithm), x(), weight, bias_format(),

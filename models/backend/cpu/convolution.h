@@ -10,9 +10,9 @@ namespace syncopate {
 struct Convolution {
   ConvProblem problem;
   int block = 16;             // channels per block of the activations
-  bool planar_input = false;  // x is [N, C, H, W] instead of blocked
+  bool planar_input = false;  // the input x is [N, C, H, W] instead of blocked
   bool bias = false;
-  bool relu = false;  // applied by the forward pass
+  bool relu = false;  // the ReLU is applied by the forward pass
 
   dnnl::memory::dims weight_dims() const {
     return {problem.k, problem.c, problem.kernel_h, problem.kernel_w};

@@ -58,7 +58,7 @@ class CpuBackend final : public Backend {
     Bucket range;
   };
 
-  // Updates the part of the range that belongs to this lane.
+  // Makes the optimizer's update of the part of the arena that belongs to this lane.
   void update_lane(int lane) const {
     const std::int64_t length = update_.range.end - update_.range.begin;
     const Share share = share_of(length, lane, lanes_.count(), kAlignmentBytes / sizeof(float));

@@ -86,7 +86,7 @@ CpuModel::Plan& CpuModel::plan_for(std::int64_t n) {
 void CpuModel::start_forward(const Batch& batch, const ValuesHook& before_use) {
   check_batch(graph_, batch, options_.batch_size);
   const std::int64_t n = batch.size();
-  plan_ = nullptr;  // plan_for() may delete the plan and then throw
+  plan_ = nullptr;  // cleared first: plan_for() may delete the plan and then throw
   plan_ = &plan_for(n);
   before_use_ = &before_use;
   const std::size_t sample_bytes =

@@ -13,7 +13,7 @@ namespace syncopate {
 
 class CpuModel final : public Model {
  public:
-  // All references must outlive the model.
+  // All objects given by reference must outlive the model.
   CpuModel(const OneDnn& onednn, const Graph& graph, ParameterArena& arena, StateBlock& state,
            LanePool& lanes, const CpuKernels& kernels, const CompileOptions& options);
 
@@ -48,12 +48,12 @@ class CpuModel final : public Model {
   const std::vector<FusedGroup> groups_;
   const BucketSchedule schedule_;
   PackedWeights packed_;
-  // One entry per group, null for groups without batch norm.
+  // The batch-norm state that lanes share: one entry per group, null for groups without batch norm.
   std::vector<std::unique_ptr<BatchNormShared>> batch_norms_;
-  std::vector<Tensor> lane_gradients_;        // [arena total] each; lane 0 uses the arena's own
-  std::vector<std::unique_ptr<Plan>> plans_;  // the plan of the full batch first
-  // The arguments of the current call. They are members so that starting the lanes allocates
-  // nothing.
+  std::vector<Tensor> lane_gradients_;        // [arena total] per lane; lane 0 uses the arena's own
+  std::vector<std::unique_ptr<Plan>> plans_;  // plans_[0] is the plan of the full batch
+  // The arguments of the current forward or backward call. They are members so that starting the
+  // lanes allocates nothing.
   Plan* plan_ = nullptr;
   const ValuesHook* before_use_ = nullptr;
   const GradientHook* on_ready_ = nullptr;

@@ -17,7 +17,7 @@
 
 namespace syncopate {
 
-// The order of a value's elements in memory. B is CpuKernels::block.
+// The order of a value's elements in memory. B is CpuKernels::block, the channels per block.
 enum class Layout : std::uint8_t {
   kVector,       // [n, features]
   kInterleaved,  // [n, H, W, C]
@@ -27,7 +27,7 @@ enum class Layout : std::uint8_t {
 
 // The shape and the layout of a value, which is the output of a node.
 struct ValueType {
-  Shape shape;  // of one sample: [H, W, C] or [F]
+  Shape shape;  // the shape of one sample: [H, W, C] or [F]
   Layout layout = Layout::kVector;
   std::int64_t channels() const { return shape.back(); }
   std::int64_t pixels() const { return shape.size() == 3 ? shape[0] * shape[1] : 1; }
@@ -35,7 +35,7 @@ struct ValueType {
 // The number of f32 elements of one sample, including the padding of blocked channels.
 std::int64_t elements_per_sample(const ValueType& type, int block);
 
-// Everything the groups of one lane are built from. All references outlive the groups.
+// The objects from which the groups of one lane are built. All references outlive the groups.
 struct GroupContext {
   const OneDnn& onednn;
   const Graph& graph;
@@ -55,9 +55,9 @@ struct GroupContext {
 struct GroupMemory {
   std::vector<float*> inputs;
   float* output = nullptr;
-  // One, or two if the group takes two. The group may overwrite them.
+  // One gradient, or two if the group takes two. The group may overwrite the gradients.
   std::vector<float*> output_gradients;
-  std::vector<float*> input_gradients;  // null for a gradient that is not computed
+  std::vector<float*> input_gradients;  // null for an input whose gradient is not computed
   std::byte* saved = nullptr;
   std::byte* forward_scratch = nullptr;
   std::byte* backward_scratch = nullptr;
@@ -69,8 +69,8 @@ struct LaneStep {
   const std::byte* x = nullptr;  // the samples of this lane, in the format of the batch
   std::span<const std::int32_t> labels;
   std::int64_t loss_divisor = 1;
-  double loss = 0.0;             // written by the loss group
-  std::int64_t num_correct = 0;  // written by the loss group
+  double loss = 0.0;             // the sum of the lane's losses, written by the loss group
+  std::int64_t num_correct = 0;  // correctly classified samples, written by the loss group
 };
 
 class Group {
@@ -79,7 +79,7 @@ class Group {
   virtual GroupNeeds needs() const = 0;
   virtual void bind(const GroupMemory& memory) = 0;
   virtual void forward(LaneStep& step) = 0;
-  // Overwrites the gradients of the group's inputs and parameters.
+  // Runs backward: overwrites the gradients of the group's inputs and parameters.
   virtual void backward(LaneStep& step) = 0;
 };
 
@@ -92,20 +92,20 @@ inline const float* value_of(const GroupContext& context, int parameter) {
   return context.arena.value(static_cast<std::size_t>(parameter)).f32().data();
 }
 
-// The sums that the lanes of one batch norm exchange: [lanes][2 * channels + 1] doubles; the last
-// one is the number of values per channel. Forward and backward have separate sums, so a lane that
-// is ahead overwrites nothing that another lane still reads.
+// The sums that the lanes of one batch norm exchange: [lanes][2 * channels + 1] doubles, the last
+// of which is the number of values per channel. Forward and backward have separate sums, so a lane
+// that is ahead overwrites nothing that another lane still reads.
 struct BatchNormSums {
   BatchNormSums(int lanes, std::int64_t channels, StatisticsReducer* reducer);
 
   double* of_lane(int lane) {
     return slots.data() + static_cast<std::size_t>(lane) * static_cast<std::size_t>(width);
   }
-  // Called by every lane after it has written its own sums. Returns the sums over lanes in lane
-  // order, then over replicas; they are identical on every lane. Throws PeerError.
+  // Returns the statistics' sums over lanes in lane order, then over replicas, equal on every lane.
+  // Called by every lane after it has written its own sums. Throws PeerError.
   std::span<const double> total(LanePool& lanes, int lane);
 
-  std::int64_t width;  // 2 * channels + 1
+  std::int64_t width;  // doubles per lane: 2 * channels + 1
   std::vector<double> slots;
   std::vector<double> totals;
   StatisticsReducer* reducer;
@@ -119,17 +119,17 @@ struct BatchNormShared {
   BatchNormSums backward;
 };
 
-// Makers of the groups. A comment names the operations that a group joins.
+// Functions that make the fused groups. A comment names the operations that a group joins.
 std::unique_ptr<Group> make_input_group(const GroupContext& context, const FusedGroup& group,
                                         const ValueType& output);
-// conv2d (+ bias) (+ ReLU)
+// Makes the group conv2d (+ bias) (+ ReLU).
 std::unique_ptr<Group> make_conv_group(const GroupContext& context, const FusedGroup& group,
                                        const ValueType& input, const ValueType& output,
                                        bool wants_input_gradient);
-// conv2d of the samples + ReLU + max-pool
+// Makes the group conv2d of the samples + ReLU + max-pool.
 std::unique_ptr<Group> make_conv_pool_group(const GroupContext& context, const FusedGroup& group,
                                             const ValueType& input, const ValueType& output);
-// batch_norm (+ add) (+ ReLU)
+// Makes the group batch_norm (+ add) (+ ReLU).
 std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const FusedGroup& group,
                                              const ValueType& output, BatchNormShared& shared);
 std::unique_ptr<Group> make_relu_group(const GroupContext& context, const ValueType& output);
@@ -141,7 +141,7 @@ std::unique_ptr<Group> make_global_average_pool_group(const GroupContext& contex
 std::unique_ptr<Group> make_flatten_group(const GroupContext& context, const ValueType& input);
 std::unique_ptr<Group> make_shortcut_group(const GroupContext& context, const FusedGroup& group,
                                            const ValueType& input, const ValueType& output);
-// dense (+ ReLU)
+// Makes the group dense (+ ReLU).
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group,
                                         const ValueType& input, const ValueType& output,
                                         bool wants_input_gradient);

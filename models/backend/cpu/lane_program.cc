@@ -8,7 +8,7 @@
 namespace syncopate {
 namespace {
 
-// The layout of the samples, the output of group i, according to the kinds of its readers.
+// Returns the layout of the samples, the output of group i, which suits all groups that read it.
 Layout layout_of_samples(const std::vector<FusedGroup>& groups, std::size_t i,
                          std::int64_t channels) {
   bool all_planar = channels <= 3;

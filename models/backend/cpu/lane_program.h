@@ -12,22 +12,22 @@ namespace syncopate {
 
 class LaneProgram {
  public:
-  // `batch_norms` has one entry per group, null for groups without batch norm. All arguments must
-  // outlive the program. Throws DeviceError, ShapeError, OutOfMemoryError.
+  // `batch_norms` has one entry per group, null for groups without batch norm. All arguments of the
+  // constructor must outlive the program. Throws DeviceError, ShapeError, OutOfMemoryError.
   LaneProgram(const GroupContext& context, const std::vector<FusedGroup>& groups,
               const std::vector<std::unique_ptr<BatchNormShared>>& batch_norms);
 
   void forward(std::size_t group, LaneStep& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, LaneStep& step);
 
-  // [n, classes]; valid after a forward pass.
+  // Returns the logits of the lane's samples, [n, classes]; valid after a forward pass.
   std::span<const float> logits() const noexcept { return logits_; }
 
  private:
   class Builder;
 
-  // An addition of two gradients of one value that has several readers. It runs before the backward
-  // of the group that computed the value.
+  // An addition of two gradients of one value that has several readers. The addition runs before
+  // the backward of the group that computed the value.
   struct GradientSum {
     float* into = nullptr;
     const float* from = nullptr;

@@ -27,8 +27,8 @@ LanePool::LanePool(int count) : team_(check_lane_count(count), "lane") {}
 
 void LanePool::run(const std::function<void(int)>& task) {
   team_.run([&task](int lane) {
-    // The setting belongs to the calling thread and new threads do not inherit it. It costs one
-    // store.
+    // The number of OpenMP threads is a setting of the calling thread, which new threads do not
+    // inherit. Setting it costs one store.
     omp_set_num_threads(1);
     const FlushDenormals flush;
     task(lane);

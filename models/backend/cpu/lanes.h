@@ -9,11 +9,11 @@
 
 namespace syncopate {
 
-// run() is called by one thread at a time.
+// A pool of lanes. run() is called by one thread at a time.
 class LanePool {
  public:
-  // `count` includes the caller of run(). Throws UsageError unless 1 <= count <= 1024 and the
-  // system starts that many threads.
+  // `count` is the number of lanes and includes the caller of run(). Throws UsageError unless 1 <=
+  // count <= 1024 and the system starts that many threads.
   explicit LanePool(int count);
   int count() const noexcept { return team_.count(); }
 
@@ -22,14 +22,14 @@ class LanePool {
   // rethrows the first exception. Denormals are flushed to zero inside the calls.
   void run(const std::function<void(int lane)>& task);
 
-  // Called inside run() by every lane; returns when all lanes have called it.
+  // A barrier: called inside run() by every lane; returns when all lanes have called it.
   void barrier() { team_.barrier(); }
 
  private:
   ThreadTeam team_;
 };
 
-// Elements [begin, end).
+// The elements [begin, end) that belong to one lane.
 struct Share {
   std::int64_t begin = 0;
   std::int64_t end = 0;

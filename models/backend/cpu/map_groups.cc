@@ -9,7 +9,7 @@
 namespace syncopate {
 namespace {
 
-// The base of all groups in this file. It keeps the context and the memory.
+// The base class of all groups in this file. It keeps the group's context and memory.
 class PlainGroup : public Group {
  public:
   explicit PlainGroup(const GroupContext& context) : context_(context) {}

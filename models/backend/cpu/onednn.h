@@ -11,12 +11,12 @@
 
 namespace syncopate {
 
-// An f32 tensor of these dimensions in a format that oneDNN chooses.
+// Describes an f32 tensor of these dimensions in a format that oneDNN chooses.
 inline dnnl::memory::desc any_format(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::any};
 }
 
-// A weight in the format of the arena: [K, R, S, C] for dims {K, C, R, S}.
+// Describes a weight in the format of the arena: [K, R, S, C] for dims {K, C, R, S}.
 inline dnnl::memory::desc arena_weight(const dnnl::memory::dims& dims) {
   return {dims, dnnl::memory::data_type::f32, dnnl::memory::format_tag::ohwi};
 }
@@ -32,12 +32,12 @@ auto onednn_call(std::string_view what, const Make& make) {
   }
 }
 
-// A primitive and its arguments. It runs on the calling thread; running it makes no allocation in
-// this program's code.
+// A oneDNN primitive and its arguments. The primitive runs on the calling thread; running it makes
+// no allocation in this program's code.
 class BoundPrimitive {
  public:
   struct Argument {
-    int kind;  // DNNL_ARG_SRC, ...
+    int kind;  // oneDNN's number of an argument, such as DNNL_ARG_SRC
     dnnl::memory::desc format;
     void* data;
   };
@@ -54,7 +54,7 @@ class BoundPrimitive {
 
   explicit operator bool() const noexcept { return !arguments_.empty(); }
 
-  // Throws DeviceError.
+  // Executes the primitive on the calling thread. Throws DeviceError.
   void run() const {
     const dnnl_status_t status = dnnl_primitive_execute(
         primitive_.get(), stream_.get(), static_cast<int>(arguments_.size()), arguments_.data());

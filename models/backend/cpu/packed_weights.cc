@@ -10,8 +10,8 @@ namespace syncopate {
 
 struct PackedWeights::Copy {
   int parameter;
-  BucketId first_bucket;                // the lowest bucket of the parameter, which has this copy
-  std::vector<std::uint64_t> versions;  // of the parameter's buckets when the copy was made
+  BucketId first_bucket;                // lowest bucket of the parameter; the copy belongs to it
+  std::vector<std::uint64_t> versions;  // of the parameter's buckets, when the weights were copied
   dnnl::memory::desc format;
   Tensor memory;
   BoundPrimitive reorder;
@@ -24,8 +24,8 @@ struct BucketRange {
   std::size_t count = 0;
 };
 
-// The buckets that hold elements of a parameter. Buckets cover the arena in backward order, so
-// these have consecutive numbers.
+// Returns the buckets that hold elements of a parameter. Buckets cover the arena in backward order,
+// so these have consecutive numbers.
 BucketRange buckets_of(const ParameterArena& arena, int parameter) {
   const std::int64_t begin = arena.layout().offset(static_cast<std::size_t>(parameter));
   const std::int64_t end = begin + arena.layout().size(static_cast<std::size_t>(parameter));

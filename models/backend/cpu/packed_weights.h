@@ -1,7 +1,7 @@
 // Copies of convolution weights in the blocked formats of oneDNN. The lanes of a model share them
 // and refresh a copy when the arena has a newer version. A parameter may lie in several buckets;
-// its copies then belong to the lowest of these, because a forward pass waits for buckets in
-// descending order.
+// the copies of the parameter then belong to the lowest of these buckets, because a forward pass
+// waits for buckets in descending order.
 #pragma once
 
 #include <oneapi/dnnl/dnnl_types.h>
@@ -15,27 +15,27 @@
 
 namespace syncopate {
 
-struct OneDnn;  // onednn.h
+struct OneDnn;  // defined in onednn.h
 
 class PackedWeights {
  public:
-  // The arguments must outlive this object.
+  // The arguments of the constructor must outlive this object.
   PackedWeights(const OneDnn& onednn, const Graph& graph, const ParameterArena& arena);
   PackedWeights(const PackedWeights&) = delete;
   PackedWeights& operator=(const PackedWeights&) = delete;
   ~PackedWeights();
 
-  // The copy of parameter `index` (a convolution weight) in `format`. Equal requests return the
-  // same memory. Throws DeviceError.
+  // Returns the copy of parameter `index` (a convolution weight) in `format`. Equal requests return
+  // the same memory. Throws DeviceError.
   float* request(int index, const dnnl_memory_desc_t& format);
 
-  // Refreshes this lane's part of the stale copies that belong to `bucket`. Every lane calls it and
-  // then waits for the other lanes. The arena must hold the current values of this bucket and of
-  // all buckets with higher numbers. Throws DeviceError.
+  // Refreshes this lane's part of the outdated weight copies that belong to `bucket`. Every lane
+  // calls it and then waits for the other lanes. The arena must hold the current values of this
+  // bucket and of all buckets with higher numbers. Throws DeviceError.
   void refresh(BucketId bucket, int lane, int lanes);
-  // True when no copy that belongs to this bucket is stale.
+  // Returns whether no weight copy that belongs to this bucket is outdated.
   bool current(BucketId bucket) const;
-  // Marks the copies of this bucket as refreshed. Called after all lanes have refreshed them.
+  // Marks the bucket's weight copies as refreshed. Called after all lanes have refreshed them.
   void mark_current(BucketId bucket);
 
  private:

@@ -72,8 +72,8 @@ class BatchNormGroup final : public PlainGroup {
     auto* const sums = static_cast<double*>(m.backward_scratch);
     batch_norm_gradient_sums(shape_, x, y, dy, dy2, saved_mean(), saved_inverse_stddev(), sums,
                              behind(sums, sum_bytes()), stream());
-    // The parameters' gradients take this replica's sums only; the gradient of x takes the sums of
-    // all replicas.
+    // The gradients of gamma and beta take this replica's sums only; the gradient of x takes the
+    // sums of all replicas.
     batch_norm_parameter_gradients(shape_, sums, variables().gradient(main().parameters[0]),
                                    variables().gradient(main().parameters[1]), stream());
     sum_over_replicas(sums, variables().loss_scale());
@@ -101,9 +101,9 @@ class BatchNormGroup final : public PlainGroup {
     return static_cast<float*>(behind(memory().saved, row_bytes()));
   }
 
-  // Sums over the replicas on the host, so the host waits for the stream once per layer and
-  // direction. `scaled` is the scale of this replica's loss, which is divided out because another
-  // replica may use another scale; null means that the sums are not scaled.
+  // Sums batch norm's statistics over the replicas on the host, so the host waits for the stream
+  // once per layer and direction. `scaled` is the scale of this replica's loss, which is divided
+  // out because another replica may use another scale; null means that the sums are not scaled.
   void sum_over_replicas(double* sums, const LossScale* scaled) {
     if (context().statistics == nullptr) return;
     LossScale scale;
@@ -113,16 +113,16 @@ class BatchNormGroup final : public PlainGroup {
     check_cuda(
         cudaMemcpyAsync(totals_.data(), sums, sum_bytes(), cudaMemcpyDeviceToHost, stream()));
     check_cuda(cudaStreamSynchronize(stream()));
-    // The scale is a power of two, so the division is exact. The last sum counts rows and has no
-    // scale.
+    // The loss scale is a power of two, so the division is exact. The last sum counts rows and has
+    // no scale.
     const auto gradients = std::span(totals_).first(totals_.size() - 1);
     for (double& sum : gradients) sum /= static_cast<double>(scale.scale);
     context().statistics->sum(totals_);
     for (double& sum : gradients) sum *= static_cast<double>(scale.scale);
     check_cuda(
         cudaMemcpyAsync(sums, totals_.data(), sum_bytes(), cudaMemcpyHostToDevice, stream()));
-    // `totals_` may be read after the return: only the next sum overwrites it, after a wait for the
-    // stream.
+    // Callers may read `totals_` after this function returns: only the next sum overwrites it,
+    // after a wait for the stream.
   }
 
   BatchNormShape shape_;

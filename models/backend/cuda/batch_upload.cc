@@ -16,13 +16,13 @@ BatchUpload::BatchUpload(std::size_t most_bytes, int device)
   }
 }
 
-// Waits for copies in flight, because they read memory that is about to be freed.
+// Waits for uploads in flight, because they read pinned memory that is about to be freed.
 BatchUpload::~BatchUpload() { cudaStreamSynchronize(copies_.get()); }
 
 void BatchUpload::start(std::span<const std::byte> bytes, cudaStream_t compute) {
   Slot& slot = slots_[next_];
   next_ = (next_ + 1) % slots_.size();
-  // The wait returns at once for an event that was never recorded.
+  // The wait for a slot's event returns at once if the event was never recorded.
   check_cuda(cudaEventSynchronize(slot.has_arrived.get()));
   std::ranges::copy(bytes, slot.pinned->data());
   check_cuda(cudaStreamWaitEvent(copies_.get(), slot.is_taken.get()));

@@ -14,16 +14,16 @@ namespace syncopate::cuda {
 // A BatchUpload is used by one thread only.
 class BatchUpload {
  public:
-  // most_bytes is the largest size of a batch.
+  // most_bytes is the largest size of a batch in bytes.
   BatchUpload(std::size_t most_bytes, int device);
   BatchUpload(const BatchUpload&) = delete;
   BatchUpload& operator=(const BatchUpload&) = delete;
   ~BatchUpload();
 
-  // Copies `bytes` to data() for the work that is started on `compute` after this call. The caller
-  // may change `bytes` as soon as the call returns.
+  // Copies the batch `bytes` to data() for the work that is started on `compute` after this call.
+  // The caller may change `bytes` as soon as the call returns.
   void start(std::span<const std::byte> bytes, cudaStream_t compute);
-  // The address never changes, because a captured step has recorded it.
+  // The batch's address never changes, because a captured step has recorded it.
   void* data() const noexcept { return block_->data(); }
 
  private:
@@ -31,7 +31,7 @@ class BatchUpload {
     std::shared_ptr<Buffer> pinned;
     std::shared_ptr<Buffer> arrived;  // holds the batch on the device
     StreamEvent has_arrived;
-    StreamEvent is_taken;  // recorded once the compute stream has read it
+    StreamEvent is_taken;  // recorded once the compute stream has read the batch
   };
 
   Stream copies_;

@@ -16,8 +16,8 @@ namespace syncopate::cuda {
 // PeerError once a sum is known to have failed.
 class BucketSums : public DeviceCollective {
  public:
-  // Is called before the first step with the address of the replica's gradients and the slices in
-  // which they are summed.
+  // attach() is called before the first step with the address of the replica's gradients and the
+  // slices in which they are summed.
   virtual void attach(float* gradients, std::span<const Bucket> buckets) = 0;
   // Replaces a bucket's gradients by their sums. The sum starts after the work that `compute` has
   // been given so far and runs beside its later work. All ranks start the buckets in one order.
@@ -27,7 +27,7 @@ class BucketSums : public DeviceCollective {
   // Throws if sums were aborted. Is called after each wait for the device, because an abort ends
   // the wait, too.
   virtual void check() = 0;
-  // Returns once no sum reads or writes the gradients any more.
+  // Returns once no sum reads or writes the replica's gradients any more.
   virtual void detach() noexcept = 0;
 };
 

@@ -24,8 +24,8 @@ void CapturedWork::forget() {
 }
 
 bool CapturedWork::capture(cudaStream_t stream, const std::function<void()>& work) {
-  // The capture is restricted to this thread, because another replica's thread may allocate memory
-  // during it.
+  // The capture of a CUDA graph is restricted to this thread, because another replica's thread may
+  // allocate memory during it.
   check_cuda(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal));
   std::string why;
   try {
@@ -40,7 +40,7 @@ bool CapturedWork::capture(cudaStream_t stream, const std::function<void()>& wor
     check_cuda(cudaGraphInstantiate(&executable, graph, 0));
     graph_.reset(executable);
   } else {
-    cudaGetLastError();  // clears the error, else the next call reports it
+    cudaGetLastError();  // clears the error, else the next CUDA call reports it
     log(LogLevel::kWarning,
         "work is started kernel by kernel: it could not be captured as a CUDA graph (" +
             (why.empty() ? std::string(cudaGetErrorString(ended)) : why) + ")");

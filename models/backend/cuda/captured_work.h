@@ -14,17 +14,17 @@ namespace syncopate::cuda {
 // A CapturedWork is used by one thread only.
 class CapturedWork {
  public:
-  // The first runs_as_they_come runs start kernel by kernel, before the capture.
+  // The first runs_as_they_come runs start kernel by kernel, before the CUDA graph is captured.
   explicit CapturedWork(int runs_as_they_come = 2) : runs_as_they_come_(runs_as_they_come) {}
 
-  // Starts on `stream` what `work` starts. The first runs start kernel by kernel, since libraries
-  // load kernels then, which a capture forbids; later runs start the captured graph. `work` has to
-  // start equal operations on equal addresses at every call, and must neither wait nor allocate.
-  // Throws DeviceError.
+  // Starts the kernels of `work` on `stream`. The first runs start kernel by kernel, since
+  // libraries load kernels then, which a capture forbids; later runs start the captured graph.
+  // `work` has to start equal operations on equal addresses at every call, and must neither wait
+  // nor allocate. Throws DeviceError.
   void run(cudaStream_t stream, const std::function<void()>& work);
-  // Drops the captured graph, because the next run starts different work.
+  // Drops the captured CUDA graph, because the next run starts different work.
   void forget();
-  // Tells tests whether the work runs as one graph.
+  // Tells tests whether the work runs as one CUDA graph.
   bool is_captured() const noexcept { return static_cast<bool>(graph_); }
 
  private:
@@ -33,7 +33,7 @@ class CapturedWork {
     static Type none() { return nullptr; }
     static void close(Type graph) noexcept { cudaGraphExecDestroy(graph); }
   };
-  // Returns false if the work cannot be captured; none of it has run then.
+  // Returns false if the work cannot be captured as a CUDA graph; none of it has run then.
   bool capture(cudaStream_t stream, const std::function<void()>& work);
 
   UniqueHandle<GraphTraits> graph_;

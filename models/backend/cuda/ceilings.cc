@@ -23,10 +23,10 @@ double seconds_of(cudaStream_t stream, const std::function<void()>& work) {
   return std::chrono::duration<double>(time_on_device(stream, kRepeats, work)).count();
 }
 
-// Returns numbers of either sign between one half and one. Zeros would cost less power and so be
-// multiplied faster.
+// Returns random numbers of either sign between one half and one. Zeros would cost less power and
+// so be multiplied faster.
 std::vector<std::uint32_t> random_numbers(Precision precision) {
-  // the odd length keeps rows from repeating
+  // The odd number of random words keeps the rows of a matrix from being equal.
   std::vector<std::uint32_t> words((std::size_t{1} << 20) - 3);
   const RandomStream random(1, 0);
   std::uint64_t index = 0;

@@ -5,7 +5,7 @@
 
 namespace syncopate::cuda {
 
-// Runs for a tenth of a second and takes 2.5 GiB of device memory for that time. Throws
+// Measures a device's highest rates for a tenth of a second, with 2.5 GiB of device memory. Throws
 // DeviceError, OutOfMemoryError.
 DeviceCeilings measure_ceilings(int device, Precision precision);
 

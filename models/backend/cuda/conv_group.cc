@@ -58,7 +58,7 @@ class ConvGroup final : public PlainGroup {
         shape_(shape_of(context, group)) {
     if (context.n == 0) return;
     if (sums_output(context, group)) forward_ = plan(ConvPass::kForwardWithSums);
-    leaves_sums_ = forward_ != nullptr;  // otherwise the batch norm computes its sums
+    leaves_sums_ = forward_ != nullptr;  // null: the batch norm computes its sums
     if (!leaves_sums_) forward_ = plan(ConvPass::kForward);
     if (!context.trains()) return;
     weight_gradient_ = plan(ConvPass::kWeightGradient);
@@ -67,14 +67,14 @@ class ConvGroup final : public PlainGroup {
 
   GroupNeeds needs() const override {
     GroupNeeds needs;
-    // The scratch memory begins with the padded weights; the library's workspace follows them.
+    // The scratch memory begins with the padded weights; cuDNN's workspace follows them.
     needs.forward_scratch = (pads() ? aligned(weight_bytes()) : 0) + workspace_of(forward_);
     if (leaves_sums_) needs.output_sums = output_sums_bytes(channels());
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
     needs.output_in_backward = group().relu;
-    // The three gradients use the same scratch memory one after the other: the weights' gradient as
-    // cuDNN writes it, followed by the workspace; the input's gradient; the bias's gradient.
+    // A convolution's three gradients use the same scratch memory one after the other: the weights'
+    // gradient as cuDNN writes it, followed by the workspace; the input's gradient; the bias's.
     const std::size_t weights = kIsF32 ? 0 : aligned(weight_bytes());
     needs.backward_scratch =
         std::max({weights + workspace_of(weight_gradient_), workspace_of(input_gradient_),
@@ -163,7 +163,7 @@ class ConvGroup final : public PlainGroup {
   std::size_t weight_bytes() const {
     return static_cast<std::size_t>(weight_elements()) * sizeof(T);
   }
-  // cuDNN takes read-only arrays as pointers to mutable memory.
+  // The weights lose `const`, since cuDNN takes read-only arrays as pointers to mutable memory.
   void* weight() const { return const_cast<void*>(variables().weight(main().parameters[0])); }
 
   const Conv2dOp op_;

@@ -84,7 +84,7 @@ class CudaBackend final : public Backend {
       if (BucketSums* const sums = sums_of(arena)) sums->finish(handles_.compute.get());
       return variables->update(optimizer, step, slots, handles_.compute.get());
     }
-    // The host receives gradients and sums them, so the update is made there, too.
+    // The host receives gradients and sums them, so the update is made on the host, too.
     const auto window = [&](const Tensor& block) {
       return block.f32().subspan(static_cast<std::size_t>(range.begin),
                                  static_cast<std::size_t>(range.end - range.begin));
@@ -108,10 +108,10 @@ class CudaBackend final : public Backend {
 
   const BackendOptions options_;
   ReplicaHandles handles_;
-  // The variables of the replica's arena and of copies that are evaluated. All models of one arena
-  // share the ownership of its variables.
+  // The variables by arena: the replica's own arena and copies that are evaluated. All models of
+  // one arena share the ownership of its variables.
   std::map<const ParameterArena*, std::weak_ptr<DeviceVariables>> variables_;
-  // the sums of an arena's gradients; no entry for one replica
+  // the sums of gradients over the replicas, by arena; no entry if there is one replica
   std::map<const ParameterArena*, BucketSums*> sums_;
 };
 

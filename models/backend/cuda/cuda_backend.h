@@ -8,7 +8,7 @@
 
 namespace syncopate::cuda {
 
-// plan makes the operations that compute convolutions and products. Throws DeviceError.
+// plan makes the operations for convolutions and matrix products. Throws DeviceError.
 std::unique_ptr<Backend> make_cuda_backend(const BackendOptions& options,
                                            const PlanOperations& plan);
 

@@ -62,7 +62,7 @@ Program& CudaModel::program_for(std::int64_t n) {
   for (const auto& program : programs_) {
     if (program->samples() == n) return *program;
   }
-  // Keeps the program of the full batch and one more, since an epoch ends in one smaller batch.
+  // Keeps the program of the full batch and one more, since an epoch ends in a smaller batch.
   if (programs_.size() > 1) {
     check_cuda(cudaStreamSynchronize(handles_.compute.get()));
     programs_.pop_back();
@@ -90,7 +90,7 @@ bool CudaModel::has_values() const {
 bool CudaModel::asks_nobody() const { return has_values() && options_.statistics == nullptr; }
 
 void CudaModel::prepare(const Batch& batch) {
-  program_ = nullptr;  // cleared first, as program_for may drop the program and throw
+  program_ = nullptr;  // cleared first, as program_for() may drop the program and throw
   program_ = &program_for(batch.size());
   cudaStream_t stream = handles_.compute.get();
   samples_->start(batch.x.bytes(), stream);

@@ -20,19 +20,19 @@ namespace syncopate::cuda {
 
 // Streams and operations that the models of one replica share. Used by one thread only.
 struct ReplicaHandles {
-  // plan makes the operations that compute on the stream.
+  // `plan` makes the operations that compute on the stream.
   ReplicaHandles(int device_index, const PlanOperations& plan);
 
   int device;
   Stream compute;
-  Stream copies;  // copies gradients to the host
+  Stream copies;  // the stream that copies gradients to the host
   std::unique_ptr<Operations> operations;
 };
 
 class CudaModel final : public Model {
  public:
-  // All references outlive the model. sums: sums the gradients over the replicas; null if there is
-  // one replica.
+  // All objects given by reference outlive the model. `sums` adds the gradients over the replicas;
+  // null if there is one replica.
   CudaModel(ReplicaHandles& handles, const BackendOptions& backend, const Graph& graph,
             const ParameterArena& arena, std::shared_ptr<DeviceVariables> variables,
             BucketSums* sums, const CompileOptions& options);
@@ -48,16 +48,15 @@ class CudaModel final : public Model {
 
  private:
   Program& program_for(std::int64_t n);
-  // Returns whether all values are on the device when a pass begins, so that none has to be fetched
-  // bucket by bucket.
+  // Returns whether all values are on the device when a pass begins, so that no bucket has to be
+  // fetched during the pass.
   bool has_values() const;
-  // Returns whether a pass runs without any exchange in its middle, neither of values nor of
-  // statistics.
+  // Returns whether a pass runs without any exchange of values or statistics in its middle.
   bool asks_nobody() const;
   void prepare(const Batch& batch);
   void refresh_all();
-  // Returns the first group of the segment that ends before group `end`. A segment of the backward
-  // pass is started as one.
+  // Returns the first group of the segment that ends before group `end`. The groups of a segment of
+  // the backward pass are started together.
   std::size_t begin_of_segment(std::size_t end) const;
   void start_download(BucketId bucket);
   void wait_for(const StreamEvent& event);
@@ -74,11 +73,11 @@ class CudaModel final : public Model {
   std::optional<BatchUpload> samples_;
   std::optional<BatchUpload> labels_;
   std::shared_ptr<Buffer> sums_;       // holds LossSums on the device
-  std::shared_ptr<Buffer> host_sums_;  // receives the copy of sums_
+  std::shared_ptr<Buffer> host_sums_;  // receives on the host the copy of sums_
   StreamEvent forward_ends_;
-  std::vector<StreamEvent> computed_;  // by bucket: its gradient is computed
-  std::vector<StreamEvent> arrived_;   // by bucket: its gradient is on the host
-  // This is the program of the last forward pass.
+  std::vector<StreamEvent> computed_;  // by bucket: recorded when its gradient is computed
+  std::vector<StreamEvent> arrived_;   // by bucket: recorded when its gradient is on the host
+  // The program of the last forward pass, for one number of samples.
   Program* program_ = nullptr;
   Step step_;
 };

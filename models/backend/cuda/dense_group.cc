@@ -56,7 +56,7 @@ class DenseGroup final : public PlainGroup {
   void forward(const Step& /*step*/) override {
     if (context().n == 0) return;
     const GroupMemory& m = memory();
-    // The library requires a bias of the products' type.
+    // cuBLASLt requires a bias of the product's type.
     forward_.product->run({.a = m.inputs[0],
                            .b = weight(),
                            .c = m.output,
@@ -83,8 +83,8 @@ class DenseGroup final : public PlainGroup {
                                    .c = variables().gradient(main().parameters[0]),
                                    .row_sums = db,
                                    .workspace = m.backward_scratch});
-    // No product is planned for this gradient if the input is the samples, flattened by a group of
-    // its own.
+    // No product is planned for the input's gradient if the input is the samples, flattened by a
+    // group of its own.
     if (!wants_input_gradient() || input_gradient_.product == nullptr) return;
     input_gradient_.product->run(
         {.a = dy, .b = weight(), .c = m.input_gradients[0], .workspace = m.backward_scratch});
@@ -96,7 +96,7 @@ class DenseGroup final : public PlainGroup {
     bool has_epilogue = false;
   };
 
-  // Plans the product without its epilogue if the library does not support the epilogue.
+  // Plans the matrix product without its epilogue if the library does not support the epilogue.
   Planned plan(ProductShape shape) const {
     Operations& operations = *context().operations;
     if (shape.epilogue != Epilogue::kNone) {
@@ -123,7 +123,7 @@ class DenseGroup final : public PlainGroup {
 }  // namespace
 
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group) {
-  // The samples reach this layer either flat or through a group that flattens them.
+  // The samples reach this dense layer either flat or through a group that flattens them.
   bool from_samples = std::holds_alternative<InputOp>(context.node(group.inputs[0]).operation);
   if (std::holds_alternative<FlattenOp>(context.node(group.inputs[0]).operation)) {
     const NodeId flattened = context.node(group.inputs[0]).inputs[0];

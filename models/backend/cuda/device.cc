@@ -9,14 +9,14 @@
 namespace syncopate::cuda {
 namespace {
 
-// Our streams do not wait for the default stream, and its work may be in flight when a call
+// The streams made here do not wait for the default stream, whose work may be in flight when a call
 // returns.
 void wait_for_the_default_stream() { check_cuda(cudaStreamSynchronize(nullptr)); }
 
 class DeviceBuffer final : public Buffer {
  public:
   DeviceBuffer(std::size_t size_bytes, int index) : size_bytes_(size_bytes), index_(index) {
-    // One byte at least is allocated, so that an empty block has an address, too.
+    // At least one byte of device memory is allocated, so that an empty block has an address, too.
     check_cuda(cudaMalloc(&data_, std::max<std::size_t>(size_bytes, 1)));
     check_cuda(cudaMemset(data_, 0, size_bytes));
     wait_for_the_default_stream();

@@ -27,27 +27,27 @@ struct EventTraits {
 };
 using StreamEvent = UniqueHandle<EventTraits>;
 
-// Selects the device of the calling thread's next calls. Every function below works on the selected
-// device. All functions throw DeviceError.
+// Selects the CUDA device of the calling thread's next calls. Every function below works on the
+// selected device. All functions throw DeviceError.
 void use_device(int index);
 
 Stream make_stream();
-// Makes a stream whose work precedes that of other streams. Sums use it, because other replicas
-// wait for them.
+// Makes a CUDA stream whose work precedes that of other streams. Sums of gradients use it, because
+// other replicas wait for them.
 Stream make_priority_stream();
-// How the host waits for an event that records no time: by polling, which returns soonest, or by
-// sleeping, which frees the core.
+// How the host waits for a CUDA event that records no time: by polling, which returns soonest, or
+// by sleeping, which frees the core.
 enum class EventWait : std::uint8_t { kLooks, kSleeps };
 StreamEvent make_event(EventWait wait = EventWait::kLooks);
 
 // Returns zeroed memory of device `index`, which is freed with its last tensor. Throws
 // OutOfMemoryError.
 std::shared_ptr<Buffer> make_device_buffer(std::size_t size_bytes, int index);
-// Returns host memory that the device copies from and to while the host continues. Throws
+// Returns pinned host memory, which the device copies from and to while the host continues. Throws
 // OutOfMemoryError.
 std::shared_ptr<Buffer> make_pinned_buffer(std::size_t size_bytes);
 
-// Returns when the copy is complete.
+// Copies host memory to the device and returns when the copy is complete.
 void copy_to_device(void* into, std::span<const std::byte> from);
 
 // Pins host memory that another component owns, so that the device copies from and to it directly

@@ -28,7 +28,7 @@ std::chrono::nanoseconds time_on_device(cudaStream_t stream, int repeats,
     check_cuda(cudaEventRecord(ended.get(), stream));
   }
   check_cuda(cudaEventSynchronize(ended.get()));
-  float milliseconds = 0.0F;  // is the time of all repeats
+  float milliseconds = 0.0F;  // the time of all repeats together
   check_cuda(cudaEventElapsedTime(&milliseconds, begun.get(), ended.get()));
   const std::chrono::duration<double, std::milli> one(double{milliseconds} / repeats);
   return std::chrono::duration_cast<std::chrono::nanoseconds>(one);

@@ -10,10 +10,10 @@
 
 namespace syncopate::cuda {
 
-// Throws DeviceError, or OutOfMemoryError if memory ran out; returns on success.
+// Checks the result of a CUDA call: throws DeviceError, or OutOfMemoryError if memory ran out.
 void check_cuda(cudaError_t code, SourceLocation where = SourceLocation::current());
 
-// Returns file and line, such as "conv_group.cc:42".
+// Returns the file and line of a call as text, such as "conv_group.cc:42".
 std::string describe(SourceLocation where);
 
 }  // namespace syncopate::cuda

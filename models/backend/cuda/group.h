@@ -16,14 +16,14 @@
 
 namespace syncopate::cuda {
 
-// The inputs from which the groups of one program are built.
+// The inputs from which the groups of one program are built for the device.
 struct GroupContext {
   const Graph& graph;
   Mode mode = Mode::kTrain;
-  std::int64_t n = 0;  // is the number of samples
+  std::int64_t n = 0;  // the number of samples of the batch
   Precision precision = Precision::kF32;
   bool deterministic = false;
-  bool captures = true;  // whether work equal in every step is captured as a graph
+  bool captures = true;  // whether work equal in every step is captured as a CUDA graph
   // The number of channels of the samples as the input group writes them. Channels beyond the
   // network's own are zero, and only convolutions read them.
   std::int64_t input_channels = 0;
@@ -37,27 +37,27 @@ struct GroupContext {
   const Node& node(NodeId id) const { return graph.nodes[static_cast<std::size_t>(id)]; }
 };
 
-// GroupMemory lists a group's memory on the device. A pointer is null if the value does not exist
+// GroupMemory lists a group's memory on the device. A pointer is null if its value does not exist
 // or is never read. Values are [n, ...] in the program's precision; maps are NHWC.
 struct GroupMemory {
   std::vector<void*> inputs;
-  void* input_sums = nullptr;  // sums of the first input, if its group leaves them
+  void* input_sums = nullptr;  // batch-norm sums of the first input, if its group leaves them
   void* output = nullptr;
   void* output_sums = nullptr;
   std::vector<void*>
-      output_gradients;  // one or two gradients, as the group takes; may be overwritten
+      output_gradients;  // the gradients of the group's output, one or two; may be overwritten
   std::vector<void*> input_gradients;
   void* saved = nullptr;
   void* forward_scratch = nullptr;
   void* backward_scratch = nullptr;
 };
 
-// Step holds the arguments of one call, on the device.
+// Step holds the arguments of one forward or backward call, as device addresses.
 struct Step {
-  const void* x = nullptr;  // are the samples in the batch's own type
+  const void* x = nullptr;  // the samples in the batch's own type
   const std::int32_t* labels = nullptr;
   std::int64_t loss_divisor = 1;
-  LossSums* sums = nullptr;  // is written by the loss group
+  LossSums* sums = nullptr;  // the sums of the loss, written by the loss group
   bool operator==(const Step&) const = default;
 };
 
@@ -67,11 +67,11 @@ class Group {
   virtual GroupNeeds needs() const = 0;
   virtual void bind(const GroupMemory& memory) = 0;
   virtual void forward(const Step& step) = 0;
-  // Overwrites the gradients of the group's inputs and parameters.
+  // Runs backward: overwrites the gradients of the group's inputs and parameters.
   virtual void backward(const Step& step) = 0;
 };
 
-// Throws UnavailableError if no library has the operation, and DeviceError.
+// Throws UnavailableError if no library has the group's operation, and DeviceError.
 std::unique_ptr<Group> make_group(const GroupContext& context, const FusedGroup& group);
 
 // make_group calls these functions, each of which is defined in a file of its own.
@@ -80,18 +80,18 @@ std::unique_ptr<Group> make_batch_norm_group(const GroupContext& context, const 
 std::unique_ptr<Group> make_dense_group(const GroupContext& context, const FusedGroup& group);
 std::unique_ptr<Group> make_loss_group(const GroupContext& context, const FusedGroup& group);
 
-// f32 is rounded to TF32 for the tensor cores, except under --deterministic.
+// Limits of planning: f32 is rounded to TF32 for the tensor cores, except under --deterministic.
 constexpr PlanLimits limits_of(const GroupContext& context) {
   return {.deterministic = context.deterministic,
           .rounds_inputs = context.precision != Precision::kF32 || !context.deterministic};
 }
 
-// Rounds `bytes` up, so that the memory behind them is aligned.
+// Rounds `bytes` up to a multiple of the alignment, so that the memory behind them is aligned.
 constexpr std::size_t aligned(std::size_t bytes) {
   return (bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
 }
 
-// Returns the address that follows `bytes` of a block.
+// Returns the address that follows the first `bytes` bytes of a block of memory.
 inline void* behind(void* block, std::size_t bytes) {
   return static_cast<std::byte*>(block) + aligned(bytes);
 }
@@ -127,7 +127,7 @@ class PlainGroup : public Group {
   const Node& main() const { return context_.node(group_.main); }
   cudaStream_t stream() const noexcept { return context_.stream; }
   DeviceVariables& variables() const noexcept { return *context_.variables; }
-  // These functions return the shapes of the first input and of the output, per sample.
+  // in() and out() return the shapes of the group's first input and of its output, per sample.
   const Shape& in() const { return context_.node(group_.inputs.at(0)).shape; }
   const Shape& out() const { return context_.node(group_.output).shape; }
   std::int64_t output_elements() const { return context_.n * num_elements(out()); }

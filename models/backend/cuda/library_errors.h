@@ -8,7 +8,7 @@
 
 namespace syncopate::cuda {
 
-// These functions throw DeviceError, and return on success.
+// check_cudnn() and check_cublas() return on success and throw DeviceError otherwise.
 void check_cudnn(cudnnStatus_t code, SourceLocation where = SourceLocation::current());
 void check_cublas(cublasStatus_t code, SourceLocation where = SourceLocation::current());
 

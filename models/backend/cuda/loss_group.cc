@@ -1,4 +1,4 @@
-// Lowers softmax cross-entropy and the count of correct predictions.
+// Lowers softmax cross-entropy and the count of correct predictions for the GPU.
 #include "models/backend/cuda/group.h"
 
 namespace syncopate::cuda {
@@ -15,7 +15,7 @@ class LossGroup final : public PlainGroup {
     needs.forward_scratch = scratch_bytes();
     if (!context().trains()) return needs;
     needs.input_in_backward = true;
-    // The scratch memory ends with LossSums for the backward pass, whose sums are not used.
+    // The scratch memory ends with LossSums for the loss's backward pass, whose sums are not used.
     needs.backward_scratch = aligned(scratch_bytes()) + sizeof(LossSums);
     return needs;
   }

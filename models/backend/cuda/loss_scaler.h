@@ -16,7 +16,7 @@
 
 namespace syncopate::cuda {
 
-// A LossScaler is used by one thread only. Gradients are all those of one step, f32, on the device.
+// A LossScaler is used by one thread only. `gradients`: all gradients of one step, device f32.
 class LossScaler {
  public:
   LossScaler(const LossScaling& scaling, int device)
@@ -33,21 +33,21 @@ class LossScaler {
   void check(const float* gradients, std::int64_t count, cudaStream_t stream) {
     find_non_finite(gradients, count, scale(), stream);
   }
-  // Turns the gradients into those of the unscaled loss, or into zeros. Is called after check().
+  // Divides the gradients by the loss scale, or zeroes them after an overflow. Follows check().
   void unscale(float* gradients, std::int64_t count, cudaStream_t stream) {
     cuda::unscale(scale(), gradients, count, stream);
   }
-  // Ends a step. Is called once per step, after the last kernel that reads the result of check().
+  // Ends a step of loss scaling: called once per step, after the last reader of check()'s result.
   void end_step(cudaStream_t stream) { adjust_scale(scale(), growth_interval_, stream); }
 
-  // Reads the state between two steps; waits for the stream.
+  // Reads the state of loss scaling between two steps; waits for the stream.
   LossScaleState state(cudaStream_t stream) const {
     LossScale here;
     check_cuda(cudaMemcpyAsync(&here, scale(), sizeof here, cudaMemcpyDeviceToHost, stream));
     check_cuda(cudaStreamSynchronize(stream));
     return {here.scale, here.good_steps, here.skipped_steps};
   }
-  // Sets the state. Is called only while no step is in flight.
+  // Sets the state of loss scaling. Called only while no step is in flight.
   void set_state(const LossScaleState& state) {
     const LossScale here{.scale = state.scale,
                          .good_steps = static_cast<std::int32_t>(state.good_steps),

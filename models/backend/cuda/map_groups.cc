@@ -22,7 +22,7 @@ class InputGroup final : public PlainGroup {
 
   void forward(const Step& step) override {
     T* const y = static_cast<T*>(memory().output);
-    // The shape is that of the first node, because the group may flatten the samples, too.
+    // The channels are those of the first node, because the group may flatten the samples, too.
     const auto channels = static_cast<int>(main().shape.back());
     const auto y_channels = static_cast<int>(context().input_channels);
     const std::int64_t rows = output_elements() / channels;
@@ -45,7 +45,7 @@ class InputGroup final : public PlainGroup {
   float* stddev() const { return mean() + op_.mean.size(); }
 
   const InputOp op_;
-  const std::shared_ptr<Buffer> constants_;  // hold the mean, then the standard deviation
+  const std::shared_ptr<Buffer> constants_;  // the mean, then the standard deviation, by channel
 };
 
 template <typename T>
@@ -87,7 +87,7 @@ class AddGroup final : public PlainGroup {
   }
 };
 
-// Flattening is a plain copy, since both sides are in the order H, W, C.
+// Flattening a map is a plain copy, since both sides are in the order H, W, C.
 template <typename T>
 class FlattenGroup final : public PlainGroup {
  public:
@@ -122,8 +122,8 @@ class MaxPoolGroup final : public PlainGroup {
               .pad = op.pad};
   }
   GroupNeeds needs() const override {
-    // An evaluation has no backward pass, but the forward kernel writes the chosen places in any
-    // case.
+    // Memory for the chosen places is reserved in evaluation, too: it has no backward pass, but the
+    // forward kernel of max-pooling writes them in any case.
     GroupNeeds needs;
     needs.saved = static_cast<std::size_t>(output_elements());
     return needs;
@@ -141,7 +141,7 @@ class MaxPoolGroup final : public PlainGroup {
   }
 
  private:
-  static constexpr int kLargestWindow = 16;  // a place in the window is stored in one byte
+  static constexpr int kLargestWindow = 16;  // at most 256 places: one is stored in one byte
   PoolShape shape_;
 };
 

@@ -26,10 +26,10 @@ struct PreferenceTraits {
   static void close(Type preference) noexcept { cublasLtMatmulPreferenceDestroy(preference); }
 };
 
-// The alignment in bytes that is promised for operands. Parameters and their copies lie on
+// The alignment in bytes that cuBLASLt is promised for operands. Parameters and their copies lie on
 // multiples of 128 bytes at least; without a promise cuBLASLt would assume 256.
 constexpr std::uint32_t kOperandAlignment = 16;
-constexpr std::int64_t kMostWorkspace = std::int64_t{32} << 20;  // is in bytes
+constexpr std::int64_t kMostWorkspace = std::int64_t{32} << 20;  // bytes
 
 cudaDataType_t type_of(Precision precision) {
   switch (precision) {
@@ -43,7 +43,7 @@ cudaDataType_t type_of(Precision precision) {
   return CUDA_R_32F;
 }
 
-// cuBLASLt sees c transposed: its rows are our columns, and our a is its second factor.
+// cuBLASLt sees c transposed: the library's rows are our columns, and our a is the second factor.
 cublasLtEpilogue_t epilogue_of(Epilogue epilogue) {
   switch (epilogue) {
     case Epilogue::kBias:
@@ -70,7 +70,7 @@ class Matmul final : public Product {
          const PlanLimits& limits)
       : handle_(handle),
         stream_(stream),
-        // Seen by columns the product is c' = op(b)' op(a)': b comes first, and both ops are
+        // Seen by columns the matrix product is c' = op(b)' op(a)': b comes first, and both ops are
         // unchanged.
         first_(shape.transpose_b ? make_layout(shape.type, shape.n, shape.k)
                                  : make_layout(shape.type, shape.k, shape.n)),
@@ -88,8 +88,8 @@ class Matmul final : public Product {
     if (shape.epilogue != Epilogue::kNone) {
       has_vector_ = true;
       set(CUBLASLT_MATMUL_DESC_BIAS_DATA_TYPE, type_of(shape.result_type));
-      // The address is not known when an algorithm is chosen, but its alignment is, and the
-      // heuristic may inspect it.
+      // The address of a vector is not known when an algorithm is chosen, but its alignment is, and
+      // cuBLASLt's heuristic may inspect it.
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, reinterpret_cast<const void*>(kOperandAlignment));
     }
     choose_algorithm(shape, limits);
@@ -101,8 +101,8 @@ class Matmul final : public Product {
     const float one = 1.0F;
     const float zero = 0.0F;
     if (has_vector_) {
-      // cuBLASLt uses one attribute for both vectors: it reads a bias from it or writes row sums to
-      // it.
+      // cuBLASLt uses one attribute for both vectors of an epilogue: it reads a bias from that
+      // address or writes row sums to it.
       const void* const vector = arrays.bias != nullptr ? arrays.bias : arrays.row_sums;
       set(CUBLASLT_MATMUL_DESC_BIAS_POINTER, vector);
     }
@@ -151,7 +151,7 @@ class Matmul final : public Product {
                                        result_.get(), result_.get(), made, 1, &found, &count);
     const bool is_refused =
         status == CUBLAS_STATUS_NOT_SUPPORTED ||
-        // cuBLASLt also returns this status for an epilogue that it does not support.
+        // cuBLASLt returns this status (no algorithm) also for epilogues that it lacks.
         (has_vector_ && status == CUBLAS_STATUS_INVALID_VALUE);
     if (is_refused || (status == CUBLAS_STATUS_SUCCESS && count == 0)) {
       throw UnavailableError("cuBLAS has no algorithm for a product of " + to_string(shape));
@@ -164,7 +164,7 @@ class Matmul final : public Product {
   cublasLtHandle_t handle_;
   cudaStream_t stream_;
   UniqueHandle<OperationTraits> operation_;
-  Layout first_;   // b, as the library sees it by columns
+  Layout first_;   // describes b, as the library sees it by columns
   Layout second_;  // describes a
   Layout result_;
   cublasLtMatmulAlgo_t algorithm_{};

@@ -9,8 +9,8 @@
 
 namespace syncopate::cuda {
 
-// Plans a product with the algorithm that the library recommends. Throws UnavailableError if there
-// is none, DeviceError.
+// Plans a matrix product with the algorithm that cuBLASLt recommends. Throws UnavailableError if
+// there is none, DeviceError.
 std::unique_ptr<Product> make_matmul(cublasLtHandle_t handle, cudaStream_t stream,
                                      const ProductShape& shape, const PlanLimits& limits);
 

@@ -22,7 +22,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// Turns 13000 into "13.0" and 91900 into "9.19.0"; each library has its own encoding.
+// Turns a version 13000 into "13.0" or 91900 into "9.19.0"; each library has its own encoding.
 std::string dotted(std::size_t number, std::size_t major, std::size_t minor) {
   std::string text = std::to_string(number / major) + "." + std::to_string(number % major / minor);
   if (minor > 10) text += "." + std::to_string(number % minor);
@@ -120,7 +120,7 @@ class Module final : public CudaModule {
     std::vector<std::string> bus_ids;
     for (const Device& device : devices) {
       std::string bus_id = bus_id_of(device.index);
-      // Several replicas may share a device.
+      // Each bus id is listed once, as several replicas may share a device.
       if (std::ranges::find(bus_ids, bus_id) == bus_ids.end()) {
         bus_ids.push_back(std::move(bus_id));
       }

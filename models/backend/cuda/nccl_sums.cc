@@ -20,7 +20,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// This is the timeout for connecting the GPUs. All tasks have already started then, so it covers
+// The timeout for connecting the GPUs by NCCL. All tasks have already started then, so it covers
 // only NCCL's search for connections.
 constexpr std::chrono::seconds kMostToMeet{120};
 constexpr std::chrono::seconds kMostToLeave{5};
@@ -50,8 +50,8 @@ class NcclSums final : public BucketSums {
   }
 
   void join(const Broadcast& broadcast) override {
-    // This variable of the environment overrides the program's request for non-blocking calls, and
-    // a blocking call could not be ended by a deadline.
+    // This environment variable overrides the program's request for non-blocking NCCL calls, and a
+    // blocking call could not be ended by a deadline.
     if (Environment::of_process().get("NCCL_COMM_BLOCKING").value_or("0") != "0") {
       throw UsageError(
           "NCCL_COMM_BLOCKING is set: then no thread could stop waiting for a peer that is "
@@ -70,7 +70,7 @@ class NcclSums final : public BucketSums {
       const std::lock_guard lock(calls_);
       code = nccl_.init_rank(&communicator_, rank_.size, id, rank_.rank, &config);
     }
-    // The call has begun to contact the peers, and returns a preliminary status.
+    // The NCCL call has begun to contact the peers, and returns a preliminary status.
     if (!may_be_a_peers(code)) require_begun(code);
     succeed(code, patience, what);
   }
@@ -130,8 +130,8 @@ class NcclSums final : public BucketSums {
   void finish(cudaStream_t compute) override {
     check();
     {
-      // The deadline is set first, since the watch thread must not apply the previous step's
-      // deadline to the new event.
+      // The deadline of the sums is set first, since the watch thread must not apply the previous
+      // step's deadline to the new event.
       const std::lock_guard lock(mutex_);
       until_ = Deadline::after(rank_.timeout);
     }
@@ -151,14 +151,14 @@ class NcclSums final : public BucketSums {
   }
 
  private:
-  // Returns whether a lost peer may have caused the error; rank 0 is a peer that the others
+  // Returns whether a lost peer may have caused the NCCL error; rank 0 is a peer that the others
   // contact.
   bool may_be_a_peers(ncclResult_t code) const {
     return code == ncclRemoteError || (code == ncclSystemError && rank_.rank != 0);
   }
 
-  // Throws if a call failed by itself, without any peer's part in it: DeviceError, or PeerError as
-  // in check().
+  // Throws if an NCCL call failed by itself, without any peer's part in it: DeviceError, or
+  // PeerError as in check().
   void require_begun(ncclResult_t code) {
     check();
     if (!is_error(code)) return;
@@ -167,7 +167,7 @@ class NcclSums final : public BucketSums {
     throw DeviceError(reason);
   }
 
-  // Returns when the call has succeeded, and polls while it is in progress. Throws PeerError.
+  // Returns when the NCCL call has succeeded, and polls while it is in progress. Throws PeerError.
   void succeed(ncclResult_t code, std::chrono::nanoseconds patience, const std::string& what) {
     const Deadline deadline = Deadline::after(patience);
     while (code == ncclInProgress) {
@@ -210,11 +210,11 @@ class NcclSums final : public BucketSums {
            " over NCCL: another replica did not come, or the way to its GPU is blocked" + way_out();
   }
 
-  // Returns whether the last work given to the device has missed its deadline.
+  // Returns whether the last sum given to the device has missed its deadline.
   bool is_stuck() {
     const std::lock_guard lock(mutex_);
     if (!until_ || !until_->passed()) return false;
-    // Any other error is reported by the replica's thread, which waits for the device.
+    // Any other error of the event is reported by the replica's thread, which waits for the device.
     if (cudaEventQuery(are_summed_.get()) == cudaErrorNotReady) return true;
     until_.reset();
     return false;
@@ -252,21 +252,21 @@ class NcclSums final : public BucketSums {
   const DeviceRank rank_;
   const NcclTable& nccl_;
   Stream side_;
-  StreamEvent are_summed_;  // is recorded on side_ after all buckets of a step
+  StreamEvent are_summed_;  // recorded on side_ after all buckets of a step
   float* gradients_ = nullptr;
   std::vector<Bucket> buckets_;
-  std::vector<StreamEvent> are_computed_;  // are recorded on the compute stream, by bucket
+  std::vector<StreamEvent> are_computed_;  // recorded on the compute stream, by bucket
 
-  // Is locked during every call on the communicator, which allows one thread at a time; calls of a
+  // Locked during every call on the communicator, which allows one thread at a time; calls of a
   // non-blocking communicator return at once.
   std::mutex calls_;
-  ncclComm_t communicator_ = nullptr;  // is guarded by calls_
+  ncclComm_t communicator_ = nullptr;  // guarded by calls_
 
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::string reason_;             // guarded by mutex_; why sums were aborted
-  std::optional<Deadline> until_;  // is the deadline of are_summed_, guarded by mutex_
-  // This thread watches the sums. If ncclCommAbort never returns, the thread ends with the process.
+  std::optional<Deadline> until_;  // the deadline of are_summed_; guarded by mutex_
+  // The thread that watches NCCL's sums. If ncclCommAbort never returns, it ends with the process.
   std::jthread watch_;
 };
 

@@ -13,7 +13,7 @@
 
 namespace syncopate::cuda {
 
-// nccl must outlive the result. The watch thread notices errors and abort() after watch_interval at
+// nccl must outlive the sums. The watch thread notices errors and abort() after watch_interval at
 // the latest, unless the replica's thread notices them first. Throws DeviceError.
 std::unique_ptr<BucketSums> make_nccl_sums(
     const DeviceRank& rank, const NcclTable& nccl,

@@ -19,11 +19,11 @@ struct NcclTable {
   ncclResult_t (*destroy)(ncclComm_t communicator) = nullptr;
   ncclResult_t (*abort)(ncclComm_t communicator) = nullptr;
   const char* (*error_string)(ncclResult_t code) = nullptr;
-  // Returns the text of the communicator's last error.
+  // Returns the text of an NCCL communicator's last error.
   const char* (*last_error)(ncclComm_t communicator) = nullptr;
 };
 
-// Returns the functions of libnccl.
+// Returns the table of the functions of libnccl.
 const NcclTable& nccl_library();
 
 }  // namespace syncopate::cuda

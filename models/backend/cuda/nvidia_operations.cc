@@ -44,7 +44,7 @@ class CudnnConvolution final : public Convolution {
 constexpr int kMostCandidates = 8;
 
 // Times our kernel that reads a convolution's output for a batch norm, and the one that takes over
-// its sums. Returns no value if there is no memory to try them.
+// its sums. Returns no value if there is no memory to try these kernels.
 std::optional<SumsOrApart::KernelTimes> time_kernels(const ConvShape& shape, cudaStream_t stream) {
   const BatchNormShape norm{.rows = shape.n * shape.out_height() * shape.out_width(),
                             .channels = static_cast<int>(shape.out_channels)};
@@ -103,7 +103,7 @@ class NvidiaOperations final : public Operations {
 
   std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                            const PlanLimits& limits) override {
-    // Timed choices differ from run to run, so deterministic runs do not use them.
+    // Engine choices by time differ from run to run, so deterministic runs do not use them.
     PlanCache* const cache = plans_ && !limits.deterministic ? &*plans_ : nullptr;
     ConvolutionEngines engines = engines_of(pass, shape, limits, cache);
     const std::string engine = choose(engines, pass, shape, limits, cache);
@@ -140,7 +140,7 @@ class NvidiaOperations final : public Operations {
     return choose_engine(both, cache, key);
   }
 
-  // Returns a key that contains everything the fastest engine may depend on.
+  // Returns an operation's key, which contains everything its fastest engine may depend on.
   std::string key_of(ConvPass pass, const ConvShape& shape, const PlanLimits& limits) const {
     return description() + ", " + device_name_ + ", " + std::string(name(pass)) + " of " +
            to_string(shape) + (limits.rounds_inputs ? "" : " unrounded") + ", " +

@@ -10,7 +10,7 @@ namespace {
 
 using NvmlDevice = void*;
 struct Utilization {
-  unsigned gpu = 0;  // is in percent
+  unsigned gpu = 0;  // percent
   unsigned memory = 0;
 };
 struct Memory {
@@ -25,11 +25,11 @@ struct Functions {
   int (*handle)(const char*, NvmlDevice*) = nullptr;
   int (*utilization)(NvmlDevice, Utilization*) = nullptr;
   int (*memory)(NvmlDevice, Memory*) = nullptr;
-  int (*power)(NvmlDevice, unsigned*) = nullptr;  // returns milliwatts
+  int (*power)(NvmlDevice, unsigned*) = nullptr;  // writes milliwatts
 
   static Functions of(const std::string& library) {
     Functions functions;
-    // The library is never closed, because unloading a driver's library is unsafe.
+    // The NVML library is never closed, because unloading a driver's library is unsafe.
     void* const opened = dlopen(library.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (opened == nullptr) return functions;
     const auto find = [&](auto& function, const char* name) {
@@ -48,7 +48,7 @@ struct Functions {
 
 class NvmlMonitor final : public DeviceMonitor {
  public:
-  // `functions` are initialised; the monitor shuts NVML down.
+  // The NVML functions are already initialised; the monitor shuts NVML down.
   NvmlMonitor(const Functions& functions, std::vector<NvmlDevice> devices,
               std::chrono::milliseconds interval)
       : functions_(functions), devices_(std::move(devices)) {
@@ -79,7 +79,7 @@ class NvmlMonitor final : public DeviceMonitor {
   }
 
  private:
-  // Queries the devices without holding the lock, since the calls take time.
+  // Queries NVML without holding the lock, since the calls take time.
   void sample() {
     double utilisation = 0.0;
     double watts = 0.0;

@@ -1,5 +1,5 @@
-// Reads the utilisation of GPUs from NVML, the driver's library. It comes with the driver, so it is
-// opened at run time and its functions are declared here: building needs no header of NVML.
+// Reads the utilisation of GPUs from NVML, the driver's library. NVML comes with the driver, so it
+// is opened at run time and its functions are declared here: building needs no header of NVML.
 // Source: NVML API reference, "Device Queries".
 #pragma once
 

@@ -35,7 +35,7 @@ struct ConvShape {
   std::int64_t out_channels = 1;
   std::int64_t kernel_h = 3, kernel_w = 3;
   std::int64_t stride = 1, pad = 1;
-  Precision type = Precision::kF32;  // is the type of x, w and y
+  Precision type = Precision::kF32;  // the type of x, w and y
 
   std::int64_t out_height() const { return (height + 2 * pad - kernel_h) / stride + 1; }
   std::int64_t out_width() const { return (width + 2 * pad - kernel_w) / stride + 1; }
@@ -49,9 +49,9 @@ constexpr std::int64_t padded_channels(std::int64_t channels, Precision type) {
   return channels;
 }
 
-// ConvArrays holds the arrays of a pass. kForward: x, w -> y; kForwardWithSums: x, w -> y, sums,
-// squares; kInputGradient: y, w -> x; kWeightGradient: x, y -> w, where y is the gradient of the
-// output.
+// ConvArrays holds the arrays of a convolution pass. kForward: x, w -> y; kForwardWithSums: x, w ->
+// y, sums, squares; kInputGradient: y, w -> x; kWeightGradient: x, y -> w, where y is the gradient
+// of the output.
 struct ConvArrays {
   void* x = nullptr;
   void* w = nullptr;
@@ -74,8 +74,8 @@ std::string_view name(Epilogue epilogue) noexcept;
 struct ProductShape {
   std::int64_t m = 1, n = 1, k = 1;
   bool transpose_a = false, transpose_b = false;
-  Precision type = Precision::kF32;         // is the type of a and b
-  Precision result_type = Precision::kF32;  // is the type of c
+  Precision type = Precision::kF32;         // the type of a and b
+  Precision result_type = Precision::kF32;  // the type of c
   Epilogue epilogue = Epilogue::kNone;
 };
 std::string to_string(const ProductShape& shape);
@@ -89,14 +89,14 @@ class Convolution {
   virtual std::size_t workspace_bytes() const noexcept = 0;
   virtual void run(const ConvArrays& arrays) = 0;
 };
-// The matrices of a product and the vector of its epilogue, which has c's type and is null if there
-// is no epilogue.
+// ProductArrays holds the matrices of a product and the vector of its epilogue, which has c's type
+// and is null if there is no epilogue.
 struct ProductArrays {
   const void* a = nullptr;
   const void* b = nullptr;
   void* c = nullptr;
-  const void* bias = nullptr;  // has shape [n]
-  void* row_sums = nullptr;    // has shape [m]
+  const void* bias = nullptr;  // [n]
+  void* row_sums = nullptr;    // [m]
   void* workspace = nullptr;
 };
 class Product {
@@ -110,11 +110,11 @@ class Product {
 class Operations {
  public:
   virtual ~Operations() = default;
-  // Returns the libraries' versions, such as "cuDNN 9.19.0".
+  // Returns the versions of cuDNN and cuBLAS as text, such as "cuDNN 9.19.0".
   virtual std::string description() const = 0;
-  // Both functions throw UnavailableError if no library has the operation; some products lack some
-  // epilogues. convolution() returns null for a forward pass with sums if no engine has it, or if a
-  // separate kernel is faster.
+  // convolution() and product() throw UnavailableError if no library has the operation; some
+  // products lack some epilogues. convolution() returns null for a forward pass with sums if no
+  // engine has it, or if a separate kernel is faster.
   virtual std::unique_ptr<Convolution> convolution(ConvPass pass, const ConvShape& shape,
                                                    const PlanLimits& limits) = 0;
   virtual std::unique_ptr<Product> product(const ProductShape& shape, const PlanLimits& limits) = 0;

@@ -15,14 +15,14 @@
 namespace syncopate::cuda {
 namespace {
 
-// The file consists of this line, one line "KEY tab ENGINE" per entry, and "end" with the number of
-// entries, which shows that the file is complete.
+// The file of measured engines consists of this line, one line "KEY tab ENGINE" per entry, and
+// "end" with the number of entries, which shows that the file is complete.
 constexpr const char* kHeader = "syncopate plans 1";
 constexpr std::chrono::seconds kLockPatience(5);
 constexpr std::chrono::milliseconds kLook(5);
 
-// Locks a file while its neighbour is read and replaced. The lock excludes other processes and
-// other threads of this process.
+// Locks the plan file, by a lock file beside it, while the plan file is read and replaced. The lock
+// excludes other processes and other threads of this process.
 FileDescriptor lock_beside(const std::filesystem::path& file) {
   const std::string path = file.string() + ".lock";
   const Deadline deadline = Deadline::after(kLockPatience);
@@ -63,7 +63,7 @@ std::string PlanCache::settle(const std::string& key, const std::string& engine,
     if (file_.has_parent_path()) std::filesystem::create_directories(file_.parent_path());
     const FileDescriptor lock = lock_beside(file_);
     Entries kept = read();
-    // Entries in the file precede ours and win.
+    // Entries that the plan file already has precede ours and win.
     put(kept);
     write(kept);
     entries_ = std::move(kept);

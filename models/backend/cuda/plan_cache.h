@@ -1,5 +1,5 @@
-// Keeps in a file, between runs, which engine was fastest for which operation on which device.
-// choose_engine (plan_choice.h) consults it first. The caller defines the keys.
+// A PlanCache keeps in a file, between runs, which engine was fastest for which operation on which
+// device. choose_engine (plan_choice.h) consults it first. The caller defines the keys.
 #pragma once
 
 #include <filesystem>
@@ -13,8 +13,8 @@ namespace syncopate::cuda {
 // Keys and engines are lines of text without tabs.
 class PlanCache {
  public:
-  // Reads the file if there is one. A file that is damaged or has another version counts as empty,
-  // with a warning, and settle() replaces it.
+  // Reads the plan file if there is one. A file that is damaged or has another version counts as
+  // empty, with a warning, and settle() replaces it.
   explicit PlanCache(std::filesystem::path file);
 
   std::optional<std::string> find(const std::string& key) const;
@@ -32,7 +32,7 @@ class PlanCache {
 
   const std::filesystem::path file_;
   Entries entries_;
-  bool has_warned_ = false;  // is true after a warning about the file's content
+  bool has_warned_ = false;  // a warning about the file's content was logged
   bool keeps_ = true;
 };
 

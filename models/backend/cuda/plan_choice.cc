@@ -3,7 +3,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// Returns the fastest candidate, or null if none could be timed.
+// Returns the name of the fastest engine, or null if no candidate could be timed.
 const std::string* fastest_of(const std::vector<std::string>& candidates, EngineSource& source) {
   if (candidates.size() == 1) return &candidates.front();
   const std::string* fastest = nullptr;
@@ -26,9 +26,9 @@ std::string choose_engine(EngineSource& source, PlanCache* cache, const std::str
   if (candidates.empty()) return "";
   if (cache == nullptr) return candidates.front();
   const std::string* const fastest = fastest_of(candidates, source);
-  // Nothing was measured, so no choice is kept.
+  // No engine could be measured, so no choice is kept.
   if (fastest == nullptr) return candidates.front();
-  // Another process may have settled the key first.
+  // Another process may have settled the operation's key first.
   const std::string settled = cache->settle(key, *fastest, kept.value_or(""));
   return settled == *fastest || source.prepare(settled) ? settled : *fastest;
 }

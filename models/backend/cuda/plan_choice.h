@@ -19,16 +19,16 @@ class EngineSource {
   virtual ~EngineSource() = default;
   // Returns a few engines that support the operation, ready to run, in the library's own ranking.
   virtual std::vector<std::string> candidates() = 0;
-  // Makes this engine ready; returns false if the library does not offer it.
+  // Makes the named engine ready; returns false if the library does not offer it.
   virtual bool prepare(const std::string& engine) = 0;
-  // Returns the time of one run of a candidate, or no value if it cannot run here or memory is
-  // short.
+  // Returns the time of one run of a candidate engine, or no value if it cannot run here or memory
+  // is short.
   virtual std::optional<std::chrono::nanoseconds> time(const std::string& engine) = 0;
 };
 
-// Returns the engine to use and makes it ready; returns an empty name if there is none. Without a
-// cache nothing is measured, and the first candidate is chosen. With a cache the engine kept under
-// `key` is chosen, else the fastest candidate (the first of equal ones), which is then kept.
+// Returns the engine to use and makes it ready; returns an empty name if no engine exists. Without
+// a cache nothing is measured, and the first candidate is chosen. With a cache the engine kept
+// under `key` is chosen, else the fastest candidate (the first of equal ones), which is then kept.
 std::string choose_engine(EngineSource& source, PlanCache* cache, const std::string& key);
 
 }  // namespace syncopate::cuda

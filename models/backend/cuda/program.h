@@ -14,19 +14,18 @@ namespace syncopate::cuda {
 // A Program is used by one thread only.
 class Program {
  public:
-  // groups are as matched, without kConvReluPool. Throws UnavailableError, DeviceError, ShapeError,
-  // OutOfMemoryError.
+  // `groups` are those of the graph's matching, without kConvReluPool. Throws UnavailableError,
+  // DeviceError, ShapeError, OutOfMemoryError.
   Program(const GroupContext& given, const std::vector<FusedGroup>& groups);
 
   std::int64_t samples() const noexcept { return context_.n; }
   void forward(std::size_t group, const Step& step) { groups_[group]->forward(step); }
   void backward(std::size_t group, const Step& step);
-  // forward_all runs all groups in order; the backward function runs groups [begin, end) in
-  // reverse. Each starts as one CUDA graph if all steps are equal and the host takes no part within
-  // it.
+  // forward_all() runs all groups in order; backward_segment() runs groups [begin, end) in reverse.
+  // Each starts as one CUDA graph if all steps are equal and the host takes no part within it.
   void forward_all(const Step& step);
   void backward_segment(std::size_t begin, std::size_t end, const Step& step);
-  // Points after a forward pass to [n, classes] of the program's precision, on the device.
+  // The logits after a forward pass: a device address, [n, classes] of the program's precision.
   const void* logits() const noexcept { return logits_; }
 
  private:
@@ -41,10 +40,10 @@ class Program {
 
   const GroupContext context_;
   std::vector<std::unique_ptr<Group>> groups_;
-  std::vector<std::vector<GradientSum>> sums_before_backward_;  // is indexed by group
+  std::vector<std::vector<GradientSum>> sums_before_backward_;  // run before each group's backward
   std::shared_ptr<Buffer> block_;
   const void* logits_ = nullptr;
-  // The captured passes, with the arguments they were captured with.
+  // The passes captured as CUDA graphs, with the arguments they were captured with.
   CapturedWork forward_;
   std::vector<CapturedWork> backward_;  // by the segment's end
   Step captured_;

@@ -18,7 +18,7 @@ namespace {
 
 static_assert(kMostSummedReplicas == kMostReplicasOnOneGpu);
 
-// Board holds the state that the replicas share. Thread-safe.
+// Board holds the state that the replicas on one GPU share. Thread-safe.
 class Board {
  public:
   Board(int device, int replicas, std::chrono::nanoseconds patience)
@@ -31,7 +31,7 @@ class Board {
 
   int device() const noexcept { return device_; }
 
-  // Is called by one thread, before the first step.
+  // attach() is called by one thread, before the first step.
   void attach(int rank, float* gradients, std::span<const Bucket> buckets) {
     use_device(device_);
     slices_.arenas[rank] = gradients;
@@ -68,8 +68,8 @@ class Board {
     changed_.notify_all();
   }
 
-  // Waits until the sums of round `round` are started, because a stream can wait only for an event
-  // that has been recorded.
+  // Makes `compute` wait for the sums of round `round`. The host waits until they are started,
+  // because a stream can wait only for an event that has been recorded.
   void finish(int rank, std::uint64_t round, cudaStream_t compute) {
     std::unique_lock lock(mutex_);
     for (const SharedBucket& bucket : buckets_) {
@@ -100,7 +100,7 @@ class Board {
     changed_.notify_all();
   }
 
-  // Work that was started depends only on work that was started, so this wait ends.
+  // Sums that were started depend only on work that was started, so this wait ends.
   void settle() noexcept {
     cudaSetDevice(device_);
     cudaStreamSynchronize(side_.get());
@@ -109,16 +109,16 @@ class Board {
  private:
   struct SharedBucket {
     Bucket range;
-    std::vector<StreamEvent> is_computed;  // is indexed by rank
+    std::vector<StreamEvent> is_computed;  // by rank: recorded when the rank's gradient is computed
     StreamEvent is_summed;
-    int arrived = 0;           // counts replicas in the current round; guarded by mutex_
-    std::uint64_t rounds = 0;  // guarded by mutex_: sums that were started
+    int arrived = 0;           // replicas in the current round; guarded by mutex_
+    std::uint64_t rounds = 0;  // sums that were started; guarded by mutex_
   };
 
   void throw_if_aborted() const {
     if (aborted_) throw PeerError(reason_);
   }
-  // Names the replicas that have come with fewer buckets than `rank`.
+  // Names the replicas that have started fewer buckets than `rank`, for error messages.
   std::string late(int rank) const {
     std::string names;
     for (std::size_t r = 0; r < started_.size(); ++r) {
@@ -135,9 +135,9 @@ class Board {
   std::vector<SharedBucket> buckets_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::uint64_t> started_;  // counts buckets by rank; guarded by mutex_
-  bool aborted_ = false;                // is guarded by mutex_
-  std::string reason_;                  // is guarded by mutex_
+  std::vector<std::uint64_t> started_;  // started buckets by rank; guarded by mutex_
+  bool aborted_ = false;                // guarded by mutex_
+  std::string reason_;                  // why sums were aborted; guarded by mutex_
 };
 
 class SharedGpuSums final : public BucketSums {

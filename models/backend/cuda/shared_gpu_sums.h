@@ -1,6 +1,6 @@
-// Sums of replicas that share one GPU. The last replica to reach a bucket starts the kernel that
-// sums it for all, on a stream beside theirs; events order the kernel after the backward pass and
-// before the update of every replica.
+// Sums the gradients of replicas that share one GPU. The last replica to reach a bucket starts the
+// kernel that sums it for all, on a stream beside theirs; events order the kernel after the
+// backward pass and before the update of every replica.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace syncopate::cuda {
 
-// Returns one object per rank, each used by its replica's thread. Throws DeviceError.
+// Returns one object per rank, used by that replica's thread to sum gradients. Throws DeviceError.
 std::vector<std::unique_ptr<BucketSums>> make_shared_gpu_sums(int device, int replicas,
                                                               std::chrono::nanoseconds patience);
 

@@ -12,20 +12,20 @@
 
 namespace syncopate::cuda {
 
-// Offers the engines that sum and, as the last candidate, the fastest engine that does not sum
-// followed by our kernel.
+// Offers the engines that sum a convolution's output and, as the last candidate, the fastest engine
+// that does not sum followed by our kernel.
 class SumsOrApart final : public EngineSource {
  public:
   static constexpr const char* kApart = "apart";
 
-  // The times of our kernels; absent if they cannot be tried.
+  // The times of our kernels that sum a convolution's output; absent if they cannot be tried.
   struct KernelTimes {
     std::chrono::nanoseconds summing;   // of the kernel that sums the output
     std::chrono::nanoseconds shifting;  // of the kernel that takes over a convolution's sums
   };
   using TimeKernels = std::function<std::optional<KernelTimes>()>;
 
-  // plain offers the engines of the same convolution without sums, kept under plain_key. All
+  // plain offers the engines of the same convolution without sums, kept under plain_key. All given
   // references outlive this object.
   SumsOrApart(EngineSource& with_sums, EngineSource& plain, PlanCache* cache, std::string plain_key,
               TimeKernels time_kernels);

@@ -53,7 +53,7 @@ DeviceVariables::DeviceVariables(ParameterArena& arena, StateBlock& state,
   for (std::size_t b = 0; b < versions_.size(); ++b) uploaded_.push_back(make_event());
 }
 
-// Waits for copies in flight, because they write to memory that is about to be freed.
+// Waits for copies of values in flight, because they write to memory that is about to be freed.
 DeviceVariables::~DeviceVariables() { cudaStreamSynchronize(uploads_.get()); }
 
 void DeviceVariables::begin_refresh(cudaStream_t compute) {
@@ -69,7 +69,7 @@ void DeviceVariables::refresh(BucketId bucket, cudaStream_t compute) {
   const auto b = static_cast<std::size_t>(bucket);
   const cudaStream_t stream = uploads_.get();
   check_cuda(cudaStreamWaitEvent(stream, last_use_.get()));
-  // The host's values were written by a restore, which writes slots and state as well.
+  // The host's values are newer because a restore wrote them, which writes slots and state as well.
   are_slots_stale_ = true;
   is_state_stale_ = true;
   const Bucket& range = arena_.buckets()[b];
@@ -112,7 +112,7 @@ void DeviceVariables::update(const Optimizer& optimizer, const UpdateStep& step,
     cuda::update(with_decay, without_decay, arrays, weights, total, stream);
   });
   if (scaler_) scaler_->end_step(stream);
-  // The versions are raised by the caller that requested the update.
+  // The versions of the buckets are raised by the caller that requested the update.
   for (std::size_t b = 0; b < versions_.size(); ++b) {
     versions_[b] = arena_.version(static_cast<BucketId>(b)) + 1;
   }

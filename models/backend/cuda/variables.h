@@ -18,52 +18,52 @@
 
 namespace syncopate::cuda {
 
-// Is shared by the models of one replica. One thread only. Values are copied down on a stream of
-// their own while the device computes what does not need them; all other work runs on the given
-// stream.
+// The variables are shared by the models of one replica. One thread only. Values are copied down on
+// a stream of their own while the device computes what does not need them; all other work runs on
+// the given stream.
 class DeviceVariables {
  public:
-  // arena and state outlive this object.
+  // The arena and the state must outlive this object.
   DeviceVariables(ParameterArena& arena, StateBlock& state, const BackendOptions& options);
 
   ~DeviceVariables();
   DeviceVariables(const DeviceVariables&) = delete;
   DeviceVariables& operator=(const DeviceVariables&) = delete;
 
-  // Orders the copies of values after all work that `compute` has been given so far, which may
-  // still read or write the values. Is called before the first refresh() of a forward pass.
+  // Orders the later copies of values after all work that `compute` has been given so far, which
+  // may still read or write the values. Called before the first refresh() of a forward pass.
   void begin_refresh(cudaStream_t compute);
   bool is_current(BucketId bucket) const;
-  // Copies a bucket's values to the device if the host's are newer. Later work on `compute` sees
-  // them.
+  // Copies a bucket's values to the device if those of the host are newer. Later work on `compute`
+  // sees them.
   void refresh(BucketId bucket, cudaStream_t compute);
-  // Makes the device, not the host, apply the updates from now on.
+  // Makes the device, not the host, apply the optimizer's updates from now on.
   void keep_updates() noexcept { keeps_updates_ = true; }
   bool keeps_updates() const noexcept { return keeps_updates_; }
-  // Applies one update to the whole arena with the device's gradients. slots: on the host.
+  // Applies one optimizer update to the arena with the device's gradients. slots: on the host.
   void update(const Optimizer& optimizer, const UpdateStep& step, std::span<const Tensor> slots,
               cudaStream_t stream);
   // Copies values, slots and state to the host and returns when the copies are complete.
   void to_host(std::span<const Tensor> slots, cudaStream_t stream);
   // Divides the gradients by the loss scale, or sets them to zero if one is not finite, and ends
-  // the scaler's step. Is called before the gradients are read; does nothing except in fp16.
+  // the scaler's step. Called before the gradients are read; does nothing except in fp16.
   void unscale_gradients(cudaStream_t stream);
   void download_gradients(BucketId bucket, cudaStream_t stream);
-  // These functions copy the running statistics down before a forward pass and up after it. If
-  // updates are kept on the device, the statistics stay there as well: they are copied down after a
-  // restore, and up by to_host().
+  // Copy batch norm's running statistics to the device before a forward pass, and to the host after
+  // it. If updates are kept on the device, the statistics stay there as well: they are copied to it
+  // after a restore, and back by to_host().
   void upload_state(cudaStream_t stream);
   void download_state(cudaStream_t stream);
 
   const float* value(int parameter) const;
-  // Returns a parameter in the type of the activations; value() returns it in f32.
+  // Returns the address of a parameter in the type of the activations; value() returns it in f32.
   const void* weight(int parameter) const;
   float* gradient(int parameter) const;
   float* gradient_arena() const;
   float* state(int index) const;
-  // Returns null if losses are not scaled.
+  // Returns the loss scale on the device, or null if losses are not scaled.
   const LossScale* loss_scale() const noexcept { return scaler_ ? scaler_->scale() : nullptr; }
-  // The state has a value in fp16 only. Reading waits for the stream; set it between steps only.
+  // Loss scaling has a state in fp16 only. Reading waits for the stream; set it between steps only.
   std::optional<LossScaleState> loss_scale_state(cudaStream_t stream) const;
   void set_loss_scale_state(const LossScaleState& state);
   void zero_gradients(BucketId bucket, cudaStream_t stream);
@@ -75,20 +75,20 @@ class DeviceVariables {
   StateBlock& state_;
   Precision precision_;
   Tensor values_;
-  Tensor weights_;  // are 16-bit; empty in f32
+  Tensor weights_;  // 16-bit copies of the values; empty in f32
   Tensor gradients_;
   std::optional<LossScaler> scaler_;  // exists in fp16 only
-  std::vector<Tensor> slots_;         // are empty before the first update
-  Tensor decays_;                     // holds one u8 per kDecayBlock elements
+  std::vector<Tensor> slots_;         // the optimizer's slots; empty before the first update
+  Tensor decays_;                     // whether weights decay: one u8 per kDecayBlock elements
   bool keeps_updates_ = false;
   bool are_slots_stale_ = true;
   bool is_state_stale_ = true;
   bool is_host_stale_ = false;
   Tensor device_state_;
-  std::vector<std::uint64_t> versions_;  // are those on the device, by bucket
+  std::vector<std::uint64_t> versions_;  // versions of the values on the device, by bucket
   Stream uploads_;
   StreamEvent last_use_;               // the last use of the values before begin_refresh()
-  std::vector<StreamEvent> uploaded_;  // is indexed by bucket
+  std::vector<StreamEvent> uploaded_;  // by bucket: recorded when its values are on the device
   PinnedWindow pinned_values_;         // pins the arena's values
   PinnedWindow pinned_gradients_;
   PinnedWindow pinned_state_;  // unpinned, a copy to the host would block the host

@@ -5,7 +5,7 @@
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
-// The pixels of a run. The f32 sum of 256 terms has a relative error of at most about 1e-6.
+// Pixels summed in f32 at a time; a sum of 256 terms has a relative error of at most about 1e-6.
 constexpr std::int64_t kRun = 256;
 constexpr std::int64_t kUnroll = 4;
 
@@ -92,8 +92,8 @@ namespace {
 
 enum class Mask { kNone, kFromInput, kFromOutput };
 
-// Sums one run of one block of channels. Variants are template arguments, so that the loop has no
-// branch.
+// Sums the gradients of one run of pixels in one block of channels. Variants are template
+// arguments, so that the loop has no branch.
 template <bool kTwo, Mask kMask, bool kStore>
 void backward_run(const BatchNormBackward& args, std::int64_t offset, std::int64_t count,
                   std::int64_t c, double* sum, double* product_sum) {

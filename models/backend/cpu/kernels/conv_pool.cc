@@ -8,13 +8,13 @@ namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
 constexpr int kTaps = 9;
-constexpr int kCut = 4;  // the stored position where the ReLU's output is 0
+constexpr int kCut = 4;  // stored instead of a window position where the ReLU's output is 0
 
 std::int64_t blocks_of(const ConvPoolShape& shape) {
   return (shape.out_channels + kBlock - 1) / kBlock;
 }
 
-// Stores one pooled pixel of one block of channels.
+// Stores one pooled pixel of one block of channels, and the position of its maximum.
 void store_pooled(float* y, Vec v, std::int64_t n, std::int64_t block, std::int64_t pixel,
                   const ConvPoolShape& shape) {
   const std::int64_t pixels = shape.pooled_h * shape.pooled_w;
@@ -44,7 +44,7 @@ Vec load_pooled(const float* y, std::int64_t n, std::int64_t block, std::int64_t
 }
 
 // Computes kGroup adjacent pooled pixels. Their 4 * kGroup sums stay in registers, and each weight
-// is loaded once for all of them.
+// is loaded once for all pixels of the group.
 template <int kChannels, int kGroup>
 void forward_tile(const float* in, std::int64_t in_w, const float* packed, Vec bias, float* y,
                   std::uint8_t* winner, std::int64_t n, std::int64_t block, std::int64_t pixel,
@@ -115,8 +115,8 @@ void forward(const float* x, const float* packed, const float* bias, float* y, s
   }
 }
 
-// Adds the gradients of one sample for one block of channels to scratch [9 * C, B] and
-// bias_sum [B].
+// Adds the weight gradients of one sample and one block of channels to scratch [9 * C, B], and its
+// bias gradients to bias_sum [B].
 template <int kChannels>
 void backward_sample(const float* in, const float* dy, const std::uint8_t* winner, float* scratch,
                      float* bias_sum, std::int64_t n, std::int64_t block,

@@ -1,4 +1,4 @@
-// ReLU, additions, biases, average pooling, and conversions between layouts.
+// The CPU kernels for ReLU, additions, biases, average pooling, and layout conversions.
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {

@@ -12,7 +12,7 @@ namespace syncopate {
 
 enum class Isa;  // models/base/isa.h is not included, because it includes library templates
 
-// The shape [n, blocks, pixels, B].
+// The shape [n, blocks, pixels, B] of a map with blocked channels.
 struct BlockedShape {
   std::int64_t n;
   std::int64_t blocks;
@@ -39,7 +39,7 @@ struct ConvPoolShape {
   std::int64_t n;
   std::int64_t in_h;
   std::int64_t in_w;
-  int in_channels;  // 1 to 3
+  int in_channels;  // number of input channels: 1 to 3
   std::int64_t out_channels;
   std::int64_t pooled_h;
   std::int64_t pooled_w;
@@ -48,26 +48,26 @@ struct ConvPoolShape {
 
 struct BatchNormBackward {
   const float* dy;
-  const float* dy2;    // added to dy; may be null
+  const float* dy2;    // second output gradient, added to dy; may be null
   const float* x;      // the normalised input
   const float* y;      // the output, for the ReLU's mask if there is an addend; null otherwise
   const float* scale;  // y = x * scale + shift (+ added)
   const float* shift;
   const float* mean;
   const float* inverse_deviation;
-  float* dz;  // out: the gradient behind the ReLU; may be dy's memory; null to not store it
+  float* dz;  // out: the gradient behind the ReLU; may be dy's memory; null: is not stored
   bool relu;
 };
 
 struct BatchNormInputGradient {
   const float* dz;
   const float* x;
-  float* dx;  // may be dz's memory
+  float* dx;  // the input gradient; may be dz's memory
   const float* a;
   const float* m;
   const float* mean;
   const float* k;
-  // Set when the ReLU's mask was not yet applied to dz, null otherwise: y = x * scale + shift.
+  // Null if the ReLU's mask was applied to dz already; else the mask needs y = x * scale + shift.
   const float* scale;
   const float* shift;
 };
@@ -75,71 +75,72 @@ struct BatchNormInputGradient {
 struct CpuKernels {
   int block;
 
-  // y = x * scale[c] + shift[c] of u8 pixels [n, pixels, channels], into [n, channels, pixels]
-  // (planar), the same order (else), or blocked.
+  // Normalises samples: y = x * scale[c] + shift[c] of u8 pixels [n, pixels, channels], into [n,
+  // channels, pixels] (planar), the same order (else), or blocked.
   void (*pixels_to_planar)(const std::uint8_t* x, float* y, std::int64_t n, std::int64_t pixels,
                            int channels, const float* scale, const float* shift);
   void (*pixels_to_interleaved)(const std::uint8_t* x, float* y, std::int64_t n,
                                 std::int64_t pixels, int channels, const float* scale,
                                 const float* shift);
 
-  // sums [2, channels] f64: the sums of x and of x squared.
+  // Computes the forward sums of batch norm, sums [2, channels] f64: of x and of x squared.
   void (*batch_norm_statistics)(const float* x, BlockedShape shape, double* sums);
-  // y = x * scale + shift (+ added), then ReLU if `relu`. `added` may be null.
+  // Applies batch norm: y = x * scale + shift (+ added), then ReLU if `relu`. `added` may be null.
   void (*batch_norm_apply)(const float* x, const float* added, float* y, BlockedShape shape,
                            const float* scale, const float* shift, bool relu);
-  // dz = dy (+ dy2), or 0 where the ReLU's output is 0. sums [2, channels] f64: the sums of dz and
-  // of dz * (x - mean) * inverse_deviation.
+  // Computes dz = dy (+ dy2), or 0 where the ReLU's output is 0, and the backward sums of batch
+  // norm, sums [2, channels] f64: of dz and of dz * (x - mean) * inverse_deviation.
   void (*batch_norm_backward_sums)(const BatchNormBackward& args, BlockedShape shape, double* sums);
-  // dx = a * (dz - m) - (x - mean) * k, where a, m, mean and k have one value per channel.
+  // Batch norm backward: dx = a * (dz - m) - (x - mean) * k, with one a, m, mean and k per channel.
   void (*batch_norm_backward_apply)(const BatchNormInputGradient& args, BlockedShape shape);
 
   void (*relu)(const float* x, float* y, std::int64_t count);
-  // dx = y > 0 ? dy : 0
+  // Computes the input gradient of ReLU: dx = y > 0 ? dy : 0
   void (*relu_backward)(const float* dy, const float* y, float* dx, std::int64_t count);
   void (*add)(const float* a, const float* b, float* y, std::int64_t count);
 
-  // winner [n, blocks, out pixels, B] u8 receives the position of each maximum in its window:
-  // row-major, counting padding, the first of equal maxima. It may be null.
+  // Max-pooling. winner [n, blocks, out pixels, B] u8 receives the position of each maximum in its
+  // window: row-major, counting padding, the first of equal maxima. winner may be null.
   void (*max_pool)(const float* x, float* y, std::uint8_t* winner, const PoolShape& shape);
   void (*max_pool_backward)(const float* dy, const std::uint8_t* winner, float* dx,
                             const PoolShape& shape);
 
-  // y [n, channels]
+  // Average pooling over all pixels of a blocked map, into y [n, channels], and its backward pass.
   void (*global_average_pool)(const float* x, float* y, BlockedShape shape, std::int64_t channels);
   void (*global_average_pool_backward)(const float* dy, float* dx, BlockedShape shape,
                                        std::int64_t channels);
 
-  // Convert between blocked and [n, pixels, channels].
+  // Convert maps between the blocked layout and [n, pixels, channels].
   void (*blocked_to_interleaved)(const float* x, float* y, BlockedShape shape,
                                  std::int64_t channels);
   void (*interleaved_to_blocked)(const float* x, float* y, BlockedShape shape,
                                  std::int64_t channels);
 
-  // y has every stride-th pixel of x in its first in_blocks blocks, and zeros in the others.
-  // shape.blocks, those of y, is at least in_blocks.
+  // ResNet's shortcut: y has every stride-th pixel of x in its first in_blocks blocks, and zeros in
+  // the others. shape.blocks, those of y, is at least in_blocks.
   void (*shortcut)(const float* x, float* y, const PoolShape& shape, std::int64_t in_blocks);
   void (*shortcut_backward)(const float* dy, float* dx, const PoolShape& shape,
                             std::int64_t in_blocks);
 
-  // y [n, features]: y += bias, then ReLU if `relu`.
+  // Adds a bias: y [n, features] += bias, then ReLU if `relu`.
   void (*add_bias)(float* y, const float* bias, std::int64_t n, std::int64_t features, bool relu);
-  // dbias [features] = sum over n of dy [n, features].
+  // Computes the gradient of a bias, dbias [features] = sum over n of dy [n, features].
   void (*bias_gradient)(const float* dy, float* dbias, std::int64_t n, std::int64_t features);
 
-  // packed [ceil(K / B), 3 * 3 * C, B] from weight [K, 3, 3, C].
+  // Packs weights: packed [ceil(K / B), 3 * 3 * C, B] from weight [K, 3, 3, C].
   void (*conv_pool_pack)(const float* weight, float* packed, const ConvPoolShape& shape);
-  // x [n, H, W, C]. winner [n, ceil(K / B), pooled pixels, B] u8 receives the position of the
-  // maximum in its 2x2 window, or 4 where the ReLU's output is 0.
+  // x [n, H, W, C], the samples. winner [n, ceil(K / B), pooled pixels, B] u8 receives the position
+  // of the maximum in its 2x2 window, or 4 where the ReLU's output is 0.
   void (*conv_pool)(const float* x, const float* packed, const float* bias, float* y,
                     std::uint8_t* winner, const ConvPoolShape& shape);
-  // Overwrites dweight [K, 3, 3, C] and dbias [K]. scratch has the size of `packed`.
+  // Overwrites the fused layer's dweight [K, 3, 3, C] and dbias [K]. scratch is sized like
+  // `packed`.
   void (*conv_pool_backward)(const float* x, const float* dy, const std::uint8_t* winner,
                              float* dweight, float* dbias, float* scratch,
                              const ConvPoolShape& shape);
 };
 
-// The kernels compiled for `isa`, which this machine must support.
+// Returns the table of kernels compiled for `isa`, which this machine must support.
 const CpuKernels& cpu_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

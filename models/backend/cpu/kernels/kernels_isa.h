@@ -17,17 +17,17 @@ inline constexpr int kBlock = 16;
 inline constexpr int kBlock = 8;
 #endif
 
-// One block of channels as a vector. It may be unaligned and may alias float. Where registers are
-// narrower, the compiler splits it.
+// One block of channels as a vector. The vector may be unaligned and may alias float. Where
+// registers are narrower, the compiler splits the vector.
 using Vec = float __attribute__((vector_size(kBlock * 4), aligned(4), may_alias));
 using IntVec = std::int32_t __attribute__((vector_size(kBlock * 4), aligned(4), may_alias));
 static inline Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
 static inline void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
-// max(v, 0) that keeps NaN, so that a diverged network is not hidden.
+// Returns max(v, 0) but keeps NaN, so that a diverged network is not hidden.
 static inline Vec positive_part(Vec v) { return v < 0.0F ? Vec{} : v; }
 
-// Load and store one byte per channel. The AVX-512 version uses intrinsics, because GCC 12 converts
-// such a vector element by element.
+// Load and store a block of channels kept as one byte each. The AVX-512 version uses intrinsics,
+// because GCC 12 converts such a vector element by element.
 #if defined(__AVX512F__)
 static inline IntVec load_bytes(const std::uint8_t* p) {
   return reinterpret_cast<IntVec>(

@@ -1,10 +1,10 @@
-// Max-pooling and the shortcut without parameters, over blocked maps.
+// The CPU kernels of max-pooling and of ResNet's parameter-free shortcut, over blocked maps.
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
-// The rows or columns of a window that lie inside a map, relative to the start of the window.
+// The rows or columns of a pooling window that lie inside a map, relative to the window's start.
 struct Extent {
   std::int64_t begin;
   std::int64_t end;

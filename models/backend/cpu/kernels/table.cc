@@ -1,4 +1,4 @@
-// The kernel table of one instruction set.
+// Defines the kernel table of one instruction set; compiled once per instruction set.
 #include "models/backend/cpu/kernels/kernels_isa.h"
 
 namespace syncopate::SYNCOPATE_ISA {

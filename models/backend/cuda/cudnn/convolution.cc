@@ -10,7 +10,7 @@
 namespace syncopate::cuda {
 namespace {
 
-constexpr int kMostConfigs = 64;  // A heuristic is asked for at most this number of configurations.
+constexpr int kMostConfigs = 64;  // most configurations that a heuristic is asked for
 
 std::vector<Descriptor> configurations(const ConvolutionGraph& graph, const PlanTarget& target,
                                        cudnnBackendHeurMode_t mode) {
@@ -23,8 +23,8 @@ std::vector<Descriptor> configurations(const ConvolutionGraph& graph, const Plan
   if (heuristic.try_finalize()) return {};
   std::vector<Descriptor> found;
   for (int i = 0; i < kMostConfigs; ++i) found.emplace_back(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR);
-  // A query without room returns an upper bound; the second query returns the number it has
-  // written.
+  // A query of cuDNN's heuristic without room for results returns an upper bound; the second query
+  // returns the number of results it has written.
   const int count = heuristic.get(CUDNN_ATTR_ENGINEHEUR_RESULTS, found);
   found.erase(found.begin() + count, found.end());
   return found;
@@ -36,8 +36,8 @@ struct EngineFacts {
   bool compiles_on_the_device = false;
 };
 
-// Returns the engine's number and the settings of its knobs, because two configurations of one
-// engine differ in the knobs only.
+// Returns the number of a cuDNN engine and the settings of its knobs, because two configurations of
+// one engine differ in the knobs only.
 std::string name_of(const Descriptor& configuration, std::int64_t engine) {
   std::vector<Descriptor> choices;
   for (int i = 0; i < CUDNN_KNOB_TYPE_COUNTS; ++i) {
@@ -73,8 +73,8 @@ EngineFacts facts_of(const Descriptor& configuration, const PlanLimits& limits) 
   return facts;
 }
 
-// Returns the finalized plan, or null and the reason in `refusal`: an engine that does not support
-// the graph, does not compile or does not load must not prevent the use of the others.
+// Returns the finalized plan, or null and the reason in `refusal`: a cuDNN engine that does not
+// support the graph, does not compile or does not load must not prevent the use of others.
 std::unique_ptr<Descriptor> finished_plan(const Descriptor& configuration, const PlanTarget& target,
                                           std::string& refusal) {
   auto plan = std::make_unique<Descriptor>(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -125,7 +125,7 @@ ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTar
                             const PlanLimits& limits, int most) {
   const ConvolutionGraph graph(pass, shape, target.handle());
   ConvOffers offers;
-  // Mode A is cuDNN's recommendation; the fallback mode lists engines that always work.
+  // Mode A is cuDNN's recommendation of engines; the fallback mode lists engines that always work.
   for (const auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
     for (const Descriptor& configuration : configurations(graph, target, mode)) {
       const EngineFacts facts = facts_of(configuration, limits);

@@ -20,9 +20,9 @@ namespace syncopate::cuda {
 // be present. Used by one thread only.
 class PlanTarget {
  public:
-  // The handle must outlive the target and the plans made for it.
+  // The cuDNN handle must outlive the target and the plans made for it.
   explicit PlanTarget(cudnnHandle_t handle) : handle_(handle) {}
-  // json holds the device's properties in cuDNN's serialised form. Throws DeviceError.
+  // json holds the properties of a device in cuDNN's serialised form. Throws DeviceError.
   static PlanTarget described(std::string_view json);
 
   cudnnHandle_t handle() const noexcept { return handle_; }
@@ -41,10 +41,10 @@ class ConvPlan {
   ConvPlan(ConvPass pass, std::unique_ptr<Descriptor> plan, std::string engine);
 
   std::int64_t workspace_bytes() const noexcept { return workspace_bytes_; }
-  // Returns the engine's number and the settings of its knobs, such as "42 2=5 24=0".
+  // Returns the number of the cuDNN engine and the settings of its knobs, such as "42 2=5 24=0".
   const std::string& engine() const noexcept { return engine_; }
 
-  // Starts the convolution on the handle's stream. Throws DeviceError.
+  // Starts the convolution on the stream of the cuDNN handle. Throws DeviceError.
   void run(cudnnHandle_t handle, const ConvArrays& arrays) const;
 
  private:
@@ -57,10 +57,10 @@ class ConvPlan {
 // ConvOffers lists the engines that cuDNN offers, in the order of its own ranking. If the target is
 // a described device, engines that compile on the device are counted but not made ready.
 struct ConvOffers {
-  int engines = 0;              // counts engines that support the convolution
-  int left_for_the_device = 0;  // number of those that compile on the device at run time
-  std::vector<ConvPlan> plans;  // holds at most `most` plans
-  std::string refusal;          // holds cuDNN's reason for the last failure
+  int engines = 0;              // number of engines that support the convolution
+  int left_for_the_device = 0;  // engines that compile on the device at run time
+  std::vector<ConvPlan> plans;  // the plans that are ready, at most `most`
+  std::string refusal;          // cuDNN's reason for the last failure
 };
 ConvOffers plan_convolution(ConvPass pass, const ConvShape& shape, const PlanTarget& target,
                             const PlanLimits& limits, int most);

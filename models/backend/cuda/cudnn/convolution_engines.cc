@@ -59,9 +59,9 @@ std::optional<std::chrono::nanoseconds> ConvolutionEngines::time(const std::stri
     };
     return time_on_device(stream_, kTimedRuns, run);
   } catch (const DeviceError&) {
-    // Memory is short or the engine refuses to run, and another engine may succeed. The error is
-    // cleared, because the next call would report it as its own; a fault of the device is reported
-    // again by that call.
+    // The error means that memory is short or the engine refuses to run, and another engine may
+    // succeed. The error is cleared, because the next call would report it as its own; a fault of
+    // the device is reported again by that call.
     cudaGetLastError();
     return std::nullopt;
   }

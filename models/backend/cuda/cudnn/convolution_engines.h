@@ -13,14 +13,14 @@
 
 namespace syncopate::cuda {
 
-// An engine's time is the mean of this number of runs.
+// The number of runs whose mean is the measured time of an engine.
 constexpr int kTimedRuns = 5;
 
 // A ConvolutionEngines is used by one thread only.
 class ConvolutionEngines final : public EngineSource {
  public:
-  // Engines run on the handle's stream and the calling thread's device. most: the largest number of
-  // candidates that are made ready.
+  // The timed engines run on the handle's stream and the calling thread's device. most: the largest
+  // number of candidates that are made ready.
   ConvolutionEngines(ConvPass pass, const ConvShape& shape, const PlanLimits& limits,
                      cudnnHandle_t handle, cudaStream_t stream, int most);
 
@@ -28,10 +28,10 @@ class ConvolutionEngines final : public EngineSource {
   bool prepare(const std::string& engine) override;
   std::optional<std::chrono::nanoseconds> time(const std::string& engine) override;
 
-  // Returns cuDNN's message for the last engine that could not be made ready if candidates() is
-  // empty, or "".
+  // Returns cuDNN's message for the last engine that could not be made ready, or "". Used if
+  // candidates() is empty.
   const std::string& refusal() const noexcept { return refusal_; }
-  // Moves the plan of an engine that is ready to the caller. Called at most once.
+  // Moves the plan of a convolution engine that is ready to the caller. Called at most once.
   ConvPlan take(const std::string& engine);
 
  private:
@@ -45,7 +45,7 @@ class ConvolutionEngines final : public EngineSource {
   const int most_;
   std::vector<ConvPlan> plans_;
   std::string refusal_;
-  // The arrays for the timed runs, allocated when they are first needed.
+  // The arrays for the timed runs of engines, allocated when they are first needed.
   std::shared_ptr<Buffer> x_, w_, y_, sums_, squares_;
 };
 

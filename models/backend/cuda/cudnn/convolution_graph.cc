@@ -6,7 +6,7 @@ namespace syncopate::cuda {
 namespace {
 
 enum : std::int64_t { kX = 'x', kW = 'w', kY = 'y', kSums = 's', kSquares = 'q' };
-constexpr std::int64_t kAlignment = 16;  // bytes; the program places every value on 256
+constexpr std::int64_t kAlignment = 16;  // in bytes; values are placed on multiples of 256
 
 using Four = std::array<std::int64_t, 4>;
 

@@ -1,4 +1,4 @@
-// Describes one pass of a convolution as cuDNN's graph of operations, which its engines compute.
+// Describes one pass of a convolution as cuDNN's graph of operations, which engines compute.
 #pragma once
 
 #include <cudnn.h>
@@ -18,14 +18,14 @@ struct NamedArray {
   std::int64_t name;
   void* data;
 };
-// Returns the arrays that the graph of the pass reads and writes.
+// Returns the arrays that cuDNN's graph of a convolution pass reads and writes.
 std::vector<NamedArray> named_arrays(ConvPass pass, const ConvArrays& arrays);
 
-// Owns the graph and every descriptor it refers to. Used by one thread only. Throws DeviceError.
+// Owns cuDNN's graph and all descriptors it refers to. Used by one thread only. Throws DeviceError.
 class ConvolutionGraph {
  public:
-  // handle belongs to the device that the graph is planned for; it is null if that device is only
-  // described.
+  // handle is the cuDNN handle of the device that the graph is planned for; it is null if that
+  // device is only described.
   ConvolutionGraph(ConvPass pass, const ConvShape& shape, cudnnHandle_t handle);
 
   const Descriptor& descriptor() const noexcept { return graph_; }

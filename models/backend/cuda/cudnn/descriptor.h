@@ -30,7 +30,7 @@ class Descriptor {
   void set(cudnnBackendAttributeName_t name, cudnnBackendHeurMode_t value);
   void set(cudnnBackendAttributeName_t name, cudnnGenStatsMode_t value);
   void set(cudnnBackendAttributeName_t name, cudnnHandle_t value);
-  // `value` must live as long as this descriptor.
+  // `value`, the descriptor set as an attribute, must live as long as this descriptor.
   void set(cudnnBackendAttributeName_t name, const Descriptor& value);
   void set(cudnnBackendAttributeName_t name, std::span<const Descriptor> values);
   void set(cudnnBackendAttributeName_t name, std::span<void* const> pointers);
@@ -41,13 +41,13 @@ class Descriptor {
   std::optional<std::string> try_finalize();
 
   std::int64_t get_int(cudnnBackendAttributeName_t name) const;
-  cudnnBackendKnobType_t get_knob_type() const;  // reads the knob of a knob choice
-  // Returns all values of an attribute that is a list of enumerators.
+  cudnnBackendKnobType_t get_knob_type() const;  // returns the type of a knob choice's knob
+  // Returns all values of a descriptor's attribute that is a list of enumerators.
   std::vector<cudnnBackendNumericalNote_t> numerical_notes() const;
   std::vector<cudnnBackendBehaviorNote_t> behavior_notes() const;
   std::string get_text(cudnnBackendAttributeName_t name) const;
-  // Writes the attribute's descriptors into `into`, at most as many as it holds, and returns the
-  // number that cuDNN has.
+  // Writes the descriptors of an attribute into `into`, at most as many as it holds, and returns
+  // the number that cuDNN has.
   int get(cudnnBackendAttributeName_t name, std::span<Descriptor> into) const;
 
   cudnnBackendDescriptor_t get() const noexcept { return handle_.get(); }

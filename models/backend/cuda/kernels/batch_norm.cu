@@ -1,5 +1,5 @@
-// Batch norm forward computes the sums over the rows, the moments per channel (in f64), and the
-// output in one pass over the map (in f32).
+// The forward pass of batch norm computes the sums over the rows, the moments per channel (in f64),
+// and the output in one pass over the map (in f32).
 #include <cmath>
 
 #include "models/backend/cuda/kernels/column_sums.h"
@@ -11,7 +11,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// Terms of the forward sums: x - shift and its square.
+// Terms of batch norm's forward sums: x - shift and its square.
 template <typename T>
 struct SumTerms {
   static constexpr int kSums = 2;
@@ -70,8 +70,8 @@ struct Apply {
   __device__ void at(std::int64_t row, int channel, const Constants<kWidth>& of) const {
     const std::int64_t first = row * channels + channel;
     auto floats = load<kWidth>(x + first);
-    // The mean is subtracted before scaling, because x and mean may be large against their
-    // difference.
+    // The mean is subtracted before scaling, because x and the mean may be large compared with
+    // their difference.
     for (int i = 0; i < kWidth; ++i) {
       floats[i] = (floats[i] - of.means[i]) * of.scales[i] + of.shifts[i];
     }
@@ -80,7 +80,7 @@ struct Apply {
       for (int i = 0; i < kWidth; ++i) floats[i] += others[i];
     }
     for (int i = 0; i < kWidth; ++i) {
-      if (relu && floats[i] < 0.0F) floats[i] = 0.0F;  // lets NaN pass
+      if (relu && floats[i] < 0.0F) floats[i] = 0.0F;  // this comparison lets NaN pass
     }
     store(y + first, floats);
   }
@@ -104,9 +104,9 @@ __global__ void __launch_bounds__(kThreads)
                   float* inverse_stddev, float* running_mean, float* running_variance) {
   const int c = channel_of_thread();
   const double count = sums[2 * shape.channels];
-  // Without any sample the running statistics keep their values.
+  // If no replica has a sample, batch norm's running statistics keep their values.
   if (c >= shape.channels || !(count > 0.0)) return;
-  const double offset = sums[c] / count;  // is the distance of the mean from shift
+  const double offset = sums[c] / count;  // the distance of the mean from shift
   const double spread = sums[shape.channels + c] / count - offset * offset;
   const double variance = spread > 0.0 ? spread : spread == spread ? 0.0 : spread;  // lets NaN pass
   const double batch_mean = static_cast<double>(shift[c]) + offset;
@@ -171,7 +171,7 @@ void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean
                   rows_in_vectors<T>(shape.channels, x, added, y), stream);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
+// Instantiates batch norm's forward functions for float, __nv_bfloat16 and __half.
 template void batch_norm_sums(const BatchNormShape&, const float*, const float*, double*, void*,
                               cudaStream_t);
 template void batch_norm_apply(const BatchNormShape&, const float*, const float*, const float*,

@@ -1,5 +1,5 @@
-// Batch norm backward computes the sums of the gradient, then makes one pass over the map. Values
-// per channel are computed in f64, values per element in f32.
+// The backward pass of batch norm computes the sums of the gradient, then makes one pass over the
+// map. Values per channel are computed in f64, values per element in f32.
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"
@@ -9,12 +9,12 @@
 namespace syncopate::cuda {
 namespace {
 
-// Computes dz = (dy + dy2) * (y > 0), the gradient behind ReLU and addition.
+// Computes dz = (dy + dy2) * (y > 0), the output gradient of batch norm behind ReLU and addition.
 template <typename T>
 struct MaskedGradient {
-  const T* y;  // null if there is no ReLU
+  const T* y;  // output of the ReLU; null if there is no ReLU
   const T* dy;
-  const T* dy2;  // null if there is one gradient
+  const T* dy2;  // second gradient; null if there is one gradient
 
   template <int kWidth>
   __device__ Floats<kWidth> at(std::int64_t first) const {
@@ -31,7 +31,7 @@ struct MaskedGradient {
   }
 };
 
-// Terms of the backward sums: dz and dz * xhat.
+// Terms of batch norm's backward sums: dz and dz * xhat.
 template <typename T>
 struct GradientTerms {
   static constexpr int kSums = 2;
@@ -58,7 +58,7 @@ struct GradientTerms {
     }
   }
 
-  // Is applied after the last row, since the factor would occupy registers during the loop.
+  // Applies inverse_stddev after the last row, since it would occupy registers during the loop.
   template <int kWidth>
   __device__ void finish(int channel, float (&sums)[kSums][kWidth]) const {
     for (int i = 0; i < kWidth; ++i) sums[1][i] *= inverse_stddev[channel + i];
@@ -77,7 +77,7 @@ struct Backward {
   T* dadded;
   int channels;
 
-  // Computes dx = scale * dz + slope * (x - mean) + offset.
+  // Computes batch norm's input gradient dx = scale * dz + slope * (x - mean) + offset.
   template <int kWidth>
   struct Constants {
     Floats<kWidth> means, scales, slopes, offsets;
@@ -165,7 +165,7 @@ void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* o
          parameter_gradients_kernel, shape.channels, own_sums, dgamma, dbeta);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
+// Instantiates batch norm's backward functions for float, __nv_bfloat16 and __half.
 template void batch_norm_gradient_sums(const BatchNormShape&, const float*, const float*,
                                        const float*, const float*, const float*, const float*,
                                        double*, void*, cudaStream_t);

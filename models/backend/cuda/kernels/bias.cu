@@ -1,4 +1,4 @@
-// Adds a bias to every row, and sums the rows of a gradient to that of the bias.
+// Adds a bias to every row of a map, and sums the rows of a gradient to the gradient of the bias.
 #include "models/backend/cuda/kernels/column_sums.h"
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"
@@ -73,7 +73,7 @@ std::int64_t bias_gradient_scratch(std::int64_t rows, int channels) {
   return column_sums_scratch(rows, channels, 1);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
+// Instantiates the bias functions for float, __nv_bfloat16 and __half.
 template void add_bias(float*, const float*, std::int64_t, int, bool, cudaStream_t);
 template void bias_gradient(const float*, float*, std::int64_t, int, void*, cudaStream_t);
 template void add_bias(__nv_bfloat16*, const float*, std::int64_t, int, bool, cudaStream_t);

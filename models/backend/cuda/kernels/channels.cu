@@ -1,5 +1,5 @@
-// Adds channels to maps and removes them, because cuDNN's kernels want the samples' three channels
-// padded to four or eight.
+// Adds channels to maps and removes channels, because cuDNN's kernels want the samples' three
+// channels padded to four or eight.
 #include <algorithm>
 
 #include "models/backend/cuda/kernels/columns.h"
@@ -70,7 +70,7 @@ void normalise_with_channels(const std::uint8_t* x, const float* mean, const flo
         rows, stream);
 }
 
-// Instantiates the functions for samples (u8, f32), weights, and the way back to f32 gradients.
+// Instantiates padding for samples (u8, f32), weights, and the way back to f32 gradients.
 template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int,
                                       __nv_bfloat16*, int, std::int64_t, cudaStream_t);
 template void normalise_with_channels(const std::uint8_t*, const float*, const float*, int, __half*,

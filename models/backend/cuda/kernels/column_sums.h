@@ -1,7 +1,7 @@
-// Sums over the rows of a map [rows, channels] in two kernels. The order depends on the sizes
-// alone: a thread adds its rows in f32 (hundreds of them), a block adds its threads in f64 and
-// leaves one partial sum per channel in scratch, and the second kernel adds the partial sums in
-// f64.
+// Sums over the rows of a map [rows, channels] in two kernels. The order of additions depends on
+// the sizes alone: a thread adds its rows in f32 (hundreds of them), a block adds its threads in
+// f64 and leaves one partial sum per channel in scratch, and the second kernel adds the partial
+// sums in f64.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace syncopate::cuda {
 
 inline constexpr int kRowsOfSumThread = 8;
-// The second kernel's block is kSumColumns columns wide and divides the partial sums into slices.
+// Blocks of the second kernel are kSumColumns columns wide and divide the partial sums into slices.
 inline constexpr int kSumColumns = 8;
 inline constexpr int kSumSlices = kThreads / kSumColumns;
 
@@ -20,7 +20,7 @@ inline ColumnGrid column_sums_grid(std::int64_t rows, int channels, int width) {
   return column_grid(rows, channels, width, kMostSumBlocks, kRowsOfSumThread);
 }
 
-// Returns a number of bytes that suffices for every type and alignment.
+// Returns the bytes of scratch memory that suffice for column sums of every type and alignment.
 inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sums) {
   int row_blocks = 1;
   for (const int width : {1, 4, 8}) {
@@ -30,9 +30,9 @@ inline std::int64_t column_sums_scratch(std::int64_t rows, int channels, int sum
          static_cast<std::int64_t>(sizeof(double));
 }
 
-// Writes partial: [row_blocks][kSums][channels]. Terms provides kSums; constants<kWidth>(channel);
-// add<kWidth>(row, channel, constants, sums), where sums is float[kSums][kWidth]; and
-// finish<kWidth>(channel, sums), called after a thread's last row.
+// The first kernel of column sums writes partial: [row_blocks][kSums][channels]. Terms provides
+// kSums; constants<kWidth>(channel); add<kWidth>(row, channel, constants, sums), where sums is
+// float[kSums][kWidth]; and finish<kWidth>(channel, sums), called after a thread's last row.
 template <int kWidth, typename Terms>
 __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
     column_sums_kernel(Terms terms, ColumnGrid grid, double* partial) {
@@ -68,8 +68,7 @@ __global__ void __launch_bounds__(kThreads, kSumBlocksAtOnce)
   }
 }
 
-// Writes to out[column] the sum of partial[.][column], and to count_out, unless it is null,
-// `count`.
+// Writes to out[column] the sum of partial[.][column], and `count` to count_out unless it is null.
 template <typename Out>
 __global__ void __launch_bounds__(kThreads)
     add_partial_sums_kernel(const double* partial, int row_blocks, int columns, Out* out,
@@ -94,7 +93,7 @@ __global__ void __launch_bounds__(kThreads)
   if (count_out != nullptr && blockIdx.x == 0 && threadIdx.x == 0) *count_out = count;
 }
 
-// Writes out: [kSums][channels]. Without rows all sums are zero.
+// Sums a map's columns into out: [kSums][channels]. Without rows all sums are zero.
 template <typename T, typename Terms, typename Out>
 void column_sums(const char* name, const Terms& terms, std::int64_t rows, int channels,
                  bool vectors, void* scratch, Out* out, double* count_out, cudaStream_t stream) {

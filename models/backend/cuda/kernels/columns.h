@@ -13,11 +13,11 @@
 
 namespace syncopate::cuda {
 
-inline constexpr int kThreads = 256;  // is the number of threads of a block
+inline constexpr int kThreads = 256;  // the number of threads of a block
 // Grids are sized by constants for an H200 (132 multiprocessors), since the order of a sum must not
 // depend on the device. Kernels that sum have as many blocks as run at once, to keep partial sums
 // few; other kernels have many more, so that the last blocks to run are a small part.
-// per multiprocessor, with at most 64 registers a thread
+// Sums run kSumBlocksAtOnce blocks per multiprocessor, with at most 64 registers a thread.
 inline constexpr int kSumBlocksAtOnce = 4;
 inline constexpr int kMostSumBlocks = 132 * kSumBlocksAtOnce;
 inline constexpr int kMostBlocks = 132 * 32;
@@ -31,7 +31,7 @@ struct ColumnGrid {
   int row_blocks = 1;
 };
 
-// rows_of_thread is the number of rows a thread should have before another block is added.
+// rows_of_thread: the rows a thread should have before the launch gets another block.
 inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int most_blocks,
                               int rows_of_thread) {
   ColumnGrid grid{rows, channels};
@@ -51,7 +51,7 @@ inline ColumnGrid column_grid(std::int64_t rows, int channels, int width, int mo
 struct ColumnPlace {
   int lane = 0;
   int row_of_block = 0;
-  int channel = 0;  // is the first channel of its pack
+  int channel = 0;  // the first channel of the thread's pack
   bool idle = false;
   std::int64_t first_row = 0, row_step = 0;
 };
@@ -70,7 +70,7 @@ __device__ ColumnPlace column_place(const ColumnGrid& grid) {
   return place;
 }
 
-// Returns the launch of a kernel with one thread per channel.
+// Returns the launch of a CUDA kernel with one thread per channel.
 inline Launch one_thread_per_channel(const char* name, int channels, cudaStream_t stream) {
   const int blocks = (channels + kThreads - 1) / kThreads;
   return {name, dim3(static_cast<unsigned>(blocks)), kThreads, stream};
@@ -79,11 +79,11 @@ __device__ inline int channel_of_thread() {
   return static_cast<int>(blockIdx.x) * kThreads + static_cast<int>(threadIdx.x);
 }
 
-// The constants of an operation that needs none per channel.
+// The constants of an operation on maps that needs none per channel.
 struct NoConstants {};
 
-// Applies Operation to a map. Operation provides constants<kWidth>(channel) and at<kWidth>(row,
-// channel, constants).
+// The kernel that applies Operation to a map. Operation provides constants<kWidth>(channel) and
+// at<kWidth>(row, channel, constants).
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads) rows_kernel(Operation operation, ColumnGrid grid) {
   const ColumnPlace place = column_place<kWidth>(grid);
@@ -94,7 +94,7 @@ __global__ void __launch_bounds__(kThreads) rows_kernel(Operation operation, Col
   }
 }
 
-// T determines the width of a pack; `vectors` tells whether the maps may be read in packs.
+// Applies Operation to each row. T determines a pack's width; `vectors`: maps may be read in packs.
 template <typename T, typename Operation>
 void for_each_row(const char* name, const Operation& operation, std::int64_t rows, int channels,
                   bool vectors, cudaStream_t stream) {

@@ -10,7 +10,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// Operation provides at<kWidth>(first element).
+// The kernel of element-wise operations. Operation provides at<kWidth>(first element).
 template <int kWidth, typename Operation>
 __global__ void __launch_bounds__(kThreads)
     elementwise_kernel(Operation operation, std::int64_t count) {
@@ -20,12 +20,12 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t pack = thread; pack < packs; pack += threads) {
     operation.template at<kWidth>(pack * kWidth);
   }
-  // The remainder is shorter than a pack, hence shorter than a block.
+  // The elements behind the last whole pack are fewer than the threads of a block.
   const std::int64_t last = packs * kWidth + thread;
   if (kWidth > 1 && last < count) operation.template at<1>(last);
 }
 
-// Wide is the larger of the types that the operation moves.
+// Applies an operation to all elements. Wide is the larger of the types that the operation moves.
 template <typename Wide, typename Operation>
 void for_each_element(const char* name, const Operation& operation, std::int64_t count,
                       bool vectors, cudaStream_t stream) {
@@ -78,7 +78,7 @@ struct ReluForward {
   template <int kWidth>
   __device__ void at(std::int64_t first) const {
     auto floats = load<kWidth>(x + first);
-    // lets NaN pass
+    // This comparison lets NaN pass through ReLU.
     for (int i = 0; i < kWidth; ++i) floats[i] = floats[i] < 0.0F ? 0.0F : floats[i];
     store(y + first, floats);
   }
@@ -145,7 +145,7 @@ void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream) 
   for_each_element<T>("add", Add<T>{a, b, y}, count, aligned(a, b, y), stream);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
+// Instantiates the element-wise functions for float, __nv_bfloat16 and __half.
 template void normalise(const std::uint8_t*, const float*, const float*, float*, std::int64_t, int,
                         cudaStream_t);
 template void relu_forward(const float*, float*, std::int64_t, cudaStream_t);

@@ -16,56 +16,56 @@
 
 namespace syncopate::cuda {
 
-// These functions prepare samples.
+// The next functions prepare samples.
 
-// y[i] = (x[i] / 255 - mean[c]) / stddev[c], where c = i mod channels. mean, stddev: [channels]
-// f32.
+// Normalises samples: y[i] = (x[i] / 255 - mean[c]) / stddev[c], where c = i mod channels. mean,
+// stddev: [channels] f32.
 template <typename T>
 void normalise(const std::uint8_t* x, const float* mean, const float* stddev, T* y,
                std::int64_t count, int channels, cudaStream_t stream);
 
-// Converts with rounding to nearest even. From and To may be equal.
+// Converts elements from type From to type To, rounding to nearest even. Both types may be equal.
 template <typename From, typename To>
 void convert(const From* x, To* y, std::int64_t count, cudaStream_t stream);
 
-// Copies `rows` rows of `channels` to rows of y_channels: added channels are zero, surplus channels
-// are dropped.
+// Copies `rows` rows of `channels` elements to rows of y_channels: added channels are zero, surplus
+// channels are dropped.
 template <typename From, typename To>
 void with_channels(const From* x, int channels, To* y, int y_channels, std::int64_t rows,
                    cudaStream_t stream);
-// Does what normalise() does and appends channels that are zero.
+// Normalises samples like normalise() and appends channels that are zero.
 template <typename T>
 void normalise_with_channels(const std::uint8_t* x, const float* mean, const float* stddev,
                              int channels, T* y, int y_channels, std::int64_t rows,
                              cudaStream_t stream);
 
-// These functions work element by element.
+// The next functions work element by element.
 
-// y = max(x, 0). NaN stays NaN here and in every other function that applies ReLU.
+// Applies ReLU, y = max(x, 0). NaN stays NaN here and in every other function that applies ReLU.
 template <typename T>
 void relu_forward(const T* x, T* y, std::int64_t count, cudaStream_t stream);
-// dx = dy where y > 0, else 0. dx may be dy.
+// Computes the input gradient of ReLU: dx = dy where y > 0, else 0. dx may be dy.
 template <typename T>
 void relu_backward(const T* y, const T* dy, T* dx, std::int64_t count, cudaStream_t stream);
-// y = a + b. y may be a or b.
+// Adds two maps: y = a + b. y may be a or b.
 template <typename T>
 void add(const T* a, const T* b, T* y, std::int64_t count, cudaStream_t stream);
 
-// These functions work on a bias over [rows, channels].
+// The next functions work on a bias over [rows, channels].
 
-// y += bias[c], followed by ReLU if requested; in place. bias: f32.
+// Adds a bias in place, y += bias[c], followed by ReLU if requested. bias: f32.
 template <typename T>
 void add_bias(T* y, const float* bias, std::int64_t rows, int channels, bool relu,
               cudaStream_t stream);
-// db[c] = sum over rows of dy. scratch: bias_gradient_scratch() bytes.
+// Computes a bias's gradient: db[c] = sum over rows of dy. scratch: bias_gradient_scratch() bytes.
 template <typename T>
 void bias_gradient(const T* dy, float* db, std::int64_t rows, int channels, void* scratch,
                    cudaStream_t stream);
 std::int64_t bias_gradient_scratch(std::int64_t rows, int channels);
 
-// These functions compute batch norm over [rows, channels]: y = gamma * (x - mean) / sqrt(var +
-// epsilon) + beta (+ added) (followed by ReLU). gamma, beta, running_*: f32 [channels].
-// Source: Ioffe and Szegedy 2015; running statistics as in PyTorch (models/graph/graph.h).
+// The next functions compute batch norm over [rows, channels]: y = gamma * (x - mean) / sqrt(var +
+// epsilon) + beta (+ added) (followed by ReLU). gamma, beta, running_*: f32 [channels]. Source:
+// Ioffe and Szegedy 2015; running statistics as in PyTorch (models/graph/graph.h).
 
 struct BatchNormShape {
   std::int64_t rows = 0;
@@ -74,52 +74,52 @@ struct BatchNormShape {
   float momentum = 0.1F;  // running = (1 - momentum) * running + momentum * batch
   bool relu = false;
 };
-// Returns the bytes that the forward and the backward sums need.
+// Returns the bytes of scratch memory that batch norm's forward and backward sums need.
 std::int64_t batch_norm_scratch(const BatchNormShape& shape);
 
-// Computes sums: [2 * channels + 1] f64: the sum of x - shift[c], the sum of its square, and the
-// number of rows. shift: [channels] f32, any values near the mean (the running mean), which keep
-// the squares small.
+// Computes batch norm's forward sums: [2 * channels + 1] f64: the sum of x - shift[c], the sum of
+// its square, and the number of rows. shift: [channels] f32, any values near the mean (the running
+// mean), which keep the squares small.
 template <typename T>
 void batch_norm_sums(const BatchNormShape& shape, const T* x, const float* shift, double* sums,
                      void* scratch, cudaStream_t stream);
 // Computes the sums of batch_norm_sums() for shape.rows rows from x_sums, x_square_sums: f32
-// [channels], sums of x and of its square without a shift. It computes in f64, but the variance
+// [channels], sums of x and of its square without a shift. The arithmetic is f64, but the variance
 // keeps the rounding errors of the squares' sum: 2^-24 of mean^2 + variance for each rounding, so
 // the variance may come out below 0.
 void batch_norm_shift_sums(const BatchNormShape& shape, const float* x_sums, const float* squares,
                            const float* shift, double* sums, cudaStream_t stream);
-// Computes from these sums, of one replica or of all, mean and 1 / sqrt(var + epsilon), [channels]
-// f32 each, and updates the running statistics. The running variance is unbiased, except that the
-// variance of one row is taken as it is; without any row on any replica nothing is written. A
-// variance below 0 counts as 0. running_mean may be shift.
+// Computes from batch norm's forward sums, of one replica or of all, the mean and 1 / sqrt(var +
+// epsilon), [channels] f32 each, and updates the running statistics. The running variance is
+// unbiased, except that the variance of one row is taken as it is; without any row on any replica
+// nothing is written. A variance below 0 counts as 0. running_mean may be shift.
 void batch_norm_finish(const BatchNormShape& shape, const double* sums, const float* shift,
                        float* mean, float* inverse_stddev, float* running_mean,
                        float* running_variance, cudaStream_t stream);
-// Computes for evaluation inverse_stddev from the running variance.
+// Computes batch norm's inverse_stddev for evaluation from the running variance.
 void batch_norm_inverse_stddev(const BatchNormShape& shape, const float* running_variance,
                                float* inverse_stddev, cudaStream_t stream);
-// Applies the normalisation. added: null if nothing is added.
+// Applies the normalisation of batch norm. added: null if no map is added to the output.
 template <typename T>
 void batch_norm_apply(const BatchNormShape& shape, const T* x, const float* mean,
                       const float* inverse_stddev, const float* gamma, const float* beta,
                       const T* added, T* y, cudaStream_t stream);
-// Computes the backward sums of the masked gradient dz = (dy + dy2) * (y > 0). Without ReLU dz is
-// dy + dy2 and y may be null; dy2 is null if there is one gradient.
-// sums: [2 * channels + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, number of rows.
+// Computes batch norm's backward sums of the masked gradient dz = (dy + dy2) * (y > 0). Without
+// ReLU dz is dy + dy2 and y may be null; dy2 is null if there is one gradient. sums: [2 * channels
+// + 1] f64: sum of dz, sum of dz * (x - mean) * inverse_stddev, number of rows.
 template <typename T>
 void batch_norm_gradient_sums(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
                               const T* dy2, const float* mean, const float* inverse_stddev,
                               double* sums, void* scratch, cudaStream_t stream);
-// dx = gamma * inverse_stddev * (dz - sums[c] / m - xhat * sums[C + c] / m), with m = sums[2 C];
-// dadded = dz unless dadded is null. dx may be dy or dy2.
+// Computes batch norm's input gradient dx = gamma * inverse_stddev * (dz - sums[c] / m - xhat *
+// sums[C + c] / m), with m = sums[2 C]; dadded = dz unless dadded is null. dx may be dy or dy2.
 template <typename T>
 void batch_norm_backward(const BatchNormShape& shape, const T* x, const T* y, const T* dy,
                          const T* dy2, const float* mean, const float* inverse_stddev,
                          const float* gamma, const double* sums, T* dx, T* dadded,
                          cudaStream_t stream);
-// Computes dgamma and dbeta of this replica. sums: this replica's own, before any sum over
-// replicas.
+// Computes the gradients dgamma and dbeta of this replica. sums: this replica's own, before any sum
+// over replicas.
 void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* own_sums,
                                     float* dgamma, float* dbeta, cudaStream_t stream);
 
@@ -128,22 +128,22 @@ void batch_norm_parameter_gradients(const BatchNormShape& shape, const double* o
 
 struct PoolShape {
   std::int64_t n = 0;
-  int height = 0, width = 0, channels = 0;  // are those of the input
+  int height = 0, width = 0, channels = 0;  // of the input
   int window = 2, stride = 2, pad = 0;      // requires window > 2 * pad
   int out_height() const { return (height + 2 * pad - window) / stride + 1; }
   int out_width() const { return (width + 2 * pad - window) / stride + 1; }
 };
-// chosen receives the index of the largest element in its window, counted row by row including the
-// padding; the first one if several are equal. Requires window <= 16.
+// Max-pooling. chosen receives the index of the largest element in its window, counted row by row
+// including the padding; the first one if several are equal. Requires window <= 16.
 template <typename T>
 void max_pool_forward(const PoolShape& shape, const T* x, T* y, std::uint8_t* chosen,
                       cudaStream_t stream);
-// Overwrites all of dx. Where windows overlap, their gradients are added in the order of the
-// windows.
+// Max-pooling backward; overwrites all of dx. Where windows overlap, their gradients are added in
+// the order of the windows.
 template <typename T>
 void max_pool_backward(const PoolShape& shape, const T* dy, const std::uint8_t* chosen, T* dx,
                        cudaStream_t stream);
-// Takes the mean over pixels: x [n, pixels, channels], y [n, channels].
+// Average pooling: takes the mean over pixels, x [n, pixels, channels], y [n, channels].
 template <typename T>
 void average_pool_forward(const T* x, T* y, std::int64_t n, int pixels, int channels,
                           cudaStream_t stream);
@@ -161,11 +161,11 @@ struct ShortcutShape {
 };
 template <typename T>
 void shortcut_forward(const ShortcutShape& shape, const T* x, T* y, cudaStream_t stream);
-// Overwrites all of dx.
+// Computes the input gradient of the shortcut; overwrites all of dx.
 template <typename T>
 void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStream_t stream);
 
-// The sums of the loss over the samples.
+// LossSums holds the sums of the loss over the samples of a batch.
 
 struct LossSums {
   double loss = 0.0;             // sum of the sample losses / divisor
@@ -188,26 +188,26 @@ std::int64_t softmax_cross_entropy_scratch(std::int64_t n);
 
 struct LossScale {
   float scale = 1.0F;
-  std::int32_t found_non_finite = 0;  // is true if one was found since adjust_scale()
-  std::int32_t good_steps = 0;        // counts since the scale last changed
-  std::int32_t skipped_steps = 0;     // in the whole run
+  std::int32_t found_non_finite = 0;  // true after a non-finite gradient, until adjust_scale()
+  std::int32_t good_steps = 0;        // steps without overflow since the scale last changed
+  std::int32_t skipped_steps = 0;     // steps skipped in the whole run
 };
-// Records in `scale` whether one of `count` gradients is infinite or NaN.
+// Records in `scale` whether one of the `count` gradients is infinite or NaN.
 void find_non_finite(const float* gradients, std::int64_t count, LossScale* scale,
                      cudaStream_t stream);
-// Divides the gradients by the scale in place; sets all to zero if a non-finite one was found.
+// Divides the gradients by the loss scale in place; sets all to zero if a non-finite one was found.
 void unscale(const LossScale* scale, float* gradients, std::int64_t count, cudaStream_t stream);
-// Ends a step: halves the scale (down to 1) if a non-finite gradient was found, else doubles it
-// after growth_interval good steps.
+// Ends a step of loss scaling: halves the scale (down to 1) if a non-finite gradient was found,
+// else doubles it after growth_interval good steps.
 void adjust_scale(LossScale* scale, int growth_interval, cudaStream_t stream);
 
-// The update rules work on a whole arena.
+// The next functions, the optimizers' update rules, work on a whole arena.
 
-// Makes one update of `count` elements. values, gradients, slots: [count] f32. decays[i / 64]
-// selects the constants of element i: those with decay (1) or without (0). weights: receives the
-// values in the type of the activations; null if there is no such copy. scale: the factor of the
-// gradients, null for 1; if a non-finite gradient was found, nothing is written. The results have
-// the bits of the CPU's rules (models/optim).
+// Makes one update of an optimizer on `count` elements. values, gradients, slots: [count] f32.
+// decays[i / 64] selects the constants of element i: those with decay (1) or without (0). weights:
+// receives the values in the type of the activations; null if there is no such copy. scale: the
+// factor of the gradients, null for 1; if a non-finite gradient was found, nothing is written. The
+// results have the bits of the CPU's rules (models/optim).
 inline constexpr int kDecayBlock = 64;  // elements; every parameter begins at a multiple
 struct UpdateArrays {
   float* values = nullptr;
@@ -220,10 +220,10 @@ template <typename T>
 void update(const UpdateConstants& with_decay, const UpdateConstants& without_decay,
             const UpdateArrays& arrays, T* weights, std::int64_t count, cudaStream_t stream);
 
-// This function sums the gradients of replicas on one device.
+// The next function sums the gradients of replicas on one device.
 
 inline constexpr int kMostSummedReplicas = 32;
-// ReplicaSlices holds the address of each replica's arena, by rank.
+// ReplicaSlices holds the address of each replica's gradient arena, by rank.
 struct ReplicaSlices {
   float* arenas[kMostSummedReplicas] = {};
   int count = 0;

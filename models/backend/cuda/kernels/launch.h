@@ -8,13 +8,13 @@
 namespace syncopate::cuda {
 
 struct Launch {
-  const char* kernel = "";  // names the kernel in error messages
+  const char* kernel = "";  // the kernel's name for error messages
   dim3 blocks;
-  unsigned threads = 0;  // is the number of threads of a block
+  unsigned threads = 0;  // the number of threads of a block
   cudaStream_t stream = nullptr;
 };
 
-// Throws DeviceError with the kernel's name, its grid, and CUDA's code.
+// Starts a CUDA kernel. Throws DeviceError with the kernel's name, its grid, and CUDA's code.
 [[noreturn]] void throw_launch_error(const Launch& refused, cudaError_t code);
 
 #ifdef __CUDACC__

@@ -1,5 +1,5 @@
-// Computes softmax and cross entropy: a group of threads computes each sample, then one block adds
-// the samples.
+// The CUDA kernels of softmax and cross entropy: a group of threads computes each sample, then one
+// block adds the samples.
 #include <climits>
 #include <cmath>
 
@@ -17,7 +17,7 @@ struct SampleLoss {
   std::int64_t correct;
 };
 
-// Uses kLanes threads per sample; all threads of a block reach every barrier.
+// The loss kernel uses kLanes threads per sample; all threads of a block reach every barrier.
 template <int kLanes, typename T>
 __global__ void __launch_bounds__(kThreads)
     cross_entropy_kernel(const T* logits, const std::int32_t* labels, std::int64_t n, int classes,
@@ -33,7 +33,7 @@ __global__ void __launch_bounds__(kThreads)
   const int end = sample < n ? classes : 0;
   const std::int64_t first = sample * classes;
 
-  // Finds the largest logit; of equal ones the first wins.
+  // Finds the largest logit of a sample; of equal logits the first wins.
   float best = -INFINITY;
   int best_index = INT_MAX;
   for (int k = lane; k < end; k += kLanes) {
@@ -82,7 +82,7 @@ __global__ void __launch_bounds__(kThreads)
     }
   }
   if (lane == 0) {
-    // A label outside the classes yields NaN, so that no memory beyond the logits is read.
+    // A label outside the classes makes the loss NaN, so that no memory beyond the logits is read.
     const double chosen = label >= 0 && label < classes
                               ? static_cast<double>(to_float(logits[first + label]))
                               : static_cast<double>(NAN);
@@ -91,7 +91,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-// Adds the samples' contributions with one block.
+// Adds the samples' contributions to the loss with one block of threads.
 __global__ void __launch_bounds__(kThreads)
     add_losses_kernel(const SampleLoss* losses, std::int64_t n, double divisor, LossSums* sums) {
   __shared__ double totals[kThreads];
@@ -152,7 +152,7 @@ std::int64_t softmax_cross_entropy_scratch(std::int64_t n) {
   return n * static_cast<std::int64_t>(sizeof(SampleLoss));
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
+// Instantiates the loss functions for float, __nv_bfloat16 and __half.
 template void softmax_cross_entropy(const float*, const std::int32_t*, std::int64_t, int, double,
                                     const float*, float*, LossSums*, void*, cudaStream_t);
 template void softmax_cross_entropy(const __nv_bfloat16*, const std::int32_t*, std::int64_t, int,

@@ -1,5 +1,5 @@
 // Adapts the scale of the loss on the device: the kernels inspect the gradients and decide whether
-// they are used, so that no step needs the host.
+// the gradients are used, so that no step needs the host.
 #include <algorithm>
 #include <cfloat>
 #include <cmath>
@@ -20,10 +20,10 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll 4
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
        i += threads) {
-    // is true for NaN, too, as any comparison with NaN fails
+    // The condition is true for NaN, too, as any comparison with NaN fails.
     found |= !(fabsf(gradients[i]) <= FLT_MAX);
   }
-  // Several threads may write here, all of them the same value.
+  // Several threads may write found_non_finite here, all of them the same value.
   if (found) scale->found_non_finite = 1;
 }
 

@@ -1,4 +1,4 @@
-// Moves elements between memory and registers, up to 16 bytes at once; arithmetic is in f32.
+// Moves elements between device memory and registers, up to 16 bytes at once; arithmetic is in f32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -29,7 +29,7 @@ __host__ __device__ inline float to_float(__nv_bfloat16 value) { return __bfloat
 __host__ __device__ inline float to_float(__half value) { return __half2float(value); }
 __host__ __device__ inline float to_float(std::uint8_t value) { return value; }
 
-// Rounds to nearest even.
+// Converts a float to T, rounding to nearest even.
 template <typename T>
 __host__ __device__ T from_float(float value) {
   if constexpr (std::is_same_v<T, __nv_bfloat16>) {
@@ -41,7 +41,7 @@ __host__ __device__ T from_float(float value) {
   }
 }
 
-// `from` must be aligned to the size of the pack; so must `to` in store().
+// Loads a pack. `from` must be aligned to the size of the pack; so must `to` in store().
 template <int kWidth, typename T>
 __device__ Floats<kWidth> load(const T* from) {
   const auto pack = *reinterpret_cast<const Pack<T, kWidth>*>(from);
@@ -65,13 +65,13 @@ __device__ Floats<kWidth> load_each(const float* from) {
   return floats;
 }
 
-// Returns whether all pointers are aligned to 16 bytes; null counts as aligned.
+// Returns whether all given pointers are aligned to 16 bytes; null counts as aligned.
 template <typename... T>
 bool aligned(const T*... pointers) {
   return ((reinterpret_cast<std::uintptr_t>(pointers) % kVectorBytes == 0) && ...);
 }
 
-// Returns whether all maps are aligned and their rows of `channels` elements fill packs of 16
+// Returns whether all given maps are aligned and their rows of `channels` elements fill packs of 16
 // bytes.
 template <typename T, typename... Pointers>
 bool rows_in_vectors(int channels, const Pointers*... maps) {

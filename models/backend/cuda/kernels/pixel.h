@@ -18,7 +18,7 @@ __device__ inline Pixel pixel_of(std::int64_t index, int height, int width) {
   return {n, static_cast<int>(line - n * height), static_cast<int>(index - line * width)};
 }
 
-// Returns the index of a pixel in a map.
+// Returns the index of a pixel, counted through the whole map.
 __device__ inline std::int64_t index_of(std::int64_t n, int row, int column, int height,
                                         int width) {
   return (n * height + row) * width + column;

@@ -1,5 +1,5 @@
-// The pooling kernels: a thread computes one pack of channels of one pixel. It writes each output
-// element once, and reads its inputs in a fixed order.
+// The pooling kernels: a thread computes one pack of channels of one pixel. The thread writes each
+// output element once, and reads the inputs in a fixed order.
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -8,8 +8,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// An Extent is the range of rows or columns of a window that lie inside the map, counted from the
-// window's first.
+// An Extent is the range of rows or columns of a pooling window that lie inside the map, counted
+// from the window's first row or column.
 struct Extent {
   int begin, end;
 };
@@ -77,9 +77,9 @@ struct MaxPoolBackward {
     return {};
   }
 
-  // These functions return the first and the last window that contain `place`: window w covers w *
-  // stride and the window - 1 places behind it. Places are counted from the first one of the
-  // padding.
+  // first_window() and last_window() bound the pooling windows that contain `place`: window w
+  // covers w * stride and the window - 1 places behind it. Places are counted from the first one of
+  // the padding.
   __device__ int first_window(int place) const {
     return place < shape.window ? 0 : (place - shape.window) / shape.stride + 1;
   }
@@ -187,7 +187,7 @@ void average_pool_backward(const T* dy, T* dx, std::int64_t n, int pixels, int c
                   n * pixels, channels, rows_in_vectors<T>(channels, dy, dx), stream);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
+// Instantiates the pooling functions for float, __nv_bfloat16 and __half.
 template void max_pool_forward(const PoolShape&, const float*, float*, std::uint8_t*, cudaStream_t);
 template void max_pool_backward(const PoolShape&, const float*, const std::uint8_t*, float*,
                                 cudaStream_t);

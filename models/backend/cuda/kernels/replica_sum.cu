@@ -1,6 +1,6 @@
-// Sums over replicas that share a GPU. The kernel reads every element once from each replica, adds
-// them in the job's fixed order, and writes the sum to all. It is compiled with denormals flushed
-// to zero, as the sums on the CPU are.
+// Sums gradients over replicas that share a GPU. The kernel reads every element once from each
+// replica, adds them in the job's fixed order, and writes the sum to all. It is compiled with
+// denormals flushed to zero, as the sums on the CPU are.
 #include <algorithm>
 
 #include "models/backend/cuda/kernels/columns.h"
@@ -12,8 +12,8 @@
 namespace syncopate::cuda {
 namespace {
 
-// A pack never spans two blocks of the order, because `begin` and the block size are multiples of
-// kWidth.
+// A pack never spans two blocks of the summation order, because `begin` and the block size are
+// multiples of kWidth.
 template <int kWidth>
 __device__ void sum_pack(const ReplicaSlices& slices, std::int64_t index) {
   const int n = slices.count;
@@ -36,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
   for (std::int64_t pack = thread; pack < packs; pack += threads) {
     sum_pack<kWidth>(slices, begin + pack * kWidth);
   }
-  // The remainder is shorter than a pack, hence shorter than a block.
+  // The elements behind the last whole pack are fewer than the threads of a block.
   const std::int64_t last = packs * kWidth + thread;
   if (kWidth > 1 && last < count) sum_pack<1>(slices, begin + last);
 }

@@ -1,4 +1,4 @@
-// ResNet's shortcut A takes every stride-th pixel and appends channels of zeros.
+// CUDA kernels of ResNet's shortcut A: take every stride-th pixel and append channels of zeros.
 #include "models/backend/cuda/kernels/columns.h"
 #include "models/backend/cuda/kernels/kernels.h"
 #include "models/backend/cuda/kernels/pack.h"
@@ -81,7 +81,7 @@ void shortcut_backward(const ShortcutShape& shape, const T* dy, T* dx, cudaStrea
                   shape.n * shape.height * shape.width, shape.channels, vectors, stream);
 }
 
-// Instantiates the functions for float, __nv_bfloat16 and __half.
+// Instantiates the shortcut functions for float, __nv_bfloat16 and __half.
 template void shortcut_forward(const ShortcutShape&, const float*, float*, cudaStream_t);
 template void shortcut_backward(const ShortcutShape&, const float*, float*, cudaStream_t);
 template void shortcut_forward(const ShortcutShape&, const __nv_bfloat16*, __nv_bfloat16*,

@@ -1,6 +1,6 @@
-// Applies an update rule to a whole arena in one kernel, which also writes the weights of the next
-// forward pass. It is compiled without contraction and with denormals flushed to zero, as the rules
-// on the CPU are.
+// Applies an optimizer's update rule to a whole arena in one kernel, which also writes the weights
+// of the next forward pass. The kernel is compiled without contraction and with denormals flushed
+// to zero, as the rules on the CPU are.
 #include <algorithm>
 #include <cmath>
 
@@ -38,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
     update_kernel(UpdateConstants with_decay, UpdateConstants without_decay, UpdateArrays arrays,
                   T* weights, std::int64_t count) {
   if (arrays.scale != nullptr && arrays.scale->found_non_finite != 0) return;
-  // The scale is a power of two, so the product is exactly the gradient of the unscaled loss.
+  // The loss scale is a power of two, so the product is exactly the gradient of the unscaled loss.
   const float unscale = arrays.scale == nullptr ? 1.0F : 1.0F / arrays.scale->scale;
   const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * kThreads;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * kThreads + threadIdx.x; i < count;
