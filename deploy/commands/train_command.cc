@@ -14,7 +14,6 @@
 #include "models/base/log.h"
 #include "ps/client/client_errors.h"
 #include "strategies/cluster/prepare_rendezvous.h"
-#include "worker/run/first_values.h"
 #include "worker/run/job_membership.h"
 #include "worker/run/process_end.h"
 #include "worker/run/program.h"

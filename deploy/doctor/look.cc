@@ -27,11 +27,11 @@
 #include "ps/net/endpoint.h"
 #include "strategies/collective/mpi_session.h"
 #include "strategies/snapshot.h"
-#include "worker/run/first_values.h"
 #include "worker/run/program.h"
 #include "worker/run/run_data.h"
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
+#include "worker/run/run_start.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate {

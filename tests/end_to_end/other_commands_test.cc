@@ -1,6 +1,7 @@
 // Tests `evaluate`, `info` and `--help`.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "tests/end_to_end/metrics_lines.h"
@@ -35,6 +36,25 @@ TEST(EvaluateProgram, FindsExactlyWhatTheTrainingRunFound) {
     EXPECT_EQ(found.at("model"), "mlp");
     EXPECT_EQ(found.at("data"), "synthetic:1x8x8:4");
   }
+}
+
+TEST(EvaluateProgram, ShowsItsProgressOnATerminal) {
+  if (!std::filesystem::exists("/usr/bin/script")) GTEST_SKIP() << "there is no script(1)";
+  const ScratchDir scratch;
+  ASSERT_EQ(run_syncopate({"train", "--model", "mlp", "--data", "synthetic:1x8x8:4:512", "--steps",
+                           "1", "--no-progress", "--checkpoint-dir", scratch / "ck"})
+                .exit_code,
+            0);
+  const std::string file = scratch / ("ck/" + names_in(scratch / "ck").at(0));
+  // script(1) gives the program a terminal of its own.
+  const ProgramResult result =
+      RunningProgram({"/usr/bin/script", "-qec",
+                      SYNCOPATE_PROGRAM " evaluate --checkpoint '" + file + "'", "/dev/null"})
+          .wait();
+  EXPECT_EQ(result.exit_code, 0) << result.out;
+  EXPECT_NE(result.out.find("\revaluating "), std::string::npos) << result.out;
+  EXPECT_NE(result.out.find("1 steps of mlp on synthetic:1x8x8:4:512"), std::string::npos)
+      << result.out;
 }
 
 TEST(InfoProgram, ListsTablesAndLibrariesAsJson) {

@@ -1,19 +1,105 @@
 #include "worker/run/run_start.h"
 
+#include <fmt/format.h>
 #include <array>
 #include <optional>
 #include <span>
 #include <utility>
 #include <vector>
 
+#include "models/base/errors.h"
 #include "models/base/log.h"
-#include "worker/run/first_values.h"
+#include "worker/checkpoint/safetensors.h"
+#include "worker/run/run_data.h"
 #include "worker/run/run_folder.h"
 #include "worker/run/run_sizes.h"
 #include "worker/train/metrics.h"
 
 namespace syncopate {
 namespace {
+
+namespace fs = std::filesystem;
+
+// Returns host memory of the same shapes, so that a damaged file leaves the live weights unchanged.
+Snapshot blank_like(const Snapshot& live, bool with_slots) {
+  Snapshot blank;
+  blank.values = make_host_tensor(live.values.shape(), DType::kF32);
+  blank.state = make_host_tensor(live.state.shape(), DType::kF32);
+  for (const Snapshot::Slot& slot : live.slots) {
+    blank.slots.push_back(
+        {slot.name, with_slots ? make_host_tensor(slot.values.shape(), DType::kF32) : slot.values});
+  }
+  return blank;
+}
+
+// The position of a checkpoint has no meaning in other data or in another order.
+void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
+  const Progress& saved = info.progress;
+  const std::string what = "--resume: " + info.path.string() + " was trained ";
+  if (saved.data != fresh.data) {
+    throw UsageError(what + "on " + saved.data + ", this run has " + fresh.data +
+                     "; give that --data, or start a new run with --init-from");
+  }
+  if (saved.seed != fresh.seed) {
+    throw UsageError(fmt::format("{}with --seed {}, this run has --seed {}; give that seed", what,
+                                 saved.seed, fresh.seed));
+  }
+  if (saved.data_samples.empty() || saved.data_samples == fresh.data_samples) return;
+  throw UsageError(what + "on other " + saved.data + " data: " + saved.data_samples +
+                   " (hashes of some), this run has " + fresh.data_samples +
+                   "; give that --data, or start a new run with --init-from");
+}
+
+// Notes the options that a resumed run may change.
+void note_differences(const CheckpointInfo& info, const Progress& fresh,
+                      std::vector<std::string>& notes) {
+  const Progress& saved = info.progress;
+  if (saved.samples_per_update > 0 && saved.samples_per_update != fresh.samples_per_update) {
+    notes.push_back(fmt::format("{} samples per update from here on, {} until the checkpoint",
+                                fresh.samples_per_update, saved.samples_per_update));
+  }
+  if (saved.learning_rate > 0.0 && saved.learning_rate != fresh.learning_rate) {
+    notes.push_back(fmt::format("--learning-rate {:g} from here on, {:g} until the checkpoint",
+                                fresh.learning_rate, saved.learning_rate));
+  }
+}
+
+// Loads the newest undamaged checkpoint; nothing in a folder without checkpoints.
+void resume(const TrainOptions& options, const Graph& graph, const Progress& fresh,
+            const Snapshot& like, FirstValues& found) {
+  const std::vector<fs::path> checkpoints = checkpoints_in(options.loop.checkpoint_dir);
+  for (const fs::path& path : checkpoints) {
+    Snapshot values = blank_like(like, true);
+    try {
+      found.resumed = load_checkpoint(path, graph, values, options.strategy.optimizer.name, true);
+    } catch (const DamagedFileError& error) {
+      found.damaged.emplace_back(path, error.fault());
+      continue;
+    }
+    require_same_samples(*found.resumed, fresh);
+    values.loss_scale = found.resumed->loss_scale;
+    found.values = std::move(values);
+    found.notes.push_back(
+        fmt::format("resumed from {} at step {}", path.string(), found.resumed->progress.at.step));
+    note_differences(*found.resumed, fresh, found.notes);
+    return;
+  }
+  if (checkpoints.empty()) return;
+  const std::size_t older = checkpoints.size() - 1;
+  throw FileError(
+      found.damaged.front().second + ", and " +
+      (older == 0 ? "there is no older one" : fmt::format("so are all older ones ({})", older)) +
+      "; choose another --checkpoint-dir, or empty it to start again");
+}
+
+// Throws for a folder with checkpoints: pruning would keep the higher steps of the older run.
+void require_empty_folder(const TrainOptions& options) {
+  const auto newest = newest_checkpoint(options.loop.checkpoint_dir);
+  if (!newest) return;
+  throw UsageError("--checkpoint-dir " + options.loop.checkpoint_dir.string() + " already holds " +
+                   newest->filename().string() +
+                   "; resume it with --resume, or choose another folder");
+}
 
 // The chief's position and flags reach every task. The ranges follow the numbers, because a task
 // must know the size of what it receives.
@@ -53,6 +139,41 @@ void set_aside_damaged(const FirstValues& values) {
 }
 
 }  // namespace
+
+Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
+                        std::int64_t global_batch) {
+  return {.data = data.name,
+          .seed = options.strategy.seed,
+          .data_samples = describe_training_samples(data),
+          .samples_per_update = samples_per_update(options, global_batch),
+          .learning_rate = options.schedule.learning_rate};
+}
+
+FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
+                              const Progress& fresh, const Snapshot& like) {
+  FirstValues found;
+  if (!options.loop.checkpoint_dir.empty()) {
+    if (!options.resume) require_empty_folder(options);
+    if (options.resume) resume(options, graph, fresh, like, found);
+  }
+  if (found.resumed) {
+    if (!options.init_from.empty()) {
+      found.notes.push_back("--init-from " + options.init_from.string() +
+                            " is not used, because the run resumes a checkpoint");
+    }
+    return found;
+  }
+  if (!options.init_from.empty()) {
+    found.values = blank_like(like, false);
+    load_checkpoint(options.init_from, graph, *found.values, options.strategy.optimizer.name,
+                    false);
+    found.notes.push_back("first values from " + options.init_from.string());
+  } else if (options.resume) {
+    found.notes.push_back("nothing to resume in " + options.loop.checkpoint_dir.string() +
+                          ": starting at step 0");
+  }
+  return found;
+}
 
 RunStart start_run(const TrainOptions& options, const Graph& graph, const Progress& fresh,
                    Strategy& strategy) {
