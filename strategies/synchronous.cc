@@ -251,7 +251,7 @@ void SynchronousStrategy::restore(const Snapshot& saved) {
 
 void SynchronousStrategy::restore_loss_scale(Replica& replica, const Snapshot& saved) {
   const LossScaleState own = saved.loss_scale.value_or(LossScaleState{});
-  // From the chief: whether its snapshot has a loss scale, and the scale.
+  // The chief broadcasts whether its snapshot has a loss scale, and the scale.
   std::array<double, 4> sent{saved.loss_scale ? 1.0 : 0.0, static_cast<double>(own.scale),
                              static_cast<double>(own.good_steps),
                              static_cast<double>(own.skipped_steps)};

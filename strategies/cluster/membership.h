@@ -40,8 +40,8 @@ struct MembershipOptions {
   int num_replicas = 1;  // of this task
   std::vector<Agreement> agreements;
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
-  // Of exchange() and leave(). It bounds the wait for tasks that are alive, which may be reading
-  // data from a cold disk or writing a checkpoint. A lost task ends the wait sooner.
+  // The timeout of exchange() and leave(). It bounds the wait for tasks that are alive, which may
+  // be reading data from a cold disk or writing a checkpoint. A lost task ends the wait sooner.
   std::chrono::milliseconds exchange_timeout = std::chrono::seconds(600);
   // The longest time from the loss of a task to the end of all other tasks. 0: 5 s when all tasks
   // are on one machine, else 15 s.

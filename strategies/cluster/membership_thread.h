@@ -55,7 +55,7 @@ class MembershipQueue {
  public:
   MembershipQueue();  // throws FileError when no descriptor is left
 
-  // For the training thread.
+  // The training thread calls these functions.
   void post(Frame frame);
   void wake() noexcept;  // wakes the I/O thread
   // Waits for the next `count` texts. Returns fewer at the deadline or after interrupt().
@@ -66,7 +66,7 @@ class MembershipQueue {
   bool wait_until_closed(const Deadline& deadline);
   bool is_interrupted() const;
 
-  // For the I/O thread.
+  // The I/O thread calls these functions.
   int wake_descriptor() const noexcept { return wake_.get(); }  // readable after post() or wake()
   std::vector<Frame> take_posted();
   void deliver_text(std::string text);

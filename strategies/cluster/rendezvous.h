@@ -17,8 +17,8 @@ namespace syncopate {
 struct ConnectedTask {
   int index = 0;
   Roster roster;
-  // On rank 0: to rank 1, rank 2, ..., with the rosters queued but perhaps not sent yet. On the
-  // others: to rank 0.
+  // Rank 0 has a connection to each other rank, in rank order, with the rosters queued but perhaps
+  // not sent yet. Every other rank has one connection, to rank 0.
   std::vector<Connection> connections;
 };
 

@@ -28,8 +28,9 @@ class RingMessages {
  public:
   RingMessages(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n);
 
-  // As the functions of Collective. Throw PeerError when `abort_reason` is set or the ranks call
-  // different operations, LinkClosed, and LateRank at the deadline.
+  // These functions do the same as those of Collective with these names. They throw PeerError when
+  // `abort_reason` is set or the ranks call different operations, LinkClosed, and LateRank at the
+  // deadline.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                   const AbortReason& abort_reason, const Deadline& deadline);
   void broadcast(std::span<std::byte> bytes, int root, const AbortReason& abort_reason,
@@ -87,8 +88,8 @@ class RingMessages {
   const int n_;
   std::uint64_t sequence_ = 0;
   bool reason_sent_ = false;
-  // Of the current operation: complete messages, and bytes of the message in transfer with its
-  // header.
+  // Progress of the current operation: the numbers of complete messages, and the bytes of the
+  // message in transfer, header included.
   std::int64_t sent_ = 0;
   std::int64_t received_ = 0;
   std::size_t sent_bytes_ = 0;

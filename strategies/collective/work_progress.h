@@ -49,10 +49,10 @@ class WorkProgress {
   Outcome wait(std::uint64_t works, const Deadline& deadline) const;
 
   // Records that `works` of the `submitted` all-reduces have ended. `begun` is the submission time
-  // of the first one that had not ended at the last call. For the communication thread.
+  // of the first one that had not ended at the last call. Called by the communication thread.
   void end(std::uint64_t works, std::uint64_t submitted, Clock::time_point begun);
 
-  // For any thread.
+  // Any thread may call these functions.
   std::uint64_t ended() const noexcept { return ended_.load(std::memory_order_acquire); }
   bool is_aborted() const noexcept { return aborted_.load(std::memory_order_acquire); }
   // Wakes the caller because of a failure, whose reason must have been stored before.

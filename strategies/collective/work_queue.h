@@ -29,8 +29,8 @@ class WorkQueue {
   WorkQueue(std::byte* memory, int num_ranks) noexcept;
 
   int num_ranks() const noexcept { return num_ranks_; }
-  // For any thread of any process that maps the queue. Every wait, now or later, throws
-  // PeerError(reason). The first reason is kept.
+  // Makes every wait, now or later, throw PeerError(reason). Any thread of any process that maps
+  // the queue may call it. The first reason is kept.
   void abort(std::string_view reason) noexcept;
   bool is_aborted() const noexcept { return sleep_->aborted.load(std::memory_order_acquire) != 0; }
   // Throws PeerError with the reason, after abort().

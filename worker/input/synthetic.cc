@@ -20,10 +20,10 @@ constexpr std::int64_t kDefaultTrainSamples = 50000;
 constexpr std::int64_t kDefaultTestSamples = 10000;
 constexpr std::int64_t kCells = 4;                // the pattern is kCells x kCells, stretched
 constexpr std::int64_t kLargestSide = 4096;       // pixels
-constexpr std::int64_t kMostSamples = 100000000;  // of each split
-constexpr std::int64_t kMostClasses = 100000;     //
-constexpr std::int64_t kMostBytes = 1 << 28;      // of the pattern table
-constexpr std::uint32_t kNoisePlaces = 1 << 16;   // places where the noise of a sample may start
+constexpr std::int64_t kMostSamples = 100000000;  // in each split
+constexpr std::int64_t kMostClasses = 100000;
+constexpr std::int64_t kMostBytes = 1 << 28;     // bytes of the pattern table
+constexpr std::uint32_t kNoisePlaces = 1 << 16;  // places where the noise of a sample may start
 
 struct Layout {
   std::int64_t channels, height, width, classes;

@@ -15,7 +15,8 @@ bool has_servers(const TrainOptions& options);
 // The number of replicas, over all tasks, whose gradients make one update.
 int count_replicas(const TrainOptions& options, const Membership* membership);
 
-// That number before the tasks have met, if all tasks have as many replicas as this one.
+// Returns the result of count_replicas() before the tasks have met, if all tasks have as many
+// replicas as this one.
 int expected_replicas(const TrainOptions& options);
 
 // The number of workers of an asynchronous job: the replicas of this process or of all tasks.
@@ -33,7 +34,7 @@ std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch)
 // The default number of lanes (compute threads) of a replica when `sharing` replicas divide the
 // CPUs of this process; limited to what a usual batch can use.
 int default_lanes(int sharing = 1);
-// That number for `cpus` CPUs; at least 1.
+// The default number of lanes of a replica when `sharing` replicas divide `cpus` CPUs; at least 1.
 int lanes_of(int cpus, int sharing) noexcept;
 
 // The lanes of a replica: --threads, or else the CPUs divided among the replicas of all tasks on

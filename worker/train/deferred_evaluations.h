@@ -97,7 +97,7 @@ class DeferredEvaluations {
   // `evaluate` returns false. Throws FileError, and what `evaluate` throws.
   void evaluate(const std::function<bool(const EvalMetrics&, const Snapshot&)>& evaluate);
 
-  // For a job that was stopped: how many snapshots are left, and what happens to them.
+  // Returns, for a job that was stopped, how many snapshots are left and what happens to them.
   std::string describe_rest() const;
 
  private:

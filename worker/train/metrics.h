@@ -47,11 +47,11 @@ struct StepMetrics {
   double compute_seconds = 0.0;
   double communication_exposed_seconds = 0.0;
   double communication_hidden_seconds = 0.0;
-  // Over the pushes of all workers since training began; 0 for synchronous replicas.
+  // The staleness of the pushes of all workers since training began; 0 for synchronous replicas.
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
-  // Of the first replica of this task; nothing where losses are not scaled, and in asynchronous
-  // jobs.
+  // The loss scale of the first replica of this task; nothing where losses are not scaled, and in
+  // asynchronous jobs.
   std::optional<LossScaleState> loss_scale = {};
 };
 

@@ -40,7 +40,8 @@ class ProgressDisplay {
   // Cheap to call every step: draws at most ten times a second on a terminal, every ten seconds
   // elsewhere.
   virtual void update(const ProgressState& state) = 0;
-  // The same for other work. On a terminal its line goes when `done` reaches `total`.
+  // Draws the progress of other work at the same pace. On a terminal the line is removed when
+  // `done` reaches `total`.
   virtual void update(const ActivityState& state) = 0;
   // Writes a line that stays, such as the result of an evaluation.
   virtual void note(const std::string& line) = 0;

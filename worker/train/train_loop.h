@@ -38,7 +38,7 @@ struct TrainLoopOptions {
   std::int64_t eval_every_epochs = 1;  // 0: at the end only
   std::int64_t eval_every_steps = 0;   // 0: eval_every_epochs is used
   EvalWhen eval_when = EvalWhen::kDue;
-  // For deferred evaluations of a run without checkpoint_dir.
+  // The folder for the deferred evaluations of a run without checkpoint_dir.
   std::filesystem::path temporary_dir = "/tmp";
   std::int64_t log_every_steps = 50;
   std::filesystem::path checkpoint_dir;     // empty: no checkpoints
