@@ -15,11 +15,11 @@
 
 namespace syncopate {
 
-// Progress of all workers together.
+// The progress of all workers of the job together.
 struct JobStatus {
   std::int64_t step = 0;     // updates applied, those before a resume included
-  std::int64_t samples = 0;  // samples trained, those before a resume included
-  // Sums since training began: of the batches' mean losses, and of correctly classified samples.
+  std::int64_t samples = 0;  // samples that updates include, those before a resume included
+  // Sums over all batches trained: of their mean losses, and of correctly classified samples.
   double loss = 0.0;
   std::int64_t correct = 0;
   int live_workers = 0;
@@ -42,13 +42,13 @@ struct Assignment {
   bool writes_checkpoint = false;
   bool is_final = false;  // the job ends when this assignment is done
   std::optional<ps::StopKind> stopped_by;
-  JobStatus status;           // as of the snapshot
-  ps::DataPosition position;  // as of the snapshot
+  JobStatus status;           // progress of the job when the snapshot was taken
+  ps::DataPosition position;  // place in the data set when the snapshot was taken
   std::vector<WorkerStaleness> staleness;
 };
 
-// Belongs to one replica. next_lease() is called by one reader thread, everything else by the
-// replica's thread.
+// The job as one replica sees it. next_lease() is called by one reader thread, everything else by
+// the replica's thread.
 class AsynchronousJob {
  public:
   virtual ~AsynchronousJob() = default;
@@ -57,17 +57,17 @@ class AsynchronousJob {
   // come back from a lost worker. Returns nothing when no batch is left to train or the job is
   // stopping. Throws PeerError.
   virtual std::optional<ps::SampleRange> next_lease() = 0;
-  // Call before each step with the batch that the step trains.
+  // Tells the job which batch the next step trains. Call before each step.
   virtual void begin_step(const ps::SampleRange& batch) = 0;
 
-  // The latest status received. Does not wait.
+  // Returns the latest status of the job that this process has received. Does not wait.
   virtual JobStatus status() const = 0;
-  // Whether this is the lowest live worker, which shows progress and writes metrics.
+  // Whether this replica is the lowest live worker, which shows progress and writes metrics.
   virtual bool is_reporter() const = 0;
   // Returns an assignment that has arrived, if any. Call between steps; does not wait. Throws
   // PeerError when the job has failed.
   virtual std::optional<Assignment> next_assignment() = 0;
-  // Call after the last lease. Waits for the next assignment; returns nothing when the job is over.
+  // Call after the last batch. Waits for the next assignment; returns nothing when the job is over.
   // Throws PeerError.
   virtual std::optional<Assignment> wait_assignment() = 0;
   // Returns the snapshot of an assignment in tensors that the caller owns; its `state` is the

@@ -29,7 +29,7 @@ constexpr int kUpdateSpins = 200;
 constexpr std::chrono::seconds kUpdateTimeout(600);
 constexpr std::chrono::milliseconds kFutexWait(50);
 
-// What the replicas share.
+// The state that all replicas of central-storage share: the shard and its lock.
 struct CentralState {
   CentralState(const ArenaLayout& layout, const StrategyOptions& options, const Tensor& values)
       : replicas(options.replicas),
@@ -58,7 +58,7 @@ struct CentralState {
   const int replicas;
   ps::Shard shard;
   std::mutex mutex;
-  bool is_ready = false;  // guarded by mutex; false until the shard has taken over new values
+  bool is_ready = false;  // false until the shard holds the restored values; guarded by mutex
   // Incremented when the last replica has pushed a bucket, and when a bucket is updated.
   std::atomic<std::uint32_t> changes{0};
   std::atomic<bool> aborted{false};
@@ -69,9 +69,9 @@ class CentralVariables final : public VariableStore {
   CentralVariables(Replica& replica, CentralState& central)
       : replica_(replica), central_(central), pulled_(replica.arena->buckets().size()) {}
 
-  // Copies nothing: the replica computes on the shard's values in host memory.
+  // Pulling copies nothing: the replica computes on the shard's values in host memory.
   void pull(const UpdateStep& update) override {
-    // After a failed step the shard may hold the pushes of some replicas only.
+    // Not ready any more: after a failed step the shard may hold the pushes of some replicas only.
     if (central_.aborted.load(std::memory_order_acquire)) throw_aborted();
     update_ = update;
     central_.begin_step(update.step);
@@ -99,13 +99,13 @@ class CentralVariables final : public VariableStore {
                                       .num_elements = range.end - range.begin,
                                       .bytes = std::as_bytes(gradient)},
                          .values = {}});
-    // A piece is available if this replica was the last to push; other replicas may then help.
+    // A piece of the update is available if this replica pushed last; other replicas may then help.
     if (const auto piece = central_.shard.claim(bucket, kPieceElements)) {
       central_.notify();
       update(*piece);
     }
-    // A replica that has pushed a bucket no longer reads its values, so buckets that all replicas
-    // have pushed may be updated now.
+    // A replica that has pushed a bucket no longer reads the bucket's values, so buckets that all
+    // replicas have pushed may be updated now.
     for (std::size_t due = 0; due <= b; ++due) take_pieces(due);
   }
 
@@ -150,13 +150,13 @@ class CentralVariables final : public VariableStore {
     if (!events_.empty()) central_.notify();
   }
 
-  // Helps to update the bucket and returns when it is updated.
+  // Helps to update the bucket and returns when the whole bucket is updated.
   void finish(std::size_t b) {
     const Deadline deadline = Deadline::after(kUpdateTimeout);
     for (;;) {
       const std::uint32_t changes = central_.changes.load(std::memory_order_acquire);
       take_pieces(b);
-      // Another replica needs only microseconds to update the last pieces.
+      // Polls without sleeping: another replica needs only microseconds to update the last pieces.
       for (int spin = 0; spin < kUpdateSpins; ++spin) {
         if (is_updated(b)) return;
         _mm_pause();
@@ -187,7 +187,7 @@ class CentralVariables final : public VariableStore {
   std::vector<ps::ShardEvent> events_;
   UpdateStep update_;
   StepReport report_;
-  std::vector<StepReport> reports_;  // by replica
+  std::vector<StepReport> reports_;  // the latest report of each replica
   Stopwatch watch_;
   PeersWait peers_wait_;
 };

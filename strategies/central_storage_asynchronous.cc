@@ -19,10 +19,10 @@
 namespace syncopate {
 namespace {
 
-// A replica as a worker of the job of its process.
+// A replica of this process in the part of a worker of an asynchronous job.
 class LocalWorker final : public AsynchronousJob, public ShardTransport {
  public:
-  // Job and replica outlive the worker.
+  // The constructor keeps references: `job` and `replica` outlive the worker.
   LocalWorker(LocalJob& job, Replica& replica)
       : job_(job), replica_(replica), index_(replica.index) {}
 
@@ -71,11 +71,11 @@ class LocalWorker final : public AsynchronousJob, public ShardTransport {
   LocalJob& job_;
   Replica& replica_;
   const int index_;
-  ps::SampleRange batch_;  // of the current step
+  ps::SampleRange batch_;  // the samples of the current step
 };
 
-// Returns the server's tensors without a copy: each snapshot has its own, and the server does not
-// write to them after the snapshot is complete.
+// The snapshot is the server's tensors without a copy: each snapshot has its own, and the server
+// does not write to them after the snapshot is complete.
 Snapshot LocalWorker::read_snapshot(const Assignment& assignment, bool with_slots) {
   const std::shared_ptr<const ps::ServedSnapshot> copy = job_.snapshot(assignment.snapshot_id);
   Snapshot snapshot{.values = copy->state.values, .slots = {}, .state = {}};
@@ -89,7 +89,7 @@ Snapshot LocalWorker::read_snapshot(const Assignment& assignment, bool with_slot
 void LocalWorker::refresh() {
   for (std::size_t b = 0; b < replica_.arena->buckets().size(); ++b) {
     const auto bucket = static_cast<BucketId>(b);
-    wait_values(bucket);  // the answer to the last push is written to the same memory
+    wait_values(bucket);  // the last push's answer is written to the same memory
     read(bucket);
   }
 }
@@ -164,7 +164,7 @@ class AsynchronousCentralStorage final : public Strategy {
   void build(Replica& replica, const StrategyOptions& options, const Graph& graph);
 
   LocalJob job_;
-  std::vector<std::unique_ptr<LocalWorker>> workers_;  // by replica
+  std::vector<std::unique_ptr<LocalWorker>> workers_;  // one worker per replica
   std::vector<Replica> replicas_;
   bool has_begun_ = false;
   ThreadTeam team_;

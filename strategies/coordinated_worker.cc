@@ -16,7 +16,7 @@ class WorkerVariables final : public VariableStore {
   WorkerVariables(Replica& replica, ShardTransport& transport, int lanes)
       : replica_(replica), transport_(transport), lanes_(lanes) {}
 
-  // Asks for nothing: the push of the step before has already asked for the values.
+  // Requests nothing: the push of the step before has already asked for the new values.
   void pull(const UpdateStep& update) override { update_ = update; }
 
   void wait_values(BucketId bucket) override {

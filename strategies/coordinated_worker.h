@@ -22,7 +22,7 @@ namespace syncopate {
 class ShardTransport {
  public:
   virtual ~ShardTransport() = default;
-  // The pushes that follow belong to one step. The transport adds the batch, which it knows.
+  // Declares the step to which the pushes that follow belong. The transport adds the batch.
   virtual void begin_step(ps::StepInfo step) = 0;
   // Sends the bucket's gradients, and asks for its next values. The replica's gradients and values
   // of the bucket are in use until wait_values(bucket) returns.
@@ -31,7 +31,7 @@ class ShardTransport {
   // Call after the last push of a step. Under a synchronous job, waits for the reports of all
   // workers and returns their sum; else returns nothing.
   virtual std::optional<StepReport> finish_step() = 0;
-  // Adds what the transport has counted to the times that the store has measured.
+  // Adds the transport's bytes and waits to the times that the store has measured.
   virtual CommunicationTimes with_traffic(CommunicationTimes times) const = 0;
 };
 

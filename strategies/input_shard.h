@@ -6,14 +6,14 @@
 
 namespace syncopate {
 
-// The shares of replicas first, ..., first + count - 1 out of `total` replicas.
+// The replicas first, ..., first + count - 1 out of `total` replicas: those of one task.
 struct InputShard {
   int first = 0;
   int count = 1;
   int total = 1;
 };
 
-// A replica's share of a global batch: its samples [begin, end), counted from the batch's first.
+// A replica's share of a global batch: samples [begin, end), counted from the batch's first sample.
 struct BatchShare {
   std::int64_t begin = 0;
   std::int64_t end = 0;

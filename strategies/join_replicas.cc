@@ -15,7 +15,7 @@
 namespace syncopate {
 namespace {
 
-// The first pair of ranks that compute on one GPU, if any.
+// Returns the first pair of ranks that compute on one GPU, if any.
 std::optional<std::pair<std::size_t, std::size_t>> ranks_that_share_a_gpu(
     std::span<const ReplicaPlace> replicas) {
   for (std::size_t b = 1; b < replicas.size(); ++b) {
@@ -40,7 +40,7 @@ bool is_one_task(std::span<const ReplicaPlace> replicas) {
   return replicas.front().task == replicas.back().task;
 }
 
-// Returns the places of all replicas, by rank. Every task calls.
+// Returns the places of all replicas, by rank. Every task calls it.
 std::vector<ReplicaPlace> find_places(const StrategyOptions& options) {
   std::vector<CudaDevice> visible;
   if (options.devices.front().kind == DeviceKind::kCuda) visible = load_cuda_module().devices();

@@ -15,16 +15,16 @@
 namespace syncopate {
 
 struct JoinedReplicas {
-  std::vector<std::unique_ptr<Collective>> collectives;  // one per local replica
-  // One per local replica. Empty if the host sums gradients or if there is one replica.
+  std::vector<std::unique_ptr<Collective>> collectives;  // one per replica of this task
+  // One device collective per local replica. Empty if the host sums gradients or with one replica.
   std::vector<std::unique_ptr<DeviceCollective>> on_device;
-  // Values, gradients and slots stay on the device.
+  // Whether values, gradients and slots stay on the device.
   bool updates_on_device = false;
 };
 
-// Where gradients are summed.
+// The place where gradients are summed.
 enum class SumPlace {
-  kNowhere,  // one replica
+  kNowhere,  // there is one replica
   kHost,
   kOneGpu,  // all replicas are threads of one process and share one GPU
   kNccl,    // each replica has a GPU of its own
@@ -38,13 +38,13 @@ struct SumChoice {
 struct ReplicaPlace {
   int task = 0;
   std::string machine;
-  std::string gpu;  // unique within its machine; "": the replica computes on the CPU
+  std::string gpu;  // names the GPU within its machine; "": the CPU
 };
 
-// replicas: all replicas of the job, by rank. Throws UsageError if --collective nccl is impossible.
+// replicas: of the whole job, by rank. Throws UsageError if --collective nccl is impossible.
 SumChoice choose_sums(std::string_view collective, std::span<const ReplicaPlace> replicas);
 
-// Joins the replicas of mirrored and multi-worker-mirrored; every task calls. Throws DeviceError
+// Joins the replicas of mirrored and multi-worker-mirrored; every task calls it. Throws DeviceError
 // and what make_collectives() and choose_sums() throw.
 JoinedReplicas join_replicas(const StrategyOptions& options, const Graph& graph);
 

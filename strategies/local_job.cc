@@ -31,7 +31,7 @@ void LocalJob::begin(const ps::RunPosition& start, std::span<const float> statis
   work_everywhere();
 }
 
-// Goes through the messages with which server and workers join a job over the network.
+// Joins without a network: goes through the messages with which server and workers join a job.
 void LocalJob::start_job(const ps::RunPosition& start) {
   coordinator_.on_hello(server_.hello());
   for (int w = 0; w < num_workers(); ++w) {
@@ -101,7 +101,7 @@ void LocalJob::on_message(Worker& worker, const ps::wire::MessageT& message) {
       worker.is_finished = true;
       return;
     default:
-      return;  // other messages concern the network, or repeat what coordinator_ can be asked
+      return;  // other messages need a network or repeat known facts
   }
 }
 
@@ -155,8 +155,8 @@ std::optional<ps::wire::AppointmentT> LocalJob::next_assignment(int index) {
 }
 
 std::optional<ps::wire::AppointmentT> LocalJob::wait_assignment(int index) {
-  // This worker pushes nothing more. Resting tells the shard not to hold back the answers of others
-  // until this worker has caught up.
+  // This worker pushes nothing more. Resting tells the shard not to hold back answers to other
+  // workers until this one has caught up.
   rest(index);
   // Other workers' threads write to this worker's memory until its last answers have arrived.
   for (std::size_t b = 0; b < events_.size(); ++b) wait_values(index, static_cast<BucketId>(b));
@@ -197,7 +197,7 @@ void LocalJob::abort(std::string_view reason) noexcept {
     const std::lock_guard lock(mutex_);
     if (!failure_) failure_ = std::string(reason);
   } catch (...) {
-    return;  // out of memory: for_each_replica() still throws the error that led here
+    return;  // out of memory: for_each_replica() still throws the first error
   }
   changed_.notify_all();
 }
@@ -265,9 +265,9 @@ void LocalJob::wait_values(int index, BucketId bucket) {
   }
 }
 
-// The worker pushes nothing after its last step, and the shard waits for it no longer.
+// After its last step a worker rests: it pushes nothing more, and the shard waits for it no longer.
 void LocalJob::rest(int index) {
-  const Worker& mine = worker(index);  // without the mutex: only this thread changes the sequence
+  const Worker& mine = worker(index);  // no mutex: only this thread changes the sequence
   shard().rest(index, mine.incarnation, mine.sequence);
   work_everywhere();
 }
@@ -312,7 +312,7 @@ void LocalJob::call_helpers() {
   changed_.notify_all();
 }
 
-// Processes the events in order. Returns whether work may have become due on any bucket.
+// Processes the shard's events in order. Returns whether work may have become due on any bucket.
 bool LocalJob::take_events(const std::vector<ps::ShardEvent>& events) {
   bool is_due = false;
   {

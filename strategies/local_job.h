@@ -30,21 +30,21 @@ namespace syncopate {
 // them. In an aborted job every function that trains, waits or asks for work throws PeerError.
 class LocalJob {
  public:
-  // Throws UsageError for a contradictory declaration.
+  // Makes the job's coordinator and server. Throws UsageError for a contradictory declaration.
   explicit LocalJob(ps::wire::DeclarationT declaration);
 
   int num_workers() const noexcept { return static_cast<int>(workers_.size()); }
   // Before begin() and after leave(), the caller may read and write the shard's values and slots.
   ps::Shard& shard() const noexcept { return server_.shard(); }
 
-  // Precondition: the shard holds the values that training starts from. statistics: the running
-  // statistics. Throws UsageError if `start` does not fit the data set.
+  // Starts training. Precondition: the shard holds the values that training starts from.
+  // statistics: the running statistics. Throws UsageError if `start` does not fit the data set.
   void begin(const ps::RunPosition& start, std::span<const float> statistics);
 
   // Starts to copy the bucket's current values to `values`, [bucket] f32, which is in use until
   // wait_values() returns.
   void read(int worker, BucketId bucket, std::span<float> values);
-  // The pushes that follow belong to one step. step.state: the worker's running statistics.
+  // Declares the step of the pushes that follow. step.state: the worker's running statistics.
   void begin_step(int worker, const ps::StepInfo& step);
   // Pushes one bucket's gradient; its next values are written to `values`. Both are in use until
   // wait_values() returns.
@@ -55,13 +55,13 @@ class LocalJob {
   std::optional<ps::SampleRange> next_lease(int worker);
   ps::wire::JobStatusT status() const;
   std::optional<ps::wire::AppointmentT> next_assignment(int worker);
-  // Returns nothing when the job is over.
+  // Waits for the worker's next assignment. Returns nothing when the job is over.
   std::optional<ps::wire::AppointmentT> wait_assignment(int worker);
-  // Precondition: the worker has an open assignment with this snapshot.
+  // Returns a snapshot. Precondition: the worker has an open assignment with this snapshot.
   std::shared_ptr<const ps::ServedSnapshot> snapshot(std::uint64_t id) const;
   void done(int worker, std::uint64_t snapshot_id);
   void request_stop(int worker, ps::StopKind kind);
-  // Call once, when all workers have trained everything.
+  // Ends the job: call once, when all workers have trained everything.
   void leave();
   // Wakes all workers that wait; they throw PeerError(reason).
   void abort(std::string_view reason) noexcept;
@@ -74,7 +74,7 @@ class LocalJob {
   // The state of one worker, as far as the coordinator and the shard have answered.
   struct Worker {
     std::uint32_t incarnation = 0;
-    std::uint64_t sequence = 0;  // number of its last step
+    std::uint64_t sequence = 0;  // number of the worker's last step
     float learning_rate = 0.0F;
     std::vector<Values> buckets;
     std::deque<ps::SampleRange> leases;
@@ -93,7 +93,7 @@ class LocalJob {
     std::map<std::uint64_t, ps::ShardEvent> early;
   };
 
-  // These functions require the mutex and notify no waiting thread.
+  // The following functions require the mutex and notify no waiting thread.
   void start_job(const ps::RunPosition& start);
   void deliver(const ps::TaskId& from, const ps::wire::MessageT& message);
   void exchange_messages();
@@ -102,7 +102,7 @@ class LocalJob {
   void on_step_end(const ps::ShardEvent& event);
   void throw_if_failed() const;
 
-  // These functions must be called without the mutex.
+  // The following functions must be called without the mutex.
   template <typename Body>
   void send(int worker, Body body);
   void rest(int worker);

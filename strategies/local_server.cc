@@ -10,7 +10,7 @@ LocalServer::LocalServer(ps::wire::DeclarationT declaration)
     : served_(ps::make_served_variables(std::move(declaration), 0)) {}
 
 void LocalServer::begin(std::int64_t step, std::vector<float> statistics) {
-  // Versions must equal the update numbers, because Adam's bias correction uses them.
+  // The shard's versions must equal the update numbers: Adam's bias correction uses them.
   const auto version = static_cast<std::uint64_t>(step) + 1;
   ps::ShardSnapshot state{.values = shard().values(),
                           .slots = {shard().slots().begin(), shard().slots().end()},
@@ -64,7 +64,7 @@ void LocalServer::on_message(const ps::wire::MessageT& message) {
       is_due_ = true;
       return;
     default:
-      return;  // the other messages concern lost workers, and replicas are only lost together
+      return;  // other messages concern lost workers; replicas have none
   }
 }
 

@@ -16,7 +16,7 @@
 
 namespace syncopate {
 
-// Used by one thread at a time, except for the shard, which is thread-safe. No function blocks.
+// The job's server. One thread at a time, except for the thread-safe shard. No function blocks.
 class LocalServer {
  public:
   // Makes the shard with all values zero. Throws UsageError for a contradictory declaration.
@@ -25,8 +25,8 @@ class LocalServer {
   ps::Shard& shard() const noexcept { return *served_->shard; }
   const ps::wire::DeclarationT& declaration() const noexcept { return served_->declaration; }
 
-  // Call before training begins, when the shard's tensors hold the initial values. statistics: the
-  // running statistics. The shard numbers its updates from `step` + 1.
+  // Starts the shard: call before training begins, when the shard's tensors hold the initial
+  // values. statistics: the running statistics. The shard numbers its updates from `step` + 1.
   void begin(std::int64_t step, std::vector<float> statistics);
 
   // Admits a worker to the shard. sequence: the number of its last push.
@@ -40,12 +40,12 @@ class LocalServer {
   // Returns whether work may have become due on any bucket since the last call.
   bool take_due() noexcept;
 
-  // Records that a push which ends a step was applied. statistics: the worker's running statistics.
+  // Records that the last push of a step was applied. statistics: the worker's running statistics.
   void trained(ps::WorkerId worker, std::uint64_t sequence, std::int64_t samples,
                std::vector<float> statistics);
   // Records that one more bucket is copied to the snapshot in progress.
   void copied();
-  // The last snapshot. Null before it is complete and after the coordinator has released it.
+  // Returns the last snapshot; null until it is complete and after the coordinator released it.
   std::shared_ptr<const ps::ServedSnapshot> copy() const noexcept { return published_; }
 
  private:
@@ -57,7 +57,7 @@ class LocalServer {
   const std::shared_ptr<ps::ServedVariables> served_;
   std::optional<ps::RunningStatistics> statistics_;
   std::vector<ps::wire::MessageT> replies_;
-  std::shared_ptr<ps::ServedSnapshot> snapshot_;  // in progress
+  std::shared_ptr<ps::ServedSnapshot> snapshot_;  // the snapshot in progress
   std::size_t buckets_to_copy_ = 0;
   std::shared_ptr<const ps::ServedSnapshot> published_;
   bool is_due_ = false;

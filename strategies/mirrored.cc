@@ -16,7 +16,7 @@
 namespace syncopate {
 namespace {
 
-// Gradients are summed on the host.
+// The variables of a replica whose gradients are summed on the host.
 class MirroredVariables final : public VariableStore {
  public:
   MirroredVariables(Replica& replica, const OptimizerOptions& optimizer)
@@ -67,7 +67,7 @@ class MirroredVariables final : public VariableStore {
  private:
   struct BucketSum {
     Tensor gradients;
-    std::int64_t begin = 0;  // arena index of the first element
+    std::int64_t begin = 0;  // arena index of the sum's first element
     WorkId work = 0;
   };
 
@@ -77,13 +77,13 @@ class MirroredVariables final : public VariableStore {
 
   Replica& replica_;
   OptimizerSlots slots_;
-  std::vector<BucketSum> sums_;  // by bucket
+  std::vector<BucketSum> sums_;  // the sum in progress of each bucket
   UpdateStep update_;
   StepReport report_;
   PeersWait peers_wait_;
 };
 
-// Gradients are summed on the devices and never leave them.
+// The variables of a replica whose gradients are summed on the devices and never leave them.
 class VariablesOnDevice final : public VariableStore {
  public:
   VariablesOnDevice(Replica& replica, const OptimizerOptions& optimizer)
@@ -102,7 +102,7 @@ class VariablesOnDevice final : public VariableStore {
     report_sum_ = replica_.collective->all_reduce(trailer_, -kTrailerElements);
   }
 
-  // Starts the update on the device before it waits for the reports of other replicas.
+  // Starts the update on the device, then waits for the step reports of the other replicas.
   StepReport commit() override {
     ParameterArena& arena = *replica_.arena;
     replica_.backend->update(slots_.optimizer(), update_, arena, slots_.tensors(),
@@ -118,7 +118,7 @@ class VariablesOnDevice final : public VariableStore {
   CommunicationTimes times() const override {
     CommunicationTimes times = replica_.collective->times();
     times.peers_wait_seconds = peers_wait_.waited_seconds();
-    times.bytes_sent.reset();  // the collective does not see the bytes of gradients
+    times.bytes_sent.reset();  // unknown: the collective does not see gradients' bytes
     times.bytes_received.reset();
     return times;
   }
@@ -167,7 +167,7 @@ class Mirrored final : public SynchronousStrategy {
     return slots_[static_cast<std::size_t>(replica.index)]->named();
   }
 
-  std::vector<const OptimizerSlots*> slots_;  // owned by the replicas' variables
+  std::vector<const OptimizerSlots*> slots_;  // slots of each replica; owned by its variables
 };
 
 }  // namespace

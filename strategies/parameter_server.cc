@@ -37,7 +37,7 @@ std::string as_text(std::span<const std::byte> bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Slots of zeros for `elements` variables.
+// Returns optimizer slots of zeros for `elements` variables.
 std::vector<Snapshot::Slot> blank_slots(const OptimizerOptions& optimizer, std::int64_t elements) {
   return OptimizerSlots(optimizer, elements).named();
 }
@@ -48,7 +48,7 @@ std::vector<std::span<float>> memory_of(std::span<const Snapshot::Slot> slots) {
   return memory;
 }
 
-// The transport of a synchronous worker.
+// The transport of a synchronous worker: the client of the servers.
 class ServedWorker : public ShardTransport {
  public:
   explicit ServedWorker(ps::Client& client) : client_(client) {}
@@ -107,7 +107,7 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
     return next ? std::optional(assignment_of(*next)) : std::nullopt;
   }
   std::optional<Assignment> wait_assignment() override {
-    client().flush();  // the shards write to this worker's memory until their last answers arrive
+    client().flush();  // servers write to this worker's memory until then
     const auto next = client().wait_assignment();
     return next ? std::optional(assignment_of(*next)) : std::nullopt;
   }
@@ -129,7 +129,7 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
     client().complete_assignment(assignment.snapshot_id);
   }
   void refresh() override {
-    client().flush();  // pull() does not ask for values whose answers are on their way
+    client().flush();  // waits for answers that are on their way
     client().pull();
   }
   void request_stop(ps::StopKind kind) override { client().request_stop(kind); }
@@ -138,10 +138,10 @@ class LeasedWorker final : public ServedWorker, public AsynchronousJob {
   Replica& replica_;
   const int index_;
   const OptimizerOptions optimizer_;
-  ps::SampleRange batch_;  // of the current step
+  ps::SampleRange batch_;  // the samples of the current step
 };
 
-// What synchronous and asynchronous workers have in common.
+// The base of synchronous and asynchronous workers of parameter servers.
 class ParameterServer : public Strategy {
  public:
   std::span<Replica> replicas() noexcept override { return {&replica_, 1}; }
@@ -162,7 +162,7 @@ class ParameterServer : public Strategy {
   Replica& replica() noexcept { return replica_; }
   ps::Client& client() noexcept { return *client_; }
   bool has_begun() const noexcept { return has_begun_; }
-  // Values and running statistics of the replica, and slots of zeros.
+  // Returns values and running statistics of the replica, and slots of zeros.
   Snapshot local_snapshot() const;
 
  private:
@@ -173,7 +173,7 @@ class ParameterServer : public Strategy {
   const Graph& graph_;
   bool has_begun_ = false;
   std::unique_ptr<ps::SegmentOwner> segment_;
-  std::vector<Snapshot::Slot> restored_slots_;  // the chief's, until training begins
+  std::vector<Snapshot::Slot> restored_slots_;  // the chief's restored slots, until training begins
   // The client writes to the replica's memory, so it is declared after the replica.
   Replica replica_;
   std::unique_ptr<ps::Client> client_;
@@ -249,7 +249,7 @@ void ParameterServer::restore(const Snapshot& saved) {
 
 void ParameterServer::begin(const ps::RunPosition& start) {
   if (has_begun_) {
-    // All servers have gone back to an earlier step; they send its values without a request.
+    // After a rollback, all servers send the values of an earlier step without a request.
     client_->resume();
     client_->flush();
     replica_.arena->bump_all_versions();
@@ -297,7 +297,7 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
   void agree() override;
 
  private:
-  // The numbers of all workers, by worker.
+  // Returns the numbers that all workers gather, in the order of workers.
   template <typename Number>
   std::vector<Number> gather_numbers(std::span<const Number> mine) {
     std::vector<Number> all;
@@ -308,7 +308,7 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
     }
     return all;
   }
-  // Waits until the values are those after the last step.
+  // Waits until the replica's values are those after the last step.
   void wait_for_answers() {
     if (!has_begun()) return;
     client().flush();
@@ -319,7 +319,7 @@ class SynchronousParameterServer final : public ParameterServer, public Synchron
 };
 
 void SynchronousParameterServer::agree() {
-  // The values are about to be evaluated, and answers to the last pushes may still be on their way.
+  // The values will be evaluated, and answers to the last pushes may still be on their way.
   wait_for_answers();
   if (replicas_in_sync() == 1) return;
   const std::span<float> state = replica().state->values.f32();
@@ -338,8 +338,8 @@ Snapshot SynchronousParameterServer::snapshot() {
   wait_for_answers();
   if (!is_chief()) return {replica().arena->values(), {}, replica().state->values};
   Snapshot now = local_snapshot();
-  // The servers apply no update until this worker has pushed, so their slots are those of the step
-  // that the worker's values belong to.
+  // Live slots can be read: the servers apply no update until this worker has pushed, so their
+  // slots are those of the step that the worker's values belong to.
   const Tensor unused_values = make_host_tensor(now.values.shape(), DType::kF32);
   client().read_snapshot(ps::wire::kLiveSnapshot, unused_values.f32(), memory_of(now.slots));
   return now;

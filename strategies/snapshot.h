@@ -20,10 +20,10 @@ namespace syncopate {
 // next step.
 struct Snapshot {
   struct Slot {
-    std::string name;  // "exp_avg"
-    Tensor values;     // [arena total] f32
+    std::string name;  // name of the slot, such as "exp_avg"
+    Tensor values;     // of the slot, [arena total] f32
   };
-  Tensor values;  // [arena total] f32
+  Tensor values;  // of the variables, [arena total] f32
   std::vector<Slot> slots;
   Tensor state;  // [state total] f32: the running statistics
   // The loss scale of replica 0 (fp16); empty if the replicas do not scale their losses or the
@@ -31,7 +31,7 @@ struct Snapshot {
   std::optional<LossScaleState> loss_scale = {};
 };
 
-// The optimizer's slots with their names. tensors: one per slot name of the optimizer.
+// Returns the optimizer's slots with their names. tensors: one per slot name of the optimizer.
 std::vector<Snapshot::Slot> named_slots(const Optimizer& optimizer,
                                         std::span<const Tensor> tensors);
 
@@ -50,7 +50,7 @@ void average_running_statistics(std::span<const double> weights, std::span<const
 // An optimizer and the slots of one copy of the variables, in host memory.
 class OptimizerSlots {
  public:
-  // elements: of the arena. Throws what make_optimizer() throws.
+  // elements: number of elements of the arena. Throws what make_optimizer() throws.
   OptimizerSlots(const OptimizerOptions& options, std::int64_t elements);
 
   const Optimizer& optimizer() const noexcept { return *optimizer_; }

@@ -11,16 +11,16 @@ namespace {
 
 constexpr double kDigitBase = 16384.0;
 
-// The first element of each number, and its count of digits.
+// In the trailer: where each number of the report begins, and how many digits it has.
 constexpr std::size_t kLoss = 0;
 constexpr std::size_t kLossDigits = 5;  // three of the fraction, then two of the whole part
 constexpr std::size_t kCorrect = 5;
 constexpr std::size_t kSamples = 8;
 constexpr std::size_t kCountDigits = 3;
 constexpr std::size_t kStops = 11;
-// A sum can count but cannot take a minimum. Each replica therefore adds one to the bin of its
-// blocked time, and the lowest bin that is not zero holds the least. A bin spans half a power of
-// two, starting at one microsecond.
+// The trailer's sum can count but cannot take a minimum. Each replica therefore adds one to the bin
+// of its blocked time, and the lowest bin that is not zero holds the least. A bin spans half a
+// power of two, starting at one microsecond.
 constexpr std::size_t kBlocked = 16;
 constexpr std::size_t kBlockedBins = 48;
 constexpr double kBinsPerDoubling = 2.0;
@@ -29,7 +29,7 @@ constexpr double kFractionScale = kDigitBase * kDigitBase * kDigitBase;
 constexpr double kMostLoss = kDigitBase * kDigitBase;
 static_assert(kStops + ps::kStopKinds <= kBlocked && kBlocked + kBlockedBins <= kTrailerElements);
 
-// Lowest digit first. number: whole, not negative, below kDigitBase ^ digits.size().
+// Writes a number, lowest digit first: whole, not negative, below kDigitBase ^ digits.size().
 void write_digits(double number, std::span<float> digits) {
   for (float& digit : digits) {
     const double rest = std::floor(number / kDigitBase);
@@ -52,7 +52,7 @@ std::size_t bin_of_seconds(double seconds) {
   return std::min(static_cast<std::size_t>(bin), kBlockedBins - 1);
 }
 
-// The geometric middle of the bin.
+// Returns the geometric middle of a bin of blocked time.
 double seconds_of_bin(std::size_t bin) {
   return kFirstBinSeconds * std::exp2((static_cast<double>(bin) + 0.5) / kBinsPerDoubling);
 }
@@ -65,7 +65,7 @@ void write_trailer(const StepReport& report, std::span<float> trailer) {
   std::fill(trailer.begin(), trailer.end(), 0.0F);
   const double loss = report.scores.loss;
   if (loss >= 0.0 && loss < kMostLoss) {
-    // A double has too few bits for all five digits in one product.
+    // In two parts: a double has too few bits for all five digits of the loss in one product.
     const double whole = std::floor(loss);
     write_digits(std::floor((loss - whole) * kFractionScale), trailer.subspan(kLoss, 3));
     write_digits(whole, trailer.subspan(kLoss + 3, kLossDigits - 3));

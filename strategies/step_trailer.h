@@ -19,11 +19,11 @@ inline constexpr std::int64_t kTrailerElements = 64;
 // adds without rounding for up to this many replicas.
 inline constexpr int kMostReplicasInStep = 1024;
 
-// trailer: [kTrailerElements]. Counts below 2^42 are exact, and the loss is exact to 2^-42. A loss
-// that is negative, not finite or above 2^28 is read back as not finite. Of blocked_seconds a sum
-// of trailers keeps the least, to within a fifth.
+// Writes a report. trailer: [kTrailerElements]. Counts below 2^42 are exact, and the loss is exact
+// to 2^-42. A loss that is negative, not finite or above 2^28 is read back as not finite. Of
+// blocked_seconds a sum of trailers keeps the least, to within a fifth.
 void write_trailer(const StepReport& report, std::span<float> trailer);
-// trailer: that of one replica, or a sum of several. Returns the sum of their reports.
+// Reads the trailer of one replica, or a sum of several. Returns the sum of their reports.
 StepReport read_trailer(std::span<const float> trailer);
 
 // Separates the time a replica waits for other replicas from the time it waits for bytes. In every
@@ -31,7 +31,7 @@ StepReport read_trailer(std::span<const float> trailer);
 // another replica is blocked was spent waiting for that last replica. One thread only.
 class PeersWait {
  public:
-  // Seconds this replica was blocked in the last step that ended, to be reported with the next.
+  // Returns how long this replica was blocked in the last step, to be reported with the next step.
   double blocked_seconds() const noexcept { return blocked_; }
   // Call when a step has ended. exposed_seconds: CommunicationTimes::exposed_seconds so far.
   // least_seconds: the least blocked_seconds of all replicas in the step before, which is known
@@ -41,7 +41,7 @@ class PeersWait {
     blocked_ = exposed_seconds - exposed_before_;
     exposed_before_ = exposed_seconds;
   }
-  // Seconds spent waiting for other replicas, up to the step before the last one.
+  // Returns the seconds spent waiting for other replicas, up to the step before the last one.
   double waited_seconds() const noexcept { return waited_; }
 
  private:

@@ -23,14 +23,14 @@
 
 namespace syncopate {
 
-class AsynchronousJob;  // strategies/asynchronous_job.h
+class AsynchronousJob;  // defined in strategies/asynchronous_job.h
 
 // One copy of the network on one device. The addresses of arena and state do not change during the
 // replica's life.
 struct Replica {
-  int index = 0;  // in this process; the rank among all replicas is collective->rank()
+  int index = 0;  // number in this process; the rank is collective->rank()
   std::unique_ptr<Collective> collective;
-  // Sums gradients on the devices. Null if the host sums them or if there is one replica.
+  // Sums gradients on the devices. Null if the host sums the gradients or if there is one replica.
   std::unique_ptr<DeviceCollective> device_collective;
   std::unique_ptr<Backend> backend;
   std::unique_ptr<ParameterArena> arena;
@@ -47,9 +47,9 @@ struct Replica {
 class SynchronousJob {
  public:
   virtual ~SynchronousJob() = default;
-  // Returns the numbers of all tasks, in task order. Every task passes equally many numbers.
+  // Gathers the numbers of all tasks, in task order. Every task passes equally many numbers.
   virtual std::vector<double> gather(std::span<const double> mine) = 0;
-  // Copies the chief's bytes to all tasks.
+  // Broadcasts the chief's bytes to all tasks.
   virtual void broadcast(std::span<std::byte> bytes) = 0;
   // Averages the running statistics over replicas, weighted by the samples that each has trained
   // since the last call, and compares a hash of the variables. Called before an evaluation and
@@ -65,7 +65,7 @@ class Strategy {
  public:
   virtual ~Strategy() = default;
 
-  virtual std::span<Replica> replicas() noexcept = 0;  // of this process
+  virtual std::span<Replica> replicas() noexcept = 0;  // the replicas of this process
   virtual int replicas_in_sync() const noexcept = 0;   // number of gradients in one update
   virtual InputShard input_shard() const noexcept = 0;
   virtual bool is_chief() const noexcept = 0;  // this task writes checkpoints and metrics
@@ -77,17 +77,17 @@ class Strategy {
   virtual void for_each_replica(const std::function<void(Replica&)>& task) = 0;
 
   virtual Snapshot snapshot() = 0;
-  // Every task calls. Replaces the variables on all tasks by the chief's `saved`, which has the
+  // Every task calls it. Replaces the variables on all tasks by the chief's `saved`, which has the
   // blocks of snapshot(). Throws ShapeError before anything has changed.
   virtual void restore(const Snapshot& saved) = 0;
 
-  // Every task calls when the variables hold the values that training starts from, and again after
-  // ps::RolledBack (ps/client/client_errors.h), once nothing refers to the abandoned steps. Any
-  // call to a strategy with servers may throw RolledBack. Throws PeerError.
+  // Starts training. Every task calls it when the variables hold the values to start from, and
+  // again after ps::RolledBack (ps/client/client_errors.h), once nothing refers to the abandoned
+  // steps. Any call to a strategy with servers may throw RolledBack. Throws PeerError.
   virtual void begin(const ps::RunPosition& start) = 0;
-  // This task has trained everything; returns when the other tasks know. Throws PeerError.
+  // Ends the job: this task has trained everything. Returns when all tasks know. Throws PeerError.
   virtual void leave() = 0;
-  // This task ends because of `reason`: the other tasks are told, and end too.
+  // Ends the job because of `reason`: the other tasks are told, and end too.
   virtual void fail(std::string_view reason) noexcept = 0;
   // Wakes every replica and peer that waits for this task; they throw PeerError. From any thread.
   virtual void abort(std::string_view reason) noexcept = 0;
@@ -95,12 +95,12 @@ class Strategy {
 
 // Whether the strategy's replicas have a SynchronousJob.
 bool is_synchronous(Strategy& strategy) noexcept;
-// Precondition: is_synchronous(strategy).
+// Returns the replicas' job. Precondition: is_synchronous(strategy).
 SynchronousJob& synchronous_job(Strategy& strategy);
-// Precondition: not is_synchronous(strategy).
+// Returns the replica's job. Precondition: not is_synchronous(strategy).
 AsynchronousJob& asynchronous_job(Strategy& strategy, int replica);
 
-// The message of an exception, which becomes the reason of an abort().
+// Returns the message of an exception, which becomes the reason of an abort().
 std::string message_of(const std::exception_ptr& error);
 
 struct StrategyRow {
@@ -116,7 +116,7 @@ std::span<const StrategyRow> strategies() noexcept;
 // strategy does not support; PeerError.
 std::unique_ptr<Strategy> make_strategy(const StrategyOptions& options, const Graph& graph);
 
-// The functions of the table, each in the source file of its strategy. mirrored and
+// The functions of the table of strategies, each in the source file of its strategy. mirrored and
 // multi-worker-mirrored are in mirrored.cc.
 std::unique_ptr<Strategy> make_one_device(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_mirrored(const StrategyOptions& options, const Graph& graph);
@@ -124,7 +124,7 @@ std::unique_ptr<Strategy> make_multi_worker_mirrored(const StrategyOptions& opti
                                                      const Graph& graph);
 std::unique_ptr<Strategy> make_parameter_server(const StrategyOptions& options, const Graph& graph);
 std::unique_ptr<Strategy> make_central_storage(const StrategyOptions& options, const Graph& graph);
-// central-storage under an asynchronous consistency. Throws UsageError for contradictory options.
+// Makes asynchronous central-storage. Throws UsageError for contradictory options.
 std::unique_ptr<Strategy> make_asynchronous_central_storage(const StrategyOptions& options,
                                                             const Graph& graph);
 

@@ -23,9 +23,9 @@ namespace syncopate {
 // The training run as the coordinator must know it to hand out batches and to schedule evaluations
 // and checkpoints.
 struct JobPlan {
-  std::string network;  // used in messages only
+  std::string network;  // name of the network, for messages
   std::int64_t dataset_size = 0;
-  // Samples per step: of all workers together under a synchronous job, else of one worker.
+  // Samples per step: of all workers together in a synchronous job, else of one worker.
   std::int64_t batch_size = 0;
   std::int64_t total_epochs = 0;
   std::optional<std::int64_t> total_steps;  // replaces total_epochs if set
@@ -44,7 +44,7 @@ struct ParameterServerOptions {
   JobPlan plan;
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
-  // The user gave --peer-timeout: servers with another timeout are refused.
+  // Whether the user gave --peer-timeout: servers with another timeout are then refused.
   bool insists_on_peer_timeout = false;
   // A worker fails when a server has been unreachable for this long.
   std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
@@ -52,22 +52,22 @@ struct ParameterServerOptions {
   std::function<bool()> asked_to_stop;
 };
 
-// One update per step, from the gradients of all workers. False for asynchronous training, SSP, and
-// synchronous updates that leave out backup workers.
+// Whether each step makes one update from the gradients of all workers. False for asynchronous
+// training, SSP, and synchronous updates that leave out backup workers.
 constexpr bool is_synchronous(const ps::ConsistencyOptions& consistency) noexcept {
   return consistency.consistency == ps::Consistency::kSync && consistency.backup_workers == 0;
 }
 
-// Which samples batch normalization takes its statistics of: a replica's own, or the step's.
+// The samples whose statistics batch normalization uses: a replica's own, or all of the step.
 enum class BatchNormStatistics : std::uint8_t { kLocal, kSync };
 
 struct StrategyOptions {
   std::string name = "one-device";  // a row of strategies()
   std::uint64_t seed = 1;
-  std::int64_t batch_size_per_replica = 64;  // the largest share of a replica
+  std::int64_t batch_size_per_replica = 64;  // the largest share of one replica
   std::int64_t bucket_bytes = std::int64_t{8} << 20;
   int lanes = 1;
-  int replicas = 1;                       // in this task
+  int replicas = 1;                       // number of replicas in this task
   std::vector<Device> devices{Device{}};  // replica r computes on devices[r % size]
   Precision precision = Precision::kF32;
   bool deterministic = false;
@@ -79,14 +79,14 @@ struct StrategyOptions {
   Transport transport = Transport::kAuto;
   Link link;  // emulated limits of this task's TCP connections; the default has none
   OptimizerOptions optimizer;
-  // The other tasks of the job; null: this is the only task. Outlives the strategy.
+  // The other tasks of the job; null: there is only this task. Outlives the strategy.
   Membership* membership = nullptr;
-  // Read by parameter-server and central-storage only.
+  // Options of the parameter servers, read by parameter-server and central-storage only.
   ps::ConsistencyOptions consistency;
   ParameterServerOptions parameter_server;
 };
 
-// The backend options of one of this task's replicas.
+// Returns the backend options of one of this task's replicas.
 BackendOptions backend_options(const StrategyOptions& options, int replica);
 
 }  // namespace syncopate

@@ -15,8 +15,8 @@
 namespace syncopate {
 namespace {
 
-// Sums statistics over all ranks by the host's collective, in rank order. One thread only. The
-// collective outlives it.
+// Sums batch statistics over all ranks by the host's collective, in rank order. One thread only.
+// The collective outlives it.
 class GatheredStatistics final : public StatisticsReducer {
  public:
   explicit GatheredStatistics(Collective& collective) : collective_(collective) {}
@@ -126,7 +126,7 @@ void SynchronousStrategy::for_each_replica(const std::function<void(Replica&)>& 
 
 std::vector<double> SynchronousStrategy::gather(std::span<const double> mine) {
   const auto n = static_cast<std::size_t>(replicas_.front().collective->size());
-  std::vector<int> first_ranks{0};  // by task: its first replica contributes the task's numbers
+  std::vector<int> first_ranks{0};  // by task: the first replica's rank
   if (options_.membership != nullptr) {
     first_ranks.clear();
     for (const Member& member : options_.membership->members()) {
@@ -233,9 +233,9 @@ void SynchronousStrategy::restore(const Snapshot& saved) {
   if (is_chief()) copy_snapshot(saved, live);
   for_each_replica([&](Replica& replica) {
     Collective& collective = *replica.collective;
-    // A later download from the device would overwrite what is written here.
+    // A later download from the device would overwrite the restored values.
     bring_to_host(replica);
-    // Replicas that share one block belong to the chief's task, which has filled it above.
+    // A block of values that replicas share belongs to the chief's task, which filled it above.
     if (!shares_values_) {
       collective.broadcast(replica.arena->values().bytes(), 0);
       for (const Snapshot::Slot& slot : slots_of(replica)) {

@@ -29,7 +29,7 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   void for_each_replica(const std::function<void(Replica&)>& task) override;
   Snapshot snapshot() override;
   void restore(const Snapshot& saved) override;
-  // Compares a hash of the initial values. Throws PeerError naming a replica that differs.
+  // Compares a hash of all replicas' initial values. Throws PeerError naming one that differs.
   void begin(const ps::RunPosition& start) override;
   void leave() override;
   void fail(std::string_view reason) noexcept override;
@@ -47,12 +47,12 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
 
   const StrategyOptions& options() const noexcept { return options_; }
   bool updates_on_device() const noexcept { return updates_on_device_; }
-  // The optimizer slots of a local replica.
+  // Returns the optimizer slots of a local replica.
   virtual std::vector<Snapshot::Slot> slots_of(const Replica& replica) const = 0;
 
  private:
   int first_rank() const noexcept { return replicas_.front().collective->rank(); }
-  // "rank 2 (host b, pid 77)", the form in which the membership reports failures.
+  // Returns a task's name in the membership's form, "rank 2 (host b, pid 77)".
   std::string own_name() const;
   void build(Replica& replica, const Tensor* shared_values);
   void bring_to_host(const Replica& replica) const;
@@ -64,7 +64,7 @@ class SynchronousStrategy : public Strategy, public SynchronousJob {
   const Graph& graph_;
   bool shares_values_;
   bool updates_on_device_;
-  std::vector<std::unique_ptr<StatisticsReducer>> statistics_;  // one per local replica
+  std::vector<std::unique_ptr<StatisticsReducer>> statistics_;  // one reducer per local replica
   std::vector<Replica> replicas_;
   ThreadTeam team_;
 };

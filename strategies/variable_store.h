@@ -14,8 +14,8 @@ namespace syncopate {
 // What a replica reports about its step. The report travels with the gradients, so that all
 // replicas of a synchronous job learn the sum of all reports at the same step.
 struct StepReport {
-  Scores scores;         // sums over samples
-  ps::StopCounts stops;  // tasks that were asked to stop
+  Scores scores;         // sums over the samples of the step
+  ps::StopCounts stops;  // number of tasks that were asked to stop
   // Seconds this replica was blocked on communication in the previous step. In a sum of reports:
   // the least of all replicas. Set by the store.
   double blocked_seconds = 0.0;
@@ -34,17 +34,17 @@ struct StepReport {
 class VariableStore {
  public:
   virtual ~VariableStore() = default;
-  // Starts to fetch the values that this step computes with. `update` must be known here, because a
+  // Starts to fetch the variables' values for this step. `update` must be known here, because a
   // bucket may be updated before the last one is pushed.
   virtual void pull(const UpdateStep& update) = 0;
-  // Returns when the bucket's values may be read.
+  // Returns when the bucket's values may be read, after a pull.
   virtual void wait_values(BucketId bucket) = 0;
   // Called once per bucket, in the order of buckets, as soon as its gradients are complete. May
   // start to send them; must not block for long. Every push of a step has the same report.
   virtual void push(BucketId bucket, const StepReport& report) = 0;
-  // Returns when every push of this step is summed and applied, as far as the strategy promises.
-  // Returns the sum of the reports of all replicas under a synchronous job, else this replica's
-  // own. Throws PeerError.
+  // Commits the step: returns when every push of the step is summed and applied, as far as the
+  // strategy promises. Returns the sum of the reports of all replicas under a synchronous job, else
+  // this replica's own. Throws PeerError.
   virtual StepReport commit() = 0;
   virtual CommunicationTimes times() const = 0;
 };

@@ -14,34 +14,34 @@
 namespace syncopate {
 
 enum class Role : std::uint8_t { kWorker, kServer, kEvaluator };
-std::string_view name(Role role) noexcept;  // "worker"
+std::string_view name(Role role) noexcept;  // the role as text, such as "worker"
 
 // The node that a task runs on, as the launcher names it.
 struct Place {
   std::string node;
-  int local_rank = 0;  // among the tasks on that node
-  // The launcher's variables leave several placements open, and this is the most usual one.
+  int local_rank = 0;  // the task's number among the tasks on that node
+  // The launcher's variables leave several placements open, and this place is the most usual one.
   bool is_assumed = false;
   bool operator==(const Place& other) const {
     return node == other.node && local_rank == other.local_rank;
   }
 };
 
-// "node n1, local rank 0"
+// Returns the place as text, such as "node n1, local rank 0".
 std::string describe(const Place& place);
 
 // The address at which the tasks of a job meet, and how that address was found. Rank 0 listens
 // there; in a job with parameter servers, server 0 listens there with its control socket.
 struct Rendezvous {
-  // Absent when the job has one task, or when MPI transports the address later.
+  // The endpoint is absent when the job has one task, or when MPI transports the address later.
   std::optional<Endpoint> endpoint;
   // The resolver computed host and port from node names and job numbers, without a choice of the
   // user's. The listening task then listens on every network interface.
   bool is_derived = false;
-  // The port that the resolver computed, also when it could not find the host; 0 when it did not.
+  // The rendezvous port that the resolver computed, also when it found no host; 0 when it did not.
   std::uint16_t derived_port = 0;
-  // An address to call when endpoint->host cannot be looked up; "" when none is known. Unless
-  // is_fallback_certain, it may be the address of another machine.
+  // The address to connect to when endpoint->host cannot be looked up; "" when none is known.
+  // Unless is_fallback_certain, it may be the address of another machine.
   std::string fallback_host;
   bool is_fallback_certain = false;
   // A socket that already listens at the endpoint, inherited from `syncopate launch` or opened by
@@ -52,7 +52,7 @@ struct Rendezvous {
 struct ClusterSpec {
   std::string source = "none";  // the resolver that was chosen; "none" for a single process
   Role role = Role::kWorker;
-  int index = 0;        // among the tasks of its role; for workers this is the rank
+  int index = 0;        // number among the tasks of its role; for workers this is the rank
   int world_size = 1;   // number of workers
   int num_servers = 0;  // number of parameter servers
   int local_rank = 0;   // among the tasks on this host; meaningful if is_local_told
@@ -63,14 +63,14 @@ struct ClusterSpec {
   bool is_bound = false;  // this task is bound to CPUs that no other task uses
   int num_cpus = 0;       // CPUs that the launcher gave this task; 0 when it does not say
   std::string node;       // the node of this task, as the launcher names it; "" when unknown
-  // The places of all workers and servers by index, where the launcher tells them. When the tasks
+  // The places of all workers and servers by index, if the launcher tells them. When the tasks
   // meet, these are compared with what each task reports.
   std::vector<Place> worker_places;
   std::vector<Place> server_places;
   // The GPUs of this task, as indices into the list of GPUs that are visible to it.
   std::vector<int> gpus;
   Rendezvous rendezvous;
-  std::string nonce;               // names the job; "": rank 0 draws one at random
+  std::string nonce;               // a text that only this job has; "": rank 0 draws one at random
   bool restarts = false;           // a failed task may be started again while the others continue
   std::vector<int> late_workers;   // workers that join after the start, in ascending order
   std::vector<Endpoint> workers;   // addresses of the workers, where the source lists them
@@ -78,13 +78,13 @@ struct ClusterSpec {
   std::vector<std::string> notes;  // one line per source that was ignored or outranked
 
   bool is_chief() const noexcept { return role == Role::kWorker && index == 0; }
-  // This task listens at the rendezvous and the other tasks connect to it.
+  // Whether this task listens at the rendezvous and the other tasks connect to it.
   bool hosts_rendezvous() const noexcept {
     return index == 0 && role == (num_servers > 0 ? Role::kServer : Role::kWorker);
   }
 };
 
-// "rank 1 of 2", "server 0 of 2"
+// Returns the task as text, such as "rank 1 of 2" or "server 0 of 2".
 std::string place_in_job(const ClusterSpec& spec);
 
 // Compares the place that a task reports with the place that the launcher's variables give it.

@@ -36,7 +36,7 @@ void FailureNotice::set(const std::string& reason) {
   try {
     callback(reason);
   } catch (...) {
-    // Without this, the next call of subscribe() would wait for a callback that never returns.
+    // If caller_ stayed set, the next subscribe() would wait for a callback that never returns.
     set_returned();
     throw;
   }
@@ -60,7 +60,7 @@ void FailureNotice::subscribe(const Callback& callback) {
   std::optional<std::string> reason;
   {
     std::unique_lock lock(mutex_);
-    // The wait is short, since callbacks do not block.
+    // Waiting for a running callback is short, since callbacks do not block.
     returned_.wait(lock, [&] {
       return caller_ == std::thread::id() || caller_ == std::this_thread::get_id();
     });

@@ -22,20 +22,20 @@ class FailureDetector {
  public:
   using Time = Deadline::Clock::time_point;
 
-  // `count` peers, at least 1, all last heard of at `now`.
+  // Observes `count` peers, at least 1, whose last messages count as received at `now`.
   FailureDetector(int count, std::chrono::nanoseconds timeout, Time now)
       : last_heard_(static_cast<std::size_t>(count), now), timeout_(timeout), expected_(now) {}
 
-  // The observer calls it before each sleep with the longest duration of the sleep, and after it
-  // with 0. When the observer runs later than it announced, by more than kTolerance, the delay is
-  // added to the time of every peer's last message. Returns that delay, else 0.
+  // The observing thread calls update() before each sleep with the longest duration of the sleep,
+  // and after the sleep with 0. When it runs later than announced, by more than kTolerance, the
+  // delay is added to the time of every peer's last message. Returns that delay, else 0.
   std::chrono::nanoseconds update(Time now, std::chrono::nanoseconds sleep);
 
   void heard(int peer, Time now) { last_heard_[static_cast<std::size_t>(peer)] = now; }
 
-  // The peer that has been silent longest, if it exceeds the timeout.
+  // Returns the peer that has been silent longest, if its silence exceeds the timeout.
   std::optional<int> silent(Time now) const;
-  // The time until silent() returns a peer, if no message arrives.
+  // Returns the time until silent() would return a peer, if no message arrives.
   std::chrono::nanoseconds time_left(Time now) const;
 
   static constexpr std::chrono::milliseconds kTolerance{500};
@@ -43,7 +43,7 @@ class FailureDetector {
  private:
   std::vector<Time> last_heard_;
   std::chrono::nanoseconds timeout_;
-  Time expected_;  // when the observer announced to run again
+  Time expected_;  // when update() announced that the observer runs again
 };
 
 // Stores the first failure of a task of the job and passes it to one subscriber, once.
@@ -52,14 +52,14 @@ class FailureNotice {
  public:
   using Callback = std::function<void(const std::string& reason)>;
 
-  // Stores the reason unless there is one. Calls the subscriber without holding a lock; exceptions
-  // of the subscriber pass through.
+  // Stores the failure's reason unless one is stored. Calls the subscriber without holding a lock;
+  // exceptions of the subscriber pass through.
   void set(const std::string& reason);
   std::optional<std::string> get() const;
 
-  // Replaces the subscriber, and calls it at once if a reason is set. After this returns, the
-  // former subscriber is not running and is never called, except that a callback may call
-  // subscribe() itself.
+  // Replaces the subscriber of the failure, and calls it at once if a reason is set. After this
+  // returns, the former subscriber is not running and is never called, except that a callback may
+  // call subscribe() itself.
   void subscribe(const Callback& callback);
 
  private:
@@ -67,7 +67,7 @@ class FailureNotice {
 
   mutable std::mutex mutex_;
   std::condition_variable returned_;
-  // Guarded by mutex_.
+  // The stored failure and its subscriber, guarded by mutex_.
   std::optional<std::string> reason_;
   Callback callback_;
   std::thread::id caller_;  // the thread that runs a callback

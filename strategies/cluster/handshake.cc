@@ -19,17 +19,17 @@ using std::chrono::milliseconds;
 
 Frame frame_of(MessageType type, const Json& json) {
   // Host names and paths may be invalid UTF-8. Their invalid bytes are replaced, since an exception
-  // here would hide the message.
+  // would hide the error to be sent.
   return {type, json.dump(-1, ' ', false, Json::error_handler_t::replace)};
 }
 
-// Parses the frame's JSON and applies `read` to it.
+// Parses a message frame's JSON and applies `read` to it.
 template <typename Read>
 auto decode(const Frame& frame, MessageType type, std::string_view what, Read read) {
   try {
     if (frame.type == type) return read(Json::parse(frame.payload));
   } catch (const Json::exception&) {
-    // The message below is clearer than the library's.
+    // PeerError's message below is clearer than that of the JSON library's exception.
   }
   throw PeerError(
       fmt::format("expected {}, got a malformed or other message of type {}", what, frame.type));

@@ -12,7 +12,7 @@
 
 namespace syncopate {
 
-// The types of frames.
+// The types of the frames that tasks and rank 0 exchange.
 enum MessageType : std::uint16_t {
   kHello = 1,  // to rank 0, the first message: Hello
   kWelcome,    // from rank 0, the answer to a valid hello: Welcome
@@ -26,21 +26,21 @@ enum MessageType : std::uint16_t {
   kVerdict,    // from rank 0: which task failed, and why
 };
 
-// How a task introduces itself to rank 0.
+// The first message of a task to rank 0, in which the task introduces itself.
 struct Hello {
-  std::string nonce;  // "" when none was given
+  std::string nonce;  // names the job; "" when none was given
   int index = 0;
   int world_size = 1;
   int num_replicas = 1;
   std::string host;
   std::string boot_id;  // equal for tasks under one kernel; "" when unknown
   std::int64_t pid = 0;
-  std::chrono::milliseconds peer_timeout{0};  // 0 when not given
+  std::chrono::milliseconds peer_timeout{0};  // --peer-timeout; 0 when it is not given
   Place place;                                // by the launcher; without a node when unknown
   std::vector<Agreement> agreements;
 };
 
-// Names rank 0 before the roster does, so that a task can name rank 0 if it dies before that.
+// Answers a hello and names rank 0, so that a task can report rank 0's death before the roster.
 struct Welcome {
   std::chrono::milliseconds timeout{0};  // how much longer rank 0 waits for the other tasks
   std::string host;
@@ -55,10 +55,10 @@ struct Roster {
 
 struct Refusal {
   std::string line;
-  bool is_usage_error = true;  // to be thrown as UsageError, else as PeerError
+  bool is_usage_error = true;  // whether the receiver throws UsageError, else PeerError
 };
 
-// The decoders throw PeerError for any other frame.
+// The decoders of handshake messages throw PeerError for a frame of any other type.
 Frame encode(const Hello& hello);
 Frame encode(const Welcome& welcome);
 Frame encode(const Roster& roster);
@@ -68,20 +68,20 @@ Welcome decode_welcome(const Frame& frame);
 Roster decode_roster(const Frame& frame);
 Refusal decode_refusal(const Frame& frame);
 
-// The step in a heartbeat; -1 when it is malformed.
+// Returns the step that a heartbeat frame carries; -1 when the frame is malformed.
 std::int64_t decode_number(const Frame& frame) noexcept;
 
 // The hello of this process: host, boot id and pid of this machine, the rest from the arguments.
 Hello hello_of(const ClusterSpec& spec, const MembershipOptions& options);
 
-// "rank 2 (host b, pid 77)"
+// Returns a task's name for messages, such as "rank 2 (host b, pid 77)".
 std::string describe(int index, const std::string& host, std::int64_t pid);
 
 // The agreements in which a task differs from rank 0, of those with must == `must`, for example
 // "rank 1 has --seed 2, rank 0 has --seed 1". "" when there are none.
 std::string differences(const Hello& rank_zero, const Hello& other, bool must);
 
-// The roster of a complete job. hellos: by index; addresses: of the tasks as rank 0 sees them.
+// The roster of a complete job. hellos: by index; addresses: as rank 0 sees the tasks.
 Roster make_roster(const std::vector<Hello>& hellos, const std::vector<std::string>& addresses);
 
 }  // namespace syncopate

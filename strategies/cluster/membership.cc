@@ -17,9 +17,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// The time in which the other tasks receive this task's last message.
+// How long a leaving task waits until the other tasks have received its last message.
 constexpr milliseconds kLastMessageTimeout(1000);
-// Rank 0 knows which task is missing. The others wait this much longer to receive its verdict.
+// Rank 0 knows the missing task. Other tasks wait this much longer to receive its verdict.
 constexpr milliseconds kVerdictGrace(1000);
 // A verdict follows a closed connection within this time: rank 0 sees the connection close too.
 constexpr milliseconds kVerdictTimeout(1000);
@@ -31,7 +31,7 @@ std::string one_line(std::string_view text) {
   return line;
 }
 
-// The membership of a job with one task.
+// The membership of a job with one task: there are no other tasks to observe.
 class SingleMembership final : public Membership {
  public:
   explicit SingleMembership(Roster roster) : roster_(std::move(roster)) {}
@@ -112,13 +112,13 @@ class StarMembership final : public Membership {
       queue_.post({kFailing, one_line(reason)});
       queue_.wait_until_closed(Deadline::after(kLastMessageTimeout));
     } catch (const std::exception&) {
-      // No memory is left. The other tasks see the connection close.
+      // No memory is left for the message. The other tasks see the connection close.
     }
   }
 
  private:
-  // Throws why a wait ended without success: because of a verdict, of this task's own failure, or
-  // of the tasks in `missing`, which are late.
+  // Throws the reason why a wait for other tasks ended without success: because of a verdict, of
+  // this task's own failure, or of the tasks in `missing`, which are late.
   [[noreturn]] void throw_reason(const std::string& awaited,
                                  const std::vector<int>& missing) const {
     if (const std::optional<std::string> verdict = failure()) throw PeerError(*verdict);
@@ -128,7 +128,7 @@ class StarMembership final : public Membership {
                                 index_ == 0 ? names(missing) : "rank 0's answer"));
   }
 
-  // "rank 2 (host b, pid 77), rank 3 (host c, pid 78)"
+  // Returns the names of tasks as a list, "rank 2 (host b, pid 77), rank 3 (host c, pid 78)".
   std::string names(const std::vector<int>& indices) const {
     std::string text;
     for (const int index : indices) {
@@ -143,10 +143,10 @@ class StarMembership final : public Membership {
   const Roster roster_;
   const milliseconds timeout_;
   std::atomic<std::int64_t> step_{-1};
-  Aggregator aggregator_;  // used on rank 0
+  Aggregator aggregator_;  // collects the messages of all tasks; used on rank 0
   MembershipQueue queue_;
   FailureNotice notice_;
-  MembershipThread io_;  // used by thread_
+  MembershipThread io_;  // owns the connections; used by thread_
   std::jthread thread_;
 };
 
@@ -164,8 +164,8 @@ ConnectedTask rendezvous(const Hello& hello, const ClusterSpec& spec,
   Listener listener =
       inherits ? Listener(FileDescriptor(spec.rendezvous.descriptor)) : Listener(*found);
   const Endpoint endpoint{found ? found->host : "localhost", listener.port()};
-  // The launcher's variables on rank 0 say where each rank runs, and each task reports where it
-  // does.
+  // Compares on rank 0: the launcher's variables say where each rank runs, and each task reports
+  // its place.
   const auto is_misplaced = [&](const Hello& other) {
     return contradiction(spec, Role::kWorker, other.index, other.place);
   };

@@ -1,6 +1,6 @@
 // The tasks of one job from their rendezvous until they leave: roster, heartbeats, and the verdict
 // when a task is lost. The topology is a star: every task keeps one connection to rank 0, which
-// passes on what all tasks must know. Gradients do not travel by it.
+// passes on what all tasks must know. Gradients do not use these connections.
 #pragma once
 
 #include <chrono>
@@ -23,7 +23,7 @@ struct Member {
   int index = 0;
   int first_replica = 0;
   int num_replicas = 1;
-  std::string host;     // the task's own name for its machine
+  std::string host;     // the machine's name as the task reports it
   std::string address;  // where the other tasks reach it: the address that rank 0 sees
   std::int64_t pid = 0;
 };
@@ -31,13 +31,13 @@ struct Member {
 // A setting that is compared at the rendezvous. A difference ends the job if `must` is set, and is
 // logged as a warning otherwise.
 struct Agreement {
-  std::string name;   // "--seed"
-  std::string value;  // "1"
+  std::string name;   // name of the setting, such as "--seed"
+  std::string value;  // value of the setting, such as "1"
   bool must = true;
 };
 
 struct MembershipOptions {
-  int num_replicas = 1;  // of this task
+  int num_replicas = 1;  // number of this task's replicas
   std::vector<Agreement> agreements;
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   // The timeout of exchange() and leave(). It bounds the wait for tasks that are alive, which may
@@ -48,23 +48,23 @@ struct MembershipOptions {
   std::chrono::milliseconds peer_timeout{0};
 };
 
-// Thread-safe, except that exchange() and leave() belong to the training thread.
+// This task's membership. Thread-safe, but exchange() and leave() belong to the training thread.
 class Membership {
  public:
-  // Without leave(), the other tasks treat the end of this object as a failure.
+  // Destroying the membership without leave() counts as a failure of this task for the others.
   virtual ~Membership() = default;
 
   virtual int index() const noexcept = 0;
-  virtual const std::vector<Member>& members() const noexcept = 0;  // by index
+  virtual const std::vector<Member>& members() const noexcept = 0;  // all tasks, by index
   virtual const std::string& nonce() const noexcept = 0;
   virtual std::chrono::milliseconds peer_timeout() const noexcept = 0;
 
-  // Returns the texts of all tasks, by index. Every task calls it in the same order. For small data
-  // during set-up, such as ports and names. Throws PeerError.
+  // Returns the texts of all tasks, by index. Every task calls exchange() in the same order. For
+  // small data during set-up, such as ports and names. Throws PeerError.
   virtual std::vector<std::string> exchange(const std::string& mine) = 0;
 
-  // The verdict: which task was lost or failed, where, and when it was last heard of. Nothing while
-  // all tasks are alive. A verdict does not change.
+  // Returns the verdict: which task was lost or failed, where, and when its last message came.
+  // Nothing while all tasks are alive. A verdict does not change.
   virtual std::optional<std::string> failure() const = 0;
   // Sets the function that is called with the verdict, once: from the I/O thread, or at once when
   // there is a verdict already. It must not block. An empty function ends the subscription.
@@ -73,7 +73,7 @@ class Membership {
   // Sets the step that the heartbeats carry, which the verdict names if this task is lost.
   virtual void report_step(std::int64_t step) noexcept = 0;
 
-  // Returns when every task has called it. Throws PeerError.
+  // Leaves the job: returns when every task has called leave(). Throws PeerError.
   virtual void leave() = 0;
   // Tells the other tasks that this task ends because of `reason`, so that they end too.
   virtual void fail(std::string_view reason) noexcept = 0;
@@ -81,11 +81,11 @@ class Membership {
 
 // Joins the other tasks: rank 0 listens, the others connect to it. Throws UsageError (agreements
 // differ, two tasks have one rank, another world size, a port in use) and PeerError (a task did not
-// come in time, or another program answered). Every task that was reached throws the same line.
+// come in time, or another program answered). Every connected task throws the same text.
 std::unique_ptr<Membership> join_cluster(const ClusterSpec& spec, const MembershipOptions& options);
 
 // Explains a broken connection to another task: returns the verdict, which may come up to a second
-// later than the error of the socket, else `seen`. `membership` may be null.
+// later than the error of the socket, else `seen`, the socket's error. `membership` may be null.
 std::string verdict_or(const Membership* membership, const std::string& seen);
 
 }  // namespace syncopate

@@ -22,11 +22,11 @@ using std::chrono::nanoseconds;
 // a peer that does not read it must not keep this task alive.
 constexpr milliseconds kLinger(500);
 constexpr milliseconds kLongestPoll(1000);
-// After this thread was stopped and runs again, it sees within this time that the others closed
-// their connections.
+// After this thread was stopped and runs again, the thread sees within this time that the others
+// closed their connections.
 constexpr milliseconds kGivenUpWindow(1000);
 
-// The rest of peer_timeout is for sending the verdict and for ending.
+// A peer may be silent for a part of peer_timeout; the rest is for the verdict and for ending.
 nanoseconds longest_silence(nanoseconds peer_timeout) { return peer_timeout * 7 / 10; }
 nanoseconds heartbeat_interval(nanoseconds peer_timeout) { return peer_timeout / 10; }
 
@@ -161,7 +161,7 @@ MembershipThread::MembershipThread(ConnectedTask task, const MembershipState& st
     Peer peer{.index = member.index,
               .name = name,
               .connection = std::move(task.connections[peers_.size()])};
-    // The error of a broken connection begins with this text.
+    // The text of every error of this peer's connection begins with "<peer> was lost".
     peer.connection.set_peer(name + " was lost");
     peers_.push_back(std::move(peer));
   }
@@ -196,8 +196,8 @@ void MembershipThread::run(const std::stop_token& stop) {
   }
 }
 
-// Returns the events in the order of peers_. The descriptor of a closed peer is -1, which poll()
-// ignores.
+// Waits for socket events and returns them in the order of peers_. The descriptor of a closed peer
+// is -1, which poll() ignores.
 std::vector<pollfd> MembershipThread::wait(const std::optional<Deadline>& linger) {
   std::vector<pollfd> sockets;
   for (const Peer& peer : peers_) {
@@ -228,7 +228,7 @@ void MembershipThread::record_own_delay(nanoseconds delay) {
 // Whether the peers declared this task lost: it did not run for as long as they tolerate, and their
 // connections close right after that.
 bool MembershipThread::was_given_up() const {
-  // The last heartbeat was sent some time before this thread stopped.
+  // The silence is counted from the last heartbeat sent, which precedes this thread's stop.
   return own_delay_ >= longest_silence(peer_timeout_) - 2 * heartbeat_interval(peer_timeout_) &&
          Clock::now() - delayed_until_ < kGivenUpWindow;
 }
@@ -284,7 +284,7 @@ void MembershipThread::send_to_all(const std::vector<Frame>& frames) {
   }
 }
 
-// Handles a frame that rank 0 sends to all tasks, itself included.
+// Handles a frame that rank 0 sends to all tasks, including rank 0 itself.
 void MembershipThread::deliver(Frame frame) {
   if (frame.type == kText) {
     state_.queue->deliver_text(std::move(frame.payload));
@@ -311,7 +311,7 @@ void MembershipThread::flush() {
     try {
       peer.connection.flush();
     } catch (const PeerError&) {
-      // The next read fails too, after the last messages of the peer have been read.
+      // Ignored: the next read fails too, after the last messages of the peer have been read.
     }
   }
 }

@@ -34,17 +34,17 @@ class Aggregator {
       : texts_(static_cast<std::size_t>(world_size)),
         leaving_(static_cast<std::size_t>(world_size)) {}
 
-  // Takes a kText or kLeaving frame of a task. Returns the frames that every task is to be sent
-  // now.
+  // Takes a kText or kLeaving frame of a task. Returns the frames that rank 0 must now send to all
+  // tasks.
   std::vector<Frame> on_message(int from, Frame frame);
 
-  // The indices of the tasks whose text, or whose kLeaving, has not come.
+  // Returns the indices of the tasks whose text, or whose kLeaving, has not come.
   std::vector<int> without_text() const;
   std::vector<int> not_leaving() const;
 
  private:
   mutable std::mutex mutex_;
-  // Guarded by mutex_, by index. A fast task may be one exchange ahead.
+  // The collected messages by task index, guarded by mutex_. A fast task may be one exchange ahead.
   std::vector<std::deque<std::string>> texts_;
   std::vector<bool> leaving_;
 };
@@ -58,11 +58,11 @@ class MembershipQueue {
   // The training thread calls these functions.
   void post(Frame frame);
   void wake() noexcept;  // wakes the I/O thread
-  // Waits for the next `count` texts. Returns fewer at the deadline or after interrupt().
+  // Waits for `count` texts of exchange(). Returns fewer at the deadline or after interrupt().
   std::vector<std::string> take_texts(std::size_t count, const Deadline& deadline);
-  // Returns false at the deadline or after interrupt().
+  // Waits until every task has left. Returns false at the deadline or after interrupt().
   bool wait_until_left(const Deadline& deadline);
-  // Returns false at the deadline; interrupt() does not end this wait.
+  // Waits for all connections to close, also after interrupt(). Returns false at the deadline.
   bool wait_until_closed(const Deadline& deadline);
   bool is_interrupted() const;
 
@@ -80,7 +80,7 @@ class MembershipQueue {
   FileDescriptor wake_;
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  // Guarded by mutex_.
+  // State of both threads, guarded by mutex_.
   std::vector<Frame> posted_;
   std::deque<std::string> texts_;
   bool left_ = false;
@@ -96,7 +96,7 @@ struct MembershipState {
   const std::atomic<std::int64_t>* step = nullptr;
 };
 
-// One thread only.
+// The work of the I/O thread: sockets, heartbeats and the verdict. One thread only.
 class MembershipThread {
  public:
   MembershipThread(ConnectedTask task, const MembershipState& state);
@@ -108,9 +108,9 @@ class MembershipThread {
  private:
   struct Peer {
     int index = 0;
-    std::string name;  // "rank 2 (host b, pid 77)"
+    std::string name;  // the peer's name in messages, "rank 2 (host b, pid 77)"
     Connection connection;
-    std::int64_t step = -1;  // in its last heartbeat; -1: before the first step
+    std::int64_t step = -1;  // the step in the peer's last heartbeat; -1: before its first step
     bool is_open() const noexcept { return connection.descriptor() >= 0; }
     void close() { connection = Connection(); }
   };
@@ -136,9 +136,9 @@ class MembershipThread {
   MembershipState state_;
   std::string own_name_;
   std::vector<Peer> peers_;   // rank 0: all other tasks; other tasks: rank 0
-  FailureDetector detector_;  // by position in peers_
+  FailureDetector detector_;  // numbers the peers by their position in peers_
   FailureDetector::Time next_heartbeat_;
-  std::chrono::nanoseconds own_delay_{0};  // the last time that this thread did not run
+  std::chrono::nanoseconds own_delay_{0};  // how long this thread was last kept from running
   FailureDetector::Time delayed_until_;
   bool ended_ = false;
 };

@@ -12,10 +12,10 @@
 namespace syncopate {
 namespace {
 
-// A bound on the descriptors that port scanners can occupy. Further connections wait in the
-// socket's backlog.
+// The most pending connections: a bound on the descriptors that port scanners can occupy. Further
+// connections wait in the socket's backlog.
 constexpr std::size_t kMaxSilent = 256;
-// How often a full set of connections is checked for room.
+// How often room for new connections is checked while the set of pending connections is full.
 constexpr int kFullPollMilliseconds = 100;
 
 }  // namespace
@@ -31,8 +31,8 @@ bool PendingConnections::is_full() const noexcept {
 }
 
 void PendingConnections::add_to(std::vector<pollfd>& sockets) const {
-  // poll() ignores negative descriptors. Without one here, connections that cannot be accepted
-  // would make poll() return at once.
+  // A negative descriptor, which poll() ignores. With the listening socket, connections that cannot
+  // be accepted would make poll() return at once.
   sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
   for (const Silent& silent : silent_) {
     sockets.push_back({silent.connection.descriptor(), POLLIN, 0});

@@ -14,7 +14,7 @@
 
 namespace syncopate {
 
-// One thread only.
+// The accepted connections that have not sent their first message. One thread only.
 class PendingConnections {
  public:
   // A connection whose first message has been received.
@@ -31,7 +31,7 @@ class PendingConnections {
 
   std::uint16_t port() const { return listener_.port(); }
 
-  // For a poll(2) loop: adds the descriptors to watch, and the longest time to wait.
+  // For a poll(2) loop: adds the descriptors to watch, and shortens the time to wait.
   void add_to(std::vector<pollfd>& sockets) const;
   int poll_milliseconds(const Deadline& deadline) const;
 
@@ -51,13 +51,13 @@ class PendingConnections {
   Listener listener_;
   std::uint32_t max_message_bytes_;
   std::chrono::milliseconds silence_timeout_;
-  std::vector<Silent> silent_;  // in the order of arrival
+  std::vector<Silent> silent_;  // connections without a message, in the order of arrival
   bool lacks_descriptors_ = false;
   bool has_warned_ = false;
 };
 
-// Logs that the connection of `peer` was rejected because it is not of this job. `why` may begin
-// with the name of the peer.
+// Logs that the connection of `peer` was rejected because it does not belong to this job. `why` may
+// begin with the name of the peer.
 void warn_rejected(const std::string& peer, const std::string& why);
 
 }  // namespace syncopate

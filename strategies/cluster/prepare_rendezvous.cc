@@ -15,7 +15,7 @@ namespace {
 
 bool is_known(const std::string& host) {
   try {
-    // A name server that does not answer counts as known, since connecting retries the look-up.
+    // A host counts as known when no name server answers, since connecting retries the look-up.
     look_up({host, 1}, 0);
     return true;
   } catch (const UsageError&) {
@@ -68,7 +68,7 @@ void open_port(ClusterSpec& spec) {
 void use_fallback_host(ClusterSpec& spec, const NetworkNames& names) {
   Rendezvous& rendezvous = spec.rendezvous;
   std::string& host = rendezvous.endpoint->host;
-  // Several Slurm nodes can be one machine; their names are then not its host name.
+  // Several Slurm nodes can share a machine; their names are then not the machine's host name.
   const bool shares_machine = !spec.node.empty() && !is_same_host(spec.node, names.host_name);
   const std::string& fallback = rendezvous.fallback_host;
   const bool is_right =
@@ -92,7 +92,7 @@ NetworkNames names_of_this_machine() { return {is_known, is_our_own, own_host_na
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names) {
   if (!spec.rendezvous.is_derived || !spec.rendezvous.endpoint) return;
   // Without servers, rank 0 compares places when the tasks meet. Servers and their workers do not
-  // exchange places, so each of those tasks checks its own here.
+  // exchange places, so each of those tasks checks its own place here.
   if (spec.hosts_rendezvous() || spec.num_servers > 0) {
     const std::string line =
         contradiction(spec, spec.role, spec.index, {spec.node, spec.local_rank});
@@ -106,8 +106,8 @@ std::string own_host_towards(const ClusterSpec& spec) {
   const Endpoint& rendezvous = *spec.rendezvous.endpoint;
   if (spec.hosts_rendezvous()) return rendezvous.host;
   const std::string address = address_towards(rendezvous);
-  // A loopback address means that this task runs on the machine of the listening task, which other
-  // hosts reach by the rendezvous' name.
+  // Our address is a loopback address: this task runs on the machine of the listening task, which
+  // other hosts reach by the rendezvous' name.
   return address.empty() || is_loopback(address) ? rendezvous.host : address;
 }
 

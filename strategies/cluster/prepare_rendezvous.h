@@ -11,17 +11,17 @@ namespace syncopate {
 
 // The look-ups that prepare_rendezvous() makes; tests replace them.
 struct NetworkNames {
-  std::function<bool(const std::string& host)> is_known;       // the name can be looked up
-  std::function<bool(const std::string& address)> is_our_own;  // an address of this machine
-  std::string host_name;                                       // of this machine
+  std::function<bool(const std::string& host)> is_known;       // whether the name can be looked up
+  std::function<bool(const std::string& address)> is_our_own;  // of this machine
+  std::string host_name;                                       // the name of this machine
 };
 NetworkNames names_of_this_machine();
 
-// Does nothing unless spec.rendezvous.is_derived. The task that hosts the rendezvous opens its port
-// on every network interface, since the others may know it by several names, and keeps the socket
-// in spec.rendezvous.descriptor. Every task replaces a host name that it cannot look up by the
-// fallback address. Throws UsageError when the port is taken, when the host is unknown, or when
-// this task does not run where its source places it.
+// Prepares the rendezvous; does nothing unless spec.rendezvous.is_derived. The task that hosts the
+// rendezvous opens its port on every network interface, since the others may know it by several
+// names, and keeps the socket in spec.rendezvous.descriptor. Every task replaces a host name that
+// it cannot look up by the fallback address. Throws UsageError when the port is taken, when the
+// host is unknown, or when this task does not run where its source places it.
 void prepare_rendezvous(ClusterSpec& spec, const NetworkNames& names = names_of_this_machine());
 
 // The host name or address by which tasks on other hosts reach a socket of this task. For the task

@@ -16,8 +16,8 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr std::uint32_t kMaxHelloBytes = 1U << 20;
-// Rank 0 detects a timeout itself and knows which task is missing. The others wait this much longer
-// to receive its line.
+// Rank 0 detects a timeout itself and knows the missing task. The other tasks wait this much
+// longer, to receive rank 0's message.
 constexpr milliseconds kRefusalGrace(1000);
 
 std::string ranks_text(const std::vector<int>& indices) {
@@ -28,7 +28,7 @@ std::string ranks_text(const std::vector<int>& indices) {
   return text;
 }
 
-// Rank 0's side of one rendezvous.
+// Rank 0's side of one rendezvous: accepts the other tasks and sends them the roster.
 class TaskAcceptor {
  public:
   TaskAcceptor(const Hello& own, Listener listener, const Endpoint& endpoint, milliseconds timeout,
@@ -50,7 +50,7 @@ class TaskAcceptor {
   }
 
  private:
-  // A task that sent a valid hello.
+  // A task that has sent rank 0 a valid hello, with its connection.
   struct AcceptedTask {
     Hello hello;
     Connection connection;
@@ -75,7 +75,7 @@ class TaskAcceptor {
     accept(std::move(arrival.connection), std::move(hello));
   }
 
-  // Accepted tasks send nothing during the rendezvous, so reading shows only that one has died.
+  // Accepted tasks send nothing during the rendezvous, so reading shows only that a task has died.
   void check_accepted() {
     for (AcceptedTask& task : tasks_) {
       try {
@@ -116,7 +116,7 @@ class TaskAcceptor {
     try {
       connection.flush();
     } catch (const PeerError&) {
-      // The next read of the connection fails too, and its error is reported.
+      // An error of sending is ignored: the next read of the connection fails too and reports it.
     }
   }
 
@@ -171,7 +171,7 @@ class TaskAcceptor {
     try {
       connection.send(encode(refusal), Deadline::after(std::chrono::seconds(1)));
     } catch (const PeerError&) {
-      // The task is gone and needs no refusal.
+      // The connection cannot be written: the task is gone and needs no refusal.
     }
   }
 
@@ -210,7 +210,7 @@ class TaskAcceptor {
   std::vector<AcceptedTask> tasks_;
 };
 
-// Throws what rank 0 sent if the frame is a refusal.
+// Throws the error that rank 0 sent, if the frame is a refusal.
 Frame receive_unless_refused(Connection& rank_zero, const Deadline& deadline) {
   Frame frame = rank_zero.receive(deadline);
   if (frame.type != kRejected) return frame;

@@ -13,7 +13,7 @@
 
 namespace syncopate {
 
-// What a task has after the rendezvous.
+// What a task has after the rendezvous: the roster and its connections.
 struct ConnectedTask {
   int index = 0;
   Roster roster;
@@ -33,8 +33,8 @@ using Objection = std::function<std::string(const Hello&)>;
 ConnectedTask accept_tasks(const Hello& hello, Listener listener, const Endpoint& endpoint,
                            std::chrono::milliseconds timeout, const Objection& objection = {});
 
-// The other tasks' part. Throws what rank 0 sends, PeerError when rank 0 cannot be reached or does
-// not answer, UsageError for an unknown host.
+// The part of every task but rank 0: connects and returns the roster. Throws what rank 0 sends,
+// PeerError when rank 0 cannot be reached or does not answer, UsageError for an unknown host.
 ConnectedTask connect_to_rank_zero(const Hello& hello, const Endpoint& endpoint,
                                    std::chrono::milliseconds timeout);
 

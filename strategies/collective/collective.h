@@ -22,22 +22,22 @@
 
 namespace syncopate {
 
-// Identifies a started all-reduce, for Collective::wait().
+// Identifies a started all-reduce when Collective::wait() is called.
 using WorkId = std::uint64_t;
 
 // Wall-clock times of one rank since the collective was made.
 struct CommunicationTimes {
-  double under_way_seconds = 0.0;  // at least one all-reduce had begun and not ended
-  double exposed_seconds = 0.0;    // the part of it that the caller spent in all_reduce() or wait()
-  // The part of the exposed time that was spent waiting for slower replicas, not for data. Absent
+  double under_way_seconds = 0.0;  // time in which an all-reduce was in progress
+  double exposed_seconds = 0.0;    // time that the caller spent in all_reduce() or wait()
+  // The part of exposed_seconds that was spent waiting for slower replicas, not for data. Absent
   // when the collective cannot tell.
   std::optional<double> peers_wait_seconds;
-  // Traffic with other processes. Absent when it is not counted, as in shared memory.
+  // Bytes exchanged with other processes. Absent when they are not counted, as in shared memory.
   std::optional<std::int64_t> bytes_sent;
   std::optional<std::int64_t> bytes_received;
 };
 
-// One thread only, except for abort().
+// The collective operations of one rank. One thread only, except for abort().
 class Collective {
  public:
   virtual ~Collective() = default;
@@ -51,15 +51,15 @@ class Collective {
   // element is element `index` of the arena. The tensor must not be used until wait() returns. Up
   // to 256 all-reduces may be in progress. Throws PeerError.
   virtual WorkId all_reduce(const Tensor& tensor, std::int64_t index) = 0;
-  // Returns when this rank's tensor contains the sum. Throws PeerError when a rank died, or when
-  // one did not arrive within the timeout; the message names that rank.
+  // Returns when this rank's tensor contains the sum. Throws PeerError when a rank died, or when a
+  // rank did not arrive within the timeout; the message names that rank.
   virtual void wait(WorkId work) = 0;
 
-  // Stores the bytes of rank r at all[r * mine.size() ..], at most kMostGatheredBytes per rank.
-  // Blocking; all-reduces may be in progress. Throws PeerError.
+  // All-gather: stores the bytes of rank r at all[r * mine.size() ..], at most kMostGatheredBytes
+  // per rank. Blocking; all-reduces may be in progress. Throws PeerError.
   virtual void all_gather(std::span<const std::byte> mine, std::span<std::byte> all) = 0;
-  // Copies the root's bytes to all ranks; any length that is equal on all ranks. Blocking. Throws
-  // PeerError.
+  // Broadcast: copies the root's bytes to all ranks; any length that is equal on all ranks.
+  // Blocking. Throws PeerError.
   virtual void broadcast(std::span<std::byte> bytes, int root) = 0;
 
   // Ends the collective: every call that waits, now or later, throws PeerError(reason). From any

@@ -22,11 +22,11 @@ enum class Transport : std::uint8_t { kAuto, kTcp, kShm };
 struct CollectiveOptions {
   std::string name = "auto";  // a row of collectives(), or auto
   int num_local_ranks = 1;
-  std::int64_t block_elements = 0;  // of each rank's gradient block
+  std::int64_t block_elements = 0;  // number of elements of each rank's gradient block
   // The longest wait for ranks that are alive. It includes the time in which the chief writes a
   // checkpoint.
   std::chrono::seconds timeout{600};
-  // Null for a task without other tasks. Must outlive the collectives.
+  // The membership; null for a task without other tasks. Must outlive the collectives.
   Membership* membership = nullptr;
   Transport transport = Transport::kAuto;
   Link link;  // the emulated network link of this task, used by the ring over TCP
@@ -35,28 +35,27 @@ struct CollectiveOptions {
 struct CollectiveRow {
   std::string_view name;
   std::string_view help;
-  // Makes one collective per local rank, in order. Throws UsageError, UnavailableError, PeerError.
+  // Makes one collective per local rank. Throws UsageError, UnavailableError, PeerError.
   std::vector<std::unique_ptr<Collective>> (*make)(const CollectiveOptions&);
 };
 std::span<const CollectiveRow> collectives() noexcept;
 
 // Makes the collectives of the named row. "auto" is `local` for a task without other tasks, else
 // `ring`; "nccl" makes the same as "auto", since NCCL sums gradients beside the collective
-// (strategies/join_replicas.h).
-// Throws UsageError for an unknown name, and UnavailableError with what to install for one that
-// this build lacks.
+// (strategies/join_replicas.h). Throws UsageError for an unknown name, and UnavailableError with
+// what to install for a collective that this build lacks.
 std::vector<std::unique_ptr<Collective>> make_collectives(const CollectiveOptions& options);
 
-// shared_memory.cc: the replicas are threads of one process.
+// In shared_memory.cc: collectives of replicas that are threads of one process.
 std::vector<std::unique_ptr<Collective>> make_local_collectives(const CollectiveOptions& options);
-// shared_memory.cc: the tasks map a segment that contains all gradient blocks. Empty on every task
-// when they cannot. There must be several tasks.
+// In shared_memory.cc: the tasks map a segment that contains all gradient blocks. Empty on every
+// task when they cannot map one. There must be several tasks.
 std::vector<std::unique_ptr<Collective>> make_shared_memory_collectives(
     const CollectiveOptions& options);
-// ring_collective.cc: a ring all-reduce over TCP.
+// In ring_collective.cc: a ring all-reduce over TCP.
 std::vector<std::unique_ptr<Collective>> make_tcp_ring_collectives(
     const CollectiveOptions& options);
-// mpi.cc or mpi_absent.cc
+// In mpi.cc, or mpi_absent.cc: collectives that call MPI.
 std::vector<std::unique_ptr<Collective>> make_mpi_collectives(const CollectiveOptions& options);
 
 }  // namespace syncopate

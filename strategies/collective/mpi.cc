@@ -32,11 +32,11 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t kMaxSums = 256;
-constexpr std::size_t kMaxBroadcastBytes = std::size_t{1} << 30;  // MPI's counts are int
+constexpr std::size_t kMaxBroadcastBytes = std::size_t{1} << 30;  // MPI's counts are of type int
 
 constexpr std::uint64_t kMostRequests = 8;
-// The size of one request. Larger requests delay the operations behind them, smaller ones cost more
-// calls.
+// The size of one chunk's MPI request. Larger requests delay the operations behind them, smaller
+// ones cost more calls.
 constexpr std::size_t kChunkBytes = std::size_t{4} << 20;
 
 struct CommunicatorTraits {
@@ -74,29 +74,29 @@ struct ChunkRequest {
 
 // A small blocking operation: an all_gather, or a broadcast of less than 2 GiB.
 struct SmallOperation {
-  std::span<const std::byte> mine;  // all_gather
-  std::span<std::byte> bytes;       // the gathered bytes, or the broadcast ones
-  int root = -1;                    // of a broadcast; -1 for an all_gather
+  std::span<const std::byte> mine;  // this rank's bytes of an all_gather
+  std::span<std::byte> bytes;       // receives the gathered or broadcast bytes
+  int root = -1;                    // rank with a broadcast's bytes; -1: all_gather
 };
 
-// One thread at a time, and no other thread may call MPI at the same time. Every function throws
-// PeerError when an MPI call fails, since the cause is the network or another rank.
+// The MPI requests in progress. One thread at a time, while no other thread calls MPI. Every
+// function throws PeerError when an MPI call fails, since the cause is the network or another rank.
 class MpiRequests {
  public:
-  MpiRequests();  // collective: every rank makes one
+  MpiRequests();  // collective call: every rank makes one
   MpiRequests(const MpiRequests&) = delete;
   MpiRequests& operator=(const MpiRequests&) = delete;
   ~MpiRequests();
 
-  // Sums are in place. They are started one after the other in chunks, and end in that order.
+  // Sums of tensors are in place. They are started one after the other in chunks, and end in order.
   bool has_room() const noexcept;
-  // Starts the next chunk of the tensor's sum. Returns whether it was the last one.
+  // Starts the next chunk of the tensor's sum. Returns whether that was the last chunk.
   bool start_chunk(const Tensor& tensor);
   // Returns the number of sums that have ended since the last call.
   int test_sums();
 
   void start_small(const SmallOperation& operation);  // the previous one must have ended
-  bool test_small();                                  // whether it has ended
+  bool test_small();                                  // whether the small operation has ended
 
   // The number of chunks and small operations that test_sums() and test_small() saw complete.
   std::uint64_t completed() const noexcept;
@@ -106,10 +106,10 @@ class MpiRequests {
   Communicator for_sums_ = duplicate_world();
   Communicator for_smalls_ = duplicate_world();
   MPI_Op add_bf16_op_ = MPI_OP_NULL;
-  std::array<ChunkRequest, kMostRequests> requests_;  // oldest .. newest - 1 are in progress
+  std::array<ChunkRequest, kMostRequests> requests_;  // chunks oldest_ to newest_ - 1 are started
   std::uint64_t oldest_ = 0;
   std::uint64_t newest_ = 0;
-  std::size_t started_bytes_ = 0;  // of the current sum
+  std::size_t started_bytes_ = 0;  // bytes of the current sum that are started
   MPI_Request small_ = MPI_REQUEST_NULL;
   std::uint64_t completed_smalls_ = 0;
 };
@@ -123,7 +123,7 @@ MpiRequests::~MpiRequests() {
     MPI_Op_free(&add_bf16_op_);
     return;
   }
-  // After a failure, requests may never complete, and freeing their communicators could block. They
+  // After a failure, requests may never complete, and freeing their communicators could block. Both
   // are left to MPI_Abort.
   (void)for_sums_.release();
   (void)for_smalls_.release();
@@ -219,7 +219,7 @@ class MpiCollective final : public Collective {
     check_all_reduce(tensor);
     abort_reason_.throw_if_set();
     const WorkId work = submitted_sums_.load(std::memory_order_relaxed) + 1;
-    // The slot is free once the sum kMaxSums earlier has ended. A caller that starts more of them
+    // A sum's slot is free once the sum kMaxSums earlier has ended. A caller that starts more sums
     // waits here.
     if (work > kMaxSums) await_sum(work - kMaxSums);
     sums_[(work - 1) % kMaxSums] = {tensor, index, begun};
@@ -264,7 +264,7 @@ class MpiCollective final : public Collective {
   }
 
  private:
-  // The functions of the caller's thread.
+  // Functions of the caller's thread.
 
   void await_sum(WorkId work) {
     if (await(sum_progress_, work)) return;
@@ -284,7 +284,7 @@ class MpiCollective final : public Collective {
                         small.bytes.size()));
   }
 
-  // Returns false at the timeout.
+  // Waits for the communication thread's progress. Returns false at the timeout.
   bool await(const WorkProgress& progress, std::uint64_t work) const {
     const WorkProgress::Outcome outcome = progress.wait(work, Deadline::after(timeout_));
     if (outcome == WorkProgress::Outcome::kAborted) abort_reason_.throw_if_set();
@@ -304,7 +304,7 @@ class MpiCollective final : public Collective {
     futex_wake_all(wakes_);
   }
 
-  // The functions of the communication thread.
+  // Functions of the communication thread.
 
   void communicate(const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), fmt::format("mpi-{}", rank_).c_str());
@@ -375,21 +375,21 @@ class MpiCollective final : public Collective {
   Tensor block_;
   AbortReason abort_reason_;
 
-  std::array<Sum, kMaxSums> sums_;  // sum s is in slot s % kMaxSums until it ends
+  std::array<Sum, kMaxSums> sums_;  // sum number s is in slot s % kMaxSums until it ends
   std::atomic<std::uint64_t> submitted_sums_{0};
   WorkProgress sum_progress_;
   SmallOperation small_;
   std::atomic<std::uint64_t> submitted_smalls_{0};
   WorkProgress small_progress_;
   std::atomic<std::uint32_t> wakes_{0};  // the futex that the communication thread sleeps on
-  double exposed_seconds_ = 0.0;         // of the caller's thread
+  double exposed_seconds_ = 0.0;         // how long the caller's thread waited
 
-  // Used by the communication thread only.
+  // State used by the communication thread only.
   MpiRequests requests_;
   std::uint64_t started_sums_ = 0;
   std::uint64_t started_smalls_ = 0;
 
-  std::jthread communication_;  // the last member, since the thread uses all of the above
+  std::jthread communication_;  // last, since the thread uses all members above
 };
 
 }  // namespace

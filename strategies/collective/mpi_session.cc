@@ -10,7 +10,7 @@ namespace syncopate {
 
 MpiSession::MpiSession() {
   int provided = MPI_THREAD_SINGLE;
-  // Serialized suffices: after this call, only the communication thread calls MPI until the end.
+  // MPI_THREAD_SERIALIZED suffices: from now to the end only the communication thread calls MPI.
   if (MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided) != MPI_SUCCESS) {
     throw DeviceError("MPI_Init_thread failed; does `mpirun -n 1 true` work on this machine?");
   }
@@ -47,7 +47,7 @@ std::string mpi_library() {
   std::array<char, MPI_MAX_LIBRARY_VERSION_STRING> text{};
   int length = 0;
   MPI_Get_library_version(text.data(), &length);
-  // "Open MPI v4.1.4, package: Debian OpenMPI, ident: ..."
+  // Returns the name of the MPI library, "Open MPI v4.1.4, package: Debian OpenMPI, ident: ...".
   const std::string loaded(text.data(), static_cast<std::size_t>(length));
   return loaded.substr(0, loaded.find(','));
 }

@@ -9,22 +9,22 @@ namespace syncopate {
 
 class MpiSession {
  public:
-  // Throws UnavailableError when this build has no MPI, DeviceError when MPI does not start or has
-  // no support for threads.
+  // Initializes MPI. Throws UnavailableError when this build has no MPI, DeviceError when MPI does
+  // not start or has no support for threads.
   MpiSession();
   MpiSession(const MpiSession&) = delete;
   MpiSession& operator=(const MpiSession&) = delete;
 
   int rank() const noexcept { return rank_; }
   int size() const noexcept { return size_; }
-  // Returns rank 0's text, of at most 64 KB, on every rank. Every rank calls it before
+  // Returns rank 0's text, of at most 64 KB, on every rank. Every rank calls this before
   // make_mpi_collectives(). Throws DeviceError.
   std::string broadcast(const std::string& text);
-  // MPI_Finalize, after a successful run: it waits for the other processes. The collectives must
-  // have been destroyed.
+  // Calls MPI_Finalize after a successful run, which waits for the other processes. The collectives
+  // must have been destroyed.
   void close();
-  // MPI_Abort, after a failure: ends this process and all others of the job with this exit code.
-  // Returns only when this build has no MPI.
+  // Calls MPI_Abort after a failure, which ends this process and all others of the job with this
+  // exit code. Returns only when this build has no MPI.
   void abort(int exit_code) noexcept;
 
  private:
@@ -32,7 +32,7 @@ class MpiSession {
   int size_ = 1;
 };
 
-// The loaded library, "Open MPI v4.1.4"; "" when this build has no MPI.
+// The name of the loaded MPI library, "Open MPI v4.1.4"; "" when this build has no MPI.
 std::string mpi_library();
 
 }  // namespace syncopate

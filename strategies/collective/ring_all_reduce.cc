@@ -50,7 +50,7 @@ StreamOrder::StreamOrder(std::int64_t num_segments, int num_steps) noexcept
   begin_time();
 }
 
-// Sets step_ to the first step whose segment exists at time_.
+// Sets step_ to the first step whose segment exists at the stream's time time_.
 void StreamOrder::begin_time() noexcept {
   const std::int64_t segments_behind = time_ - num_segments_ + 1;
   step_ = segments_behind <= 0
@@ -107,7 +107,7 @@ bool RingAllReduce::progress(std::uint64_t submitted) {
 }
 
 // In step k the ring moves the chunk of residue r - 1 - k (sent) or r - 2 - k (received); `residue`
-// is that of step 0.
+// is the residue of step 0.
 ChunkRange RingAllReduce::chunk(const Cursor& at, std::int64_t residue) const noexcept {
   const StreamOrder::Position position = at.order.position();
   return operation(at).partition.chunk(position.segment, residue - position.step);
@@ -121,7 +121,7 @@ std::span<std::byte> RingAllReduce::chunk_bytes(const Cursor& at,
           static_cast<std::size_t>(range.count) * of.element_bytes};
 }
 
-// Moves to the next chunk that has elements, or to the header of the next operation.
+// Moves the cursor to the next chunk that has elements, or to the header of the next operation.
 void RingAllReduce::advance(Cursor& at, std::int64_t residue) const noexcept {
   at.done_bytes = 0;
   if (at.in_header) {
@@ -162,7 +162,7 @@ RingAllReduce::IoVectors RingAllReduce::vectors_to_send(std::uint64_t submitted)
   for (Cursor at = send_; !to_send.full() && at.operation < submitted && may_send(at);
        advance(at, send_residue())) {
     if (at.in_header) {
-      // An iovec's pointer is not const, although sendmsg only reads.
+      // The cast is safe: an iovec's pointer is not const, although sendmsg only reads.
       auto* const header = const_cast<RingOperation::Header*>(&operation(at).header);
       to_send.add(reinterpret_cast<std::byte*>(header) + at.done_bytes,
                   sizeof *header - at.done_bytes);
@@ -209,8 +209,8 @@ RingAllReduce::IoVectors RingAllReduce::vectors_to_receive(std::uint64_t submitt
   for (Cursor at = receive_; !to_receive.full() && at.operation < submitted;
        advance(at, receive_residue())) {
     if (at.in_header) {
-      // The call ends with the header: the bytes after it are stored only once it has been checked,
-      // since it may announce another operation.
+      // One recvmsg call ends with the header: the bytes after it are stored only once it is
+      // checked, since it may announce another operation.
       if (to_receive.count > 0) break;
       to_receive.add(reinterpret_cast<std::byte*>(&received_header_) + at.done_bytes,
                      sizeof received_header_ - at.done_bytes);

@@ -38,7 +38,7 @@
 
 namespace syncopate {
 
-// Elements [begin, begin + count) of a tensor; count = 0 when the tensor has no such chunk.
+// A chunk: elements [begin, begin + count) of a tensor; count = 0 if the tensor has no such chunk.
 struct ChunkRange {
   std::int64_t begin = 0;
   std::int64_t count = 0;
@@ -53,13 +53,13 @@ class RingPartition {
 
   std::int64_t num_segments() const noexcept { return num_segments_; }
   int num_steps() const noexcept { return 2 * n_ - 2; }
-  // `residue` is taken modulo n and may be negative.
+  // Returns a segment's chunk of this residue, taken modulo n; it may be negative.
   ChunkRange chunk(std::int64_t segment, std::int64_t residue) const noexcept;
 
  private:
   std::int64_t index_ = 0;
   std::int64_t length_ = 0;
-  std::int64_t first_chunk_ = 0;  // number in the arena
+  std::int64_t first_chunk_ = 0;  // number in the arena of the tensor's first chunk
   std::int64_t num_segments_ = 0;
   int n_ = 2;
 };
@@ -81,7 +81,7 @@ class StreamOrder {
   bool at_end() const noexcept { return time_ >= end_time_; }
   Position position() const noexcept { return {time_ - segments_apart_ * step_, step_}; }
   void advance() noexcept;
-  // Whether `position` comes before position().
+  // Whether the stream sends `position` before position().
   bool is_past(Position position) const noexcept;
 
   static constexpr std::int64_t kSegmentsApart = 4;
@@ -97,8 +97,8 @@ class StreamOrder {
   int step_ = 0;
 };
 
-// The neighbour closed its connection, or the connection broke. `reason` is what this rank saw;
-// another rank may know the cause. This type is caught inside the ring's files.
+// An error: the neighbour closed its connection, or the connection broke. `reason` is what this
+// rank saw; another rank may know the cause. This type is caught inside the ring's files.
 struct LinkClosed {
   std::string reason;
 };
@@ -107,7 +107,7 @@ struct LinkClosed {
 // call different operations detect it before they add.
 struct RingOperation {
   struct Header {
-    std::uint32_t magic = 0x676E6952;  // "Ring"
+    std::uint32_t magic = 0x676E6952;  // the ASCII text "Ring"
     std::uint32_t dtype = 0;
     std::uint64_t sequence = 0;
     std::int64_t length = 0;
@@ -115,23 +115,23 @@ struct RingOperation {
     bool operator==(const Header&) const = default;
   };
 
-  Tensor tensor;  // keeps the memory alive
+  Tensor tensor;  // keeps the memory of `data` alive
   std::byte* data = nullptr;
   std::size_t element_bytes = 0;
   RingPartition partition;
   Header header;
   std::chrono::steady_clock::time_point begun;
 };
-// "all-reduce 3 (100 f32 elements at index 0)", for messages.
+// Returns the operation's name for messages, "all-reduce 3 (100 f32 elements at index 0)".
 std::string to_string(const RingOperation::Header& header);
 
-// One thread only, except where a function says otherwise.
+// Moves one rank's bytes. One thread only, except where a function says otherwise.
 class RingAllReduce {
  public:
   static constexpr std::size_t kMaxOperations = 256;
   using Operations = std::array<RingOperation, kMaxOperations>;
 
-  // Operation s must stay in operations[s % kMaxOperations] from its submission to its end.
+  // Operation number s must stay in operations[s % kMaxOperations] from its submission to its end.
   RingAllReduce(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n,
                 const Operations& operations);
 
@@ -142,19 +142,19 @@ class RingAllReduce {
 
   // The number of operations that are complete on this rank; they end in order.
   std::uint64_t ended() const noexcept;
-  // Closes the sending direction, so that the next rank reads the end of the stream.
+  // Closes the sending direction of the connection, so that the next rank reads the stream's end.
   void shut_down_sending() noexcept;
-  // The socket events that progress() needs next, for poll(2).
+  // Whether progress() next needs to receive or to send, for the events of poll(2).
   bool wants_to_receive(std::uint64_t submitted) const noexcept;
   bool wants_to_send(std::uint64_t submitted) const noexcept;
   int to_next() const noexcept { return to_next_.get(); }
   int from_previous() const noexcept { return from_previous_.get(); }
-  // Totals since construction, headers included. From any thread.
+  // Total bytes since construction, headers included. From any thread.
   std::int64_t bytes_sent() const noexcept { return bytes_sent_.load(std::memory_order_relaxed); }
   std::int64_t bytes_received() const noexcept {
     return bytes_received_.load(std::memory_order_relaxed);
   }
-  // The number of operations that the previous rank has begun. From any thread.
+  // The number of all-reduces that the previous rank has begun. From any thread.
   std::uint64_t begun_by_previous() const noexcept {
     return begun_by_previous_.load(std::memory_order_acquire);
   }
@@ -169,9 +169,9 @@ class RingAllReduce {
     std::uint64_t operation = 0;
     bool in_header = true;
     StreamOrder order;
-    std::size_t done_bytes = 0;  // of the header or the chunk
+    std::size_t done_bytes = 0;  // of the current header or chunk
   };
-  // The memory of one sendmsg() or recvmsg() call.
+  // The memory that one sendmsg() or recvmsg() call reads or writes.
   struct IoVectors {
     std::array<iovec, kMaxVectors> vectors;
     int count = 0;
@@ -189,7 +189,7 @@ class RingAllReduce {
   ChunkRange chunk(const Cursor& at, std::int64_t residue) const noexcept;
   std::span<std::byte> chunk_bytes(const Cursor& at, std::int64_t residue) const noexcept;
   void advance(Cursor& at, std::int64_t residue) const noexcept;
-  // The step belongs to the reduce-scatter.
+  // Whether the step belongs to the reduce-scatter, whose chunks are partial sums.
   bool is_partial_sum(const Cursor& at) const noexcept { return at.order.position().step < n_ - 1; }
   bool may_send(const Cursor& at) const noexcept;
   std::byte* scratch_chunk(int ahead) noexcept;
@@ -213,7 +213,7 @@ class RingAllReduce {
   Cursor send_;
   Cursor receive_;
   RingOperation::Header received_header_;
-  Tensor scratch_;        // a cyclic buffer of kScratchChunks partial sums being received
+  Tensor scratch_;        // cyclic buffer of kScratchChunks partial sums
   int scratch_next_ = 0;  // the chunk of scratch_ that receive_ fills next
   std::atomic<std::uint64_t> begun_by_previous_{0};
   std::atomic<std::int64_t> bytes_sent_{0};

@@ -32,10 +32,10 @@
 namespace syncopate {
 namespace {
 
-// Attempts before poll(), about 20 us: waking a sleeping core takes 10 to 25 us.
+// Attempts to move bytes before poll(), about 20 us: waking a sleeping core takes 10 to 25 us.
 constexpr int kIdleAttempts = 30;
 // How long a rank whose connection broke waits to be told the cause by the membership or by the
-// rank before it.
+// previous rank.
 constexpr std::chrono::seconds kReasonTimeout{2};
 
 class RingCollective final : public Collective {
@@ -47,9 +47,9 @@ class RingCollective final : public Collective {
     std::chrono::nanoseconds timeout{};
     // The membership knows the cause of a closed connection, so the ring waits to be told by it.
     bool has_membership = false;
-    std::shared_ptr<LinkForwarder> forwarder;  // of the task; lives as long as the links
+    std::shared_ptr<LinkForwarder> forwarder;  // this task's; lives as long as the links
   };
-  // With one rank, `links` are not used and no thread is started.
+  // Makes rank `rank` of the ring. With one rank, `links` are not used and no thread is started.
   RingCollective(const Options& options, RingLinks links)
       : options_(options),
         block_(make_host_tensor({options.block_elements}, DType::kF32)),
@@ -79,8 +79,8 @@ class RingCollective final : public Collective {
     if (progress_.is_aborted()) throw_reason();
     const WorkId work = ++next_work_;
     if (options_.size == 1) return work;
-    // The slot is free once the operation kMaxOperations earlier has ended. A caller that starts
-    // more of them waits here.
+    // An operation's slot is free once the operation kMaxOperations earlier has ended. A caller
+    // that starts more operations waits here.
     if (work > RingAllReduce::kMaxOperations)
       wait_until_ended(work - RingAllReduce::kMaxOperations);
     RingOperation& operation = operations_[(work - 1) % RingAllReduce::kMaxOperations];
@@ -135,7 +135,7 @@ class RingCollective final : public Collective {
 
   CommunicationTimes times() const noexcept override {
     const double under_way = std::chrono::duration<double>(progress_.under_way()).count();
-    // The caller wakes a little after the end, so its time may exceed the communication's.
+    // The caller wakes a little after the end of the all-reduces, so its time may exceed theirs.
     return {.under_way_seconds = under_way,
             .exposed_seconds = std::min(exposed_seconds_, under_way),
             .bytes_sent = ring_.bytes_sent(),
@@ -145,7 +145,7 @@ class RingCollective final : public Collective {
  private:
   using Clock = WorkProgress::Clock;
 
-  // The functions of the caller's thread.
+  // Functions of the caller's thread.
 
   void wait_until_ended(WorkId work) {
     const RingOperation& operation = operations_[(work - 1) % RingAllReduce::kMaxOperations];
@@ -211,7 +211,7 @@ class RingCollective final : public Collective {
     throw PeerError(abort_reason_.text());
   }
 
-  // The functions of the communication thread.
+  // Functions of the communication thread.
 
   void communicate(const std::stop_token& stop) {
     pthread_setname_np(pthread_self(), fmt::format("ring-{}", options_.rank).c_str());
@@ -227,7 +227,7 @@ class RingCollective final : public Collective {
       abort_reason_.set(error.what());
       progress_.abort();
     }
-    // The next rank reads the end of the stream and then waits for a reason.
+    // With the sending direction closed, the next rank reads the stream's end and awaits a reason.
     ring_.shut_down_sending();
   }
 
@@ -253,10 +253,10 @@ class RingCollective final : public Collective {
   }
 
   // Sleeps until a socket is ready for what progress() needs, an operation is submitted, or the
-  // collective is aborted. There is no deadline here, since the caller's wait has one.
+  // collective is aborted. This wait has no deadline, since the caller's wait has one.
   void sleep(std::uint64_t submitted) {
-    // The flag is stored before submitted_ is read, and all_reduce() stores and reads in the
-    // opposite order: at least one of the two threads sees the other's store.
+    // The flag of sleeping is stored before submitted_ is read, and all_reduce() stores and reads
+    // in the opposite order: at least one of the two threads sees the other's store.
     communication_sleeps_.store(true);
     if (submitted_.load() == submitted) {
       std::array<pollfd, 4> events = {
@@ -277,8 +277,8 @@ class RingCollective final : public Collective {
   AbortReason abort_reason_;
   FileDescriptor work_event_;
   RingAllReduce::Operations operations_;
-  RingAllReduce ring_;     // the communication thread's
-  RingMessages messages_;  // the caller's
+  RingAllReduce ring_;     // used by the communication thread
+  RingMessages messages_;  // used by the caller's thread
   double exposed_seconds_ = 0.0;
   std::uint64_t next_work_ = 0;
 
@@ -286,9 +286,9 @@ class RingCollective final : public Collective {
   WorkProgress progress_;
   std::atomic<bool> communication_sleeps_{false};
   std::mutex mutex_;
-  std::string link_reason_;  // guarded by mutex_
+  std::string link_reason_;  // why a link failed; guarded by mutex_
 
-  std::jthread communication_;  // the last member, since the thread uses all of the above
+  std::jthread communication_;  // last, since the thread uses all members above
 };
 
 }  // namespace

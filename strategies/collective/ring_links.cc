@@ -32,10 +32,10 @@ constexpr std::array<std::string_view, 2> kChannels = {"bulk", "small"};
 struct RingTask {
   int first_rank = 0;
   int num_ranks = 1;
-  Endpoint endpoint;  // where this task connects to it
+  Endpoint endpoint;  // where this task connects to the next rank
 };
 
-// The first message of a connection.
+// The message that identifies a connection of the ring: the first one that is sent on it.
 struct RingHello {
   int from = -1;
   int to = -1;
@@ -92,7 +92,7 @@ class RingBuilder {
     } else {
       exchange_ports();
     }
-    // The time counts from the exchange, which waits for the slowest task.
+    // The timeout counts from the exchange of ports, which waits for the slowest task.
     deadline_ = Deadline::after(kConnectTimeout);
     const RingTask& mine = tasks_[own_task_];
     check(mine.num_ranks == options.num_local_ranks,
@@ -117,13 +117,13 @@ class RingBuilder {
   }
 
  private:
-  // Every network interface, unless all connections come from this host: from this task's own ranks
-  // or from the forwarder.
+  // Listens on every network interface, unless all connections come from this host: from this
+  // task's own ranks or from the forwarder.
   static std::string listening_host(const CollectiveOptions& options) {
     return options.membership != nullptr && options.link.is_plain() ? "" : "127.0.0.1";
   }
 
-  // A connection to the next rank that has not yet been answered by a kRingWelcome.
+  // A started connection to the next rank that has not yet been answered by a kRingWelcome.
   struct Unanswered {
     Connection connection;
     FileDescriptor* link = nullptr;  // stores the socket when the answer has come
@@ -165,8 +165,8 @@ class RingBuilder {
     }
   }
 
-  // Both directions are handled in one poll() loop, because ranks of one task connect to each
-  // other, and because a connection that sends nothing must not block the others.
+  // Outgoing and incoming connections are handled in one poll() loop, because ranks of one task
+  // connect to each other, and because a connection that sends nothing must not block the others.
   void accept_and_receive_answers() {
     if (membership_ != nullptr) {
       if (const auto failure = membership_->failure()) throw PeerError(*failure);
@@ -184,8 +184,8 @@ class RingBuilder {
     std::erase_if(unanswered_, [&](Unanswered& unanswered) { return on_answer(unanswered); });
   }
 
-  // Returns whether the answer has come. Before it, the rank must not send bulk data: the peer
-  // would read it together with the hello.
+  // Returns whether the answer has come. Before the answer, the rank must not send bulk data: the
+  // peer would read it together with the hello.
   static bool on_answer(Unanswered& unanswered) {
     const std::optional<Frame> frame = unanswered.connection.try_receive();
     if (!frame) return false;
@@ -213,7 +213,7 @@ class RingBuilder {
     --num_missing_;
   }
 
-  // Returns null when the hello names no link of this task, or one that is connected already.
+  // Returns the hello's socket; null if it names no link of this task or a connected one.
   FileDescriptor* link_for(const RingHello& hello) {
     const int local = hello.to - ring_.first_rank;
     if (local < 0 || local >= static_cast<int>(ring_.links.size())) return nullptr;

@@ -11,8 +11,8 @@
 
 namespace syncopate {
 
-// The connected, non-blocking sockets of one rank. Two for the all-reduce (ring_all_reduce.h), two
-// for small blocking operations (ring_messages.h).
+// The connected, non-blocking sockets of one rank. Two are for the all-reduce (ring_all_reduce.h),
+// two for small blocking operations (ring_messages.h).
 struct RingLinks {
   FileDescriptor bulk_to_next;
   FileDescriptor bulk_from_previous;
@@ -22,15 +22,15 @@ struct RingLinks {
 
 struct Ring {
   int size = 1;                  // number of ranks
-  int first_rank = 0;            // of this task
+  int first_rank = 0;            // rank of this task's first replica
   std::vector<RingLinks> links;  // per local rank; without sockets when size is 1
-  // Forwards the connections from other tasks through a slow link; null when the link has no
-  // limits. Must live as long as the connections.
+  // Forwards connections from other tasks through the emulated link; null when that has no limits.
+  // Must live as long as the connections.
   std::shared_ptr<LinkForwarder> forwarder;
 };
 
-// Every task calls it. A connection without the job's nonce is rejected with a warning. Throws
-// PeerError when a task does not connect in time, or when the membership reports a failure.
+// Connects the ring on every task. A connection without the job's nonce is rejected with a warning.
+// Throws PeerError when a task does not connect in time, or when the membership reports a failure.
 Ring connect_ring(const CollectiveOptions& options);
 
 }  // namespace syncopate

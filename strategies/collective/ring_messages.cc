@@ -19,7 +19,7 @@ enum MessageKind : std::uint32_t { kGather = 1, kBroadcast = 2, kReason = 3 };
 
 constexpr std::size_t kBroadcastPartBytes = std::size_t{256} << 10;
 constexpr std::size_t kMaxReasonBytes = 4096;
-// Attempts before poll(): waking a sleeping core takes 10 to 25 us.
+// Attempts to transfer before poll(): waking a sleeping core takes 10 to 25 us.
 constexpr int kMessageSpins = 30;
 
 std::byte* object_bytes(auto& value) { return reinterpret_cast<std::byte*>(&value); }
@@ -92,8 +92,8 @@ void RingMessages::run(const Operation& requested, const AbortReason& abort_reas
     if (deadline.passed()) {
       throw LateRank{describe(operation.header), received_ > 0 || received_bytes_ > 0};
     }
-    // A descriptor is excluded when no event on it is expected: poll() would return at once, again
-    // and again, when the peer hangs up.
+    // A descriptor is left out of poll() when no event on it is expected: poll() would return at
+    // once, again and again, when the peer hangs up.
     std::array<pollfd, 3> events = {
         pollfd{wants_to_send(operation) ? to_next_.get() : -1, POLLOUT, 0},
         pollfd{wants_to_receive(operation) ? from_previous_.get() : -1, POLLIN, 0},
@@ -139,7 +139,7 @@ bool RingMessages::send_some(const Operation& operation) {
 
 bool RingMessages::receive_some(const Operation& operation) {
   if (!wants_to_receive(operation)) return false;
-  // The header is received and checked first. The body then goes straight to its destination.
+  // A message's header is received and checked first. Its body goes straight to the destination.
   const std::span<std::byte> body = operation.receive.part(received_);
   const bool in_header = received_bytes_ < sizeof header_in_;
   std::byte* const into = in_header ? object_bytes(header_in_) + received_bytes_
@@ -204,7 +204,7 @@ void RingMessages::send_reason(std::string_view reason) noexcept {
   msghdr message{};
   message.msg_iov = pieces.data();
   message.msg_iovlen = pieces.size();
-  // In the middle of a message, the next rank would read the reason as the rest of that message.
+  // Sends no reason in the middle of a message: the next rank would read it as the message's rest.
   if (sent_bytes_ == 0) (void)sendmsg(to_next_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
   (void)shutdown(to_next_.get(), SHUT_WR);
 }

@@ -17,13 +17,13 @@
 
 namespace syncopate {
 
-// The wait for the previous rank exceeded the timeout. This type is caught inside the ring's files.
+// Thrown when the wait for the previous rank exceeds the timeout; caught inside the ring's files.
 struct LateRank {
-  std::string what;                // the operation
+  std::string what;                // name of the operation
   bool previous_has_come = false;  // the previous rank started it, so it waits for another rank
 };
 
-// One thread only: the caller's.
+// All-gather, broadcast and reasons of one rank. One thread only: the caller's.
 class RingMessages {
  public:
   RingMessages(FileDescriptor to_next, FileDescriptor from_previous, int rank, int n);
@@ -46,12 +46,12 @@ class RingMessages {
 
  private:
   struct Header {
-    std::uint32_t magic = 0x4D6E6952;  // "RinM"
+    std::uint32_t magic = 0x4D6E6952;  // the ASCII text "RinM"
     std::uint32_t kind = 0;
     std::uint64_t sequence = 0;
-    std::uint64_t root = 0;           // of a broadcast
-    std::uint64_t total_bytes = 0;    // of the operation; of one rank for all_gather
-    std::uint64_t message_bytes = 0;  // of this message's body
+    std::uint64_t root = 0;           // the rank that a broadcast comes from
+    std::uint64_t total_bytes = 0;    // length of the operation; of one rank's part for all_gather
+    std::uint64_t message_bytes = 0;  // length of this message's body
   };
   // The messages of one direction. Message i carries part `first + step * i`, modulo num_parts, of
   // one block of memory.
@@ -64,9 +64,9 @@ class RingMessages {
     std::int64_t count = 0;
     std::span<std::byte> part(std::int64_t i) const noexcept;
   };
-  // An operation as this rank sees it.
+  // A blocking operation as this rank sees it: what it sends and what it receives.
   struct Operation {
-    Header header;  // without message_bytes
+    Header header;  // its message_bytes are set per message
     MessageSequence send;
     MessageSequence receive;
     // Message i may be sent when i + 1 - head_start messages have been received.

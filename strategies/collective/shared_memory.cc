@@ -21,8 +21,8 @@
 namespace syncopate {
 namespace {
 
-// A piece is small enough that every rank gets several, and large enough that claiming it costs
-// little and that memory is read in long runs.
+// A piece of an all-reduce is small enough that every rank gets several, and large enough that
+// claiming it costs little and that memory is read in long runs.
 constexpr std::int64_t kMaxPieceElements = 8 * kBlockElements;
 constexpr std::int64_t kMinPieceElements = 1024;
 
@@ -40,9 +40,9 @@ std::int64_t floor_multiple(std::int64_t value, std::int64_t factor) {
 
 // The memory that the ranks share, as this process sees it.
 struct SharedRanks {
-  std::shared_ptr<Buffer> memory;  // contains the queue; the blocks may have memory of their own
+  std::shared_ptr<Buffer> memory;  // the queue's; the blocks may have memory of their own
   std::unique_ptr<WorkQueue> queue;
-  std::vector<Tensor> blocks;  // [elements] f32 of every rank, by rank
+  std::vector<Tensor> blocks;  // gradient block of every rank, [elements] f32
 };
 
 class SharedMemoryCollective final : public Collective {
@@ -84,12 +84,12 @@ class SharedMemoryCollective final : public Collective {
     const std::int64_t first = floor_multiple(index, operation.piece);
     const std::int64_t pieces =
         (index + operation.length - first + operation.piece - 1) / operation.piece;
-    // Pieces of the operation that used this slot before may not be done yet.
+    // Pieces of the all-reduce that used this slot before may not be done yet.
     if (num_operations_ >= operations_.size()) {
       queue_.wait(num_operations_ - operations_.size(), "an earlier all-reduce");
     }
-    // The slot is the one of the number that post() will return. It is filled first, because other
-    // pieces of this job may be executed before post() returns.
+    // The operation's slot is that of the number that post() will return. The slot is filled first,
+    // because other pieces of this job may be executed before post() returns.
     operations_[num_operations_ % operations_.size()] = operation;
     watch_.begin();
     const std::uint64_t job = queue_.post(pieces);
@@ -129,9 +129,9 @@ class SharedMemoryCollective final : public Collective {
   struct Operation {
     DType dtype = DType::kF32;
     std::int64_t offset = 0;  // in every rank's block, in elements of this type
-    std::int64_t index = 0;   // in the arena
+    std::int64_t index = 0;   // of the first element in the arena
     std::int64_t length = 0;
-    std::int64_t piece = 0;  // elements
+    std::int64_t piece = 0;  // elements in each piece
   };
 
   void add_piece(std::uint64_t job, std::int64_t piece) {
@@ -155,7 +155,7 @@ class SharedMemoryCollective final : public Collective {
     }
   }
 
-  // For tensors outside of the rank's block: the ranks gather each other's elements part by part,
+  // Sums a tensor outside of the rank's block: the ranks gather each other's elements part by part,
   // and each rank adds all of them.
   void reduce_by_copying(const Tensor& tensor, std::int64_t index) {
     const std::size_t element = size_bytes(tensor.dtype());
@@ -191,7 +191,7 @@ class SharedMemoryCollective final : public Collective {
   std::shared_ptr<SharedRanks> ranks_;
   const SumKernels& sums_;
   Tensor block_;
-  std::vector<float*> f32_;  // the first element of every rank's block
+  std::vector<float*> f32_;  // first element of every rank's block
   std::vector<std::uint16_t*> bf16_;
   std::array<Operation, WorkQueue::kMaxJobs> operations_{};
   std::uint64_t num_operations_ = 0;

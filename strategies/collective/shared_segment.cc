@@ -34,7 +34,7 @@ constexpr milliseconds kFailureCheckInterval(100);
 constexpr std::string_view kReached = "reached";
 constexpr std::string_view kRankZeroName = "shared memory: rank 0's task";
 
-// The segment contains the nonce, the header, and one block per rank.
+// The layout of the segment: the nonce, the header, and one block per rank.
 struct SegmentLayout {
   std::size_t header_bytes;
   std::size_t block_bytes;
@@ -46,7 +46,7 @@ struct SegmentLayout {
   std::size_t total() const { return block(num_ranks); }
 };
 
-// Equal layouts have equal texts.
+// Returns a layout as text. Equal layouts have equal texts.
 std::string layout_text(const SegmentLayout& layout, std::int64_t block_elements) {
   return fmt::format("{} gradients for each of {} ranks ({} bytes, of which header {})",
                      block_elements, layout.num_ranks, layout.total(), layout.header_bytes);
@@ -61,7 +61,7 @@ void throw_if_failed(const Membership& membership) {
 }
 
 // The tasks tell each other whether they reached rank 0's socket, and their layouts. Returns
-// whether all reached it. Throws UsageError before any task maps a segment of another size.
+// whether all reached the socket. Throws UsageError before any task maps a segment of another size.
 bool exchange_reached(Membership& membership, bool reached, const std::string& layout) {
   const std::vector<std::string> answers = membership.exchange(
       fmt::format("{}\n{}", reached ? kReached : std::string_view("out of reach"), layout));
@@ -83,8 +83,8 @@ bool exchange_reached(Membership& membership, bool reached, const std::string& l
   return all_reached;
 }
 
-// Sends the descriptor to every task that presents its index and the nonce. The socket's name can
-// be called by any program of the host, so other callers, and other users, are rejected.
+// Sends the segment's descriptor to every task that presents its index and the nonce. The socket's
+// name can be called by any program of the host, so other callers, and other users, are rejected.
 void send_to_tasks(DescriptorServer& server, const Membership& membership,
                    const FileDescriptor& descriptor, const Deadline& deadline) {
   std::vector<int> missing(membership.members().size() - 1);
@@ -112,7 +112,7 @@ void send_to_tasks(DescriptorServer& server, const Membership& membership,
   }
 }
 
-// Rank 0's part. `make` is called once all tasks have reached the socket.
+// Rank 0's part: serves the descriptor that `make` returns once all tasks reached the socket.
 FileDescriptor hand_out_descriptor(Membership& membership, const std::string& layout,
                                    const std::function<FileDescriptor()>& make,
                                    nanoseconds timeout) {
@@ -143,7 +143,7 @@ FileDescriptor wait_for_descriptor(int socket, const Membership& membership,
   return descriptor;
 }
 
-// The part of all other tasks.
+// The part of all tasks but rank 0's: receives the descriptor.
 FileDescriptor receive_from_rank_zero(Membership& membership, const std::string& layout,
                                       nanoseconds timeout) {
   FileDescriptor socket = call_name(membership.exchange("").front());
@@ -155,7 +155,7 @@ FileDescriptor receive_from_rank_zero(Membership& membership, const std::string&
   return wait_for_descriptor(rank_zero.descriptor(), membership, deadline);
 }
 
-// Returns the descriptor that `make` returns on rank 0, on every task; an empty one on every task
+// Returns, on every task, the descriptor that `make` returns on rank 0; an empty one on every task
 // when not all tasks reach rank 0's socket.
 FileDescriptor share_descriptor(Membership& membership, const std::string& layout,
                                 const std::function<FileDescriptor()>& make, nanoseconds timeout) {
@@ -186,7 +186,7 @@ std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t
   auto segment = std::make_unique<SharedSegment>();
   SharedMapping mapping(memory.get(), layout.total(), kPurpose);
   std::byte* front = mapping.data();
-  // Each task reserves the pages of its own ranks, so that they lie near its CPUs.
+  // Each task reserves the pages of its own ranks, so that the pages lie near its CPUs.
   if (me.index == 0) reserve_pages(memory.get(), mapping, 0, layout.header_bytes, kPurpose);
   reserve_pages(memory.get(), mapping, layout.block(me.first_replica), own, kPurpose);
   segment->memory = make_mapped_buffer(std::move(mapping), kSegmentNonceBytes);

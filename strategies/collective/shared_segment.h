@@ -17,15 +17,14 @@ namespace syncopate {
 
 struct SharedSegment {
   std::shared_ptr<Buffer> memory;
-  std::vector<Tensor> blocks;  // [block_elements] f32 of every rank, by rank
+  std::vector<Tensor> blocks;  // gradient blocks by rank, [block_elements] f32
 };
 
-// Every task calls it. Returns null, and then on every task, unless all tasks can map one segment.
-// The memory of this task's ranks is zeroed and reserved.
-// header_bytes: a common area at the beginning of the segment. block_elements: of each rank.
-// timeout: for the other tasks, counted from when all have called.
-// Throws PeerError; UsageError on every task when the tasks' networks differ in size;
-// OutOfMemoryError when the machine has not enough memory.
+// Maps the segment; every task calls it. Returns null on every task unless all tasks can map one
+// segment. The memory of this task's ranks is zeroed and reserved. header_bytes: a common area at
+// the beginning of the segment. block_elements: of each rank. timeout: for the other tasks, counted
+// from when all have called. Throws PeerError; UsageError on every task when the tasks' networks
+// differ in size; OutOfMemoryError when the machine has not enough memory.
 std::unique_ptr<SharedSegment> share_segment(Membership& membership, std::size_t header_bytes,
                                              std::int64_t block_elements,
                                              std::chrono::nanoseconds timeout);

@@ -25,16 +25,16 @@ class AbortReason {
   void set(std::string_view reason) noexcept;
   bool is_set() const noexcept { return is_set_.load(std::memory_order_acquire); }
   std::string text() const;
-  // Throws PeerError(text()) when a reason is set.
+  // Throws PeerError(text()) when a reason to abort is set.
   void throw_if_set() const;
-  // Becomes readable when a reason is set, for poll(2).
+  // Becomes readable when a reason to abort is set, for poll(2).
   int descriptor() const noexcept { return event_.get(); }
 
  private:
   FileDescriptor event_;
   std::atomic<bool> is_set_{false};
   mutable std::mutex mutex_;
-  std::string text_;  // guarded by mutex_
+  std::string text_;  // the reason; guarded by mutex_
 };
 
 // Counts ended all-reduces, which end in the order of their submission. The communication thread
@@ -68,7 +68,7 @@ class WorkProgress {
   std::atomic<bool> aborted_{false};
   std::atomic<std::uint32_t> changes_{0};  // the futex that the caller sleeps on
   std::atomic<std::int64_t> under_way_nanoseconds_{0};
-  // The communication thread's: the current period with all-reduces in progress began at
+  // Used by the communication thread: the current period with all-reduces in progress began at
   // period_begun_, or if there is none, the last one ended at period_ended_.
   bool is_under_way_ = false;
   Clock::time_point period_begun_;
@@ -80,7 +80,7 @@ class Stopwatch {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Counts its lifetime as exposed time: the caller waits in a call.
+  // Its lifetime counts as exposed time, in which the caller waits for communication.
   class Exposed {
    public:
     explicit Exposed(Stopwatch& watch) : watch_(watch), begun_(Clock::now()) {}
@@ -93,7 +93,7 @@ class Stopwatch {
     Clock::time_point begun_;
   };
 
-  // Counts its lifetime as exposed, and as communication unless an operation is in progress.
+  // Its lifetime counts as exposed time, and as communication unless an operation is in progress.
   class Blocking {
    public:
     explicit Blocking(Stopwatch& watch)
@@ -112,8 +112,8 @@ class Stopwatch {
     bool begins_;
   };
 
-  // begin() is called with every operation and starts the time unless it runs. end() is called when
-  // the last operation in progress ends.
+  // begin() is called with every operation and starts the time of communication unless it runs.
+  // end() is called when the last operation in progress ends.
   void begin() {
     if (under_way_) return;
     under_way_ = true;

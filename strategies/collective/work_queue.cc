@@ -22,11 +22,11 @@ namespace {
 // awaited rank from running.
 constexpr int kQueueSpins = 1500;
 constexpr int kQueueSpinsWhenCrowded = 20;
-// A sleeping rank looks at the state this often, which bounds the cost of a lost wake-up.
+// A sleeping rank checks the awaited state this often, which bounds the cost of a lost wake-up.
 constexpr std::chrono::milliseconds kLongestSleep(50);
 
-// Compares with the CPUs of the machine, not with those that this thread may use: a task that is
-// bound to one CPU does not share it with other ranks.
+// Compares the ranks with the CPUs of the machine, not with those that this thread may use: a task
+// that is bound to one CPU does not share it with other ranks.
 bool is_crowded(int num_ranks) { return num_ranks > sysconf(_SC_NPROCESSORS_ONLN); }
 
 }  // namespace
@@ -37,7 +37,7 @@ std::size_t WorkQueue::size_bytes(int num_ranks) noexcept {
          2 * n * kMessageBytes;
 }
 
-// The structures are trivial and live in mapped memory: zeroed bytes are their initial values.
+// The queue's structures are trivial and in mapped memory: zero bytes are the initial values.
 WorkQueue::WorkQueue(std::byte* memory, int num_ranks) noexcept
     : num_ranks_(num_ranks),
       sleep_(reinterpret_cast<SleepState*>(memory)),
@@ -72,7 +72,7 @@ void WorkQueue::abort(std::string_view reason) noexcept {
 }
 
 void WorkQueue::throw_aborted() const {
-  // A process that died while it wrote the reason never stores 2.
+  // `aborted` may stay 1: a process that died while it wrote the reason never stores 2.
   const Deadline deadline = Deadline::after(std::chrono::seconds(1));
   while (sleep_->aborted.load(std::memory_order_acquire) != 2 && !deadline.passed()) _mm_pause();
   if (sleep_->aborted.load(std::memory_order_acquire) != 2) {
@@ -136,7 +136,7 @@ bool WorkQueueRank::done(std::uint64_t job) const noexcept {
          posted_[job % posted_.size()].finished_when;
 }
 
-// A slot holds the state of an earlier job until the first claim of this one. No rank can still
+// A slot holds the state of an earlier job until the first claim of this job. No rank can still
 // claim pieces of that earlier job: a rank that has posted a job kMaxJobs later has finished with
 // it.
 bool WorkQueueRank::claim(std::uint64_t job, std::int64_t* piece) {
@@ -163,7 +163,7 @@ void WorkQueueRank::execute_pieces(std::uint64_t last_job) {
         queue_.job(job).finished.fetch_add(finished, std::memory_order_seq_cst);
         queue_.wake_sleepers();
       }
-      if (!done(job)) return;  // other ranks execute the last pieces
+      if (!done(job)) return;  // other ranks execute the job's last pieces
     }
     ++num_done_;
   }
@@ -228,7 +228,7 @@ void WorkQueueRank::wait_for_messages(std::string_view what) {
       [&] { return timeout_text(has_arrived, what); });
 }
 
-// Message slots are used alternately: a rank that has posted the next message has read this one.
+// Message slots alternate: a rank that has posted the next message has read this message.
 void WorkQueueRank::all_gather(std::span<const std::byte> mine, std::span<std::byte> all,
                                std::string_view what) {
   check(mine.size() <= WorkQueue::kMessageBytes &&
@@ -246,7 +246,7 @@ void WorkQueueRank::all_gather(std::span<const std::byte> mine, std::span<std::b
 }
 
 void WorkQueueRank::broadcast(std::span<std::byte> bytes, int root) {
-  // Only the root writes, so it uses the slots of all ranks as one.
+  // Only the root of a broadcast writes, so it uses the message slots of all ranks as one.
   const std::size_t most = WorkQueue::kMessageBytes * static_cast<std::size_t>(num_ranks());
   for (std::size_t begin = 0; begin < bytes.size(); begin += most) {
     const std::span<std::byte> part = bytes.subspan(begin, std::min(most, bytes.size() - begin));

@@ -20,12 +20,12 @@ namespace syncopate {
 // queue.
 class WorkQueue {
  public:
-  static constexpr std::size_t kMaxJobs = 256;                         // posted and not ended
-  static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;  // of a rank, in all_gather()
+  static constexpr std::size_t kMaxJobs = 256;                         // posted and not ended jobs
+  static constexpr std::size_t kMessageBytes = std::size_t{64} << 10;  // of a rank in all_gather()
 
   static std::size_t size_bytes(int num_ranks) noexcept;
-  // memory: size_bytes(num_ranks) bytes, zeroed before the first view is made, aligned to 64. It
-  // must outlive the view.
+  // Makes a view. memory: size_bytes(num_ranks) bytes, zeroed before the first view is made,
+  // aligned to 64. It must outlive the view.
   WorkQueue(std::byte* memory, int num_ranks) noexcept;
 
   int num_ranks() const noexcept { return num_ranks_; }
@@ -33,24 +33,24 @@ class WorkQueue {
   // the queue may call it. The first reason is kept.
   void abort(std::string_view reason) noexcept;
   bool is_aborted() const noexcept { return sleep_->aborted.load(std::memory_order_acquire) != 0; }
-  // Throws PeerError with the reason, after abort().
+  // Throws PeerError with the reason that abort() was called with.
   [[noreturn]] void throw_aborted() const;
 
  private:
   friend class WorkQueueRank;
 
-  // Each of these fills cache lines of its own, so that writers do not share one.
+  // Each of these structures fills cache lines of its own, so that writers do not share one.
   struct alignas(64) RankState {
     std::atomic<std::uint64_t> posted_jobs;
     std::atomic<std::uint64_t> posted_messages;
   };
   struct alignas(64) JobState {
-    // The number of the job + 1 in the high half, its next unclaimed piece in the low half.
+    // The number of the job + 1 in the high half, the job's next unclaimed piece in the low half.
     std::atomic<std::uint64_t> claimed;
-    std::atomic<std::uint64_t> finished;  // pieces, summed over all jobs that used this slot
+    std::atomic<std::uint64_t> finished;  // pieces, of all jobs that used this slot
   };
   struct alignas(64) SleepState {
-    std::atomic<std::uint32_t> wakes;  // the futex
+    std::atomic<std::uint32_t> wakes;  // the futex that waiting ranks sleep on
     std::atomic<std::uint32_t> sleepers;
     std::atomic<std::uint32_t> aborted;  // 0, then 1 while the reason is being written, then 2
     std::array<char, 1024> reason;
@@ -68,13 +68,13 @@ class WorkQueue {
   std::byte* messages_;
 };
 
-// The operations of one rank on the queue. One thread only.
+// One rank's part in the queue: it posts jobs, executes pieces and waits. One thread only.
 class WorkQueueRank {
  public:
   // Executes piece `piece` of job `job`.
   using Work = std::function<void(std::uint64_t job, std::int64_t piece)>;
 
-  // timeout: of every wait for other ranks.
+  // timeout: of every wait of this rank for other ranks.
   WorkQueueRank(WorkQueue& queue, int rank, std::chrono::nanoseconds timeout, Work work);
 
   int rank() const noexcept { return rank_; }
@@ -88,13 +88,13 @@ class WorkQueueRank {
   // messages. Throws PeerError when the queue is aborted, or when a rank did not post or finish in
   // time; the message names that rank.
   void wait(std::uint64_t job, std::string_view what);
-  // Whether all pieces of the job are done. A cheap look at memory.
+  // Whether all pieces of the job are done. This reads memory only, so it costs little.
   bool done(std::uint64_t job) const noexcept;
 
-  // Stores rank r's bytes at all[r * mine.size() ..]; at most kMessageBytes per rank. Blocking.
-  // Throws PeerError.
+  // All-gather: stores rank r's bytes at all[r * mine.size() ..]; at most kMessageBytes per rank.
+  // Blocking. Throws PeerError.
   void all_gather(std::span<const std::byte> mine, std::span<std::byte> all, std::string_view what);
-  // Copies the root's bytes, of any length, to every rank. Blocking. Throws PeerError.
+  // Broadcast: copies the root's bytes, of any length, to every rank. Blocking. Throws PeerError.
   void broadcast(std::span<std::byte> bytes, int root);
 
  private:
@@ -108,7 +108,7 @@ class WorkQueueRank {
   bool claim(std::uint64_t job, std::int64_t* piece);
   void post_message();
   void wait_for_messages(std::string_view what);
-  // The message of a timeout; names the ranks r for which has_arrived(r) is false.
+  // Returns the message of a timeout, which names the ranks r for which has_arrived(r) is false.
   template <typename HasArrived>
   std::string timeout_text(const HasArrived& has_arrived, std::string_view what) const;
   std::string waited_text() const;
@@ -121,7 +121,7 @@ class WorkQueueRank {
   int spins_;
   Work work_;
   std::uint64_t num_posted_ = 0;
-  std::uint64_t num_done_ = 0;  // all jobs with lower numbers are done
+  std::uint64_t num_done_ = 0;  // all jobs with lower numbers than this are done
   std::uint64_t num_messages_ = 0;
   std::array<PostedJob, WorkQueue::kMaxJobs> posted_{};
 };

@@ -15,10 +15,10 @@ namespace syncopate {
 // An upper bound for ranks and sizes, to catch typing errors.
 constexpr int kMostTasks = 1 << 20;
 
-// The variable's value; nothing when it is unset or empty, since scripts export empty variables.
+// Returns the variable's value; nothing if it is unset or empty, as scripts export empty variables.
 std::optional<std::string> filled(const Environment& environment, std::string_view variable);
 
-// Returns whether all variables are set. When only some are, adds a note that `source` is ignored.
+// Returns whether all variables are set. If only some are, notes that `source` is ignored.
 bool has_all(const Environment& environment, std::string_view source,
              std::initializer_list<std::string_view> variables, std::vector<std::string>& notes);
 

@@ -22,7 +22,7 @@ Role parse_role(const std::string& text) {
   throw UsageError("SYNCOPATE_ROLE=" + text + ": expected worker, server or evaluator");
 }
 
-// Parses the workers that start late, such as "2,4".
+// Parses the list of the workers that start late, such as "2,4".
 std::vector<int> late_workers_in(const std::string& text, const ClusterSpec& spec) {
   std::vector<int> late;
   std::istringstream numbers(text);
@@ -78,7 +78,7 @@ std::optional<ClusterSpec> resolve_launch(const ClusterFlags& /*unused*/,
   spec.restarts = number_of(environment, "SYNCOPATE_RESTARTS", 0, 1, 0) == 1;
   spec.late_workers = late_workers_in(filled(environment, "SYNCOPATE_LATE").value_or(""), spec);
   if (spec.hosts_rendezvous()) {
-    // 0, 1 and 2 are the standard streams.
+    // Descriptors 0, 1 and 2 are the standard streams, so the rendezvous' socket is another one.
     spec.rendezvous.descriptor = number_of(environment, "SYNCOPATE_RENDEZVOUS_FD", 3, 1 << 20, -1);
   }
   return spec;

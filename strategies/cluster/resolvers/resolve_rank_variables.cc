@@ -17,7 +17,7 @@
 namespace syncopate {
 namespace {
 
-// The names of a launcher's four variables.
+// The names of the four variables by which a launcher tells rank, size and local place.
 struct RankVariables {
   std::string_view rank;
   std::string_view size;
@@ -41,7 +41,7 @@ constexpr RankVariables kJsm = {.rank = "JSM_NAMESPACE_RANK",
                                 .local_size = "JSM_NAMESPACE_LOCAL_SIZE"};
 
 // Returns a ClusterSpec with rank, size and local place, or nothing when rank or size is not set.
-// Adds a note when only one of them is. Throws UsageError for a wrong number.
+// Adds a note when only one of the two is. Throws UsageError for a wrong number.
 std::optional<ClusterSpec> read_rank(const Environment& environment, std::string_view source,
                                      const RankVariables& names, Notes& notes) {
   if (!has_all(environment, source, {names.rank, names.size}, notes)) return std::nullopt;

@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-// Ranks [begin, end) of the step are parameter servers, all others are workers.
+// The servers of a step: ranks [begin, end) are parameter servers, all others are workers.
 struct Servers {
   int begin = 0;
   int end = 0;
@@ -21,7 +21,7 @@ struct Servers {
   bool contains(int rank) const { return begin <= rank && rank < end; }
 };
 
-// The role by the task's command line, else by a variable that was set for its component.
+// The role that the task's command line states, else the variable SYNCOPATE_ROLE.
 std::optional<Role> stated_role(const ClusterFlags& flags, const Environment& environment) {
   if (flags.role) return flags.role;
   const auto text = filled(environment, "SYNCOPATE_ROLE");
@@ -49,7 +49,7 @@ Servers component(const SlurmStep& step, int group) {
 }
 
 // The first component has the servers. In a job of two components, a task that states its role
-// decides which one.
+// decides which component serves.
 Servers serving_component(const SlurmStep& step, std::optional<Role> stated) {
   const bool is_pair = step.group_sizes.size() == 2;
   if (is_pair && stated)
@@ -95,7 +95,7 @@ void require_workers(const SlurmStep& step, const ClusterFlags& flags, const Ser
       step.tasks));
 }
 
-// The places of the servers if `serving` is set, else the places of the workers.
+// Returns the places of the servers if `serving` is set, else the places of the workers.
 std::vector<Place> places_of(const SlurmStep& step, const Servers& servers, bool serving) {
   std::vector<Place> places;
   for (int rank = 0; rank < static_cast<int>(step.places.size()); ++rank) {
@@ -106,8 +106,8 @@ std::vector<Place> places_of(const SlurmStep& step, const Servers& servers, bool
   return places;
 }
 
-// The largest number of tasks on one node, among the tasks with this one's role and component.
-// Tasks of other roles and components have other nodes or other devices.
+// Returns the largest number of tasks on one node, among the tasks with this one's role and
+// component. Tasks of other roles and components have other nodes or other devices.
 int most_local_tasks(const SlurmStep& step, const Servers& servers) {
   const Servers own = component(step, step.group);
   int most = 0;

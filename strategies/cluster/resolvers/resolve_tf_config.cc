@@ -37,7 +37,7 @@ Json parse_object(const std::string& text) {
       (parsed.is_discarded() ? "text that is not JSON" : std::string(parsed.type_name())));
 }
 
-// "cluster.worker[2]"
+// Returns the name of an entry for messages, such as "cluster.worker[2]".
 std::string position(const std::string& job, const std::string& key) {
   return job + "[" + key + "]";
 }
@@ -84,7 +84,7 @@ Jobs parse_jobs(const Json& cluster) {
   return jobs;
 }
 
-// A number, or text with a number in it.
+// Reads a whole number, given as a JSON number or as text with a number in it.
 int parse_index(const Json& task) {
   const auto found = task.find("index");
   if (found == task.end()) refuse_config("task has no index; expected a whole number from 0");
@@ -103,7 +103,7 @@ void note_other_keys(const Json& config, Notes& notes) {
 
 struct Task {
   std::string type;
-  int index = 0;  // within its type
+  int index = 0;  // number of the task among those of its type
 };
 
 const std::vector<Endpoint>& tasks_of(const Jobs& jobs, std::string_view type) {
@@ -120,7 +120,7 @@ Task parse_task(const Json& task, const Jobs& jobs) {
   const Task mine{*type, parse_index(task)};
   require_type(mine.type, "task");
   const int listed = static_cast<int>(tasks_of(jobs, mine.type).size());
-  // An evaluator is no part of the training cluster and need not be listed.
+  // The evaluator is no part of the training cluster and need not be listed.
   if (mine.index < listed || (mine.type == "evaluator" && mine.index == 0)) return mine;
   refuse_config(
       fmt::format("this task is {} {}, but cluster lists {} of that type; indices start at 0",

@@ -21,7 +21,7 @@ bool address_has_port(const std::string& address) {
          address.find("]:") != std::string::npos;
 }
 
-// The address of torchrun's own store.
+// Returns the address of torchrun's own store.
 Endpoint store_address(const Environment& environment) {
   const std::string address = *filled(environment, "MASTER_ADDR");
   if (!address_has_port(address)) {
@@ -38,7 +38,7 @@ Endpoint store_address(const Environment& environment) {
       address, port));
 }
 
-// The port after the store's, which is occupied on that host as long as torchrun runs.
+// Rank 0's port: the one after the store's, which is occupied on that host while torchrun runs.
 Endpoint next_port(Endpoint store) {
   if (store.port == kMaxTorchrunPort) {
     throw UsageError(

@@ -27,7 +27,7 @@ constexpr std::array kResolvers = {
     ResolverRow{"Horovod", "horovodrun: HOROVOD_RANK, HOROVOD_SIZE", resolve_horovod},
 };
 
-// Without an error, every task would believe that it is alone, train by itself and overwrite the
+// Without this error, every task would believe that it is alone, train by itself and overwrite the
 // files of the others. A user who gives flags has decided so.
 bool is_silent_shrink(const ClusterSpec& winner, const ClusterSpec& loser) {
   return winner.source != "flags" && winner.world_size + winner.num_servers == 1 &&
@@ -40,7 +40,7 @@ bool is_same_task(const ClusterSpec& one, const ClusterSpec& other) {
 }
 
 // Flags and TF_CONFIG do not tell the task's place on its host. Without it, all tasks of a node
-// would use the same GPUs, so it is taken from a lower source that tells it.
+// would use the same GPUs, so the place is taken from a later source.
 bool take_local_place(ClusterSpec& winner, const ClusterSpec& loser) {
   if (winner.is_local_told || !loser.is_local_told || !is_same_task(winner, loser)) return false;
   winner.node = loser.node;
@@ -71,7 +71,7 @@ void judge_loser(ClusterSpec& winner, const ClusterSpec& loser, Notes& notes) {
 }
 
 // Chooses GPUs by the environment alone. When the tasks meet, they compare which GPUs they see and
-// choose again by that.
+// choose again by what they see.
 void find_gpus(const Environment& environment, ClusterSpec& spec, Notes& notes) {
   const int tasks = std::max(spec.local_size, spec.most_local_tasks);
   const bool is_bound_to_all = spec.source == "Slurm" && sees_part_of_node(environment);
@@ -98,7 +98,7 @@ void replace_rendezvous(ClusterSpec& spec, const std::string& text) {
       .endpoint = parse_endpoint(is_complete ? text : fmt::format("{}:{}", text, derived_port),
                                  "--rendezvous"),
       .derived_port = derived_port};
-  // The places are compared only to make sure where the first task runs.
+  // The places of all tasks are compared only to make sure where the first task runs.
   spec.worker_places.clear();
   spec.server_places.clear();
 }
@@ -185,7 +185,7 @@ std::optional<ClusterSpec> resolve_flags(const ClusterFlags& flags, const Enviro
   require_below("--rank", spec.index, "--world-size", spec.world_size);
   spec.num_servers = servers;
   spec.nonce = flags.nonce;
-  // A task that is started again finds its job by the nonce.
+  // A task that is started again finds its job by the nonce, so the nonce must be given.
   spec.restarts = servers > 0 && !flags.nonce.empty();
   if (!flags.rendezvous.empty())
     spec.rendezvous.endpoint = parse_endpoint(flags.rendezvous, "--rendezvous");

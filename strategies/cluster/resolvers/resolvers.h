@@ -14,7 +14,7 @@
 
 namespace syncopate {
 
-// What the user gave on the command line. Flags with a rank outrank every other source. Flags
+// The cluster flags of the command line. Flags with a rank outrank every other source. Flags
 // without a rank complete what another source found, or are checked against it.
 struct ClusterFlags {
   std::optional<int> rank;
@@ -22,36 +22,36 @@ struct ClusterFlags {
   std::optional<int> servers;
   std::string rendezvous;  // "host:port"; or "host" when the source has a port of its own
   std::string nonce;
-  std::optional<Role> role;           // of the command that was started
-  std::optional<bool> wants_servers;  // of the strategy; absent when it is not known
+  std::optional<Role> role;           // the role of the command that was started
+  std::optional<bool> wants_servers;  // whether the strategy needs servers; absent: not known
 };
 
-// One line per source that was ignored or outranked.
+// One line per source of the cluster that was ignored or outranked.
 using Notes = std::vector<std::string>;
 
 struct ResolverRow {
-  std::string_view name;  // "torchrun"
+  std::string_view name;  // the source's name, such as "torchrun"
   std::string_view help;
   // Fills all of ClusterSpec but `source`. Returns nothing when the source's variables are not set
-  // or not complete; it then adds a note. Throws UsageError when they are set and wrong.
+  // or not complete, and notes the latter. Throws UsageError when the variables are set and wrong.
   std::optional<ClusterSpec> (*resolve)(const ClusterFlags&, const Environment&, Notes&);
 };
-// In order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH, JSM, Slurm,
-// Horovod.
+// All resolvers in order of precedence: flags, launch, torchrun, TF_CONFIG, Open MPI, PMI, MVAPICH,
+// JSM, Slurm, Horovod.
 std::span<const ResolverRow> resolvers() noexcept;
 
-// Returns what the first complete source says. Each later source becomes a note. It completes the
-// first one in one respect: the place of this task on its host, if both give the task the same
-// index in a job of the same size. Throws UsageError when
+// Returns what the first complete source says. Each later source becomes a note. A later source
+// completes the first one in one respect: the place of this task on its host, if both give the task
+// the same index in a job of the same size. Throws UsageError when
 // - a source is wrong that comes before every complete one,
 // - the chosen source is not the flags and says that there is one task, while another complete
 //   source says that there are several (each task would train alone),
 // - flags without a rank contradict the chosen source.
 ClusterSpec resolve_cluster(const ClusterFlags& flags, const Environment& environment);
 
-// The functions of the table's rows. Returns nothing without --rank.
+// The resolvers of the table's rows. The one of flags returns nothing without --rank.
 std::optional<ClusterSpec> resolve_flags(const ClusterFlags&, const Environment&, Notes&);
-// Reads SYNCOPATE_*, which `syncopate launch` sets.
+// Resolves by the variables SYNCOPATE_*, which `syncopate launch` sets.
 std::optional<ClusterSpec> resolve_launch(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_torchrun(const ClusterFlags&, const Environment&, Notes&);
 std::optional<ClusterSpec> resolve_tf_config(const ClusterFlags&, const Environment&, Notes&);

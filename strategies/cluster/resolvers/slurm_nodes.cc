@@ -14,7 +14,7 @@ namespace syncopate {
 namespace {
 
 constexpr std::size_t kMostHosts = 65536;
-constexpr std::size_t kMostDigits = 18;  // sums of two such numbers fit
+constexpr std::size_t kMostDigits = 18;  // the sum of two such numbers fits in 64 bits
 constexpr std::string_view kDigits = "0123456789";
 
 // Reads a text from left to right and reports errors with their column.
@@ -29,7 +29,7 @@ class Cursor {
     ++at_;
     return true;
   }
-  // Takes the text up to the first character of `ends`, or the rest of the text.
+  // Takes the text from the current position up to the first of `ends`, or the rest of the text.
   std::string_view take_until(std::string_view ends) {
     const std::size_t end = std::min(text_.find_first_of(ends, at_), text_.size());
     const std::string_view taken = text_.substr(at_, end - at_);
@@ -60,8 +60,8 @@ class Cursor {
   std::size_t at_ = 0;
 };
 
-// Reads the inside of brackets, "1-3,7". All numbers of a range are padded to the width of its
-// first one.
+// Reads the ranges inside brackets, "1-3,7". All numbers of a range are padded to the width of its
+// first number.
 std::vector<std::string> read_group(Cursor& cursor) {
   std::vector<std::string> numbers;
   do {
@@ -78,7 +78,7 @@ std::vector<std::string> read_group(Cursor& cursor) {
   return numbers;
 }
 
-// Appends every ending to every name.
+// Appends every ending of the list to every name.
 std::vector<std::string> combine(const std::vector<std::string>& names,
                                  const std::vector<std::string>& endings, const Cursor& cursor) {
   if (names.size() * endings.size() > kMostHosts) cursor.refuse("more than 65536 hosts");

@@ -11,14 +11,14 @@
 
 namespace syncopate {
 
-// "n[08-10]-ib,gpu7" -> n08-ib, n09-ib, n10-ib, gpu7. `what` names the variable in the message.
-// Throws UsageError with text and column when brackets or ranges are malformed, when there is no
-// host, or when there are more than 65,536 of them. Source: scontrol(1), "show hostnames". This
-// parser is stricter than Slurm's own, which reads "n[1-]" as n1.
+// Expands a node list: "n[08-10]-ib,gpu7" -> n08-ib, n09-ib, n10-ib, gpu7. `what` names the
+// variable in the message. Throws UsageError with text and column when brackets or ranges are
+// malformed, when there is no host, or when there are more than 65,536 hosts. Source: scontrol(1),
+// "show hostnames". This parser is stricter than Slurm's own, which reads "n[1-]" as n1.
 std::vector<std::string> expand_hostlist(std::string_view text, std::string_view what);
 
-// "2(x3),1" -> 2, 2, 2, 1. Every count is at least 1. Throws UsageError as expand_hostlist().
-// Source: srun(1), SLURM_STEP_TASKS_PER_NODE.
+// Expands numbers of tasks per node: "2(x3),1" -> 2, 2, 2, 1. Every count is at least 1. Throws
+// UsageError as expand_hostlist(). Source: srun(1), SLURM_STEP_TASKS_PER_NODE.
 std::vector<int> expand_task_counts(std::string_view text, std::string_view what);
 
 // A node of a step and its number of tasks.
@@ -27,13 +27,13 @@ struct NodeTasks {
   int tasks = 0;
 };
 
-// The place of each rank. `distribution` is the value of SLURM_DISTRIBUTION: "block", "cyclic" or
-// "plane"; the part after a colon or comma concerns sockets and is ignored. Any other value is read
-// as block, Slurm's default. plane_size applies to "plane". Source: srun(1), --distribution.
+// Returns each rank's place. `distribution` is the value of SLURM_DISTRIBUTION: "block", "cyclic"
+// or "plane"; the part after a colon or comma concerns sockets and is ignored. Any other value is
+// read as block, Slurm's default. plane_size applies to "plane". Source: srun(1), --distribution.
 std::vector<Place> place_tasks(const std::vector<NodeTasks>& nodes, std::string_view distribution,
                                int plane_size = 1);
 
-// The place of each rank when the node of each rank is listed (srun -m arbitrary).
+// Returns the place of each rank when the node of each rank is listed (srun -m arbitrary).
 std::vector<Place> place_by_node(const std::vector<std::string>& nodes);
 
 }  // namespace syncopate

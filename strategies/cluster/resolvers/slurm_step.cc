@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-constexpr int kFirstPort = 20000;  // below the range of ephemeral ports
+constexpr int kFirstPort = 20000;  // the rendezvous' ports begin below the range of ephemeral ports
 constexpr int kPorts = 10000;
 constexpr int kMaxSlurmPort = 65535;
 constexpr int kMostComponents = 1024;
@@ -96,9 +96,9 @@ std::vector<std::vector<NodeTasks>> by_component(
   return groups;
 }
 
-// Returns the place of every rank, or nothing when it is unknown. `own` is the group of this task.
-// SLURM_DISTRIBUTION applies to that group only; Slurm itself sets it to cyclic when a component
-// has one task per node. The other groups are assumed to be distributed by block.
+// Returns the place of every rank, or nothing when it is unknown. `own` is the group of nodes of
+// this task. SLURM_DISTRIBUTION applies to that group only; Slurm itself sets it to cyclic when a
+// component has one task per node. The other groups are assumed to be distributed by block.
 std::vector<Place> place_groups(const std::vector<std::vector<NodeTasks>>& groups, std::size_t own,
                                 const Environment& environment, const std::string& distribution) {
   const bool is_arbitrary = distribution.starts_with("arbitrary") && groups[own].size() > 1;
@@ -136,7 +136,7 @@ std::uint16_t read_port(const Environment& environment, std::string_view id) {
   return static_cast<std::uint16_t>(parse_number("SLURM_STEP_RESV_PORTS", first, 1, kMaxSlurmPort));
 }
 
-// The node that runs the batch script, which is the first node of the job.
+// Returns the node that runs the batch script, which is the first node of the job.
 std::string first_node_of_job(const Environment& environment,
                               const std::vector<std::vector<std::string>>& components) {
   if (!components.empty()) return components.front().front();
@@ -183,7 +183,7 @@ SlurmStep read_slurm_step(const Environment& environment) {
       place_groups(groups, static_cast<std::size_t>(step.group), environment, step.distribution);
   if (step.places.size() != static_cast<std::size_t>(step.tasks)) step.places.clear();
 
-  // Where a recorded environment lacks variables, the place follows from the rank.
+  // The places follow from the ranks where a recorded environment lacks the variables of places.
   const Place expected =
       step.places.empty() ? Place{} : step.places[static_cast<std::size_t>(step.rank)];
   step.place.node = filled(environment, "SLURMD_NODENAME").value_or(expected.node);

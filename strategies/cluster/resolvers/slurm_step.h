@@ -14,28 +14,28 @@ namespace syncopate {
 struct SlurmStep {
   int rank = 0;
   int tasks = 1;
-  Place place;          // of this task, as Slurm tells it
-  int local_tasks = 1;  // number of tasks on its node
+  Place place;          // the place of this task, as Slurm tells it
+  int local_tasks = 1;  // number of tasks on the node of this task
   // The number of tasks of each component of a heterogeneous job that is in this step, in the order
   // of ranks; one number for any other job.
   std::vector<int> group_sizes;
   int group = 0;  // the component of this task, as an index into group_sizes
-  // The place of every rank; empty when the variables do not tell it (-m arbitrary without a list).
+  // The place of every rank; empty when no variable tells the places (-m arbitrary without a list).
   std::vector<Place> places;
-  std::string distribution;  // "block", "cyclic", ...
-  std::string id;            // "17.0": job and step
+  std::string distribution;  // how tasks are placed on nodes: "block", "cyclic", ...
+  std::string id;            // numbers of job and step, such as "17.0"
   std::string nonce;         // names this start of the job; a requeued job has another one
-  std::uint16_t port = 0;    // for the rendezvous
+  std::uint16_t port = 0;    // port of the rendezvous
   std::string launch_host;   // the address of the machine that srun ran on; "" when unknown
   std::string launch_node;   // the job's node that srun ran on; "" when unknown or none of them
 };
 
-// Whether the variables are those of a task that srun started.
+// Returns whether the environment has the variables of a task that srun started.
 bool is_in_slurm_step(const Environment& environment);
 
-// Reads only the variables of the step, since those of the job describe what was allocated, not
-// what runs. Throws UsageError when one is missing or wrong. Source: srun(1), "OUTPUT ENVIRONMENT
-// VARIABLES"; Slurm's heterogeneous job support: in a step over several components,
+// Reads only Slurm's variables of the step, since those of the job describe what was allocated, not
+// what runs. Throws UsageError when a variable is missing or wrong. Source: srun(1), "OUTPUT
+// ENVIRONMENT VARIABLES"; Slurm's heterogeneous job support: in a step over several components,
 // SLURM_STEP_NODELIST is sorted by name, ranks are ordered by component, and no variable names the
 // component of a task.
 SlurmStep read_slurm_step(const Environment& environment);

@@ -31,7 +31,7 @@ std::optional<std::vector<std::string>> visible_gpus(const Environment& environm
 std::vector<int> choose_gpus(const Environment& environment, int local_rank, int most_tasks) {
   const int visible =
       static_cast<int>(visible_gpus(environment).value_or(std::vector<std::string>{}).size());
-  // "2", or with a kind "a100:2".
+  // Parses Slurm's number of GPUs: "2", or with a kind "a100:2".
   const std::string per_task = filled(environment, "SLURM_GPUS_PER_TASK").value_or("");
   const bool bound =
       visible == 1 || per_task.substr(per_task.rfind(':') + 1) == std::to_string(visible);
@@ -56,7 +56,7 @@ std::vector<int> deal_out_gpus(int visible, int local_rank, int most_tasks) {
 
 GpuShare share_of_gpus(std::span<const SeenGpus> tasks, std::size_t mine) {
   const std::vector<std::string>& seen = tasks[mine].bus_ids;
-  const SeenGpus* first = nullptr;  // its order of GPUs is used by all tasks
+  const SeenGpus* first = nullptr;  // all tasks use this task's order of GPUs
   int place = 0;
   GpuShare share{.tasks = 0};
   for (std::size_t task = 0; task < tasks.size(); ++task) {
