@@ -32,13 +32,13 @@ std::string slot_name(const std::string& slot, const std::string& parameter) {
   return fmt::format("{}{}.{}", kSlotPrefix, slot, parameter);
 }
 
-// The elements of entry i in a block with this layout.
+// The elements of entry i of the layout in a block of values.
 std::span<float> elements(const Tensor& block, const ArenaLayout& layout, std::size_t i) {
   return block.f32().subspan(static_cast<std::size_t>(layout.offset(i)),
                              static_cast<std::size_t>(layout.size(i)));
 }
 
-// The tensors of the network: parameters, then state.
+// Returns the entries of the network's tensors: parameters, then state.
 std::vector<TensorEntry> network_entries(const Graph& graph) {
   std::vector<TensorEntry> entries;
   for (const Parameter& parameter : graph.parameters) {
@@ -108,7 +108,7 @@ bool has(const SafetensorsReader& file, std::string_view key) {
   return file.metadata().contains(std::string(key));
 }
 
-// The skipped sample ranges; the metadata lack them when there are none.
+// The skipped sample ranges of a checkpoint; the metadata lack them when there are none.
 std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const fs::path& path) {
   const auto found = file.metadata().find("untrained");
   if (found == file.metadata().end()) return {};
@@ -118,7 +118,7 @@ std::vector<ps::SampleRange> untrained_of(const SafetensorsReader& file, const f
                         found->second.substr(0, 100)));
 }
 
-// The loss scale; the metadata lack it when losses are not scaled.
+// The loss scale of a checkpoint; the metadata lack it when losses are not scaled.
 std::optional<LossScaleState> loss_scale_of(const SafetensorsReader& file, const fs::path& path) {
   if (!has(file, "loss_scale")) return std::nullopt;
   const LossScaleState state{number_of<float>(file, path, "loss_scale"),
@@ -165,7 +165,7 @@ CheckpointInfo info_of(const SafetensorsReader& file, const fs::path& path) {
   return info;
 }
 
-// An unknown version may come from a newer program or from damaged bytes; the checksum tells which.
+// An unknown format version may be that of a newer program or damage; the checksum tells which.
 void check_format_version(const SafetensorsReader& file, const fs::path& path) {
   const auto version = file.metadata().find("format_version");
   if (version == file.metadata().end()) {
@@ -188,7 +188,7 @@ void check_format_version(const SafetensorsReader& file, const fs::path& path) {
 
 bool is_slot(const std::string& name) { return name.starts_with(kSlotPrefix); }
 
-// The first difference between the file and `wanted`; "" when there is none.
+// Returns the first difference between the checkpoint and `wanted`; "" when there is none.
 std::string first_difference(const SafetensorsReader& file,
                              const std::vector<TensorEntry>& wanted) {
   for (const TensorEntry& entry : wanted) {
@@ -309,7 +309,7 @@ CheckpointInfo read_checkpoint_info(const fs::path& path) {
 CheckpointInfo load_checkpoint(const fs::path& path, const Graph& graph, const Snapshot& snapshot,
                                const std::string& optimizer, bool want_slots) {
   const SafetensorsReader file(path);
-  // Everything is checked before the first value is touched.
+  // The whole checkpoint is checked before the first value in memory is touched.
   check_format_version(file, path);
   file.verify_checksum();
   check_network(file, path, graph);

@@ -22,19 +22,19 @@ namespace syncopate {
 // The state of a run, beside its tensors, that a resumed run needs.
 struct Progress {
   ps::RunPosition at{};
-  std::string data{};      // DataSplits::name, in whose samples the position counts
+  std::string data{};      // DataSplits::name: the data that the position is in
   std::uint64_t seed = 1;  // all random numbers are functions of (seed, step, epoch, sample)
-  // Empty or 0 in checkpoints of older programs.
+  // The fields below are empty or 0 in checkpoints of older programs.
   std::string data_samples{};  // describe_training_samples()
   std::int64_t samples_per_update = 0;
-  double learning_rate = 0.0;  // as the user gave it
+  double learning_rate = 0.0;  // the rate that the user gave
 };
 
 struct CheckpointInfo {
   std::filesystem::path path;
   Progress progress;
-  std::string model;      // "mnist-cnn"
-  std::string optimizer;  // "adam"
+  std::string model;      // name of the network, "mnist-cnn"
+  std::string optimizer;  // name of the optimizer, "adam"
   std::optional<LossScaleState> loss_scale;
 };
 
@@ -51,10 +51,10 @@ void save_checkpoint(const std::filesystem::path& path, const Graph& graph,
 // that have ended.
 void prune_checkpoints(const std::filesystem::path& dir, int keep);
 
-// The checkpoint with the highest step; nothing in a folder without checkpoints.
+// Returns the checkpoint with the highest step; nothing in a folder without checkpoints.
 std::optional<std::filesystem::path> newest_checkpoint(const std::filesystem::path& dir);
 
-// All checkpoints of the folder, the highest step first.
+// Returns all checkpoints of the folder, the highest step first.
 std::vector<std::filesystem::path> checkpoints_in(const std::filesystem::path& dir);
 
 // Renames a damaged checkpoint, which would otherwise stay the newest one, and returns the new
@@ -65,20 +65,20 @@ std::filesystem::path set_aside(const std::filesystem::path& checkpoint);
 // load_checkpoint() does.
 CheckpointInfo read_checkpoint_info(const std::filesystem::path& path);
 
-// Copies the tensors into `snapshot` (memory order); copies nothing when it throws. want_slots
-// false: reads values and state only (evaluation, --init-from). Throws DamagedFileError for a file
-// that is cut short or damaged; FileError for a file of another format version or program;
-// UsageError for another network or optimizer, naming both.
+// Copies a checkpoint's tensors into `snapshot` (memory order); copies nothing when it throws.
+// want_slots false: reads values and state only (evaluation, --init-from). Throws DamagedFileError
+// for a file that is cut short or damaged; FileError for a file of another format version or
+// program; UsageError for another network or optimizer, naming both.
 CheckpointInfo load_checkpoint(const std::filesystem::path& path, const Graph& graph,
                                const Snapshot& snapshot, const std::string& optimizer,
                                bool want_slots);
 
-// FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: on the host.
+// Returns the FNV-1a hash of the bytes of `values` as 16 hexadecimal digits. values: on the host.
 std::string weights_hash(const Tensor& values);
 
-// Sample ranges as JSON text, "[[epoch, begin, end], ...]". The metadata of a checkpoint are
-// strings and hold the skipped samples in this form. Parsing returns nothing for text in another
-// form, negative numbers and empty ranges.
+// Converts sample ranges to JSON text, "[[epoch, begin, end], ...]". The metadata of a checkpoint
+// are strings and hold the skipped samples in this form. Parsing returns nothing for text in
+// another form, negative numbers and empty ranges.
 std::string to_json(std::span<const ps::SampleRange> ranges);
 std::optional<std::vector<ps::SampleRange>> parse_sample_ranges(std::string_view text);
 

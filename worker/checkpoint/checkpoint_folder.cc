@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrefix = "checkpoint-";
 constexpr std::string_view kSuffix = ".safetensors";
 
-// Parses "checkpoint-000000001234.safetensors"; nothing for any other name.
+// Parses a file name like "checkpoint-000000001234.safetensors"; nothing for any other name.
 std::optional<std::int64_t> step_of(const std::string& file_name) {
   std::string_view text = file_name;
   if (!text.starts_with(kPrefix) || !text.ends_with(kSuffix)) return std::nullopt;
@@ -39,7 +39,7 @@ struct Folder {
   std::vector<fs::path> temporaries;
 };
 
-// Reads the folder; a folder that does not exist has no checkpoints.
+// Reads the names in a checkpoint folder; a folder that does not exist has no checkpoints.
 Folder read_folder(const fs::path& dir) {
   Folder folder;
   std::error_code error;
@@ -59,15 +59,15 @@ Folder read_folder(const fs::path& dir) {
   return folder;
 }
 
-// Whether the process that wrote the file has ended: a writer locks its file.
+// Whether the process that wrote the temporary file has ended: a writer locks its file.
 bool is_left_over(const fs::path& temporary) {
   constexpr std::chrono::hours kAnyWriteTakesLess(1);
-  // The permissions stay as they are, because the file may yet become a checkpoint.
+  // The file's permissions stay as they are, because the file may yet become a checkpoint.
   const FileDescriptor file(::open(temporary.c_str(), O_RDWR | O_CLOEXEC));
-  if (!file) return false;  // it belongs to another user, or another process has removed it
+  if (!file) return false;  // it is another user's, or another process removed it
   if (::flock(file.get(), LOCK_EX | LOCK_NB) == 0) return true;
   if (errno == EWOULDBLOCK) return false;
-  // The file system has no locks.
+  // The file system has no locks, so the file's age decides.
   std::error_code error;
   const auto written = fs::last_write_time(temporary, error);
   return !error && fs::file_time_type::clock::now() - written > kAnyWriteTakesLess;
@@ -83,7 +83,7 @@ void remove_old(const fs::path& path) {
 
 fs::path checkpoint_path(const fs::path& dir, std::int64_t step) {
   std::string digits = std::to_string(step);
-  constexpr std::size_t kDigits = 12;  // so that names sort as steps do
+  constexpr std::size_t kDigits = 12;  // fixed width, so that file names sort as steps do
   if (digits.size() < kDigits) digits.insert(0, kDigits - digits.size(), '0');
   return dir / (std::string(kPrefix) + digits + std::string(kSuffix));
 }

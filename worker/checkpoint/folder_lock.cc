@@ -28,7 +28,7 @@ constexpr std::chrono::milliseconds kLook(50);
 // A shorter wait is not reported: tasks of one job that start together wait for each other briefly.
 constexpr std::chrono::milliseconds kUnremarkable(300);
 
-// The contents of the lock file, a line each.
+// The contents of the lock file, one line per field: which process of which run holds the lock.
 struct Holder {
   std::string words;
   std::string host;
@@ -69,7 +69,7 @@ Holder read_holder(const FileDescriptor& file) {
   return holder;
 }
 
-// Reads the file of a lock that another process may hold.
+// Reads the contents of a lock file that another process may hold locked.
 Holder read_holder(const fs::path& path) {
   return read_holder(FileDescriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC)));
 }
@@ -77,7 +77,7 @@ Holder read_holder(const fs::path& path) {
 void write_holder(const FileDescriptor& file, const fs::path& path, const std::string& job) {
   const std::string text = own_words(job) + "\n" + own_host_name() + "\n" + job + "\n";
   const auto size = static_cast<ssize_t>(text.size());
-  // Synced, because on a network file system other hosts would read the old contents.
+  // The lock file is synced, because on a network file system other hosts would read old contents.
   if (::pwrite(file.get(), text.data(), text.size(), 0) == size &&
       ::ftruncate(file.get(), size) == 0 && (::fsync(file.get()) == 0 || errno == EINVAL)) {
     return;
@@ -97,7 +97,7 @@ std::optional<FileDescriptor> try_to_hold(const fs::path& path, const FolderLock
   if (lock.outcome == FileLock::Outcome::kHeld) {
     write_holder(lock.file, path, options.job);
     if (options.job.empty()) return std::move(lock.file);
-    // Another process may take the lock between the exclusive and the shared one; then the file
+    // A different process may take the lock between the exclusive and the shared one; then the file
     // names that process.
     const bool is_shared = ::flock(lock.file.get(), LOCK_SH | LOCK_NB) == 0;
     if (is_shared && read_holder(lock.file).job == options.job) return std::move(lock.file);

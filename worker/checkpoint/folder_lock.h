@@ -15,21 +15,20 @@ namespace syncopate {
 
 struct FolderLockOptions {
   std::string flag;  // the flag that names the folder, "--checkpoint-dir"
-  std::string user;  // what may use the folder once, "run"
-  // A line that identifies the job: tasks with the same line share the lock. "": the lock is not
-  // shared.
+  std::string user;  // what uses the folder, one at a time: "run"
+  // A text that identifies the job: tasks with the same text share the lock. "": it is not shared.
   std::string job{};
-  std::chrono::milliseconds timeout{0};  // of waiting for another holder
-  // The timeout for a holder on another host, if longer: a network file system keeps the locks of a
-  // host that went down for some time.
+  std::chrono::milliseconds timeout{0};  // how long to wait for another holder of the lock
+  // The timeout for a lock's holder on another host, if longer: a network file system keeps the
+  // locks of a host that went down for some time.
   std::chrono::milliseconds timeout_for_another_host{0};
-  std::function<void(const std::string& line)> on_waiting{};  // called once when it waits
+  std::function<void(const std::string& line)> on_waiting{};  // called once before a wait
 };
 
 class FolderLock {
  public:
-  // The folder must exist. On a file system without locks the constructor logs a warning and holds
-  // nothing. Throws UsageError naming the holder; FileError.
+  // Takes the lock of a folder, which must exist. On a file system without locks the constructor
+  // logs a warning and holds nothing. Throws UsageError naming the holder; FileError.
   FolderLock(const std::filesystem::path& folder, const FolderLockOptions& options);
 
   // Returns the error that the constructor would throw now for a lock that is not shared; nothing

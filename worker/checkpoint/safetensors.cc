@@ -32,7 +32,7 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr std::uint64_t kLengthBytes = sizeof(std::uint64_t);
-// The largest header that the format allows.
+// The size of the largest header that the safetensors format allows.
 constexpr std::uint64_t kLongestHeader = 100'000'000;
 constexpr std::string_view kChecksumKey = "\"checksum\":\"";
 constexpr std::size_t kChecksumDigits = 8;
@@ -48,7 +48,7 @@ constexpr std::size_t kChecksumDigits = 8;
                   expected, found));
 }
 
-// The bytes of an f32 tensor of this shape; the largest number when the product overflows.
+// Returns the bytes of an f32 tensor of this shape; the largest number when the product overflows.
 std::uint64_t f32_bytes(const Shape& shape) {
   constexpr std::uint64_t kTooMany = std::numeric_limits<std::uint64_t>::max();
   std::uint64_t bytes = sizeof(float);
@@ -60,7 +60,7 @@ std::uint64_t f32_bytes(const Shape& shape) {
   return bytes;
 }
 
-// The types of the format that this program does not read.
+// The data types of the format that this program does not read.
 constexpr std::array kOtherTypes = {"BOOL", "U8",   "I8",  "F8_E5M2", "F8_E4M3", "I16", "U16",
                                     "F16",  "BF16", "I32", "U32",     "F64",     "I64", "U64"};
 
@@ -176,7 +176,7 @@ void SafetensorsReader::verify_checksum() const {
     return static_cast<std::uint32_t>(
         crc32_z(checksum, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));
   };
-  // The checksum is computed over a header whose checksum field is zero.
+  // A file's checksum is computed over a header whose checksum field is zero.
   std::string header = header_;
   const std::size_t key = header.find(kChecksumKey);
   if (key == std::string::npos || key + kChecksumKey.size() + kChecksumDigits > header.size()) {
@@ -226,11 +226,11 @@ std::uint32_t extend_checksum(std::uint32_t checksum, std::span<const std::byte>
   throw FileError(describe_errno(action, path.string(), errno));
 }
 
-// A rename is durable only after its folder has been synced.
+// Syncs the folder: the rename of a file is durable only after its folder has been synced.
 void sync_folder(const std::filesystem::path& folder) {
   const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor) fail("open folder", folder);
-  // EINVAL: the file system cannot sync folders.
+  // EINVAL means that the file system cannot sync folders.
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail("sync folder", folder);
 }
 
@@ -267,7 +267,7 @@ SafetensorsWriter::SafetensorsWriter(std::filesystem::path path, FileMetadata me
     entry.end = offset;
   }
   lock_ = open_temporary(temporary_);
-  // The destructor does not run for a constructor that throws.
+  // Removes the temporary file here: the destructor does not run if the constructor throws.
   try {
     file_.reset(::fcntl(lock_.get(), F_DUPFD_CLOEXEC, 0));
     if (!file_ || ::ftruncate(file_.get(), 0) != 0) fail("write checkpoint", temporary_);
@@ -286,8 +286,8 @@ SafetensorsWriter::~SafetensorsWriter() {
   if (file_) ::unlink(temporary_.c_str());
 }
 
-// The checksum field has a fixed width, so the header can be rewritten in place; it is zero while
-// the checksum is computed.
+// The checksum field has a fixed width, so the header can be rewritten in place; the field is zero
+// while the checksum is computed.
 std::string SafetensorsWriter::header() const {
   nlohmann::ordered_json json;
   nlohmann::ordered_json& metadata = json["__metadata__"];
@@ -328,7 +328,7 @@ void SafetensorsWriter::commit() {
   }
   write(std::as_bytes(std::span(text)));
   if (::fsync(file_.get()) != 0) fail("sync checkpoint", temporary_);
-  // Some network file systems report a full disk only here.
+  // Closes the file explicitly: some network file systems report a full disk only here.
   if (::close(file_.release()) != 0 && errno != EINTR) {
     const int error = errno;
     ::unlink(temporary_.c_str());

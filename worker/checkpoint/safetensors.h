@@ -21,7 +21,7 @@ namespace syncopate {
 struct TensorEntry {
   std::string name;
   Shape shape;
-  std::uint64_t begin = 0;  // bytes, from the end of the header
+  std::uint64_t begin = 0;  // first byte, counted from the end of the header
   std::uint64_t end = 0;
 };
 
@@ -31,7 +31,7 @@ class DamagedFileError : public FileError {
  public:
   explicit DamagedFileError(const std::string& fault)
       : FileError(fault + "; use an older one"), fault_(fault) {}
-  const std::string& fault() const noexcept { return fault_; }  // what() without the advice
+  const std::string& fault() const noexcept { return fault_; }  // what() without its advice
 
  private:
   std::string fault_;
@@ -46,18 +46,18 @@ inline constexpr std::string_view kTemporarySuffix = ".tmp-";
 // Writes the file `path` completely or leaves it unchanged. One thread only.
 class SafetensorsWriter {
  public:
-  // tensors: names and shapes in file order; the constructor sets the offsets. All functions throw
-  // FileError; then the temporary file is removed and `path` is unchanged.
+  // tensors: names and shapes in file order; the constructor sets the offsets. All functions of the
+  // writer throw FileError; then the temporary file is removed and `path` is unchanged.
   SafetensorsWriter(std::filesystem::path path, FileMetadata metadata,
                     std::vector<TensorEntry> tensors);
   SafetensorsWriter(const SafetensorsWriter&) = delete;
   SafetensorsWriter& operator=(const SafetensorsWriter&) = delete;
   ~SafetensorsWriter();
 
-  // Appends the elements of the next tensor.
+  // Appends the elements of the next tensor to the file.
   void append(std::span<const float> values);
-  // Called after the last tensor: fills in the checksum, syncs the file, renames it and syncs the
-  // folder.
+  // Finishes the file after the last tensor: fills in the checksum, syncs the file, renames it and
+  // syncs the folder.
   void commit();
 
  private:
@@ -71,22 +71,22 @@ class SafetensorsWriter {
   std::size_t next_ = 0;
   std::uint32_t checksum_ = 0;
   FileDescriptor file_;
-  FileDescriptor lock_;  // a second descriptor of the file, which keeps the lock until the rename
+  FileDescriptor lock_;  // keeps the lock from the file's opening to its rename
 };
 
 // Opens a file and validates its header against the file size. One thread only.
 class SafetensorsReader {
  public:
-  // Throws FileError for an unreadable file or one of another program; DamagedFileError.
+  // Throws FileError for an unreadable file or one of another program; DamagedFileError for damage.
   explicit SafetensorsReader(std::filesystem::path path);
 
   const FileMetadata& metadata() const noexcept { return metadata_; }
   const std::vector<TensorEntry>& tensors() const noexcept { return tensors_; }
   const TensorEntry* find(std::string_view name) const noexcept;  // null when absent
 
-  // Reads the whole file. Throws DamagedFileError when the checksum does not match; FileError.
+  // Reads the whole file. Throws DamagedFileError when its checksum does not match; FileError.
   void verify_checksum() const;
-  // Fills `values`, which has the size of the entry. Throws FileError.
+  // Reads a tensor into `values`, which has the size of the entry. Throws FileError.
   void read(const TensorEntry& entry, std::span<float> values) const;
 
  private:

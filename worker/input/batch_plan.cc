@@ -38,7 +38,7 @@ std::vector<ps::SampleRange> UntrainedSamples::without_first(std::int64_t i) con
 
 namespace {
 
-// The largest batch; products of counts stay below 2^63.
+// The largest batch size; with this bound, products of counts stay below 2^63.
 constexpr std::int64_t kLargestBatch = std::int64_t{1} << 31;
 constexpr int kMostPrefetch = 1 << 16;
 constexpr int kMostReplicas = 1 << 20;
@@ -177,7 +177,7 @@ ps::DataPosition BatchPlan::position_in(std::vector<Rest>::const_iterator rest,
   const Rest& last = rests_.back();
   ps::DataPosition position{last.epoch, last.offset, {}};
   if (&*rest == &last) position.offset = std::max(begin, last.offset);
-  // The skipped ranges of `rest` that earlier batches did not take, then those of later epochs.
+  // Adds the skipped ranges of `rest` that earlier batches left, then those of later epochs.
   std::int64_t taken = std::min(begin - rest->begin(), rest->untrained.count());
   for (; rest != rests_.end(); ++rest, taken = 0) {
     for (const ps::SampleRange& range : rest->untrained.without_first(taken)) {

@@ -54,7 +54,7 @@ void apply_crop_flip(const CropFlip& crop, const Shape& shape, std::span<const s
   const std::int64_t channels = shape[2];
   const auto bytes = static_cast<std::size_t>(height * width * channels);
   check(source.size() == bytes && target.size() == bytes, "crop-flip: an image of another size");
-  // The columns of the crop that lie in the image; the others are padding.
+  // The columns of the crop that lie inside the image; the other columns are padding.
   const std::int64_t first = std::clamp<std::int64_t>(-crop.dx, 0, width);
   const std::int64_t last = std::clamp<std::int64_t>(width - crop.dx, first, width);
   for (std::int64_t y = 0; y < height; ++y) {
@@ -120,7 +120,7 @@ void BatchReader::fill(const ps::SampleRange& samples, std::int64_t loss_divisor
 
 void BatchReader::resize(BatchSlot& slot, std::int64_t count) {
   if (slot.batch.size() == count) return;
-  // Happens only at the short last batch of an epoch, because new windows allocate shapes.
+  // New windows allocate shapes, which happens only at the short last batch of an epoch.
   slot.batch.x = slot.whole.x.rows(0, count);
   slot.batch.label = slot.whole.label.rows(0, count);
 }

@@ -40,7 +40,7 @@ class EpochOrder {
   std::uint64_t seed_;
   bool shuffle_;
   mutable std::mutex mutex_;
-  mutable std::array<Entry, 2> recent_;  // guarded by mutex_; indexed by epoch % 2
+  mutable std::array<Entry, 2> recent_;  // the orders by epoch % 2; guarded by mutex_
 };
 
 // The augmentation of CIFAR-10 training: pad by 4 pixels, crop at random, mirror half of the
@@ -49,35 +49,35 @@ class EpochOrder {
 inline constexpr int kCropPadding = 4;  // black pixels on every side
 
 struct CropFlip {
-  int dy = 0;  // the crop's corner in the unpadded image: -kCropPadding .. kCropPadding
+  int dy = 0;  // the crop's top row in the unpadded image: -kCropPadding .. kCropPadding
   int dx = 0;
-  bool flip = false;  // left and right are swapped, after the crop
+  bool flip = false;  // whether left and right are swapped, after the crop
 };
 
 // Draws the augmentation of a sample: a function of (seed, epoch, sample index), independent of
 // rank, thread and batch.
 CropFlip draw_crop_flip(std::uint64_t seed, std::int64_t epoch, std::int64_t sample_index) noexcept;
 
-// Applies the crop. source and target: [H, W, C] u8, not overlapping.
+// Applies a crop and flip. source and target: [H, W, C] u8, not overlapping.
 void apply_crop_flip(const CropFlip& crop, const Shape& shape, std::span<const std::uint8_t> source,
                      std::span<std::uint8_t> target);
 
 // The memory of one batch, which is filled repeatedly.
 struct BatchSlot {
-  Batch whole;                       // has the most samples of a share
-  Batch batch;                       // `whole`, or its first rows
+  Batch whole;                       // allocated for the most samples of a share
+  Batch batch;                       // `whole`, or the first rows of `whole`
   std::vector<std::uint8_t> sample;  // an image before augmentation
 };
 
-// Immutable and thread-safe: each thread passes its own slot.
+// Reads the plan's batches into slots. Immutable and thread-safe: each thread passes its own slot.
 class BatchReader {
  public:
-  // Throws UsageError for what make_batch_source refuses.
+  // Throws UsageError for options that make_batch_source refuses.
   BatchReader(const Dataset& dataset, const InputOptions& options, ps::DataPosition start);
 
   const BatchPlan& plan() const noexcept { return plan_; }
 
-  // Throws OutOfMemoryError.
+  // Allocates a slot for the largest batch. Throws OutOfMemoryError.
   BatchSlot make_slot() const;
   // Fills the slot with batch `sequence` of the plan. Throws what the data set throws.
   void fill(std::int64_t sequence, BatchSlot& slot) const;
@@ -86,7 +86,7 @@ class BatchReader {
 
  private:
   static void resize(BatchSlot& slot, std::int64_t count);
-  // Fills the rows of the slot from `row` on.
+  // Reads samples into the rows of the slot from `row` on.
   void read(const ps::SampleRange& samples, std::int64_t row, BatchSlot& slot) const;
 
   const Dataset& dataset_;

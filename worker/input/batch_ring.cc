@@ -13,7 +13,7 @@
 namespace syncopate {
 namespace {
 
-// Longer than any batch takes; a bounded wait is required.
+// A timeout longer than any batch takes, because every wait must be bounded.
 constexpr std::chrono::seconds kReaderTimeout(600);
 
 }  // namespace
@@ -21,7 +21,7 @@ constexpr std::chrono::seconds kReaderTimeout(600);
 BatchRing::BatchRing(std::size_t slots, int threads, Fill fill, std::function<void()> wake)
     : fill_(std::move(fill)), wake_(std::move(wake)), slots_(slots) {
   check(slots >= 2 && threads >= 1, "a batch ring needs two slots and one thread");
-  // A thread beyond the number of slots would never find a free one.
+  // Limits the threads: one beyond the number of slots would never find a free slot.
   const int useful = std::min(threads, static_cast<int>(slots));
   try {
     for (int i = 0; i < useful; ++i) {
@@ -30,7 +30,7 @@ BatchRing::BatchRing(std::size_t slots, int threads, Fill fill, std::function<vo
       pthread_setname_np(readers_.back().native_handle(), thread_name.c_str());
     }
   } catch (...) {
-    stop();  // the system has no more threads; ends those that run
+    stop();  // the system has no more threads: ends the running ones
     throw;
   }
 }
@@ -44,12 +44,12 @@ void BatchRing::stop() {
   }
   slot_freed_.notify_all();
   if (wake_) wake_();
-  readers_.clear();  // joins
+  readers_.clear();  // joins the reader threads
 }
 
 std::size_t BatchRing::take() {
   std::unique_lock lock(mutex_);
-  // The caller held the last two batches; the older one is free now.
+  // The consumer held the last two batches; the slot of the older one is free now.
   const std::int64_t freed = std::max<std::int64_t>(taken_ - 1, 0);
   const bool frees_one = freed > freed_;
   freed_ = freed;

@@ -22,8 +22,8 @@ class BatchRing {
  public:
   using Fill = std::function<void(std::int64_t sequence, std::size_t slot)>;
 
-  // slots >= 2: the consumer holds up to two, the others are being filled or are ready. wake: ends
-  // every wait inside `fill`, now and later; does not throw.
+  // slots >= 2: the consumer holds up to two slots, the readers fill the others. wake: ends every
+  // wait inside `fill`, now and later; does not throw.
   BatchRing(std::size_t slots, int threads, Fill fill, std::function<void()> wake = {});
   ~BatchRing();
   BatchRing(const BatchRing&) = delete;
@@ -32,26 +32,26 @@ class BatchRing {
   // Returns the slot of the next batch. This slot and the one before it stay unchanged until the
   // next call. Throws what `fill` threw for that batch, and throws it again on every later call.
   std::size_t take();
-  // Seconds that take() has waited so far.
+  // Returns how many seconds take() has waited so far.
   std::chrono::nanoseconds waited() const noexcept { return waited_; }
 
  private:
   void read_batches();
-  std::optional<std::int64_t> claim();  // nothing when the ring is being destroyed
+  std::optional<std::int64_t> claim();  // the next sequence; nothing when the ring ends
   void finish(std::int64_t sequence, std::exception_ptr error);
   void stop();
 
   struct Slot {
-    std::int64_t filled_with = -1;  // sequence
+    std::int64_t filled_with = -1;  // sequence of the batch in the slot
     std::exception_ptr error;
   };
 
   const Fill fill_;
   const std::function<void()> wake_;
-  std::int64_t taken_ = 0;  // used by the consumer only
+  std::int64_t taken_ = 0;  // sequence of the next take(); used by the consumer only
   std::chrono::nanoseconds waited_{0};
 
-  std::mutex mutex_;  // guards all below but the threads
+  std::mutex mutex_;  // guards all members below but the threads
   std::condition_variable slot_freed_;
   std::condition_variable slot_filled_;
   std::vector<Slot> slots_;

@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-// The consumer holds two batches (BatchSource::next).
+// Slots that the consumer holds: two batches (BatchSource::next).
 constexpr int kHeldByConsumer = 2;
 
 class PrefetchedBatchSource final : public BatchSource {

@@ -17,22 +17,22 @@ namespace syncopate {
 enum class Augment : std::uint8_t { kNone, kCropFlip };
 
 struct InputOptions {
-  std::int64_t batch_size = 64;  // samples of a step over all replicas of all tasks
+  std::int64_t batch_size = 64;  // samples per step over all replicas of all tasks
   std::uint64_t seed = 1;
   bool shuffle = true;
   bool drop_remainder = true;  // true in training; else the last batch of an epoch is short
   Augment augment = Augment::kNone;
   int threads = 1;   // reader threads
   int prefetch = 2;  // batches ready ahead of the consumer
-  InputShard shard;  // the share of this task
+  InputShard shard;  // this task's share of each batch
 };
 
 struct InputCounters {
-  double wait_seconds = 0.0;  // that the consumer waited in next()
+  double wait_seconds = 0.0;  // how long the consumer waited in next()
   std::int64_t batches = 0;
 };
 
-// One thread calls next().
+// A source of batches. One thread calls next().
 class BatchSource {
  public:
   virtual ~BatchSource() = default;
@@ -43,16 +43,16 @@ class BatchSource {
   // step. Throws what the data set throws for a sample of the batch, and throws it again on every
   // later call.
   virtual const Batch& next() = 0;
-  // The position of the batch that next() will return.
+  // Returns the position of the batch that next() will return.
   virtual ps::DataPosition position() const = 0;
-  // Batches of a whole epoch, including a short last batch that is handed out.
+  // Returns the number of batches of a whole epoch, including a short last batch if that is used.
   virtual std::int64_t batches_per_epoch() const = 0;
   virtual InputCounters counters() const = 0;
 };
 
-// The data set must outlive the source. Throws UsageError for an empty data set, a global batch
-// larger than the data set with drop_remainder, options or a position out of range, and overlapping
-// untrained ranges.
+// Makes a source of batches; the data set must outlive it. Throws UsageError for an empty data set,
+// a global batch larger than the data set with drop_remainder, options or a position out of range,
+// and overlapping untrained ranges.
 std::unique_ptr<BatchSource> make_batch_source(const Dataset& dataset, const InputOptions& options,
                                                ps::DataPosition start = {});
 

@@ -24,7 +24,7 @@ namespace {
 class FileSource {
  public:
   explicit FileSource(const std::filesystem::path& path);
-  // Returns fewer bytes than asked for only at the end. Throws FileError.
+  // Reads bytes; returns fewer than asked for only at the end of the file. Throws FileError.
   std::size_t read(std::span<std::uint8_t> target);
   const std::string& path() const noexcept { return path_; }
 
@@ -78,7 +78,7 @@ class GzipStream final : public ByteStream {
         break;
       }
       in_member_ = true;
-      // avail_out has 32 bits.
+      // Limits the bytes per call, since zlib's avail_out has 32 bits.
       const std::size_t room = std::min<std::size_t>(target.size() - done, 1U << 30);
       inflate_.next_out = target.data() + done;
       inflate_.avail_out = static_cast<uInt>(room);
@@ -123,7 +123,7 @@ class ZstdStream final : public ByteStream {
   explicit ZstdStream(const std::filesystem::path& path)
       : source_(path), context_(ZSTD_createDCtx()) {
     check(static_cast<bool>(context_), "zstd: no decompression context");
-    // 64 MiB, twice the size of a CIFAR-10 file. A frame that needs more memory is refused.
+    // The window of a frame: 64 MiB, twice a CIFAR-10 file. A frame that needs more is refused.
     constexpr int kLargestWindowLog = 26;
     ZSTD_DCtx_setParameter(context_.get(), ZSTD_d_windowLogMax, kLargestWindowLog);
   }
@@ -140,7 +140,7 @@ class ZstdStream final : public ByteStream {
         throw damaged(std::string("is damaged (") + ZSTD_getErrorName(hint) + ")");
       }
       in_frame_ = hint != 0;
-      // Without input the decoder may still flush its output; if it does not, data is missing.
+      // Without input the zstd decoder may still flush its output; if it does not, data is missing.
       if (at_end && in_frame_ && out.pos == before) throw damaged("is cut short");
     }
     return out.pos;
@@ -193,11 +193,11 @@ std::optional<std::filesystem::path> find_packed(const std::filesystem::path& di
     std::error_code error;
     const std::filesystem::file_status status = std::filesystem::status(path, error);
     if (std::filesystem::is_regular_file(status))
-      return path;  // opening it reports a file that cannot be read
+      return path;  // opening the path reports a file that cannot be read
     if (error && status.type() != std::filesystem::file_type::not_found) {
       throw FileError("read " + path.string() + ": " + error.message());
     }
-    // A dangling link is an error of its own.
+    // A dangling link is an error, not an absent file.
     if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) {
       throw FileError(path.string() + ": expected a file, found " +
                       (std::filesystem::exists(status) ? "something else" : "a link to nothing"));

@@ -12,12 +12,12 @@
 
 namespace syncopate {
 
-// One thread only.
+// A stream of unpacked bytes. One thread only.
 class ByteStream {
  public:
   virtual ~ByteStream() = default;
-  // Fills `target`; returns fewer bytes only at the end of the data. Throws FileError when the file
-  // cannot be read, or its packing is damaged or cut short.
+  // Reads into `target`; returns fewer bytes only at the end of the data. Throws FileError when the
+  // file cannot be read, or its packing is damaged or cut short.
   virtual std::size_t read(std::span<std::uint8_t> target) = 0;
 };
 

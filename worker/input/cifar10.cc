@@ -1,5 +1,5 @@
-// cifar10:DIR, the binary version. Source: Krizhevsky, www.cs.toronto.edu/~kriz/cifar.html, "binary
-// version".
+// Reads cifar10:DIR, the binary version of CIFAR-10. Source: Krizhevsky,
+// www.cs.toronto.edu/~kriz/cifar.html, "binary version".
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -22,9 +22,9 @@ constexpr std::size_t kPlane = 32 * 32;
 constexpr std::size_t kCifarPixels = kChannels * kPlane;
 constexpr std::size_t kRecordBytes =
     1 + kCifarPixels;                            // label, then the red, green and blue planes
-constexpr std::size_t kOfficialRecords = 10000;  // in each file
+constexpr std::size_t kOfficialRecords = 10000;  // number of images in each official file
 constexpr std::uint64_t kLargestFile =
-    100 * kOfficialRecords * kRecordBytes;  // 3 GB limits what a packed file may unpack to
+    100 * kOfficialRecords * kRecordBytes;  // at most 3 GB may come out of a packed file
 
 struct Records {
   std::vector<std::uint8_t> pixels;

@@ -21,35 +21,35 @@ class Dataset {
   virtual std::int64_t size() const noexcept = 0;
   virtual const Shape& sample_shape() const noexcept = 0;  // [H, W, C]
   virtual int num_classes() const noexcept = 0;
-  // Fills pixels [H * W * C] u8 in H, W, C order; returns the label, in [0, num_classes()).
-  // Throws FileError naming file and offset when the sample cannot be read.
+  // Reads sample i: fills pixels [H * W * C] u8 in H, W, C order; returns the label, in [0,
+  // num_classes()). Throws FileError naming file and offset when the sample cannot be read.
   virtual std::int32_t read(std::int64_t index, std::span<std::uint8_t> pixels) const = 0;
 };
 
 // The two splits of the data set that --data names.
 struct DataSplits {
-  std::string name;  // "digits"
+  std::string name;  // name of the data set, "digits"
   std::unique_ptr<Dataset> train;
   std::unique_ptr<Dataset> test;
-  // By channel, in units of pixel / 255. The networks subtract the mean and divide by the
-  // deviation.
+  // Mean and deviation by channel, in units of pixel / 255. The networks subtract the mean and
+  // divide by the deviation.
   std::vector<float> mean;
   std::vector<float> stddev;
-  bool suits_crop_flip = false;  // natural images: mirror images are the same class
+  bool suits_crop_flip = false;  // natural images: mirror images keep their class
 };
 
 struct DataOptions {
   // The folder that keeps rendered data sets between runs; created when necessary.
   std::filesystem::path cache_dir;
-  std::uint64_t seed = 1;  // of synthetic data
-  // Called while samples are made that are not in the cache yet, on the thread that opens the data
-  // set, with the samples that are done and all samples; may be empty.
+  std::uint64_t seed = 1;  // seed of synthetic data
+  // Shows progress: called while samples are made that are not in the cache yet, on the thread that
+  // opens the data set, with the samples that are done and all samples; may be empty.
   std::function<void(std::int64_t done, std::int64_t total)> on_progress = {};
 };
 
 struct DatasetRow {
-  std::string_view name;     // "mnist"
-  std::string_view pattern;  // "mnist:DIR"
+  std::string_view name;     // name of the data set, "mnist"
+  std::string_view pattern;  // form of the --data value, "mnist:DIR"
   std::string_view help;
   DataSplits (*open)(std::string_view after_the_colon, const DataOptions&);
 };
@@ -61,8 +61,8 @@ std::span<const DatasetRow> datasets() noexcept;
 // of range, counts that differ).
 DataSplits open_dataset(std::string_view specification, const DataOptions& options);
 
-// The samples [begin, end) of another data set, numbered from 0. That data set must outlive the
-// range.
+// A data set of the samples [begin, end) of another data set, numbered from 0. That data set must
+// outlive the range.
 
 class DatasetRange final : public Dataset {
  public:
@@ -82,8 +82,8 @@ class DatasetRange final : public Dataset {
   std::int64_t end_;
 };
 
-// The functions of the table. The argument is the text behind the colon of --data. They throw what
-// open_dataset throws.
+// The functions of the table of data sets. The argument is the text behind the colon of --data.
+// They throw what open_dataset throws.
 
 DataSplits open_digits(std::string_view argument, const DataOptions& options);
 DataSplits open_mnist(std::string_view folder, const DataOptions& options);
@@ -106,10 +106,10 @@ struct SampleBlock {
   std::shared_ptr<const void> memory;
 };
 
-// Makes a block that owns the vectors.
+// Makes a block of samples that owns the vectors.
 SampleBlock make_sample_block(std::vector<std::uint8_t> pixels, std::vector<std::uint8_t> labels);
 
-// sample_shape [H, W, C]. The caller has checked the labels against num_classes.
+// sample_shape [H, W, C]. The caller has checked the block's labels against num_classes.
 std::unique_ptr<Dataset> make_memory_dataset(SampleBlock block, Shape sample_shape,
                                              int num_classes);
 

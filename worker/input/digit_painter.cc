@@ -153,18 +153,18 @@ constexpr int kPixels = DigitPainter::kPixels;
 
 // The variation between images of one digit. Chosen so that a linear model stays well under 93%
 // while mnist-cnn passes 98% (README.md, Decisions).
-constexpr float kPointJitter = 8.0F;     // percent of the box
+constexpr float kPointJitter = 8.0F;     // of a stroke's point, in percent of the box
 constexpr float kRotation = 0.14F;       // tangent of half the angle: +- 15 degrees
 constexpr float kShear = 0.25F;          //
-constexpr float kSmallestScale = 0.16F;  // pixels per percent
+constexpr float kSmallestScale = 0.16F;  // image pixels per percent of the box
 constexpr float kLargestScale = 0.21F;   //
-constexpr float kShift = 2.2F;           // pixels
+constexpr float kShift = 2.2F;           // of the glyph, in pixels
 constexpr float kThinnestPen = 0.6F;     // radius in pixels
 constexpr float kThickestPen = 1.6F;     //
-constexpr float kFaintestInk = 0.6F;     // of full white
+constexpr float kFaintestInk = 0.6F;     // least ink, as a part of full white
 constexpr std::uint32_t kMostMarks = 3;  // stray marks: 0 .. kMostMarks
 constexpr float kMarkInk = 0.8F;         // of the digit's ink
-constexpr float kStrongestNoise = 0.3F;  // of full white, peak
+constexpr float kStrongestNoise = 0.3F;  // peak, as a part of full white
 constexpr int kPiecesPerSpan = 5;        // segments that stand for one span of a curve
 
 // The random numbers of one image, in the order in which they are drawn.
@@ -204,7 +204,7 @@ struct AffineMap {
 };
 
 AffineMap draw_affine_map(Draws& draws) {
-  // The rational form of (cos, sin) needs no libm function.
+  // The rational form of a rotation's (cos, sin) needs no libm function.
   const float t = draws.between(-kRotation, kRotation);
   const float cosine = (1.0F - t * t) / (1.0F + t * t);
   const float sine = 2.0F * t / (1.0F + t * t);
@@ -216,14 +216,14 @@ AffineMap draw_affine_map(Draws& draws) {
   map.xy = (cosine * shear - sine) * scale_y;
   map.yx = sine * scale_x;
   map.yy = (sine * shear + cosine) * scale_y;
-  // The centre of the box maps to the centre of the image plus the shift.
+  // The centre of the glyph's box maps to the centre of the image plus the shift.
   const float center = 0.5F * static_cast<float>(kSide - 1);
   map.x0 = center + draws.between(-kShift, kShift) - 50.0F * (map.xx + map.xy);
   map.y0 = center + draws.between(-kShift, kShift) - 50.0F * (map.yx + map.yy);
   return map;
 }
 
-// The squared distance of each pixel to the nearest stroke, within the reach of the pen.
+// A canvas: the squared distance of each pixel to the nearest stroke, within the reach of the pen.
 class Canvas {
  public:
   explicit Canvas(float pen_radius) : reach_(pen_radius + 1.0F), radius_(pen_radius) {
@@ -252,7 +252,7 @@ class Canvas {
     }
   }
 
-  // A Catmull-Rom spline through all points, cut into straight segments.
+  // Adds a Catmull-Rom spline through all points, cut into straight segments.
   void curve(std::span<const StrokePoint> points) {
     const std::size_t n = points.size();
     for (std::size_t i = 0; i + 1 < n; ++i) {
@@ -349,7 +349,7 @@ int DigitPainter::paint(std::uint32_t split, std::uint32_t index,
   std::uint32_t word = 0;
   for (int i = 0; i < kPixels; ++i) {
     if (i % 2 == 0) word = draws.bits();
-    // The sum of two bytes: a triangle around 255.
+    // Noise is the sum of two random bytes: a triangle distribution around 255.
     const int sum = static_cast<int>(word & 0xFFU) + static_cast<int>((word >> 8) & 0xFFU);
     word >>= 16;
     const float covered = std::max(writing.coverage(i), kMarkInk * marks.coverage(i));

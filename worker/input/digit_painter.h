@@ -30,13 +30,13 @@ struct Glyph {
   std::vector<Stroke> strokes;
 };
 
-// Two to four glyphs of each digit, ordered by digit.
+// Returns two to four glyphs of each digit, ordered by digit.
 std::vector<Glyph> digit_glyphs();
 
-// Immutable after construction, so several threads may use one painter.
+// Draws digits. Immutable after construction, so several threads may use one painter.
 class DigitPainter {
  public:
-  static constexpr int kSide = 28;  // pixels
+  static constexpr int kSide = 28;  // width and height in pixels
   static constexpr int kPixels = kSide * kSide;
 
   explicit DigitPainter(std::uint64_t seed);

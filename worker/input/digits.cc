@@ -18,22 +18,22 @@
 namespace syncopate {
 namespace {
 
-// Part of the name and the header of the cache file; raise it when a pixel changes.
+// Part of the cache file's name and header; raise this version when a pixel of a digit changes.
 constexpr std::uint32_t kVersion = 1;
 constexpr const char* kCacheName = "digits-v1.u8";
 constexpr std::uint64_t kSeed =
-    20240229;  // fixed for the data set, independent of the seed of the run
+    20240229;  // the data set's own seed, independent of the seed of the run
 constexpr std::uint32_t kTrainSamples = 60000;
 constexpr std::uint32_t kTestSamples = 10000;
 constexpr std::uint32_t kSamples = kTrainSamples + kTestSamples;
 constexpr std::size_t kImageBytes = DigitPainter::kPixels;
 
-// The payload: all images, train before test, then all labels.
+// The payload of the cache file: all images, train before test, then all labels.
 constexpr std::size_t kLabelsAt = kSamples * kImageBytes;
 constexpr std::size_t kPayloadBytes = kLabelsAt + kSamples;
 constexpr PixelCacheKey kCacheKey{kVersion, kPayloadBytes};
 
-// About 2 s of one core. `options.on_progress` is called until all threads are done.
+// Drawing takes about 2 s of one core. `options.on_progress` is called until all threads end.
 std::vector<std::uint8_t> render(const DataOptions& options) {
   std::vector<std::uint8_t> payload(kPayloadBytes);
   const DigitPainter painter(kSeed);
@@ -61,7 +61,7 @@ std::vector<std::uint8_t> render(const DataOptions& options) {
       options.on_progress(now = done, kSamples);
     }
   }
-  renderers.clear();  // joins the threads
+  renderers.clear();  // joins the rendering threads
   return payload;
 }
 
@@ -83,7 +83,7 @@ MappedPayload map_or_render(const DataOptions& options) {
         std::string("the digits are drawn again in the next run: ") + error.what());
     return in_memory(std::move(payload));
   }
-  // The mapped file is shared with the other processes of this machine; our copy is not.
+  // Uses the mapped file: processes of this machine share it, but not the rendered copy.
   if (const auto mapped = map_pixel_cache(path, kCacheKey)) return *mapped;
   return in_memory(std::move(payload));
 }
@@ -100,7 +100,7 @@ DataSplits open_digits(std::string_view /*argument*/, const DataOptions& options
   return {.name = "digits",
           .train = split(0, kTrainSamples),
           .test = split(kTrainSamples, kTestSamples),
-          .mean = {0.1222F},  // measured on the training images
+          .mean = {0.1222F},  // mean pixel of the training images
           .stddev = {0.2384F},
           .suits_crop_flip = false};
 }

@@ -124,7 +124,7 @@ std::optional<ps::SampleRange> LeasedBatchSource::lease(std::int64_t sequence) {
     }
   }
   leased_.notify_one();
-  asked_.notify_all();  // the next one's turn
+  asked_.notify_all();  // the next reader has its turn
   return leased;
 }
 

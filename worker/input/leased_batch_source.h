@@ -17,7 +17,7 @@
 
 namespace syncopate {
 
-// Where a source gets its leases.
+// The job's side of a source: hands out leases.
 struct LeaseOffice {
   // Returns the next lease, or nothing when there is none left. May block. Reader threads call it
   // one at a time and in order, and not again after it returned nothing or threw.
@@ -27,31 +27,31 @@ struct LeaseOffice {
 };
 
 struct LeasedInputOptions {
-  // batch_size is the most samples of a lease. prefetch: leases taken ahead of the requested one.
-  // drop_remainder and shard are not used.
+  // options.batch_size is the most samples of a lease. prefetch: leases taken ahead of the
+  // requested one. drop_remainder and shard are not used.
   InputOptions input;
-  // loss_divisor is this factor times the samples of the batch; above 1 where several gradients
-  // make one update.
+  // A batch's loss_divisor is this factor times its samples; above 1 where several gradients make
+  // one update.
   std::int64_t loss_divisor_factor = 1;
 };
 
-// One thread calls upcoming(), next() and position().
+// The batches of one asynchronous worker. One thread calls upcoming(), next() and position().
 class LeasedBatchSource final : public BatchSource {
  public:
   // The data set must outlive the source. Throws what make_batch_source throws.
   LeasedBatchSource(const Dataset& dataset, const LeasedInputOptions& options, LeaseOffice office);
 
-  // The samples of the batch that next() will return; null at the end. Waits for the lease, but not
-  // for its samples. Valid until the next call of next(). Throws what next_lease threw, and throws
-  // it again on every later call; UsageError for a lease that does not fit the data set.
+  // Returns the samples of the batch that next() will return; null at the end. Waits for the lease,
+  // but not for its samples. Valid until the next call of next(). Throws what next_lease threw, and
+  // throws it again on every later call; UsageError for a lease that does not fit the data set.
   const ps::SampleRange* upcoming();
   // Not called at the end. Throws what upcoming() and the data set throw.
   const Batch& next() override;
-  // The position of the upcoming() batch after that was called, else the end of the last batch. It
-  // does not cover the batches of other workers; the ledger of the job does.
+  // Returns the position of the upcoming() batch after that was called, else the end of the last
+  // batch. It does not cover the batches of other workers; the ledger of the job does.
   ps::DataPosition position() const override { return position_; }
   std::int64_t batches_per_epoch() const override { return reader_.plan().batches_per_epoch(); }
-  // wait_seconds counts waiting for samples, not for leases.
+  // The waits of the consumer: wait_seconds counts waiting for samples, not for leases.
   InputCounters counters() const override;
 
  private:
@@ -68,14 +68,14 @@ class LeasedBatchSource final : public BatchSource {
   std::int64_t dataset_size_;
   std::vector<BatchSlot> slots_;
 
-  std::int64_t taken_ = 0;  // used by the consumer only
+  std::int64_t taken_ = 0;  // number of batches taken; used by the consumer only
   ps::SampleRange upcoming_;
   ps::DataPosition position_;
 
-  std::mutex mutex_;  // guards all below but the ring
+  std::mutex mutex_;  // guards all members below but the ring
   std::condition_variable asked_;
   std::condition_variable leased_;
-  std::vector<ps::SampleRange> leases_;  // by slot
+  std::vector<ps::SampleRange> leases_;  // the lease of each slot
   std::int64_t num_asked_ = 0;           // batches that the consumer has requested
   std::int64_t num_leased_ = 0;
   bool ended_ = false;  // there are no more leases

@@ -17,10 +17,10 @@ namespace syncopate {
 
 namespace {
 
-constexpr std::uint32_t kImagesMagic = 0x803;  // u8, three dimensions
-constexpr std::uint32_t kLabelsMagic = 0x801;  // u8, one dimension
+constexpr std::uint32_t kImagesMagic = 0x803;  // of a file of images: u8, three dimensions
+constexpr std::uint32_t kLabelsMagic = 0x801;  // of a file of labels: u8, one dimension
 constexpr std::uint32_t kLargestImageSide =
-    4096;  // pixels; keeps count * rows * columns below 2^56
+    4096;  // largest height and width in pixels; count * rows * columns < 2^56
 
 std::string magic_text(std::uint32_t value) {
   constexpr std::string_view kDigits = "0123456789abcdef";

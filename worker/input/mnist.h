@@ -11,14 +11,14 @@ struct IdxImages {
   std::int64_t count = 0;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::vector<std::uint8_t> pixels;  // [count * rows * columns]
+  std::vector<std::uint8_t> pixels;  // grey values, [count * rows * columns]
 };
 
 // Reads an image file, plain or packed by its suffix. Throws FileError: cut short, wrong magic
 // number, empty or too large, or with bytes after the last image.
 IdxImages read_idx_images(const std::filesystem::path& path);
 
-// Reads a label file. Throws FileError for these faults and for a label of num_classes or more.
+// Reads a label file. Throws FileError as read_images() does, and for labels above num_classes - 1.
 std::vector<std::uint8_t> read_idx_labels(const std::filesystem::path& path, int num_classes);
 
 }  // namespace syncopate

@@ -16,7 +16,7 @@
 namespace syncopate {
 namespace {
 
-// The header of the file, little-endian as all machines that this program runs on.
+// The header of a cache file, little-endian as all machines that this program runs on.
 struct Header {
   std::array<char, 8> magic{'S', 'Y', 'N', 'C', 'P', 'I', 'X', '1'};
   std::uint32_t version = 0;
@@ -27,8 +27,8 @@ struct Header {
 };
 static_assert(sizeof(Header) == 64);
 
-// FNV-1a over 64-bit words in four lanes: 55 MB take a few milliseconds; one lane of bytes takes
-// 70.
+// Hashes by FNV-1a over 64-bit words in four lanes: 55 MB take a few milliseconds; one lane of
+// bytes takes 70.
 std::uint64_t checksum_of(std::span<const std::uint8_t> bytes) {
   constexpr std::uint64_t kOffset = 0xCBF29CE484222325ULL;
   constexpr std::uint64_t kPrime = 0x100000001B3ULL;
@@ -102,8 +102,8 @@ void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& k
     write_all(file.get(), temporary,
               {reinterpret_cast<const std::uint8_t*>(&header), sizeof(header)});
     write_all(file.get(), temporary, payload);
-    // Other users of a shared folder may read the file. No fsync: the checksum finds a file that a
-    // power cut damaged.
+    // Makes the file readable: other users of a shared folder may read it. No fsync: the checksum
+    // finds a file that a power cut damaged.
     if (::fchmod(file.get(), 0644) != 0) throw FileError(describe_errno("chmod", temporary, errno));
     if (::rename(temporary.c_str(), path.c_str()) != 0) {
       throw FileError(describe_errno("rename to", path.string(), errno));

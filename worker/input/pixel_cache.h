@@ -12,23 +12,23 @@
 
 namespace syncopate {
 
-// The key in the header of the file, which must match.
+// The key in the header of a cache file, which must match that of the reader.
 struct PixelCacheKey {
-  std::uint32_t version = 0;        // of the code that renders the payload
-  std::uint64_t payload_bytes = 0;  // without the header
+  std::uint32_t version = 0;        // version of the code that renders the payload
+  std::uint64_t payload_bytes = 0;  // size of the payload without the header
 };
 
 struct MappedPayload {
   std::span<const std::uint8_t> bytes;
-  std::shared_ptr<const void> memory;  // owns the mapping
+  std::shared_ptr<const void> memory;  // owns the file's mapping
 };
 
-// Maps the file and checks its length, header and checksum. Returns nothing when the file is
+// Maps a cache file and checks its length, header and checksum. Returns nothing when the file is
 // absent, of another version, cut short or damaged; the caller then renders the samples again.
 std::optional<MappedPayload> map_pixel_cache(const std::filesystem::path& path,
                                              const PixelCacheKey& key);
 
-// Writes the file, and creates its folder if necessary. Throws FileError when that fails; then no
+// Writes a cache file, and creates its folder if necessary. Throws FileError on failure; then no
 // temporary file stays.
 void write_pixel_cache(const std::filesystem::path& path, const PixelCacheKey& key,
                        std::span<const std::uint8_t> payload);

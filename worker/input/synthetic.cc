@@ -19,7 +19,7 @@ namespace {
 constexpr std::int64_t kDefaultTrainSamples = 50000;
 constexpr std::int64_t kDefaultTestSamples = 10000;
 constexpr std::int64_t kCells = 4;                // the pattern is kCells x kCells, stretched
-constexpr std::int64_t kLargestSide = 4096;       // pixels
+constexpr std::int64_t kLargestSide = 4096;       // of an image, in pixels
 constexpr std::int64_t kMostSamples = 100000000;  // in each split
 constexpr std::int64_t kMostClasses = 100000;
 constexpr std::int64_t kMostBytes = 1 << 28;     // bytes of the pattern table
@@ -31,7 +31,7 @@ struct Layout {
   std::int64_t test_samples = kDefaultTestSamples;
 };
 
-// The tables that both splits share; immutable.
+// The pattern and noise tables that both splits share; immutable.
 struct Tables {
   Layout layout;
   std::vector<std::uint8_t>
@@ -105,7 +105,7 @@ class SyntheticDataset final : public Dataset {
   Shape shape_;
 };
 
-// "3x32x32:10", "3x32x32:10:640"
+// Parses the sizes after "synthetic:", such as "3x32x32:10" or "3x32x32:10:640".
 Layout parse_layout(std::string_view argument) {
   constexpr std::size_t kAlways = 4;
   std::array<std::int64_t, kAlways + 1> numbers{};

@@ -36,7 +36,7 @@ bool is_second_hand(const Membership& membership, const std::string& reason) {
   });
 }
 
-// The error that this task saw, without the advice that the verdict already has.
+// Returns the error that this task saw, without the advice that the verdict already has.
 std::string noticed_here(const std::string& seen, const std::string& verdict) {
   const std::size_t advice = seen.find("; ");
   const bool is_said = advice != std::string::npos && verdict.ends_with(seen.substr(advice));

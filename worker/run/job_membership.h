@@ -23,8 +23,8 @@ ClusterSpec with_rendezvous(const TrainOptions& options, MpiSession* mpi);
 // UsageError, PeerError.
 std::unique_ptr<Membership> meet(const TrainOptions& options, MpiSession* mpi);
 
-// The peer timeout of tasks that meet at servers: `given` unless it is 0, else 5 s on one machine
-// and 15 s otherwise.
+// Returns the peer timeout of tasks that meet at servers: `given` unless it is 0, else 5 s on one
+// machine and 15 s otherwise.
 std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
                                               const ClusterSpec& cluster);
 
@@ -33,7 +33,7 @@ std::chrono::milliseconds served_peer_timeout(std::chrono::milliseconds given,
 // broken connection.
 [[noreturn]] void end_job(Membership& membership, const std::exception& error, bool peer_began);
 
-// Calls `work`; an exception ends the job. strategy: null until it has been made.
+// Calls `work`; an exception ends the job. strategy: null until the strategy has been made.
 template <typename Work>
 void report_failures(Membership* membership, const std::unique_ptr<Strategy>& strategy,
                      const Work& work) {
@@ -41,7 +41,7 @@ void report_failures(Membership* membership, const std::unique_ptr<Strategy>& st
     work();
   } catch (const PeerError& error) {
     if (membership == nullptr) {
-      // Servers learn here that this worker has failed.
+      // Tells the servers that this worker has failed.
       if (strategy != nullptr) strategy->fail(error.what());
       throw;
     }

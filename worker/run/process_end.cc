@@ -20,8 +20,8 @@
 namespace syncopate {
 namespace {
 
-// The newest checkpoint; nothing when the folder cannot be read or does not answer in time, because
-// the process must end even while a slow disk blocks it.
+// Returns the newest checkpoint; nothing when the folder cannot be read or does not answer in time,
+// because the process must end even while a slow disk blocks it.
 std::optional<std::filesystem::path> newest_in_time(const std::filesystem::path& folder) {
   constexpr std::chrono::seconds kTimeout(2);
   using Newest = std::optional<std::filesystem::path>;
@@ -33,7 +33,7 @@ std::optional<std::filesystem::path> newest_in_time(const std::filesystem::path&
     } catch (const FileError&) {
       answer->set_value(std::nullopt);
     }
-  }).detach();  // it may block until the process ends
+  }).detach();  // the thread may block until the process ends
   if (newest.wait_for(kTimeout) != std::future_status::ready) return std::nullopt;
   return newest.get();
 }
@@ -84,8 +84,8 @@ EarlyStop::EarlyStop(StopSignal& signals, std::function<void(std::string_view)> 
       std::array<pollfd, 2> sources{pollfd{signals.descriptor(), POLLIN, 0},
                                     pollfd{ended_.get(), POLLIN, 0}};
       if (poll(sources.data(), sources.size(), -1) < 0) continue;
-      // Read the signal first: it may arrive together with the end, when a peer was asked to stop
-      // as well.
+      // Reads the signal first: it may arrive together with the end of the job, when a peer was
+      // asked to stop as well.
       if (const auto signal = signals.poll()) end(*signal);
       if (sources[1].revents != 0) return;
     }

@@ -23,13 +23,13 @@ class PeerWatch {
  public:
   using Act = std::function<void(const std::string& reason)>;
 
-  // end_process is called when the object still exists `grace` after a peer failed.
+  // Calls end_process when the object still exists `grace` after a failure of a peer.
   PeerWatch(Membership& membership, std::chrono::milliseconds grace, Act end_process);
   PeerWatch(const PeerWatch&) = delete;
   PeerWatch& operator=(const PeerWatch&) = delete;
   ~PeerWatch();
 
-  // While an object lives, a failure calls `wake`, which must not wait.
+  // While an object lives, a failure of a peer calls `wake`, which must not wait.
   class Waker {
    public:
     Waker(PeerWatch& watch, Act wake);
@@ -47,7 +47,7 @@ class PeerWatch {
   Membership& membership_;
   std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::string reason_;  // guarded by mutex_; empty: no failure
+  std::string reason_;  // why a peer failed; guarded by mutex_; empty: no failure
   std::jthread thread_;
 };
 
@@ -57,7 +57,7 @@ class PeerWatch {
 // process.) While an object lives, no other code reads `signals`.
 class EarlyStop {
  public:
-  // end_process is called on a thread of this object with the name of the signal.
+  // end_process is called on a thread of this object with the name of the signal that arrived.
   EarlyStop(StopSignal& signals, std::function<void(std::string_view)> end_process);
   EarlyStop(const EarlyStop&) = delete;
   EarlyStop& operator=(const EarlyStop&) = delete;
@@ -69,7 +69,7 @@ class EarlyStop {
 };
 
 struct EarlyEnd {
-  std::string line;   // for the user
+  std::string line;   // message for the user
   int exit_code = 1;  // 75: --resume has a checkpoint
 };
 // Returns the message and the exit code of a run that `signal` ended before it trained.

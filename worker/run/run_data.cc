@@ -16,7 +16,7 @@ namespace syncopate {
 
 namespace {
 
-// Hashes 17 samples: the first, the last and 15 between.
+// Hashes 17 samples of a data set: the first, the last and 15 between.
 std::uint64_t hash_samples(const Dataset& dataset) {
   constexpr std::int64_t kSpread = 16;
   std::vector<std::uint8_t> pixels(static_cast<std::size_t>(num_elements(dataset.sample_shape())));

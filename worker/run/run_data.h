@@ -11,11 +11,11 @@
 
 namespace syncopate {
 
-// Returns the sizes, the shape, the number of classes and hashes of a few samples as text. Throws
-// what the data sets throw.
+// Describes both splits: returns the sizes, the shape, the number of classes and hashes of a few
+// samples as text. Throws what the data sets throw.
 std::string describe_samples(const DataSplits& data);
 
-// Returns that text of the training split alone. A checkpoint keeps it, because its position in the
+// Describes the training split alone. A checkpoint keeps this text, because its position in the
 // samples means nothing in other samples; the test split may change between runs.
 std::string describe_training_samples(const DataSplits& data);
 
@@ -25,7 +25,7 @@ std::string describe_training_samples(const DataSplits& data);
 std::optional<std::string> recorded_data_flag(const std::string& data_name,
                                               const std::string& training_samples);
 
-// Every task calls it: compares describe_samples() of all tasks. data_flag: the value of --data.
+// Every task calls this: compares describe_samples() of all tasks. data_flag: the value of --data.
 // Throws UsageError naming the --data of rank 0 and of the first task that differs from it; what
 // the data sets throw; PeerError.
 void require_same_data(const DataSplits& data, const std::string& data_flag,

@@ -17,10 +17,10 @@ namespace syncopate {
 
 namespace {
 
-// NFS keeps the locks of a host that went down for 90 s by default.
+// The wait for a lock: NFS keeps the locks of a host that went down for 90 s by default.
 constexpr std::chrono::seconds kLease(120);
 
-// A line that all tasks of a job share and that no other job has. The host of the rendezvous is
+// Returns a line that all tasks of a job share and no other job has. The host of the rendezvous is
 // left out, because tasks may call it by different names.
 std::string job_of(const ClusterSpec& cluster) {
   if (cluster.num_servers == 0) return "";

@@ -14,24 +14,24 @@
 
 namespace syncopate {
 
-// Creates the folder if necessary and takes its lock. timeout: of waiting for a run that is ending,
-// such as one that was put back into a queue; the wait is logged. Throws UsageError naming the run
-// that holds the lock; FileError.
+// Creates --checkpoint-dir if necessary and takes its lock. timeout: of waiting for a run that is
+// ending, such as one that was put back into a queue; the wait is logged. Throws UsageError naming
+// the run that holds the lock; FileError.
 FolderLock take_run_folder(const std::filesystem::path& folder, const ClusterSpec& cluster,
                            std::chrono::milliseconds timeout = std::chrono::seconds(10));
 
-// The error that a run would end with now; nothing when the folder is free.
+// Returns the error that a run with this folder would end with now; nothing if the folder is free.
 std::optional<std::string> run_folder_refusal(const std::filesystem::path& folder);
 
-// Takes the lock for a worker that may have to write there later; nothing when it cannot write
-// there.
+// Takes the folder's lock for a worker that may have to write there later; nothing when it cannot
+// write there.
 std::optional<FolderLock> join_run_folder(const std::filesystem::path& folder,
                                           const ClusterSpec& cluster);
 
 // Creates --checkpoint-dir if necessary. Throws FileError when it cannot be written.
 void make_checkpoint_folder(const std::filesystem::path& folder);
 
-// Checks that the --record file can be written, and leaves its contents. Throws FileError.
+// Checks that the --record file can be written; does not change the file. Throws FileError.
 void try_record(const std::filesystem::path& file);
 
 }  // namespace syncopate

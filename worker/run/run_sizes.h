@@ -12,14 +12,14 @@ namespace syncopate {
 
 bool has_servers(const TrainOptions& options);
 
-// The number of replicas, over all tasks, whose gradients make one update.
+// Returns the number of replicas, over all tasks, whose gradients make one update.
 int count_replicas(const TrainOptions& options, const Membership* membership);
 
 // Returns the result of count_replicas() before the tasks have met, if all tasks have as many
 // replicas as this one.
 int expected_replicas(const TrainOptions& options);
 
-// The number of workers of an asynchronous job: the replicas of this process or of all tasks.
+// Returns an asynchronous job's number of workers: the replicas of this process or of all tasks.
 int count_workers(const TrainOptions& options);
 
 // Returns the samples of a step over all replicas, and stores the largest share of a replica in
@@ -27,21 +27,21 @@ int count_workers(const TrainOptions& options);
 std::int64_t choose_batch(const TrainOptions& options, int replicas, std::int64_t dataset_size,
                           StrategyOptions& strategy);
 
-// Returns the samples of an update. batch: of all synchronous replicas, or of each asynchronous
+// Returns the samples per update. batch: of all synchronous replicas, or of each asynchronous
 // worker.
 std::int64_t samples_per_update(const TrainOptions& options, std::int64_t batch);
 
-// The default number of lanes (compute threads) of a replica when `sharing` replicas divide the
-// CPUs of this process; limited to what a usual batch can use.
+// Returns the default number of lanes (compute threads) of a replica when `sharing` replicas divide
+// the CPUs of this process; limited to what a usual batch can use.
 int default_lanes(int sharing = 1);
 // The default number of lanes of a replica when `sharing` replicas divide `cpus` CPUs; at least 1.
 int lanes_of(int cpus, int sharing) noexcept;
 
-// The lanes of a replica: --threads, or else the CPUs divided among the replicas of all tasks on
-// this host.
+// Returns the lanes of a replica: --threads, or else the CPUs divided among the replicas of all
+// tasks on this host.
 int choose_lanes(const TrainOptions& options, const Membership* membership);
 
-// The learning rate schedule of this run, scaled as --learning-rate-scale says.
+// Returns the learning rate schedule of this run, scaled as --learning-rate-scale says.
 ScheduleOptions schedule_of(const TrainOptions& options, int replicas, std::int64_t global_batch,
                             std::int64_t steps_per_epoch);
 

@@ -32,7 +32,7 @@ Snapshot blank_like(const Snapshot& live, bool with_slots) {
   return blank;
 }
 
-// The position of a checkpoint has no meaning in other data or in another order.
+// A checkpoint's position has no meaning in other data or in another order.
 void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
   const Progress& saved = info.progress;
   const std::string what = "--resume: " + info.path.string() + " was trained ";
@@ -50,7 +50,7 @@ void require_same_samples(const CheckpointInfo& info, const Progress& fresh) {
                    "; give that --data, or start a new run with --init-from");
 }
 
-// Notes the options that a resumed run may change.
+// Notes which options of a resumed run differ from its checkpoint where such a change is allowed.
 void note_differences(const CheckpointInfo& info, const Progress& fresh,
                       std::vector<std::string>& notes) {
   const Progress& saved = info.progress;
@@ -64,7 +64,7 @@ void note_differences(const CheckpointInfo& info, const Progress& fresh,
   }
 }
 
-// Loads the newest undamaged checkpoint; nothing in a folder without checkpoints.
+// Loads the newest undamaged checkpoint of a folder; nothing in a folder without checkpoints.
 void resume(const TrainOptions& options, const Graph& graph, const Progress& fresh,
             const Snapshot& like, FirstValues& found) {
   const std::vector<fs::path> checkpoints = checkpoints_in(options.loop.checkpoint_dir);
@@ -92,7 +92,7 @@ void resume(const TrainOptions& options, const Graph& graph, const Progress& fre
       "; choose another --checkpoint-dir, or empty it to start again");
 }
 
-// Throws for a folder with checkpoints: pruning would keep the higher steps of the older run.
+// Refuses a folder with checkpoints: pruning would keep the higher steps of the older run.
 void require_empty_folder(const TrainOptions& options) {
   const auto newest = newest_checkpoint(options.loop.checkpoint_dir);
   if (!newest) return;
@@ -101,8 +101,8 @@ void require_empty_folder(const TrainOptions& options) {
                    "; resume it with --resume, or choose another folder");
 }
 
-// The chief's position and flags reach every task. The ranges follow the numbers, because a task
-// must know the size of what it receives.
+// The chief sends its position and flags to every task. The ranges follow the numbers, because a
+// task must know the size of what it receives.
 struct BroadcastStart {
   std::int64_t loads = 0;    // 1: the chief's values are restored on every task
   std::int64_t resumed = 0;  // 1: from a checkpoint of the run's own folder
@@ -110,7 +110,7 @@ struct BroadcastStart {
   std::int64_t samples = 0;
   std::int64_t epoch = 0;
   std::int64_t offset = 0;
-  std::int64_t num_untrained = 0;  // ranges
+  std::int64_t num_untrained = 0;  // number of skipped ranges that follow
 };
 
 void broadcast_start(SynchronousJob& job, bool& loads, bool& resumed, ps::RunPosition& at) {
@@ -201,8 +201,8 @@ RunStart start_run(const TrainOptions& options, const Graph& graph, const Progre
   if (is_synchronous(strategy)) {
     broadcast_start(synchronous_job(strategy), loads, start.resumed, start.progress.at);
   } else if (strategy.is_chief() && !start.resumed) {
-    // Asynchronous workers append to one file, each from the time when it becomes the reporter. The
-    // lines of an earlier run must be gone before any of them begins.
+    // Asynchronous workers append to one metrics file, each from the time when it becomes the
+    // reporter. The lines of an earlier run must be gone before any of them begins.
     make_metrics_writer(options.metrics, false);
   }
   if (loads) strategy.restore(first);

@@ -25,10 +25,10 @@ Progress fresh_progress(const TrainOptions& options, const DataSplits& data,
 
 struct FirstValues {
   std::optional<CheckpointInfo> resumed;  // the checkpoint of the run's own folder
-  std::optional<Snapshot> values;         // nothing: they follow from the seed
+  std::optional<Snapshot> values;         // of a file; nothing: they follow from the seed
   // Damaged checkpoints that are newer than the resumed one, with the fault of each.
   std::vector<std::pair<std::filesystem::path, std::string>> damaged;
-  std::vector<std::string> notes;  // for the user: "resumed from ... at step 40"
+  std::vector<std::string> notes;  // for the user, such as "resumed from ... at step 40"
 };
 
 // Reads and checks files, and changes none. fresh: from fresh_progress(). like: a snapshot with the
@@ -40,16 +40,16 @@ FirstValues find_first_values(const TrainOptions& options, const Graph& graph,
 
 struct RunStart {
   Progress progress;
-  std::vector<std::string> notes{};    // for the user: "resumed from ... at step 40"
-  bool resumed = false;                // from a checkpoint of the run's own folder
+  std::vector<std::string> notes{};    // for the user, such as "resumed from ... at step 40"
+  bool resumed = false;                // whether from a checkpoint of the run's own folder
   double seconds_spent = 0.0;          // training of this process before a roll-back of the servers
   std::optional<FolderLock> folder{};  // the lock on --checkpoint-dir
 };
 
-// Every task calls it. Restores the initial values and calls Strategy::begin(). fresh: the progress
-// of a new run. Throws UsageError when a new run would mix with an older one in its folder, another
-// run uses the folder, or the checkpoint belongs to another run; what find_first_values throws;
-// PeerError.
+// Every task calls this. Restores the initial values and calls Strategy::begin(). fresh: the
+// progress of a new run. Throws UsageError when a new run would mix with an older one in its
+// folder, another run uses the folder, or the checkpoint belongs to another run; what
+// find_first_values throws; PeerError.
 RunStart start_run(const TrainOptions& options, const Graph& graph, const Progress& fresh,
                    Strategy& strategy);
 

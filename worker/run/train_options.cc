@@ -24,13 +24,13 @@ using Row = TrainOptionRow;
 
 OptionText word(std::string_view text) { return std::string(text); }
 
-// The shortest text that reads back as this number.
+// Returns the shortest text that reads back as this number.
 template <typename Number>
 OptionText number(Number value) {
   return fmt::format("{}", value);
 }
 
-// Nothing for 0, which stands for "not set" in the fields this is used for.
+// Returns the number as text; nothing for 0, which stands for "not set" in these fields.
 template <typename Number>
 OptionText if_positive(Number value) {
   if (value > Number{0}) return number(value);

@@ -29,13 +29,13 @@ struct TrainOptions {
   StrategyOptions strategy;  // its seed is used for data, initial values and dropout alike
   ClusterSpec cluster;
   bool takes_own_gpus = false;  // --devices cuda: the GPUs are chosen on the host of the task
-  bool has_own_cpus = false;    // shared with no other task
+  bool has_own_cpus = false;    // no other task uses this task's CPUs
   bool shares_devices = false;  // several replicas use one device on purpose
   std::chrono::milliseconds rendezvous_timeout{0};
   std::chrono::milliseconds peer_timeout{0};  // 0: chosen by where the tasks run
-  std::int64_t global_batch_size = 0;         // 0: batch_size_per_replica times the replicas
+  std::int64_t global_batch_size = 0;         // 0: follows from where the tasks run
   LearningRateScale learning_rate_scale = LearningRateScale::kNone;
-  std::int64_t reference_batch_size = 0;  // 0: the batch of one replica
+  std::int64_t reference_batch_size = 0;  // samples; 0: the batch of one replica
   InputOptions input;                     // batch size and seed are taken from `strategy`
   ScheduleOptions schedule;               // total_epochs is set when the data set is open
   TrainLoopOptions loop;
@@ -45,7 +45,7 @@ struct TrainOptions {
   std::filesystem::path init_from;  // empty: the initial values follow from the seed
   std::filesystem::path metrics;    // empty: no metrics are written
   std::filesystem::path cache_dir;
-  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);  // of servers
+  std::chrono::milliseconds snapshot_interval = std::chrono::seconds(10);  // of the servers
   std::filesystem::path record;                                            // empty: no record
 };
 
@@ -57,23 +57,23 @@ struct TrainOptionRow {
   using Text = std::optional<std::string> (*)(const TrainOptions&);
   using Condition = bool (*)(const TrainOptions&);
 
-  std::string_view name;  // "--model"
-  // The value as the command line takes it; nothing: the field has none. For a switch: "on", or
-  // nothing. For a flag that may be repeated: the values with a space between them.
+  std::string_view name;  // the flag, such as "--model"
+  // The flag's value as the command line takes it; nothing: the field has none. For a switch: "on",
+  // or nothing. For a flag that may be repeated: the values with a space between them.
   Text text;
   Agreement agreement = Agreement::kNone;
   Condition applies = nullptr;  // whether the field matters in such a run; null: in every run
   Form form = Form::kValue;
-  Text compared = nullptr;  // what tasks compare; null: `text`
+  Text compared = nullptr;  // the text that tasks compare; null: `text`
 
   bool applies_to(const TrainOptions& options) const;
 };
 std::span<const TrainOptionRow> train_option_rows() noexcept;
 
-// The value of the flag as text; "absent" where it has none. `name` is a row's.
+// Returns a flag's value as text; "absent" where it has none. `name`: of a row.
 std::string text_of(const TrainOptions& options, std::string_view name);
 
-// The words behind `syncopate train` that describe this run: every row that applies to it.
+// Returns the words behind `syncopate train` that describe this run: every row that applies to it.
 std::vector<std::string> command_line_of(const TrainOptions& options);
 
 // What the tasks of a run compare when they meet: the rows, and the version and instruction set of

@@ -17,16 +17,16 @@ namespace {
 std::int64_t peak_memory_bytes() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
-  return std::int64_t{usage.ru_maxrss} * 1024;  // Linux counts in KiB
+  return std::int64_t{usage.ru_maxrss} * 1024;  // Linux counts ru_maxrss in KiB
 }
 
-// The number of replicas, synchronous or not.
+// Returns the number of replicas of all tasks, synchronous or not.
 int participants(const TrainOptions& options, const Strategy& strategy) {
   return std::max(strategy.replicas_in_sync(),
                   options.cluster.world_size * options.strategy.replicas);
 }
 
-// "links slowed on purpose: 1 ms one way, 125 MB/s each way".
+// Describes an emulated link, "links slowed on purpose: 1 ms one way, 125 MB/s each way".
 std::string describe_link(const Link& link) {
   std::string text = "links slowed on purpose:";
   if (link.delay_seconds > 0.0) text += fmt::format(" {:g} ms one way", 1e3 * link.delay_seconds);

@@ -19,8 +19,8 @@ void describe_run(const TrainOptions& options, const Graph& graph, const DataSpl
                   Strategy& strategy, const ScheduleOptions& schedule, std::int64_t global_batch,
                   ProgressDisplay& display);
 
-// The summary of a run that was not stopped. In an asynchronous job it is made on the task whose
-// outcome has a test result.
+// Shows the summary of a run that was not stopped. In an asynchronous job it is made on the task
+// whose outcome has a test result.
 Summary summary_of(const TrainOptions& options, std::int64_t global_batch, Strategy& strategy,
                    const TrainOutcome& outcome);
 

@@ -32,24 +32,24 @@ struct TrainingSession {
   std::unique_ptr<Evaluator> evaluator;
   std::unique_ptr<BatchSource> input;
   bool begins_again = false;  // after a roll-back: ending the readers does not end the task
-  std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // by replica of this task
+  std::vector<std::unique_ptr<LeasedBatchSource>> leased_inputs;  // one per replica of this task
   std::vector<std::unique_ptr<DeferredEvaluations>>
-      deferred_evaluations;  // by replica of this task; empty without --eval-when end
+      deferred_evaluations;  // one per replica of this task; empty without --eval-when end
 };
 
 // Fills `strategy` with what the coordinator of the job must know of this run.
 void describe_job(const TrainOptions& options, const DataSplits& data, std::int64_t batch_size,
                   StrategyOptions& strategy);
 
-// The options of the loop; --max-seconds is reduced by the training before a roll-back.
+// Returns the loop's options; --max-seconds is reduced by the training before a roll-back.
 TrainLoopOptions loop_options(const TrainOptions& options, const RunStart& start);
 
 // Trains the batches that the job leases to this task.
 TrainOutcome train_leased(const TrainOptions& options, const Schedule& schedule,
                           TrainingSession& session, const RunStart& start, const StopPoll& stop);
 
-// Calls `work`, which trains from `start`. After each roll-back of the servers it sets `start` to
-// the earlier step and calls `work` again.
+// Calls the function `work`, which trains from `start`. After each roll-back of the servers it sets
+// `start` to the earlier step and calls `work` again.
 template <typename Work>
 void train_over_roll_backs(TrainingSession& session, RunStart& start, ProgressDisplay& display,
                            const Work& work) {

@@ -26,7 +26,7 @@ AssignmentRunner::Done AssignmentRunner::carry_out(const Assignment& assignment,
     require_finite(assignment, copy, learning_rate);
   }
   if (assignment.writes_checkpoint) {
-    // Without this check the job would take a checkpoint for written that is not.
+    // Without this check the job would count a checkpoint as written that is not.
     check(!options_.checkpoint_dir.empty(), "a worker that writes checkpoints has a folder");
     const auto path = checkpoint_path(options_.checkpoint_dir, status.step);
     save_checkpoint(path, run_.graph, copy, run_.optimizer, done.progress);
@@ -48,7 +48,7 @@ bool AssignmentRunner::defer(const EvalMetrics& moment, const Snapshot& copy) {
     worker_.deferred->add(moment, copy);
     return true;
   } catch (const FileError& error) {
-    // Training goes on: the evaluation is made now, as without --eval-when end.
+    // Training goes on, so the evaluation is made now, as without --eval-when end.
     if (!std::exchange(has_warned_, true)) {
       log(LogLevel::kWarning,
           std::string(error.what()) + "; evaluations are made during training instead");

@@ -11,18 +11,18 @@
 
 namespace syncopate {
 
-// One thread only: the thread of the replica. All arguments must outlive the object.
+// Carries out assignments on the replica's thread. All arguments must outlive the object.
 class AssignmentRunner {
  public:
   AssignmentRunner(const AsynchronousRun& run, const TrainLoopOptions& options,
                    const Progress& start, Replica& replica);
 
   struct Done {
-    Progress progress;  // at the snapshot
+    Progress progress;  // progress of the job at the snapshot
     std::optional<std::filesystem::path> checkpoint;
-    std::optional<Evaluation> test;  // nothing when `stop` returned true
+    std::optional<Evaluation> test;  // nothing when `stop` returned true or no evaluation is due
   };
-  // Does what the appointment asks with the snapshot `copy`. moment: step and time of the snapshot.
+  // Does what an assignment asks with the snapshot `copy`. moment: step and time of the snapshot.
   // learning_rate: the last one, for an error message. Throws DivergenceError before it writes a
   // checkpoint that cannot be resumed; FileError.
   Done carry_out(const Assignment& assignment, const Snapshot& copy, const EvalMetrics& moment,
@@ -34,10 +34,10 @@ class AssignmentRunner {
  private:
   void require_finite(const Assignment& assignment, const Snapshot& copy,
                       double learning_rate) const;
-  // Returns nothing when `stop` returned true.
+  // Evaluates the snapshot. Returns nothing when `stop` returned true.
   std::optional<Evaluation> evaluate(const EvalMetrics& moment, const Snapshot& copy,
                                      const std::function<bool()>& stop);
-  // Returns false when the snapshot cannot be stored.
+  // Defers an evaluation. Returns false when the snapshot cannot be stored.
   bool defer(const EvalMetrics& moment, const Snapshot& copy);
   void evaluate_deferred(const std::function<bool()>& stop);
 
@@ -49,7 +49,7 @@ class AssignmentRunner {
   bool has_warned_ = false;
 };
 
-// The newest checkpoint of the folder, written by any worker, for the message of a divergence.
+// Returns any worker's newest checkpoint in the folder, for the message of a divergence.
 std::optional<std::filesystem::path> last_checkpoint(const TrainLoopOptions& options);
 
 }  // namespace syncopate

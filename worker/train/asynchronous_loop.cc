@@ -26,7 +26,7 @@ class StopRequest {
  public:
   explicit StopRequest(const StopPoll& poll) : poll_(poll) {}
 
-  // Called by the first replica's thread only.
+  // Polls for a request to stop. Called by the first replica's thread only.
   void listen() {
     if (const auto name = poll_()) kind_ = ps::stop_kind(*name);
   }
@@ -56,7 +56,7 @@ class StopRelay {
   StopRelay(StopRequest& request, AsynchronousJob& job, int replica)
       : request_(request), job_(job), polls_(replica == 0) {}
 
-  // Whether this task was asked to stop. Polled while an evaluation runs.
+  // Whether this task was asked to stop. Called repeatedly while an evaluation runs.
   bool was_asked() {
     if (polls_) request_.listen();
     return request_.kind().has_value();
@@ -72,7 +72,7 @@ class StopRelay {
     is_time_up_ = true;
     job_.request_stop(ps::StopKind::kTimeIsUp);
   }
-  // The request that reached this task; else `of_job`, so that all tasks end in the same way.
+  // Returns this task's request to stop; else `of_job`, so that all tasks end in the same way.
   std::optional<ps::StopKind> kind_or(std::optional<ps::StopKind> of_job) const {
     return request_.kind() ? request_.kind() : of_job;
   }
@@ -80,7 +80,7 @@ class StopRelay {
  private:
   StopRequest& request_;
   AsynchronousJob& job_;
-  const bool polls_;  // the first replica of the task
+  const bool polls_;  // true for the first replica of the task
   bool passed_on_ = false;
   bool is_time_up_ = false;
 };
@@ -105,7 +105,7 @@ class OwnTimer {
   }
   std::int64_t steps() const noexcept { return steps_; }
 
-  // Parts of `seconds` that the replica has waited since begin().
+  // Parts of `seconds` that the replica has waited for input or communication since begin().
   double input_wait_fraction(double seconds) const {
     return StepTotals::ratio(times().input_wait_seconds - at_begin_.input_wait_seconds, seconds);
   }
@@ -115,8 +115,8 @@ class OwnTimer {
     return std::min(1.0, StepTotals::ratio(exposed, seconds));
   }
 
-  // Returns the line of this worker. `seconds`: of the job. Call once, because it may wait for the
-  // device.
+  // Returns this worker's line of the metrics. `seconds`: of the job. Call once, because it may
+  // wait for the device.
   WorkerMetrics line(int worker, double seconds) const {
     const JobMetrics::OwnTimes own = times();
     const double exposed = own.communication.exposed_seconds;
@@ -148,14 +148,14 @@ class OwnTimer {
 class EpochLoss {
  public:
   bool has_begun() const noexcept { return epoch_.has_value(); }
-  // Called before each step. A lease of an earlier epoch may come back from another worker.
+  // Called before each step. A batch of an earlier epoch may come back from another worker.
   void begin_step(std::int64_t epoch, const JobStatus& status) {
     if (!epoch_) at_begin_ = status;
     if (epoch_ && epoch <= *epoch_) return;
     epoch_ = epoch;
     at_epoch_ = status;
   }
-  // Returns the mean since the worker began if no step of the epoch is known here yet.
+  // Returns the mean loss since the worker began if no step of the epoch is known here yet.
   double mean(const JobStatus& status) const {
     const JobStatus& from = status.step > at_epoch_.step ? at_epoch_ : at_begin_;
     return StepTotals{.loss = status.loss - from.loss, .steps = status.step - from.step}
@@ -168,7 +168,7 @@ class EpochLoss {
   JobStatus at_epoch_;
 };
 
-// The loop of one replica, on that replica's thread.
+// The training loop of one replica, on that replica's thread.
 class ReplicaLoop {
  public:
   ReplicaLoop(const AsynchronousRun& run, const TrainLoopOptions& options, const Progress& start,
@@ -193,12 +193,12 @@ class ReplicaLoop {
       train(*range);
       if (const auto assignment = job_.next_assignment()) {
         carry_out(*assignment);
-        // The values are out of date after an evaluation. After the final one no worker trains, and
-        // servers end.
+        // The replica's values are out of date after an evaluation. After the final one no worker
+        // trains, and servers end.
         if (!assignment->is_final) job_.refresh();
       }
     }
-    // Written when this worker has nothing left to train, so that the summary comes after it.
+    // The worker's line is written when nothing is left to train, so that the summary comes later.
     if (own_.steps() > 0) {
       run_.workers.at(static_cast<std::size_t>(replica_.index))
           .metrics.write(own_.line(options_.first_worker + replica_.index, log_.seconds()));
@@ -245,7 +245,7 @@ class ReplicaLoop {
 
   void carry_out(const Assignment& assignment) {
     log_.begin_as_reporter(assignment.status);
-    // The clock stops here, because no worker trains during the final evaluation.
+    // The training clock stops here, because no worker trains during the final evaluation.
     if (assignment.is_final) log_.end(assignment.status, own_.times());
     const EvalMetrics moment{.step = assignment.status.step,
                              .epoch = log_.epochs(assignment.status),
@@ -256,7 +256,7 @@ class ReplicaLoop {
     try {
       copy = job_.read_snapshot(assignment, assignment.writes_checkpoint);
     } catch (const ps::SnapshotWithdrawn&) {
-      return;  // another assignment comes
+      return;  // snapshot lost by a server: another assignment comes
     }
     const AssignmentRunner::Done done = duties_.carry_out(assignment, copy, moment, learning_rate_,
                                                           [this] { return stop_.was_asked(); });
@@ -277,11 +277,11 @@ class ReplicaLoop {
     if (last.stopped_by && *last.stopped_by != ps::StopKind::kTimeIsUp) {
       outcome_.stopped_by = ps::stop_name(*last.stopped_by);
     } else if (done.test) {
-      outcome_.stopped_by.reset();  // the request came after the last evaluation
+      outcome_.stopped_by.reset();  // the request to stop came after the last evaluation
     }
   }
 
-  // Fills the outcome from what this worker knows. kind: the request to stop that ended the job.
+  // Fills the outcome by this worker's knowledge. kind: the request to stop that ended the job.
   void finish(const JobStatus& status, std::optional<ps::StopKind> kind) {
     outcome_.progress.at.step = status.step;
     outcome_.progress.at.samples = status.samples;
@@ -292,7 +292,7 @@ class ReplicaLoop {
     outcome_.communication_exposed_fraction = own_.exposed_fraction(outcome_.seconds);
     if (!kind || kind == ps::StopKind::kTimeIsUp) return;
     outcome_.stopped_by = ps::stop_name(*kind);
-    // The job ends only after its last snapshot has been written.
+    // Another task saved: the job ends only after its last snapshot has been written.
     outcome_.saved_by_another = !options_.checkpoint_dir.empty();
   }
 
@@ -317,7 +317,7 @@ TrainOutcome run_replicas(const AsynchronousRun& run, const TrainLoopOptions& op
   StopRequest stop(run.stop);
   std::vector<TrainOutcome> outcomes(run.workers.size());
   std::atomic<std::size_t> speaker =
-      0;  // the replica that made the final evaluation, else the first
+      0;  // index of the replica that made the final evaluation, else of the first one
   run.strategy.for_each_replica([&](Replica& replica) {
     const auto index = static_cast<std::size_t>(replica.index);
     ReplicaLoop loop(run, options, start, replica, stop);

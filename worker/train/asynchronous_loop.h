@@ -34,10 +34,10 @@ struct AsynchronousWorker {
 // Strategy::begin().
 struct AsynchronousRun {
   const Graph& graph;
-  Strategy& strategy;                       // each replica has an asynchronous_job()
-  std::vector<AsynchronousWorker> workers;  // by local replica
+  Strategy& strategy;                       // the strategy; each replica has an asynchronous_job()
+  std::vector<AsynchronousWorker> workers;  // one worker per local replica
   std::int64_t dataset_size;
-  std::int64_t batch_size;  // samples of a lease
+  std::int64_t batch_size;  // samples of each leased batch
   const Dataset& test;
   EvaluationOptions evaluation;
   const Schedule& schedule;

@@ -37,7 +37,7 @@ struct RecordHead {
   double epoch = 0.0;
   double trained_seconds = 0.0;
   double began_at = 0.0;
-  std::uint64_t values = 0;  // f32 elements
+  std::uint64_t values = 0;  // number of f32 elements of the values
   std::uint64_t state = 0;
 };
 
@@ -47,7 +47,7 @@ std::string host_name() {
   return name.data();
 }
 
-// Returns false when another process holds the lock, or the file system has no locks.
+// Locks a file. Returns false when another process holds the lock, or the file system has no locks.
 bool lock(int file) { return ::flock(file, LOCK_EX | LOCK_NB) == 0; }
 
 std::uint64_t bytes_in(const RecordHead& head) {
@@ -77,8 +77,8 @@ SnapshotFile::SnapshotFile(FileDescriptor file, fs::path path, fs::path folder)
     : file_(std::move(file)), path_(std::move(path)), folder_(std::move(folder)) {}
 
 SnapshotFile SnapshotFile::create(const fs::path& folder) {
-  // The number distinguishes the replicas of one process, and this process from a killed one that
-  // had the same process id.
+  // The number in the file name distinguishes the replicas of one process, and this process from a
+  // killed one that had the same process id.
   const std::string stem = fmt::format("{}{}-{}-", kFilePrefix, host_name(), ::getpid());
   for (int number = 0;; ++number) {
     const fs::path path = folder / fmt::format("{}{}{}", stem, number, kFileSuffix);
@@ -127,7 +127,7 @@ void SnapshotFile::read_entries() {
   RecordHead head;
   while (read_all(file_.get(), std::as_writable_bytes(std::span(&head, 1)), size_)) {
     const bool is_known = head.mark == Mark::kToEvaluate || head.mark == Mark::kDone;
-    const std::uint64_t most = size / sizeof(float);  // keeps the sum of both below 2^64
+    const std::uint64_t most = size / sizeof(float);  // keeps the sum of both counts below 2^64
     if (!is_known || head.values > most || head.state > most) break;
     if (bytes_in(head) > size - size_) break;
     if (head.mark == Mark::kToEvaluate) {
@@ -157,7 +157,7 @@ void SnapshotFile::append(const EvalMetrics& moment, const Snapshot& copy) {
     write(copy.values.bytes());
     write(copy.state.bytes());
   } catch (const FileError&) {
-    // The complete records stay readable for a process that takes the file over.
+    // Cuts off the torn record: the complete ones stay readable for a process that takes over.
     [[maybe_unused]] const int failed = ::ftruncate(file_.get(), static_cast<off_t>(size_));
     throw;
   }
@@ -190,8 +190,8 @@ Snapshot SnapshotFile::read(const Entry& entry) const {
 
 void SnapshotFile::done(const Entry& entry) {
   const Mark mark = Mark::kDone;
-  // When this write fails, another process may evaluate the snapshot a second time, which does no
-  // harm.
+  // If marking the entry fails, another process may evaluate the snapshot a second time, which does
+  // no harm.
   [[maybe_unused]] const ssize_t written =
       ::pwrite(file_.get(), &mark, sizeof(mark),
                static_cast<off_t>(entry.offset + offsetof(RecordHead, mark)));

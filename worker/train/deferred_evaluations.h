@@ -20,17 +20,17 @@ namespace syncopate {
 // A file of snapshots, each with the step and time at which it was taken. One process appends to
 // it; that process, or another one after it has ended, reads the snapshots back.
 
-// One thread only. The file is locked while its process lives.
+// A file of snapshots of one process. One thread only. The file is locked while its process lives.
 class SnapshotFile {
  public:
-  // Create an empty file. The kernel removes a nameless file when its process ends. Throw
-  // FileError.
+  // Create an empty file of snapshots. The kernel removes a nameless file when its process ends.
+  // Throw FileError.
   static SnapshotFile create(const std::filesystem::path& folder);
   static SnapshotFile create_nameless(const std::filesystem::path& folder);
-  // Takes over the file of a process that has ended; nothing while that process lives, or when
-  // another process has taken the file over.
+  // Takes over the snapshot file of a process that has ended; nothing while that process lives, or
+  // when another process has taken the file over.
   static std::optional<SnapshotFile> take_over(const std::filesystem::path& path);
-  // The paths of all such files in the folder, of any process.
+  // Returns the paths of all snapshot files in the folder, of any process.
   static std::vector<std::filesystem::path> in_folder(const std::filesystem::path& folder);
 
   // Appends a snapshot. Of `moment`, test_loss, test_accuracy, samples and seconds are not stored.
@@ -41,8 +41,8 @@ class SnapshotFile {
   // record that a killed process left incomplete is ignored.
   struct Entry {
     EvalMetrics moment;
-    std::uint64_t offset = 0;  // of the record in the file, bytes
-    std::uint64_t values = 0;  // elements
+    std::uint64_t offset = 0;  // first byte of the record in the file
+    std::uint64_t values = 0;  // number of elements
     std::uint64_t state = 0;
   };
   const std::vector<Entry>& entries() const noexcept { return entries_; }
@@ -51,7 +51,7 @@ class SnapshotFile {
   // Marks the entry as evaluated, so that no later reader sees it. Removes the file after the last
   // entry.
   void done(const Entry& entry);
-  // Removes all entries and the file.
+  // Removes all entries of the file and the file itself.
   void remove() noexcept;
 
   const std::filesystem::path& path() const noexcept { return path_; }  // empty for a nameless file
@@ -65,7 +65,7 @@ class SnapshotFile {
   FileDescriptor file_;
   std::filesystem::path path_;
   std::filesystem::path folder_;
-  std::uint64_t size_ = 0;  // bytes of complete records
+  std::uint64_t size_ = 0;  // bytes of complete records in the file
   std::vector<Entry> entries_;
 };
 
@@ -77,11 +77,11 @@ struct DeferredEvaluationsOptions {
   bool is_of_run = false;
 };
 
-// One thread only.
+// The deferred evaluations of one worker. One thread only.
 class DeferredEvaluations {
  public:
-  // Creates no file yet, because most workers never need one. Throws FileError when none could be
-  // created.
+  // The constructor creates no file, because most workers never need one. Throws FileError when
+  // none could be created.
   explicit DeferredEvaluations(DeferredEvaluationsOptions options);
 
   // Removes the snapshots of an earlier run; called when a run starts at step 0.
@@ -89,7 +89,7 @@ class DeferredEvaluations {
 
   // Adds a snapshot. Throws FileError that names the folder.
   void add(const EvalMetrics& moment, const Snapshot& copy);
-  // Takes over the files that ended processes of the run have left.
+  // Takes over the snapshot files that ended processes of the run have left.
   void take_over();
   std::int64_t size() const noexcept;
 

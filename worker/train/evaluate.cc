@@ -17,7 +17,7 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
   batches_of_all_ = (dataset.size() + batch_size - 1) / batch_size;
   first_batch_ = batches_of_all_ * part / parts;
   end_batch_ = batches_of_all_ * (part + 1) / parts;
-  if (first_batch_ == end_batch_) return;  // there are more replicas than batches
+  if (first_batch_ == end_batch_) return;  // no batches: there are more replicas than batches
   samples_ = std::make_unique<DatasetRange>(dataset, first_batch_ * batch_size,
                                             std::min(end_batch_ * batch_size, dataset.size()));
   batches_ = make_batch_source(*samples_, {.batch_size = std::min(batch_size, samples_->size()),
@@ -30,14 +30,14 @@ PartialEvaluator::PartialEvaluator(Backend& backend, const Graph& graph, Paramet
 
 void PartialEvaluator::run(const std::function<bool()>& stop, std::span<BatchSums> sums,
                            const OnProgress& on_progress) {
-  // After a run that was stopped, the batches are in the middle of the samples.
+  // After a run that was stopped, the batch source is in the middle of the samples.
   if (batches_ != nullptr && batches_->position().offset != 0) {
     throw InternalError("an evaluation begins with its first batch");
   }
   for (std::int64_t b = first_batch_; b < end_batch_ && !stop(); ++b) {
     const Batch& batch = batches_->next();
     const Scores scores = model_->forward(batch, [](BucketId) {});
-    // The loss is a mean over the batch; the sums of all batches are added later.
+    // The model's loss is a mean over the batch; the sums of all batches are added later.
     sums[static_cast<std::size_t>(b)] = {scores.loss * static_cast<double>(batch.loss_divisor),
                                          static_cast<double>(scores.num_correct),
                                          static_cast<double>(scores.num_samples)};
@@ -90,8 +90,8 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
         sums, replica.index == 0 ? on_progress : OnProgress());
   });
 
-  // Each task sends whether it was stopped and the sums of its batches, with zeros for the batches
-  // of other tasks.
+  // Sums over all tasks: each task sends whether it was stopped and the sums of its batches, with
+  // zeros for the batches of other tasks.
   constexpr std::size_t kPerBatch = 3;
   std::vector<double> mine{stopping ? 1.0 : 0.0};
   for (const BatchSums& batch : sums) {
@@ -117,8 +117,8 @@ std::optional<Evaluation> Evaluator::run(const StopPoll& stop, const OnProgress&
   return total;
 }
 
-// The arena and the model of the evaluator. Made at the first evaluation, because most workers
-// never evaluate.
+// The evaluator's own arena and model. Made at the first evaluation, because most workers never
+// evaluate.
 struct SnapshotEvaluator::Compiled {
   Compiled(Backend& backend, const Graph& graph, const Dataset& dataset,
            const EvaluationOptions& options)
@@ -155,7 +155,7 @@ std::optional<Evaluation> SnapshotEvaluator::run(const Snapshot& snapshot,
   std::vector<BatchSums> sums(static_cast<std::size_t>(compiled_->evaluator.batches_of_all()));
   compiled_->evaluator.run([&] { return stopped = stopped || stop(); }, sums, on_progress);
   if (stopped) {
-    compiled_.reset();  // its batches stopped in the middle of the samples
+    compiled_.reset();  // the stopped evaluation left its batches in the middle of the samples
     return std::nullopt;
   }
   Evaluation result = add_up(sums, dataset_.size());

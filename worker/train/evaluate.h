@@ -21,22 +21,22 @@
 namespace syncopate {
 
 struct Evaluation {
-  double loss = 0.0;      // mean over the samples
+  double loss = 0.0;      // mean over the samples of the data set
   double accuracy = 0.0;  // fraction of the samples that were classified correctly
   std::int64_t samples = 0;
   double seconds = 0.0;
 };
 
-// Polled between steps and batches; returns the name of a signal when the run is to stop.
+// Asks, between steps and batches, for a signal to stop; returns the name of such a signal.
 using StopPoll = std::function<std::optional<std::string_view>()>;
 
 struct EvaluationOptions {
-  // Independent of the training batch, so that the train loop and `evaluate` add in the same order.
+  // A constant, independent of training, so that the train loop and `evaluate` add in one order.
   std::int64_t batch_size = 128;
-  int threads = 1;  // reader threads
+  int threads = 1;  // number of reader threads
 };
 
-// The sums of one batch.
+// The sums over the samples of one batch.
 struct BatchSums {
   double loss = 0.0;
   double num_correct = 0.0;
@@ -53,9 +53,9 @@ class PartialEvaluator {
                    int parts = 1);
 
   std::int64_t batches_of_all() const noexcept { return batches_of_all_; }
-  // Fills sums[b] of the batches of this part; sums has batches_of_all() elements, and those of
-  // other parts stay as they are. Ends early when `stop` returns true. on_progress counts the
-  // batches of this part; may be empty. Throws what the dataset throws.
+  // Evaluates: fills sums[b] of the batches of this part; sums has batches_of_all() elements, and
+  // those of other parts stay as they are. Ends early when `stop` returns true. on_progress counts
+  // the batches of this part; may be empty. Throws what the dataset throws.
   void run(const std::function<bool()>& stop, std::span<BatchSums> sums,
            const OnProgress& on_progress = {});
 
@@ -68,7 +68,7 @@ class PartialEvaluator {
   std::unique_ptr<BatchSource> batches_;
 };
 
-// Adds the sums in batch order; `seconds` of the result is left to the caller.
+// Adds the sums of all batches in batch order; `seconds` of the result is left to the caller.
 Evaluation add_up(std::span<const BatchSums> sums, std::int64_t dataset_size);
 
 // Evaluates with all replicas of a synchronous strategy.
@@ -78,15 +78,15 @@ class Evaluator {
   Evaluator(Strategy& strategy, const Graph& graph, const Dataset& dataset,
             const EvaluationOptions& options = {});
 
-  // Every task calls it. Returns nothing on all tasks when `stop` returned a signal on one of them;
-  // then stopped_by() is that signal. Throws what the data set throws, and PeerError.
+  // Evaluates; every task calls it. Returns nothing on all tasks when `stop` returned a signal on
+  // one of them; then stopped_by() is that signal. Throws what the data set throws, and PeerError.
   std::optional<Evaluation> run(const StopPoll& stop, const OnProgress& on_progress = {});
   std::string_view stopped_by() const noexcept { return stopped_by_; }
 
  private:
   Strategy& strategy_;
   std::int64_t dataset_size_;
-  std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // by replica of this task
+  std::vector<std::unique_ptr<PartialEvaluator>> parts_;  // one per replica of this task
   std::string_view stopped_by_;
 };
 
@@ -101,9 +101,9 @@ class SnapshotEvaluator {
                     const EvaluationOptions& options);
   ~SnapshotEvaluator();
 
-  // Copies values and state in and evaluates them. The result is bit-identical to that of Evaluator
-  // for the same values. Returns nothing when `stop` returned true. Throws ShapeError for a
-  // snapshot of another network, and what PartialEvaluator throws.
+  // Evaluates a copy of the snapshot's values and state. The result is bit-identical to that of
+  // Evaluator for the same values. Returns nothing when `stop` returned true. Throws ShapeError for
+  // a snapshot of another network, and what PartialEvaluator throws.
   std::optional<Evaluation> run(const Snapshot& snapshot, const std::function<bool()>& stop,
                                 const OnProgress& on_progress = {});
 

@@ -14,7 +14,7 @@ double seconds_between(std::chrono::steady_clock::time_point from,
   return std::chrono::duration<double>(to - from).count();
 }
 
-// What the job trained between two statuses.
+// What the job trained between two statuses: steps, samples and sums of losses.
 StepTotals between(const JobStatus& from, const JobStatus& to, double seconds) {
   return {.loss = to.loss - from.loss,
           .seconds = seconds,
@@ -59,7 +59,7 @@ void JobMetrics::write_begin(const JobStatus& status) {
 void JobMetrics::step(const JobStatus& status, bool is_reporter, double learning_rate,
                       const OwnTimes& own) {
   learning_rate_ = learning_rate;
-  // A job that lost a server continues from an earlier step.
+  // The step may go back: a job that lost a server continues from an earlier step.
   if (status.step < at_line_.step) start_line(status, own);
   const bool due =
       status.step / options_.log_every_steps > at_line_.step / options_.log_every_steps;
@@ -127,7 +127,7 @@ void JobMetrics::write_line(const JobStatus& status, const OwnTimes& own) {
 void JobMetrics::show(const JobStatus& status) {
   const StepTotals since = between(shown_, status, 0.0);
   if (since.steps > 0) {
-    // Smoothed as in train_loop.cc, for all steps since the last call.
+    // The shown loss is smoothed as in train_loop.cc, for all steps since the last call.
     const double keeps =
         shown_loss_ == 0.0 ? 0.0 : std::pow(0.95, static_cast<double>(since.steps));
     shown_loss_ = keeps * shown_loss_ + (1.0 - keeps) * since.mean_loss();
@@ -166,7 +166,7 @@ double WorkerTimes::exposed_seconds() const {
 
 void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   const InputShard shard = strategy_.input_shard();
-  // Bytes are counted per process, so those of the first replica are those of the task.
+  // Bytes are counted per process, so the counts of the first replica are those of the task.
   const CommunicationTimes times = strategy_.replicas().front().variables->times();
   std::vector<double> mine(kOfTask);
   mine[kFirst] = shard.first;
@@ -175,7 +175,7 @@ void WorkerTimes::write(const Totals& totals, MetricsWriter& metrics) const {
   mine[kInputWait] = totals.input_wait_seconds;
   mine[kSent] = static_cast<double>(times.bytes_sent.value_or(kNotCounted));
   mine[kReceived] = static_cast<double>(times.bytes_received.value_or(kNotCounted));
-  // All tasks must gather equally many numbers, though their replica counts may differ.
+  // All tasks must gather equally many numbers, though their numbers of replicas may differ.
   const double count = shard.count;
   const std::vector<double> counts = synchronous_job(strategy_).gather({&count, 1});
   const auto most = static_cast<std::size_t>(*std::ranges::max_element(counts));

@@ -17,35 +17,35 @@
 namespace syncopate {
 
 struct JobMetricsOptions {
-  std::int64_t log_every_steps = 50;  // updates of the job between two lines
-  std::int64_t total_steps = 0;       // at the end of the run
+  std::int64_t log_every_steps = 50;  // updates of the job between two lines of metrics
+  std::int64_t total_steps = 0;       // number of steps at the end of the run
   std::int64_t steps_per_epoch = 0;
-  std::int64_t samples_per_epoch = 0;  // without the dropped remainder
+  std::int64_t samples_per_epoch = 0;  // samples trained per epoch, without the dropped remainder
   std::int64_t start_samples = 0;
   double start_epochs = 0.0;
   double max_seconds = 0.0;  // 0: no limit
 };
 
-// One worker at a time reports for the whole job, from the differences between the JobStatus values
-// that it receives. One thread only.
+// The metrics of one worker: one worker at a time reports for the whole job, from the differences
+// between the JobStatus values that it receives. One thread only.
 class JobMetrics {
  public:
   // This worker's own times since it was made; only differences are used.
   struct OwnTimes {
     std::int64_t steps = 0;
-    double step_seconds = 0.0;  // without waiting for input
+    double step_seconds = 0.0;  // time in steps without waiting for input
     double input_wait_seconds = 0.0;
     CommunicationTimes communication;
   };
 
   JobMetrics(MetricsWriter& metrics, ProgressDisplay& display, const JobMetricsOptions& options);
 
-  // Starts the clock that all rates use.
+  // Starts the clock that all rates of this worker's lines use.
   void begin(const JobStatus& status, const OwnTimes& own);
   // Called after each step of this worker. Writes and shows only when this worker reports for the
-  // job. A line is due when the job has passed a multiple of log_every_steps.
+  // job. A line of metrics is due when the job has passed a multiple of log_every_steps.
   void step(const JobStatus& status, bool is_reporter, double learning_rate, const OwnTimes& own);
-  // Called before the worker reports on a job of which it has trained nothing, because it joined
+  // Called before this worker reports on a job of which it has trained nothing, because it joined
   // late or was restarted: writes the line that says when its clock began. Does nothing after
   // begin().
   void begin_as_reporter(const JobStatus& status);
@@ -53,12 +53,12 @@ class JobMetrics {
   // clock.
   void end(const JobStatus& status, const OwnTimes& own);
 
-  // Passes over the data set so far.
+  // Returns the passes over the data set that the job has made so far.
   double epochs(const JobStatus& status) const;
-  // Seconds between begin() and end(), or now.
+  // Returns the seconds between begin() and end(), or between begin() and now before end().
   double seconds() const;
   double samples_per_second(const JobStatus& status) const;
-  // The began_at value of the lines of this worker; nothing before the first line.
+  // Returns the began_at value of this worker's lines; nothing before the first line.
   std::optional<double> began_at() const noexcept { return began_at_; }
 
  private:
@@ -73,39 +73,39 @@ class JobMetrics {
   ProgressDisplay& display_;
   const JobMetricsOptions options_;
   bool begun_ = false;
-  std::optional<double> began_at_;  // wall clock
+  std::optional<double> began_at_;  // wall clock at begin()
   Clock::time_point begun_at_;
   Clock::time_point ended_at_;  // zero before end()
   JobStatus at_begin_;
-  JobStatus at_line_;  // at the last line of this or another worker
+  JobStatus at_line_;  // status at the last line of this or another worker
   OwnTimes own_at_line_;
   Clock::time_point line_at_;
   double learning_rate_ = 0.0;
   JobStatus shown_;
-  double shown_loss_ = 0.0;  // smoothed
+  double shown_loss_ = 0.0;  // loss on the display, smoothed
 };
 
 // The times of all synchronous workers, gathered once when training has ended. One thread only. The
 // strategy must outlive it.
 class WorkerTimes {
  public:
-  // Only steps after construction are counted.
+  // Counts only the times of steps after the construction.
   explicit WorkerTimes(Strategy& strategy);
 
   struct Totals {
     std::int64_t steps = 0;
-    std::int64_t samples = 0;  // of all replicas
-    double seconds = 0.0;      // in steps
+    std::int64_t samples = 0;  // samples of all replicas
+    double seconds = 0.0;      // duration of the steps
     double input_wait_seconds = 0.0;
   };
-  // Every task calls it. Writes a line for each worker of the job.
+  // Writes a line of metrics for each worker of the job. Every task calls it.
   void write(const Totals& totals, MetricsWriter& metrics) const;
-  // Seconds that the first replica of this task waited for other replicas since construction.
+  // Returns how long the first replica of this task waited for other replicas since construction.
   double exposed_seconds() const;
 
  private:
   Strategy& strategy_;
-  std::vector<CommunicationTimes> at_start_;  // by replica of this task
+  std::vector<CommunicationTimes> at_start_;  // one per replica of this task
 };
 
 }  // namespace syncopate

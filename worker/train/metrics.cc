@@ -20,7 +20,7 @@ namespace syncopate {
 
 namespace {
 
-// Keys are written in the order in which they are added.
+// A line of JSON. Keys are written in the order in which they are added.
 using OrderedJson = nlohmann::ordered_json;
 
 class NoMetrics final : public MetricsWriter {
@@ -154,14 +154,14 @@ class JsonLines final : public MetricsWriter {
   }
 
  private:
-  // JSON has no NaN; the library writes null for it.
+  // A number that is not finite has no form in JSON; the library writes null for it.
   void write_line(OrderedJson json) {
     if (!file_) open_file();
     if (began_at_ && !json.contains("began_at")) json["began_at"] = *began_at_;
     append(json.dump(-1, ' ', false, OrderedJson::error_handler_t::replace) + "\n");
   }
 
-  // A process that was killed in the middle of a line must not spoil the next line. The line of
+  // A process that was killed in the middle of a line must not spoil the next line. A line of
   // another process may still be on its way into the file, so a short wait comes first.
   void end_broken_line() {
     constexpr std::chrono::milliseconds kMoment(1);
@@ -174,11 +174,11 @@ class JsonLines final : public MetricsWriter {
 
   bool ends_with_a_line() const {
     char last = '\n';
-    if (::lseek(file_.get(), -1, SEEK_END) < 0) return true;  // empty
+    if (::lseek(file_.get(), -1, SEEK_END) < 0) return true;  // the file is empty
     return ::read(file_.get(), &last, 1) != 1 || last == '\n';
   }
 
-  // Unbuffered, so that a reader sees whole lines and a killed run leaves them.
+  // Writes unbuffered, so that a reader sees whole lines and a killed run leaves them.
   void append(std::string_view text) {
     while (!text.empty()) {
       const ssize_t written = ::write(file_.get(), text.data(), text.size());

@@ -21,14 +21,14 @@ namespace syncopate {
 // Written when training begins in a process. Several processes may append to one file, and a
 // process may be restarted, so later lines repeat `began_at` to say whose clock their seconds use.
 struct BeginMetrics {
-  std::int64_t step = 0;     // updates applied before
-  std::int64_t samples = 0;  // trained before
+  std::int64_t step = 0;     // updates applied before this process began
+  std::int64_t samples = 0;  // samples trained before this process began
   // True: all replicas are synchronous; training pauses for evaluations and checkpoints, and
   // seconds leave them out.
   bool in_step = true;
   double began_at = 0.0;  // wall clock, seconds since 1970 UTC
 };
-// The wall clock now, in seconds since 1970 UTC.
+// Returns the wall clock's time now, in seconds since 1970 UTC.
 double wall_clock_seconds();
 
 struct StepMetrics {
@@ -38,12 +38,12 @@ struct StepMetrics {
   double accuracy = 0.0;  // of the samples since the last line
   double learning_rate = 0.0;
   std::int64_t samples = 0;
-  double seconds = 0.0;  // since training began
+  double seconds = 0.0;  // training time since training began
   double samples_per_second = 0.0;
   double input_wait_fraction = 0.0;  // of the time since the last line
-  // Means per step since the last line, on the first replica of this task. Exposed: the replica
-  // waited for other replicas or added their gradients. Hidden: communication that ran while the
-  // replica computed.
+  // Seconds per step, means since the last line, on the first replica of this task. Exposed: the
+  // replica waited for other replicas or added their gradients. Hidden: communication that ran
+  // while the replica computed.
   double compute_seconds = 0.0;
   double communication_exposed_seconds = 0.0;
   double communication_hidden_seconds = 0.0;
@@ -60,13 +60,13 @@ struct EvalMetrics {
   double epoch = 0.0;
   double test_loss = 0.0;
   double test_accuracy = 0.0;
-  std::int64_t samples = 0;  // in the test split
-  double seconds = 0.0;      // of this evaluation
-  // Samples trained before the evaluation, and the training time until then. Synchronous training
-  // pauses for evaluations and checkpoints, and their time is left out.
+  std::int64_t samples = 0;  // number of samples in the test split
+  double seconds = 0.0;      // duration of this evaluation
+  // Samples trained before the evaluation, and the training time until it began. Synchronous
+  // training pauses for evaluations and checkpoints, and their time is left out.
   std::int64_t trained_samples = 0;
   double trained_seconds = 0.0;
-  // began_at of the process whose clock trained_seconds uses; nothing: this process.
+  // The began_at value of the process whose clock trained_seconds uses; nothing: this process.
   std::optional<double> began_at = {};
 };
 
@@ -74,7 +74,7 @@ struct EvalMetrics {
 // waiting for bytes, both are in communication_exposed_seconds.
 struct WorkerMetrics {
   int worker = 0;
-  std::int64_t steps = 0;  // in which it took part
+  std::int64_t steps = 0;  // number of steps in which the worker took part
   std::int64_t samples = 0;
   double seconds = 0.0;
   double compute_seconds = 0.0;
@@ -88,19 +88,19 @@ struct WorkerMetrics {
   std::optional<std::int64_t> skipped_steps = {};
 };
 
-// "step 9000, epoch 3.00: test accuracy 98.10%, test loss 0.0612 (1000 samples, 0.4 s)"
+// Returns "step 9000, epoch 3.00: test accuracy 98.10%, test loss 0.0612 (1000 samples, 0.4 s)".
 std::string describe(const EvalMetrics& metrics);
 
 struct Summary {
   std::string strategy;
   std::string model;
   std::string data;
-  std::string device;  // Backend::description
+  std::string device;  // name of the device, Backend::description
   int replicas = 1;
   std::int64_t global_batch = 0;
   std::int64_t steps = 0;
   std::int64_t samples = 0;
-  // Seconds in training steps of this process, without evaluations, checkpoints and the processes
+  // The time in training steps of this process, without evaluations, checkpoints and the processes
   // before --resume; steps and samples count from the beginning of the run. In an asynchronous job
   // the seconds from the first step to the end, because other workers train during an evaluation.
   double seconds = 0.0;
@@ -111,18 +111,18 @@ struct Summary {
   double staleness_mean = 0.0;
   std::int64_t staleness_max = 0;
   double input_wait_fraction = 0.0;
-  double communication_exposed_fraction = 0.0;  // of the time in steps
+  double communication_exposed_fraction = 0.0;  // part of the time in steps
   std::int64_t peak_memory_bytes = 0;
-  std::optional<DeviceLoad> gpu;           // of this task's GPUs, where the driver says
+  std::optional<DeviceLoad> gpu;           // of this task's GPUs, if the driver tells
   std::string weights_hash;                // FNV-1a of all values in memory order, hexadecimal
-  std::vector<WorkerStaleness> staleness;  // by worker; empty for synchronous replicas
+  std::vector<WorkerStaleness> staleness;  // one per worker; empty for synchronous replicas
 };
 
-// One thread only. A numeric field that is not a number is written as null.
+// Writes metrics. One thread only. A numeric field that is not a number is written as null.
 class MetricsWriter {
  public:
   virtual ~MetricsWriter() = default;
-  // False: the lines are not written anywhere, and what is costly need not be measured.
+  // False: no lines are written, and values that are costly need not be measured.
   virtual bool is_read() const noexcept { return true; }
   virtual void write(const BeginMetrics& metrics) = 0;
   virtual void write(const StepMetrics& metrics) = 0;
@@ -131,16 +131,16 @@ class MetricsWriter {
   virtual void write(const Summary& summary) = 0;
 };
 
-// An empty path gives a writer that writes nothing. `append` is for a resumed run. Each line is one
-// write to the end of the file, so that several processes may share a file. Throws FileError naming
-// the file.
+// Makes a writer of metrics. An empty path gives a writer that writes nothing. `append` is for a
+// resumed run. Each line is one write to the end of the file, so that several processes may share a
+// file. Throws FileError naming the file.
 std::unique_ptr<MetricsWriter> make_metrics_writer(const std::filesystem::path& path, bool append);
-// A writer that appends, and opens the file at its first line: for the workers of an asynchronous
-// job, of which one at a time reports. An empty path writes nothing. The first line throws
-// FileError.
+// Makes a writer of metrics that appends, and opens the file at its first line: for the workers of
+// an asynchronous job, of which one at a time reports. An empty path writes nothing. The first line
+// throws FileError.
 std::unique_ptr<MetricsWriter> make_late_metrics_writer(const std::filesystem::path& path);
 
-// Sums over a number of steps.
+// Sums over a number of training steps.
 
 struct StepTotals {
   double loss = 0.0;  // sum of the mean losses of the steps
@@ -156,7 +156,7 @@ struct StepTotals {
     correct += scores.num_correct;
     samples += scores.num_samples;
   }
-  // NaN when there was no step.
+  // The mean loss of a step; NaN when there was no step.
   double mean_loss() const {
     return steps > 0 ? loss / static_cast<double>(steps) : std::numeric_limits<double>::quiet_NaN();
   }
@@ -165,14 +165,14 @@ struct StepTotals {
   }
   double samples_per_second() const { return ratio(static_cast<double>(samples), seconds); }
 
-  // part / whole, or 0 when `whole` is 0.
+  // Returns part / whole, or 0 when `whole` is 0.
   static double ratio(double part, double whole) { return whole > 0.0 ? part / whole : 0.0; }
 };
 
-// The histogram over all workers.
+// Returns the sum of the staleness histograms of all workers.
 ps::StalenessHistogram merge_staleness(std::span<const WorkerStaleness> workers);
 
-// "mean 2.98, max 11 over 2812 bucket pushes; by worker 2.97 2.99 3.01 2.95"
+// Returns "mean 2.98, max 11 over 2812 bucket pushes; by worker 2.97 2.99 3.01 2.95".
 std::string describe_staleness(std::span<const WorkerStaleness> workers);
 
 }  // namespace syncopate

@@ -52,13 +52,13 @@ std::string of_total(std::int64_t done, std::int64_t total) {
   return fmt::format("{}/{}", done, total);
 }
 
-// The fields that follow the step count, the most important one first.
+// Returns the fields that follow the step count on the progress line, the most important one first.
 std::vector<std::string> score_fields(const ProgressState& state) {
   return {print("loss %.4f", state.loss), print("acc %.1f%%", 100.0 * state.accuracy),
           format_rate(state.samples_per_second), format_remaining(state.remaining_seconds)};
 }
 
-// A bar of `columns` columns. Unicode can show half a column.
+// Draws a bar of `columns` columns. Unicode can show half a column.
 std::string draw_bar(double fraction, int columns, bool unicode) {
   const int half_cells = static_cast<int>(std::lround(fraction * 2.0 * columns));
   const int full = half_cells / 2;
@@ -73,7 +73,7 @@ std::string draw_bar(double fraction, int columns, bool unicode) {
   return bar;
 }
 
-// Returns done / total in [0, 1], or 0 for an unknown total.
+// Returns the part that is done, done / total in [0, 1], or 0 for an unknown total.
 double fraction_of(std::int64_t done, std::int64_t total) {
   if (total <= 0) return 0.0;
   return std::clamp(static_cast<double>(done) / static_cast<double>(total), 0.0, 1.0);
@@ -103,7 +103,7 @@ class TerminalProgress final : public ProgressDisplay {
   explicit TerminalProgress(ProgressOutput output) : output_(std::move(output)) {}
   TerminalProgress(const TerminalProgress&) = delete;
   TerminalProgress& operator=(const TerminalProgress&) = delete;
-  // Ends the line, so that the message of an exception gets a line of its own.
+  // Ends the redrawn line, so that the message of an exception gets a line of its own.
   ~TerminalProgress() override {
     if (drawn_ || shows_activity_) output_.write("\n");
   }
@@ -134,7 +134,7 @@ class TerminalProgress final : public ProgressDisplay {
       if (shows_activity_) clear_activity();
       return;
     }
-    draw();  // `last_` may not have been drawn yet
+    draw();  // the last state may not have been drawn yet
     output_.write("\n");
     drawn_ = false;
   }
@@ -143,7 +143,7 @@ class TerminalProgress final : public ProgressDisplay {
   static constexpr const char* kStartOfLine = "\r";
   static constexpr const char* kClearToEnd = "\x1b[K";
 
-  // The last column stays empty: some terminals wrap as soon as it is written.
+  // The screen's last column stays empty: some terminals wrap as soon as it is written.
   ProgressLineStyle style() const {
     return {.columns = output_.columns() - 1, .unicode = output_.unicode};
   }
@@ -166,7 +166,7 @@ class TerminalProgress final : public ProgressDisplay {
   ProgressOutput output_;
   Pace pace_{std::chrono::milliseconds(100)};
   ProgressState last_;
-  bool drawn_ = false;  // the training line is on the screen
+  bool drawn_ = false;  // whether the training line is on the screen
   bool shows_activity_ = false;
 };
 
@@ -181,7 +181,7 @@ class PlainProgress final : public ProgressDisplay {
     if (enabled_ && pace_.due(output_.now())) output_.write(format_progress_text(state) + "\n");
   }
   void update(const ActivityState& state) override {
-    // Work that takes less than this is not worth a line.
+    // Work other than training that takes less than this is not worth a line.
     constexpr std::chrono::seconds kFirstLine(2);
     const bool begins = state.what != activity_ || state.done <= activity_done_;
     activity_ = state.what;
@@ -213,7 +213,7 @@ std::string format_progress_line(const ProgressState& state, const ProgressLineS
   std::string tail = steps;
   for (const std::string& field : score_fields(state)) tail += "  " + field;
 
-  // Everything except the bar is ASCII, so a byte is a column.
+  // Everything on the line except the bar is ASCII, so a byte is a column.
   const int for_bar = style.columns - static_cast<int>(epoch.size() + tail.size()) - 2;
   if (for_bar >= kShortestBar) {
     return epoch + " " +
@@ -277,7 +277,7 @@ struct LocaleTraits {
   static void close(Type locale) noexcept { freelocale(locale); }
 };
 
-// Reads the user's character set without setting the locale of the process, so that numbers keep
+// Reads the user's character set without a change of the process's locale, so that numbers keep
 // their decimal points.
 bool stderr_is_unicode() {
   const UniqueHandle<LocaleTraits> locale(newlocale(LC_CTYPE_MASK, "", nullptr));
@@ -291,8 +291,8 @@ int stderr_columns() {
   return size.ws_col;
 }
 
-// Writes the whole text at once, so that lines of several processes do not mix. Errors are ignored,
-// because a closed stderr must not end training.
+// Writes the whole text to stderr at once, so that lines of several processes do not mix. Errors
+// are ignored, because a closed stderr must not end training.
 void write_to_stderr(std::string_view text) {
   std::fwrite(text.data(), 1, text.size(), stderr);
   std::fflush(stderr);

@@ -14,7 +14,7 @@ namespace syncopate {
 
 struct ProgressState {
   std::string text;        // if not empty, it is shown instead of the numbers
-  std::int64_t epoch = 0;  // from 1
+  std::int64_t epoch = 0;  // number of the epoch, from 1
   std::int64_t total_epochs = 0;
   std::int64_t step = 0;
   std::int64_t total_steps = 0;
@@ -24,21 +24,21 @@ struct ProgressState {
   double remaining_seconds = 0.0;
 };
 
-// Work other than training steps, in parts of the same length.
+// The progress of work other than training steps, in parts of the same length.
 struct ActivityState {
-  std::string_view what;  // "evaluating"
+  std::string_view what;  // name of the work, "evaluating"
   std::int64_t done = 0;
   std::int64_t total = 0;
 };
-// Called after each part with the parts that are done and all parts.
+// Called after each part of some work with the parts that are done and all parts.
 using OnProgress = std::function<void(std::int64_t done, std::int64_t total)>;
 
-// One thread only.
+// Shows the progress of a run. One thread only.
 class ProgressDisplay {
  public:
   virtual ~ProgressDisplay() = default;
-  // Cheap to call every step: draws at most ten times a second on a terminal, every ten seconds
-  // elsewhere.
+  // Updates the line, cheap enough for every step: draws at most ten times a second on a terminal,
+  // every ten seconds elsewhere.
   virtual void update(const ProgressState& state) = 0;
   // Draws the progress of other work at the same pace. On a terminal the line is removed when
   // `done` reaches `total`.
@@ -49,43 +49,43 @@ class ProgressDisplay {
   virtual void finish() = 0;
 };
 
-// Shows the progress of work that `what` names. `display` must outlive the result.
+// Returns a display of the work that `what` names. `display` must outlive the result.
 OnProgress show_progress(ProgressDisplay& display, std::string_view what);
 
-// Writes to stderr. `enabled` false shows notes only.
+// Makes a display that writes to stderr. `enabled` false shows notes only.
 std::unique_ptr<ProgressDisplay> make_progress_display(bool enabled);
-// Shows nothing. For the tasks other than the chief.
+// Makes a display that shows nothing, for the tasks other than the chief.
 std::unique_ptr<ProgressDisplay> make_silent_display();
 
 struct ProgressLineStyle {
   int columns = 80;
-  bool unicode = true;  // else the bar is drawn in ASCII
+  bool unicode = true;  // false: the bar is drawn in ASCII
 };
 
-// One line of at most `columns` columns, without a line end. In a narrow terminal the bar shrinks
-// and then goes, and after it the last fields. "epoch 2/3 ━━━━━━━╸──── 812/937  loss 0.0612
-// acc 98.1%  41.2k samples/s  ETA 0:04"
+// Returns a progress line of at most `columns` columns, without a line end. In a narrow terminal
+// the bar shrinks and then goes, and after it the last fields. "epoch 2/3 ━━━━━━━╸──── 812/937
+// loss 0.0612 acc 98.1%  41.2k samples/s  ETA 0:04"
 std::string format_progress_line(const ProgressState& state, const ProgressLineStyle& style);
-// "evaluating ━━━━━━━╸──── 12/79"
+// Returns the line of other work, such as "evaluating ━━━━━━━╸──── 12/79".
 std::string format_progress_line(const ActivityState& state, const ProgressLineStyle& style);
 
-// The line for a log file: without a bar and of any width.
-// "epoch 2/3  step 812/937  loss 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04"
+// Returns the line for a log file: without a bar and of any width. "epoch 2/3  step 812/937  loss
+// 0.0612  acc 98.1%  41.2k samples/s  ETA 0:04"
 std::string format_progress_text(const ProgressState& state);
-// "evaluating  12/79"
+// Returns the line of other work for a log file, such as "evaluating  12/79".
 std::string format_progress_text(const ActivityState& state);
 
 struct ProgressOutput {
   std::function<void(std::string_view)> write;
   std::function<std::chrono::steady_clock::time_point()> now;
-  std::function<int()> columns;  // asked at every draw: windows are resized
+  std::function<int()> columns;  // screen width, asked at every draw: windows are resized
   bool unicode = true;
 };
 
-// Redraws one line, at most ten times a second; notes scroll above it.
+// Makes a display that redraws one line, at most ten times a second; notes scroll above it.
 std::unique_ptr<ProgressDisplay> make_terminal_progress(ProgressOutput output);
-// Writes a line every ten seconds, of other work the first one after two, and the notes. `enabled`
-// false: the notes only.
+// Makes a display that writes a line every ten seconds, of other work the first one after two, and
+// the notes. `enabled` false: the notes only.
 std::unique_ptr<ProgressDisplay> make_plain_progress(ProgressOutput output, bool enabled);
 
 }  // namespace syncopate

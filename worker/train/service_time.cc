@@ -108,7 +108,7 @@ std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int wor
     milliseconds *= -std::log1p(-static_cast<double>(draws.uniform(index)));
   }
   if (options.kind == ServiceTimeKind::kLognormal) {
-    // Box and Muller's normal deviate; the mean of exp(sigma z) is exp(sigma^2 / 2).
+    // Returns Box and Muller's normal deviate z; the mean of exp(sigma z) is exp(sigma^2 / 2).
     const double radius =
         std::sqrt(-2.0 * std::log1p(-static_cast<double>(draws.uniform(2 * index))));
     const double angle = 2.0 * std::numbers::pi * static_cast<double>(draws.uniform(2 * index + 1));

@@ -21,32 +21,32 @@ struct Slowness {
 // A pause of one worker, in its first step that begins at `at_seconds` or later.
 struct Pause {
   int worker = 0;
-  double at_seconds = 0.0;  // since training began
+  double at_seconds = 0.0;  // seconds since training began
   double for_seconds = 0.0;
 };
 
 struct ServiceTimeOptions {
   ServiceTimeKind kind = ServiceTimeKind::kNone;
   double mean_milliseconds = 0.0;
-  double sigma = 0.5;  // kLognormal: standard deviation of the logarithm
+  double sigma = 0.5;  // of kLognormal: the logarithm's standard deviation
   std::uint64_t seed = 1;
   std::vector<Slowness> slow;
   std::vector<Pause> pauses;
 };
 
-// Parses "constant:20", "exponential:5" (mean milliseconds) or "lognormal:5[:SIGMA]". Throws
-// UsageError that names `what`, such as "--service-time".
+// Parses a compute delay: "constant:20", "exponential:5" (mean milliseconds) or
+// "lognormal:5[:SIGMA]". Throws UsageError that names `what`, such as "--service-time".
 ServiceTimeOptions parse_service_time(std::string_view text, std::string_view what);
-// Parse "worker=3,factor=4" (factor from 0.001 to 1000) and "worker=1,at=20s,for=5s". Throw
-// UsageError.
+// Parse a slow worker, "worker=3,factor=4" (factor from 0.001 to 1000), and a pause,
+// "worker=1,at=20s,for=5s". Throw UsageError.
 Slowness parse_slowness(std::string_view text);
 Pause parse_pause(std::string_view text);
 
-// The delay of the worker's `step`-th step without pauses: a function of (seed, worker, step).
+// Returns the delay of a worker's step without pauses: a function of (seed, worker, step).
 std::chrono::nanoseconds service_time(const ServiceTimeOptions& options, int worker,
                                       std::int64_t step);
 
-// Delays one worker, on the thread that calls it.
+// Delays the steps of one worker, on the thread that calls it.
 class StepDelays {
  public:
   StepDelays(const ServiceTimeOptions& options, int worker);
@@ -58,7 +58,7 @@ class StepDelays {
 
   const ServiceTimeOptions& options_;
   const int worker_;
-  std::vector<Pause> pauses_;  // of this worker, not yet made
+  std::vector<Pause> pauses_;  // pauses of this worker, not yet made
   std::optional<std::chrono::steady_clock::time_point> begun_;
 };
 

@@ -42,8 +42,8 @@ StopSignal::StopSignal() {
 }
 
 StopSignal::~StopSignal() {
-  // A signal that is still queued would end the process when it is unblocked, and its exit code
-  // would not say that a checkpoint was written. Batch systems send signals twice.
+  // Drops queued signals: one that is still queued would end the process when it is unblocked, and
+  // its exit code would not say that a checkpoint was written. Batch systems send signals twice.
   while (poll()) {
   }
   pthread_sigmask(SIG_SETMASK, &previous_mask_, nullptr);

@@ -11,7 +11,7 @@
 
 namespace syncopate {
 
-// One thread only, except was_asked(). Source: signalfd(2).
+// Receives requests to stop. One thread only, except was_asked(). Source: signalfd(2).
 class StopSignal {
  public:
   // Blocks the signals for this thread and the threads that it starts later; construct it before
@@ -24,15 +24,15 @@ class StopSignal {
 
   // Returns the name of a signal that arrived since the last call, or nothing. Does not wait.
   std::optional<std::string_view> poll();
-  // Returns that signal as a number, for a caller that passes it on to a child process.
+  // Returns the last polled signal as a number, for a caller that passes it on to a child process.
   std::optional<int> poll_number();
 
-  // Whether a signal has arrived, polled or not. Any thread may call it.
+  // Whether a signal has arrived, polled or not. Any thread may call this.
   bool was_asked() const noexcept;
 
-  // A descriptor that is readable when a signal has arrived, for poll(2).
+  // Returns a descriptor that is readable when a signal has arrived, for poll(2).
   int descriptor() const noexcept { return descriptor_.get(); }
-  // The signal mask before construction, with which a child process starts.
+  // Returns the signal mask before construction, with which a child process starts.
   const sigset_t& previous_mask() const noexcept { return previous_mask_; }
 
  private:

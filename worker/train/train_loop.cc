@@ -23,8 +23,8 @@ double seconds_since(Clock::time_point begun) {
   return std::chrono::duration<double>(Clock::now() - begun).count();
 }
 
-// The batches that follow a position. The position of batch(0) is the normal form of a position:
-// the end of an epoch and the start of the next one are the same place.
+// Returns the plan of the batches that follow a position. The position of batch(0) is the normal
+// form of a position: the end of an epoch and the start of the next one are the same place.
 BatchPlan plan_from(const ps::DataPosition& position, std::int64_t dataset_size,
                     std::int64_t global_batch) {
   return {dataset_size, {.batch_size = global_batch}, position};
@@ -94,7 +94,7 @@ class StepLog {
 
   std::optional<LossScaleState> loss_scale() const {
     if (!run_.metrics.is_read())
-      return std::nullopt;  // reading it makes the host wait for the device
+      return std::nullopt;  // reading the scale makes the host wait for the device
     const Replica& replica = run_.strategy.replicas().front();
     return replica.backend->loss_scale(*replica.arena);
   }
@@ -103,12 +103,12 @@ class StepLog {
   const TrainingRun& run_;
   const TrainLoopOptions& options_;
   const std::int64_t total_steps_;
-  StepTotals all_;    // of this process
-  StepTotals epoch_;  // since the epoch began
-  StepTotals line_;   // since the last line of metrics
+  StepTotals all_;    // of the steps of this process
+  StepTotals epoch_;  // of the steps since the epoch began
+  StepTotals line_;   // of the steps since the last line of metrics
   double waited_before_line_ = 0.0;
   CommunicationTimes times_before_line_;
-  double shown_loss_ = 0.0;  // smoothed
+  double shown_loss_ = 0.0;  // loss on the display, smoothed
   std::int64_t shown_steps_ = 0;
 };
 
@@ -215,13 +215,13 @@ class TrainLoop {
 
   void note_stop(std::string_view signal) { stops_[ps::stop_kind(signal)] = 1; }
 
-  // The request to stop that some task reported with the gradients of the last step.
+  // Returns the request to stop that some task reported with the gradients of the last step.
   std::optional<std::string_view> asked_to_stop() const {
     if (const auto kind = stops_of_all_.early_stop()) return ps::stop_name(*kind);
     return std::nullopt;
   }
 
-  // Returns false when a request to stop ended the evaluation.
+  // Evaluates the test split. Returns false when a request to stop ended the evaluation.
   bool evaluate() {
     test_ = run_.evaluator.run(run_.stop, show_progress(run_.display, "evaluating"));
     if (!test_) return false;
@@ -241,7 +241,7 @@ class TrainLoop {
   void save() {
     if (options_.checkpoint_dir.empty() || saved_step_ == progress_.at.step) return;
     synchronous_job(run_.strategy).agree();
-    require_finite();  // weights may diverge one step before the loss does
+    require_finite();  // the values may diverge one step before the loss
     saved_step_ = progress_.at.step;
     if (!run_.strategy.is_chief()) return;
     const auto path = checkpoint_path(options_.checkpoint_dir, progress_.at.step);
@@ -264,7 +264,7 @@ class TrainLoop {
   }
 
   TrainOutcome stopped(std::string_view signal) {
-    // The chief gets here after it has written its file, so that no task reports "saved" earlier.
+    // Waits for the chief, which has then written its file: no task reports "saved" earlier.
     constexpr double kDone = 1.0;
     synchronous_job(run_.strategy).gather({&kDone, 1});
     TrainOutcome result = outcome();
@@ -285,7 +285,7 @@ class TrainLoop {
     result.samples_per_second = all.samples_per_second();
     result.train_loss = log_.epoch_loss();
     result.input_wait_fraction = StepTotals::ratio(run_.input.counters().wait_seconds, all.seconds);
-    // Waiting is measured on another thread than the steps and may exceed them by a little.
+    // Waiting is measured on another thread than the steps and may exceed their time by a little.
     result.communication_exposed_fraction =
         std::min(1.0, StepTotals::ratio(worker_times_.exposed_seconds(), all.seconds));
     result.weights_hash = weights_hash(run_.strategy.snapshot().values);
@@ -295,13 +295,13 @@ class TrainLoop {
   const TrainingRun& run_;
   const TrainLoopOptions& options_;
   Progress progress_;
-  std::int64_t saved_step_ = 0;  // 0: no checkpoint
+  std::int64_t saved_step_ = 0;  // step of the last checkpoint; 0: none
   double learning_rate_ = 0.0;
   StepLog log_;
   const WorkerTimes worker_times_;
   ps::StopCounts stops_;            // requests that reached this task
-  ps::StopCounts stops_of_all_;     // that reached any task, as of the last step
-  std::vector<StepDelays> delays_;  // by replica
+  ps::StopCounts stops_of_all_;     // requests that reached any task, as of the last step
+  std::vector<StepDelays> delays_;  // one per replica
   std::optional<Evaluation> test_;
 };
 
@@ -311,7 +311,7 @@ double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch) {
   const BatchPlan plan = plan_from(position, dataset_size, global_batch);
   const ps::DataPosition now = plan.batch(0).position;
-  // The samples that are left of earlier epochs count only as far as they make whole batches.
+  // Skipped samples that are left of earlier epochs count only as far as they make whole batches.
   std::int64_t passed_over = plan.batches_before(now.epoch) * global_batch;
   for (const ps::SampleRange& range : now.untrained) {
     if (range.epoch == now.epoch) passed_over += range.end - range.begin;
@@ -342,8 +342,8 @@ TrainOutcome train(const TrainingRun& run, const TrainLoopOptions& options, cons
 namespace {
 
 bool all_finite(const Tensor& values) {
-  // 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no branches and the compiler
-  // unrolls it.
+  // A sum of 0 * x tests for NaN: 0 * x is 0 for a finite x and NaN otherwise, so the sum needs no
+  // branches and the compiler unrolls it.
   std::array<float, 8> sums{};
   const std::span<const float> elements = values.f32();
   for (std::size_t i = 0; i < elements.size(); ++i) sums[i % sums.size()] += 0.0F * elements[i];

@@ -27,7 +27,7 @@ namespace syncopate {
 // When evaluations are made. Synchronous replicas evaluate together while the training clock stands
 // still, so the choice makes no difference for them.
 enum class EvalWhen : std::uint8_t {
-  kDue,  // during training, by one worker that does not train until it is done
+  kDue,  // when due in training, by a worker that then pauses
   kEnd,  // after training, from stored snapshots
 };
 
@@ -35,21 +35,21 @@ struct TrainLoopOptions {
   std::int64_t total_epochs = 3;
   std::optional<std::int64_t> total_steps;  // if given, total_epochs is ignored
   double max_seconds = 0.0;            // of training, after which the run is complete; 0: no limit
-  std::int64_t eval_every_epochs = 1;  // 0: at the end only
+  std::int64_t eval_every_epochs = 1;  // 0: evaluates at the end only
   std::int64_t eval_every_steps = 0;   // 0: eval_every_epochs is used
   EvalWhen eval_when = EvalWhen::kDue;
   // The folder for the deferred evaluations of a run without checkpoint_dir.
   std::filesystem::path temporary_dir = "/tmp";
   std::int64_t log_every_steps = 50;
   std::filesystem::path checkpoint_dir;     // empty: no checkpoints
-  std::int64_t checkpoint_every_steps = 0;  // 0: at the end of each epoch
+  std::int64_t checkpoint_every_steps = 0;  // 0: writes one at the end of each epoch
   int keep_checkpoints = 3;
   ServiceTimeOptions service_time;
   int first_worker = 0;  // global index of the first replica of this task
 };
 
-// The objects that the loop works with; all must outlive it. `input` is at the position of the
-// start.
+// The objects that the training loop works with; all must outlive it. `input` is at the position of
+// the start.
 struct TrainingRun {
   const Graph& graph;
   Strategy& strategy;
@@ -62,35 +62,35 @@ struct TrainingRun {
   MetricsWriter& metrics;
   ProgressDisplay& display;
   StopPoll stop;
-  // Receives the step count; null for a run of one task.
+  // Is told the step count; null for a run of one task.
   Membership* membership = nullptr;
 };
 
 struct TrainOutcome {
-  Progress progress;                                // at the end
-  std::optional<std::string> stopped_by;            // a signal's name
-  std::optional<std::filesystem::path> checkpoint;  // of exactly this progress
-  std::optional<Evaluation> test;                   // of the final weights; none when stopped
-  double seconds = 0.0;  // in steps, without evaluations, checkpoints and earlier processes
-                         // (in an asynchronous job: since the first step, with all of them)
+  Progress progress;                                // progress at the end of training
+  std::optional<std::string> stopped_by;            // name of the signal
+  std::optional<std::filesystem::path> checkpoint;  // checkpoint of exactly this progress
+  std::optional<Evaluation> test;                   // of the final weights; none if stopped
+  double seconds = 0.0;  // time in steps, without evaluations, checkpoints and earlier processes
+                         // (in an asynchronous job: all time since the first step)
   double samples_per_second = 0.0;
   double train_loss =
       0.0;  // mean over the part of the last epoch that this process trained; NaN without steps
   double input_wait_fraction = 0.0;
-  double communication_exposed_fraction = 0.0;  // of `seconds`
+  double communication_exposed_fraction = 0.0;  // part of `seconds`
   std::string weights_hash;                     // FNV-1a of all values, hexadecimal
-  // By worker; empty for synchronous replicas.
+  // Staleness by worker; empty for synchronous replicas.
   std::vector<WorkerStaleness> staleness;
-  // The job was stopped, and another worker has written the checkpoint.
+  // Whether the job was stopped and another worker has written the checkpoint.
   bool saved_by_another = false;
 };
 
-// The passes over the data that a position stands for, without samples that were skipped: the
-// argument of the learning rate schedule.
+// Returns the passes over the data that a position stands for, without samples that were skipped:
+// the argument of the learning rate schedule.
 double epochs_at(const ps::DataPosition& position, std::int64_t dataset_size,
                  std::int64_t global_batch);
 
-// The number of batches from `progress` to the end of the run; 0 or less when the run is complete.
+// Returns how many batches are left from `progress` to the run's end; 0 or less at the end.
 std::int64_t remaining_steps(const TrainLoopOptions& options, const Progress& progress,
                              std::int64_t dataset_size, std::int64_t global_batch);
 
@@ -106,12 +106,12 @@ bool all_finite(const Snapshot& snapshot);
 struct DivergencePlace {
   std::int64_t step = 0;
   double learning_rate = 0.0;
-  std::optional<std::filesystem::path> last_checkpoint;  // of an earlier step
+  std::optional<std::filesystem::path> last_checkpoint;  // checkpoint of an earlier step
 };
 
 // Describes a loss that is not finite: "the loss is not a number".
 std::string describe_divergence(double loss);
-// The error to throw. what: such as "the loss is infinite".
+// Returns the error to throw after a divergence. what: such as "the loss is infinite".
 DivergenceError diverged(const std::string& what, const DivergencePlace& place);
 
 }  // namespace syncopate

@@ -5,7 +5,7 @@ namespace {
 
 // Returns the replica's share of the task's batch.
 Batch take_slice(const Batch& batch, const Replica& replica, const InputShard& shard) {
-  const auto samples = batch.loss_divisor;  // of the whole step
+  const auto samples = batch.loss_divisor;  // samples of the whole step
   const BatchShare share = share_of_replica(samples, shard.first + replica.index, shard.total);
   const std::int64_t first = share_of_replica(samples, shard.first, shard.total).begin;
   return {batch.x.rows(share.begin - first, share.end - first),
@@ -23,8 +23,8 @@ StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& 
   StepReport report;
   if (replica.index == 0) report.stops = stops;  // one replica reports a task's stop requests
   replica.model->backward([&](BucketId bucket) {
-    // The scores are read as late as possible: waiting for them earlier would keep a device idle
-    // between its forward and backward passes.
+    // The scores of the model are read as late as possible: waiting for them earlier would keep a
+    // device idle between its forward and backward passes.
     if (bucket == 0) report.scores = replica.model->scores();
     variables.push(bucket, report);
   });

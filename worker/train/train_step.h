@@ -10,15 +10,15 @@
 
 namespace syncopate {
 
-// One replica's part of a step, on the replica's own thread; no other replica uses `batch`. Returns
-// what VariableStore::commit() returns. Throws what the replica throws.
+// Runs one replica's part of a step, on the replica's own thread; no other replica uses `batch`.
+// Returns what VariableStore::commit() returns. Throws what the replica throws.
 StepReport replica_step(Replica& replica, const Batch& batch, const UpdateStep& step,
                         const ps::StopCounts& stops = {});
 
-// The part of this task: calls replica_step for each local replica with its share of the batch.
-// stops: requests to stop that reached this task, by kind. delays: compute delays by replica, or
-// empty. Returns the sum of the reports of all synchronous replicas. Throws what replicas and the
-// input throw.
+// Runs this task's part of a step: calls replica_step for each local replica with its share of the
+// batch. stops: requests to stop that reached this task, by kind. delays: compute delays by
+// replica, or empty. Returns the sum of the reports of all synchronous replicas. Throws what
+// replicas and the input throw.
 StepReport train_step(Strategy& strategy, BatchSource& input, const UpdateStep& step,
                       const ps::StopCounts& stops = {}, std::span<StepDelays> delays = {});
 
