@@ -50,24 +50,24 @@ class CudaModule {
       const Device& device, int replicas, std::chrono::nanoseconds timeout) const = 0;
   // Makes an NCCL collective, for a replica that has a device of its own. Throws DeviceError.
   virtual std::unique_ptr<DeviceCollective> join_by_nccl(const DeviceRank& rank) const = 0;
-  // Starts to measure the load of these devices; null when the driver does not report it.
+  // Starts to measure the load of these GPUs; null when the driver does not report it.
   virtual std::unique_ptr<DeviceMonitor> monitor(std::span<const Device> devices) const = 0;
-  // Measures a device in a precision, which takes a tenth of a second. Throws DeviceError,
-  // OutOfMemoryError.
+  // Measures the upper limits of a GPU's speed in a precision, which takes a tenth of a second.
+  // Throws DeviceError, OutOfMemoryError.
   virtual DeviceCeilings ceilings(Device device, Precision precision) const = 0;
 };
 
-// Loads the module from the run path of the program (its own folder, then ../lib) or from
+// Loads the CUDA module from the run path of the program (its own folder, then ../lib) or from
 // LD_LIBRARY_PATH, and keeps it loaded until the process ends. Throws UnavailableError when the
 // module or a library it needs is missing, or when it belongs to another build.
 const CudaModule& load_cuda_module();
 
-// Identifies a build of the program and the module, which must be equal. It is part of the library
-// that both of them link.
+// Identifies a build of the program and the CUDA module, which must be equal. The identifier is
+// part of the library that both of them link.
 std::string cuda_module_build();
 
-// The only function that the module exports, named kCudaModuleSymbol. It returns null when `build`
-// is not the build of the module.
+// The only function that the CUDA module exports, named kCudaModuleSymbol. It returns null when
+// `build` is not the build of the module.
 using CudaModuleEntry = const CudaModule*(const char* build);
 inline constexpr const char* kCudaModuleFile = "libsyncopate_cuda.so";
 inline constexpr const char* kCudaModuleSymbol = "syncopate_cuda_module";

@@ -13,29 +13,29 @@
 
 namespace syncopate {
 
-// The place of a replica in the job.
+// The place of a replica in the job, and its device.
 struct DeviceRank {
   int rank = 0;
   int size = 1;
   Device device;
-  // The time limit of a sum while all replicas are alive.
+  // The time limit of a sum of gradients while all replicas are alive.
   std::chrono::nanoseconds timeout = std::chrono::seconds(600);
 };
 
-// Used by the thread of the replica, except abort(). It must outlive the models that use it.
+// Used by the thread of one replica, except abort(). Must outlive the models that sum through it.
 class DeviceCollective {
  public:
   virtual ~DeviceCollective() = default;
 
-  // Overwrites the bytes on every rank with the bytes of rank 0.
+  // Overwrites the bytes of a block of device memory on every rank with the bytes of rank 0.
   using Broadcast = std::function<void(std::span<std::byte>)>;
-  // Called once by every rank before the first step. Throws PeerError, DeviceError.
+  // Registers the replica's gradients. Called once by every rank, before the first step. May throw.
   virtual void join(const Broadcast& broadcast) = 0;
-  // Called by every rank after its last step. If a rank does not call it, sums of other ranks may
-  // fail. Does not block for long.
+  // Ends the use of the collective. Called by every rank after its last step; sums of other ranks
+  // may fail if a rank does not call it. Does not block for long.
   virtual void leave() noexcept = 0;
-  // Called from any thread; returns immediately. Every current and later wait for a sum throws
-  // PeerError(reason).
+  // Aborts all sums. Called from any thread; returns immediately. Every current and later wait for
+  // a sum throws PeerError(reason).
   virtual void abort(std::string_view reason) noexcept = 0;
 };
 

@@ -1,4 +1,4 @@
-// Versions of the libraries that compute.
+// Versions of the libraries that compute, such as oneDNN.
 #pragma once
 
 #include <string>
@@ -12,7 +12,7 @@ struct LibraryVersion {
   std::string loaded;  // the version in use
 };
 
-// The libraries of the CPU backend.
+// Returns the versions of the libraries of the CPU backend.
 std::vector<LibraryVersion> cpu_library_versions();
 
 }  // namespace syncopate

@@ -1,5 +1,5 @@
-// A graph compiled for one device and one batch size: a forward and a backward pass. What is done
-// with the gradients is decided by the strategy (strategies/variable_store.h).
+// A model: a graph compiled for one device and one batch size: a forward and a backward pass. What
+// is done with the gradients is decided by the strategy (strategies/variable_store.h).
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ namespace syncopate {
 struct Batch {
   Tensor x;      // [N, H, W, C] or [N, F], with the dtype of the graph's input (u8 or f32)
   Tensor label;  // [N] i32, each in [0, classes)
-  // Divides the sum of the sample losses: the number of samples of the step over all replicas.
+  // Divisor of the sum of the sample losses: the number of samples of the step over all replicas.
   std::int64_t loss_divisor = 0;
 
   std::int64_t size() const noexcept { return label.num_elements(); }
 };
 
-// The results of a forward pass.
+// The results of a model's forward pass.
 struct Scores {
   double loss = 0.0;             // sum of the sample losses / loss_divisor
   std::int64_t num_correct = 0;  // samples whose label has the largest logit
@@ -31,10 +31,10 @@ struct Scores {
 
 enum class Mode : std::uint8_t { kTrain, kEvaluate };
 
-// Called before the forward pass first uses the values of a bucket.
+// A function called before the forward pass first uses the values of a bucket.
 using ValuesHook = std::function<void(BucketId)>;
-// Called once per bucket, last layers first, as soon as the bucket's gradients are complete. If the
-// host sums gradients, they are in the arena's gradient block when the hook is called.
+// A function called once per bucket, last layers first, as soon as the bucket's gradients are
+// complete: in the arena's gradient block, if the host sums gradients.
 using GradientHook = std::function<void(BucketId)>;
 
 // Sums the statistics of batch norm over replicas. A strategy with several replicas implements it
@@ -43,30 +43,30 @@ using GradientHook = std::function<void(BucketId)>;
 class StatisticsReducer {
  public:
   virtual ~StatisticsReducer() = default;
-  // Sums `values` over all replicas, in place and in rank order. Every replica calls it at the same
-  // points of a step. Throws PeerError.
+  // Sums `values` over all replicas, in place and in rank order. Every replica calls sum() at the
+  // same points of a step. Throws PeerError.
   virtual void sum(std::span<double> values) = 0;
 };
 
-// Used by one thread. A model may use threads of its own inside a call.
+// A compiled model is used by one thread. It may use threads of its own inside a call.
 class Model {
  public:
   virtual ~Model() = default;
 
   virtual std::int64_t batch_size() const noexcept = 0;
   // Starts the forward pass of a batch of 0 to batch_size() samples. The device may still compute
-  // when this returns, so the batch must stay valid until scores(). Throws ShapeError.
+  // when this function returns, so the batch must stay valid until scores(). Throws ShapeError.
   virtual void start_forward(const Batch& batch, const ValuesHook& before_use) = 0;
-  // The results of the last forward pass. Waits for that pass only, not for a later backward pass.
+  // Returns the results of the last forward pass. Does not wait for a later backward pass.
   virtual Scores scores() = 0;
   Scores forward(const Batch& batch, const ValuesHook& before_use) {
     start_forward(batch, before_use);
     return scores();
   }
-  // Overwrites all gradients of the arena with the gradients of the loss of the last forward pass.
-  // The model must have been compiled for Mode::kTrain.
+  // Runs the backward pass: overwrites all gradients of the arena with the gradients of the loss of
+  // the last forward pass. The model must have been compiled for Mode::kTrain.
   virtual void backward(const GradientHook& on_ready) = 0;
-  // The logits of the last forward pass, [N, classes] f32 on the host; for tests and predictions.
+  // Returns the logits of the last forward pass, [N, classes] f32 on the host; for predictions.
   virtual Tensor logits() const = 0;
 };
 

@@ -7,11 +7,11 @@
 
 namespace syncopate {
 
-// The CPUs the calling thread may run on, ascending; never empty.
+// Returns the CPUs the calling thread may run on, ascending; never empty.
 std::vector<int> usable_cpus();
 
-// Share `part` (0-based) of `parts` contiguous shares of about equal size. Returns all CPUs when
-// there are fewer CPUs than parts: two threads bound to one CPU would only wait for each other.
+// Returns share `part` (0-based) of `parts` contiguous, nearly equal shares of the CPUs. Returns
+// all CPUs when there are fewer CPUs than parts: two threads bound to one CPU would only wait.
 std::vector<int> cpu_share(const std::vector<int>& cpus, int part, int parts);
 
 cpu_set_t to_cpu_set(const std::vector<int>& cpus);

@@ -19,18 +19,18 @@ class Deadline {
   }
 
   bool passed() const { return Clock::now() >= end_; }
-  // Zero after the deadline has passed.
+  // Returns the time left; zero after the deadline has passed.
   std::chrono::nanoseconds remaining() const {
     return std::max(std::chrono::nanoseconds(0),
                     std::chrono::duration_cast<std::chrono::nanoseconds>(end_ - Clock::now()));
   }
-  // The timeout argument of poll(2): rounded up, so that a loop does not spin through the last
-  // millisecond.
+  // Returns the time left as the timeout argument of poll(2): rounded up, so that a loop does not
+  // spin through the last millisecond.
   int remaining_milliseconds() const {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(remaining()).count();
     return static_cast<int>(std::min<std::int64_t>(left, INT_MAX));
   }
-  // The whole time given to after(), for messages.
+  // Returns the timeout given to after(), whatever part of it has passed; for messages.
   std::chrono::nanoseconds timeout() const { return timeout_; }
 
  private:
@@ -40,7 +40,7 @@ class Deadline {
   std::chrono::nanoseconds timeout_;
 };
 
-// "5 s", "3.5 s", "0.25 s": for messages, rounded to hundredths.
+// Formats a time for messages, rounded to hundredths: "5 s", "3.5 s", "0.25 s".
 std::string in_seconds(std::chrono::nanoseconds time);
 
 }  // namespace syncopate

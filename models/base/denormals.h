@@ -8,7 +8,7 @@
 namespace syncopate {
 
 // While this object lives, its thread treats denormal operands and results as zero (f32 and f64).
-// Everything that computes values runs under it, so that a device and a shard give the same bits.
+// All code that computes values runs under it, so that a device and a shard give the same bits.
 class FlushDenormals {
  public:
   FlushDenormals() noexcept : saved_(_mm_getcsr()) {
@@ -19,8 +19,8 @@ class FlushDenormals {
   ~FlushDenormals() { _mm_setcsr(saved_); }
 
  private:
-  // The flags are bits 15 and 6 of MXCSR. Source: Intel 64 and IA-32 Architectures Software
-  // Developer's Manual, 10.2.3.
+  // The flags that flush denormals are bits 15 and 6 of MXCSR. Source: Intel 64 and IA-32
+  // Architectures Software Developer's Manual, 10.2.3.
   static constexpr unsigned kFlushToZero = 0x8000;
   static constexpr unsigned kDenormalsAreZero = 0x0040;
   unsigned saved_;

@@ -15,13 +15,13 @@ class Environment {
   Environment() = default;
   explicit Environment(Variables variables) : variables_(std::move(variables)) {}
 
-  // A copy of the variables this process was started with.
+  // Returns a copy of the environment variables this process was started with.
   static Environment of_process();
 
-  // nullopt when the variable is unset, "" when it is set to an empty text.
+  // Returns an environment variable: nullopt when it is unset, "" when it is set to an empty text.
   std::optional<std::string> get(std::string_view variable) const;
 
-  // All variables, to start another process with.
+  // Returns all environment variables, to start another process with.
   const Variables& variables() const noexcept { return variables_; }
 
  private:

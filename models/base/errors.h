@@ -8,13 +8,13 @@
 
 namespace syncopate {
 
-// The place of a call, for error messages. It replaces std::source_location, which clang 14 does
-// not accept from libstdc++ 12.
+// The place of a call, for error messages. SourceLocation replaces std::source_location, which
+// clang 14 does not accept from libstdc++ 12.
 struct SourceLocation {
   const char* file;
   int line;
 
-  // Used as a default argument, this names the line of the caller.
+  // Used as a default argument, current() names the line of the caller.
   static constexpr SourceLocation current(const char* file = __builtin_FILE(),
                                           int line = __builtin_LINE()) noexcept {
     return {file, line};
@@ -25,33 +25,33 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// The user must correct a flag, a file or the description of the cluster. Exit code 2.
+// Thrown when the user must correct a flag, a file or the description of the cluster. Exit code 2.
 class UsageError : public Error {
   using Error::Error;
 };
 
-// A valid request failed in the file system: a file is unreadable or truncated, or the disk is
-// full. Exit code 1.
+// Thrown when a valid request failed in the file system: a file is unreadable or truncated, or the
+// disk is full. Exit code 1.
 class FileError : public Error {
   using Error::Error;
 };
 
-// The caller passed tensors whose shapes or types do not fit together.
+// Thrown when the caller passed tensors whose shapes or types do not fit together.
 class ShapeError : public Error {
   using Error::Error;
 };
 
-// This build or machine lacks a requested device, library or feature.
+// Thrown when this build or machine lacks a requested device, library or feature.
 class UnavailableError : public Error {
   using Error::Error;
 };
 
-// Another task failed, or did not answer within its timeout.
+// Thrown when another task failed, or did not answer within its timeout.
 class PeerError : public Error {
   using Error::Error;
 };
 
-// A device library refused a call; the message names the call and its error code.
+// Thrown when a device library refused a call; the message names the call and its error code.
 class DeviceError : public Error {
   using Error::Error;
 };
@@ -60,12 +60,12 @@ class OutOfMemoryError : public DeviceError {
   using DeviceError::DeviceError;
 };
 
-// Training cannot continue because the loss is not a finite number.
+// Thrown when training cannot continue because the loss is not a finite number.
 class DivergenceError : public Error {
   using Error::Error;
 };
 
-// An invariant of this program is broken, which is a bug. Only `main` catches it.
+// Thrown when an invariant of this program is broken, which is a bug. Only `main` catches it.
 class InternalError : public Error {
   using Error::Error;
 };
@@ -73,7 +73,7 @@ class InternalError : public Error {
 // Throws InternalError, naming `what` and the line of the caller, unless `condition` holds.
 void check(bool condition, std::string_view what, SourceLocation where = SourceLocation::current());
 
-// "open /x/y: No such file or directory" from an action, a path and a value of errno.
+// Formats "open /x/y: No such file or directory" from an action, a path and a value of errno.
 std::string describe_errno(std::string_view action, std::string_view path, int error_number);
 
 }  // namespace syncopate

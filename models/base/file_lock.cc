@@ -13,14 +13,14 @@
 namespace syncopate {
 namespace {
 
-// True for an error that a file system without locks gives, or a network file system whose server
-// has none.
+// Returns whether flock(2) failed since the file system has no locks, or since a network file
+// system's server has none.
 bool means_unsupported(int error) {
   constexpr std::array kUnsupported = {ENOLCK, ENOSYS, EOPNOTSUPP, EINVAL};
   return std::ranges::find(kUnsupported, error) != kUnsupported.end();
 }
 
-// False when the file was removed or replaced after it was opened.
+// Returns false when the file at `path` was removed or replaced after `file` was opened.
 bool is_in_place(const FileDescriptor& file, const std::filesystem::path& path) {
   struct stat opened {};
   struct stat there {};
@@ -35,8 +35,8 @@ FileLock try_lock_file(const std::filesystem::path& path, LockKind kind) {
   for (;;) {
     FileDescriptor file(::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, kAnyone));
     if (!file) throw FileError(describe_errno("open", path.string(), errno));
-    // Whatever the umask: who may replace what is in the folder must be able to lock it. Of another
-    // user's file it is refused, and not needed.
+    // Sets the lock file's mode whatever the umask: every user that may replace files in the folder
+    // must be able to lock. On another user's file the call is refused, and not needed.
     static_cast<void>(::fchmod(file.get(), kAnyone));
     const int wanted = kind == LockKind::kShared ? LOCK_SH : LOCK_EX;
     if (::flock(file.get(), wanted | LOCK_NB) == 0) {

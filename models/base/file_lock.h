@@ -15,13 +15,13 @@ enum class LockKind : std::uint8_t { kExclusive, kShared };
 struct FileLock {
   enum class Outcome : std::uint8_t { kHeld, kTaken, kUnsupported };
   Outcome outcome = Outcome::kTaken;
-  // kHeld: the file, open for reading and writing; closing it releases the lock. kUnsupported: the
-  // file, without a lock. kTaken: empty, because another holder has the lock.
+  // kHeld: the lock file, open for reading and writing; closing it releases the lock. kUnsupported:
+  // the file, without a lock. kTaken: empty, because another holder has the lock.
   FileDescriptor file;
 };
 
-// Opens the file, creating it if it is missing, and tries once to lock it. Two calls of one process
-// exclude each other too. Throws FileError.
+// Opens the lock file, creating it if it is missing, and tries once to lock it. Two calls of one
+// process exclude each other too. Throws FileError.
 FileLock try_lock_file(const std::filesystem::path& path, LockKind kind = LockKind::kExclusive);
 
 }  // namespace syncopate

@@ -14,7 +14,7 @@
 namespace syncopate {
 namespace {
 
-// Far below the 9.2e9 s that 64 bits of nanoseconds can hold.
+// The longest time that a flag accepts: far below the 9.2e9 s that 64 bits of nanoseconds hold.
 constexpr double kLongestSeconds = 1e6;
 
 struct Unit {

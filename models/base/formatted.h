@@ -1,4 +1,4 @@
-// A string from a printf pattern, for lines of numbers.
+// Returns a string made from a printf pattern, for lines of numbers.
 #pragma once
 
 #include <cstdio>

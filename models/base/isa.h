@@ -1,18 +1,18 @@
-// The instruction set that the kernels use. It is chosen once, from cpuid. Results are bit-equal
-// only between replicas with the same instruction set, except where a kernel promises more.
+// The instruction set that the kernels use, chosen once, from cpuid. Results are bit-equal only
+// between replicas with the same instruction set, except where a kernel promises more.
 #pragma once
 
 #include <string_view>
 
 namespace syncopate {
 
-// Levels of the x86-64 psABI: v2 has SSE4.2, v3 AVX2 and FMA, v4 AVX-512 F, BW, CD, DQ and VL.
+// SIMD levels of the x86-64 psABI: v2 has SSE4.2, v3 AVX2 and FMA, v4 AVX-512 F, BW, CD, DQ and VL.
 enum class Isa { kV2, kV3, kV4 };
 
-// The highest level that this machine supports.
+// Returns the highest SIMD level that this machine supports.
 Isa detect_isa() noexcept;
 
-// "x86-64-v4"
+// Returns the name of a SIMD level, such as "x86-64-v4".
 std::string_view name(Isa isa) noexcept;
 
 }  // namespace syncopate

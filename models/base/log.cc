@@ -9,7 +9,7 @@
 namespace syncopate {
 namespace {
 
-// The only mutable global of the project; it is set before any thread starts.
+// The log's settings, the only mutable global of the project; set before any thread starts.
 std::shared_ptr<spdlog::logger>& logger() {
   static std::shared_ptr<spdlog::logger> instance = [] {
     auto made = std::make_shared<spdlog::logger>("syncopate",

@@ -9,8 +9,8 @@ enum class LogLevel { kDebug, kInfo, kWarning, kError };
 
 void log(LogLevel level, std::string_view message);
 
-// Sets the text in brackets at the start of every line, and the lowest level that is shown. Called
-// once by `main` before any thread starts.
+// Sets the text in brackets at the start of every log line, and the lowest level that is shown.
+// Called once by `main` before any thread starts.
 void set_log_prefix(std::string_view prefix, LogLevel lowest_shown);
 
 }  // namespace syncopate

@@ -50,7 +50,7 @@ float RandomStream::uniform(std::uint64_t index) const noexcept {
 }
 
 std::uint32_t RandomStream::below(std::uint64_t index, std::uint32_t bound) const noexcept {
-  // Lemire's multiply-shift needs no division; its bias is below bound / 2^32.
+  // Lemire's multiply-shift bounds the bits without division; its bias is below bound / 2^32.
   return static_cast<std::uint32_t>((std::uint64_t{bits(index)} * bound) >> 32);
 }
 

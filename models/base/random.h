@@ -10,7 +10,7 @@
 
 namespace syncopate {
 
-// Maps a 128-bit counter and a 64-bit key to four random 32-bit words.
+// Maps a 128-bit counter and a 64-bit key to four random 32-bit words (Philox4x32-10).
 std::array<std::uint32_t, 4> philox4x32(std::array<std::uint32_t, 4> counter,
                                         std::array<std::uint32_t, 2> key) noexcept;
 
@@ -23,11 +23,11 @@ class RandomStream {
   RandomStream(std::uint64_t seed, std::uint64_t stream) noexcept : seed_(seed), stream_(stream) {}
 
   std::uint32_t bits(std::uint64_t index) const noexcept;
-  // Uniform in [0, 1), a multiple of 2^-24: exact in f32 on every machine.
+  // Returns a random number uniform in [0, 1), a multiple of 2^-24: exact in f32 on every machine.
   float uniform(std::uint64_t index) const noexcept;
-  // Uniform in [0, bound), without bias beyond 2^-32. bound > 0.
+  // Returns a random number uniform in [0, bound), without bias beyond 2^-32. bound > 0.
   std::uint32_t below(std::uint64_t index, std::uint32_t bound) const noexcept;
-  // Words 4 * index to 4 * index + 3 of the stream, for callers that need several per item.
+  // Returns words 4 * index to 4 * index + 3 of the stream, for callers that need several words.
   std::array<std::uint32_t, 4> block(std::uint64_t index) const noexcept;
 
  private:

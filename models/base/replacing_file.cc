@@ -22,7 +22,7 @@ void sync_folder_of(const std::filesystem::path& path) {
   const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
   const FileDescriptor descriptor(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!descriptor) fail_to("open folder", folder, errno);
-  // EINVAL: the file system does not support syncing a folder.
+  // EINVAL from fsync means that the file system does not support syncing a folder.
   if (::fsync(descriptor.get()) != 0 && errno != EINVAL) fail_to("sync folder", folder, errno);
 }
 

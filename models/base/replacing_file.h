@@ -10,21 +10,21 @@
 
 namespace syncopate {
 
-// Used by one thread at a time. Every function throws FileError.
+// A ReplacingFile is used by one thread at a time. Every function throws FileError.
 class ReplacingFile {
  public:
-  // The temporary name is the path, this suffix and the process id.
+  // The name of the temporary file is the path, this suffix and the process id.
   static constexpr const char* kTemporarySuffix = ".tmp";
 
   explicit ReplacingFile(std::filesystem::path path);
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;
-  // Removes the temporary file unless commit() has succeeded.
+  // Removes the temporary file unless commit() has renamed it.
   ~ReplacingFile();
 
-  // Appends to the temporary file.
+  // Appends bytes to the temporary file.
   void write(std::span<const std::byte> bytes);
-  // Syncs the temporary file and renames it to the path.
+  // Syncs the temporary file and renames it to the path that it replaces.
   void commit();
 
  private:

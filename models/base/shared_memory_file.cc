@@ -20,8 +20,8 @@ namespace {
 
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-// Throws for a refused call that asked for memory, from `errno`: OutOfMemoryError where memory is
-// short, FileError otherwise.
+// Throws for a refused system call that asked for memory, from `errno`: OutOfMemoryError where
+// memory is short, FileError otherwise.
 [[noreturn]] void report_refusal(const char* action, std::size_t bytes, std::string_view purpose) {
   const int reason = errno;
   // EFAULT: pages of the mapping could not be allocated, so writing to them would raise SIGBUS.
@@ -36,7 +36,7 @@ constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
 static_assert(sizeof(std::atomic<std::uint32_t>) == sizeof(std::uint32_t));
 
-// FUTEX_PRIVATE_FLAG is not set because the word may lie in memory shared with another process.
+// FUTEX_PRIVATE_FLAG is not set because other processes may share the memory of the word.
 void call_futex(const std::atomic<std::uint32_t>& word, int operation, std::uint32_t value,
                 const timespec* timeout) noexcept {
   syscall(SYS_futex, &word, operation, value, timeout, nullptr, 0);
@@ -77,8 +77,8 @@ SharedMapping::~SharedMapping() {
   if (begin_ != nullptr) munmap(begin_, size_bytes_);
 }
 
-// Allocates through the mapping, which asks for huge pages. fallocate() on the descriptor would
-// allocate small ones; it serves kernels before 5.14, which lack MADV_POPULATE_WRITE.
+// Allocates pages through the mapping, which asks for huge pages. fallocate() on the descriptor
+// would allocate small pages; it serves kernels before 5.14, which lack MADV_POPULATE_WRITE.
 void reserve_pages(int file, const SharedMapping& mapping, std::size_t begin, std::size_t size,
                    std::string_view purpose) {
   int result = 0;

@@ -13,22 +13,22 @@
 
 namespace syncopate {
 
-// Rounds up to whole huge pages (2 MiB), which large mappings ask for.
+// Rounds a size up to whole huge pages (2 MiB), which large mappings ask for.
 std::size_t whole_huge_pages(std::size_t size_bytes) noexcept;
 
-// Creates a zeroed file whose size is sealed: a process that maps it cannot be killed by another
-// process that truncates it. `purpose`, here and below, names the contents in error messages
-// ("gradients"). Throws OutOfMemoryError, FileError.
+// Creates a zeroed shared memory file whose size is sealed: a process that maps it cannot be killed
+// by another process that truncates it. `purpose`, here and below, names the contents in error
+// messages ("gradients"). Throws OutOfMemoryError, FileError.
 FileDescriptor make_shared_memory_file(std::size_t size_bytes, std::string_view purpose);
 
-// True when the kernel refuses every attempt to make the file smaller.
+// Returns whether the kernel refuses every attempt to make the shared memory file smaller.
 bool is_sealed_against_shrinking(int file) noexcept;
 
 // A writable mapping of a whole shared memory file. Writes are seen by every process that maps the
 // file. The mapping stays valid when the descriptor is closed and when all other processes end.
 class SharedMapping {
  public:
-  // size_bytes is the size of the file. Throws OutOfMemoryError, FileError.
+  // size_bytes is the size of the shared memory file. Throws OutOfMemoryError, FileError.
   SharedMapping(int file, std::size_t size_bytes, std::string_view purpose);
   SharedMapping(SharedMapping&& other) noexcept;
   SharedMapping& operator=(SharedMapping&&) = delete;
@@ -44,21 +44,21 @@ class SharedMapping {
   std::size_t size_bytes_;
 };
 
-// Allocates the pages of bytes [begin, begin + size) now. Without it, a machine without free memory
-// ends the process with SIGBUS at the first write; here it is an error. The pages are placed near
-// the CPU of the first process that reserves them. `file` is the descriptor of `mapping`.
-// Throws OutOfMemoryError, FileError.
+// Allocates the pages of bytes [begin, begin + size) now. Without this call, a machine without free
+// memory ends the process with SIGBUS at the first write; here lack of memory is an error. The
+// pages are placed near the CPU of the first process that reserves them. `file` is the descriptor
+// of `mapping`. Throws OutOfMemoryError, FileError.
 void reserve_pages(int file, const SharedMapping& mapping, std::size_t begin, std::size_t size,
                    std::string_view purpose);
 
-// Sleeps until the word is woken, no longer holds `expected`, or `timeout` has passed. It may also
-// return early, so the caller checks the word again. The word may be changed by other threads or
-// by other processes that map its page (std::atomic::wait works inside one process only and has no
-// timeout). Source: futex(2).
+// Sleeps until the word in shared memory is woken, no longer holds `expected`, or `timeout` has
+// passed. The call may also return early, so the caller checks the word again. The word may be
+// changed by other threads or by other processes that map its page (std::atomic::wait works inside
+// one process only and has no timeout). Source: futex(2).
 void futex_wait(const std::atomic<std::uint32_t>& word, std::uint32_t expected,
                 std::chrono::nanoseconds timeout) noexcept;
 
-// Wakes every thread, of every process, that sleeps on the word.
+// Wakes every thread, of every process, that sleeps on the word in shared memory.
 void futex_wake_all(const std::atomic<std::uint32_t>& word) noexcept;
 
 }  // namespace syncopate

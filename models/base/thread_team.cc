@@ -12,10 +12,10 @@ namespace syncopate {
 namespace {
 
 // 1500 spins take 30 to 50 us. That is longer than the gap between two kernels of a step and
-// shorter than a step, so members of a busy team never sleep and members of an idle team do.
+// shorter than a step, so a busy team's members never sleep and an idle team's members do.
 constexpr int kSpins = 1500;
 
-// Waits until `value` is no longer `old`.
+// Waits, by spinning before sleeping, until `value` is no longer `old`.
 void wait_while(const std::atomic<std::uint32_t>& value, std::uint32_t old) {
   for (int spin = 0; spin < kSpins; ++spin) {
     if (value.load(std::memory_order_acquire) != old) return;
@@ -35,7 +35,7 @@ ThreadTeam::ThreadTeam(int count, std::string name) : count_(count), name_(std::
           [this, member](const std::stop_token& stop) { member_main(member, stop); });
     }
   } catch (const std::exception& error) {
-    // ~ThreadTeam does not run after a throw, and joining the started threads would never return.
+    // Ends the threads: ~ThreadTeam does not run after a throw, and joining would never return.
     end_threads();
     throw UsageError(fmt::format("the system started only {} of {} threads \"{}\" ({}); try fewer",
                                  threads_.size() + 1, count, name_, error.what()));
@@ -66,7 +66,7 @@ void ThreadTeam::run_member(int member) noexcept {
   try {
     (*task_)(member);
   } catch (const Released&) {
-    // Another member failed first and stored its exception.
+    // Another member of the team failed first and stored its exception.
   } catch (...) {
     {
       const std::lock_guard lock(failure_mutex_);

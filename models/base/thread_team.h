@@ -15,11 +15,11 @@
 
 namespace syncopate {
 
-// run() is called by one thread at a time.
+// A team of threads; run() is called by one thread at a time.
 class ThreadTeam {
  public:
-  // `count` includes the caller of run(). Threads are named "<name>-<member>". Throws UsageError
-  // when the system starts fewer threads; the message says how many it started.
+  // `count`, the number of threads, includes the caller of run(). Threads are named
+  // "<name>-<member>". Throws UsageError when the system starts fewer; the message says how many.
   ThreadTeam(int count, std::string name);
   ThreadTeam(const ThreadTeam&) = delete;
   ThreadTeam& operator=(const ThreadTeam&) = delete;
@@ -27,13 +27,13 @@ class ThreadTeam {
 
   int count() const noexcept { return count_; }
 
-  // Calls task(member) on every thread, member 0 on the calling thread, and returns when all calls
-  // have returned. When a call throws, its thread calls `on_failure` immediately, the other members
-  // are released from their barriers, and run() rethrows the first exception.
+  // Calls task(member) on every thread of the team, member 0 on the calling thread, and returns
+  // when all calls have returned. When a call throws, its thread calls `on_failure` immediately,
+  // the other members are released from their barriers, and run() rethrows the first exception.
   void run(const std::function<void(int member)>& task,
            const std::function<void(std::exception_ptr)>& on_failure = {});
 
-  // Called inside run() by every member; returns when all members have called it.
+  // A barrier: called inside run() by every member; returns when all members have called it.
   void barrier();
 
  private:

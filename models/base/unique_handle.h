@@ -6,7 +6,7 @@
 
 namespace syncopate {
 
-// Traits has `using Type`, `static Type none()` and `static void close(Type) noexcept`.
+// Traits of a handle has `using Type`, `static Type none()` and `static void close(Type) noexcept`.
 template <typename Traits>
 class UniqueHandle {
  public:

@@ -7,7 +7,7 @@
 namespace syncopate {
 namespace {
 
-// Forms groups from the nodes of a graph, in the order of the nodes.
+// Forms fused groups from the nodes of a graph, in the order of the nodes.
 class Matcher {
  public:
   Matcher(const Graph& graph, bool fuse, bool pools_first_layer)
@@ -41,7 +41,7 @@ class Matcher {
     return std::holds_alternative<Op>(node(id).operation);
   }
 
-  // Returns the only consumer of `id` if it is an Op that no group has absorbed, and -1 otherwise.
+  // Returns the only consumer of node `id` if it is an Op outside all groups, and -1 otherwise.
   template <typename Op>
   NodeId sole_consumer(NodeId id) const {
     const std::vector<NodeId>& consumers = consumers_[static_cast<std::size_t>(id)];
@@ -50,7 +50,7 @@ class Matcher {
     return is<Op>(consumer) && !absorbed_[static_cast<std::size_t>(consumer)] ? consumer : -1;
   }
 
-  // Extends the group by the only consumer of its output if that is an Op. Returns whether it did.
+  // Extends the group by its output's only consumer if that is an Op. Returns whether it did so.
   template <typename Op>
   bool absorb(FusedGroup& group) {
     const NodeId next = sole_consumer<Op>(group.output);
@@ -60,9 +60,9 @@ class Matcher {
     return true;
   }
 
-  // True for the first convolution of a network for small images, with at most 3 input channels and
-  // 2x2 pooling. Only there is a kernel that also pools faster: few input channels, and no gradient
-  // of the input to compute.
+  // Returns whether a convolution is the first one of a network for small images, with at most 3
+  // input channels and 2x2 pooling. Only there a kernel that also pools is faster: few input
+  // channels, and no gradient of the input to compute.
   bool pools_first_layer(const FusedGroup& group) const {
     const Conv2dOp& conv = std::get<Conv2dOp>(node(group.main).operation);
     const NodeId pool = sole_consumer<MaxPoolOp>(group.output);

@@ -26,16 +26,16 @@ enum class GroupKind : std::uint8_t {
 
 struct FusedGroup {
   GroupKind kind = GroupKind::kInput;
-  NodeId main = 0;             // the node with the group's parameters and attributes
+  NodeId main = 0;             // the node with the group's parameters
   std::vector<NodeId> inputs;  // the values read; with `add`, the second one is added
   NodeId output = 0;           // the value written, which is the last node of the group
   bool relu = false;
   bool add = false;
 };
 
-// Divides the graph into groups, ordered such that every input is computed before it is read. A
-// value that is read outside of its group is always the output of a group.
-// pools_first_layer: allows groups of kind kConvReluPool.
+// Divides the graph into fused groups, ordered such that every input is computed before it is read.
+// A value that is read outside of its group is always the output of a group. pools_first_layer:
+// allows groups of kind kConvReluPool.
 std::vector<FusedGroup> match_groups(const Graph& graph, bool fuse, bool pools_first_layer = true);
 
 }  // namespace syncopate

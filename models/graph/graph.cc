@@ -9,15 +9,15 @@
 namespace syncopate {
 namespace {
 
-// Throws ShapeError unless `shape` is [H, W, C].
+// Throws ShapeError unless `shape` is that of a map, [H, W, C].
 void require_map(const Shape& shape, std::string_view what) {
   if (shape.size() != 3) {
     throw ShapeError(fmt::format("{}: expected a map [H, W, C], found {}", what, to_string(shape)));
   }
 }
 
-// The number of positions of a window in one dimension of a map. Throws ShapeError when there is
-// none.
+// Returns the number of positions of a convolution's or pool's window in one dimension of a map.
+// Throws ShapeError when there is none.
 std::int64_t window_count(std::int64_t size, int window, int stride, int pad,
                           std::string_view what) {
   const std::int64_t span = size + 2 * std::int64_t{pad} - window;
@@ -184,7 +184,7 @@ NodeId GraphBuilder::dense(NodeId x, std::string_view name, int out_features, In
   weight.name = std::string(name) + ".weight";
   weight.shape = {out_features, in[0]};
   weight.file_shape = weight.shape;
-  // After a flatten, the columns are in H, W, C order in memory and in C, H, W order in files.
+  // A dense weight after a flatten: columns in H, W, C order in memory, C, H, W order in files.
   const Node& source = graph_.nodes.at(static_cast<std::size_t>(x));
   if (std::holds_alternative<FlattenOp>(source.operation)) {
     const Shape& map = shape(source.inputs.at(0));

@@ -21,14 +21,14 @@ using NodeId = int;
 // Bengio 2010 (variance 2 / (fan_in + fan_out)).
 enum class Init : std::uint8_t { kZeros, kOnes, kHeUniform, kGlorotUniform };
 
-// A trained tensor. In memory, the weight of a convolution is [K, R, S, C] and the weight of a
-// dense layer [out, in], with `in` in H, W, C order. Files follow PyTorch: [K, C, R, S], and C, H,
-// W.
+// A parameter, which is a trained tensor. In memory, the weight of a convolution is [K, R, S, C]
+// and the weight of a dense layer [out, in], with `in` in H, W, C order. Files follow PyTorch: [K,
+// C, R, S], and C, H, W.
 struct Parameter {
-  std::string name;  // "layer1.0.conv1.weight"
-  Shape shape;       // in memory
-  Shape file_shape;  // in files
-  // The sizes K, C, R, S of the file's axes when the order in files differs from the order in
+  std::string name;  // such as "layer1.0.conv1.weight"
+  Shape shape;       // the parameter's shape in memory
+  Shape file_shape;  // the parameter's shape in files
+  // The sizes K, C, R, S of a parameter's axes in files when their order differs from that in
   // memory; zeros otherwise.
   std::array<std::int64_t, 4> file_axes{};
   Init init = Init::kZeros;
@@ -44,7 +44,7 @@ struct State {
   float initial = 0.0F;
 };
 
-// The operations. Shapes are those of one sample: [H, W, C] for a map and [F] for a vector.
+// A network's operations. Shapes are those of one sample: [H, W, C] for a map and [F] for a vector.
 
 // The samples. A u8 pixel v becomes (v / 255 - mean[c]) / stddev[c]; f32 samples are not changed.
 struct InputOp {
@@ -52,7 +52,7 @@ struct InputOp {
   std::vector<float> mean;    // [C]
   std::vector<float> stddev;  // [C]
 };
-// Cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
+// Convolution, as cross-correlation with zero padding: y[k] = sum over r, s, c of x * w (+ bias).
 struct Conv2dOp {
   int kernel_h = 3;
   int kernel_w = 3;
@@ -67,9 +67,9 @@ struct BatchNormOp {
   float momentum = 0.1F;
 };
 struct ReluOp {};
-// Maximum over windows of window x window pixels. The map is padded by `pad` pixels on each side,
-// which never are the maximum. A window that does not fit into the padded map is dropped.
-// window > 2 * pad, so every window contains a pixel.
+// Max-pooling: maximum over windows of window x window pixels. The map is padded by `pad` pixels on
+// each side, which never are the maximum. A window that does not fit into the padded map is
+// dropped. window > 2 * pad, so every window contains a pixel.
 struct MaxPoolOp {
   int window = 2;
   int stride = 2;
@@ -84,8 +84,8 @@ struct AddOp {};
 struct ShortcutOp {
   int stride = 2;
 };
-// The last node: the sum of the sample losses divided by the batch's loss_divisor, and the number
-// of samples that are classified correctly. Input: logits [classes]; labels come with the batch.
+// The last node: the loss, a sum of sample losses divided by the batch's loss_divisor, and the
+// number of samples classified correctly. Input: logits [classes]; labels come with the batch.
 struct SoftmaxCrossEntropyOp {};
 
 using Operation =
@@ -93,23 +93,23 @@ using Operation =
                  DenseOp, AddOp, ShortcutOp, SoftmaxCrossEntropyOp>;
 
 struct Node {
-  std::string name;  // "layer1.0.conv1"; "" for a node without parameters
+  std::string name;  // such as "layer1.0.conv1"; "" for a node without parameters
   Operation operation;
   std::vector<NodeId> inputs;
-  Shape shape;                  // of the output, for one sample
+  Shape shape;                  // of the node's output, for one sample
   std::vector<int> parameters;  // indices into Graph::parameters: weight, then bias
   std::vector<int> state;       // indices into Graph::state: running mean, then running variance
 };
 
 struct Graph {
-  std::string name;  // "resnet20"
+  std::string name;  // the network's name, such as "resnet20"
   std::vector<Node> nodes;
   std::vector<Parameter> parameters;
   std::vector<State> state;
 
   const Shape& input_shape() const { return nodes.front().shape; }  // [H, W, C]
   std::int64_t num_classes() const;
-  std::int64_t num_parameters() const;  // counts elements
+  std::int64_t num_parameters() const;  // counts elements of all parameters
   ArenaLayout parameter_layout() const;
   ArenaLayout state_layout() const;
 };
@@ -120,7 +120,7 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(std::string name);
 
-  // The samples, [H, W, C] or [F]. Called first, and once.
+  // Adds the input, which are the samples, [H, W, C] or [F]. Called first, and once.
   NodeId input(Shape sample_shape, InputOp operation);
   NodeId conv2d(NodeId x, std::string_view name, int out_channels, Conv2dOp operation);
   NodeId batch_norm(NodeId x, std::string_view name, BatchNormOp operation = {});
@@ -128,11 +128,11 @@ class GraphBuilder {
   NodeId max_pool(NodeId x, MaxPoolOp operation = {});
   NodeId global_average_pool(NodeId x);
   NodeId flatten(NodeId x);
-  // `init` is the distribution of the weight's initial values; the bias starts at zero.
+  // Adds a layer. `init`: distribution of the weight's initial values; the bias starts at zero.
   NodeId dense(NodeId x, std::string_view name, int out_features, Init init = Init::kGlorotUniform);
   NodeId add(NodeId a, NodeId b);
   NodeId shortcut(NodeId x, int stride, int out_channels);
-  // Adds the loss and moves the graph out; the builder must not be used afterwards.
+  // Adds the loss and moves the graph out of the builder, which must not be used afterwards.
   Graph finish(NodeId logits);
 
  private:
@@ -143,11 +143,11 @@ class GraphBuilder {
   Graph graph_;
 };
 
-// Sets the initial value of a parameter; `value` is [parameter.shape] f32 on the host. An element
-// is a function of (seed, parameter name, index in the file): it does not depend on the rank, the
-// layout in memory or the order of construction.
+// Sets the initial values of one parameter; `value` is [parameter.shape] f32 on the host. An
+// element is a function of (seed, parameter name, index in the file): the value does not depend on
+// the rank, the layout in memory or the order of construction.
 void fill_initial_value(const Parameter& parameter, std::uint64_t seed, const Tensor& value);
-// Sets the initial values of all parameters of an arena; padding stays zero.
+// Sets the initial values of all parameters of an arena; padding between parameters stays zero.
 void fill_initial_values(const Graph& graph, std::uint64_t seed, ParameterArena& arena);
 void fill_initial_state(const Graph& graph, StateBlock& state);
 

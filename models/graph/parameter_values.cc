@@ -10,7 +10,7 @@
 namespace syncopate {
 namespace {
 
-// Calls visit(index in memory, index in the file) for every element.
+// Calls visit(index in memory, index in the file) for every element of a parameter.
 void for_each_index(const Parameter& parameter,
                     const std::function<void(std::int64_t, std::int64_t)>& visit) {
   const auto [k_count, c_count, r_count, s_count] = parameter.file_axes;
@@ -18,7 +18,7 @@ void for_each_index(const Parameter& parameter,
     for (std::int64_t i = 0; i < num_elements(parameter.shape); ++i) visit(i, i);
     return;
   }
-  std::int64_t memory_index = 0;  // K, R, S, C
+  std::int64_t memory_index = 0;  // in the order K, R, S, C
   for (std::int64_t k = 0; k < k_count; ++k) {
     for (std::int64_t r = 0; r < r_count; ++r) {
       for (std::int64_t s = 0; s < s_count; ++s) {
@@ -30,7 +30,7 @@ void for_each_index(const Parameter& parameter,
   }
 }
 
-// Half the width of the uniform distribution. The variance is a third of its square.
+// Half the width of the uniform distribution of values. The variance is a third of its square.
 float uniform_limit(const Parameter& parameter) {
   const double fans = parameter.init == Init::kHeUniform
                           ? static_cast<double>(parameter.fan_in)

@@ -26,8 +26,8 @@ class Planner {
 
   ProgramPlan plan() {
     for (std::size_t i = 0; i < groups_.size(); ++i) place_group(i);
-    // In backward order, so that the memory of a gradient is known before another gradient takes it
-    // over in place.
+    // Groups are visited in backward order, so that the memory of a gradient is known before
+    // another gradient takes it over in place.
     for (std::size_t i = groups_.size(); i-- > 0;) place_gradients(i);
     const MemoryPlan memory = plan_memory(lifetimes_);
     ProgramPlan plan;
@@ -101,7 +101,7 @@ class Planner {
     }
   }
 
-  // The gradient of group i's output that its first consumer writes.
+  // Returns the gradient of group i's output that its first consumer writes.
   BufferId first_gradient_of(std::size_t i) const {
     const auto consumers = consumers_of(groups_, i);
     if (consumers.empty()) return kNone;
@@ -156,7 +156,7 @@ class Planner {
   std::vector<BufferLifetime> lifetimes_;
 };
 
-// The parameters of a group. Only the main node of a group has parameters.
+// Returns the parameters of a group. Only the main node of a group has parameters.
 const std::vector<int>& parameters_of(const Graph& graph, const FusedGroup& group) {
   return graph.nodes[static_cast<std::size_t>(group.main)].parameters;
 }
@@ -184,7 +184,7 @@ MemoryPlan plan_memory(const std::vector<BufferLifetime>& buffers) {
     const std::size_t size =
         (buffer.size_bytes + kAlignmentBytes - 1) / kAlignmentBytes * kAlignmentBytes;
     if (size == 0) continue;
-    std::vector<std::pair<std::size_t, std::size_t>> taken;  // [begin, end)
+    std::vector<std::pair<std::size_t, std::size_t>> taken;  // byte ranges [begin, end)
     for (const std::size_t other : placed) {
       const BufferLifetime& life = buffers[other];
       if (life.first > buffer.last || life.last < buffer.first) continue;
@@ -244,11 +244,11 @@ BucketSchedule schedule_buckets(const Graph& graph, const std::vector<FusedGroup
       }
     }
     check(first < groups.size(), "every bucket holds a parameter");
-    // In the arena's order, the first group that uses a bucket is the last to write its gradients.
+    // In the arena's order, the first group to use a bucket is the last to write its gradients.
     schedule.first_used_by[first].push_back(static_cast<BucketId>(b));
     schedule.completed_by[first].push_back(static_cast<BucketId>(b));
   }
-  // Buckets are numbered in backward order, so only the forward lists have to be reversed.
+  // Buckets are numbered in backward order, so only the forward pass's lists have to be reversed.
   for (std::vector<BucketId>& used : schedule.first_used_by) std::ranges::reverse(used);
   return schedule;
 }

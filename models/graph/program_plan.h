@@ -39,13 +39,13 @@ struct GroupNeeds {
   std::size_t backward_scratch = 0;  // used during backward only
   bool input_in_backward = false;    // backward reads the first input
   bool output_in_backward = false;   // backward reads the output
-  // The input whose gradient overwrites the first gradient of the output; -1 for no input.
+  // The input whose gradient overwrites the first gradient of the group's output; -1: no input.
   int gradient_in_place = -1;
   bool takes_two_gradients = false;  // backward itself adds two gradients of the output
 };
 
-// Offsets of a group's memory in the block, in bytes. An offset is nullopt for memory that the
-// group does not need, or for a gradient that is not computed.
+// Offsets of a group's memory in the program's block, in bytes. An offset is nullopt for memory
+// that the group does not need, or for a gradient that is not computed.
 struct GroupPlacement {
   using Offset = std::optional<std::size_t>;
   Offset output;
@@ -57,7 +57,7 @@ struct GroupPlacement {
   std::vector<Offset> inputs;
   std::vector<Offset> input_gradients;
   std::vector<Offset> output_gradients;  // one, or two if the group takes two
-  // Further gradients of the output, from its other readers: before the group's backward, the
+  // Further gradients of a group's output, from its other readers: before the group's backward, the
   // backend adds the second of each pair to the first.
   std::vector<std::pair<std::size_t, std::size_t>> sums;
 };
@@ -69,12 +69,12 @@ struct ProgramPlan {
       0;  // offset of the loss's input, which stays valid to the end of the program
 };
 
-// The index of the group whose output is `value`.
+// Returns the index of the group whose output is `value`.
 std::size_t producer_of(const std::vector<FusedGroup>& groups, NodeId value);
-// The readers of group i's output, as pairs (group, index of the input in that group).
+// Returns the readers of group i's output, as pairs (group, index of the input in that group).
 std::vector<std::pair<std::size_t, std::size_t>> consumers_of(const std::vector<FusedGroup>& groups,
                                                               std::size_t i);
-// Whether the gradient of this value is computed: false for the samples.
+// Returns whether the gradient of this value is computed: false for the samples.
 bool has_gradient(const std::vector<FusedGroup>& groups, NodeId value);
 
 // Places the memory of a program. needs[i] belongs to group i, value_bytes[i] is the size of its
@@ -85,9 +85,9 @@ ProgramPlan plan_program(const std::vector<FusedGroup>& groups,
                          const std::vector<std::size_t>& value_bytes, bool trains);
 
 struct BucketSchedule {
-  // For each group: the buckets whose values it is the first to use, in the order of use.
+  // For each group: the buckets whose values this group is the first to use, in the order of use.
   std::vector<std::vector<BucketId>> first_used_by;
-  // For each group: the buckets whose gradients are complete after its backward.
+  // For each group: the buckets whose gradients are complete after this group's backward.
   std::vector<std::vector<BucketId>> completed_by;
 };
 

@@ -13,8 +13,8 @@
 namespace syncopate {
 namespace {
 
-// The rules of plain gradient descent and momentum. The learning rate multiplies the momentum
-// buffer, not the gradient that is added to it, so a change of the rate takes effect at once.
+// The rules of plain gradient descent and momentum. The learning rate multiplies the buffer of
+// momentum, not the gradient that is added to it, so a change of the rate takes effect at once.
 // Source: Sutskever et al. 2013 in the form of torch.optim.SGD with dampening 0.
 SgdConstants sgd_constants(const OptimizerOptions& options, const UpdateStep& step, bool decays) {
   return {.learning_rate = step.learning_rate,
@@ -77,8 +77,8 @@ class Momentum final : public Optimizer {
 // Where Adam applies weight decay: kIntoGradient is Adam, kDecoupled is AdamW.
 enum class Decay : std::uint8_t { kIntoGradient, kDecoupled };
 
-// Source: Kingma and Ba 2015, algorithm 1, with epsilon added after the bias correction and outside
-// the square root, as in PyTorch; Loshchilov and Hutter 2019, algorithm 2, for decoupled decay.
+// Adam, AdamW. Source: Kingma and Ba 2015, algorithm 1, with epsilon outside the square root and
+// added after the bias correction (PyTorch); Loshchilov and Hutter 2019, algorithm 2.
 class Adam final : public Optimizer {
  public:
   Adam(const OptimizerOptions& options, Decay decay)
@@ -101,7 +101,7 @@ class Adam final : public Optimizer {
  private:
   static constexpr std::array<std::string_view, 2> kSlotNames = {"exp_avg", "exp_avg_sq"};
 
-  // Computes in double precision, because 1 - 0.999^1 has only four correct digits in f32.
+  // Adam's constants need double precision: 1 - 0.999^1 has only four correct digits in f32.
   AdamConstants fold(const UpdateStep& step, bool decays) const {
     const double rate = step.learning_rate;
     const auto t = static_cast<double>(step.step);
@@ -152,7 +152,7 @@ void require_constant(bool holds, const std::string& flag, double found,
   throw UsageError(fmt::format("{} {}: expected {}", flag, found, expected));
 }
 
-// False for NaN, which fails every comparison.
+// Returns whether x is in [0, 1); false for NaN, which fails every comparison.
 bool is_fraction(double x) { return x >= 0.0 && x < 1.0; }
 
 void check_constants(const OptimizerOptions& options) {

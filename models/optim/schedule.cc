@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-// The default rate at the start of the warm-up, as a fraction of the full rate.
+// The default learning rate at the start of the warm-up, as a fraction of the full rate.
 constexpr double kWarmupStart = 0.01;
 
 void require_option(bool holds, const std::string& what) {

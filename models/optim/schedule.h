@@ -1,5 +1,5 @@
-// The learning rate as a function of progress, counted in epochs of samples. It does not depend on
-// how many local steps a worker has made.
+// The learning rate as a function of progress, counted in epochs of samples. The rate does not
+// depend on how many local steps a worker has made.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ struct ScheduleOptions {
   double total_epochs = 1.0;
   double warmup_epochs = 0.0;  // the rate rises linearly from warmup_start to learning_rate
   double warmup_start = 0.0;   // 0 stands for learning_rate / 100
-  // kStep multiplies the rate by `factor` at each of these epochs.
+  // The schedule kStep multiplies the learning rate by `factor` at each of these epochs.
   std::vector<double> milestones;
   double factor = 0.1;
 };
 
-// Thread-safe.
+// The schedule of the learning rate. Thread-safe.
 class Schedule {
  public:
-  // Throws UsageError when the rate, the length of the run or the factor is not positive and
-  // finite, when milestones do not ascend, or when the warm-up is longer than the run.
+  // Throws UsageError when the learning rate, the length of the run or the factor is not positive
+  // and finite, when milestones do not ascend, or when the warm-up is longer than the run.
   explicit Schedule(ScheduleOptions options);
-  // The rate after `epochs` passes over the data; fractions of an epoch count.
+  // Returns the learning rate after `epochs` passes over the data; fractions of an epoch count.
   // Source: Loshchilov and Hutter 2017, eq. 5 without restarts, for the cosine; Goyal et al. 2017,
   // section 2.2, for the warm-up.
   double learning_rate(double epochs) const;
@@ -36,7 +36,7 @@ class Schedule {
   ScheduleOptions options_;
 };
 
-// Parses "constant", "step" or "cosine". Throws UsageError, which lists these names.
+// Parses a schedule's name: "constant", "step" or "cosine". Throws UsageError listing these names.
 ScheduleKind parse_schedule(const std::string& text);
 
 }  // namespace syncopate

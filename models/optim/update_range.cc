@@ -10,8 +10,8 @@
 namespace syncopate {
 namespace {
 
-// The first parameter that ends behind arena element `index`. A binary search, because an arena has
-// many parameters and a range covers few of them.
+// Returns the first parameter that ends behind arena element `index`. A binary search, because an
+// arena has many parameters and a range covers few of them.
 std::size_t first_parameter(const ArenaLayout& layout, std::int64_t index) {
   std::size_t low = 0;
   std::size_t high = layout.entries().size();

@@ -18,7 +18,7 @@ void update_range(const Optimizer& optimizer, const UpdateStep& step, const Aren
                   Bucket range, std::span<float> values, std::span<const float> gradients,
                   std::span<const std::span<float>> slots);
 
-// The largest number of slots of an optimizer.
+// The largest number of slots that an optimizer has.
 inline constexpr std::size_t kMaxSlots = 4;
 
 }  // namespace syncopate

@@ -19,30 +19,30 @@ struct Device {
   int index = 0;
   bool operator==(const Device&) const = default;
 };
-std::string to_string(Device device);  // "cpu", "cuda:1"
+std::string to_string(Device device);  // such as "cpu", "cuda:1"
 
 // The type of a tensor's elements.
 enum class DType : std::uint8_t { kF32, kBf16, kF16, kI32, kU8 };
-std::size_t size_bytes(DType dtype) noexcept;  // of one element
-std::string_view name(DType dtype) noexcept;   // "f32"
+std::size_t size_bytes(DType dtype) noexcept;  // bytes of one element
+std::string_view name(DType dtype) noexcept;   // such as "f32"
 
-// Every block of memory and every parameter in the arena starts at a multiple of this.
+// Every block of memory and every parameter in the arena starts at a multiple of these bytes.
 inline constexpr std::size_t kAlignmentBytes = 256;
 
 class Buffer {
  public:
   virtual ~Buffer() = default;
-  // An address on device(). Host code must not dereference an address on a GPU.
+  // Returns the block's address on device(). Host code must not dereference an address on a GPU.
   virtual std::byte* data() noexcept = 0;
   virtual std::size_t size_bytes() const noexcept = 0;
   virtual Device device() const noexcept = 0;
 };
 
-// Zeroed host memory, aligned to kAlignmentBytes; blocks of 2 MiB or more ask for huge pages.
-// Throws OutOfMemoryError.
+// Returns zeroed host memory, aligned to kAlignmentBytes; blocks of 2 MiB or more ask for huge
+// pages. Throws OutOfMemoryError.
 std::shared_ptr<Buffer> make_host_buffer(std::size_t size_bytes);
 
-// The part of a shared mapping that starts at `offset_bytes`. The buffer keeps the mapping alive.
+// The memory of a shared mapping from `offset_bytes` on. The buffer keeps the mapping alive.
 std::shared_ptr<Buffer> make_mapped_buffer(SharedMapping mapping, std::size_t offset_bytes);
 
 }  // namespace syncopate

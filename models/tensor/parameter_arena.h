@@ -1,5 +1,5 @@
 // The parameter arena: all values of a replica in one block and all gradients in another. A bucket
-// is a slice of it, an update is one loop, and a strategy needs no knowledge of the network.
+// is a slice of the arena, an update is one loop, and a strategy needs no knowledge of the network.
 // Parameters are stored in forward order, each on a 256-byte boundary; the padding stays zero.
 #pragma once
 
@@ -18,8 +18,8 @@ struct ArenaEntry {
   bool decays = true;  // weight decay applies to this parameter
 };
 
-// Elements [begin, end) of the arena. Buckets are numbered in backward order: bucket 0 holds the
-// last layers.
+// A bucket: elements [begin, end) of the arena. Buckets are numbered in backward order: bucket 0
+// holds the last layers.
 struct Bucket {
   std::int64_t begin = 0;
   std::int64_t end = 0;
@@ -34,10 +34,10 @@ class ArenaLayout {
   explicit ArenaLayout(std::vector<ArenaEntry> entries);
 
   const std::vector<ArenaEntry>& entries() const noexcept { return entries_; }
-  // The first element of entry i.
+  // Returns the offset in the arena of parameter i, in elements.
   std::int64_t offset(std::size_t i) const { return offsets_.at(i); }
   std::int64_t size(std::size_t i) const { return num_elements(entries_.at(i).shape); }
-  // The number of elements of the whole block, including padding.
+  // Returns the number of elements of the whole arena, including padding.
   std::int64_t total() const noexcept { return total_; }
 
  private:
@@ -50,12 +50,12 @@ class ArenaLayout {
 // at least `bucket_bytes` bytes (the last bucket may be smaller). A pure function of its arguments.
 std::vector<Bucket> plan_buckets(const ArenaLayout& layout, std::int64_t bucket_bytes);
 
-// Not thread-safe: while a thread writes a bucket's values (update, pull, restore), no other thread
-// may access that bucket.
+// A ParameterArena is not thread-safe: while a thread writes a bucket's values (update, pull,
+// restore), no other thread may access that bucket.
 class ParameterArena {
  public:
-  // `buckets` come from plan_buckets. A block that is not given is allocated in host memory and
-  // zeroed; a store passes blocks that it shares with other replicas or processes.
+  // `buckets` come from plan_buckets. A block of the arena that is not given is allocated in host
+  // memory and zeroed; a store passes blocks that it shares with other replicas or processes.
   // Throws ShapeError unless a given block is [total] f32.
   ParameterArena(ArenaLayout layout, std::vector<Bucket> buckets, const Tensor* values = nullptr,
                  const Tensor* gradients = nullptr);
@@ -68,8 +68,8 @@ class ParameterArena {
   Tensor value(std::size_t i) const { return window(values_, i); }
   Tensor gradient(std::size_t i) const { return window(gradients_, i); }
 
-  // The number of writes of a bucket's values, starting at 1. A working copy (packed weights) that
-  // was made at a lower version is stale.
+  // Returns the number of writes of a bucket's values, starting at 1. A working copy (packed
+  // weights) that was made at a lower version is outdated.
   std::uint64_t version(BucketId bucket) const {
     return versions_.at(static_cast<std::size_t>(bucket));
   }

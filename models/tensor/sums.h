@@ -12,19 +12,19 @@ enum class Isa;
 
 // The order in which the gradients of n replicas are added depends only on n and on an element's
 // index in the arena. Every collective and the shard use this order, so they produce the same bits
-// for all buckets, transports and timings. Block b of this many elements is summed from rank
+// for all buckets, transports and timings. Block b, of this number of elements, is summed from rank
 // (b + 1) mod n upwards, wrapping around after rank n - 1.
 inline constexpr std::int64_t kBlockElements = 16384;
 
-// The rank whose addend comes first for arena element `index`, of n ranks. A negative index, before
-// the start of the arena, belongs to block -1, which starts at rank 0.
+// Returns the rank whose addend comes first for arena element `index`, of n ranks. A negative
+// index, before the start of the arena, belongs to block -1, which starts at rank 0.
 constexpr int first_addend(std::int64_t index, int n) noexcept {
   const std::int64_t block =
       index >= 0 ? index / kBlockElements : -((-index + kBlockElements - 1) / kBlockElements);
   return static_cast<int>(((block + 1) % n + n) % n);
 }
 
-// The arrays of a call must not overlap. They need no alignment.
+// The functions that add arrays. The arrays of a call must not overlap and need no alignment.
 struct SumKernels {
   // For each element e in [begin, begin + count): adds ranks[first][e], ranks[first + 1][e], ... of
   // all n ranks, wrapping around, from left to right, and stores the sum to all ranks.
@@ -32,7 +32,7 @@ struct SumKernels {
                          std::int64_t count);
   void (*sum_to_all_bf16)(std::uint16_t* const* ranks, int n, int first, std::int64_t begin,
                           std::int64_t count);
-  // into = into + addend
+  // Add an array to another, element by element: into = into + addend
   void (*add_f32)(float* into, const float* addend, std::int64_t count);
   void (*add_bf16)(std::uint16_t* into, const std::uint16_t* addend, std::int64_t count);
 };
@@ -47,7 +47,7 @@ namespace v4 {
 extern const SumKernels kSumKernels;
 }
 
-// The kernels compiled for `isa`, which this machine must support.
+// Returns the sums compiled for `isa`, which this machine must support.
 const SumKernels& sum_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

@@ -21,7 +21,7 @@ std::string to_string(const Shape& shape);               // "[64, 28, 28, 1]"
 class Tensor {
  public:
   Tensor() = default;
-  // The view starts at `offset_bytes` of `memory`. Throws ShapeError when it does not fit.
+  // A view that starts at `offset_bytes` of `memory`. Throws ShapeError when it does not fit.
   Tensor(std::shared_ptr<Buffer> memory, std::size_t offset_bytes, Shape shape, DType dtype);
 
   const Shape& shape() const noexcept { return shape_; }
@@ -29,16 +29,16 @@ class Tensor {
   Device device() const noexcept;
   std::int64_t num_elements() const noexcept { return num_elements_; }
 
-  // The memory of the elements. Host code must not dereference addresses on a GPU.
+  // Returns the memory of the tensor's elements. Host code must not dereference addresses on a GPU.
   std::span<std::byte> bytes() const;
-  // The elements. Throws ShapeError unless the tensor is on the host and has this dtype.
+  // Return the tensor's elements. Throw ShapeError unless it is on the host and has this dtype.
   std::span<float> f32() const;
   std::span<std::int32_t> i32() const;
   std::span<std::uint8_t> u8() const;
 
-  // A view of indices [begin, end) of the first dimension. Throws ShapeError when out of range.
+  // Returns a view of the tensor's rows [begin, end). Throws ShapeError when they are out of range.
   Tensor rows(std::int64_t begin, std::int64_t end) const;
-  // A view of the same elements with another shape. Throws ShapeError when the counts differ.
+  // Returns a view with another shape. Throws ShapeError when the counts of elements differ.
   Tensor reshaped(Shape shape) const;
 
  private:
@@ -49,7 +49,7 @@ class Tensor {
   DType dtype_ = DType::kF32;
 };
 
-// A tensor in new, zeroed host memory. Throws OutOfMemoryError.
+// Returns a tensor in new, zeroed host memory. Throws OutOfMemoryError.
 Tensor make_host_tensor(Shape shape, DType dtype);
 
 }  // namespace syncopate

@@ -1,7 +1,7 @@
 // The residual networks. ResNet-50 has the names and the order of parameters of torchvision. The
 // stride of its bottlenecks is in the 3x3 convolution ("ResNet v1.5"), which costs more than a
-// stride in the first 1x1 convolution and classifies better. Source: He et al. 2016, section 4.2 for
-// small images, table 1 for ResNet-50.
+// stride in the first 1x1 convolution and classifies better. Source: He et al. 2016, section 4.2
+// for small images, table 1 for ResNet-50.
 #include <fmt/format.h>
 
 #include <array>
@@ -28,8 +28,8 @@ NodeId basic_block(GraphBuilder& build, NodeId x, const std::string& name, int c
   return build.relu(build.add(y, skip));
 }
 
-// Three stages of `blocks` blocks each, with 16, 32 and 64 channels; 6 * blocks + 2 layers.
-// Source: He et al. 2016, section 4.2.
+// Builds ResNet for small images: three stages of `blocks` blocks each, with 16, 32 and 64
+// channels; 6 * blocks + 2 layers. Source: He et al. 2016, section 4.2.
 Graph resnet_cifar(std::string name, int blocks, const NetworkInput& input) {
   GraphBuilder build(std::move(name));
   NodeId x = build.input(input.sample_shape, input.input);
@@ -45,7 +45,7 @@ Graph resnet_cifar(std::string name, int blocks, const NetworkInput& input) {
   return build.finish(build.dense(x, "fc", input.classes));
 }
 
-constexpr std::int64_t kSmallestMap = 32;  // ResNet-50 halves the map five times
+constexpr std::int64_t kSmallestMap = 32;  // pixels; ResNet-50 halves the map five times
 constexpr std::array kBlocksOfStage = {3, 4, 6, 3};
 constexpr int kExpansion = 4;  // a bottleneck's output channels per channel of its 3x3 convolution
 

@@ -1,4 +1,4 @@
-// The networks that --model can name. Each is a short function that builds a graph.
+// The networks that --model can name. Each network is a short function that builds a graph.
 #pragma once
 
 #include <span>
@@ -16,17 +16,17 @@ struct NetworkInput {
   InputOp input;
 };
 
-// The network of TensorFlow's tf.distribute guides: 3x3 convolution without padding to 32 channels,
-// ReLU, 2x2 max-pooling, dense layer of 64, ReLU, dense layer of `classes`.
+// Builds the network of TensorFlow's tf.distribute guides: 3x3 convolution without padding to 32
+// channels, ReLU, 2x2 max-pooling, dense layer of 64, ReLU, dense layer of `classes`.
 Graph mnist_cnn(const NetworkInput& input);
-// A dense layer of 128, ReLU, and a dense layer of `classes`.
+// Builds a network of a dense layer of 128, ReLU, and a dense layer of `classes`.
 Graph mlp(const NetworkInput& input);
-// Residual networks for small images, with shortcuts without parameters (option A).
-// Source: He et al. 2016, section 4.2.
+// Build residual networks for small images, with shortcuts without parameters (option A). Source:
+// He et al. 2016, section 4.2.
 Graph resnet20(const NetworkInput& input);
 Graph resnet56(const NetworkInput& input);
-// Residual network of bottlenecks, with projections where the shape changes. Samples are at least
-// 32x32. Source: He et al. 2016, table 1.
+// Builds a residual network of bottlenecks, with projections where the shape changes. Samples are
+// at least 32x32. Source: He et al. 2016, table 1.
 Graph resnet50(const NetworkInput& input);
 
 struct NetworkRow {
@@ -34,11 +34,11 @@ struct NetworkRow {
   std::string_view help;
   Graph (*build)(const NetworkInput&);
 };
-// The table behind --model.
+// Returns the table of networks that --model can name.
 std::span<const NetworkRow> networks() noexcept;
 
-// Throws UsageError for an unknown name (the message lists the known ones), and ShapeError when the
-// samples are too small.
+// Builds the network of this name. Throws UsageError for an unknown name (the message lists the
+// known ones), and ShapeError when the samples are too small.
 Graph build_network(std::string_view name, const NetworkInput& input);
 
 }  // namespace syncopate

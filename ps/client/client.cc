@@ -47,15 +47,15 @@ struct Client::State {
                          static_cast<std::size_t>(size_of(place(bucket))));
   }
 
-  // Sends the requests; returns when all are answered. Throws SnapshotWithdrawn when `snapshot`,
-  // which they read, is no longer this worker's assignment.
+  // Sends the requests; returns when all are answered. Throws SnapshotWithdrawn when the `snapshot`
+  // that the requests read is no longer this worker's assignment.
   void send_and_wait(std::unique_lock<std::mutex>& lock, std::vector<OutgoingRequest> requests,
                      std::optional<std::uint64_t> snapshot = std::nullopt);
 
   const ClientOptions options;
   ClientState shared;
-  // Used by the training thread. Declared before `io`: pushes borrow these bytes, and ZeroMQ may
-  // still send them for a moment while its context is destroyed.
+  // The buffers of pushes, used by the training thread. Declared before `io`: pushes borrow these
+  // bytes, and ZeroMQ may still send them for a moment while its context is destroyed.
   std::vector<GradientEncoder> encoders;
   StepInfo info;
   std::vector<float> statistics;  // the running statistics that are being sent
@@ -85,8 +85,8 @@ Client::Client(const ClientOptions& options) {
   state_ = std::make_unique<State>(options);
   ClientState& shared = state_->shared;
   std::unique_lock lock(shared.mutex);
-  // Not ClientState::wait(): a roll-back during the join does not concern this worker, which has
-  // begun nothing.
+  // The join does not wait by ClientState::wait(): a roll-back during the join does not concern
+  // this worker, which has begun nothing.
   shared.changed.wait(lock, [&] {
     const bool has_joined = shared.welcome && shared.shards_met == options.servers;
     return has_joined || shared.failure.has_value();
@@ -220,7 +220,7 @@ void Client::push(int bucket) {
     push.stops = to_wire(info.stops);
     push.has_state = !info.state.empty();
     if (push.has_state) {
-      // Copied: the next forward pass changes the statistics, perhaps before the push is sent.
+      // Copies the statistics: the next forward pass changes them, perhaps before the push is sent.
       state.statistics.assign(info.state.begin(), info.state.end());
       request.payload.push_back(bytes_of(state.statistics));
     }
@@ -263,7 +263,7 @@ wire::StepSumsT Client::finish_step() {
 void Client::flush() {
   ClientState& shared = state_->shared;
   std::unique_lock lock(shared.mutex);
-  // The last bucket first: when its answer has arrived, most other answers have arrived too.
+  // Waits for the last bucket first: when its answer has arrived, most others have arrived too.
   for (ClientState::Bucket& bucket : shared.buckets | std::views::reverse) {
     shared.wait_values(lock, bucket);
   }
@@ -398,8 +398,8 @@ void Client::leave() {
   }
   state_->io->send_control(wire::make_message(wire::LeavingT{}));
   std::unique_lock lock(shared.mutex);
-  // Shard 0 may end before its confirmation arrives. It has then received the message, or the job
-  // is over for all tasks: no error either way.
+  // Shard 0 may end before its confirmation of Leaving arrives. It has then received the message,
+  // or the job is over for all tasks: no error either way.
   shared.changed.wait_for(lock, kLeaveTimeout,
                           [&] { return shared.finished || shared.is_stale(); });
   if (!shared.finished) shared.require_current(lock);
@@ -411,7 +411,7 @@ void Client::fail(std::string_view reason) noexcept {
     failing.reason = reason;
     state_->io->send_control(wire::make_message(std::move(failing)));
   } catch (...) {
-    return;  // out of memory: the other tasks notice the missing heartbeats
+    return;  // out of memory: other tasks notice the missing heartbeats
              // instead
   }
 }

@@ -31,21 +31,21 @@ struct ClientOptions {
   std::string nonce;
   wire::DeclarationT declaration;
   CompressionOptions compression;
-  // The worker's memory, [arena total] f32 each, laid out as the declaration says. Must outlive the
-  // client.
+  // The worker's memory of values and gradients, [arena total] f32 each, laid out as the
+  // declaration says. Must outlive the client.
   std::span<float> values;
   std::span<const float> gradients;
-  // The name under which shards of this machine map the same memory (ps/net/segment.h). Empty: the
-  // memory is not shared.
+  // The name under which shards of this machine map the worker's memory (ps/net/segment.h). Empty:
+  // the memory is not shared.
   std::string segment;
   bool requires_segment = false;  // --transport shm
   std::chrono::milliseconds rendezvous_timeout = std::chrono::seconds(120);
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);  // server 0 may set another
   bool insists_on_peer_timeout = false;  // another timeout of server 0 is a UsageError
-  // How long a shard may be gone: it may be started again.
+  // How long a shard may be gone before the job fails: the shard may be started again.
   std::chrono::milliseconds server_timeout = std::chrono::seconds(5);
-  // How long an open connection may be silent after a request that a shard answers at once. Then
-  // the client connects again. The timeout doubles, up to ten times its value, while new
+  // How long an open connection to a shard may be silent after a request that is answered at once.
+  // Then the client connects again. The timeout doubles, up to ten times its value, while new
   // connections bring no answer.
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);
   // Returns whether this task was asked to stop: it then waits for a missing server for a shorter
@@ -53,7 +53,7 @@ struct ClientOptions {
   std::function<bool()> asked_to_stop;
 };
 
-// What is sent with the pushes of one step.
+// What a worker sends with the pushes of one step.
 struct StepInfo {
   float learning_rate = 0.0F;
   SampleRange batch;  // empty under rules without leases
@@ -65,8 +65,8 @@ struct StepInfo {
   std::span<const float> state;  // running statistics; empty: none are sent
 };
 
-// A function that waits throws PeerError when the job has failed or a shard stays away, and
-// RolledBack when all shards went back to an earlier step, until resume() is called.
+// A worker's client. A function that waits throws PeerError when the job failed or a shard stays
+// away, and RolledBack when all shards went back to an earlier step, until resume() is called.
 class Client {
  public:
   // Joins the job; returns when every shard has answered. Throws PeerError; UsageError for what
@@ -74,28 +74,27 @@ class Client {
   explicit Client(const ClientOptions& options);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
-  ~Client();  // without leave() before, the other tasks see a failure of this
+  ~Client();  // without leave() before, other tasks see a failed worker
               // worker
 
-  // Whether this worker writes the first values.
+  // Returns whether this worker writes the initial values of the variables.
   bool initialises() const;
   std::uint32_t incarnation() const;
 
-  // The functions of the initialising worker, before initialised(). Blocks are arena-sized. `step`
-  // sets the versions: the next update is number `step` + 1.
+  // Write the initial values: called by the initialising worker, before initialised(). Blocks are
+  // arena-sized. `step` sets the versions: the next update is number `step` + 1.
   void write_variables(std::span<const float> values, std::span<const std::span<const float>> slots,
                        std::int64_t step);
   void write_state(std::span<const float> state);
   void initialised(const RunPosition& start);
-  // Returns when training begins. The workers that do not initialise report here that they are
-  // ready.
+  // Returns when training begins. A worker that does not initialise reports here that it is ready.
   RunPosition wait_start();
 
-  // Continues after RolledBack; no thread may still use earlier values or requests. The values are
-  // sent without pull().
+  // Continues after RolledBack; no thread may still use earlier values or requests. The servers
+  // then send the restored values without pull().
   void resume();
 
-  // Requests all values, except those that arrive as answers to pushes.
+  // Requests the values of all buckets, except those that arrive as answers to pushes.
   void pull();
   // Returns when the bucket's values have arrived that the last pull or push requested.
   void wait_values(int bucket);
@@ -109,24 +108,24 @@ class Client {
   // Returns when every push and pull has been answered.
   void flush();
 
-  // Waits for the next batch; empty when no batches are left. One thread calls it, one call at a
-  // time.
+  // Waits for the worker's next batch; empty when no batches are left. One thread calls
+  // next_lease(), one call at a time.
   std::optional<SampleRange> next_lease();
   wire::JobStatusT status() const;
-  // The next evaluation or checkpoint that this worker is assigned, if there is one.
+  // Returns the next evaluation or checkpoint that this worker is assigned, if there is one.
   std::optional<wire::AppointmentT> assignment();
-  // Waits for the next assignment; empty when the job is over.
+  // Waits for the worker's next assignment (evaluation, checkpoint); empty when the job is over.
   std::optional<wire::AppointmentT> wait_assignment();
   // Reads a snapshot into arena-sized blocks; `slots` may be empty. Throws SnapshotWithdrawn.
   void read_snapshot(std::uint64_t snapshot, std::span<float> values,
                      std::span<const std::span<float>> slots);
   std::vector<float> read_snapshot_state(std::uint64_t snapshot);
-  // Reports that the assignment with this snapshot is done.
+  // Reports that the assigned evaluation or checkpoint of this snapshot is done.
   void complete_assignment(std::uint64_t snapshot);
   void request_stop(StopKind kind);
 
-  // Collects a text of every worker; returns all texts by worker. All workers call it in the same
-  // order.
+  // Collects a text of every worker; returns all texts by worker. All workers call exchange() in
+  // the same order.
   std::vector<std::string> exchange(std::string_view mine);
 
   // Sets the step that other tasks report if this worker fails.
@@ -134,12 +133,12 @@ class Client {
   // Leaves the job after the last step; returns when shard 0 has confirmed. Throws RolledBack when
   // the job is not over.
   void leave();
-  // Reports to the other tasks that this one ends because of `reason`.
+  // Reports to the other tasks that this worker ends because of `reason`.
   void fail(std::string_view reason) noexcept;
-  // Wakes all threads that wait in this client; they throw PeerError with this reason.
+  // Wakes all threads that wait in this client; their calls throw PeerError with this reason.
   void abort(std::string_view reason) noexcept;
 
-  // Figures about pushes and pulls.
+  // Counters of the client's pushes and pulls.
   struct Traffic {
     std::int64_t bytes_pushed = 0;
     std::int64_t bytes_pulled = 0;

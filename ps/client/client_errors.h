@@ -11,7 +11,7 @@
 namespace syncopate::ps {
 
 // All servers were restored to an earlier step, because a server was started again. This worker's
-// open requests and its batches are void. It continues from start() after Client::resume().
+// open requests and batches are void; it continues from start() after Client::resume().
 class RolledBack : public Error {
  public:
   explicit RolledBack(RunPosition start)
@@ -23,14 +23,14 @@ class RolledBack : public Error {
   RunPosition start_;
 };
 
-// A server that held a part of the assigned snapshot has ended, so the snapshot cannot be read. The
-// coordinator sends another assignment if one is due.
+// Thrown when a server that held a part of the assigned snapshot has ended, so the snapshot cannot
+// be read. The coordinator sends another assignment if one is due.
 class SnapshotWithdrawn : public Error {
  public:
   SnapshotWithdrawn() : Error("a server that held a part of the snapshot has ended") {}
 };
 
-// The job ended well before this worker was accepted: there is nothing left to train.
+// Thrown when the job ended well before this worker was accepted: there is nothing left to train.
 class JobOver : public PeerError {
  public:
   using PeerError::PeerError;

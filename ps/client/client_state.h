@@ -1,5 +1,5 @@
 // The state that a client's I/O thread shares with the threads that call the client. Callers wait
-// here; the I/O thread changes the state and notifies them.
+// in ClientState; the I/O thread changes the state and notifies them.
 #pragma once
 
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace syncopate::ps {
 
-// The type of the exception that a failure becomes: PeerError, UsageError or JobOver.
+// The type of the exception that a client's failure becomes: PeerError, UsageError or JobOver.
 enum class FailureKind : std::uint8_t { kPeer, kUsage, kJobOver };
 
 struct ClientState {
@@ -28,7 +28,7 @@ struct ClientState {
     std::uint32_t shard_incarnation = 0;  // the incarnation that counts this version
   };
 
-  // Read by the I/O thread without the mutex.
+  // Members that the I/O thread reads without the mutex.
   std::atomic<std::int64_t> step{0};
   std::atomic<std::uint64_t> sequence{0};  // of the last push
 
@@ -38,7 +38,7 @@ struct ClientState {
   std::optional<std::string> failure;
   FailureKind failure_kind = FailureKind::kPeer;
 
-  // Joining the job.
+  // The state of joining the job.
   std::optional<wire::WelcomeT> welcome;
   int shards_met = 0;
   std::optional<RunPosition> start;
@@ -47,14 +47,14 @@ struct ClientState {
   int roll_backs_known = 0;      // to the callers: set by Client::resume()
   bool is_rolling_back = false;  // the last roll-back has not ended with a Start yet
 
-  // Variables.
+  // The state of variables and requests.
   std::vector<Bucket> buckets;
   int requests_open = 0;  // of write_variables() and read_snapshot()
   std::optional<wire::StepSumsT> sums;
   std::vector<float> statistics;  // answer of read_snapshot_state()
   Client::Traffic traffic;
 
-  // The job.
+  // The state of the job: batches, assignments and exchanges.
   std::deque<SampleRange> leases;
   std::vector<SampleRange> in_hand;  // batches returned by next_lease() whose step is not answered
   bool leases_finished = false;
@@ -68,7 +68,7 @@ struct ClientState {
   std::optional<wire::ExchangeT> open_exchange;                 // not answered yet
   std::map<std::uint64_t, std::vector<std::string>> exchanged;  // by round
 
-  // The functions below, except fail(), require the mutex.
+  // The functions of ClientState, except fail(), require the mutex.
   void throw_if_failed() const {
     if (!failure) return;
     if (failure_kind == FailureKind::kUsage) throw UsageError(*failure);
@@ -76,10 +76,10 @@ struct ClientState {
     throw PeerError(*failure);
   }
 
-  // Whether the shards went back and the callers do not know yet.
+  // Returns whether the shards rolled back and the callers of the client do not know yet.
   bool is_stale() const { return roll_backs != roll_backs_known; }
 
-  // Throws RolledBack if is_stale(), as soon as the position to continue from is known.
+  // Throws RolledBack if is_stale(), as soon as the step to continue from is known.
   void require_current(std::unique_lock<std::mutex>& lock) {
     if (!is_stale()) return;
     changed.wait(lock, [&] { return failure.has_value() || !is_rolling_back; });
@@ -87,7 +87,7 @@ struct ClientState {
     throw RolledBack(*start);
   }
 
-  // Records the first failure and wakes all callers. Takes the mutex.
+  // Records the client's first failure and wakes all callers. Takes the mutex.
   void fail(const std::string& reason, FailureKind kind = FailureKind::kPeer) {
     {
       const std::lock_guard lock(mutex);
@@ -98,8 +98,8 @@ struct ClientState {
     changed.notify_all();
   }
 
-  // Returns when `done` returns true. Throws when the client has failed or the shards went back. It
-  // needs no deadline: the I/O thread notices a peer that is gone and calls fail().
+  // Returns when `done` returns true. Throws when the client has failed or the shards went back.
+  // The wait needs no deadline: the I/O thread notices a peer that is gone and calls fail().
   template <typename Done>
   void wait(std::unique_lock<std::mutex>& lock, const Done& done) {
     changed.wait(lock, [&] { return failure.has_value() || is_stale() || done(); });

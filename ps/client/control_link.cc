@@ -74,8 +74,8 @@ ControlLink::Changes ControlLink::process_events() {
     if (const auto envelope = socket_->receive()) {
       busy = true;
       silent_until_ = Deadline::after(peer_timeout_ * 7 / 10);
-      // A shard 0 that was only suspended still knows this worker; one that was started again
-      // refuses.
+      // A server 0 that was only suspended still knows this worker; a restarted one refuses its old
+      // Hello.
       if (is_welcome_) reconnect_.end();
       if (const auto message = wire::decode(envelope->frames.front().bytes())) on_message(*message);
     }
@@ -133,7 +133,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
       changes_.start = position_of(*body.AsStart());
       return;
     case wire::Body::RollBack:
-      // A RollBack makes all earlier messages void.
+      // A RollBack makes all earlier messages of shard 0 void.
       changes_.start.reset();
       changes_.assignment.reset();
       changes_.addresses.reset();
@@ -141,7 +141,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
       roll_back_incarnation_ = body.AsRollBack()->incarnation;
       return;
     case wire::Body::Leases: {
-      // Leases of a lost connection: the last Hello did not list them, so other workers have them.
+      // Leases of a lost connection are void: the last Hello did not list them; others have them.
       if (!is_welcome_) return;
       const wire::LeasesT& leases = *body.AsLeases();
       for (const auto& range : leases.ranges) state_.leases.push_back(from_wire(range));
@@ -172,7 +172,7 @@ void ControlLink::on_message(const wire::MessageT& message) {
 }
 
 void ControlLink::check_timeouts() {
-  // A shard 0 that sends messages waits for other tasks, and reports itself which one is missing.
+  // While shard 0 sends messages, the join waits: shard 0 itself reports which task is missing.
   const bool is_heard = is_connected_ && !silent_until_.passed() && !give_up_by_.passed();
   if (incarnation_ == 0 && join_by_.passed() && !is_heard) {
     return state_.fail(

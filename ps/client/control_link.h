@@ -15,14 +15,14 @@
 
 namespace syncopate::ps {
 
-// The I/O thread only.
+// A ControlLink is used by the I/O thread only.
 class ControlLink {
  public:
   ControlLink(wire::Context& context, ClientState& state, const ClientOptions& options);
 
-  // Sends the message, once shard 0 has accepted this worker.
+  // Sends the message to shard 0, once that has accepted this worker.
   void send(wire::MessageT message);
-  // What was received and concerns the shard links too, in the order in which it must be handled.
+  // What the control link received that concerns the shard links too, in the order of handling.
   struct Changes {
     std::optional<std::uint64_t> rolled_back;  // to the snapshot of this number
     std::optional<std::vector<wire::ServerAddressT>> addresses;
@@ -30,16 +30,16 @@ class ControlLink {
     std::optional<RunPosition> start;
     bool is_welcome_again = false;  // messages sent before may have been lost
   };
-  // Receives messages and link events, and flushes the socket.
+  // Receives messages of shard 0 and link events, and flushes the socket.
   Changes process_events();
-  // Sends heartbeats; fails the client when shard 0 was silent for too long.
+  // Sends heartbeats to shard 0; fails the client when shard 0 was silent for too long.
   void check_timeouts();
-  // This process did not run for `suspended`: silence of shard 0 during that time does not count.
+  // Ignores silence of shard 0 during `suspended`, a time in which this process did not run.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   void append_descriptors(std::vector<int>& descriptors) const;
 
   std::uint32_t incarnation() const noexcept { return incarnation_; }
-  // The incarnation in the last RollBack; 0: none was received.
+  // Returns the incarnation in the last RollBack; 0: none was received.
   std::uint32_t roll_back_incarnation() const noexcept { return roll_back_incarnation_; }
 
  private:

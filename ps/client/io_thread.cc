@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kPollTimeout(20);
-// A longer time between two rounds means that the process was stopped or starved.
+// A longer time between two rounds of the I/O thread means that it was stopped or starved.
 constexpr milliseconds kSuspended(500);
 
 }  // namespace
@@ -90,7 +90,7 @@ void IoThread::run(const std::stop_token& stop) {
     }
     control_.check_timeouts();
   }
-  // The last messages, such as the reason of a failure, are still sent.
+  // The last messages, such as the reason of a failure, are sent before the I/O thread ends.
   process_queues();
   control_.process_events();
 }
@@ -156,13 +156,13 @@ void IoThread::send_ready() {
   control_.send(wire::make_message(std::move(ready)));
 }
 
-// After the control connection broke or shard 0 was started again: shard 0 may not have received
-// what it has not answered.
+// Repeats messages after the control connection broke or shard 0 was started again: shard 0 may not
+// have received a message that it has not answered.
 void IoThread::send_unanswered_again() {
   if (initialised_) control_.send(wire::make_message(wire::InitialisedT(*initialised_)));
   if (awaits_start_) send_ready();
-  // Sent even if it was answered: a shard 0 that was started again may continue from a time before
-  // the request.
+  // The stop request is sent even if it was answered: a shard 0 that was started again may continue
+  // from a time before the request.
   if (stop_request_) control_.send(wire::make_message(wire::StopRequestT(*stop_request_)));
   if (is_leaving_) control_.send(wire::make_message(wire::LeavingT{}));
   bool wants_lease = false;
@@ -190,8 +190,8 @@ void IoThread::on_control_changes(const ControlLink::Changes& changes) {
 }
 
 void IoThread::roll_back(std::uint64_t snapshot) {
-  // The shards and shard 0 are sent the same number, although the worker may begin a step now,
-  // whose pushes will be void.
+  // The shards and shard 0 are sent the same sequence number, although the worker may begin a step
+  // now, whose pushes will be void.
   sequence_at_roll_back_ = state_.sequence.load(std::memory_order_relaxed);
   for (const auto& link : links_) link->roll_back(sequence_at_roll_back_);
   must_send_ready_ = true;
@@ -208,8 +208,8 @@ void IoThread::roll_back(std::uint64_t snapshot) {
     state_.sums.reset();
     state_.open_exchange.reset();
     state_.exchanged.clear();
-    // Synchronous workers exchange texts by rounds, and had reached different rounds. All continue
-    // with a round that depends on the snapshot only.
+    // Synchronous workers exchange texts by rounds, and had reached different rounds before the
+    // roll-back. All continue with a round that depends on the snapshot only.
     constexpr int kRoundBitsPerSnapshot = 20;
     state_.round = snapshot << kRoundBitsPerSnapshot;
   }
@@ -247,8 +247,8 @@ void IoThread::assign(const wire::AppointmentT& assignment) {
       return control_.send(wire::make_message(std::move(done)));
     }
   }
-  // Requests for an earlier snapshot are dropped before their callers stop waiting: the links must
-  // not write to the callers' memory afterwards.
+  // Requests for an earlier snapshot are dropped before their callers stop waiting: the shard links
+  // must not write to the callers' memory afterwards.
   for (const auto& link : links_) link->drop_snapshot_reads_except(assignment.cut);
   {
     const std::lock_guard lock(state_.mutex);

@@ -1,5 +1,5 @@
-// A client's I/O thread. It owns the sockets: the control link to shard 0 and a data link to every
-// shard. Callers queue messages and requests for it; results go to ClientState.
+// A client's I/O thread. The thread owns the sockets: the control link to shard 0 and a data link
+// to every shard. Callers queue messages and requests for it; results go to ClientState.
 #pragma once
 
 #include <cstdint>
@@ -29,13 +29,13 @@ wire::MessageT make_lease_request();
 
 class IoThread {
  public:
-  // Starts the thread. `options` and `state` must outlive it, as must the memory of all requests.
+  // Starts the I/O thread. `options`, `state` and the memory of all requests must outlive it.
   IoThread(const ClientOptions& options, ClientState& state);
   IoThread(const IoThread&) = delete;
   IoThread& operator=(const IoThread&) = delete;
   ~IoThread();
 
-  // Thread-safe. They return at once.
+  // send() and send_control() are thread-safe and return at once.
   void send_control(wire::MessageT message);
   void send(std::vector<OutgoingRequest> requests);
   void send(OutgoingRequest request);
@@ -44,9 +44,9 @@ class IoThread {
   void run(const std::stop_token& stop);
   void wait_for_events();
   void process_queues();
-  // Whether the request was made before its caller knew of a roll-back or of a withdrawn snapshot.
+  // Returns whether a request predates its caller's knowledge of a roll-back or withdrawn snapshot.
   bool is_void(const OutgoingRequest& outgoing);
-  // Sends the message, and remembers what must be sent again if the connection breaks.
+  // Sends the message to shard 0, and remembers what must be repeated if the connection breaks.
   void send_and_remember(wire::MessageT message);
   void send_ready();
   void send_unanswered_again();
@@ -62,13 +62,13 @@ class IoThread {
   std::mutex mutex_;
   std::vector<wire::MessageT> messages_;   // GUARDED_BY(mutex_), for shard 0
   std::vector<OutgoingRequest> requests_;  // GUARDED_BY(mutex_)
-  // The members below are used by the I/O thread only.
+  // Members that only the I/O thread uses.
   ControlLink control_;
   std::vector<std::unique_ptr<ShardLink>> links_;
   bool must_send_ready_ = false;  // after a roll-back, once all shards have answered
   bool awaits_start_ = false;
   std::uint64_t sequence_at_roll_back_ = 0;
-  // Messages to repeat when the connection broke: shard 0 may not have received them.
+  // Messages to repeat when the control connection broke: shard 0 may not have received them.
   std::optional<wire::InitialisedT> initialised_;
   std::optional<wire::StopRequestT> stop_request_;
   bool is_leaving_ = false;

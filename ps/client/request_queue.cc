@@ -11,11 +11,11 @@ using std::chrono::milliseconds;
 
 // A shard that has not answered a push for this long is asked whether it has received the push.
 constexpr milliseconds kProbePush(2000);
-// Other requests, whose answers are larger, are repeated after this time.
+// Requests other than pushes, whose answers are larger, are repeated after this time.
 constexpr milliseconds kRepeatRequest(10000);
 
-// Whether the request copies variables, at the start or for a snapshot, rather than belonging to a
-// step.
+// Returns whether the request copies variables, at the start or for a snapshot, rather than
+// belonging to a step.
 bool is_copy(ShardRequest::Kind kind) {
   return kind == ShardRequest::Kind::kWrite || kind == ShardRequest::Kind::kReadSnapshot;
 }
@@ -88,8 +88,8 @@ std::int64_t RequestQueue::bytes_in_frames(const ShardRequest& request) const {
   return in_segment ? 0 : static_cast<std::int64_t>(request.payload.front().size());
 }
 
-// A read of a withdrawn snapshot is never answered. It is dropped with the next assignment, which
-// may wait for a push of this worker: so a push never waits for copies.
+// A read of a withdrawn snapshot is never answered. The read is dropped with the next assignment,
+// which may wait for a push of this worker: so a push never waits for copies.
 bool RequestQueue::fits(ShardRequest::Kind kind, std::int64_t bytes) const {
   const bool is_alone = (is_copy(kind) ? credit_used_ : credit_of_steps_) == 0;
   return bytes == 0 || is_alone || credit_used_ + bytes <= credit_;

@@ -15,8 +15,8 @@
 
 namespace syncopate::ps {
 
-// A request to a shard. Its memory is borrowed until the answer. The memory of kWrite and
-// kReadSnapshot is borrowed only until the client fails, and is used with ClientState::mutex held.
+// A request to a shard. Its memory is borrowed until the answer; that of kWrite and kReadSnapshot
+// only until the client fails, and it is used with ClientState::mutex held.
 struct ShardRequest {
   enum class Kind : std::uint8_t { kPush, kPull, kWrite, kReadSnapshot };
   Kind kind = Kind::kPull;
@@ -24,7 +24,7 @@ struct ShardRequest {
   wire::MessageT message;
   std::vector<std::span<const std::byte>> payload;  // frames behind the header
   std::vector<std::span<std::byte>> answer;         // memory for the frames of the answer
-  std::int64_t credit_bytes = 0;  // the credit it takes when nothing goes through shared memory
+  std::int64_t credit_bytes = 0;                    // taken unless shared memory is used
 };
 
 inline std::int64_t size_of(const wire::BucketPlace& place) { return place.end() - place.begin(); }
@@ -39,29 +39,29 @@ struct OpenRequest {
   int times_unknown = 0;  // how often the shard did not know it, on this connection
 };
 
-// The I/O thread only.
+// The queue of requests is used by the I/O thread only.
 class RequestQueue {
  public:
   using Key = std::pair<ShardRequest::Kind, int>;  // and the bucket
 
-  // Precondition: no request of this kind for this bucket is open.
+  // Adds a request. Precondition: no request of this kind for this bucket is open.
   void add(ShardRequest request);
-  // A connection is up. `credit` in bytes. `uses_segment`: the shard maps this worker's memory.
+  // Called when a connection is up. `credit`: bytes. `uses_segment`: the shard maps our memory.
   void begin_connection(std::int64_t credit, bool uses_segment);
-  // The connection is lost: all open requests must be sent again.
+  // Called when the connection is lost: all open requests must be sent again.
   void end_connection();
   void clear();
-  // Removes reads of other snapshots, which will not be answered.
+  // Removes read requests for snapshots other than `snapshot`: they will not be answered.
   void drop_snapshot_reads_except(std::uint64_t snapshot);
 
-  // Returns the requests that may be sent now and marks them as sent. The pointers are valid until
-  // one of the requests is finished.
+  // Returns the requests that may be sent now and marks them as sent. The returned pointers are
+  // valid until one of the requests is finished.
   std::vector<OpenRequest*> take_sendable();
-  // Returns null when no such request is open and sent.
+  // Returns the open request of this key, or null when no such request is open and sent.
   OpenRequest* find_sent(Key key);
-  // The shard has lost the request: it is the next one to be sent.
+  // Called when the shard has lost the request: it is the next request to be sent.
   void send_again(OpenRequest& open);
-  // The frames of the request have left the shard's receive queue.
+  // Called when the frames of the request have left the shard's receive queue.
   void return_credit(OpenRequest& open);
   void finish(Key key);
   // Returns requests that were sent too long ago without an answer, and restarts their timeouts.

@@ -15,11 +15,11 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// A hello without an answer is repeated after this time.
+// A Hello to a shard without an answer is repeated after this time.
 constexpr milliseconds kRepeatHello(1000);
-// The largest answer timeout, as a multiple of the first one.
+// The longest wait for a shard's answer, as a multiple of the first one.
 constexpr int kLongestAnswerTimeout = 10;
-// A push that the shard drops more often than this is invalid for it; sending it would never end.
+// A push that the shard drops more often than this is invalid for it; resending would never end.
 constexpr int kMostResends = 5;
 
 }  // namespace
@@ -60,8 +60,8 @@ void ShardLink::set_address(const wire::ServerAddressT& address, std::uint32_t w
 }
 
 void ShardLink::connect() {
-  // Each socket has a routing id of its own. The connection of an abandoned socket may still reach
-  // the shard, and its ROUTER would hand a common routing id over to that connection.
+  // Each socket to a shard has a routing id of its own. The connection of an abandoned socket may
+  // still reach the shard, and its ROUTER would hand a common routing id over to that connection.
   ++connections_;
   const std::string routing_id =
       fmt::format("w{}.{}.{}", options_.index, worker_incarnation_, connections_);
@@ -75,8 +75,8 @@ void ShardLink::send_hello() {
   hello.worker = options_.index;
   hello.incarnation = worker_incarnation_;
   // Pushes without an answer will be sent again, and later ones are still to be computed: a
-  // restored shard must not take them for known. In the middle of a step some buckets are one push
-  // ahead.
+  // restored shard must not take these pushes for known. In the middle of a step some buckets are
+  // one push ahead.
   const auto least =
       std::ranges::min_element(answered_, {}, [](const auto& bucket) { return bucket.second; });
   hello.sequence = least == answered_.end() ? 0 : least->second;
@@ -137,15 +137,15 @@ void ShardLink::send_request(ShardRequest& request) {
   }
   wire::Envelope message = envelope("", request.message);
   if (request.kind == ShardRequest::Kind::kWrite) {
-    // The frames are copied, under the mutex: after a failure the caller of write_variables() may
-    // be gone, and its memory with it. Credit bounds the memory of the copies.
+    // The frames of a kWrite are copied, under the mutex: after a failure the caller may be gone,
+    // and its memory with it. Credit bounds the memory of the copies.
     const std::lock_guard lock(state_.mutex);
     if (state_.failure) return;
     for (const auto bytes : request.payload) message.frames.push_back(wire::Frame::copy_of(bytes));
   } else {
     for (std::size_t i = first; i < request.payload.size(); ++i) {
-      // Borrowed: the bytes of a push outlive the client and do not change before its answer, which
-      // shows that the push has arrived.
+      // A push's frames are borrowed: the bytes outlive the client and do not change before the
+      // answer, which shows that the push has arrived.
       message.frames.push_back(wire::Frame::borrow(request.payload[i], {}));
     }
   }
@@ -214,7 +214,7 @@ void ShardLink::on_message(const wire::Envelope& envelope) {
           fmt::format("{}: {}", name(), body.AsRefused()->line),
           body.AsRefused()->is_usage_error ? FailureKind::kUsage : FailureKind::kPeer);
     default:
-      return;  // no message of a shard to a worker
+      return;  // not a message from a shard to a worker
   }
 }
 
@@ -319,7 +319,7 @@ void ShardLink::on_copy_answer(ShardRequest::Kind kind, int bucket,
         envelope.frames.size() > 1 ? envelope.frames[1].bytes() : std::span<const std::byte>();
     const std::lock_guard lock(state_.mutex);
     state_.statistics.resize(bytes.size() / sizeof(float));
-    // A model without running statistics has no bytes, and the frame no address to copy from.
+    // A model without running statistics has no bytes to copy, and the frame no address.
     const std::size_t size = state_.statistics.size() * sizeof(float);
     if (size > 0) std::memcpy(state_.statistics.data(), bytes.data(), size);
   } else {
@@ -352,14 +352,14 @@ void ShardLink::check_timeouts() {
   if (const auto reason = reconnect_.expired(name(), options_.declaration.writes_checkpoints)) {
     return state_.fail(*reason);
   }
-  // A ROUTER does not report to a connection that its routing id was handed to another one. A new
-  // connection under a new routing id either brings answers or shows that the shard is away.
+  // A ROUTER socket does not report to a connection that its routing id was handed to another one.
+  // A new connection under a new routing id either brings answers or shows that the shard is away.
   if (answers_until_ && answers_until_->passed()) {
     if (is_welcome_) {
       log(LogLevel::kWarning, fmt::format("{} has sent nothing for {}; connecting again", name(),
                                           in_seconds(answers_until_->timeout())));
     }
-    // Over a slow link the answer may only be late, behind messages that were sent before it.
+    // Over a slow link the answer of the shard may only be late, behind earlier messages.
     answer_timeout_ =
         std::min(2 * answer_timeout_, kLongestAnswerTimeout * options_.answer_timeout);
     disconnect();
@@ -369,7 +369,7 @@ void ShardLink::check_timeouts() {
   if (!is_welcome_) return;
   for (OpenRequest* open : requests_.take_overdue()) {
     ShardRequest& request = open->request;
-    // For a request that is not a push, the answer only shows that the shard is reachable.
+    // A probe shows whether the shard is reachable; for a push, also whether the push arrived.
     wire::ProbeT probe;
     probe.bucket = request.bucket;
     if (request.kind == ShardRequest::Kind::kPush) {

@@ -19,28 +19,28 @@
 
 namespace syncopate::ps {
 
-// The I/O thread only.
+// A ShardLink is used by the I/O thread only.
 class ShardLink {
  public:
   ShardLink(wire::Context& context, ClientState& state, const ClientOptions& options, int shard);
 
-  // Sets where the shard is; incarnation 0: it is away. `worker_incarnation` is this worker's own.
+  // Sets the shard's address; incarnation 0: it is away. `worker_incarnation` is this worker's.
   void set_address(const wire::ServerAddressT& address, std::uint32_t worker_incarnation);
   void send(ShardRequest request);
-  // All open requests are void, and so are pushes up to `sequence`. The link connects again when
-  // set_address() is called.
+  // Rolls back: all open requests are void, and so are pushes up to `sequence`. The link connects
+  // again when set_address() is called.
   void roll_back(std::uint64_t sequence);
-  // Drops reads of other snapshots, which will not be answered.
+  // Drops reads of snapshots other than `snapshot`, which will not be answered.
   void drop_snapshot_reads_except(std::uint64_t snapshot) {
     requests_.drop_snapshot_reads_except(snapshot);
   }
   bool is_welcome() const noexcept { return is_welcome_; }
-  // Receives messages and link events, and sends what can be sent.
+  // Receives the shard's messages and link events, and sends what can be sent to the shard.
   void process_events();
-  // Probes overdue requests; connects again, or fails the client, when the shard was silent for too
-  // long.
+  // Probes overdue requests to the shard; connects again, or fails the client, when the shard was
+  // silent for too long.
   void check_timeouts();
-  // This process did not run for `suspended`: silence of the shard during that time does not count.
+  // Ignores silence of the shard during `suspended`, a time in which this process did not run.
   void extend_deadlines(std::chrono::nanoseconds suspended);
   void append_descriptors(std::vector<int>& descriptors) const;
 
@@ -56,7 +56,7 @@ class ShardLink {
   void on_welcome(const wire::DataWelcomeT& welcome);
   void on_probe_answer(const wire::ProbeAnswerT& answer);
   void on_values(const wire::ValuesT& header, const wire::Envelope& envelope);
-  // Handles Written and CutValues.
+  // Handles the answers to copies: Written and CutValues.
   void on_copy_answer(ShardRequest::Kind kind, int bucket, const wire::Envelope& envelope);
   void start_answer_timeout();
 
@@ -75,7 +75,7 @@ class ShardLink {
   RequestQueue requests_;
   std::optional<Deadline> next_hello_;
   std::uint64_t connections_ = 0;  // sockets opened so far
-  // Set from the sending of a message that the shard answers at once to the next received message.
+  // The deadline for the shard's next message, set when a message that it answers at once is sent.
   std::optional<Deadline> answers_until_;
   std::chrono::milliseconds answer_timeout_;  // doubles with each connection that brings no answer
   ReconnectTimeout reconnect_;

@@ -3,8 +3,8 @@
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
-// Each loop copies its constants into a local. Behind a reference they could alias the arrays, and
-// the compiler would read them again for every element.
+// Each loop copies the update rule's constants into a local. Behind a reference they could alias
+// the arrays, and the compiler would read them again for every element.
 
 void sgd(std::int64_t n, float* __restrict value, const float* __restrict gradient,
          const SgdConstants& constants) {

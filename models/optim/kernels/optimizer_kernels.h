@@ -13,7 +13,7 @@ enum class Isa;
 struct SgdConstants {
   float learning_rate;
   float weight_decay;
-  float momentum;  // unused by sgd
+  float momentum;  // unused by plain sgd
 };
 
 struct AdamConstants {
@@ -30,16 +30,16 @@ struct AdamConstants {
 
 enum class UpdateRule : std::uint8_t { kSgd, kMomentum, kNesterov, kAdam };
 
-// One update of a rule as numbers. A device that evaluates the formulas of optimizer_kernels.cc
-// with exactly rounded f32 operations, without contraction and with denormals flushed to zero,
-// produces the same bits as the kernels.
+// The constants of one update by an optimizer's rule. A device that evaluates the formulas of
+// optimizer_kernels.cc with exactly rounded f32 operations, without contraction and with denormals
+// flushed to zero, produces the same bits as the kernels.
 struct UpdateConstants {
   UpdateRule rule = UpdateRule::kSgd;
   SgdConstants sgd{};    // for kSgd, kMomentum and kNesterov
   AdamConstants adam{};  // for kAdam
 };
 
-// All arrays have n elements and do not overlap.
+// The optimizers' update rules. All arrays have n elements and do not overlap.
 struct OptimizerKernels {
   void (*sgd)(std::int64_t n, float* value, const float* gradient, const SgdConstants& constants);
   void (*momentum)(std::int64_t n, float* value, const float* gradient, float* buffer,
@@ -60,7 +60,7 @@ namespace v4 {
 extern const OptimizerKernels kOptimizerKernels;
 }
 
-// The kernels compiled for `isa`, which this machine must support.
+// Returns the update rules compiled for `isa`, which this machine must support.
 const OptimizerKernels& optimizer_kernels(Isa isa) noexcept;
 
 }  // namespace syncopate

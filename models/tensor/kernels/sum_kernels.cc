@@ -5,10 +5,10 @@
 namespace syncopate::SYNCOPATE_ISA {
 namespace {
 
-// Flushes denormals to zero inside each kernel. If the callers had to do it, one that forgot would
+// Flushes denormals to zero inside each kernel. If the callers had to do so, one that forgot would
 // compute other last bits. FlushDenormals is not used here: its inline functions, compiled for this
-// instruction set, could be the copies that the linker keeps for the whole program. The loops below
-// are not inlined, so that the compiler moves no addition out of the flushed region.
+// instruction set, could be the copies that the linker keeps for the whole program. The loops of
+// the kernels are not inlined, so that the compiler moves no addition out of the flushed region.
 class Flush {
  public:
   Flush() : saved_(_mm_getcsr()) { _mm_setcsr(saved_ | 0x8040U); }
@@ -38,8 +38,8 @@ inline void store(float* to, Floats value) { __builtin_memcpy(to, &value, sizeof
 
 inline int next(int rank, int n) { return rank + 1 == n ? 0 : rank + 1; }
 
-// Prefetches the data 1 KiB ahead, because the hardware prefetcher stops at every 4 KiB page. This
-// saves a fifth of the time for arrays larger than the caches. Past the end it has no effect.
+// Prefetches the data 1 KiB ahead, because the hardware prefetcher stops at every 4 KiB page: saves
+// a fifth of the time for arrays larger than the caches. A prefetch past the end has no effect.
 inline void prefetch(const float* from) {
   constexpr int kFloatsAhead = 256;
   __builtin_prefetch(from + kFloatsAhead);
@@ -64,7 +64,7 @@ inline void prefetch(const float* from) {
   }
 }
 
-// Sums eight vectors at a time; they stay in registers from the first rank to the last.
+// Sums eight vectors at a time over all ranks; sums stay in registers from first to last rank.
 [[gnu::noinline]] void sum_many(float* const* ranks, int n, int first, std::int64_t begin,
                                 std::int64_t count) {
   constexpr int kColumns = 8;
@@ -115,8 +115,8 @@ inline float widen(std::uint16_t value) {
   return result;
 }
 
-// Rounds to nearest, ties to even. A NaN keeps its sign and becomes a quiet NaN, because rounding
-// could carry its low bits into the exponent and turn it into an infinity.
+// Rounds an f32 to bf16, to nearest, ties to even. A NaN keeps its sign and becomes a quiet NaN,
+// because rounding could carry its low bits into the exponent and turn it into an infinity.
 inline std::uint16_t narrow(float value) {
   std::uint32_t bits;
   __builtin_memcpy(&bits, &value, sizeof bits);
@@ -136,8 +136,8 @@ void add_bf16(std::uint16_t* into, const std::uint16_t* addend, std::int64_t cou
   add_loop(into, addend, count);
 }
 
-// Sums one piece, small enough for the first-level cache, into the first rank and copies it to the
-// others.
+// Sums one piece of the ranks' arrays, small enough for the first-level cache, into the first rank
+// and copies it to the others.
 void sum_to_all_bf16(std::uint16_t* const* ranks, int n, int first, std::int64_t begin,
                      std::int64_t count) {
   constexpr std::int64_t kPiece = 1024;
