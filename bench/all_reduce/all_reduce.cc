@@ -157,13 +157,4 @@ Command declare_all_reduce(FlagSet& flags, const Environment& /*environment*/) {
   return [options] { run_all_reduce(*options); };
 }
 
-Command declare_all_reduce_rank(FlagSet& flags, const Environment& /*environment*/) {
-  const auto options = std::make_shared<AllReduceRankOptions>();
-  flags.add("--rank", &options->rank, "", {.least = 0, .most = kMostRanks});
-  flags.add("--ranks", &options->ranks, "", {.least = 1, .most = kMostRanks});
-  flags.add("--transport", &options->transport, "", {.choices = {"shm", "tcp"}});
-  flags.add("--largest-bytes", &options->largest_bytes, "", {.least = 1});
-  return [options] { run_all_reduce_rank(*options); };
-}
-
 }  // namespace syncopate::bench

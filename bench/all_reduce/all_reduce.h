@@ -25,16 +25,6 @@ struct AllReduceOptions {
 // or size and for a peer that is not built, PeerError for a side that fails.
 void run_all_reduce(AllReduceOptions options);
 
-// Options of one rank of our side. run_all_reduce starts rank 0, and rank 0 starts the others.
-struct AllReduceRankOptions {
-  int rank = 0;
-  int ranks = 2;
-  std::string transport = "shm";
-  std::int64_t largest_bytes = std::int64_t{64} << 20;
-};
-// Runs one rank until rank 0's input ends. Throws PeerError.
-void run_all_reduce_rank(const AllReduceRankOptions& options);
-
 // Parses a size in bytes; K, M and G are powers of 1024, so "64K" is 65536. Throws UsageError
 // unless the size is a positive multiple of 4, the size of an f32.
 std::int64_t parse_size_bytes(std::string_view text);

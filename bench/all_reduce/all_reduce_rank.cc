@@ -1,9 +1,11 @@
 // Runs one rank of our side of `syncopate-bench all-reduce`: the ring between processes that a
 // training job of several tasks uses. Tensors lie in the collective's memory block, as gradients do
 // in training.
+#include <memory>
+#include <string>
 
-#include "bench/all_reduce/all_reduce.h"
 #include "bench/all_reduce/all_reduce_side.h"
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/local_cluster.h"
 #include "models/base/affinity.h"
 #include "models/base/errors.h"
@@ -32,8 +34,15 @@ class RingReducer final : public Reducer {
   Tensor tensor_;
 };
 
-}  // namespace
+// Rank 0 is started by run_all_reduce and starts the other ranks.
+struct AllReduceRankOptions {
+  int rank = 0;
+  int ranks = 2;
+  std::string transport = "shm";
+  std::int64_t largest_bytes = std::int64_t{64} << 20;
+};
 
+// Runs one rank until rank 0's input ends. Throws PeerError.
 void run_all_reduce_rank(const AllReduceRankOptions& options) {
   const auto group = make_rank_group(
       options.rank, options.ranks,
@@ -53,6 +62,17 @@ void run_all_reduce_rank(const AllReduceRankOptions& options) {
       *group, reducer,
       "ring over " + options.transport + ", " + std::to_string(options.ranks) + " ranks");
   membership->leave();
+}
+
+}  // namespace
+
+Command declare_all_reduce_rank(FlagSet& flags, const Environment& /*environment*/) {
+  const auto options = std::make_shared<AllReduceRankOptions>();
+  flags.add("--rank", &options->rank, "", {.least = 0});
+  flags.add("--ranks", &options->ranks, "", {.least = 1});
+  flags.add("--transport", &options->transport, "", {.choices = {"shm", "tcp"}});
+  flags.add("--largest-bytes", &options->largest_bytes, "", {.least = 1});
+  return [options] { run_all_reduce_rank(*options); };
 }
 
 }  // namespace syncopate::bench

@@ -111,7 +111,7 @@ class Comparer {
     }
   }
 
-  // Returns false if a signal stopped it.
+  // Returns false if a signal stopped the runs.
   bool run(const std::string& command) {
     files_.begin(options_, runs_,
                  {.command = command,

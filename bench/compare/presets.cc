@@ -64,15 +64,15 @@ void compare_consistencies(CompareOptions& options, const std::string& service_t
   options.seeds = 3;
   options.target_accuracy = 0.95;
   options.evaluations = 60;
-  const Adjust in_step = sgd(0.4);
-  const Adjust alone = sgd(0.1);
+  const Adjust synchronous = sgd(0.4);
+  const Adjust asynchronous = sgd(0.1);
   const std::string many = std::to_string(backups);
-  options.variants.push_back(with("parameter-server:sync", 8, "sync", in_step));
+  options.variants.push_back(with("parameter-server:sync", 8, "sync", synchronous));
   options.variants.push_back(with("parameter-server:sync+backup:" + many, 8,
                                   "sync, " + many + (backups == 1 ? " backup" : " backups"),
-                                  in_step));
-  options.variants.push_back(with("parameter-server:ssp:3", 8, "ssp, staleness 3", alone));
-  options.variants.push_back(with("parameter-server:async", 8, "async", alone));
+                                  synchronous));
+  options.variants.push_back(with("parameter-server:ssp:3", 8, "ssp, staleness 3", asynchronous));
+  options.variants.push_back(with("parameter-server:async", 8, "async", asynchronous));
 }
 
 // Random stragglers: the trade-off between error and run time.

@@ -17,7 +17,7 @@ struct PresetRow {
   // Sets the variants, the compute delays and the other options of the experiment.
   void (*apply)(CompareOptions& options);
 };
-// The table of --preset.
+// Returns the rows that --preset chooses from.
 std::span<const PresetRow> presets() noexcept;
 
 }  // namespace syncopate::bench

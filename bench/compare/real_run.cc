@@ -62,7 +62,7 @@ std::optional<pid_t> find_worker(pid_t launcher, int index) {
 // Kills the workers of a run at their scheduled times. One thread only.
 class KillSchedule {
  public:
-  // launcher: the process of `syncopate launch`.
+  // `launcher` is the process of `syncopate launch`.
   KillSchedule(std::vector<Kill> kills, pid_t launcher)
       : kills_(std::move(kills)), launcher_(launcher) {}
 

@@ -78,7 +78,7 @@ TrainOptions train_options_of(const CompareOptions& options, const Variant& vari
   run.loop.service_time.slow = faults.slow;
   run.loop.service_time.pauses = faults.pauses;
   run.loop.service_time.seed = seed;
-  // The virtual clock computes what links cost.
+  // The virtual clock computes the time of messages, so its runs need no emulated links.
   if (options.clock == Clock::kReal) strategy.link = faults.link;
   if (variant.adjust) variant.adjust(run);
   if (variant.has_tasks()) {

@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cmath>
 #include <exception>
+#include <iostream>
+#include <memory>
 #include <numeric>
 #include <ostream>
 #include <set>
@@ -14,10 +16,13 @@
 #include "bench/compare/run_plan.h"
 #include "bench/compare/virtual/outgoing_gradient.h"
 #include "bench/compare/virtual_run.h"
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/report.h"
 #include "bench/plan/plan_report.h"
+#include "deploy/cli/command_line.h"
 #include "models/base/errors.h"
+#include "models/base/flag_values.h"
 #include "ps/shard/placement.h"
 #include "strategies/strategy.h"
 #include "strategies/strategy_options.h"
@@ -117,7 +122,7 @@ Calibration calibrate(const Graph& graph, const Dataset& train, std::int64_t bat
           .device = strategy->replicas().front().backend->description()};
 }
 
-// Equals that of parameter_server.cc.
+// The largest message of parameter-server; equals the constant in parameter_server.cc.
 constexpr std::int64_t kMessageBytes = std::int64_t{1} << 20;
 constexpr std::string_view kAdded = "compute+";
 
@@ -205,6 +210,85 @@ class Planner {
   Plan plan_;
 };
 
+constexpr double kMostWorkers = 1 << 16;
+constexpr double kMost = 100'000'000;
+
+struct PlanFlags {
+  PlanOptions options;
+  std::string link_rate = "10gbit";
+  std::string link_delay = "50us";
+  std::vector<std::string> slow;
+};
+
+void add_job_flags(FlagSet& flags, PlanFlags& words) {
+  PlanOptions& options = words.options;
+  flags.begin_group("Cluster");
+  flags.add("--workers", &options.workers, "numbers of workers, one row each",
+            {.least = 1, .most = kMostWorkers, .separator = ','});
+  flags.add("--servers", &options.servers, "servers of parameter-server",
+            {.least = 1, .most = 1024});
+  flags.add("--workers-per-machine", &options.workers_per_machine,
+            "workers that one machine holds, the limit for strategies of one process",
+            {.least = 1, .most = kMostWorkers});
+  flags.add("--link-rate", &words.link_rate, "rate of each task's link, each way; none: unlimited",
+            {.value = "RATE"});
+  flags.add("--link-delay", &words.link_delay, "delay of a link, one way", {.value = "TIME"});
+  flags.begin_group("Fault injection");
+  flags.add("--service-time", &options.service_time,
+            "compute delay of a step: exponential | lognormal around the measured time; "
+            "constant:MS | exponential:MS | lognormal:MS[:SIGMA] in its place; compute+ before one "
+            "of these in addition, as train --service-time",
+            {.value = "DELAY", .default_text = "the measured time"});
+  flags.add("--slow", &words.slow, "factor of the step times of worker W",
+            {.value = "worker=W,factor=F", .repeats = true});
+}
+
+void add_training_flags(FlagSet& flags, PlanFlags& words) {
+  PlanOptions& options = words.options;
+  flags.begin_group("Model and data");
+  flags.add("--model", &options.model, "network of train", {.value = "NAME"});
+  flags.add("--data", &options.data, "data set of train", {.value = "NAME"});
+  flags.add("--batch-size-per-replica", &options.batch_size_per_replica,
+            "samples per worker and step", {.least = 1});
+  flags.add("--seed", &options.seed, "seed of compute delays and of training");
+  flags.begin_group("Strategy and devices");
+  flags.add(
+      "--strategies", &options.strategies, "strategies, as compare takes them",
+      {.value = "NAME,...", .default_text = "every strategy", .separator = ',', .repeats = true});
+  flags.begin_group("Time to a target");
+  flags.add("--time-to-target", &options.time_to_target,
+            "training of rows with up to " + std::to_string(kMostTrainedWorkers) +
+                " workers under the virtual clock, with every gradient computed");
+  flags.add("--target-accuracy", &options.target_accuracy, "test accuracy from 0 to 1",
+            {.least = 0.0, .most = 1.0, .needs = "--time-to-target"});
+  flags.add("--epochs", &options.epochs, "passes over the data",
+            {.least = 1, .needs = "--time-to-target"});
+  flags.take_rest(options.train_flags, "[FLAGS OF train]", "flags of train");
+}
+
+PlanOptions options_of(const PlanFlags& flags, const Environment& environment) {
+  PlanOptions options = flags.options;
+  if (!options.time_to_target && !options.train_flags.empty()) {
+    throw UsageError("flags of train behind -- require --time-to-target");
+  }
+  options.link.delay_seconds = parse_seconds(flags.link_delay, "--link-delay");
+  options.link.bytes_per_second =
+      flags.link_rate == "none" ? 0.0 : parse_rate(flags.link_rate, "--link-rate");
+  const int most = *std::ranges::max_element(options.workers);
+  for (const std::string& word : flags.slow) {
+    options.slow.push_back(parse_slowness(word));
+    if (options.slow.back().worker < most) continue;
+    throw UsageError("--slow " + word + ": expected a worker from 0 to " +
+                     std::to_string(most - 1) + ", or more --workers");
+  }
+  if (options.strategies.empty()) {
+    options.strategies.assign(kEveryStrategy.begin(), kEveryStrategy.end());
+  }
+  std::ranges::sort(options.workers);
+  options.cache_dir = default_cache_dir(environment);
+  return options;
+}
+
 }  // namespace
 
 std::int64_t Plan::model_bytes() const noexcept {
@@ -258,6 +342,20 @@ void run_plan(const PlanOptions& options, std::ostream& out) {
   print_plan(out, options, plan);
   out << "\n" << verdict_of(options, plan) << "\n";
   if (!options.json.empty()) write_report(options.json, json_of(options, plan));
+}
+
+Command declare_plan(FlagSet& flags, const Environment& environment) {
+  const auto words = std::make_shared<PlanFlags>();
+  PlanOptions& options = words->options;
+  add_job_flags(flags, *words);
+  add_training_flags(flags, *words);
+  flags.begin_group("Measurement and output");
+  flags.add("--calibrate-steps", &options.calibrate_steps,
+            "steps of one-device that are measured here", {.least = 1, .most = kMost});
+  flags.add("--gradients", &options.gradients, "least number of simulated gradients per row",
+            {.least = 1, .most = kMost});
+  flags.add("--json", &options.json, "file for all results", {.value = "FILE"});
+  return [words, environment] { run_plan(options_of(*words, environment), std::cout); };
 }
 
 }  // namespace syncopate::bench

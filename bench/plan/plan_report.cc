@@ -328,12 +328,12 @@ const PlanRow* recommended(const PlanOptions& options, const Plan& plan) {
   if (rows.empty()) return nullptr;
   const auto less = [&](const PlanRow* a, const PlanRow* b) { return is_better(options, a, b); };
   const PlanRow* best = *std::ranges::max_element(rows, less);
-  Rows in_step;
+  Rows synchronous;
   for (const PlanRow* row : rows) {
-    if (row->variant.is_synchronous) in_step.push_back(row);
+    if (row->variant.is_synchronous) synchronous.push_back(row);
   }
-  if (!in_step.empty()) {
-    const PlanRow* other = *std::ranges::max_element(in_step, less);
+  if (!synchronous.empty()) {
+    const PlanRow* other = *std::ranges::max_element(synchronous, less);
     if (merit(options, *other) >= kAlike * merit(options, *best)) best = other;
   }
   Rows of_strategy;

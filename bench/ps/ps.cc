@@ -144,19 +144,4 @@ Command declare_ps(FlagSet& flags, const Environment& /*environment*/) {
   return [options] { run_ps(*options); };
 }
 
-Command declare_ps_rank(FlagSet& flags, const Environment& /*environment*/) {
-  const auto options = std::make_shared<PsRankOptions>();
-  flags.add("--rank", &options->rank, "", {.least = 0, .most = 2 * kMostTasks});
-  flags.add("--workers", &options->job.workers, "", {.least = 1, .most = kMostTasks});
-  flags.add("--servers", &options->job.servers, "", {.least = 1, .most = kMostTasks});
-  const auto transport = std::make_shared<std::string>("shm");
-  flags.add("--transport", transport.get(), "", {.choices = {"shm", "tcp"}});
-  flags.add("--optimizer", &options->job.optimizer, "");
-  flags.add("--consistency", &options->job.consistency, "");
-  return [options, transport] {
-    options->job.tcp = *transport == "tcp";
-    run_ps_rank(*options);
-  };
-}
-
 }  // namespace syncopate::bench

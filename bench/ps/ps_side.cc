@@ -9,6 +9,7 @@
 #include <optional>
 #include <sstream>
 
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/machine_load.h"
 #include "bench/harness/measure.h"
 #include "bench/harness/rank_group.h"
@@ -142,26 +143,9 @@ class Side {
   std::int64_t runs_ = 0;
 };
 
-}  // namespace
-
-std::vector<std::string> ps_rank_arguments(const PsJobOptions& job) {
-  return {std::string(kPsRank),
-          "--workers",
-          std::to_string(job.workers),
-          "--servers",
-          std::to_string(job.servers),
-          "--transport",
-          job.tcp ? "tcp" : "shm",
-          "--optimizer",
-          job.optimizer,
-          "--consistency",
-          job.consistency};
-}
-
-void run_ps_rank(const PsRankOptions& options) {
-  const PsJobOptions& job = options.job;
-  const auto group =
-      make_rank_group(options.rank, job.workers + job.servers, ps_rank_arguments(job));
+// Throws PeerError, UsageError.
+void run_ps_rank(int rank, const PsJobOptions& job) {
+  const auto group = make_rank_group(rank, job.workers + job.servers, ps_rank_arguments(job));
   Side side(job, *group);
   try {
     serve_commands(*group,
@@ -181,6 +165,38 @@ void run_ps_rank(const PsRankOptions& options) {
     side.fail();
     throw;
   }
+}
+
+}  // namespace
+
+std::vector<std::string> ps_rank_arguments(const PsJobOptions& job) {
+  return {std::string(kPsRank),
+          "--workers",
+          std::to_string(job.workers),
+          "--servers",
+          std::to_string(job.servers),
+          "--transport",
+          job.tcp ? "tcp" : "shm",
+          "--optimizer",
+          job.optimizer,
+          "--consistency",
+          job.consistency};
+}
+
+Command declare_ps_rank(FlagSet& flags, const Environment& /*environment*/) {
+  const auto rank = std::make_shared<int>(0);
+  const auto job = std::make_shared<PsJobOptions>();
+  flags.add("--rank", rank.get(), "", {.least = 0});
+  flags.add("--workers", &job->workers, "", {.least = 1});
+  flags.add("--servers", &job->servers, "", {.least = 1});
+  const auto transport = std::make_shared<std::string>("shm");
+  flags.add("--transport", transport.get(), "", {.choices = {"shm", "tcp"}});
+  flags.add("--optimizer", &job->optimizer, "");
+  flags.add("--consistency", &job->consistency, "");
+  return [rank, job, transport] {
+    job->tcp = *transport == "tcp";
+    run_ps_rank(*rank, *job);
+  };
 }
 
 }  // namespace syncopate::bench

@@ -10,18 +10,10 @@
 
 namespace syncopate::bench {
 
-struct PsRankOptions {
-  int rank = 0;
-  PsJobOptions job;
-};
-
-// Serves commands until the input ends. The answer to `run ...` (ps_peers/exchange.h) has the
-// seconds of each exchange of worker 0, then those of worker 1, and so on. The answer to `idle
-// SECONDS` has the CPU seconds that each server of an idle job used in that time. Values are
-// checked after every run. Throws PeerError, UsageError.
-void run_ps_rank(const PsRankOptions& options);
-
-// The subcommand that runs run_ps_rank(), and its arguments.
+// The subcommand that serves commands until the input ends, and its arguments. The answer to
+// `run ...` (peers/exchange.h) has the seconds of each exchange of worker 0, then those of worker
+// 1, and so on. The answer to `idle SECONDS` has the CPU seconds that each server of an idle job
+// used in that time. Values are checked after every run.
 inline constexpr std::string_view kPsRank = "ps-rank";
 std::vector<std::string> ps_rank_arguments(const PsJobOptions& job);
 

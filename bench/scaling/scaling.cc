@@ -181,14 +181,4 @@ Command declare_scaling(FlagSet& flags, const Environment& /*environment*/) {
   };
 }
 
-Command declare_scaling_rank(FlagSet& flags, const Environment& /*environment*/) {
-  const auto options = std::make_shared<ScalingRankOptions>();
-  flags.add("--rank", &options->rank, "", {.least = 0, .most = kMostCount});
-  flags.add("--ranks", &options->ranks, "", {.least = 1, .most = kMostCount});
-  flags.add("--model", &options->model, "");
-  flags.add("--batch-size", &options->batch_size, "", {.least = 1, .most = kMostCount});
-  flags.add("--lanes", &options->lanes, "", {.least = 1, .most = kMostCount});
-  return [options] { run_scaling_rank(*options); };
-}
-
 }  // namespace syncopate::bench

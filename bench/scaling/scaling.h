@@ -43,18 +43,6 @@ void run_scaling(ScalingOptions options);
 // Does the work of run_scaling if there is a grid. Throws FileError too.
 void run_scaling_grid(const ScalingOptions& options);
 
-// Options of one process of a multi-worker side. run_scaling starts rank 0, and rank 0 starts the
-// others.
-struct ScalingRankOptions {
-  int rank = 0;
-  int ranks = 2;
-  std::string model = "mnist-cnn";
-  std::int64_t batch_size = 0;  // The number of samples of this replica.
-  int lanes = 1;
-};
-// Runs one rank until rank 0's input ends. Throws UsageError, PeerError, DivergenceError.
-void run_scaling_rank(const ScalingRankOptions& options);
-
 // Returns the threads of each replica. Throws UsageError unless they divide evenly.
 int lanes_per_replica(int threads_total, int replicas);
 

@@ -6,8 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <sstream>
 
+#include "bench/harness/bench_commands.h"
 #include "bench/harness/local_cluster.h"
-#include "bench/scaling/scaling.h"
 #include "bench/step/workload.h"
 #include "models/base/errors.h"
 
@@ -40,8 +40,16 @@ nlohmann::json train(RankGroup& group, InMemoryTraining& training, int steps) {
       {"communication_seconds", (after.under_way_seconds - before.under_way_seconds) / num_steps}};
 }
 
-}  // namespace
+// Rank 0 is started by run_scaling and starts the other ranks.
+struct ScalingRankOptions {
+  int rank = 0;
+  int ranks = 2;
+  std::string model = "mnist-cnn";
+  std::int64_t batch_size = 0;  // The number of samples of this replica.
+  int lanes = 1;
+};
 
+// Runs one rank until rank 0's input ends. Throws UsageError, PeerError, DivergenceError.
 void run_scaling_rank(const ScalingRankOptions& options) {
   Workload workload = find_workload(options.model);
   if (options.batch_size > 0) workload.batch_size = options.batch_size;
@@ -60,6 +68,18 @@ void run_scaling_rank(const ScalingRankOptions& options) {
         [&](const std::string& command) { return train(*group, training, parse_steps(command)); });
   }
   membership->leave();
+}
+
+}  // namespace
+
+Command declare_scaling_rank(FlagSet& flags, const Environment& /*environment*/) {
+  const auto options = std::make_shared<ScalingRankOptions>();
+  flags.add("--rank", &options->rank, "", {.least = 0, .most = kMostCount});
+  flags.add("--ranks", &options->ranks, "", {.least = 1, .most = kMostCount});
+  flags.add("--model", &options->model, "");
+  flags.add("--batch-size", &options->batch_size, "", {.least = 1, .most = kMostCount});
+  flags.add("--lanes", &options->lanes, "", {.least = 1, .most = kMostCount});
+  return [options] { run_scaling_rank(*options); };
 }
 
 }  // namespace syncopate::bench

@@ -27,7 +27,7 @@ std::optional<double> signed_mean(const std::optional<Sample>& sample, double si
   return sample ? std::optional(sign * sample->mean) : std::nullopt;
 }
 
-// Empty if a value is not positive.
+// Returns nothing if a value is not positive, because the logarithm would not exist.
 std::optional<std::vector<double>> logarithms(const std::vector<double>& values) {
   std::vector<double> all;
   for (const double value : values) {

@@ -52,7 +52,7 @@ const VariantSummary* reference(const Rows& rows);
 // The rows that may be recommended: better than chance, and complete; if no row is complete, those
 // with a successful run.
 Rows choices(const Rows& rows, const std::optional<Chance>& chance);
-// Null if no row has a final accuracy.
+// Returns the row with the best final accuracy; null if no row has one.
 const VariantSummary* most_accurate(const Rows& rows);
 
 // The other rows whose `quantity` does not differ significantly from that of `first`. Rows with too
@@ -75,7 +75,7 @@ BatchExtremes batches_at_one_rate(const Rows& rows);
 
 // The name of the row, in quotes if it has commas or blanks.
 std::string named(const VariantSummary& row);
-// "97.21 %"; the row has an accuracy.
+// Returns text such as "97.21 %" for a row that has an accuracy.
 std::string accuracy_of(const VariantSummary& row);
 // The time to the target: "0.284 s" or "0.284 virtual s".
 std::string time_of(const VariantSummary& row, const Comparison& comparison);

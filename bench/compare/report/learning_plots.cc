@@ -77,7 +77,7 @@ std::vector<Curve> curves_of(const View& view, const Comparison& comparison) {
   return thin;
 }
 
-// The smallest and largest finite value.
+// Returns the smallest and the largest finite value.
 struct Range {
   double low = std::numeric_limits<double>::infinity();
   double high = -std::numeric_limits<double>::infinity();
@@ -278,7 +278,8 @@ std::string target_plot(const Comparison& comparison) {
     reached = reached || !rows[i].reached_seconds.empty();
     chart.groups.push_back({rows[i].name, {bar}});
   }
-  if (!reached) return "";  // the table says so; bars without length would say nothing
+  if (!reached)
+    return "";  // Bars without length would show nothing, and the table already has the fact.
   std::vector<LegendEntry> legend = {{box_swatch("s0 bar"), "mean, if every seed reached it"}};
   if (has_whiskers) legend.push_back({whisker_swatch(), "± one standard deviation"});
   if (has_dots) legend.push_back({dot_swatch(), "one seed"});

@@ -37,7 +37,7 @@ std::string local_time() {
   return {text.data(), size};
 }
 
-// "4 GPUs (NVIDIA H200)".
+// Returns text such as "4 GPUs (NVIDIA H200)", or "no GPU".
 std::string gpu_words(const std::vector<std::string>& gpus) {
   if (gpus.empty()) return "no GPU";
   std::map<std::string, int> counts;

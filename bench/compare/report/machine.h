@@ -16,7 +16,7 @@ struct Machine {
   std::string date;     // when the comparison began, local time: "2026-11-23 14:05"
 };
 
-// The machine and the time of the call.
+// Returns this machine, with the time of the call as its date.
 Machine machine_here(std::string version);
 
 // "Intel(R) Xeon(R) Platinum 8481C"; empty if the kernel does not tell.

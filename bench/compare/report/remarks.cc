@@ -140,14 +140,14 @@ class RemarkWriter {
 
   // Names the groups of rows that ended with equal weights.
   void add_identical() {
-    std::set<std::size_t> told;
+    std::set<std::size_t> grouped;
     for (std::size_t i = 0; i < rows_.size(); ++i) {
-      if (told.contains(i)) continue;
+      if (grouped.contains(i)) continue;
       std::vector<std::string> names = {named(rows_[i])};
       bool has_equal_times = true;
       for (std::size_t other = i + 1; other < rows_.size(); ++other) {
-        if (told.contains(other) || !have_same_weights(rows_[i], rows_[other])) continue;
-        told.insert(other);
+        if (grouped.contains(other) || !have_same_weights(rows_[i], rows_[other])) continue;
+        grouped.insert(other);
         names.push_back(named(rows_[other]));
         has_equal_times &= are_identical(rows_[i], rows_[other]);
       }

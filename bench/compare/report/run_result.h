@@ -25,7 +25,7 @@ struct CurvePoint {
 };
 
 struct RunResult {
-  std::string label;  // that of its variant
+  std::string label;  // the name of its variant
   std::uint64_t seed = 1;
   int workers = 1;
   std::optional<std::string> failure;  // one line that says why it has no summary

@@ -25,7 +25,7 @@ struct TargetPoint {
   double wall_seconds = 0.0;  // since training began, including evaluations that paused training
 };
 
-// Empty if the run never reached the target.
+// Returns nothing if the run never reached the target.
 std::optional<TargetPoint> time_to_target(const RunResult& run, double target_accuracy);
 
 enum class Kind : std::uint8_t { kOneWorker, kSynchronous, kAsynchronous };

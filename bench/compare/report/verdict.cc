@@ -48,7 +48,7 @@ std::string or_others(const std::vector<std::string>& equals, std::size_t others
   return fmt::format("; {} of the others may be as {} ({})", equals.size(), what, listed(equals));
 }
 
-// " or A, identical in weights and times".
+// Returns text such as " or A, identical in weights and times".
 std::string or_identical(const Rows& pool, const VariantSummary& first) {
   std::vector<std::string> same;
   for (const VariantSummary* row : identical_to(pool, first)) same.push_back(named(*row));

@@ -24,7 +24,7 @@ struct Verdict {
 
 Verdict verdict(const Comparison& comparison);
 
-// The sentences, separated by blanks.
+// Joins the sentences with blanks between them.
 std::string paragraph_of(const std::vector<std::string>& sentences);
 
 // Returns Verdict::remarks. rows: summarise(comparison).

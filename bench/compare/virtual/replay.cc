@@ -136,7 +136,7 @@ void take_entries(RecordedJob& job, const RecordedJob::RecordedShard& shard) {
   }
 }
 
-// Throws as replay_order().
+// Throws what replay_order throws.
 RecordedJob read_recorded_job(std::span<const std::filesystem::path> files) {
   if (files.empty()) throw UsageError("no order record given; give FILE.shard0 and the others");
   RecordedJob job;

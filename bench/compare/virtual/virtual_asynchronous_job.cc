@@ -236,7 +236,7 @@ void VirtualAsynchronousJob::count_batch(const Scores& scores) {
   if (!is_over() && evaluation_due()) evaluate();
 }
 
-// The rule is that of ps/coordinator/cuts.cc.
+// Returns whether the step that has just ended is followed by an evaluation, as in a real job.
 bool VirtualAsynchronousJob::evaluation_due() const {
   const TrainLoopOptions& loop = plan_.loop;
   const std::int64_t batches = ledger_.batches_trained();

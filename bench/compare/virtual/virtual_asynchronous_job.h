@@ -42,7 +42,7 @@ struct VirtualWorker {
   std::vector<float> state;             // running statistics
   std::optional<OutgoingGradient> gradient;
 
-  // Its current step.
+  // The step that the worker computes or exchanges now.
   std::optional<ps::SampleRange> lease;
   double learning_rate = 0.0;
   Scores scores;
@@ -82,7 +82,7 @@ class VirtualAsynchronousJob {
   WorkerAccount& account(int w) { return accounts_[static_cast<std::size_t>(w)]; }
   VirtualTime now() const noexcept { return queue_.now(); }
   bool is_time_up() const noexcept { return plan_.is_time_up(now()); }
-  // No further batch is leased.
+  // True when no further batch will be leased to a worker.
   bool is_all_handed_out() const noexcept { return ledger_.all_handed_out() || is_time_up(); }
   bool is_over() const noexcept {
     return ledger_.all_trained() || (is_time_up() && !ledger_.is_any_held());
