@@ -25,8 +25,8 @@ Names data_patterns() {
   return patterns;
 }
 
-// Throws UsageError unless `text` begins with the name of a data set. The rest of the text is
-// checked when the data are opened.
+// Throws UsageError unless `text`, a value of --data, begins with the name of a data set. The rest
+// of the text is checked when the data are opened.
 void require_data_name(const std::string& text) {
   const std::string name = text.substr(0, text.find(':'));
   const Names names = names_of(datasets());

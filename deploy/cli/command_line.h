@@ -31,21 +31,21 @@ struct ServeOptions {
   int port = 0;     // the port for data; 0 lets the system choose
   int threads = 0;  // the number of update threads; 0 derives it from the CPUs
   std::filesystem::path snapshot_dir;
-  double snapshot_every = 10.0;  // in seconds
-  // In seconds; long, because workers on GPUs plan their network for minutes.
+  double snapshot_every = 10.0;  // seconds between two snapshots
+  // Rendezvous timeout in seconds; long, because workers on GPUs plan their network for minutes.
   double rendezvous_timeout = 300.0;
   double peer_timeout = 0.0;  // in seconds; 0 derives it from where the tasks run
   std::filesystem::path record;
   Link link;  // simulates a slow link for data
 };
 
-// The network, the data set and the seed are recorded in the checkpoint. A flag that contradicts
-// the file is an error.
+// The options of `syncopate evaluate`. The network, the data set and the seed are recorded in the
+// checkpoint. A flag that contradicts the file is an error.
 struct EvaluateOptions {
   std::filesystem::path checkpoint;
-  std::string model;                  // empty: the checkpoint's
-  std::string data;                   // empty: the checkpoint's
-  std::optional<std::uint64_t> seed;  // the seed of synthetic data; nothing: the checkpoint's
+  std::string model;                  // empty: the model in the checkpoint
+  std::string data;                   // empty: the data set in the checkpoint
+  std::optional<std::uint64_t> seed;  // of synthetic data; nothing: the checkpoint's seed
   int lanes = 1;
   int input_threads = 1;
   std::filesystem::path cache_dir;
@@ -97,7 +97,7 @@ using CommandOptions =
 CommandOptions parse_command_line(std::span<const std::string> arguments,
                                   const Environment& environment);
 
-// Parse the arguments behind the name of one command. They throw the same errors as
+// Parse the arguments behind the name of one command. These functions throw the same errors as
 // parse_command_line().
 CommandOptions parse_train(std::span<const std::string> arguments, const Environment& environment);
 CommandOptions parse_serve(std::span<const std::string> arguments, const Environment& environment);

@@ -8,11 +8,11 @@
 namespace syncopate {
 namespace {
 
-constexpr double kLongestDelay = 60.0;  // in seconds
-constexpr double kLowestRate = 1000.0;  // in bytes per second
+constexpr double kLongestDelay = 60.0;  // of a slow link, in seconds
+constexpr double kLowestRate = 1000.0;  // of a slow link, in bytes per second
 constexpr double kHighestRate = 1000.0e9;
 
-// Returns one of the link flags that were given, with its value.
+// Returns one of the given link flags, with its value.
 std::string given_flag(const LinkFlags& flags) {
   return flags.delay.empty() ? "--link-rate " + flags.rate : "--link-delay " + flags.delay;
 }

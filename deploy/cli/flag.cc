@@ -49,8 +49,8 @@ std::string describe_range(const Flag& flag, const std::string& value, bool is_w
   return text;
 }
 
-// Returns "; did you mean 0.95?" if the text has a decimal comma, is a percentage or should be a
-// whole number; otherwise returns "".
+// Returns "; did you mean 0.95?" if a flag's value has a decimal comma, is a percentage or should
+// be a whole number; otherwise returns "".
 std::string meant_number(const Flag& flag, const std::string& text, bool is_whole) {
   std::string with_point = text;
   std::ranges::replace(with_point, ',', '.');
@@ -229,7 +229,7 @@ std::string line_of(const Flag& flag) {
   return line + wrapped(description_of(flag), kDescriptionColumn, kDescriptionColumn) + "\n";
 }
 
-// Returns the names of the groups, in the order of the first flag of each group.
+// Returns the names of the groups of flags, in the order of the first flag of each group.
 std::vector<std::string> groups_of(const std::vector<Flag>& flags) {
   std::vector<std::string> groups;
   for (const Flag& flag : flags) {

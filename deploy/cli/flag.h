@@ -62,11 +62,11 @@ struct Flag {
   std::string first_name() const { return name.substr(0, name.find(',')); }
 };
 
-// Stores flag.words in the flag's target. Throws UsageError, which names the flag, the text, what
+// Parses flag.words into the flag's target. Throws UsageError, which names the flag, the text, what
 // was expected and, for a slip such as a decimal comma, the number that was probably meant.
 void store_value(const Flag& flag);
 
-// Returns a placeholder such as "INT", "FILE" or "HOST:PORT"; empty for a switch.
+// Returns a flag's placeholder such as "INT", "FILE" or "HOST:PORT"; empty for a switch.
 std::string placeholder_of(const Flag& flag);
 // Returns as text the value that a run has without the flag; empty if there is no default.
 std::string default_of(const Flag& flag);
@@ -100,7 +100,7 @@ struct HelpFrame {
   // The usage text shows the words behind -- as this text, such as "[FLAGS OF train]"; "" if the
   // command takes no such words.
   std::string rest;
-  std::string footer;  // printed without line breaking
+  std::string footer;  // the end of --help, without line breaking
 };
 
 // Returns the text of --help. No line is longer than kHelpColumns, except in the footer.

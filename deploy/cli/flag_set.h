@@ -23,7 +23,7 @@ class FlagSet {
   // --help shows `footer` last.
   FlagSet(std::string command, std::string summary, std::string footer = "");
 
-  // Sets the heading of the flags that are added next.
+  // Sets the heading in --help of the flags that are added next.
   void begin_group(std::string title) { group_ = std::move(title); }
   // Adds a flag. `name` is "--epochs", or "DIR" for a value that is read by its position. `help` is
   // a noun phrase with a unit; the choices and the default are added to it.
@@ -36,12 +36,12 @@ class FlagSet {
   void take_rest(std::vector<std::string>& words, std::string usage, std::string what);
   void set_footer(std::string footer) { footer_ = std::move(footer); }
 
-  // Stores the values. Returns the text of --help if the arguments ask for it. Throws UsageError
-  // for an unknown flag, with a suggestion, and for a refused value.
+  // Parses the arguments and stores the values. Returns the text of --help if the arguments ask for
+  // it. Throws UsageError for an unknown flag, with a suggestion, and for a refused value.
   std::optional<std::string> parse(std::span<const std::string> arguments);
 
   std::string help() const;
-  // True if the arguments contained the flag.
+  // True if the parsed arguments contained the flag.
   bool has(std::string_view flag) const;
   // Throws UsageError "FLAG requires WHAT" if the flag was given and `holds` is false.
   void require(std::string_view flag, bool holds, std::string_view what) const;

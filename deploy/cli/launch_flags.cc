@@ -20,7 +20,7 @@ constexpr std::array kOnFailures = {Choice{"auto", OnFailure::kAuto},
 constexpr int kMostWorkers = 1024;
 constexpr int kMostServers = 1024;
 constexpr int kMostRestarts = 1'000'000;
-constexpr double kLatestJoin = 1e6;  // in seconds
+constexpr double kLatestJoin = 1e6;  // latest time of --join, in seconds
 // The longest delay before a restart, in seconds. It is below the 60 s for which the other roles
 // wait for a role that is started again.
 constexpr double kLongestRestart = 45.0;

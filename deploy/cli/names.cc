@@ -11,10 +11,10 @@
 namespace syncopate {
 namespace {
 
-// Letters that were inserted, left out, replaced, or swapped with their neighbour.
+// Counts edits: letters inserted, left out, replaced, or swapped with their neighbour.
 std::size_t count_edits(std::string_view from, std::string_view to) {
-  std::vector<std::size_t> before(to.size() + 1);  // the row for i - 1
-  std::vector<std::size_t> row(to.size() + 1);     // the row for i
+  std::vector<std::size_t> before(to.size() + 1);  // the row of the edit table for i - 1
+  std::vector<std::size_t> row(to.size() + 1);     // the row of the edit table for i
   std::iota(row.begin(), row.end(), std::size_t{0});
   for (std::size_t i = 0; i < from.size(); ++i) {
     std::vector<std::size_t> next(to.size() + 1, i + 1);

@@ -14,7 +14,7 @@ namespace {
 
 constexpr int kMostNodes = 65536;
 constexpr int kMostJobTasks = 1024;
-constexpr int kScriptsCpus = 2;  // the CPUs per task that the scripts ask for
+constexpr int kScriptsCpus = 2;  // CPUs per task in the job scripts
 
 Names script_names() {
   Names names;
@@ -90,7 +90,7 @@ TrainOptions check_train_flags(const SbatchOptions& options) {
 // Requests as many CPUs as the replicas of a task use. train would refuse fewer, but only after the
 // job has waited in the queue and started.
 void fit_cpus(const TrainOptions& train, SbatchOptions& options) {
-  // Only the user's own flag counts here; check_train_flags() adds --share-devices too, so that the
+  // Only the user's own --share-devices counts here; check_train_flags() adds it too, so that the
   // CPUs of this machine are not counted.
   const bool shares = std::ranges::count(options.train_flags, "--share-devices") > 0;
   const int replicas = train.strategy.replicas;

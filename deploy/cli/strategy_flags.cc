@@ -20,7 +20,7 @@ namespace {
 constexpr int kMostReplicas = 1024;
 constexpr int kMostThreads = 1024;
 constexpr int kMostBucketMib = 1 << 20;
-constexpr double kLeastTimeout = 0.5;  // in seconds
+constexpr double kLeastTimeout = 0.5;  // the least timeout that a flag may set, in seconds
 constexpr double kMostTimeout = 1e6;
 
 constexpr std::array kTransports = {Choice{"auto", Transport::kAuto},
@@ -110,7 +110,7 @@ void check_replicas(const TrainOptions& options) {
         "workers",
         replicas));
   }
-  if (is_on_gpus(options)) return;  // one CPU can feed several GPUs
+  if (is_on_gpus(options)) return;  // several GPUs can share one CPU
   const std::size_t cpus = usable_cpus().size();
   if (static_cast<std::size_t>(replicas) > cpus && !options.shares_devices) {
     throw UsageError(fmt::format(
@@ -165,7 +165,7 @@ Names choices_of(const std::array<Choice<Value>, N>& rows) {
   return names_of(std::span<const Choice<Value>>(rows));
 }
 
-// Returns the value for `name`, which was checked when the flag was parsed.
+// Returns the enumeration value for `name`, which was checked when the flag was parsed.
 template <typename Value, std::size_t N>
 Value value_named(const std::array<Choice<Value>, N>& rows, const std::string& name) {
   for (const Choice<Value>& row : rows) {
@@ -242,7 +242,7 @@ void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, Train
   options.strategy.bucket_bytes = words.bucket_mib << 20;
   options.rendezvous_timeout = timeout_of(words.rendezvous_timeout.value_or(0.0));
   options.peer_timeout = timeout_of(words.peer_timeout.value_or(0.0));
-  // 0 means that the CPUs are divided once the tasks of this host are known.
+  // 0 lanes mean that the CPUs are divided once the tasks of this host are known.
   if (!flags.has("--threads")) options.strategy.lanes = 0;
 }
 
@@ -336,7 +336,7 @@ void check_consistency(const FlagSet& flags, const ConsistencyFlags& words, Trai
         words.staleness_rule));
   }
   if (consistency.staleness_rule == ps::StalenessRule::kDelayCompensationAdaptive) {
-    consistency.compensation = 2.0F;  // lambda_0 of the paper
+    consistency.compensation = 2.0F;  // lambda_0 of the paper on delay compensation
   }
   const int workers = options.cluster.world_size;
   if (has_servers && consistency.backup_workers >= workers) {

@@ -32,7 +32,7 @@ void add_strategy_flags(FlagSet& flags, StrategyFlags& words, TrainOptions& opti
 // Adds the flags of the group "Cluster".
 void add_job_flags(FlagSet& flags, StrategyFlags& words);
 
-// Fills the options that each flag alone determines. Throws UsageError for a wrong value.
+// Fills the strategy options that one flag alone determines. Throws UsageError for a wrong value.
 void take_strategy_flags(const FlagSet& flags, const StrategyFlags& words, TrainOptions& options);
 // Fills options.cluster and what depends on it: timeouts and faults. Called after
 // take_strategy_flags(). Throws UsageError for flags that contradict each other or the environment.
@@ -40,10 +40,10 @@ void check_cluster(const FlagSet& flags, const StrategyFlags& words, const Envir
                    TrainOptions& options);
 
 struct ConsistencyFlags {
-  std::string consistency;  // "" uses the default of the strategy
+  std::string consistency;  // the rule's name; "" uses the default of the strategy
   std::string staleness_rule = "none";
   std::string compress = "none";
-  std::string partition;  // "" splits large variables only
+  std::string partition;  // how variables are divided; "" splits large variables only
 };
 
 void add_consistency_flags(FlagSet& flags, ConsistencyFlags& consistency, TrainOptions& options);

@@ -169,7 +169,7 @@ std::vector<double> parse_milestones(const std::string& text) {
   return milestones;
 }
 
-// Fills the options that each flag alone determines.
+// Fills the options of train that each flag alone determines.
 void take_values(const FlagSet& flags, TrainFlags& words) {
   TrainOptions& options = words.options;
   take_strategy_flags(flags, words.strategy, options);
@@ -179,7 +179,7 @@ void take_values(const FlagSet& flags, TrainFlags& words) {
       std::chrono::milliseconds(std::llround(1000.0 * words.snapshot_seconds));
   options.show_progress = !words.hides_progress;
   const OptimizerOptions& optimizer = options.strategy.optimizer;
-  make_optimizer(optimizer);  // throws if a constant is out of range
+  make_optimizer(optimizer);  // throws if a constant of the optimizer is out of range
   ScheduleOptions& schedule = options.schedule;
   if (!flags.has("--learning-rate")) {
     schedule.learning_rate = optimizer.name.starts_with("adam") ? 0.001 : 0.01;

@@ -13,7 +13,7 @@ namespace syncopate {
 // Trains. Returns 0 when training is done, 75 when it stopped on request after writing a
 // checkpoint, 1 when it stopped with nothing saved. `mpi` is null unless wants_mpi() is true.
 int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, std::ostream& out);
-// True if the tasks sum through MPI or meet through MPI.
+// True if the tasks sum gradients through MPI or meet through MPI.
 bool wants_mpi(const TrainOptions& options);
 // Runs a parameter server that was started by hand or to which the cluster gave the server role.
 int run_serve(const ServeOptions& options, StopSignal& signals);
@@ -23,12 +23,12 @@ int run_train_evaluator(const TrainOptions& options, StopSignal& signals, std::o
 int run_evaluate(const EvaluateOptions& options, std::ostream& out);
 int run_info(const InfoOptions& options, std::ostream& out);
 int run_cluster(const ClusterOptions& options, std::ostream& out);
-// Returns 0 if doctor found nothing wrong, 1 if it found an error. `mpi` is null unless
-// wants_mpi(asked.train) is true.
+// Runs `syncopate doctor`. Returns 0 if doctor found nothing wrong, 1 if it found an error. `mpi`
+// is null unless wants_mpi(asked.train) is true.
 int run_doctor(const DoctorOptions& asked, MpiSession* mpi, std::ostream& out);
-// Returns the exit code of the sbatch program; 0 if the script was only printed.
+// Prints or submits a job. Returns the exit code of sbatch; 0 if the script was only printed.
 int run_sbatch(const SbatchOptions& options, std::ostream& out);
-// Returns the worst exit code of the roles, where 2 is worst, followed by 1, 75 and 0.
+// Runs a job's roles. Returns their worst exit code, where 2 is worst, followed by 1, 75 and 0.
 int run_launch(const LaunchOptions& options, std::ostream& out);
 
 }  // namespace syncopate

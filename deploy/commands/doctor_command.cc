@@ -44,7 +44,7 @@ JobUnderTest job_of(const TrainOptions& options) {
 
 std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership& membership,
                                          TaskReport mine) {
-  // The file name holds a hash of the nonce, since not every nonce is a valid file name.
+  // The token's file name has a hash of the nonce, since not every nonce is a valid file name.
   const std::string token =
       formatted(".doctor-%016llx", static_cast<unsigned long long>(hash_name(membership.nonce())));
   const bool is_chief = membership.index() == 0;
@@ -52,7 +52,7 @@ std::vector<TaskReport> exchange_reports(const TrainOptions& options, Membership
   if (is_chief && chiefs.has_failed() && mine.folder_problem.empty()) {
     mine.folder_problem = "cannot write to " + options.loop.checkpoint_dir.string();
   }
-  membership.exchange("");  // the token exists as soon as all tasks have called exchange()
+  membership.exchange("");  // the token exists when all tasks have called exchange()
   mine.clock_seconds = system_clock_seconds();
   if (!options.loop.checkpoint_dir.empty() && mine.folder_problem.empty()) {
     mine.sees_chiefs_file = sees_token(options.loop.checkpoint_dir, token);

@@ -57,7 +57,7 @@ class JobWatch {
       heard();
     } catch (const PeerError&) {
       check_timeout();
-    } catch (const UsageError&) {  // a name that is not known yet, or no longer
+    } catch (const UsageError&) {  // the host's name is not known yet, or no longer
       check_timeout();
     }
     next_call_ = Deadline::after(kCall);
@@ -87,7 +87,7 @@ class JobWatch {
 // Selects the checkpoint of a folder that is to be measured next.
 class NewestCheckpoint {
  public:
-  // `target` receives the values and outlives this object.
+  // Selects checkpoints of a folder. `target` receives the values and outlives this object.
   NewestCheckpoint(std::filesystem::path folder, const Graph& graph, Snapshot target)
       : folder_(std::move(folder)), graph_(graph), target_(std::move(target)) {}
 

@@ -44,12 +44,12 @@ Json devices() {
     const auto found = load_cuda_module().devices();
     for (std::size_t i = 0; i < found.size(); ++i) list.push_back(fmt::format("cuda:{}", i));
   } catch (const UnavailableError&) {
-    return list;  // cuda_state() gives the reason
+    return list;  // empty: cuda_state() gives the reason
   }
   return list;
 }
 
-// Describes what the CUDA module finds, or why it cannot be used here.
+// Describes the GPUs that the CUDA module finds, or why it cannot be used here.
 std::string cuda_state() {
   std::string text;
   try {

@@ -12,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-// Returns the path of this program. It must be a path, since mpirun starts the program too.
+// Returns the path of this program as a path, since mpirun starts the program too.
 std::string own_program() { return std::filesystem::read_symlink("/proc/self/exe").string(); }
 
 // Returns the arguments of the roles. When all roles are started again, they resume from the last

@@ -17,7 +17,7 @@
 namespace syncopate {
 namespace {
 
-// Returns a file that holds the text and is positioned at its beginning.
+// Returns an open file that holds the text and is positioned at its beginning.
 FileDescriptor file_with(const std::string& text) {
   FileDescriptor file(memfd_create("job script", MFD_CLOEXEC));
   if (!file) throw FileError(describe_errno("make", "a file in memory", errno));
@@ -32,8 +32,8 @@ FileDescriptor file_with(const std::string& text) {
   return file;
 }
 
-// Submits the script, which sbatch reads from its standard input. The output of sbatch goes to the
-// user unchanged.
+// Submits the job script, which sbatch reads from its standard input. The output of sbatch goes to
+// the user unchanged.
 int submit(const std::string& script) {
   const FileDescriptor file = file_with(script);
   std::string name = "sbatch";
@@ -71,7 +71,7 @@ std::string bench_program_of(const std::filesystem::path& own) {
 
 int run_sbatch(const SbatchOptions& options, std::ostream& out) {
   SbatchOptions filled = options;
-  // Inside a container image the programs are found through PATH.
+  // Returns the bare name: inside a container image the programs are found through PATH.
   if (filled.program.empty() && filled.container.empty()) {
     const std::filesystem::path own = std::filesystem::read_symlink("/proc/self/exe");
     filled.program = own.string();

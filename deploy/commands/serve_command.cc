@@ -69,8 +69,8 @@ int serve(ps::ServerOptions options, const ClusterSpec& cluster, StopSignal& sig
   const auto note = [](const std::string& line) {
     std::cerr << "syncopate: " + line + "\n" << std::flush;
   };
-  // The folder is locked before snapshots of other jobs are removed from it. The wait for the lock
-  // must end while the workers still wait for this server.
+  // The checkpoint folder is locked before snapshots of other jobs are removed from it. The wait
+  // for the lock must end while the workers still wait for this server.
   std::optional<FolderLock> folder;
   if (!options.snapshot_dir.empty()) {
     const auto timeout = std::min(kLongestWaitForFolder, options.rendezvous_timeout / 2);

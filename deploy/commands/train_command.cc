@@ -37,8 +37,8 @@ int train_in_job(const TrainOptions& options, StopSignal& signals,
   if (membership != nullptr) {
     watch.emplace(*membership, membership->peer_timeout() / 5, [](const std::string& reason) {
       std::cerr << "syncopate: " + reason + "\n" << std::flush;
-      // The training thread is busy elsewhere and its stack cannot be unwound, so the process ends
-      // here.
+      // Ends the process after a peer's failure: the training thread is busy elsewhere and its
+      // stack cannot be unwound.
       std::_Exit(kExitFailed);
     });
     display->note(formatted("%zu tasks have met", membership->members().size()));
@@ -159,7 +159,7 @@ int run_train(const TrainOptions& given, StopSignal& signals, MpiSession* mpi, s
   early_stop.emplace(signals, [&given](std::string_view signal) {
     const EarlyEnd end = early_end(given, signal);
     std::cerr << "syncopate: " + end.line + "\n" << std::flush;
-    // The main thread may be in a wait without end, so the process ends here.
+    // Ends the process on a signal: the main thread may be in a wait without end.
     std::_Exit(end.exit_code);
   });
   TrainOptions options = given;

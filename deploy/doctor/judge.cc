@@ -204,7 +204,7 @@ class Judge {
     }
   }
 
-  // Servers read no data, so they are left out.
+  // Servers read no data, so their reports are left out.
   void look_at_data() {
     const TaskReport* first = nullptr;
     for (const TaskReport& task : tasks_) {

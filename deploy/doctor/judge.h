@@ -10,8 +10,8 @@
 namespace syncopate {
 
 struct TaskReport {
-  std::string name;     // a name such as "worker 1"
-  std::string host;     // the machine's own host name
+  std::string name;     // name of the task, such as "worker 1"
+  std::string host;     // the host name that its machine has
   std::string boot_id;  // equal for tasks that run under one kernel
   std::string program;  // a hash of the program's file, in hexadecimal
   std::string version;
@@ -37,15 +37,15 @@ struct TaskReport {
   bool sees_chiefs_file = true;
 };
 
-// Convert a report to and from JSON text. Decoding throws PeerError if the text is not a report.
+// Convert a task's report to and from JSON. Decoding throws PeerError if the text is no report.
 std::string encode(const TaskReport& report);
 TaskReport decode_task_report(const std::string& text);
 
 struct Finding {
   enum class Kind : std::uint8_t { kError, kWarning, kNote, kGood };
   Kind kind = Kind::kGood;
-  std::string what;  // the subject, such as "clocks"
-  std::string line;  // what was found, where, and what to try
+  std::string what;  // subject of the finding, such as "clocks"
+  std::string line;  // the finding: what was found, where, and what to try
 };
 
 // Formats the findings as lines for people, ordered as errors, warnings, notes and good findings;
@@ -58,13 +58,13 @@ struct JobUnderTest {
   std::string strategy;
   std::string collective;
   std::string devices = "cpu";
-  // The number of tasks expected; with fewer reports the missing tasks could not be met.
+  // The number of tasks expected; with fewer reports, some tasks could not be met.
   int tasks = 1;
   int replicas = 1;                // the number of replicas that take part in one update
   std::int64_t global_batch = 0;   // 0: each replica has its own batch
   bool shares_devices = false;     // true if the user passed --share-devices
   std::string checkpoint_dir;      // "": no checkpoints are written
-  std::vector<std::string> notes;  // why other sources of the cluster were not used
+  std::vector<std::string> notes;  // why other sources of the cluster were ignored
 };
 
 std::vector<Finding> judge(const JobUnderTest& job, const std::vector<TaskReport>& tasks);

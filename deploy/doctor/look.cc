@@ -247,7 +247,7 @@ void look_at_devices(TrainOptions options, Membership* membership, TaskReport& r
     find_devices(options);
   } catch (const Error& error) {
     report.device_problem = error.what();
-    options.takes_own_gpus = false;  // the task still takes part in the exchange that follows
+    options.takes_own_gpus = false;  // the task still takes part in the exchange of GPUs
   }
   deal_out_devices(options, membership);
   if (!report.device_problem.empty() || devices.front().kind == DeviceKind::kCpu) return;

@@ -23,12 +23,12 @@ TaskReport look_at_task(const TrainOptions& options, const Environment& environm
 // task must call it. Throws PeerError if the exchange with another task fails.
 void look_at_devices(TrainOptions options, Membership* membership, TaskReport& report);
 
-// Returns a name such as "worker 1".
+// Returns the name of a task, such as "worker 1".
 std::string task_name(const ClusterSpec& spec);
 
 double system_clock_seconds();
 
-// Returns the folder itself, or its nearest ancestor that exists.
+// Returns the folder itself, or the folder's nearest ancestor that exists.
 std::filesystem::path nearest_existing_folder(const std::filesystem::path& folder);
 
 // A FolderToken creates a file by which other tasks check whether they share the checkpoint folder
@@ -36,7 +36,7 @@ std::filesystem::path nearest_existing_folder(const std::filesystem::path& folde
 // removes the file.
 class FolderToken {
  public:
-  // Creates no file if `folder` is empty or cannot be written.
+  // Creates the token's file, but no file if `folder` is empty or cannot be written.
   FolderToken(const std::filesystem::path& folder, const std::string& name);
   FolderToken(const FolderToken&) = delete;
   FolderToken& operator=(const FolderToken&) = delete;
@@ -47,8 +47,8 @@ class FolderToken {
   bool is_wanted_ = false;
   std::filesystem::path path_;
 };
-// Returns whether the file exists. Retries for up to two seconds, since a network file system may
-// show a new file late.
+// Returns whether the token's file exists. Retries for up to two seconds, since a network file
+// system may show a new file late.
 bool sees_token(const std::filesystem::path& folder, const std::string& name);
 
 // Lists the libraries that this program uses for computation and input, with the versions at build

@@ -10,7 +10,7 @@
 
 namespace syncopate {
 
-// KStop: the other roles end too. kContinue: the other roles go on.
+// What happens after the failure of a role. kStop: the other roles end too. kContinue: they go on.
 enum class FailureRule : std::uint8_t { kStop, kContinue };
 
 // A RoleRule applies to all roles of one kind (workers or servers).
@@ -66,7 +66,7 @@ struct Join {
   double at_seconds = 0.0;  // the start time, in seconds after the start of the other roles
 };
 
-// Parses a text such as "worker=4,at=30s". Throws UsageError if the text has another form.
+// Parses a --join such as "worker=4,at=30s". Throws UsageError if the text has another form.
 Join parse_join(const std::string& text);
 std::string to_string(const Join& join);  // Returns the text that parse_join() reads.
 

@@ -12,8 +12,8 @@
 namespace syncopate {
 namespace {
 
-// The largest number of portions read after the role has ended. It exceeds what a pipe can hold (1
-// MiB), and it bounds the wait for a descendant that goes on writing.
+// The largest number of portions of output read after the role has ended. It exceeds what a pipe
+// can hold (1 MiB), and it bounds the wait for a descendant that goes on writing.
 constexpr int kMostLastPortions = 64;
 
 }  // namespace
@@ -55,7 +55,7 @@ void LaunchedRole::start() {
   if (has_come()) {
     ++restarts_;
   } else {
-    exit_code_ = kExitFailed;  // the exit code that remains if start_process() throws
+    exit_code_ = kExitFailed;  // remains if start_process() throws
   }
   start_process();
 }

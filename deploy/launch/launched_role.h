@@ -24,10 +24,10 @@ class OutputPrefixer {
  public:
   explicit OutputPrefixer(std::string_view name) : prefix_("[" + std::string(name) + "] ") {}
 
-  // Returns the lines that these bytes complete, each with prefix and newline. A line longer than
-  // kLongestLine is split.
+  // Returns the lines of output that these bytes complete, each with prefix and newline. A line
+  // longer than kLongestLine is split.
   std::string add(std::string_view bytes);
-  // Returns the text behind the last newline as a line; "" if there is no such text.
+  // Returns the text behind the last newline of the output as a line; "" if there is no such text.
   std::string finish();
 
   static constexpr std::size_t kLongestLine = 64 << 10;
@@ -37,8 +37,8 @@ class OutputPrefixer {
   std::string unfinished_;
 };
 
-// Receives whole lines. The call may wait for a slow reader; then the roles wait too, as in any
-// pipeline.
+// Receives whole lines of output. The call may wait for a slow reader; then the roles wait too, as
+// in any pipeline.
 using WriteLines = std::function<void(std::string_view lines)>;
 
 struct LaunchOutput {
@@ -50,18 +50,18 @@ struct LaunchOutput {
 // role's name, such as "[worker 0] step 20". One thread only may use it.
 class RoleOutput {
  public:
-  // `pipe` is a non-blocking read end.
+  // `pipe` is the non-blocking read end of the role's output.
   RoleOutput(FileDescriptor pipe, std::string_view role_name, WriteLines write)
       : pipe_(std::move(pipe)), lines_(role_name), write_(std::move(write)) {}
 
   // Returns the descriptor of the pipe, or -1, which poll(2) ignores, after the role has closed its
   // end.
   int descriptor() const noexcept { return pipe_.get(); }
-  // Reads once and writes the lines that the bytes complete. Returns false if no more bytes are
-  // available now.
+  // Reads once from the role's pipe and writes the lines that the bytes complete. Returns false if
+  // no more bytes are available now.
   bool forward();
-  // Writes the remaining bytes and closes the pipe. Does not wait for a descendant of the role that
-  // still holds the pipe open.
+  // Writes the remaining output and closes the pipe. Does not wait for a descendant of the role
+  // that still holds the pipe open.
   void finish();
 
  private:
@@ -74,9 +74,9 @@ class RoleOutput {
 // class forks.
 class LaunchedRole {
  public:
-  // Starts the process, unless the role is a late worker. `restarts` is how often the role has been
-  // started again so far. `signal_mask` applies in the process and outlives this object. Throws
-  // FileError if the process cannot be started.
+  // Starts the role's process, unless the role is a late worker. `restarts` is how often the role
+  // has been started again so far. `signal_mask` applies in the process and outlives this object.
+  // Throws FileError if the process cannot be started.
   LaunchedRole(RoleCommand command, int restarts, LaunchOutput output, const sigset_t& signal_mask);
 
   const std::string& name() const noexcept { return command_.name; }
@@ -87,35 +87,35 @@ class LaunchedRole {
   bool comes_late() const noexcept { return command_.start_after.count() > 0; }
   bool has_come() const noexcept { return process_ != nullptr; }
 
-  // Returns the process. The role must have been started before.
+  // Returns the role's process. The role must have been started before.
   RoleProcess& process() noexcept { return *process_; }
   const RoleProcess& process() const noexcept { return *process_; }
   RoleOutput& out() noexcept { return *out_; }
   RoleOutput& err() noexcept { return *err_; }
 
   bool is_running() const noexcept { return has_come() && process_->is_running(); }
-  // The time at which the role is to be started or started again; empty if no start is planned.
+  // Returns when the role is to be started or started again; empty if no start is planned.
   const std::optional<Deadline>& start_time() const noexcept { return start_time_; }
   bool has_ended() const noexcept { return !is_running() && !start_time_; }
-  // The exit code of the last incarnation that ended; 1 if a signal ended it.
+  // Returns the exit code of the role's last incarnation that ended; 1 if a signal ended it.
   int exit_code() const noexcept { return exit_code_; }
-  // The signal that ended the last incarnation; 0 if it exited by itself.
+  // Returns the signal that ended the role's last incarnation; 0 if it exited by itself.
   int signal() const noexcept { return signal_; }
 
-  // Waits until the process has ended, and writes the rest of its output.
+  // Waits until the role's process has ended, and writes the rest of its output.
   RoleEnding conclude();
   void restart_after(std::chrono::milliseconds back_off);
   // Starts the role at its start time, for the first time or again, with the same command,
   // variables and inherited descriptor. Throws FileError if the process cannot be started; the role
   // has then ended.
   void start();
-  // Closes the descriptor that the next incarnation would inherit, because the role will not be
-  // started again.
+  // Closes the descriptor that the role's next incarnation would inherit, because the role will not
+  // be started again.
   void let_go() noexcept;
-  // Continues a stopped process with SIGCONT, so that it can end.
+  // Continues the role's process with SIGCONT if it is stopped, so that it can end.
   void wake();
   bool was_woken() const noexcept { return was_woken_; }
-  // Sets the exit code to 0, because the way in which this role ended is not a failure of the job.
+  // Sets the exit code to 0, because the way in which the role ended is not a failure of the job.
   void excuse() noexcept { exit_code_ = 0; }
 
  private:

@@ -28,15 +28,15 @@ constexpr std::array<std::string_view, 11> kOurs = {
     "SYNCOPATE_NONCE",      "SYNCOPATE_RENDEZVOUS", "SYNCOPATE_RENDEZVOUS_FD", "SYNCOPATE_BOUND",
     "SYNCOPATE_LOCAL_SIZE", "SYNCOPATE_RESTARTS",   "SYNCOPATE_LATE"};
 
-// Joins the numbers with commas, as in "2,4".
+// Joins the numbers with commas to a text such as "2,4".
 std::string listed(const std::vector<int>& numbers) {
   std::string text;
   for (const int number : numbers) text += fmt::format("{}{}", text.empty() ? "" : ",", number);
   return text;
 }
 
-// Returns the delay in milliseconds, at least 1, since a delay of 0 means a start together with the
-// other roles.
+// Returns the delay of a late worker's start in milliseconds, at least 1, since a delay of 0 means
+// a start together with the other roles.
 std::chrono::milliseconds start_delay(double seconds) {
   return std::chrono::milliseconds(std::max(1L, std::lround(1000.0 * seconds)));
 }
@@ -107,7 +107,7 @@ std::vector<RoleCommand> make_local_roles(const LocalRoles& roles) {
     for (int index = 0; index < count; ++index) {
       const bool is_late = role == Role::kWorker && std::ranges::binary_search(late, index);
       const auto join = std::ranges::find(roles.joins, index, &Join::worker);
-      // A worker without a join time is never started.
+      // Skips a worker without a join time, which is never started.
       if (is_late && join == roles.joins.end()) continue;
       RoleCommand command{.name = fmt::format("{} {}", name(role), index),
                           .role = role,

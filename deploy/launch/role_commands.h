@@ -12,7 +12,7 @@
 namespace syncopate {
 
 struct LocalRoles {
-  // The arguments of every role; [0] is the path of the program.
+  // The arguments of every role of the job; [0] is the path of the program.
   std::vector<std::string> arguments;
   int workers = 1;
   int servers = 0;
@@ -49,7 +49,7 @@ RendezvousSocket open_rendezvous();
 std::vector<RoleCommand> make_local_roles(const LocalRoles& roles);
 
 struct MpirunJob {
-  // The arguments of every worker; [0] is the path of the program.
+  // The arguments of every worker under mpirun; [0] is the path of the program.
   std::vector<std::string> arguments;
   int workers = 1;
   Environment::Variables environment;

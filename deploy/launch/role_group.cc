@@ -34,8 +34,8 @@ std::string seconds(std::chrono::nanoseconds duration) {
   return fmt::format("{} s", std::chrono::ceil<std::chrono::seconds>(duration).count());
 }
 
-// Exit code 2 (wrong usage) is no failure in this sense, because a restart would report it again.
-// Exit code 75 means that the role was stopped on request.
+// Exit code 2 (wrong usage) is no failure that a restart could repair, because a restart would
+// report it again. Exit code 75 means that the role was stopped on request.
 bool is_failure(const LaunchedRole& role) {
   return worse_exit_code(kExitDone, role.exit_code()) == kExitFailed;
 }
@@ -47,7 +47,7 @@ milliseconds back_off_before(int restarts, const LaunchRules& rules) {
 
 bool is_worker(const LaunchedRole& role) { return role.is_worker(); }
 
-// Waits for the duration. Returns false if a signal arrived before its end.
+// Waits for the duration before a restart. Returns false if a signal arrived before its end.
 bool pause(std::chrono::milliseconds duration, StopSignal& stop) {
   const Deadline end = Deadline::after(duration);
   while (!end.passed()) {
@@ -292,7 +292,7 @@ void RoleGroup::press_on() {
   if (!stage_end_ || !stage_end_->passed()) return;
   if (is_command_wrong_) {
     for (const LaunchedRole& role : roles_) {
-      // Training has not begun, so there is nothing to save.
+      // Kills the roles: training has not begun, so there is nothing to save.
       if (role.is_running()) role.process().send(SIGKILL);
     }
     stage_ = Stage::kKilled;

@@ -79,8 +79,8 @@ class RoleGroup {
   std::vector<LaunchedRole> roles_;
   Stage stage_ = Stage::kRunning;
   std::optional<Deadline> stage_end_;
-  std::string ending_because_;            // a reason such as "another had failed"
-  std::array<int, 65> times_received_{};  // indexed by signal number
+  std::string ending_because_;            // why the group ends, such as "another had failed"
+  std::array<int, 65> times_received_{};  // signals received, by signal number
   bool asked_to_stop_ = false;
   bool stopped_by_failure_ = false;
   bool is_command_wrong_ = false;

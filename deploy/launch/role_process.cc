@@ -28,7 +28,7 @@ Pipe make_pipe() {
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
-// Makes only the launcher's end of the pipe non-blocking; the role's end stays blocking.
+// Makes only the launcher's end of an output pipe non-blocking; the role's end stays blocking.
 FileDescriptor non_blocking(FileDescriptor descriptor) {
   fcntl(descriptor.get(), F_SETFL, O_NONBLOCK);
   return descriptor;
@@ -51,10 +51,10 @@ struct ChildPlan {
   int out;
   int err;
   int inherited;  // a descriptor that the child inherits, or -1
-  int report;     // a pipe that receives errno if the program cannot be started
+  int report;     // a pipe that receives errno if the program cannot start
   pid_t parent;
   const sigset_t* signal_mask;
-  const cpu_set_t* cpus;  // the CPUs to bind to, or null for all CPUs
+  const cpu_set_t* cpus;  // the CPUs to bind the child to, or null for all CPUs
 };
 
 [[noreturn]] void become(const ChildPlan& plan) noexcept {

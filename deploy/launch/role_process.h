@@ -16,10 +16,10 @@
 namespace syncopate {
 
 struct RoleCommand {
-  // A name such as "worker 0", printed before each line of output and in messages.
+  // The role's name, such as "worker 0", printed before each line of output and in messages.
   std::string name;
   Role role = Role::kWorker;           // selects the rule for a failure
-  std::vector<std::string> arguments;  // [0] is the path of the program
+  std::vector<std::string> arguments;  // of the role; [0] is the path of the program
   Environment::Variables environment;
   // A descriptor that stays open in this child alone, under the same number. Without it the child
   // has only the standard streams. The launcher keeps the descriptor open as long as this command
@@ -39,16 +39,16 @@ struct RoleEnding {
 
   bool is_good() const noexcept { return exit_code == 0 && signal == 0; }
 };
-// Returns a text such as "exited with 1" or "was ended by signal 9 (SIGKILL)".
+// Returns how a process ended, such as "exited with 1" or "was ended by signal 9 (SIGKILL)".
 std::string describe(const RoleEnding& ending);
 
 // A RoleProcess is used by one thread only, and the process may have no other thread, because the
 // class forks.
 class RoleProcess {
  public:
-  // Starts the process in its own process group, so that Ctrl-C reaches it only once, through the
-  // launcher. stdin is empty, stdout and stderr are pipes, and `signal_mask` applies. Throws
-  // FileError if the process cannot be started.
+  // Starts the role's process in its own process group, so that Ctrl-C reaches it only once,
+  // through the launcher. stdin is empty, stdout and stderr are pipes, and `signal_mask` applies.
+  // Throws FileError if the process cannot be started.
   RoleProcess(const RoleCommand& command, const sigset_t& signal_mask);
   RoleProcess(const RoleProcess&) = delete;
   RoleProcess& operator=(const RoleProcess&) = delete;
@@ -56,7 +56,7 @@ class RoleProcess {
 
   const std::string& name() const noexcept { return name_; }
   pid_t pid() const noexcept { return pid_; }
-  // Return the non-blocking read ends of the output pipes. Each can be taken once.
+  // Return the non-blocking read ends of the process's output pipes. Each can be taken once.
   FileDescriptor take_out() noexcept { return std::move(out_); }
   FileDescriptor take_err() noexcept { return std::move(err_); }
 
@@ -66,7 +66,7 @@ class RoleProcess {
   // True if SIGSTOP or a terminal has stopped the process. A stopped process cannot even end before
   // it receives SIGCONT.
   bool is_stopped() const noexcept;
-  // Sends a signal. Does nothing after reap().
+  // Sends a signal to the process. Does nothing after reap().
   void send(int signal) const noexcept;
   // Asks the process to stop with `signal`, or with the command's `stop_signal` if it has one.
   void ask_to_stop(int signal) const noexcept { send(stop_signal_ != 0 ? stop_signal_ : signal); }

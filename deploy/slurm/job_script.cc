@@ -23,8 +23,8 @@ JobScript script_named(std::string_view name) {
   return JobScript(row->text);
 }
 
-// Filling fills in the lines of a job script. A line that the script lacks is an internal error,
-// because the scripts and this file must match.
+// The class Filling fills in the lines of a job script. A line that the script lacks is an internal
+// error, because the scripts and this file must match.
 class Filling {
  public:
   explicit Filling(std::string_view name) : script_(script_named(name)) {}
@@ -51,7 +51,7 @@ class Filling {
     check(script_.extend_array(name, words),
           "the job script has an array " + std::string(name) + " in one line");
   }
-  // Returns the index of the component that trains, which is the last one.
+  // Returns the index of the job script's component that trains, which is the last one.
   int workers() const { return script_.components() - 1; }
   std::string text() const { return script_.text(); }
 

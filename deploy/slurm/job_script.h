@@ -19,16 +19,16 @@ class JobScript {
  public:
   explicit JobScript(std::string_view text);
 
-  // The number of components of a heterogeneous job; 1 for an ordinary job.
+  // Returns the number of components of a heterogeneous job script; 1 for an ordinary one.
   int components() const;
-  // Sets the line "#SBATCH --name=value" in the given component, counted from 0. A line that is
-  // commented out with ## becomes active. Returns false if the component has no such line.
+  // Sets the line "#SBATCH --name=value" in the given component of a script, counted from 0. A line
+  // that is commented out with ## becomes active. Returns false if the component has no such line.
   bool set_option(int component, std::string_view name, std::string_view value);
-  // Replaces the line that begins with "name=" by "name=" and `shell_text`, which is not quoted.
-  // Returns false if there is no such line.
+  // Replaces the line of a script that begins with "name=" by "name=" and `shell_text`, which is
+  // not quoted. Returns false if there is no such line.
   bool set_variable(std::string_view name, std::string_view shell_text);
-  // Appends words to an array that the script defines in one line. Returns false if there is no
-  // such line.
+  // Appends words to an array that the script defines in one line. Returns false if the script has
+  // no such line.
   bool extend_array(std::string_view name, std::span<const std::string> words);
   std::string text() const;
 
@@ -36,15 +36,15 @@ class JobScript {
   std::vector<std::string> lines_;
 };
 
-// Returns the text as one shell word, quoted where necessary.
+// Returns the text as one word for the shell, quoted where necessary.
 std::string shell_word(std::string_view text);
-// Returns a shell array such as "(a 'b c')".
+// Returns the words as a shell array such as "(a 'b c')".
 std::string shell_array(std::span<const std::string> words);
 
 // SbatchOptions holds the values to fill into a job script; 0 and empty keep the value that the
 // script has.
 struct SbatchOptions {
-  std::string script;    // the name in job_scripts()
+  std::string script;    // name of the script, one of job_scripts()
   std::string strategy;  // empty: the script chooses the strategy
   int nodes = 0;         // the number of nodes of the workers
   int tasks_per_node = 0;
@@ -66,8 +66,8 @@ struct SbatchOptions {
   bool print = false;
 };
 
-// Returns the filled-in script. Throws InternalError if a script lacks a line that must be filled
-// in.
+// Returns the job script with the values filled in. Throws InternalError if a script lacks a line
+// that must be filled in.
 std::string filled_script(const SbatchOptions& options);
 
 }  // namespace syncopate
