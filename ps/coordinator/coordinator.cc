@@ -19,7 +19,7 @@
 namespace syncopate::ps {
 namespace {
 
-// More snapshots than a job makes between two starts of server 0.
+// More snapshots than a job makes between two starts of server 0: the distance of snapshot numbers.
 constexpr std::uint64_t kSnapshotsPerGeneration = 1'000'000;
 
 }  // namespace
@@ -36,10 +36,10 @@ struct Coordinator::State {
 
   void on_worker_message(int worker, const wire::BodyUnion& body);
   void on_server_message(int server, const wire::BodyUnion& body);
-  // Whether the push is from the current incarnation of a worker that trains, and was made after
-  // the servers last rolled back.
+  // Returns whether the push is from the current incarnation of a worker that trains, and was made
+  // after the servers last rolled back.
   bool counts(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push) const;
-  // Does everything that the last event has made possible.
+  // Makes all progress of the job that the last event has made possible.
   void advance();
   void restore(JobSnapshot saved);
 
@@ -61,8 +61,8 @@ Coordinator::HelloAnswer Coordinator::on_hello(const wire::HelloT& hello) {
   State& state = *state_;
   Job& job = state.job;
   if (auto refused = find_refusal(job, hello)) {
-    // The other tasks would wait for it until the rendezvous timeout. A task of another job, or a
-    // replaced one, is refused without a usage error, since no task waits for it.
+    // While tasks still register, a refused task ends the job: others would wait for it until the
+    // rendezvous timeout. Not so a task of another job or a replaced one: no task waits for it.
     if (refused->is_usage_error && job.phase == Job::Phase::kRegistering) job.fail(refused->line);
     return {std::nullopt, 0, wire::make_message(std::move(*refused))};
   }
@@ -81,8 +81,8 @@ Coordinator::HelloAnswer Coordinator::on_hello(const wire::HelloT& hello) {
     answer.incarnation = job.worker(hello.index).incarnation;
   } else {
     if (is_new) {
-      // Before it registers: removing its predecessor abandons the snapshot being made, of which
-      // the new incarnation may have a file. It must not be told to remove that file.
+      // Before the task registers: removing its predecessor abandons the snapshot being made, of
+      // which the new incarnation may have a file. It must not be told to remove that file.
       state.failures.remove_server(hello.index);
       state.registration.on_new_server(hello);
     } else {
@@ -119,7 +119,7 @@ void Coordinator::State::on_worker_message(int worker, const wire::BodyUnion& bo
     case wire::Body::Leaving:
       return failures.on_worker_left(worker);
     case wire::Body::StopRequest:
-      // Synchronous workers learn of the request from each other, with their pushes.
+      // Synchronous workers learn of a stop request from each other, with their pushes.
       if (const auto kind = stop_kind_from_wire(body.AsStopRequest()->kind);
           kind && !job.is_synchronous()) {
         leases.stop(*kind);
@@ -211,13 +211,13 @@ void Coordinator::request_snapshot() {
 }
 
 void Coordinator::State::advance() {
-  // Each part may make the next one possible, and then has sent a message: repeats until a pass
-  // sends nothing.
+  // Each part of the coordinator may make progress of the next one possible, and then has sent a
+  // message: repeats until a pass sends nothing.
   for (std::size_t sent = job.outgoing.size() + 1; sent != job.outgoing.size();) {
     sent = job.outgoing.size();
     if (job.phase == Job::Phase::kOver) return;
     recovery.advance();
-    snapshots.advance();  // before registration: no worker is admitted while a snapshot is made
+    snapshots.advance();  // no worker is admitted while a snapshot is made
     registration.advance();
     leases.advance();
     exchange.advance();
@@ -261,7 +261,7 @@ std::optional<std::string> Coordinator::missing_tasks() const {
   return state_->failures.missing_tasks();
 }
 
-// All tasks are marked disconnected; each may reconnect under its old incarnation.
+// Restores a job. All tasks count as disconnected; each may reconnect under its old incarnation.
 void Coordinator::State::restore(JobSnapshot saved) {
   if (saved.servers.size() != job.servers.size()) {
     throw FileError(

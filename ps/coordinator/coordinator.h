@@ -19,8 +19,8 @@
 
 namespace syncopate::ps {
 
-// Names a task of the job. Server 0 is one too: it registers its own shard with the coordinator as
-// the other servers do.
+// Names a task of the job. Server 0 is a task too: it registers its own shard with the coordinator
+// as the other servers do.
 struct TaskId {
   enum class Role : std::uint8_t { kWorker, kServer };
   Role role = Role::kWorker;
@@ -34,88 +34,88 @@ std::string describe(const TaskId& task);  // "worker 2"
 
 struct Outgoing {
   TaskId to;
-  std::uint32_t incarnation = 0;  // of the receiver when the message was made
+  std::uint32_t incarnation = 0;  // of the receiver, when the message was made
   wire::MessageT message;
 };
 
 struct CoordinatorOptions {
-  std::string nonce;  // empty: tasks of any nonce are accepted
+  std::string nonce;  // of the job; empty: tasks of any nonce are accepted
   int servers = 1;
   std::int64_t peer_timeout_ms = 5000;
   bool writes_snapshots = false;  // servers write their part of each snapshot to a file
-  // Grows with every start of server 0 in this job, so that numbers given out after restore()
-  // differ from those given out before. 0: one more than the snapshot's, which suffices for one
-  // restart per snapshot.
+  // The generation: grows with every start of server 0 in this job, so that numbers given out after
+  // restore() differ from those given out before. 0: one more than the snapshot's, which suffices
+  // for one restart per snapshot.
   int life = 0;
   // Workers that training does not wait for at the start; they are admitted when they register. At
   // least one worker must not be listed. Must be empty where training is synchronous.
   std::vector<int> late_workers = {};
 };
 
-// Used by one thread at a time.
+// The coordinator of a job. Used by one thread at a time.
 class Coordinator {
  public:
   explicit Coordinator(CoordinatorOptions options);
   ~Coordinator();
 
-  // The result of a Hello. With a task: it is registered, and its Welcome is among the outgoing
-  // messages, or follows when it can be admitted. Without a task: `refusal` is the message to send.
+  // The result of a Hello. With a task: the task is registered, and its Welcome is among the
+  // outgoing messages, or follows when it can be admitted. Without a task: sends `refusal`.
   struct HelloAnswer {
     std::optional<TaskId> task;
     std::uint32_t incarnation = 0;
     wire::MessageT refusal;
   };
-  // A new incarnation of a task replaces the previous one, which counts as lost. While tasks are
-  // still registering, a task that does not fit this job ends the job.
+  // Handles a Hello. A new incarnation of a task replaces the previous one, which counts as lost.
+  // While tasks are still registering, a task that does not fit this job ends the job.
   HelloAnswer on_hello(const wire::HelloT& hello);
 
-  // Any other message of a registered task. A message that does not fit the state is ignored.
+  // Handles other messages of a registered task. A message that does not fit the state is ignored.
   void on_message(const TaskId& from, const wire::MessageT& message);
-  // The task's timeout has passed, or its process ended without Leaving; `reason` says which. For a
-  // server that is already lost: its reconnect timeout has passed, and the job fails.
+  // Called when the task's timeout has passed, or its process ended without Leaving; `reason` says
+  // which. For a server that is already lost: its reconnect timeout has passed, and the job fails.
   void on_task_lost(const TaskId& task, const std::string& reason);
-  // The rendezvous timeout has passed: the job fails, and the error names missing_tasks(). `waited`
-  // completes the sentence: "within 120 s at node3:13565".
+  // Called when the rendezvous timeout has passed: the job fails, and the error names
+  // missing_tasks(). `waited` completes the sentence: "within 120 s at node3:13565".
   void on_rendezvous_timeout(const std::string& waited);
-  // A push that ends a step was applied on shard 0, or was dropped there because it came too late.
+  // Called when a push that ends a step was applied on shard 0, or was dropped there as too late.
   void on_push_applied(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
   void on_push_dropped(WorkerId worker, std::uint32_t incarnation, const wire::PushT& push);
-  // Staleness over all pushes that shard 0 has applied so far; status() reports it.
+  // Sets the staleness over all pushes that shard 0 has applied so far; status() reports it.
   void set_staleness(double mean, std::uint64_t max);
-  // The snapshot interval has passed: a snapshot is made as soon as possible, unless one is being
-  // made.
+  // Called when the snapshot interval has passed: a snapshot is made as soon as possible, unless
+  // one is being made.
   void request_snapshot();
 
-  // Returns the messages to send, in order, and empties the list.
+  // Returns the coordinator's messages to send, in order, and empties the list.
   std::vector<Outgoing> take_outgoing();
 
   bool has_started() const noexcept;
-  // True once all workers have left after the final snapshot, or the job has failed.
+  // Returns true once all workers have left after the final snapshot, or the job has failed.
   bool is_over() const noexcept;
-  // Why the job failed, if it did.
+  // Returns why the job failed, if it failed.
   const std::optional<std::string>& failure() const noexcept;
-  // True if the job failed because variables are lost: no existing snapshot can be restored.
+  // Returns whether the job failed because variables are lost: no snapshot can be restored.
   bool has_lost_variables() const noexcept;
   wire::JobStatusT status() const;
-  // The number of workers that are registered and have neither left nor been lost.
+  // Returns the number of workers that are registered and have neither left nor been lost.
   int live_workers() const noexcept;
-  // Workers that are admitted but not yet ready, although nothing delays them. The start or a
-  // snapshot may be waiting for them.
+  // Returns the workers that are admitted but not yet ready, although nothing delays them. The
+  // start or a snapshot may be waiting for them.
   std::vector<int> joining_workers() const;
-  // The tasks without which the job cannot continue, "worker 1, server 2"; nothing if all are
-  // there. The caller's clock decides how long to wait for them.
+  // Returns the tasks without which the job cannot continue, "worker 1, server 2"; nothing if all
+  // are there. The caller's clock decides how long to wait for them.
   std::optional<std::string> missing_tasks() const;
 
-  // The state that restore() needs. While a snapshot is being made, the state is that of the
-  // snapshot: batches of later pushes, and of pushes not yet reported, count as untrained. It is
-  // exact from the moment at which shard 0's own part of the snapshot is copied.
+  // Returns the coordinator's state for restore(). While a snapshot is being made, the state is
+  // that of the snapshot: batches of later pushes, and of pushes not yet reported, count as
+  // untrained. It is exact from the moment at which shard 0's own part of the snapshot is copied.
   std::vector<std::byte> save() const;
-  // Called before the first Hello, once for each existing snapshot, oldest first. The job continues
-  // from the last one, and can roll back to an earlier one if a server lacks a file. Throws
-  // FileError for bytes that save() did not write.
+  // Restores the coordinator. Called before the first Hello, once for each existing snapshot,
+  // oldest first. The job continues from the last one, and can roll back to an earlier one if a
+  // server lacks a file. Throws FileError for bytes that save() did not write.
   void restore(std::span<const std::byte> saved);
   // The number of newest snapshots that a roll-back can choose from; servers keep at least as many
-  // files.
+  // snapshot files.
   static constexpr std::size_t kKeptSnapshots = 3;
 
  private:

@@ -26,11 +26,11 @@ struct DataPosition {
   bool operator==(const DataPosition&) const = default;
 };
 
-// How far a run is, and where it goes on.
+// How far a run of training is, and where in the data it continues.
 struct RunPosition {
   std::int64_t step = 0;       // updates applied, those before a resume included
   std::int64_t samples = 0;    // samples trained, those before a resume included
-  DataPosition position = {};  // of the next batch
+  DataPosition position = {};  // where the next batch starts
   bool operator==(const RunPosition&) const = default;
 };
 

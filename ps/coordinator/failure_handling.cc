@@ -9,7 +9,7 @@
 namespace syncopate::ps {
 namespace {
 
-// "worker 2 (host b, pid 77) failed: the loss is nan"; the reason alone if it names the task.
+// Returns "worker 2 (host b, pid 77) failed: the loss is nan", or a reason that names the task.
 std::string with_name(const std::string& name, const WorkerRecord& worker,
                       const std::string& reason) {
   if (reason.find(name) != std::string::npos) return reason;
@@ -29,7 +29,7 @@ void FailureHandling::on_worker_lost(int worker, const std::string& reason) {
 void FailureHandling::on_worker_failed(int worker, const std::string& reason) {
   const std::string line =
       with_name(describe_worker(worker), job_.worker(worker), "failed: " + reason);
-  // The next worker with this assignment would fail in the same way, for example on a full disk.
+  // The next worker with this assignment would fail in this way too, for example on a full disk.
   const bool was_assigned = snapshots_.is_assigned_to(worker);
   remove_worker(worker, line);
   job_.worker(worker).has_failed = true;
@@ -37,7 +37,7 @@ void FailureHandling::on_worker_failed(int worker, const std::string& reason) {
   const bool have_all_failed = std::all_of(
       job_.workers.begin(), job_.workers.end(),
       [](const WorkerRecord& each) { return each.phase == WorkerPhase::kLost && each.has_failed; });
-  // A failure during the start ends the job at once, before the others have trained.
+  // A task's failure during the start ends the job at once, before the other tasks have trained.
   const bool others_can = !have_all_failed && !was_assigned;
   if (!job_.is_synchronous() && job_.phase == Job::Phase::kTraining && others_can) {
     return log(LogLevel::kWarning, line + "; the other workers continue");
@@ -46,12 +46,12 @@ void FailureHandling::on_worker_failed(int worker, const std::string& reason) {
 }
 
 void FailureHandling::on_worker_left(int worker) {
-  // The servers are rolling back: the worker receives RollBack and registers again.
+  // The servers are rolling back: a leaving worker receives RollBack and registers again.
   if (job_.is_synchronous() && (job_.is_rolling_back || job_.worker(worker).must_roll_back)) return;
   const bool has_trained_all = job_.is_synchronous() && job_.is_training(worker);
   if (job_.phase == Job::Phase::kFinishing || has_trained_all) {
     job_.worker(worker).phase = WorkerPhase::kLeft;
-    // A synchronous worker leaves by itself, and waits for Finished.
+    // A synchronous worker leaves after its last step by itself, and waits for Finished.
     if (has_trained_all) job_.send_to_worker(worker, wire::FinishedT{});
     return;
   }
@@ -134,7 +134,7 @@ void FailureHandling::advance() {
 bool FailureHandling::is_needed(int worker) const {
   if (job_.phase == Job::Phase::kRegistering) return !job_.is_late_worker(worker);
   if (job_.is_synchronous()) return true;
-  // The initial values come from this worker; no other one has been told to write them.
+  // The initial values come from this worker; no other worker has been told to write them.
   if (!leases_.has_begun() && worker == job_.initialiser) return true;
   return job_.count_present() == 0;
 }

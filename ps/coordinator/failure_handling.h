@@ -10,27 +10,27 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time.
+// FailureHandling is used by one thread at a time.
 class FailureHandling {
  public:
   FailureHandling(Job& job, LeaseQueue& leases, Snapshots& snapshots)
       : job_(job), leases_(leases), snapshots_(snapshots) {}
 
-  // The timeout of the task has passed, or its process has ended. A synchronous job fails with the
-  // loss of a worker; a server may reconnect until it is lost a second time.
+  // Called when the task's timeout has passed, or its process has ended. A synchronous job fails
+  // with the loss of a worker; a server may reconnect until it is lost a second time.
   void on_worker_lost(int worker, const std::string& reason);
   void on_server_lost(int server, const std::string& reason);
   void on_worker_failed(int worker, const std::string& reason);
   void on_worker_left(int worker);
-  // A new incarnation replaces the task, if it is still present.
+  // Called when a new incarnation replaces the task: removes the old one if it is still present.
   void remove_worker(int worker, const std::string& reason);
   void remove_server(int server);
-  // The rendezvous timeout has passed; `waited`: "within 120 s at node3:13565".
+  // Fails the job when the rendezvous timeout has passed; `waited`: "within 120 s at node3:13565".
   void fail_missing(const std::string& waited);
-  // After the final snapshot the workers leave, then the servers.
+  // Ends the job after the final snapshot: the workers leave, then the servers.
   void advance();
 
-  // The tasks without which the job cannot continue: "worker 1, server 2".
+  // Returns the tasks without which the job cannot continue: "worker 1, server 2".
   std::optional<std::string> missing_tasks() const;
 
  private:

@@ -27,7 +27,7 @@ std::string text_of(const std::vector<T>& values) {
   return text + "]";
 }
 
-// A field that differs: its name, and both values as text.
+// A field of a declaration that differs: its name, and both values as text.
 struct Difference {
   std::string name;
   std::string job;
@@ -160,7 +160,7 @@ std::optional<wire::RefusedT> check_size(const Job& job, const wire::HelloT& hel
 }
 
 // Checks the Hello of a task that reconnects: `ours` is the incarnation that the coordinator knows,
-// `theirs` the one that the task was given, possibly by a previous server 0.
+// `theirs` the incarnation that the task was given, possibly by a previous server 0.
 std::optional<wire::RefusedT> check_return(std::uint32_t ours, std::uint32_t theirs, bool is_known,
                                            const std::string& name, const std::string& reason,
                                            bool keeps_snapshots) {
@@ -197,7 +197,7 @@ std::optional<wire::RefusedT> check_worker(const Job& job, const wire::HelloT& h
   if (job.workers.empty()) return std::nullopt;
   const WorkerRecord& record = job.worker(hello.index);
   if (hello.incarnation != 0) {
-    // A worker that is known from a snapshot may have been restarted since.
+    // A worker that is known from a restored snapshot may have been restarted since.
     const bool is_disconnected =
         record.phase == WorkerPhase::kDisconnected && hello.incarnation >= record.incarnation;
     return check_return(is_disconnected ? hello.incarnation : record.incarnation, hello.incarnation,
@@ -259,7 +259,7 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
         fmt::format("a task has role {}; expected 0, a worker, or 1, a server", hello.role), false);
   }
   if (job.failure) return refuse(*job.failure, false);
-  // A task that was part of the job may reconnect to receive Finished.
+  // A task that was part of a finished job may reconnect to receive Finished.
   const bool is_over = job.phase == Job::Phase::kOver ||
                        (job.phase == Job::Phase::kFinishing && hello.incarnation == 0);
   if (is_over) {
@@ -273,7 +273,7 @@ std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& h
   const ServerRecord& record = job.server(hello.index);
   if (hello.server == nullptr) return refuse(name + " sent no address", false);
   if (hello.incarnation == 0) return std::nullopt;
-  // A server that was lost only because its timeout passed still has all its values.
+  // A server that was lost only because its timeout passed still has all its values and may return.
   const bool is_newer = job.generation > 0 && record.phase == ServerRecord::Phase::kLost &&
                         hello.incarnation > record.incarnation;
   return check_return(is_newer ? hello.incarnation : record.incarnation, hello.incarnation, true,

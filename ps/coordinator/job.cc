@@ -10,7 +10,7 @@ namespace syncopate::ps {
 
 namespace {
 
-// More restarts than a task has between two starts of server 0.
+// More restarts than a task has between two starts of server 0: the distance of incarnations.
 constexpr std::uint32_t kIncarnationsPerGeneration = 1000;
 
 }  // namespace
@@ -110,7 +110,7 @@ void Job::fail(const std::string& reason) {
   refused.line = reason;
   wire::FailingT failing;
   failing.reason = reason;
-  // Tasks that are not admitted yet are refused.
+  // Tasks that are not admitted yet are sent a refusal instead of the failure.
   const bool have_all_registered = phase != Phase::kRegistering;
   for (int w = 0; w < num_workers(); ++w) {
     if (is_admitted(w)) {

@@ -28,15 +28,15 @@ struct WorkerRecord {
   Phase phase = Phase::kAbsent;
   std::uint32_t incarnation = 0;
   std::uint64_t last_push = 0;  // sequence of its last push that ended a step on shard 0
-  // Only pushes after this sequence count: earlier ones were made before the servers rolled back.
+  // Pushes count only after this sequence: earlier ones were made before the servers rolled back.
   std::uint64_t counts_after = 0;
-  bool is_resting = false;  // the servers have been sent Resting for it
-  // All servers have rolled back, and the worker has not sent Ready since.
+  bool is_resting = false;  // the servers have been sent Resting for the worker
+  // True when all servers have rolled back and the worker has not sent Ready since.
   bool must_roll_back = false;
   std::string host;
   std::int64_t pid = 0;
   bool has_failed = false;  // the last incarnation sent Failing
-  std::string reason;       // why it was lost
+  std::string reason;       // why the worker was lost
 };
 
 struct ServerRecord {
@@ -49,12 +49,12 @@ struct ServerRecord {
     kServing,
   };
   Phase phase = Phase::kAbsent;
-  // This incarnation has served: its values are valid when it reconnects.
+  // True if this incarnation of the server has served: its values are valid when it reconnects.
   bool was_serving = false;
   std::uint32_t incarnation = 0;
   std::string endpoint;
   std::uint64_t fingerprint = 0;
-  std::set<std::uint64_t> snapshots;  // those that it has files of
+  std::set<std::uint64_t> snapshots;  // those that the server has files of
 };
 
 using WorkerPhase = WorkerRecord::Phase;
@@ -79,7 +79,7 @@ struct Job {
   std::optional<std::string> failure;
   bool has_lost_variables = false;  // the failure is that no snapshot exists on all servers
   std::optional<wire::DeclarationT> declaration;
-  int declared_by = 0;                // the worker whose declaration it is
+  int declared_by = 0;                // the worker that sent the declaration
   std::vector<WorkerRecord> workers;  // empty until the first Hello, which has the number
   std::vector<ServerRecord> servers;
   int initialiser = 0;  // the worker that writes the initial values
@@ -106,14 +106,14 @@ struct Job {
   std::optional<int> lowest_training() const;
   bool is_any(WorkerRecord::Phase at) const;
   bool all_servers_serve() const;
-  // The incarnation of a task that starts again, whose previous incarnation was `last`.
+  // Returns the incarnation of a task that starts again, whose previous incarnation was `last`.
   std::uint32_t next_incarnation(std::uint32_t last) const;
 
   Consistency consistency() const;
-  // True for kSync without backup workers: all workers take each step together.
+  // Returns true for kSync without backup workers: all workers take each step together.
   bool is_synchronous() const;
-  // The number of ledger batches whose gradients make one update. Synchronous workers share one
-  // batch of the ledger; with backup workers it is the number of gradients that are waited for.
+  // Returns the number of ledger batches whose gradients make one update. Synchronous workers share
+  // one batch of the ledger; with backup workers the number is that of the gradients waited for.
   std::int64_t batches_per_step() const;
 
   template <typename BodyT>
@@ -128,14 +128,14 @@ struct Job {
                         server(index).incarnation,
                         wire::make_message(std::move(body))});
   }
-  // To all admitted workers.
+  // Sends a message to all admitted workers.
   template <typename BodyT>
   void send_to_workers(const BodyT& body) {
     for (int w = 0; w < num_workers(); ++w) {
       if (is_admitted(w)) send_to_worker(w, body);
     }
   }
-  // To all registered servers.
+  // Sends a message to all registered servers.
   template <typename BodyT>
   void send_to_servers(const BodyT& body) {
     for (int s = 0; s < num_servers(); ++s) {
@@ -149,7 +149,7 @@ struct Job {
   std::vector<std::unique_ptr<wire::ServerAddressT>> roster() const;
   void send_roster_to(int index);
   void send_roster();  // to all admitted workers
-  // Ends the job and sends the reason to all tasks.
+  // Ends the job as failed and sends the reason to all tasks.
   void fail(const std::string& reason);
 };
 

@@ -1,5 +1,5 @@
 // The coordinator's part of a snapshot: the state of the job that a restarted server 0 continues
-// from, and its encoding. Stored in the snapshot file of shard 0.
+// from, and the encoding. Stored in the snapshot file of shard 0.
 #pragma once
 
 #include <cstddef>
@@ -15,8 +15,8 @@
 
 namespace syncopate::ps {
 
-// How far all workers together are, and the sums of the batches' losses and of the samples that
-// were classified correctly since training began.
+// The progress of a job: how far all workers together are, and the sums of the batches' losses and
+// of the samples that were classified correctly since training began.
 struct JobProgress {
   RunPosition at;
   double loss = 0.0;
@@ -38,13 +38,13 @@ struct JobSnapshot {
   std::vector<std::uint32_t> worker_incarnations;
   std::vector<Server> servers;
   JobProgress progress;
-  std::int64_t batches_of_step = 0;  // trained of the next step, where a step has several batches
-  std::int64_t batches_left = 0;     // from progress.at on
+  std::int64_t batches_of_step = 0;  // trained of the next step, where a step has several
+  std::int64_t batches_left = 0;     // batches still to train, from progress.at on
   std::optional<StopKind> stopped_by;
 };
 
 std::vector<std::byte> to_bytes(const JobSnapshot& job);
-// Throws FileError for bytes that are truncated or not a JobSnapshot.
+// Decodes a JobSnapshot. Throws FileError for bytes that are truncated or not a JobSnapshot.
 JobSnapshot job_snapshot_of(std::span<const std::byte> bytes);
 
 }  // namespace syncopate::ps

@@ -17,10 +17,10 @@ SampleRange range_of(const wire::PushT& push) {
   return push.batch == nullptr ? SampleRange{} : from_wire(*push.batch);
 }
 
-// The largest number of batches that one request is granted.
+// The largest number of batches that one request of a worker is granted.
 constexpr int kMostAtOnce = 1024;
 
-// The number of batches in the remaining steps.
+// Returns the number of batches in the remaining steps of a job.
 std::int64_t batches_of_steps(std::int64_t total_steps, std::int64_t done, std::int64_t per_step) {
   if (total_steps < 0 || done < 0 ||
       total_steps > std::numeric_limits<std::int64_t>::max() / per_step) {
@@ -44,7 +44,7 @@ LedgerOptions ledger_options(const wire::DeclarationT& declaration, DataPosition
 void LeaseQueue::begin(const RunPosition& start) {
   const wire::DeclarationT& declaration = *job_.declaration;
   LedgerOptions options = ledger_options(declaration, start.position);
-  const Ledger validated(options);  // throws before a batch size of 0 is divided by
+  const Ledger validated(options);  // throws if the batch size is 0, before a division
   options.total_batches =
       declaration.total_epochs > 0
           ? batches_left(options, declaration.total_epochs)
@@ -153,8 +153,8 @@ void LeaseQueue::rest_idle_workers() {
   if (!ledger_->all_handed_out() && !stopped_by_) return;
   for (int w = 0; w < job_.num_workers(); ++w) {
     WorkerRecord& record = job_.worker(w);
-    // A worker that was sent the end of all batches does not push either, although it requests
-    // nothing.
+    // A worker that was sent the end of all batches does not push either, although it requests no
+    // batch.
     const bool has_nothing = is_waiting(w) || is_finished();
     if (!job_.is_training(w) || record.is_resting || ledger_->holds_any(w) || !has_nothing) {
       continue;

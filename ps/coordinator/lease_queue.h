@@ -17,35 +17,35 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time. Synchronous workers do not lease: the ledger counts their steps.
+// One thread at a time. Synchronous workers do not lease batches: the ledger counts their steps.
 class LeaseQueue {
  public:
   explicit LeaseQueue(Job& job) : job_(job) {}
 
-  // Training starts at this position. Throws UsageError if the data has no such position.
+  // Starts training at this position. Throws UsageError if the data has no such position.
   void begin(const RunPosition& start);
   bool has_begun() const noexcept { return ledger_.has_value(); }
 
   void request(int worker, int count);
-  // Other workers get the batches that it held.
+  // Gives the batches that a lost worker held to other workers.
   void on_worker_lost(int worker);
-  // The worker has reconnected and holds these batches; other batches that were granted to it have
-  // not reached it, and are handed out again.
+  // Called when the worker has reconnected and holds these batches; other batches that were granted
+  // to it have not reached it, and are handed out again.
   void keep(int worker, std::span<const SampleRange> held);
-  // Returns whether one more batch counts as trained.
+  // Records a worker's push that was applied. Returns whether one more batch counts as trained.
   bool on_batch_trained(int worker, const wire::PushT& push);
   void on_batch_dropped(int worker, const wire::PushT& push);
-  // No more batches are handed out. The first kind is kept.
+  // Stops handing out batches. The first kind of stop request is kept.
   void stop(StopKind kind);
   std::optional<StopKind> stopped_by() const noexcept { return stopped_by_; }
-  // Grants the requests that can be granted.
+  // Grants the workers' requests for batches that can be granted.
   void advance();
 
-  // All batches are trained, or the job is stopping and no worker holds a batch.
+  // Returns whether all batches are trained, or the job is stopping and no worker holds a batch.
   bool is_finished() const noexcept;
   bool all_trained() const noexcept { return ledger_->all_trained(); }
   JobProgress progress() const { return as_of({}); }
-  // The number of batches trained in all epochs, those before `start` included.
+  // Returns the number of batches trained in all epochs, those before `start` included.
   std::int64_t batches_trained() const;
   std::int64_t batches_per_epoch() const;
   bool has_ended_step() const;  // whether the last batch completed a step
@@ -53,14 +53,14 @@ class LeaseQueue {
   void set_staleness(double mean, std::uint64_t max);
   wire::JobStatusT status() const;
 
-  // Between these two calls as_of() can be called with the snapshot's limits (worker -> last push).
+  // begin_snapshot() and end_snapshot() enclose calls of as_of() with a snapshot's limits.
   void begin_snapshot();
   void end_snapshot();
   JobProgress as_of(const std::map<WorkerId, std::uint64_t>& limits) const {
     return progress_of(*ledger_, limits);
   }
-  // Fills in the progress as of the limits. For synchronous workers it includes the batches of
-  // pushes within the limits that have not been reported yet.
+  // Fills in the progress as of a snapshot's limits. For synchronous workers the progress includes
+  // the batches of pushes within the limits that have not been reported yet.
   void save(const std::map<WorkerId, std::uint64_t>& limits, JobSnapshot& saved) const;
   void restore(const JobSnapshot& saved);
 
@@ -89,22 +89,22 @@ class LeaseQueue {
                           const std::map<WorkerId, std::uint64_t>& limits) const;
   void grant(Request& request);
   void finish(const Request& request);
-  // Sends Resting for workers that have nothing to do, so that the servers do not wait for them.
+  // Sends Resting for workers without a batch to train, so that the servers do not wait for them.
   void rest_idle_workers();
   bool is_waiting(int worker) const;
 
   Job& job_;
   std::optional<Ledger> ledger_;
   std::int64_t start_step_ = 0;
-  std::int64_t start_batches_of_step_ = 0;  // trained of the first step before `start`
+  std::int64_t start_batches_of_step_ = 0;  // trained of the first step, before `start`
   std::int64_t start_samples_ = 0;
   Sums sums_;
   std::optional<StopKind> stopped_by_;
-  std::deque<Request> requests_;            // in order of arrival
+  std::deque<Request> requests_;            // of workers for batches, in order of arrival
   std::set<int> dismissed_;                 // workers that were sent the end of all batches
   bool is_snapshot_begun_ = false;          // between begin_snapshot() and end_snapshot()
-  Sums sums_before_;                        // as of begin_snapshot()
-  std::vector<ReportedPush> pushes_since_;  // since begin_snapshot()
+  Sums sums_before_;                        // the sums as of begin_snapshot()
+  std::vector<ReportedPush> pushes_since_;  // pushes since begin_snapshot()
   double staleness_mean_ = 0.0;
   std::uint64_t staleness_max_ = 0;
 };

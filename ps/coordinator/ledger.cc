@@ -47,15 +47,15 @@ void check_options(const LedgerOptions& options) {
   }
 }
 
-// Continues with the next epoch if the rest of this one is smaller than a batch.
+// Continues with the next epoch if the rest of the current epoch is smaller than a batch.
 void skip_remainder(const LedgerOptions& options, DataPosition& next) {
   if (next.offset + options.batch_size <= options.dataset_size) return;
   ++next.epoch;
   next.offset = 0;
 }
 
-// Moves `position` back over untrained batches directly before it. A position without untrained
-// ranges can be the start of a run with any strategy.
+// Moves `position` back over untrained batches directly before it. A run can start at a position
+// without untrained ranges with any strategy.
 void fold(const LedgerOptions& options, DataPosition& position) {
   std::vector<SampleRange>& untrained = position.untrained;
   while (!untrained.empty() && size_of(untrained.back()) == options.batch_size) {

@@ -1,7 +1,7 @@
 // The ledger of batches: it divides each epoch's order into batches, grants them to workers on
-// request, and records which are trained. Batches of a lost worker are granted to others. Every
-// sample is trained exactly once per epoch, or at least once if workers are lost. A pure state
-// machine, part of the coordinator.
+// request, and records which batches are trained. Batches of a lost worker are granted to others.
+// Every sample is trained exactly once per epoch, or at least once if workers are lost. A pure
+// state machine, part of the coordinator.
 #pragma once
 
 #include <cstdint>
@@ -19,39 +19,39 @@ namespace syncopate::ps {
 struct LedgerOptions {
   std::int64_t dataset_size = 0;
   std::int64_t batch_size = 0;     // samples per batch; the remainder of an epoch is dropped
-  std::int64_t total_batches = 0;  // to grant from `start` on, `start.untrained` included
+  std::int64_t total_batches = 0;  // to grant from `start` on, with `start.untrained`
   DataPosition start;
 };
 
-// The number of batches from `start` to the end of epoch total_epochs - 1, `start.untrained`
-// included. Ignores options.total_batches.
+// Returns the number of batches from `start` to the end of epoch total_epochs - 1,
+// `start.untrained` included. Ignores options.total_batches.
 std::int64_t batches_left(const LedgerOptions& options, std::int64_t total_epochs);
-// The number of batches of all epochs before `start`, without those in `start.untrained`.
+// Returns the number of batches of all epochs before `start`, without those in `start.untrained`.
 std::int64_t batches_before(const LedgerOptions& options);
 
-// Used by one thread at a time.
+// A Ledger is used by one thread at a time.
 class Ledger {
  public:
-  // Throws UsageError when the position does not fit the dataset, or no batch does.
+  // Throws UsageError when the start position does not fit the dataset, or when no batch fits.
   explicit Ledger(LedgerOptions options);
 
   // Grants the next batch to this worker: first batches that were given back, then
-  // `start.untrained`, then the epochs' order. Returns nothing when all are granted; some may be
-  // given back later.
+  // `start.untrained`, then the epochs' order. Returns nothing when all batches are granted; some
+  // may be given back later.
   std::optional<SampleRange> grant(WorkerId worker);
-  // The worker's push `sequence` trained the batch. Returns false if the batch has been granted to
-  // another worker since; it counts when that worker has trained it. A batch that was given back
-  // and not granted again counts for this worker.
+  // Records that the worker's push `sequence` trained the batch. Returns false if the batch has
+  // been granted to another worker since; it counts when that worker has trained it. A batch that
+  // was given back and not granted again counts for this worker.
   bool mark_trained(WorkerId worker, std::uint64_t sequence, const SampleRange& batch);
-  // The worker is lost: the batches that it holds are granted again, before all others.
+  // Called when the worker is lost: the batches that it holds are granted again, before all others.
   void give_back(WorkerId worker) { keep(worker, {}); }
-  // Of the batches granted to the worker, these have reached it; the others are granted again,
-  // before all others.
+  // Of the batches granted to the worker, `batches` have reached it; the others are granted again,
+  // before batches that were not granted yet.
   void keep(WorkerId worker, std::span<const SampleRange> batches);
-  // The worker's push was dropped: its batch is granted again.
+  // Called when the worker's push was dropped: its batch is granted again.
   void give_back(WorkerId worker, const SampleRange& batch);
 
-  bool holds_any(WorkerId worker) const;  // whether it holds a batch that is not trained
+  bool holds_any(WorkerId worker) const;  // whether it holds a batch
   bool is_any_held() const noexcept { return !held_.empty(); }
   bool all_handed_out() const noexcept;
   bool all_trained() const noexcept { return batches_trained_ == options_.total_batches; }
@@ -59,16 +59,16 @@ class Ledger {
   std::int64_t samples_trained() const noexcept { return samples_trained_; }
   const LedgerOptions& options() const noexcept { return options_; }
 
-  // The state as of a snapshot, given each worker's last push in it: batches trained by later
-  // pushes count as untrained. All batches of a worker that is not listed count. Considers the
-  // pushes since the last forget().
+  // Returns the ledger's state as of a snapshot, given each worker's last push in the snapshot:
+  // batches trained by later pushes count as untrained. All batches of a worker that is not listed
+  // count. Considers the pushes since the last forget().
   struct AsOf {
     DataPosition position;
     std::int64_t batches_trained = 0;
     std::int64_t samples_trained = 0;
   };
   AsOf as_of(const std::map<WorkerId, std::uint64_t>& limits) const;
-  // Drops the record of pushes up to these: later calls of as_of() will not need them.
+  // Drops the record of pushes up to these sequences: later calls of as_of() will not need them.
   void forget(const std::map<WorkerId, std::uint64_t>& limits);
 
  private:
@@ -79,13 +79,13 @@ class Ledger {
   };
 
   const LedgerOptions options_;
-  // The number of batches granted for the first time. The next come from passed_over_, then from
-  // the order at next_.
+  // The number of batches granted for the first time. The next batches come from passed_over_, then
+  // from the epoch's order at next_.
   std::int64_t handed_out_ = 0;
   std::deque<SampleRange> passed_over_;
-  DataPosition next_;  // `untrained` is not used
+  DataPosition next_;  // its member `untrained` is not used
   std::deque<SampleRange> given_back_;
-  std::map<WorkerId, std::vector<SampleRange>> held_;  // without empty entries
+  std::map<WorkerId, std::vector<SampleRange>> held_;  // batches by worker; no empty entries
   std::deque<Trained> remembered_;
   std::int64_t batches_trained_ = 0;
   std::int64_t samples_trained_ = 0;

@@ -9,10 +9,10 @@
 namespace syncopate::ps {
 namespace {
 
-// Shorter than the time that a launcher gives its tasks after asking them to stop.
+// The wait of a stopping task for a server: less than launchers give their tasks to stop.
 constexpr std::chrono::milliseconds kWhenAskedToStop = std::chrono::seconds(3);
 
-// Time to notice that a connection was closed while this process was suspended.
+// The time to notice that a connection was closed while this process was suspended.
 constexpr std::chrono::milliseconds kToNotice = std::chrono::seconds(1);
 
 }  // namespace

@@ -11,17 +11,17 @@
 
 namespace syncopate::ps {
 
-// The end of a message that names a lost task. Without checkpoints a job cannot be resumed.
+// Returns the end of a message that names a lost task. Without checkpoints a job cannot be resumed.
 inline std::string resume_advice(bool has_checkpoints) {
   return has_checkpoints ? "; see its output, and start the job again with --resume"
                          : "; see its output";
 }
-// The end of a message about a job that cannot continue by itself.
+// Returns the end of a message about a job that cannot continue by itself.
 inline std::string again_advice(bool has_checkpoints) {
   return has_checkpoints ? "; start the job again with --resume" : "; start the job again";
 }
 
-// Used by one thread only.
+// A ReconnectTimeout is used by one thread only.
 class ReconnectTimeout {
  public:
   // waiting: names the task that waits, "this worker". asked_to_stop: whether that task has been
@@ -30,13 +30,13 @@ class ReconnectTimeout {
   ReconnectTimeout(std::string waiting, std::chrono::milliseconds timeout,
                    std::function<bool()> asked_to_stop);
 
-  void begin();  // does nothing if the timeout is already running
+  void begin();  // no effect if the timeout is running
   void end() noexcept { until_.reset(); }
-  // This process did not run for that long: a timeout that is running starts again.
+  // Called when this process did not run for `suspended`: a running timeout starts again.
   void extend(std::chrono::nanoseconds suspended);
 
-  // The error message once the timeout has passed; nothing before. `server` names what is waited
-  // for. Called periodically.
+  // Returns the error message once the timeout has passed; nothing before. `server` names the
+  // server that is waited for. Called periodically.
   std::optional<std::string> expired(const std::string& server, bool has_checkpoints);
 
  private:
@@ -48,9 +48,9 @@ class ReconnectTimeout {
   std::optional<Deadline> until_;  // set while the server is disconnected
   bool is_shortened_ = false;
   std::chrono::nanoseconds suspended_{0};
-  // A connection that breaks before this deadline broke while this process was suspended.
+  // A connection to a server that breaks before this deadline broke during a suspension.
   std::optional<Deadline> resumed_until_;
-  // It broke so, and the suspension was long enough for the server to give this task up.
+  // The connection broke during a suspension so long that the server may have given this task up.
   bool broke_while_suspended_ = false;
 };
 

@@ -36,8 +36,8 @@ void Registration::on_worker_reconnect(const wire::HelloT& hello) {
     record.incarnation = hello.incarnation;
     record.host = hello.host;
     record.pid = hello.pid;
-    // Its pushes from before the restart of server 0 are in the values or lost; they will not be
-    // reported again.
+    // The pushes of a reconnected worker from before the restart of server 0 are in the values or
+    // lost; they will not be reported again.
     record.last_push = hello.sequence;
   }
   admit(hello.index);
@@ -57,7 +57,7 @@ void Registration::on_new_server(const wire::HelloT& hello) {
                         .incarnation = incarnation,
                         .endpoint = hello.server->endpoint,
                         .snapshots = {}};
-  // Files that exist before a job begins belong to an older job.
+  // Snapshot files that exist before a job begins belong to an older job.
   if (job_.phase != Job::Phase::kRegistering) {
     for (const std::uint64_t cut : hello.snapshots) {
       if (cut <= job_.last_snapshot) record.snapshots.insert(cut);
@@ -74,7 +74,7 @@ void Registration::on_server_reconnect(const wire::HelloT& hello) {
   ServerRecord& record = job_.server(hello.index);
   record.incarnation = hello.incarnation;
   record.endpoint = hello.server->endpoint;
-  // Its current files; a previous server 0 may have known files that have been replaced since.
+  // The server's current files; a previous server 0 may have known files that were replaced since.
   record.snapshots.clear();
   for (const std::uint64_t cut : hello.snapshots) {
     if (cut <= job_.last_snapshot) record.snapshots.insert(cut);
@@ -143,7 +143,7 @@ void Registration::on_initialised(int worker, const wire::InitialisedT& initiali
 
 void Registration::on_ready(int worker, const wire::ReadyT& ready) {
   WorkerRecord& record = job_.worker(worker);
-  // Pushes that were lost with a server's values will not be reported.
+  // Pushes that were lost with a server's values will not be reported, so they count as reported.
   record.last_push = std::max(record.last_push, ready.sequence);
   // A worker that has reconnected may send Ready a second time.
   if (record.phase == WorkerPhase::kTraining) return start(worker);
@@ -151,7 +151,7 @@ void Registration::on_ready(int worker, const wire::ReadyT& ready) {
   // A Ready that was sent before the worker received the last RollBack refers to the old values.
   if (record.must_roll_back && ready.incarnation != server_0_incarnation_) return;
   record.must_roll_back = false;
-  // The other workers have been sent Finished already.
+  // A worker that starts late is sent Finished here; the others have received it already.
   if (job_.phase == Job::Phase::kFinishing) {
     start(worker);
     return job_.send_to_worker(worker, wire::FinishedT{});

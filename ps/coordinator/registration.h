@@ -11,36 +11,36 @@
 
 namespace syncopate::ps {
 
-// The reason to refuse a task, because it does not fit the job by nonce, size or declaration, or
-// its incarnation may not register; nothing when it may. In hello_check.cc.
+// Returns the reason to refuse a task, because it does not fit the job by nonce, size or
+// declaration, or its incarnation may not register; nothing when it may. In hello_check.cc.
 std::optional<wire::RefusedT> find_refusal(const Job& job, const wire::HelloT& hello);
 
-// "worker 2 has --model mlp, the job has mnist-cnn (worker 0's)": the first difference between the
-// job's declaration, which worker `by` sent, and that of `worker`; nothing if they agree.
-// Differences in agreements that need not hold are logged as warnings.
+// Returns "worker 2 has --model mlp, the job has mnist-cnn (worker 0's)": the first difference
+// between the job's declaration, which worker `by` sent, and that of `worker`; nothing if they
+// agree. Differences in agreements that need not hold are logged as warnings.
 std::optional<std::string> find_difference(const wire::DeclarationT& job, int by,
                                            const wire::DeclarationT& found, int worker);
 
-// Used by one thread at a time. Precondition of all calls: the previous incarnation of the task has
-// been removed.
+// Registration is used by one thread at a time. Precondition of all calls: the previous incarnation
+// of the task has been removed.
 class Registration {
  public:
   Registration(Job& job, LeaseQueue& leases) : job_(job), leases_(leases) {}
 
-  // A Hello of a new incarnation, which find_refusal() has accepted.
+  // Handle a Hello of a new incarnation, which find_refusal() has accepted.
   void on_new_worker(const wire::HelloT& hello);
   void on_new_server(const wire::HelloT& hello);
-  // A Hello of a known incarnation over a new connection.
+  // Handle a Hello of a known incarnation over a new connection.
   void on_worker_reconnect(const wire::HelloT& hello);
   void on_server_reconnect(const wire::HelloT& hello);
 
   void on_declared(int server, const wire::DeclaredT& declared);
   void on_initialised(int worker, const wire::InitialisedT& initialised);
   void on_ready(int worker, const wire::ReadyT& ready);
-  // Admits and starts the workers that can be.
+  // Admits and starts the workers that can be admitted and started now.
   void advance();
-  // All servers have rolled back: all workers start again from the snapshot, together. RollBack is
-  // sent before the new addresses of the servers, so that a worker resends nothing that is void.
+  // Called when all servers have rolled back: all workers start again from the snapshot, together.
+  // RollBack is sent before the servers' new addresses, so that a worker resends nothing void.
   void roll_back_to(std::uint64_t snapshot);
 
  private:
@@ -54,7 +54,7 @@ class Registration {
   Job& job_;
   LeaseQueue& leases_;
   bool starts_together_ = true;  // no worker starts before all are ready
-  // The snapshot of the last roll-back, and the incarnation of server 0 since then.
+  // The number of the snapshot of the last roll-back, and the incarnation of server 0 since then.
   std::uint64_t rolled_back_to_ = 0;
   std::uint32_t server_0_incarnation_ = 0;
 };

@@ -10,17 +10,17 @@ namespace syncopate::ps {
 void ServerRecovery::on_rolled_back(int server, const wire::RollBackT& back) {
   ServerRecord& record = job_.server(server);
   if (record.phase != ServerPhase::kRollingBack || targets_[server] != back.cut) return;
-  // An answer to a previous server 0, which may have sent the same RollBack.
+  // Ignores an answer to a previous server 0, which may have sent an equal RollBack.
   if (back.incarnation != 0 && back.incarnation != record.incarnation) return;
   if (back.lost) {
-    // advance() chooses an older snapshot; if all roll back together, once the others are ready.
+    // advance() chooses an older snapshot; if all servers roll back together, once all are ready.
     record.snapshots.erase(back.cut);
     record.phase = ServerPhase::kEmpty;
     return;
   }
   record.phase = ServerPhase::kServing;
   record.was_serving = true;
-  // If all servers roll back together, the workers receive the addresses when all are ready.
+  // If all servers roll back together, the workers receive the server addresses when all are ready.
   if (!job_.is_rolling_back) job_.send_roster();
 }
 
@@ -65,7 +65,7 @@ void ServerRecovery::roll_back_together() {
   for (int s = 0; s < job_.num_servers(); ++s) {
     ServerRecord& server = job_.server(s);
     if (server.phase == ServerPhase::kServing) {
-      // Pushes that were sent before the roll-back and arrive later must not count.
+      // A new incarnation: pushes sent before the roll-back that arrive later must not count.
       server.incarnation = job_.next_incarnation(server.incarnation);
       wire::WelcomeT welcome;
       welcome.incarnation = server.incarnation;

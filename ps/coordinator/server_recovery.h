@@ -15,7 +15,7 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time.
+// ServerRecovery is used by one thread at a time.
 class ServerRecovery {
  public:
   ServerRecovery(Job& job, LeaseQueue& leases, Snapshots& snapshots, Registration& registration,
@@ -26,7 +26,7 @@ class ServerRecovery {
         registration_(registration),
         exchange_(exchange) {}
 
-  // The server has restored the snapshot, or its file is damaged.
+  // Called when the server has restored the snapshot, or its snapshot file is damaged.
   void on_rolled_back(int server, const wire::RollBackT& back);
   void advance();
 

@@ -16,40 +16,40 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time.
+// Snapshots is used by one thread at a time.
 class Snapshots {
  public:
   Snapshots(Job& job, LeaseQueue& leases) : job_(job), leases_(leases) {}
 
-  // The snapshot interval has passed.
+  // Called when the snapshot interval has passed.
   void request();
-  // One more batch counts as trained: an evaluation or a checkpoint may be due.
+  // Called when one more batch counts as trained: an evaluation or a checkpoint may be due.
   void on_batch_trained();
 
   void on_frozen(int server, const wire::FrozenT& frozen);
   void on_copied(int server, const wire::CutDoneT& done);
   void on_assignment_done(int worker, const wire::AppointmentDoneT& done);
-  // If the snapshot is assigned to this worker, it is assigned to another one.
+  // Called when a worker is lost: a snapshot assigned to this worker is assigned to another one.
   void on_worker_lost(int worker);
-  // Whether the worker evaluates the snapshot or writes a checkpoint from it.
+  // Returns whether the worker evaluates the snapshot or writes a checkpoint from it.
   bool is_assigned_to(int worker) const {
     return stage_ == Stage::kAssigning && is_assignment_sent_ && assigned_ == worker;
   }
-  // The worker has reconnected and may have missed its assignment.
+  // Repeats a reconnected worker's assignment, which it may have missed.
   void resend_assignment(int worker);
-  // A server is lost: the snapshot is given up, and what it was made for stays due.
+  // Called when a server is lost: the snapshot is given up, and what it was made for stays due.
   void abandon();
-  // All servers roll back: nothing is due any more, and later snapshots are void.
+  // Called when all servers roll back: no snapshot is due any more, and later snapshots are void.
   void roll_back_to(std::uint64_t snapshot);
-  // Begins a snapshot that is due, and advances the one being made.
+  // Begins a snapshot that is due, and advances the snapshot being made.
   void advance();
 
-  // The final snapshot has been evaluated and written.
+  // Returns whether the final snapshot has been evaluated and written.
   bool is_final_done() const noexcept { return is_final_done_; }
 
-  // The coordinator's state as of the snapshot being made if its limits are known, else as of now.
+  // Returns the coordinator's state as of the snapshot being made; if its limits are unknown, now.
   JobSnapshot save_job() const;
-  // The snapshots that a roll-back can choose from, by number.
+  // Returns the snapshots that a roll-back can choose from, by number.
   const std::map<std::uint64_t, JobSnapshot>& kept() const noexcept { return kept_; }
   void keep(JobSnapshot saved);
 
@@ -86,7 +86,7 @@ class Snapshots {
   bool is_final_done_ = false;
   std::map<std::uint64_t, JobSnapshot> kept_;
 
-  // The snapshot being made; its number is job_.last_snapshot.
+  // The state of the snapshot being made; its number is job_.last_snapshot.
   Stage stage_ = Stage::kNone;
   Purpose purpose_;
   bool is_final_ = false;

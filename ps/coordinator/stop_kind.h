@@ -15,20 +15,20 @@ enum class StopKind : std::uint8_t {
   kSigterm,
   kSigusr1,
   kRequest,  // a request that has no kind of its own
-  // --max-seconds have passed: the job is complete, and its result is evaluated as at any other
-  // end. A job that is stopped for another reason ends without an evaluation.
+  // kTimeIsUp: --max-seconds have passed: the job is complete, and its result is evaluated as at
+  // any other end. A job that is stopped for another reason ends without an evaluation.
   kTimeIsUp,
 };
 inline constexpr std::size_t kStopKinds = 5;
 
-// By kind.
+// The names of the kinds of stop requests, by kind.
 inline constexpr std::array<std::string_view, kStopKinds> kStopNames = {
     "SIGINT", "SIGTERM", "SIGUSR1", "a request", "--max-seconds"};
 
 constexpr std::string_view stop_name(StopKind kind) noexcept {
   return kStopNames[static_cast<std::size_t>(kind)];
 }
-// The kind of this name; kRequest for a name of no other kind.
+// Returns the stop request's kind of this name; kRequest for any other name.
 constexpr StopKind stop_kind(std::string_view name) noexcept {
   for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
     if (kStopNames[kind] == name) return static_cast<StopKind>(kind);
@@ -47,7 +47,7 @@ struct StopCounts {
     return *this;
   }
   bool operator==(const StopCounts&) const = default;
-  // The first kind, other than kTimeIsUp, of which a task has had a request.
+  // Returns the first kind of stop request, other than kTimeIsUp, that a task has had.
   std::optional<StopKind> early_stop() const noexcept {
     for (std::size_t kind = 0; kind < kStopKinds; ++kind) {
       const auto found = static_cast<StopKind>(kind);

@@ -5,9 +5,9 @@
 namespace syncopate::ps {
 
 void TextExchange::on_exchange(int worker, const wire::ExchangeT& exchange) {
-  // The worker sent this before it received RollBack; it will repeat its rounds.
+  // The worker sent this text before it received RollBack; it will repeat its rounds.
   if (job_.worker(worker).must_roll_back) return;
-  // A worker waits for one round at a time, so its earlier texts are obsolete.
+  // A worker waits for one round of texts at a time, so its texts of earlier rounds are obsolete.
   for (auto& [round, texts] : open_) texts.erase(worker);
   std::erase_if(open_, [](const auto& round) { return round.second.empty(); });
   const auto answered = answered_.find(exchange.round);
@@ -36,7 +36,7 @@ void TextExchange::advance() {
     for (int w = 0; w < job_.num_workers(); ++w) {
       if (job_.is_admitted(w)) answer(w, round->first, round->second);
     }
-    // Synchronous workers repeat at most the last round, after a reconnect.
+    // Synchronous workers repeat at most the last round of texts, after a reconnect.
     if (job_.is_synchronous()) answered_.clear();
     answered_.insert_or_assign(round->first, std::move(round->second));
     round = open_.erase(round);

@@ -10,15 +10,15 @@
 
 namespace syncopate::ps {
 
-// Used by one thread at a time.
+// A TextExchange is used by one thread at a time.
 class TextExchange {
  public:
   explicit TextExchange(Job& job) : job_(job) {}
 
   void on_exchange(int worker, const wire::ExchangeT& exchange);
-  // Answers complete rounds; the loss of a worker can complete one.
+  // Answers complete rounds of texts; the loss of a worker can complete a round.
   void advance();
-  // The servers have rolled back: the workers repeat the rounds since the snapshot.
+  // Called when the servers have rolled back: the workers repeat the rounds since the snapshot.
   void clear();
 
  private:
@@ -27,7 +27,7 @@ class TextExchange {
 
   Job& job_;
   std::map<std::uint64_t, Texts> open_;
-  // Answered rounds. A worker that is admitted later repeats the first ones.
+  // Answered rounds, by number. A worker that is admitted later repeats the first rounds.
   std::map<std::uint64_t, Texts> answered_;
 };
 

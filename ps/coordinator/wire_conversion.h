@@ -18,7 +18,7 @@ SampleRange from_wire(const wire::SampleRange& range);
 std::vector<wire::SampleRange> to_wire(std::span<const SampleRange> ranges);
 std::vector<SampleRange> from_wire(std::span<const wire::SampleRange> ranges);
 
-// BodyT: InitialisedT, StartT or AppointmentT, which have the fields of a RunPosition.
+// BodyT: InitialisedT, StartT or AppointmentT, the messages that have the fields of a RunPosition.
 template <typename BodyT>
 void set_position(BodyT& body, const RunPosition& at) {
   body.step = at.step;
@@ -34,11 +34,11 @@ RunPosition position_of(const BodyT& body) {
           .position = {body.epoch, body.offset, from_wire(body.untrained)}};
 }
 
-// No request is -1. A number of no kind that this version knows reads as kRequest.
+// On the wire "no stop request" is -1. A kind that this version does not know reads as kRequest.
 int to_wire(std::optional<StopKind> kind);
 std::optional<StopKind> stop_kind_from_wire(int number);
 std::vector<int> to_wire(const StopCounts& stops);
-// Numbers of kinds that this version does not know are left out.
+// Reads stop counts; those of kinds that this version does not know are left out.
 StopCounts stop_counts_from_wire(std::span<const int> stops);
 
 // Precondition: the declaration has been accepted by a server, which refuses unknown numbers.

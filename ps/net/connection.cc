@@ -50,7 +50,7 @@ std::string as_hex(std::string_view bytes) {
 }
 
 PeerError connection_error(const std::string& peer, int error_number) {
-  // A peer that ends with unread bytes resets the connection; that is reported as a close too.
+  // A peer that ends with unread bytes resets the connection; the reset is reported as a close too.
   if (error_number == EPIPE || error_number == ECONNRESET) {
     return PeerError(peer + ": its connection closed");
   }
@@ -62,8 +62,8 @@ bool is_retryable(int error_number) { return error_number == EAGAIN || error_num
 
 using std::chrono::milliseconds;
 
-// Limits the attempt at one address: a host that drops packets silently must not delay the attempts
-// at its other addresses for longer.
+// The longest attempt to connect to one address: a host that drops packets silently must not delay
+// the attempts at its other addresses for longer.
 constexpr milliseconds kOneAttempt(3000);
 constexpr milliseconds kFirstRetryPause(20);
 constexpr milliseconds kLongestRetryPause(500);
@@ -80,7 +80,7 @@ bool reached_itself(int descriptor) {
   return std::memcmp(&ours, &theirs, sizeof ours) == 0;
 }
 
-// Returns 0, or the value of errno.
+// Tries to connect to one address. Returns 0, or the value of errno.
 int try_connect(const addrinfo& address, const FileDescriptor& socket, const Deadline& deadline) {
   if (connect(socket.get(), address.ai_addr, address.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return errno;
@@ -202,7 +202,7 @@ void Connection::flush() {
     if (count < 0) throw connection_error(peer_, errno);
     sent_ += static_cast<std::size_t>(count);
   }
-  unsent_ = {};  // gives the memory back: it may have held megabytes
+  unsent_ = {};  // frees memory: unsent bytes may have been megabytes
   sent_ = 0;
 }
 

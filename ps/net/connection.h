@@ -17,9 +17,9 @@
 
 namespace syncopate {
 
-// On the wire: u32 "SYNC", u16 protocol version, u16 type, u32 payload length, payload; numbers are
-// little-endian. The first eight bytes reveal a peer that uses another protocol. The two ends agree
-// on what the types mean.
+// A frame. On the wire: u32 "SYNC", u16 protocol version, u16 type, u32 payload length, payload;
+// numbers are little-endian. The first eight bytes reveal a peer that uses another protocol. The
+// two ends agree on the meaning of types.
 struct Frame {
   std::uint16_t type = 0;
   std::string payload;  // any bytes
@@ -28,10 +28,10 @@ struct Frame {
 inline constexpr std::uint32_t kLongestPayload = 64U << 20;
 inline constexpr std::uint16_t kProtocolVersion = 1;
 
-// Throws InternalError for a payload longer than kLongestPayload.
+// Encodes a frame. Throws InternalError for a payload longer than kLongestPayload.
 std::string encode_frame(const Frame& frame);
 
-// Splits a stream of bytes that arrives in pieces into frames. One thread only.
+// FrameReader splits a stream of bytes that arrives in pieces into frames. One thread only.
 class FrameReader {
  public:
   void append(std::string_view bytes);
@@ -49,37 +49,37 @@ class FrameReader {
   std::uint32_t longest_ = kLongestPayload;
 };
 
-// The socket has the options of prepare_tcp_socket(). One thread may send while another receives.
-// After a PeerError the connection cannot be used any more.
+// A connection. The socket has the options of prepare_tcp_socket(). One thread may send while
+// another receives. After a PeerError the connection cannot be used any more.
 class Connection {
  public:
   Connection() = default;
-  // `peer` begins every error message: "rank 0 at 127.0.0.1:4000".
+  // `peer` begins every error message of the connection: "rank 0 at 127.0.0.1:4000".
   Connection(FileDescriptor socket, std::string peer);
 
-  // Throws PeerError naming the peer when the connection is closed or reset, or when the peer does
-  // not take the message by the deadline.
+  // Sends a frame. Throws PeerError naming the peer when the connection is closed or reset, or when
+  // the peer does not take the message by the deadline.
   void send(const Frame& frame, const Deadline& deadline);
-  // Throws PeerError as send() does, and for bytes that are not a frame or a frame longer than the
-  // limit.
+  // Receives a frame. Throws PeerError as send() does, and for bytes that are not a frame or a
+  // frame longer than the limit.
   Frame receive(const Deadline& deadline);
 
   // The functions below never block; poll() loops call them. try_receive() returns a frame that has
-  // arrived completely. It throws PeerError, after it has returned all frames before the error.
+  // arrived completely. Throws PeerError, after all frames before the error have been returned.
   std::optional<Frame> try_receive();
-  // Appends the frame to the unsent bytes; flush() sends them.
+  // Appends the frame to the connection's unsent bytes; flush() sends them.
   void queue(const Frame& frame);
-  // Sends as many bytes as the socket takes. Throws PeerError.
+  // Sends as many of the unsent bytes as the socket takes. Throws PeerError.
   void flush();
   bool has_unsent() const noexcept { return sent_ < unsent_.size(); }
 
   int descriptor() const noexcept { return socket_.get(); }
   const std::string& peer() const noexcept { return peer_; }
   void set_peer(std::string peer) { peer_ = std::move(peer); }
-  // Lowers the limit for received frames, at most kLongestPayload: for peers that have not
+  // Lowers the limit in bytes for received frames, at most kLongestPayload: for peers that have not
   // identified themselves yet.
   void limit_payload(std::uint32_t bytes) noexcept { reader_.limit_payload(bytes); }
-  // The address of the local end as the peer sees it: "10.0.0.7".
+  // Returns the address of the local end as the peer sees it: "10.0.0.7".
   std::string local_address() const { return syncopate::local_address(socket_.get()); }
   std::string remote_address() const { return syncopate::remote_address(socket_.get()); }
   // Takes the socket out of the connection, for bulk data. Every byte must have been read and sent
@@ -98,10 +98,10 @@ class Connection {
 
 class Listener {
  public:
-  // Port 0 lets the system choose. Host "", "0.0.0.0" or "::" listens at every interface, IPv4 and
-  // IPv6; so does a name that resolves to loopback on this machine only (/etc/hosts often maps a
-  // machine's own name to loopback). Throws UsageError for a port in use or a host that is not this
-  // machine, naming both and what to try.
+  // Listens at the endpoint. Port 0 lets the system choose. Host "", "0.0.0.0" or "::" listens at
+  // every interface, IPv4 and IPv6; so does a name that resolves to loopback on this machine only
+  // (/etc/hosts often maps a machine's own name to loopback). Throws UsageError for a port in use
+  // or a host that is not this machine, naming both and what to try.
   explicit Listener(const Endpoint& endpoint);
   // Takes a socket that another process (launch) has bound and that already listens; makes it
   // close-on-exec. Throws UsageError when the descriptor is not a listening socket.
@@ -109,7 +109,7 @@ class Listener {
 
   std::uint16_t port() const;
   int descriptor() const noexcept { return socket_.get(); }
-  // Returns nothing when the deadline passes. Throws FileError when no descriptors are left.
+  // Accepts one caller, or none by the deadline. Throws FileError when no descriptors are left.
   std::optional<Connection> accept(const Deadline& deadline);
   FileDescriptor release() { return std::move(socket_); }
 
@@ -117,10 +117,10 @@ class Listener {
   FileDescriptor socket_;
 };
 
-// Tries every address of the host, repeatedly, until one accepts or the deadline passes (looking up
-// a name takes as long as the system takes). Throws PeerError naming `peer`, the endpoint and the
-// last reason; UsageError for a host name that stays unknown for kUnknownHostTimeout or until the
-// deadline.
+// Connects: tries every address of the host, repeatedly, until one accepts or the deadline passes
+// (looking up a name takes as long as the system takes). Throws PeerError naming `peer`, the
+// endpoint and the last reason; UsageError for a host name that stays unknown for
+// kUnknownHostTimeout or until the deadline.
 Connection connect_to(const Endpoint& endpoint, const std::string& peer, const Deadline& deadline);
 
 }  // namespace syncopate

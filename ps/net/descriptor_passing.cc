@@ -20,11 +20,11 @@
 namespace syncopate {
 namespace {
 
-// All tasks of a job on this machine connect at once.
+// The length of a listening socket's queue: all tasks of a job on this machine connect at once.
 constexpr int kUnixBacklog = 1024;
-// Callers served at the same time; further callers wait in the socket's queue.
+// The number of callers served at the same time; further callers wait in the socket's queue.
 constexpr std::size_t kMostCallers = 256;
-// The pause before new callers are accepted again after the server was full.
+// The pause in milliseconds before new callers are accepted again after the server was full.
 constexpr int kFullMilliseconds = 100;
 
 struct AbstractAddress {
@@ -47,7 +47,7 @@ FileDescriptor unix_socket() {
   return socket;
 }
 
-// A message of one byte with room for one descriptor. It owns the buffers that `message` points to.
+// A one-byte message with room for one descriptor. It owns the buffers that `message` points to.
 struct DescriptorMessage {
   char byte = 0;
   iovec bytes{.iov_base = &byte, .iov_len = 1};
@@ -58,7 +58,7 @@ struct DescriptorMessage {
     message.msg_iov = &bytes;
     message.msg_iovlen = 1;
     message.msg_control = control.data();
-    // CMSG_SPACE would include padding: a second descriptor would fit there and never be closed.
+    // CMSG_SPACE would include padding: a second descriptor would fit into it and never be closed.
     message.msg_controllen = CMSG_LEN(sizeof(int));
   }
   DescriptorMessage(const DescriptorMessage&) = delete;
@@ -71,7 +71,7 @@ void warn_refused_caller(std::string_view why) {
                   why));
 }
 
-// Returns false while the caller's request has not arrived completely.
+// Answers a caller that requests the descriptor. Returns false while its request is not complete.
 bool answer_caller(Connection& caller, int descriptor, const DescriptorServer::Accepts& accepts) {
   try {
     const std::optional<Frame> request = caller.try_receive();
@@ -170,8 +170,8 @@ bool DescriptorServer::is_full() const noexcept {
 }
 
 void DescriptorServer::add_to(std::vector<pollfd>& sockets) const {
-  // poll() ignores negative descriptors. Callers that cannot be accepted now would else wake it
-  // again and again.
+  // A full server gives poll() a negative descriptor, which is ignored: waiting callers would else
+  // wake it again and again.
   sockets.push_back({is_full() ? -1 : listener_.descriptor(), POLLIN, 0});
   for (const Caller& caller : callers_) {
     sockets.push_back({caller.connection.descriptor(), POLLIN, 0});
@@ -191,8 +191,8 @@ void DescriptorServer::accept() {
       std::optional<Connection> caller =
           listener_.accept(Deadline::after(std::chrono::milliseconds(0)));
       if (!caller) return;
-      // Refused here, so that processes of other users, of which there may be any number, do not
-      // count among the callers.
+      // Callers of other users, of which there may be any number, are refused here, so that they do
+      // not count among the callers.
       if (!is_of_our_user(caller->descriptor())) {
         warn_refused_caller("it belongs to another user");
         continue;

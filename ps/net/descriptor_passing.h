@@ -19,35 +19,35 @@
 
 namespace syncopate {
 
-// Returns "syncopate-" and 128 random bits.
+// Returns a random socket name: "syncopate-" and 128 random bits.
 std::string random_socket_name();
 
-// Returns a socket that listens at `name`, for Listener (connection.h). Throws FileError.
+// Returns a socket that listens at the abstract `name`, for a Listener. Throws FileError.
 FileDescriptor listen_at_name(const std::string& name);
 
-// Connects to `name`. Returns an empty descriptor when no process of this user listens there. The
-// socket is non-blocking. Throws FileError when no descriptors are left.
+// Connects to the abstract `name`. Returns an empty descriptor when no process of this user listens
+// there. The socket is non-blocking. Throws FileError when no descriptors are left.
 FileDescriptor call_name(const std::string& name);
 
-// Whether the process at the other end runs as this process's user, as reported by the kernel. An
-// abstract name has no permissions that could check this.
+// Returns whether the process at the other end runs as this process's user, as reported by the
+// kernel. An abstract name has no permissions that could check this.
 bool is_of_our_user(int socket);
 
-// Sends the descriptor to the caller. Throws PeerError.
+// Sends the file descriptor to the caller. Throws PeerError.
 void send_descriptor(int socket, int descriptor);
 // Sends a refusal: receive_descriptor() returns an empty descriptor. The peer may be gone already.
 void refuse_descriptor(int socket) noexcept;
-// Receives a descriptor; call it when the socket is readable. Returns an empty descriptor when the
-// peer refused. `peer` begins error messages. Throws PeerError when the peer has closed the
+// Receives a file descriptor; call it when the socket is readable. Returns an empty descriptor when
+// the peer refused. `peer` begins error messages. Throws PeerError when the peer has closed the
 // connection, FileError when this process has reached its limit on descriptors.
 FileDescriptor receive_descriptor(int socket, std::string_view peer);
 
-// Passes one descriptor to the callers of a listening Unix-domain socket. A caller gets it if it
-// runs as this process's user and its first frame is accepted. Callers that send nothing do not
-// delay the others. One thread only.
+// Passes one descriptor to the callers of a listening Unix-domain socket. A caller receives the
+// descriptor if the caller runs as this process's user and its first frame is accepted. Callers
+// that send nothing do not delay the others. One thread only.
 class DescriptorServer {
  public:
-  // Returns whether a caller that sent this frame may have the descriptor.
+  // Returns whether a caller that sent this frame may have the file descriptor.
   using Accepts = std::function<bool(const Frame& request)>;
 
   // listening: from listen_at_name(). longest_request: the most payload bytes of a request.
@@ -55,8 +55,8 @@ class DescriptorServer {
   DescriptorServer(FileDescriptor listening, std::uint32_t longest_request,
                    std::chrono::nanoseconds timeout);
 
-  // For a poll(2) loop: adds the descriptors to watch, and returns the longest time to wait, -1 for
-  // no limit.
+  // For a poll(2) loop: adds the sockets to watch, and returns the longest time to wait in
+  // milliseconds, -1 for no limit.
   void add_to(std::vector<pollfd>& sockets) const;
   int poll_milliseconds() const;
 

@@ -77,7 +77,7 @@ Endpoint listening_endpoint(const std::string& host, std::uint16_t port) {
   if (is_loopback(host)) return {host, port};
   if (host != "localhost") return {"", port};
   const Addresses found = look_up({host, port}, AI_PASSIVE);
-  // ZeroMQ connects to the IPv4 address of a name first.
+  // ZeroMQ connects to the IPv4 address of a host name first, so listening at that one is enough.
   for (const addrinfo* address = found.list.get(); address; address = address->ai_next) {
     if (address->ai_family == AF_INET) return {"127.0.0.1", port};
   }

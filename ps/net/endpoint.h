@@ -20,7 +20,7 @@ struct Endpoint {
   bool operator==(const Endpoint&) const = default;
 };
 
-// `what` names the source of the text in the message, such as "--rendezvous". Throws UsageError.
+// Parses an endpoint; `what` names the text's source, such as "--rendezvous". Throws UsageError.
 Endpoint parse_endpoint(std::string_view text, std::string_view what);
 std::string to_string(const Endpoint& endpoint);  // brackets around an IPv6 address
 
@@ -33,26 +33,26 @@ struct Addresses {
   std::string error;  // why the look-up failed for now; a later attempt may succeed
 };
 
-// The name of this machine as gethostname(2) returns it.
+// Returns the name of this machine as gethostname(2) gives it.
 std::string own_host_name();
 
-// The boot id of the running kernel. Equal for all processes under one kernel, also in containers
-// with different host names. Empty when it cannot be read.
+// Returns the boot id of the running kernel. The id is equal for all processes under one kernel,
+// also in containers with different host names. Empty when it cannot be read.
 std::string own_boot_id();
 
-// The endpoint to listen at when other tasks call this machine `host`: the loopback address when
-// `host` means loopback, else every interface. A host name may resolve to an address that other
-// tasks do not use, so the name itself is not bound.
+// Returns the endpoint to listen at when other tasks call this machine `host`: the loopback address
+// when `host` means loopback, else every interface. A host name may resolve to an address that
+// other tasks do not use, so the name itself is not bound.
 Endpoint listening_endpoint(const std::string& host, std::uint16_t port);
 
-// Resolves the endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.
+// Resolves an endpoint. `flags` as for getaddrinfo(3). Throws UsageError for an unknown name.
 Addresses look_up(const Endpoint& endpoint, int flags);
 
 // How long an unknown host name is looked up again: the name of a host that has just been started
 // may appear seconds after other tasks call it.
 constexpr std::chrono::seconds kUnknownHostTimeout(10);
 
-// Waits until the host name can be resolved. Call it before a connection is made in the background,
+// Waits until the host name can be resolved. Called before a connection is made in the background,
 // where an unknown name would look like a task that is not running. Returns at once when the name
 // is known or the name service is down. Throws UsageError for a name that stays unknown for
 // kUnknownHostTimeout, or until the deadline.

@@ -26,12 +26,12 @@ namespace {
 using Time = SlowLink::Time;
 using std::chrono::nanoseconds;
 
-// The pause before callers are accepted again after descriptors had run out.
+// The pause before callers are accepted again after file descriptors had run out.
 constexpr std::chrono::milliseconds kAcceptPause(100);
-// Linux may wake a thread 50 us late by default. Source: prctl(2), PR_SET_TIMERSLACK.
+// Timer slack: by default Linux may wake a thread 50 us late. Source: prctl(2), PR_SET_TIMERSLACK.
 constexpr auto kTimerSlackNanoseconds = 1UL;
 
-// Returns an empty descriptor, with errno set, when no socket listens at the port.
+// Connects to a local port. Returns an empty descriptor, with errno set, if no socket listens.
 FileDescriptor connect_to_loopback(std::uint16_t port) {
   FileDescriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket;
@@ -45,7 +45,7 @@ FileDescriptor connect_to_loopback(std::uint16_t port) {
   return socket;
 }
 
-// Closing the socket from now on sends a reset instead of an orderly end.
+// Makes closing the socket send a reset instead of an orderly end from now on.
 void make_abortive(const FileDescriptor& socket) noexcept {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   setsockopt(socket.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
@@ -112,7 +112,7 @@ class LinkForwarder::Connections {
     ppoll(polled_.data(), polled_.size(), next ? &timeout : nullptr, nullptr);
   }
 
-  // A socket without wanted events is left out: the end of its stream would wake poll() repeatedly.
+  // A socket without wanted events is left out: its end of stream would wake poll() repeatedly.
   void add(const FileDescriptor& socket, const SlowStream& from, const SlowStream& to) {
     const int events = (from.wants_to_read() ? POLLIN : 0) | (to.wants_to_write() ? POLLOUT : 0);
     polled_.push_back({events == 0 ? -1 : socket.get(), static_cast<short>(events), 0});
@@ -171,7 +171,7 @@ class LinkForwarder::Connections {
   SlowLink outwards_;
   std::vector<char> buffer_;
   std::vector<std::unique_ptr<Forwarded>> connections_;
-  std::vector<pollfd> polled_;  // the wake event, the listener, then two per connection
+  std::vector<pollfd> polled_;  // wake event, listener, then two per connection
   std::optional<Time> accepts_again_;
   bool has_warned_ = false;
   WakeEvent wake_;

@@ -12,10 +12,10 @@
 
 namespace syncopate {
 
-// All connections share the rate of each direction (slow_stream.h). Connecting takes no longer than
-// without a forwarder. An end or a reset is passed on after the bytes sent before it. A
-// connection's memory is bounded: further bytes wait in the sender's socket. Thread-safe; one
-// thread of its own does the work.
+// All connections of a LinkForwarder share the rate of each direction (slow_stream.h). Connecting
+// takes no longer than without a forwarder. An end or a reset is passed on after the bytes sent
+// before it. A connection's memory is bounded: further bytes wait in the sender's socket.
+// Thread-safe; one thread of its own does the work.
 class LinkForwarder {
  public:
   // Forwards the callers of `listener` to `target_port` at 127.0.0.1. Their connections are reset
@@ -23,7 +23,7 @@ class LinkForwarder {
   LinkForwarder(Listener listener, std::uint16_t target_port, const Link& link);
   LinkForwarder(const LinkForwarder&) = delete;
   LinkForwarder& operator=(const LinkForwarder&) = delete;
-  // Closes every connection without waiting; bytes that are not delivered yet are lost.
+  // Closes every forwarded connection without waiting; bytes that are not delivered yet are lost.
   ~LinkForwarder();
 
   std::uint16_t port() const noexcept { return port_; }  // the public port

@@ -16,7 +16,7 @@
 namespace syncopate {
 namespace {
 
-// All tasks of a job connect at once.
+// The length of a listening socket's queue: all tasks of a job connect at once.
 constexpr int kListenBacklog = 1024;
 
 bool means_every_interface(const std::string& host) {
@@ -40,14 +40,14 @@ bool is_name_of_loopback(const std::string& host, const addrinfo* addresses) {
   return true;
 }
 
-// Returns an empty descriptor on failure, with errno set.
+// Listens at the address. Returns an empty descriptor on failure, with errno set.
 FileDescriptor listen_at(const addrinfo& address) {
   FileDescriptor socket(::socket(address.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!socket) return socket;
   const int yes = 1;
   const int no = 0;
   setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &yes, sizeof yes);
-  // The same socket accepts IPv4 connections.
+  // The IPv6 socket accepts IPv4 connections, too.
   setsockopt(socket.get(), IPPROTO_IPV6, IPV6_V6ONLY, &no, sizeof no);
   if (bind(socket.get(), address.ai_addr, address.ai_addrlen) != 0 ||
       listen(socket.get(), kListenBacklog) != 0) {
@@ -150,7 +150,7 @@ std::optional<Connection> Listener::accept(const Deadline& deadline) {
       throw FileError(describe_errno("accept", "a connection", errno) +
                       "; raise the limit on open files (ulimit -n)");
     }
-    // Any other error belongs to one caller that is gone already.
+    // Any other error of accept() belongs to one caller that is gone already.
     if (!wait_ready(socket_.get(), POLLIN, deadline)) return std::nullopt;
   }
 }

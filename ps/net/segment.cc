@@ -28,9 +28,9 @@ namespace {
 
 constexpr std::string_view kSegmentPurpose = "values and gradients";
 constexpr std::size_t kPageBytes = 4096;
-// Larger than any segment, and small enough that sums of sizes do not overflow.
+// More elements than any segment has, and so few that sums of sizes do not overflow.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 58;
-// Longer than any nonce, so that a caller of another job is told that its nonce is wrong.
+// More bytes than any nonce has, so that a caller of another job is told that its nonce is wrong.
 constexpr std::size_t kLongestNonce = 4096;
 
 struct SegmentHeader {
@@ -43,7 +43,7 @@ struct SegmentHeader {
   }
 };
 
-// A header page, then the values, then the gradients; each block begins on a page.
+// A segment is a header page, then the values, then the gradients; each block begins on a page.
 struct SegmentLayout {
   explicit SegmentLayout(std::int64_t num_elements)
       : elements(num_elements),
@@ -63,7 +63,7 @@ MappedSegment segment_in(SharedMapping mapping, const SegmentLayout& layout) {
           .gradients = Tensor(blocks, layout.block_bytes, {layout.elements}, DType::kF32)};
 }
 
-// Maps and reserves this worker's own memory, and writes its header.
+// Maps and reserves the shared memory of this worker, and writes its header.
 MappedSegment map_own_segment(int memory, std::int64_t elements, const std::string& nonce) {
   const SegmentLayout layout(elements);
   SharedMapping mapping(memory, layout.total(), kSegmentPurpose);
@@ -81,12 +81,12 @@ MappedSegment map_own_segment(int memory, std::int64_t elements, const std::stri
                   owner, found, expected));
 }
 
-// Maps memory that another process passed, after checking everything that could harm this process.
-// `owner` names that process in messages. Throws as map_segment() does.
+// Maps shared memory that another process passed, after checking everything that could harm this
+// process. `owner` names that process in messages. Throws as map_segment() does.
 MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::string& nonce,
                                   const std::string& owner) {
   const SegmentLayout layout(elements);
-  // Checked first: a process that can shrink the file could end this one with SIGBUS at any time.
+  // The seal is checked first: a process that can shrink the file could end this one with SIGBUS.
   if (!is_sealed_against_shrinking(memory)) {
     throw FileError(fmt::format(
         "shared memory: that of {} can be made smaller, expected one sealed against it "
@@ -103,8 +103,8 @@ MappedSegment map_foreign_segment(int memory, std::int64_t elements, const std::
         fmt::format("{} for {} values and as many gradients", layout.total(), elements));
   }
   SharedMapping mapping(memory, layout.total(), kSegmentPurpose);
-  // The pages exist, but not in this process's page tables: filling these now saves the first step
-  // one page fault per page.
+  // The segment's pages exist, but not in this process's page tables: filling these now saves the
+  // first step one page fault per page.
   reserve_pages(memory, mapping, 0, layout.total(), kSegmentPurpose);
   const SegmentHeader expected(elements, nonce);
   SegmentHeader found(0, "");
@@ -147,7 +147,7 @@ SegmentOwner::SegmentOwner(std::int64_t elements, const std::string& nonce,
   MappedSegment segment = map_own_segment(memory_.get(), elements, nonce);
   values_ = std::move(segment.values);
   gradients_ = std::move(segment.gradients);
-  // The socket listens before any other process can know its name.
+  // The socket listens before any other process can know the socket's name.
   auto server = std::make_unique<DescriptorServer>(
       listen_at_name(name_), static_cast<std::uint32_t>(std::max(nonce.size(), kLongestNonce)),
       timeout);

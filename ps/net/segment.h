@@ -19,7 +19,7 @@ namespace syncopate::ps {
 // The type of the one frame that a shard sends to the worker's socket; its payload is the nonce.
 inline constexpr std::uint16_t kSegmentRequest = 0x5350;
 
-// The worker's end. Thread-safe; its own thread answers requests for the descriptor.
+// The worker's side of a segment. Thread-safe; its own thread answers requests for the descriptor.
 class SegmentOwner {
  public:
   // Reserves and zeroes `elements` f32 for the values and as many for the gradients. A caller must
@@ -27,14 +27,14 @@ class SegmentOwner {
   // OutOfMemoryError when the machine's memory does not hold the segment; FileError.
   SegmentOwner(std::int64_t elements, const std::string& nonce,
                std::chrono::nanoseconds timeout = std::chrono::seconds(2));
-  // Stops answering. Processes that have mapped the segment keep it.
+  // Stops answering requests for the segment. Processes that have mapped the segment keep it.
   ~SegmentOwner();
   SegmentOwner(const SegmentOwner&) = delete;
   SegmentOwner& operator=(const SegmentOwner&) = delete;
 
   const Tensor& values() const noexcept { return values_; }        // [elements] f32
   const Tensor& gradients() const noexcept { return gradients_; }  // [elements] f32
-  // The abstract name of the socket that map_segment() connects to.
+  // Returns the abstract name of the socket that map_segment() connects to.
   const std::string& name() const noexcept { return name_; }
 
  private:
@@ -45,7 +45,7 @@ class SegmentOwner {
   std::jthread thread_;  // last: it uses the other members
 };
 
-// The shard's end. Stays valid after the worker has ended, with the last values written.
+// A worker's segment, mapped by a shard. Stays valid, with the last values, after the worker exits.
 struct MappedSegment {
   Tensor values;     // [elements] f32
   Tensor gradients;  // [elements] f32

@@ -12,12 +12,12 @@ namespace {
 constexpr double kChunkSeconds = 1e-3;
 constexpr double kSmallestChunk = 2048;
 constexpr double kLargestChunk = 65536;
-// How late a busy machine may wake a thread.
+// The time by which a busy machine may wake a thread too late.
 constexpr double kSlackSeconds = 10e-3;
 constexpr double kLeastSlack = 16384;
 constexpr double kHeldWithoutRate = 32 << 20;
 constexpr double kMostHeld = 256 << 20;
-// Counted for each chunk beside its bytes, so that the memory of many small chunks is bounded too.
+// Counted beside the bytes of each chunk, so that the memory of many small chunks is bounded too.
 constexpr std::size_t kBytesPerChunk = 128;
 
 bool must_retry() { return errno == EAGAIN || errno == EINTR; }

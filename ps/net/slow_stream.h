@@ -23,14 +23,14 @@ class SlowLink {
 
   explicit SlowLink(const Link& link);
 
-  // Returns when `bytes` more bytes, read at `now`, arrive. Results never decrease from call to
-  // call.
+  // Returns the time at which `bytes` more bytes, read at `now`, arrive over the link. Results
+  // never decrease from call to call.
   Time send(Time now, std::size_t bytes);
-  // How many bytes are read at once: about a millisecond of the link, so that connections take
-  // turns.
+  // Returns how many bytes are read at once: about a millisecond of the link, so that connections
+  // take turns.
   std::size_t chunk_bytes() const noexcept { return chunk_bytes_; }
-  // How many bytes of one connection may be in the link: the bytes that it holds at full rate, plus
-  // a reserve that keeps the link busy when the thread wakes late.
+  // Returns how many bytes of one connection may be in the link: the bytes that it holds at full
+  // rate, plus a reserve that keeps the link busy when the thread wakes late.
   std::size_t most_held_bytes() const noexcept { return most_held_bytes_; }
 
  private:
@@ -41,7 +41,7 @@ class SlowLink {
   Time free_{};
 };
 
-// One direction of one connection. One thread only. The link must outlive the stream.
+// One direction of one connection. Used by one thread. The link must outlive the stream.
 class SlowStream {
  public:
   using Time = SlowLink::Time;
@@ -52,17 +52,17 @@ class SlowStream {
   bool wants_to_read() const noexcept {
     return end_ == End::kOpen && held_bytes_ < link_->most_held_bytes();
   }
-  // The receiver's socket is full although bytes are due: poll it for POLLOUT.
+  // Returns whether the receiver's socket is full although bytes are due: poll it for POLLOUT.
   bool wants_to_write() const noexcept { return is_blocked_; }
-  // When the next bytes are due. Empty when no bytes are in the stream, or wants_to_write().
+  // Returns when the next bytes are due. Empty if the stream has no bytes, or wants_to_write().
   std::optional<Time> due() const noexcept;
 
-  // Reads at most one chunk, or the end of the stream, from the socket; `buffer` is scratch memory.
+  // Reads at most one chunk, or the stream's end, from the sender; `buffer` is scratch memory.
   void read_from(int socket, std::span<char> buffer, Time now);
-  // Writes the bytes that are due, as far as the socket takes them, and passes an orderly end on.
-  // Returns false when the receiver is gone; its bytes are dropped then.
+  // Writes the bytes that are due, as far as the receiver's socket takes them, and passes an
+  // orderly end on. Returns false when the receiver is gone; its bytes are dropped then.
   bool write_to(int socket, Time now);
-  // The sender is gone: delivers the bytes read before, then a reset.
+  // Called when the sender is gone: delivers the bytes read before, then a reset.
   void reset(Time now);
 
   // How the stream has ended for the receiver. is_lost(): the receiver was gone before the end.

@@ -8,17 +8,17 @@
 
 namespace syncopate {
 
-// Makes a connected socket non-blocking and close-on-exec. Sets TCP_NODELAY on a TCP socket and,
-// where both ends are on this machine, reno as congestion control (BBR's pacing makes loopback 1.5
-// to 2.5 times slower). An option that the system refuses is left out.
+// Prepares a connected socket: makes it non-blocking and close-on-exec. Sets TCP_NODELAY on a TCP
+// socket and, where both ends are on this machine, reno as congestion control (BBR's pacing makes
+// loopback 1.5 to 2.5 times slower). An option that the system refuses is left out.
 void prepare_tcp_socket(int descriptor) noexcept;
 
-// Waits for one of the poll(2) events, an error or a hang-up. Returns false when the deadline
-// passes.
+// Waits for one of the poll(2) events of a socket, an error or a hang-up. Returns false when the
+// deadline passes.
 bool wait_ready(int descriptor, short events, const Deadline& deadline);
 
-// An address as text, such as "10.0.0.7" or "fe80::1"; empty for a socket without one, such as a
-// Unix-domain socket. An IPv4 address seen through an IPv6 socket is returned in IPv4 form.
+// Returns an address as text, such as "10.0.0.7" or "fe80::1"; empty for a socket without one, such
+// as a Unix-domain socket. An IPv4 address seen through an IPv6 socket is returned in IPv4 form.
 std::string local_address(int descriptor);
 std::string remote_address(int descriptor);
 bool is_loopback(std::string_view address) noexcept;

@@ -28,7 +28,7 @@ WakeTimer::WakeTimer() : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TF
 void WakeTimer::set(std::chrono::nanoseconds from_now) noexcept {
   const bool at_once = from_now.count() <= 0;
   if (at_once && state_ == State::kExpired) return;
-  // timerfd_settime() takes a time of zero as a request to switch the timer off.
+  // At least 1 ns: timerfd_settime() takes 0 as a request to switch the timer off.
   write(std::max(from_now, std::chrono::nanoseconds(1)));
   state_ = at_once ? State::kExpired : State::kSet;
 }

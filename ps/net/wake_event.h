@@ -9,28 +9,28 @@
 
 namespace syncopate {
 
-// Thread-safe. Source: eventfd(2).
+// An event that wakes poll(2). Thread-safe. Source: eventfd(2).
 class WakeEvent {
  public:
   WakeEvent();  // throws FileError
 
   void notify() noexcept;
-  // Resets the event. Call it before looking at what the notification is about.
+  // Resets the event. Call clear() before looking at what the notification is about.
   void clear() noexcept;
-  // Readable from notify() to clear().
+  // Returns the event's descriptor, which is readable from notify() to clear().
   int descriptor() const noexcept { return event_.get(); }
 
  private:
   FileDescriptor event_;
 };
 
-// One thread only. Source: timerfd_create(2).
+// A timer that wakes poll(2). One thread only. Source: timerfd_create(2).
 class WakeTimer {
  public:
   WakeTimer();  // throws FileError
 
-  // Makes the descriptor readable once this much time has passed, until the next set() or clear().
-  // 0 makes it readable at once. A new time replaces the old one.
+  // Makes the timer's descriptor readable once `from_now` has passed, until the next set() or
+  // clear(). 0 makes it readable at once. A new time replaces the old one.
   void set(std::chrono::nanoseconds from_now) noexcept;
   void clear() noexcept;
   int descriptor() const noexcept { return timer_.get(); }

@@ -19,7 +19,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Tasks that have not ended after this time are suspended, or do not belong to the job.
+// Tasks that have not ended this long after the job are suspended, or do not belong to the job.
 constexpr milliseconds kFinalTimeout(1000);
 constexpr milliseconds kFinalInterval(50);
 
@@ -72,7 +72,7 @@ void ControlServer::run(const std::function<bool()>& stop) {
   try {
     serve(stop);
   } catch (const std::exception& error) {
-    // The other tasks are sent the reason before this process ends. Reporting the server as lost a
+    // The other tasks are sent the reason before server 0 ends. Reporting the server as lost a
     // second time means that it will not reconnect.
     const TaskId own{TaskId::Role::kServer, 0};
     coordinator_.on_task_lost(own, error.what());
@@ -89,7 +89,7 @@ void ControlServer::serve(const std::function<bool()>& stop) {
   StopTimeout stop_timeout(stop, note_);
   Deadline steps_due = Deadline::after(milliseconds(0));
   while (!coordinator_.is_over()) {
-    // poll() ignores a negative descriptor.
+    // poll() ignores a negative descriptor, which delays the look at ended steps.
     const bool is_too_early = !steps_due.passed();
     std::vector<pollfd> polled{{is_too_early ? -1 : data_.descriptor(), POLLIN, 0},
                                {duties_.descriptor(), POLLIN, 0}};
@@ -107,11 +107,11 @@ void ControlServer::serve(const std::function<bool()>& stop) {
   }
 }
 
-// The tasks end when they have received the final message, and closing this socket discards
-// messages that they have not read. So the message is sent repeatedly until sending fails, which
-// shows that the connection has ended.
+// A task ends when it has received the final message, and closing this socket discards messages
+// that were not read. So the message is sent repeatedly until sending fails, which shows that the
+// connection has ended.
 void ControlServer::send_final_messages() {
-  // A restarted server 0 would otherwise wait for the lost variables again.
+  // A restarted server 0 that found snapshots would wait for the lost variables again.
   if (coordinator_.has_lost_variables()) duties_.forget_snapshots();
   exchange_messages();
   for (const auto& [task, connection] : connections_)
@@ -218,7 +218,7 @@ void ControlServer::on_envelope(const wire::Envelope& envelope) {
     coordinator_.on_task_lost(from, name + " failed: " + message->body.AsFailing()->reason);
   }
   if (message->body.type == wire::Body::Failing) {
-    // It sends no more messages, and its timeout would be reported as a second loss.
+    // A task that sent Failing sends no more, and its timeout would be reported as a second loss.
     tasks_.erase(envelope.peer);
     connections_.erase(from);
   }

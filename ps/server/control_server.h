@@ -21,19 +21,19 @@
 
 namespace syncopate::ps {
 
-// Used by one thread only.
+// A ControlServer is used by one thread only.
 class ControlServer {
  public:
   ControlServer(ServerOptions& options, DataService& data, ServerDuties& duties,
                 std::function<void(const std::string&)> note);
 
-  // Returns when the job is over. Throws PeerError when it has failed.
+  // Serves the job; returns when the job is over. Throws PeerError when the job has failed.
   void run(const std::function<bool()>& stop);
 
  private:
-  // The connection of a registered task.
+  // The control connection of a registered task.
   struct Connection {
-    std::string peer;  // routing id
+    std::string peer;  // routing id of the connection
     std::uint32_t incarnation = 0;
     Deadline lost_after;  // unless a message of the task arrives before
     bool is_lost = false;
@@ -47,19 +47,19 @@ class ControlServer {
   void run_once();
   void on_envelope(const wire::Envelope& envelope);
   void on_hello(const std::string& peer, const wire::HelloT& hello);
-  // Tells the previous connection of a task that another process has taken its place.
+  // Refuses the previous connection of a task, because another process has taken the task's place.
   void refuse_replaced(const std::string& peer, const std::string& name,
                        const wire::HelloT& newcomer);
-  // Passes messages between the coordinator and this server's duties, and sends the others, until
-  // there are none left.
+  // Passes messages between the coordinator and this server's duties, and sends messages for other
+  // tasks, until there are none left.
   void exchange_messages();
   void send(const Outgoing& outgoing);
   void check_deadlines();
-  // Reports tasks that have sent nothing for too long, or take too long to become ready.
+  // Reports tasks that have sent no message for too long, or take too long to become ready.
   void check_connections();
-  // This process did not run for a while: all timeouts of connections start again.
+  // Called when this process did not run for a while: all timeouts of connections start again.
   void extend_deadlines();
-  // After the end of the job: sends every task the final message until its connection has ended.
+  // After the job's end: sends every task the final message until its connection has ended.
   void send_final_messages();
   wire::MessageT final_message() const;
   void on_final_envelope(const wire::Envelope& envelope);
@@ -74,7 +74,7 @@ class ControlServer {
   Coordinator coordinator_;
   std::map<TaskId, Connection> connections_;
   std::map<std::string, TaskId> tasks_;  // by routing id
-  // Routing ids of lost workers: a suspended one reads its messages when it continues.
+  // Routing ids of lost workers: a suspended worker reads its messages when it continues.
   std::set<std::string> lost_workers_;
   std::map<std::string, wire::MessageT> final_messages_;  // to send, by routing id
   Deadline rendezvous_ends_;

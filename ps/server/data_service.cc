@@ -98,7 +98,7 @@ void DataService::run(const std::stop_token& stop) {
     std::vector<pollfd> polled{{queue_.descriptor(), POLLIN, 0}};
     for (const int descriptor : socket_->descriptors()) polled.push_back({descriptor, POLLIN, 0});
     // Messages queued for a slow worker are sent when its socket becomes writable, which not every
-    // descriptor reports.
+    // descriptor reports: so poll() has a timeout.
     poll(polled.data(), polled.size(),
          socket_->queued_bytes() > 0 ? static_cast<int>(kSendInterval.count()) : -1);
     for (bool busy = true; busy;) {

@@ -31,16 +31,16 @@ struct DataServiceOptions {
   int workers = 1;
   std::string nonce;
   std::string host;        // the name under which workers reach this server
-  std::uint16_t port = 0;  // 0: the system chooses
-  int threads = 1;         // that update the variables
+  std::uint16_t port = 0;  // 0: the system chooses a port
+  int threads = 1;         // threads that update the variables
   std::int64_t credit_bytes = std::int64_t{8} << 20;  // of all workers together
   bool uses_segments = true;                          // shared memory of workers on this host
   int servers = 1;
-  std::filesystem::path record;  // of the order of pushes; empty: none
+  std::filesystem::path record;  // emulated for the workers' connections
   Link link;                     // emulated for the connections of workers
 };
 
-// Thread-safe.
+// The service of a server's data socket. Thread-safe.
 class DataService {
  public:
   explicit DataService(const DataServiceOptions& options);
@@ -50,30 +50,30 @@ class DataService {
 
   std::uint16_t port() const noexcept { return port_; }
 
-  // Serves these variables from now on. All sessions end: workers have to greet again.
+  // Starts to serve these variables. All sessions end: workers have to greet again.
   void serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation);
-  // This incarnation of the worker, and earlier ones, no longer take part.
+  // Removes this incarnation of the worker, and earlier ones: they no longer take part.
   void remove_worker(WorkerId worker, std::uint32_t incarnation);
-  // The shard was changed by the caller: work may be due on any bucket.
+  // Called after the caller has changed the shard: work may be due on any bucket.
   void schedule_all();
-  // The shard, which is frozen for this snapshot, copies its values into it.
-  // take_finished_snapshot() returns it when it is complete. An earlier snapshot that is not
-  // complete is abandoned.
+  // Makes the shard, which is frozen for this snapshot, copy its values into the snapshot.
+  // take_finished_snapshot() returns the snapshot when complete. An earlier incomplete snapshot is
+  // abandoned.
   void begin_snapshot(std::shared_ptr<ServedSnapshot> snapshot);
-  // Workers can read this snapshot from now on; null: none.
+  // Lets workers read this snapshot from now on; null: none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot);
   void set_running_statistics(std::vector<float> values);
 
-  // Readable when one of the following three may have a result.
+  // The descriptor is readable when one of the next three functions may have a result.
   int descriptor() const noexcept { return results_.descriptor(); }
   std::vector<EndedStep> take_ended_steps() { return results_.take_steps(); }
   std::shared_ptr<ServedSnapshot> take_finished_snapshot() { return results_.take_snapshot(); }
-  // The error that ended the data thread or an update thread.
+  // Returns the error that ended the data thread or an update thread.
   std::optional<std::string> failure() const { return results_.failure(); }
 
-  // The number of messages that are not of this protocol.
+  // Returns the number of received messages that are not of this protocol.
   std::int64_t foreign_messages() const noexcept { return foreign_messages_; }
-  // The number of messages of workers that were dropped because they do not fit what is served.
+  // Returns the number of workers' messages dropped because they do not fit what is served.
   std::int64_t unfit_messages() const noexcept { return sessions_.unfit_messages(); }
 
  private:
@@ -92,7 +92,7 @@ class DataService {
   DataServiceResults results_;
   std::atomic<std::int64_t> foreign_messages_{0};
 
-  // Used by the data thread only.
+  // Members that only the data thread uses.
   std::shared_ptr<ServedVariables> served_;  // null before the job is declared
   WorkerSessions sessions_;
   SnapshotService snapshots_;

@@ -1,5 +1,5 @@
-// The two queues of a DataService: what other threads pass to its data thread, and what the data
-// thread passes to the control thread.
+// The two queues of a DataService: one from other threads to its data thread, and one from the data
+// thread to the control thread.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace syncopate::ps {
 
-// Thread-safe. The data thread takes what the control thread and the update threads post.
+// Work for the data thread, posted by the control thread and the update threads. Thread-safe.
 class DataThreadQueue {
  public:
   using Task = std::function<void()>;
@@ -56,15 +56,15 @@ struct EndedStep {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
   wire::PushT push;
-  bool is_applied = true;  // false: it came too late and was dropped
+  bool is_applied = true;  // false: the push came too late and was dropped
 };
 
-// Thread-safe. The control thread takes what the data thread and the update threads post.
+// The queue to the control thread, which takes what data and update threads post. Thread-safe.
 class DataServiceResults {
  public:
   int descriptor() const noexcept { return event_.descriptor(); }  // readable after notify()
   void notify() { event_.notify(); }
-  // Does not notify: answers to workers are sent first, since the workers wait for them.
+  // Adds an ended step without notify(): answers are sent first, since workers wait for them.
   void add_step(EndedStep step) {
     const std::lock_guard lock(mutex_);
     steps_.push_back(std::move(step));

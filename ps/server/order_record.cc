@@ -26,7 +26,7 @@ constexpr std::array<char, 8> kOrderMagic = {'S', 'Y', 'N', 'C', 'O', 'R', 'D', 
 constexpr std::uint32_t kOrderFormat = 1;
 constexpr std::size_t kBufferBytes = std::size_t{64} << 10;
 
-// The beginning of the file. The buckets follow, as i64 begin and end, and then the declaration.
+// An order record's header. Buckets follow, as i64 begin and end, and then the declaration.
 struct HeaderBytes {
   std::array<char, 8> magic = kOrderMagic;
   std::uint32_t format = kOrderFormat;
@@ -64,7 +64,7 @@ std::uint32_t checksum_of(std::span<const std::byte> bytes) {
   return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
 }
 
-// The checksum of a struct whose last field is its checksum.
+// Computes the checksum of a struct whose last field is the checksum.
 template <typename Bytes>
 std::uint32_t checksum_within(const Bytes& bytes) {
   return checksum_of(
@@ -132,7 +132,7 @@ bool is_sound(const EntryBytes& bytes, std::size_t num_buckets) {
          bytes.bucket >= 0 && std::cmp_less(bytes.bucket, num_buckets);
 }
 
-// Takes bytes off the front of the content of a file.
+// A Cursor takes bytes off the front of the content of a file.
 class Cursor {
  public:
   Cursor(const std::string& path, std::span<const std::byte> bytes) : path_(path), left_(bytes) {}
@@ -170,7 +170,7 @@ OrderHeader take_header(Cursor& cursor) {
                                bytes.format, kOrderFormat));
   }
   if (bytes.checksum != checksum_within(bytes)) cursor.damaged("its header was changed");
-  // The checksum is right, so the numbers are valid and their sum does not overflow.
+  // The header's checksum is right, so its numbers are valid and their sum does not overflow.
   const std::span<const std::byte> behind =
       cursor.take(bytes.num_buckets * sizeof(Bucket) + bytes.declaration_bytes);
   if (bytes.checksum_behind != checksum_of(behind)) cursor.damaged("its header was changed");

@@ -1,7 +1,7 @@
 // The order in which a shard applied gradients and sent values, as --record writes it: one file per
-// start of a shard. Together with the seed and the declaration it determines the run bit for bit:
-// it holds which worker computed which batch from which versions, and in which order gradients
-// arrived.
+// start of a shard. Together with the seed and the declaration the record determines the run bit
+// for bit: it holds which worker computed which batch from which versions, and in which order
+// gradients arrived.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace syncopate::ps {
 struct OrderHeader {
   int shard = 0;
   int servers = 1;
-  std::uint32_t incarnation = 0;  // of the shard; each writes a file of its own
+  std::uint32_t incarnation = 0;  // of the shard; each writes its own file
   std::uint64_t fingerprint = 0;  // of the declaration; equal in all files of a job
   std::vector<Bucket> buckets;    // of the arena; bucket b of an entry is buckets[b]
   std::string declaration;        // the encoded wire::Declaration
@@ -43,28 +43,28 @@ struct OrderEntry {
   std::uint64_t version_after = 0;  // kWritten, kApplied; kAnswered: of the values
   std::uint64_t staleness = 0;      // kApplied
   float learning_rate = 0.0F;       // kApplied
-  // kApplied on shard 0, if the push ends a step; otherwise lanes is 0.
+  // The field is set for kApplied on shard 0, if the push ends a step; otherwise lanes is 0.
   int lanes = 0;  // the worker's lanes, which determine its order of additions
   SampleRange batch;
   bool operator==(const OrderEntry&) const = default;
 };
 
-// "run.order.shard0"; from the second incarnation on "run.order.shard0.2".
+// Names a record "run.order.shard0"; from the second incarnation on "run.order.shard0.2".
 std::string order_record_path(const std::string& file, int shard, std::uint32_t incarnation);
 
-// Writes a file, and replaces an existing one. Used by one thread at a time.
+// Writes an order record, and replaces an existing file. Used by one thread at a time.
 class OrderRecordWriter {
  public:
-  // Throws FileError.
+  // Opens the record and writes its header. Throws FileError.
   OrderRecordWriter(std::string path, const OrderHeader& header);
   OrderRecordWriter(const OrderRecordWriter&) = delete;
   OrderRecordWriter& operator=(const OrderRecordWriter&) = delete;
   ~OrderRecordWriter();  // flushes; logs a failure
 
-  // Buffered. Throws FileError once, for example when the disk is full; later entries are
-  // discarded, so that training can continue.
+  // Appends an entry, buffered. Throws FileError once, for example when the disk is full; later
+  // entries are discarded, so that training can continue.
   void append(const OrderEntry& entry);
-  // All entries so far survive the end of this process. Throws as append().
+  // Writes the buffer: all entries so far survive the end of this process. Throws as append().
   void flush();
 
  private:
@@ -75,12 +75,12 @@ class OrderRecordWriter {
 
 struct OrderRecord {
   OrderHeader header;
-  std::vector<OrderEntry> entries;  // in order
-  // The last entry was incomplete, because the server was killed, and is left out.
+  std::vector<OrderEntry> entries;  // in the order of the file
+  // True if the last entry was incomplete, because the server was killed, and is left out.
   bool is_truncated = false;
 };
 
-// Throws FileError if the file cannot be read, is of another kind, or is damaged.
+// Throws FileError if the order record cannot be read, is of another kind, or is damaged.
 OrderRecord read_order_record(const std::string& path);
 
 // What a server writes for --record: the events of its shard, with the fields of their pushes.
@@ -94,8 +94,8 @@ class ServiceRecord {
   void written(BucketId bucket, std::uint64_t version);
   void applied(const ShardEvent& event, std::uint32_t worker_incarnation, const wire::PushT& push);
   void answered(const ShardEvent& event, std::uint32_t worker_incarnation);
-  // All entries so far survive the end of this process. Called for each snapshot, so that a record
-  // continues without a gap after a roll-back.
+  // Writes the buffer: all entries so far survive the end of this process. Called for each
+  // snapshot, so that a record continues without a gap after a roll-back.
   void flush();
 
  private:

@@ -12,7 +12,7 @@
 namespace syncopate::ps {
 namespace {
 
-// For fewer elements the hand-over to another thread takes longer than the work.
+// With fewer elements, passing an update to another thread takes longer than the update.
 constexpr std::int64_t kInlineElements = 16384;
 constexpr std::chrono::microseconds kLongestPeersWait(std::numeric_limits<std::uint32_t>::max());
 
@@ -76,7 +76,7 @@ void RequestService::serve(std::shared_ptr<ServedVariables> served, std::uint32_
                                             incarnation, *current_.variables);
 }
 
-// An update thread that works on a shard shares ownership of it.
+// A previous shard is freed when no update thread that works on it shares its ownership.
 void RequestService::release_retired() {
   std::erase_if(retired_,
                 [](const ServedShard& one) { return one.variables->shard.use_count() == 1; });
@@ -179,7 +179,7 @@ void RequestService::push(WorkerSession& session, wire::Envelope& envelope,
 }
 
 void RequestService::pull(WorkerSession& session, const wire::PullT& header) {
-  // Each bucket is answered from memory of its own, so a repeated bucket would cost memory.
+  // Each bucket of a pull is answered from its own memory, so a repeated bucket would cost memory.
   const std::size_t buckets = current_.variables->shard_bucket.size();
   if (header.buckets.size() > buckets) {
     return sessions_.drop(session, "pull", -1, unfit("buckets", header.buckets.size(), buckets));
@@ -283,7 +283,7 @@ void RequestService::schedule_all() {
 void RequestService::take_posted(const std::vector<DataThreadQueue::Event>& posted) {
   std::vector<ShardEvent> ordered;
   for (const auto& [shard, event] : posted) {
-    // Update threads may have worked on a previous shard.
+    // Events of a previous shard, on which update threads may have worked, are dropped.
     const bool is_current =
         current_.variables != nullptr && shard == current_.variables->shard.get();
     if (is_current) put_in_order(event, ordered);
@@ -291,8 +291,8 @@ void RequestService::take_posted(const std::vector<DataThreadQueue::Event>& post
   if (!ordered.empty()) take_events(ordered);
 }
 
-// Two update threads may post the events of one bucket in the wrong order, and an answer must not
-// be taken before the push that it answers.
+// Restores the order of a bucket's events, since two update threads may post them in the wrong
+// order: an answer must not be taken before the push that it answers.
 void RequestService::put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered) {
   EventOrder& of = current_.event_order[event.bucket];
   of.early.emplace(event.order, event);
@@ -327,16 +327,16 @@ void RequestService::take_events(const std::vector<ShardEvent>& events) {
     current_.open.erase(found);
   }
   send_consumed(unanswered);
-  // After the answers, since workers wait for those.
+  // The control thread is notified after the answers, since workers wait for those.
   if (std::exchange(has_ended_steps_, false)) results_.notify();
 }
 
-// The values of a processed push may have to wait for other workers; the credit of the push is
-// returned at once.
+// Reports that pushes were processed: their values may have to wait for other workers, but the
+// credit of a push is returned at once.
 void RequestService::send_consumed(const std::vector<std::uint64_t>& tokens) {
   for (const std::uint64_t token : tokens) {
     const auto found = current_.open.find(token);
-    if (found == current_.open.end()) continue;  // answered by now
+    if (found == current_.open.end()) continue;  // the request was answered by now
     OpenRequest& open = found->second;
     open.frames.clear();
     open.aligned = {};
@@ -355,7 +355,7 @@ void RequestService::on_processed(const ShardEvent& event, OpenRequest& open) {
   open.processed = Clock::now();
   const bool is_sync = consistency_of(current_.variables->declaration) == Consistency::kSync;
   if (record_ != nullptr && was_applied) record_->applied(event, open.incarnation, open.push);
-  // A push that was sent again has an event of its own for the first time it was received.
+  // A duplicate of a push is not counted: the push had an event for the first time it came.
   if (!open.push.ends_step || event.is_duplicate || (!was_applied && !is_sync)) return;
   if (was_applied) add_statistics(open);
   if (was_applied && is_sync) add_totals(event, open);
@@ -404,7 +404,7 @@ void RequestService::on_answered(const ShardEvent& event, OpenRequest& open) {
   values.bucket = open.bucket;
   values.version = event.version;
   values.sequence = open.push.sequence;
-  // As of the request: a worker that has greeted again since may have a segment only now.
+  // As of the request: only now a worker that has greeted again since may have a segment.
   values.in_segment = open.answer.num_elements() == 0;
   values.staleness = event.staleness;
   if (open.push.ends_step) {

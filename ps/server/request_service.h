@@ -22,7 +22,7 @@
 
 namespace syncopate::ps {
 
-// Memory for the values of answers, which is reused: writing to new pages costs more than the copy.
+// A pool of memory for the values of answers: writing to new pages costs more than the copy.
 // Thread-safe, since ZeroMQ gives buffers back on a thread of its own.
 class BufferPool {
  public:
@@ -37,18 +37,18 @@ class BufferPool {
 struct RequestServiceOptions {
   int index = 0;  // of this server
   int servers = 1;
-  int threads = 1;               // that update the variables
-  std::filesystem::path record;  // of the order of pushes; empty: none
+  int threads = 1;               // threads that update the variables
+  std::filesystem::path record;  // file of the order of pushes; empty: none
 };
 
-// Used by the data thread only. All arguments of the constructor outlive it.
+// A RequestService is used by the data thread only. All arguments of the constructor outlive it.
 class RequestService {
  public:
   RequestService(const RequestServiceOptions& options, wire::Socket& socket,
                  WorkerSessions& sessions, SnapshotService& snapshots, DataThreadQueue& queue,
                  DataServiceResults& results);
 
-  // From now on requests are for this shard. Requests to the previous one are not answered.
+  // Serves this shard from now on. Requests to the previous shard are not answered.
   void serve(std::shared_ptr<ServedVariables> served, std::uint32_t incarnation);
   std::uint32_t incarnation() const noexcept { return current_.incarnation; }
 
@@ -57,18 +57,18 @@ class RequestService {
   void probe(const WorkerSession& session, const wire::ProbeT& header);
   void write(WorkerSession& session, const wire::Envelope& envelope, const wire::WriteT& header);
 
-  // Events that update threads have posted.
+  // Handles the shard's events that update threads have posted.
   void take_posted(const std::vector<DataThreadQueue::Event>& posted);
   // Starts the work that is due on any bucket. Called when the shard was changed from outside.
   void schedule_all();
-  // The snapshot is complete, if it is not null: passes it on to the control thread.
+  // Passes a complete snapshot on to the control thread, if it is not null.
   void finish(std::shared_ptr<ServedSnapshot> snapshot);
   // Frees the memory of previous shards once no update thread uses them.
   void release_retired();
 
  private:
   using Clock = std::chrono::steady_clock;
-  // A push or pull that the shard has not answered.
+  // A push or pull of a worker that the shard has not answered.
   struct OpenRequest {
     WorkerId worker = 0;
     std::uint32_t incarnation = 0;
@@ -77,24 +77,24 @@ class RequestService {
     std::vector<wire::Frame> frames;
     std::vector<float> aligned;  // the copy of a gradient whose frame was not aligned
     Tensor answer;               // empty if the values go to a segment
-    // Kept, since the shard may write there after the worker has left.
+    // The segment is kept, since the shard may write there after the worker has left.
     std::shared_ptr<const MappedSegment> segment;
     bool is_consumed = false;     // Consumed has been sent
     Clock::time_point received;   // of the push
     Clock::time_point processed;  // the push was applied or dropped
   };
-  // The totals of an update that all workers contribute to.
+  // The totals (loss, samples) of an update that all workers contribute to.
   struct StepTotals {
     std::uint64_t version = 0;
     wire::StepSumsT sums;
     Clock::time_point last_received;  // of the pushes in the sums
   };
-  // The events of one bucket: the number of the next one, and those that came before their turn.
+  // The events of one bucket: the number of the next event, and those that came before their turn.
   struct EventOrder {
     std::uint64_t next = 0;
     std::map<std::uint64_t, ShardEvent> early;
   };
-  // A shard, and the requests to it.
+  // A served shard, and the requests to it.
   struct ServedShard {
     std::shared_ptr<ServedVariables> variables;
     std::uint32_t incarnation = 0;
@@ -107,12 +107,12 @@ class RequestService {
   Bucket bucket_range(int shard_bucket) const;
   std::size_t state_bytes() const;  // of the running statistics
   OpenRequest& open_request(std::uint64_t token, const WorkerSession& session, int bucket);
-  // The memory that the next values of the bucket are written to for this worker.
+  // Returns the memory that the next values of the bucket are written to for this worker.
   std::span<float> answer_window(const WorkerSession& session, OpenRequest& open, int shard_bucket);
-  // Lets up to `threads` threads do what is due on the bucket; if that is one, this thread does it.
+  // Lets up to `threads` threads do the bucket's due work; if that is one, this thread does it.
   void schedule(int shard_bucket, int threads);
   int threads_for(const WorkerSession& session) const;
-  // Appends the events whose turn has come to `ordered`.
+  // Appends the bucket's events whose turn has come to `ordered`.
   void put_in_order(const ShardEvent& event, std::vector<ShardEvent>& ordered);
   void take_events(const std::vector<ShardEvent>& events);
   void send_consumed(const std::vector<std::uint64_t>& tokens);
@@ -120,8 +120,8 @@ class RequestService {
   void on_answered(const ShardEvent& event, OpenRequest& open);
   void add_statistics(const OpenRequest& open);
   void add_totals(const ShardEvent& event, const OpenRequest& open);
-  // How long the answer to a push that ends a step was delayed by other workers, not by transfers:
-  // by later pushes of the same step, or by the workers that the consistency rule waits for.
+  // Returns how long the answer to a push that ends a step was delayed by other workers, not by
+  // transfers: by later pushes of the step, or by workers that the consistency rule waits for.
   static std::chrono::microseconds peers_wait(const OpenRequest& open, const StepTotals* totals);
 
   const RequestServiceOptions options_;
@@ -130,12 +130,12 @@ class RequestService {
   SnapshotService& snapshots_;
   DataServiceResults& results_;
   ServedShard current_;  // without variables before the first serve()
-  // Previous shards: update threads may still read and write their memory.
+  // Previous shards, not freed yet: update threads may still read and write their memory.
   std::vector<ServedShard> retired_;
   std::uint64_t next_token_ = 1;
   std::shared_ptr<BufferPool> buffers_ = std::make_shared<BufferPool>();
   std::unique_ptr<ServiceRecord> record_;
-  bool has_ended_steps_ = false;  // in results_, and the control thread has not been notified
+  bool has_ended_steps_ = false;  // results_ has steps; not notified yet
   UpdateThreads updates_;
 };
 

@@ -13,7 +13,7 @@
 namespace syncopate::ps {
 namespace {
 
-// Larger than any current network, and small enough that sums of sizes do not overflow.
+// More elements than any current network has, and so few that sums of sizes do not overflow.
 constexpr std::int64_t kMostElements = std::int64_t{1} << 40;
 constexpr std::size_t kNumConstants = 5;
 

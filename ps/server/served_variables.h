@@ -14,12 +14,12 @@ namespace syncopate::ps {
 struct ServedVariables {
   wire::DeclarationT declaration;
   std::uint64_t fingerprint = 0;
-  std::vector<int> job_bucket;    // by bucket of the shard
+  std::vector<int> job_bucket;    // of the job, by bucket of the shard
   std::vector<int> shard_bucket;  // by bucket of the job; -1: on another shard
   std::shared_ptr<Shard> shard;
 };
 
-// A hash of all fields of the declaration.
+// Returns a hash of all fields of the declaration.
 std::uint64_t fingerprint_of(const wire::DeclarationT& declaration);
 
 // Builds the shard of server `index`; its values are zero. Throws UsageError for an invalid

@@ -19,8 +19,8 @@ std::string counted(int count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
 }
 
-// The line of server 0 once it listens. `goes_on`: the job has begun before this process, so that
-// the tasks it waits for are not known yet.
+// Returns the line that server 0 shows once it listens. `goes_on`: the job has begun before this
+// process, so that the tasks it waits for are not known yet.
 std::string listening_line(const ServerOptions& options, bool goes_on) {
   std::string line = "listening at " + to_string(options.rendezvous);
   if (!listening_endpoint(options.rendezvous.host, 0).host.empty()) line += " (this host only)";

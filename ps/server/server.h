@@ -22,7 +22,7 @@ struct ServerOptions {
   int workers = 1;
   int servers = 1;
   // The endpoint at which server 0 listens for control connections. A loopback host makes it listen
-  // on loopback only, any other host on all interfaces. The same holds for `host`.
+  // on loopback only, any other host on all interfaces. So does the data socket, by `host`.
   Endpoint rendezvous;
   FileDescriptor listening;        // server 0: a socket that listens there already; may be empty
   std::string host = "127.0.0.1";  // the name under which workers reach this server
@@ -39,19 +39,19 @@ struct ServerOptions {
   std::chrono::milliseconds peer_timeout = std::chrono::seconds(5);
   // How long the job waits for workers to reconnect when none is left.
   std::chrono::milliseconds worker_timeout = std::chrono::seconds(5);
-  // A server that ends is restarted by the launcher; otherwise its end fails the job.
+  // True: a server that ends is restarted by the launcher. False: its end fails the job.
   bool servers_return = false;
   bool uses_segments = true;  // shared memory of workers on this host
-  // The limit of bytes of unanswered pushes over all workers, and of answers. Values beyond the
+  // The limit of bytes of unanswered pushes over all workers, and of answers. Limits beyond the
   // size of the last-level cache cost more than they gain.
   std::int64_t credit_bytes = std::int64_t{8} << 20;
   Link link;  // emulated for its data socket
-  // Server 0: workers that training does not wait for at the start.
+  // Server 0 only: workers that training does not wait for at the start.
   std::vector<int> late_workers;
   bool announces = false;  // notes at the start its endpoint and the tasks it waits for
 };
 
-// What a server reports at the end.
+// The counts that a server reports at the end.
 struct ServerSummary {
   std::int64_t pushes = 0;
   double staleness_mean = 0.0;
