@@ -80,7 +80,7 @@ void ServerControlClient::serve() {
   StopTimeout stop_timeout(stop_, note_);
   Deadline steps_due = Deadline::after(milliseconds(0));
   while (!duties_.is_finished() && !duties_.failure()) {
-    // poll() ignores a negative descriptor.
+    // poll() ignores a negative descriptor, which delays the look at ended steps.
     const bool is_too_early = !steps_due.passed();
     std::vector<pollfd> polled{{is_too_early ? -1 : data_.descriptor(), POLLIN, 0},
                                {duties_.descriptor(), POLLIN, 0}};
@@ -89,7 +89,7 @@ void ServerControlClient::serve() {
          static_cast<int>((is_too_early ? kStepsInterval : kPollInterval).count()));
     if (polled.front().revents != 0) steps_due = Deadline::after(kStepsInterval);
     const auto now = Deadline::Clock::now();
-    // This process was suspended: server 0 may have sent messages that could not be received.
+    // After a suspension of this process: messages of server 0 may not have been received.
     if (now - last_pass > kSuspended && is_registered_) {
       lost_after_ = Deadline::after(server_0_timeout());
       reconnect_.extend(now - last_pass);
@@ -125,7 +125,7 @@ void ServerControlClient::run_once() {
     }
     socket_->flush();
   }
-  data_.take_ended_steps();  // steps end on shard 0 only
+  data_.take_ended_steps();  // none here: steps end on shard 0 only
   for (wire::MessageT& reply : duties_.take_replies()) send(std::move(reply));
 }
 

@@ -16,14 +16,14 @@
 
 namespace syncopate::ps {
 
-// Used by one thread only.
+// A ServerControlClient is used by one thread only.
 class ServerControlClient {
  public:
-  // stop: returns whether this server has been asked to stop.
+  // `stop` returns whether this server has been asked to stop.
   ServerControlClient(const ServerOptions& options, DataService& data, ServerDuties& duties,
                       std::function<bool()> stop, std::function<void(const std::string&)> note);
 
-  // Returns when the job is over. Throws PeerError if it has failed, or server 0
+  // Serves the job; returns when it is over. Throws PeerError if the job has failed, or server 0
   // does not reconnect in time.
   void run();
 
@@ -31,7 +31,7 @@ class ServerControlClient {
   std::string name() const;  // of server 0, for messages
   void send_hello();
   // Sends the message once server 0 has accepted this connection: before Hello, server 0 takes the
-  // sender for a task that it has given up.
+  // sender for a server that was given up.
   void send(wire::MessageT message);
   void serve();
   std::chrono::milliseconds server_0_timeout() const;
@@ -46,8 +46,8 @@ class ServerControlClient {
   wire::Context context_;
   std::unique_ptr<wire::Socket> socket_;
   bool is_registered_ = false;          // server 0 has sent a Welcome, on any connection
-  bool is_accepted_ = false;            // ... on this connection
-  std::vector<wire::MessageT> unsent_;  // until it is accepted
+  bool is_accepted_ = false;            // server 0 has sent a Welcome on this connection
+  std::vector<wire::MessageT> unsent_;  // until the connection is accepted
   Deadline next_heartbeat_;
   Deadline lost_after_;         // unless server 0 sends a message before
   ReconnectTimeout reconnect_;  // runs while the connection is broken

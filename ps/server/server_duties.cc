@@ -30,7 +30,7 @@ ServerDuties::ServerDuties(const ServerOptions& options, DataService& data,
 
 std::vector<std::vector<std::byte>> ServerDuties::job_snapshots() const {
   std::vector<std::vector<std::byte>> saved;
-  // Without a nonce the files may belong to another job.
+  // Without a nonce the snapshot files may belong to another job.
   if (options_.nonce.empty()) return saved;
   for (const std::uint64_t snapshot : snapshots_) {
     const std::vector<std::uint8_t> coordinator = writer_.read_coordinator(snapshot);
@@ -75,8 +75,8 @@ void ServerDuties::on_message(const wire::MessageT& message) {
     case wire::Body::Release:
       return release(*body.AsRelease());
     case wire::Body::RollBack:
-      // In the background: reading a large file from a slow disk takes longer than the peer
-      // timeout.
+      // The snapshot is read in the background: reading a large file from a slow disk takes longer
+      // than the peer timeout.
       roll_back_to_ = body.AsRollBack()->cut;
       return writer_.read_later(*roll_back_to_);
     case wire::Body::Refused:
@@ -99,7 +99,7 @@ void ServerDuties::declare(const wire::DeclaredT& declared) {
   const bool is_known = served_ != nullptr && declared.fingerprint == served_->fingerprint;
   if (!is_known) {
     if (incarnation_ == kFirstIncarnation) {
-      // The job begins: without a nonce the folder may hold files of an older job.
+      // When the job begins without a nonce, the folder may hold snapshot files of an older job.
       forget_snapshots();
     }
     served_ = make_served_variables(*declared.declaration, options_.index);
@@ -196,7 +196,7 @@ std::vector<wire::MessageT> ServerDuties::take_replies() {
 
 void ServerDuties::restore(const SnapshotFile& file) {
   roll_back_to_.reset();
-  // The job continues from here: later snapshots are void.
+  // The job continues from this snapshot: later snapshots are void.
   remove_snapshots_from(file.cut + 1);
   served_ = make_served_variables(file.declaration, options_.index);
   served_->shard->restore(file.state);
@@ -209,7 +209,7 @@ void ServerDuties::restore(const SnapshotFile& file) {
   reply(wire::make_message(answer));
 }
 
-// A damaged file does not end the job: the coordinator chooses another snapshot.
+// Reports a damaged snapshot file, which does not end the job: the coordinator chooses another one.
 void ServerDuties::report_unreadable(std::uint64_t snapshot) {
   snapshots_ = writer_.existing();
   if (roll_back_to_ != snapshot) return;
@@ -231,7 +231,7 @@ int count_starts(const std::filesystem::path& dir, const std::string& nonce) {
   int starts = 0;
   std::ifstream before(start_count_path(dir), std::ios::binary);
   before >> starts;
-  // The rest of the file, since a nonce may consist of several words.
+  // The job is the rest of the file, since a nonce may consist of several words.
   const std::string rest{std::istreambuf_iterator<char>(before), std::istreambuf_iterator<char>()};
   const std::string job = " " + nonce + "\n";
   if (!before || rest != job) starts = 0;

@@ -20,39 +20,39 @@
 
 namespace syncopate::ps {
 
-// The timing of a control thread, on server 0 and on the others.
+// Times of a server's control thread, on server 0 and on the others.
 inline constexpr std::chrono::milliseconds kPollInterval(20);
-// The interval between two looks at ended steps: those of small networks follow each other faster
+// The interval between two looks at ended steps: steps of small networks follow each other faster
 // than the control thread needs to run.
 inline constexpr std::chrono::milliseconds kStepsInterval(2);
-// A longer time between two passes means that the process was suspended or starved.
+// A longer time between two passes means that the server was suspended or starved.
 inline constexpr std::chrono::milliseconds kSuspended(500);
 
-// Used by the control thread only.
+// ServerDuties is used by the control thread only.
 class ServerDuties {
  public:
   ServerDuties(const ServerOptions& options, DataService& data,
                std::function<void(const std::string&)> note);
 
-  // The address of this server, as in the roster.
+  // Returns the address of this server, as in the roster.
   wire::ServerAddressT address() const;
-  // The numbers of the snapshots that it has files of, ascending.
+  // Returns the numbers of the snapshots that this server has files of, ascending.
   const std::vector<std::uint64_t>& snapshots() const noexcept { return snapshots_; }
-  // Removes all snapshot files.
+  // Removes all snapshot files of this server.
   void forget_snapshots();
-  // Server 0: the coordinator's part of the snapshots, the oldest first. The values are not read,
-  // since all tasks wait while the coordinator restarts. Throws FileError.
+  // On server 0: returns the coordinator's part of the snapshots, the oldest first. The values are
+  // not read, since all tasks wait while the coordinator restarts. Throws FileError.
   std::vector<std::vector<std::byte>> job_snapshots() const;
-  // A message of the coordinator. Throws FileError, UsageError.
+  // Handles a message of the coordinator. Throws FileError, UsageError.
   void on_message(const wire::MessageT& message);
-  // The replies to send to the coordinator; some follow long after the message that they answer.
+  // Returns replies to send to the coordinator; some follow long after the answered message.
   std::vector<wire::MessageT> take_replies();
-  // Readable when there may be a new reply.
+  // Returns a descriptor that is readable when take_replies() may have a new reply.
   int descriptor() const noexcept { return writer_.descriptor(); }
 
   bool is_finished() const noexcept { return is_finished_; }
   const std::optional<std::string>& failure() const noexcept { return failure_; }
-  // By worker, of all pushes so far.
+  // Returns the staleness of all pushes so far, by worker.
   std::vector<StalenessHistogram> staleness() const;
 
  private:
@@ -84,7 +84,7 @@ class ServerDuties {
 // it gives out differ from those of earlier starts even if no snapshot was made in between. Returns
 // the number of earlier starts with this nonce, or 0 without a folder or a nonce. Throws FileError.
 int count_starts(const std::filesystem::path& dir, const std::string& nonce);
-// Removes the file when the job is over.
+// Removes the file that count_starts() keeps; called when the job is over.
 void forget_starts(const std::filesystem::path& dir);
 
 }  // namespace syncopate::ps

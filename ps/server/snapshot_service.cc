@@ -18,7 +18,7 @@ std::shared_ptr<ServedSnapshot> SnapshotService::begin(std::shared_ptr<ServedSna
 }
 
 std::shared_ptr<ServedSnapshot> SnapshotService::on_bucket_copied(std::uint64_t snapshot) {
-  // Copies of an abandoned snapshot still complete.
+  // Copies of an abandoned snapshot's buckets still complete, and are ignored.
   if (copying_ == nullptr || copying_->cut != snapshot || --buckets_left_ > 0) return nullptr;
   copying_->running_statistics = statistics_.average(copying_->entries);
   return std::exchange(copying_, nullptr);
@@ -35,8 +35,8 @@ std::optional<wire::Envelope> SnapshotService::read(WorkerSession& session,
   answer.with_slots = header.with_slots;
   answer.state = header.state;
   wire::Envelope message = envelope(session.peer, make_message(answer));
-  // Live values may change with the next push, so they are copied; a snapshot is kept until its
-  // frame is sent.
+  // Live values may change with the next push, so a copy is sent; a snapshot's memory is kept until
+  // its frame is sent.
   const auto add = [&](std::span<const std::byte> bytes) {
     message.frames.push_back(
         is_live ? wire::Frame::copy_of(bytes)

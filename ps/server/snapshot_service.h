@@ -15,25 +15,25 @@
 
 namespace syncopate::ps {
 
-// Used by the data thread only.
+// A SnapshotService is used by the data thread only.
 class SnapshotService {
  public:
   explicit SnapshotService(WorkerSessions& sessions) : sessions_(sessions) {}
 
   RunningStatistics& statistics() noexcept { return statistics_; }
 
-  // The shard starts to copy its values into `snapshot`; an earlier one that is not complete is
+  // Makes the shard copy its values into `snapshot`; an earlier snapshot that is not complete is
   // abandoned. Returns the snapshot if it is complete at once, because the shard has no buckets.
   std::shared_ptr<ServedSnapshot> begin(std::shared_ptr<ServedSnapshot> snapshot,
                                         const ServedVariables& served);
-  // One bucket of this snapshot was copied. Returns the snapshot if it is complete now.
+  // Called when a bucket was copied into this snapshot. Returns the snapshot if it is complete.
   std::shared_ptr<ServedSnapshot> on_bucket_copied(std::uint64_t snapshot);
   void abandon() { copying_.reset(); }
-  // Workers can read this snapshot from now on; null: none.
+  // Lets workers read this snapshot from now on; null: none.
   void publish(std::shared_ptr<const ServedSnapshot> snapshot) { published_ = std::move(snapshot); }
 
-  // The answer to ReadCut: a part of the published snapshot, or of the live values. Nothing if
-  // there is no such snapshot or bucket.
+  // Returns the answer to ReadCut: a part of the published snapshot, or of the live values. Nothing
+  // if there is no such snapshot or bucket.
   std::optional<wire::Envelope> read(WorkerSession& session, const wire::ReadCutT& header,
                                      const ServedVariables& served);
 
@@ -41,7 +41,7 @@ class SnapshotService {
   WorkerSessions& sessions_;
   RunningStatistics statistics_{{}};
   std::shared_ptr<ServedSnapshot> copying_;
-  int buckets_left_ = 0;  // to be copied into it
+  int buckets_left_ = 0;  // to be copied into the snapshot
   std::shared_ptr<const ServedSnapshot> published_;
 };
 

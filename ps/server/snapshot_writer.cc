@@ -24,7 +24,7 @@ std::uint64_t mix(std::uint64_t lane, std::uint64_t word) noexcept {
   return std::rotl((lane ^ word) * kChecksumPrime, 31);
 }
 
-// The format of a file: magic, length of the header, header, checksum up to here, values, slots,
+// A snapshot file: magic, length of the header, header, checksum up to here, values, slots,
 // checksum of everything.
 constexpr std::uint64_t kSnapshotMagic = 0x33544f4853504e53;  // "SNPSHOT3"
 constexpr std::uint64_t kExtraWords = 4;
@@ -94,7 +94,7 @@ class SnapshotReader {
     std::uint64_t sum = 0;
     std::unique_ptr<wire::SnapshotHeaderT> fields;
   };
-  // Checks everything but the values and slots.
+  // Reads a snapshot file's header and checks everything but the values and slots.
   Header read_header() {
     if (read_word() != kSnapshotMagic) damaged("is not a snapshot file of this program version");
     const std::uint64_t size = std::filesystem::file_size(path_);
@@ -132,7 +132,7 @@ std::filesystem::path path_of(const std::filesystem::path& dir, int index, std::
   return dir / fmt::format("{}{}{}", prefix_of(index), snapshot, kSuffix);
 }
 
-// Whether the file is a temporary file that a killed server has left behind.
+// Returns whether the file is a temporary file that a killed server has left behind.
 bool is_temporary(const std::string& name, int index) {
   return name.starts_with(prefix_of(index)) && !name.ends_with(kSuffix);
 }
@@ -140,8 +140,8 @@ bool is_temporary(const std::string& name, int index) {
 }  // namespace
 
 std::uint64_t block_checksum(std::uint64_t before, std::span<const std::byte> bytes) noexcept {
-  // Four lanes of one word each, since a multiplication depends only on the previous one of its
-  // lane. Byte by byte, one GB would take longer than the peer timeout.
+  // The checksum has four lanes of one word each, since a multiplication depends only on the
+  // previous one of its lane. Byte by byte, one GB would take longer than the peer timeout.
   std::array<std::uint64_t, 4> lanes{before, before + 1, before + 2, before + 3};
   const std::size_t size = bytes.size();
   for (; bytes.size() >= sizeof lanes; bytes = bytes.subspan(sizeof lanes)) {
@@ -253,7 +253,7 @@ void SnapshotWriter::run(const std::stop_token& stop) {
     {
       std::unique_lock lock(mutex_);
       if (!asked_.wait(lock, stop, [&] { return job_ || wanted_; })) return;
-      wanted = std::exchange(wanted_, std::nullopt);  // first, since the job waits for it
+      wanted = std::exchange(wanted_, std::nullopt);  // read first: the job waits for it
       if (!wanted) {
         job = std::exchange(job_, std::nullopt);
         writing_ = job->snapshot->cut;
@@ -295,13 +295,13 @@ void SnapshotWriter::read_file(std::uint64_t cut) {
   } catch (const FileError& error) {
     log(LogLevel::kWarning, std::string(error.what()) + "; it is removed");
     unreadable = cut;
-    std::error_code ignored;  // a file that cannot be removed is unreadable as well
+    std::error_code ignored;  // a file that stays is unreadable, too
     std::filesystem::remove(path_of(dir_, index_, cut), ignored);
   } catch (const std::exception& error) {
     problem = error.what();
   }
   const std::lock_guard lock(mutex_);
-  if (wanted_) return;  // another one has been requested since
+  if (wanted_) return;  // another snapshot has been requested since
   if (problem) failure_ = problem;
   read_ = std::move(file);
   unreadable_ = unreadable;

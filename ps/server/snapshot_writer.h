@@ -1,4 +1,4 @@
-// The snapshot files of a shard, which a restarted server restores. They are written in the
+// The snapshot files of a shard, which a restarted server restores. The files are written in the
 // background to a temporary file, which is synced and renamed; the newest files are kept.
 #pragma once
 
@@ -33,19 +33,19 @@ struct SnapshotFile {
   std::vector<std::uint8_t> coordinator;  // shard 0: Coordinator::save()
 };
 
-// Thread-safe except for construction. Its own thread writes and reads the files.
+// Writes and reads a shard's snapshot files on its own thread. Thread-safe except for construction.
 class SnapshotWriter {
  public:
-  // Files are DIR/shard-<index>-cut-<number>.snapshot. If `dir` is empty, write() must not be
-  // called. Removes the files of other jobs, which it knows by the nonce in the header, temporary
-  // files, and files with a damaged header, which are logged. Values are checked only when a file
-  // is restored.
+  // Snapshot files are DIR/shard-<index>-cut-<number>.snapshot. If `dir` is empty, write() must not
+  // be called. Removes the files of other jobs, known by the nonce in the header, temporary files,
+  // and files with a damaged header, which are logged. Values are checked only when a file is
+  // restored.
   SnapshotWriter(std::filesystem::path dir, int index, std::string nonce);
   SnapshotWriter(const SnapshotWriter&) = delete;
   SnapshotWriter& operator=(const SnapshotWriter&) = delete;
   ~SnapshotWriter();  // completes the file being written
 
-  // The numbers of the snapshots with a complete file, ascending.
+  // Returns the numbers of the snapshots with a complete file, ascending.
   std::vector<std::uint64_t> existing() const;
 
   struct Job {
@@ -54,28 +54,28 @@ class SnapshotWriter {
     std::vector<std::uint8_t> coordinator;
   };
   void write(Job job);
-  // The snapshot whose file was completed since the last call.
+  // Returns the number of the snapshot whose file was completed since the last call.
   std::optional<std::uint64_t> take_written();
-  // Reads a file in the background. Replaces an earlier request that is not complete.
+  // Reads a snapshot file in the background. Replaces an earlier request that is not complete.
   void read_later(std::uint64_t snapshot);
-  // The file that was read since the last call.
+  // Returns the snapshot file that was read since the last call.
   std::optional<SnapshotFile> take_read();
-  // The requested snapshot, if its file was found missing, truncated or damaged since the last
-  // call. The reason is logged, and the file is removed.
+  // Returns the requested snapshot, if its file was found missing, truncated or damaged since the
+  // last call. The reason is logged, and the file is removed.
   std::optional<std::uint64_t> take_unreadable();
-  // Why a file could not be written: the disk is full, or the folder is missing.
+  // Returns why a snapshot file could not be written: the disk is full, or the folder is missing.
   std::optional<std::string> failure() const;
   int descriptor() const noexcept { return event_.descriptor(); }
 
-  // Throws FileError, which names the file, if it is missing, truncated or damaged.
+  // Throws FileError, which names the snapshot file, if it is missing, truncated or damaged.
   SnapshotFile read(std::uint64_t snapshot) const;
-  // Reads SnapshotFile::coordinator only; values and slots are not checked.
+  // Reads SnapshotFile::coordinator only; values and slots of the file are not checked.
   std::vector<std::uint8_t> read_coordinator(std::uint64_t snapshot) const;
-  // Removes the files of this snapshot and of later ones, including one that is being written: they
-  // are void, and would otherwise replace valid ones.
+  // Removes the files of this snapshot and of later ones, including a file being written: they are
+  // void, and would otherwise replace valid files.
   void remove_from(std::uint64_t snapshot);
-  // Removes all files of this shard, at the start and at the end of a job. Waits for a file that is
-  // being written.
+  // Removes all snapshot files of this shard, at the start and at the end of a job. Waits for a
+  // file that is being written.
   void remove_all();
 
   static constexpr std::size_t kKept = 3;
@@ -85,7 +85,7 @@ class SnapshotWriter {
   void write_file(const Job& job);
   void read_file(std::uint64_t snapshot);
   void save(const Job& job) const;
-  // After a file is complete: removes it if it has become void, otherwise the oldest ones.
+  // After a snapshot file is complete: removes it if it has become void, otherwise the oldest.
   void remove_unwanted(std::uint64_t written);
   void remove_foreign();
 

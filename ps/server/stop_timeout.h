@@ -1,6 +1,6 @@
-// The time that a server which is asked to stop waits for its job to end. Usually the workers are
-// asked to stop as well: they end after their step and a checkpoint, for which they need the
-// servers.
+// StopTimeout is the time that a server which is asked to stop waits for its job to end. Usually
+// the workers are asked to stop as well: they end after their step and a checkpoint, for which the
+// workers need the servers.
 #pragma once
 
 #include <functional>
@@ -11,16 +11,16 @@
 
 namespace syncopate::ps {
 
-// Used by one thread only. The arguments outlive it.
+// A StopTimeout is used by one thread only. The constructor's arguments outlive it.
 class StopTimeout {
  public:
-  // stop and note: see run_server().
+  // `stop` and `note` are those of run_server().
   StopTimeout(const std::function<bool()>& stop,
               const std::function<void(const std::string&)>& note)
       : stop_(stop), note_(note) {}
 
-  // Called periodically. Throws PeerError once the server has to end: at once if the job has not
-  // begun or no worker is left, otherwise when the timeout has passed.
+  // Checks the stop timeout; called periodically. Throws PeerError once the server has to end: at
+  // once if the job has not begun or no worker is left, otherwise when the timeout has passed.
   void check(bool has_job, bool has_workers);
 
  private:

@@ -15,13 +15,13 @@
 
 namespace syncopate::ps {
 
-// Thread-safe. Idle threads sleep.
+// A pool of update threads. Thread-safe. Idle threads sleep.
 class UpdateThreads {
  public:
   using Fail = std::function<void(const std::exception& error)>;
   using TakeEvents = std::function<void(const Shard& shard, std::vector<ShardEvent>& events)>;
 
-  // `take_events` is called from any of the threads; events of one bucket come in ShardEvent::order
+  // `take_events` is called from any update thread; events of one bucket come in ShardEvent::order
   // only if a single thread works on the bucket. `fail` is called with the error that ends a
   // thread.
   UpdateThreads(int threads, TakeEvents take_events, Fail fail);
@@ -29,7 +29,7 @@ class UpdateThreads {
   UpdateThreads& operator=(const UpdateThreads&) = delete;
   ~UpdateThreads();  // discards queued work
 
-  // Lets up to `helpers` threads work on the bucket until no work is due there.
+  // Lets up to `helpers` threads work on the bucket until no work is due on the bucket.
   void work_on(const std::shared_ptr<Shard>& shard, BucketId bucket, int helpers);
 
  private:

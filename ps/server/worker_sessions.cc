@@ -30,7 +30,7 @@ WorkerSessions::Greeting WorkerSessions::greet(const std::string& peer,
                                                const wire::DataHelloT& hello,
                                                const ServedVariables* served) {
   if (hello.nonce != nonce_) return refuse_greeting("it serves another job", false);
-  // The server has not been declared to yet, or was restarted: the worker will greet again.
+  // No declaration has reached the server yet, or it was restarted: the worker will greet again.
   if (served == nullptr) return {};
   if (hello.worker < 0 || hello.worker >= workers_) return {};
   if (hello.fingerprint != 0 && hello.fingerprint != served->fingerprint) {
@@ -41,7 +41,7 @@ WorkerSessions::Greeting WorkerSessions::greet(const std::string& peer,
             hello.worker),
         true);
   }
-  // The greeting may have been in transit for longer than the peer timeout.
+  // A worker's greeting may have been in transit for longer than the peer timeout.
   if (hello.incarnation <= removed_[hello.worker]) {
     return refuse_greeting(
         fmt::format(
@@ -55,7 +55,7 @@ WorkerSessions::Greeting WorkerSessions::greet(const std::string& peer,
     return refuse_greeting(
         fmt::format("a later incarnation of worker {} has replaced this one", hello.worker), false);
   }
-  // A late greeting over a socket that the worker has closed: it would not receive answers there.
+  // A late greeting came over a socket that the worker has closed: no answer would arrive there.
   if (known != sessions_.end() && known->second.incarnation == hello.incarnation &&
       known->second.call > hello.call) {
     return {};

@@ -19,44 +19,44 @@ namespace syncopate::ps {
 struct WorkerSession {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
-  std::uint64_t call = 0;                        // of the socket it uses, see DataHello
+  std::uint64_t call = 0;                        // number of the socket in use, see DataHello
   std::string peer;                              // routing id of the connection
-  std::shared_ptr<const MappedSegment> segment;  // its shared memory; null: values travel in frames
+  std::shared_ptr<const MappedSegment> segment;  // worker's shared memory; null: values in frames
   bool has_logged_drop = false;
 };
 
-// Used by the data thread only, but for unfit_messages(). A worker has one connection, and a
-// connection one worker.
+// WorkerSessions is used by the data thread only, but for unfit_messages(). A worker has one
+// connection, and a connection one worker.
 class WorkerSessions {
  public:
   WorkerSessions(int workers, std::string nonce);
 
   struct Greeting {
-    WorkerSession* session = nullptr;  // null: refused, or ignored because the worker greets again
+    WorkerSession* session = nullptr;  // null: refused, or ignored as the worker greets again
     bool is_new = false;               // this incarnation had no session before
     std::optional<wire::RefusedT> refusal = {};
   };
-  // served: what the server serves; null before the job is declared.
+  // `served` is what the server serves; null before the job is declared.
   Greeting greet(const std::string& peer, const wire::DataHelloT& hello,
                  const ServedVariables* served);
   // Maps the worker's shared memory, which has `elements` values. A failure is logged; values then
   // travel in frames.
   void map_segment(WorkerSession& session, const std::string& segment, std::int64_t elements);
 
-  // All three return null if there is no such session.
+  // find() and find_worker() return null if there is no such session.
   WorkerSession* find(const std::string& peer);
   WorkerSession* find(WorkerId worker, std::uint32_t incarnation);
   WorkerSession* find_worker(WorkerId worker);  // of any incarnation
   // Refuses this incarnation of the worker and earlier ones from now on. Returns the incarnation
-  // whose session has ended because of that, if any.
+  // whose session has ended because of the call, if any.
   std::optional<std::uint32_t> remove(WorkerId worker, std::uint32_t incarnation);
   void clear();
 
-  // Counts a message that does not fit what is served, and logs the first one of each session.
-  // message: "push". bucket: -1 if the message is of no bucket.
+  // Counts a worker's message that does not fit what is served, and logs the first one of each
+  // session. message: "push". bucket: -1 if the message is of no bucket.
   void drop(WorkerSession& session, const char* message, int bucket, const std::string& problem);
-  // The shard's number for this bucket of the job. -1, and the message is dropped, if the shard
-  // does not have the bucket.
+  // Returns the shard's number for this bucket of the job. -1, and the message is dropped, if the
+  // shard does not have the bucket.
   int shard_bucket(WorkerSession& session, const ServedVariables& served, const char* message,
                    int bucket);
   std::int64_t unfit_messages() const noexcept { return unfit_messages_; }  // thread-safe
@@ -68,7 +68,7 @@ class WorkerSessions {
   const std::string nonce_;
   std::map<WorkerId, WorkerSession> sessions_;
   std::map<std::string, WorkerId> workers_by_peer_;
-  std::map<WorkerId, std::uint32_t> removed_;  // incarnations up to this one
+  std::map<WorkerId, std::uint32_t> removed_;  // up to this incarnation
   std::atomic<std::int64_t> unfit_messages_{0};
 };
 

@@ -31,19 +31,19 @@ enum class StalenessRule : std::uint8_t {
 
 struct ConsistencyOptions {
   Consistency consistency = Consistency::kSync;
-  // kSsp. Source: Ho et al. 2013, conditions (1) to (4). Pushes are applied one by one, so 0
-  // differs from kSync: the gradients of a round are applied in turn, each at the full learning
-  // rate.
+  // The staleness bound of kSsp. Source: Ho et al. 2013, conditions (1) to (4). Pushes are applied
+  // one by one, so 0 differs from kSync: the gradients of a round are applied in turn, each at the
+  // full learning rate.
   int max_staleness = 0;
-  // kSync: an update does not wait for this many of a step's gradients; they are dropped when they
-  // arrive. Source: Chen et al. 2016, "Revisiting distributed synchronous SGD", section 3.
+  // For kSync: an update does not wait for this many of a step's gradients; they are dropped when
+  // they arrive. Source: Chen et al. 2016, "Revisiting distributed synchronous SGD", section 3.
   int backup_workers = 0;
   StalenessRule staleness_rule = StalenessRule::kNone;
   float compensation = 0.04F;  // lambda; the paper uses 2 for the adaptive rule
   float mean_square_decay = 0.95F;
 };
 
-// Throws UsageError for options that contradict each other.
+// Throws UsageError for options of consistency that contradict each other.
 void check_consistency(const ConsistencyOptions& options);
 
 }  // namespace syncopate::ps

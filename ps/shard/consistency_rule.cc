@@ -10,7 +10,7 @@
 namespace syncopate::ps {
 namespace {
 
-// A sorted vector: the set is small, and needs no allocation per worker.
+// A set of workers as a sorted vector: the set is small, and needs no allocation per worker.
 class WorkerSet {
  public:
   void insert(WorkerId worker) {
@@ -221,14 +221,14 @@ void ConsistencyRule::choose(std::span<const PushRequest> waiting, std::uint64_t
     return;
   }
   const std::size_t awaited = num_awaited(waiting);
-  // Most pushes are not the last one of their step: return before the search below.
+  // Most pushes are not the last one of their step: for these the search below is skipped.
   if (waiting.size() < awaited) return;
   WorkerSet taken;
   std::size_t here = 0;
   for (std::size_t i = 0; i < waiting.size(); ++i) {
     const PushRequest& push = waiting[i];
     if (push.version != version || !may_begin(push.id)) continue;
-    // A second push of one worker for this version is late once the first is applied.
+    // A second push of one worker for this version is late once its first push is applied.
     if (taken.contains(push.id.worker)) continue;
     if (takes_part(push.id.worker, push.id.incarnation)) {
       if (options_.backup_workers > 0 && here == awaited) continue;
@@ -257,7 +257,7 @@ void ConsistencyRule::limit(std::span<const WorkerClock> clocks) noexcept {
 
 bool ConsistencyRule::has_reached_limits() const noexcept {
   return std::ranges::all_of(members_, [](const Member& member) {
-    // Sequences ascend: once a later push has arrived, a missing one will not come.
+    // Sequences of pushes ascend: once a later push has arrived, a missing one will not come.
     return !member.is_active || member.begun >= member.limit || member.accepted > member.limit;
   });
 }

@@ -1,5 +1,5 @@
 // The consistency rule of one bucket: chooses which waiting pushes make up the next update, and
-// decides when a worker may read. It keeps the workers' clocks; its owner
+// decides when a worker may read. The rule keeps the workers' clocks; its owner
 // (ps/shard/shared_bucket.h) locks, sums and updates. A push counts from the moment its update
 // begins: every later read sees it.
 #pragma once
@@ -15,7 +15,7 @@
 
 namespace syncopate::ps {
 
-// One thread at a time. Calls that name an unknown worker or an earlier incarnation change nothing.
+// Used by one thread at a time. Calls for unknown workers or earlier incarnations change nothing.
 class ConsistencyRule {
  public:
   explicit ConsistencyRule(const ConsistencyOptions& options);
@@ -23,25 +23,25 @@ class ConsistencyRule {
   const ConsistencyOptions& options() const noexcept { return options_; }
   void set_options(const ConsistencyOptions& options);
 
-  // The worker becomes active. A new worker or a new incarnation has pushed up to `sequence`; the
+  // Makes the worker active. A new worker or a new incarnation has pushed up to `sequence`; the
   // incarnation that left returns to its own sequence. The worker's clock is its sequence plus
   // `offset`. Does nothing for an incarnation that is active already.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
-  // What the offset of a joining worker is computed from.
+  // The numbers from which the clock offset of a joining worker is computed.
   struct Standing {
     std::optional<std::int64_t> slowest;  // slowest clock of the other active workers
     std::uint64_t sequence = 0;           // of the worker's own last push that counts
   };
   Standing standing(WorkerId worker, std::uint32_t incarnation,
                     std::uint64_t sequence) const noexcept;
-  // The worker becomes inactive: no update and no worker waits for it.
+  // Makes the worker inactive: no update and no worker waits for it.
   void leave(WorkerId worker, std::uint32_t incarnation);
-  // The worker has nothing to push after `sequence` for now. Once that push has begun, no worker
-  // waits for this one until wake(). Does nothing if the worker has pushed more already.
+  // Called when the worker has nothing to push after `sequence` for now. Once that push has begun,
+  // no worker waits for it until wake(). Does nothing if the worker has pushed more already.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
   bool ends_rest(const PushId& id) const noexcept;
-  // The worker continues. Its clock moves to `slowest`, the slowest clock of the others, if that is
+  // Ends a worker's rest. Its clock moves to `slowest`, the slowest clock of the others, if that is
   // later than its own: others must not wait for it to catch up, and it must not gain by resting.
   void wake(WorkerId worker, std::optional<std::int64_t> slowest) noexcept;
   bool takes_part(WorkerId worker, std::uint32_t incarnation) const noexcept;
@@ -49,38 +49,38 @@ class ConsistencyRule {
   // Records a push of an active worker. Returns false for a push that is known already and must not
   // be applied again.
   bool accept(const PushId& id);
-  // The sequence of the last accepted push of the worker's newest incarnation; 0: unknown worker.
+  // Returns the sequence of the last accepted push of the worker's newest incarnation; 0: unknown.
   std::uint64_t accepted(WorkerId worker) const noexcept;
-  // The update with this push begins, or the push is dropped: moves the worker's clock to it.
+  // Moves the worker's clock to this push, when its update begins or the push is dropped.
   void advance(const PushId& id) noexcept;
 
-  // Whether the values include all of the worker's own pushes up to `sequence` (read-my-writes) and
-  // the worker is not too far ahead. Source: Ho et al. 2013, conditions (1), (3), (4): a worker at
-  // clock c sees all updates of clocks up to c - max_staleness - 1.
+  // Returns whether the values include all of the worker's own pushes up to `sequence`
+  // (read-my-writes) and the worker is not too far ahead. Source: Ho et al. 2013, conditions (1),
+  // (3), (4): a worker at clock c sees all updates of clocks up to c - max_staleness - 1.
   bool may_read(WorkerId worker, std::uint64_t sequence) const noexcept;
-  // Whether a snapshot that is being taken lets this push begin.
+  // Returns whether a snapshot that is being taken lets this push begin.
   bool may_begin(const PushId& id) const noexcept;
-  // Whether the values have been updated since the worker read them, under a rule that drops such
-  // pushes.
+  // Returns whether the values have been updated since the worker of this push read them, under a
+  // rule that drops such pushes.
   bool is_late(const PushRequest& push, std::uint64_t version) const noexcept;
   // Appends to `chosen`, which must be empty, the positions in `waiting` (in order of arrival) of
-  // the pushes that make up the next update of this version. None: no update is due.
-  // kSync: the first to arrive of all active workers but `backup_workers`, and those of workers
-  // that have left. Other rules: the first push that may begin.
+  // the pushes that make up the next update of this version. No position: no update is due. kSync:
+  // the first to arrive of all active workers but `backup_workers`, and those of workers that have
+  // left. Other rules: the first push that may begin.
   void choose(std::span<const PushRequest> waiting, std::uint64_t version,
               std::vector<std::size_t>& chosen) const;
 
-  // Taking a snapshot: hold() lets no push begin; limit() lets pushes up to these clocks begin
-  // (none of a worker without a clock); release() ends both.
+  // For a snapshot, hold() lets no push begin; limit() lets pushes up to these clocks begin (none
+  // of a worker without a clock); release() ends both.
   void hold() noexcept;
   void limit(std::span<const WorkerClock> clocks) noexcept;
   void release() noexcept { is_limited_ = false; }
-  // Whether all active workers have reached their limits, or have passed over missing pushes.
-  // Pushes up to the limits may still wait.
+  // Returns whether all active workers have reached their snapshot limits, or have passed over
+  // missing pushes. Pushes up to the limits may still wait.
   bool has_reached_limits() const noexcept;
 
-  std::vector<WorkerClock> clocks() const;  // ascending by worker
-  // Replaces all known workers by these; all of them are inactive.
+  std::vector<WorkerClock> clocks() const;  // by worker, ascending
+  // Replaces all known workers by those of the clocks; all are inactive.
   void restore(std::span<const WorkerClock> clocks);
 
  private:
@@ -90,7 +90,7 @@ class ConsistencyRule {
     bool is_active = false;
     std::uint64_t accepted = 0;  // sequence of its last push
     std::uint64_t begun = 0;     // sequence of the last push that is applied, dropped or begun
-    std::int64_t offset = 0;     // its clock is begun + offset
+    std::int64_t offset = 0;     // the worker's clock is begun + offset
     std::uint64_t limit = 0;     // last sequence that may begin, while limited
     bool is_restored = false;    // known from restore(); has not joined since
     bool rests = false;          // from the moment `rests_after` has begun
@@ -100,8 +100,8 @@ class ConsistencyRule {
   };
   Member* find(WorkerId worker) noexcept;
   const Member* find(WorkerId worker) const noexcept;
-  // The number of active workers whose pushes of this version an update waits for; 0 when no worker
-  // is active.
+  // Returns the number of active workers whose pushes of this version an update waits for; 0 when
+  // no worker is active.
   std::size_t num_awaited(std::span<const PushRequest> waiting) const;
 
   ConsistencyOptions options_;

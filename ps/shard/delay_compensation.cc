@@ -8,7 +8,7 @@
 namespace syncopate::ps {
 namespace {
 
-// Added inside the root. Source: ibid., the authors' code.
+// Added to the mean square inside the root. Source: the code of the authors, Zheng et al. 2017.
 constexpr float kEpsilon = 1e-7F;
 
 }  // namespace

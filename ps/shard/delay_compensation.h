@@ -1,7 +1,7 @@
-// Delay compensation: corrects a gradient for the updates since its values were read. It works
-// element by element, so that any division of a bucket into pieces gives the same bits.
-// Source: Zheng et al. 2017, "Asynchronous stochastic gradient descent with delay compensation",
-// eq. 10 and 14.
+// Delay compensation: corrects a gradient for the updates since its values were read. The
+// correction works element by element, so that any division of a bucket into pieces gives the same
+// bits. Source: Zheng et al. 2017, "Asynchronous stochastic gradient descent with delay
+// compensation", eq. 10 and 14.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@ namespace syncopate::ps {
 struct DelayCompensation {
   float lambda = 0.04F;
   float mean_square_decay = 0.95F;
-  // [bucket] f32: the values that the worker read. Empty when they have not changed since or are
-  // unknown; the gradient is then not corrected.
+  // [bucket] f32: the values that the worker read. Empty when the values have not changed since or
+  // are unknown; the gradient is then not corrected.
   std::span<const float> read;
   // [bucket] f32, moving average of the squared gradients. Empty: lambda is not adaptive.
   std::span<float> mean_square;

@@ -20,7 +20,7 @@ namespace {
 constexpr std::size_t kIndexBytes = sizeof(std::uint32_t);
 constexpr std::size_t kValueBytes = sizeof(float);
 constexpr std::int64_t kMostIndices = std::int64_t{1} << 32U;
-// Masks the sign bit out. The remaining bits, as an integer, order floats by magnitude, NaN last.
+// Masks a float's sign bit out. The other bits, as an integer, order floats by magnitude, NaN last.
 constexpr std::uint32_t kMagnitude = 0x7fffffffU;
 
 // Reads a number at an address of any alignment.
@@ -33,7 +33,7 @@ T load(const std::byte* from) noexcept {
 
 std::uint16_t to_bf16(float value) noexcept {
   const auto bits = std::bit_cast<std::uint32_t>(value);
-  // A NaN whose mantissa is in the lower half would round to infinity.
+  // A NaN whose mantissa is in the lower half would round to a bf16 infinity.
   if ((bits & kMagnitude) > 0x7f800000U) return static_cast<std::uint16_t>((bits >> 16U) | 0x40U);
   return static_cast<std::uint16_t>((bits + 0x7fffU + ((bits >> 16U) & 1U)) >> 16U);
 }
@@ -46,8 +46,8 @@ std::uint32_t magnitude(float value) noexcept {
   return std::bit_cast<std::uint32_t>(value) & kMagnitude;
 }
 
-// Keeps an infinity or NaN out of the error: it would spoil every later step, even if the optimizer
-// skips this one.
+// Returns 0 for an infinity or NaN: in the carried error it would spoil every later step, even if
+// the optimizer skips this one.
 float finite_or_zero(float value) noexcept { return std::isfinite(value) ? value : 0.0F; }
 
 std::int64_t largest_count(double fraction, std::int64_t num_elements) {
@@ -95,15 +95,15 @@ void decode_largest(std::span<const std::byte> bytes, std::int64_t begin,
   }
 }
 
-// Describes the k largest elements: all above `threshold`, and the first `at_threshold` elements
-// that are equal to it.
+// Describes the k largest elements of a gradient: all above `threshold`, and the first
+// `at_threshold` elements that are equal to it.
 struct Cutoff {
   std::uint32_t threshold = 0;
   std::int64_t at_threshold = 0;
 };
 
-// Counts elements by their upper bits first. Only the few elements that share the upper bits of the
-// k-th largest must be sorted.
+// Finds the k largest elements. Counts elements by their upper bits first; only the few that share
+// the upper bits of the k-th largest must be sorted.
 Cutoff find_cutoff(std::span<const float> values, std::int64_t k,
                    std::vector<std::uint32_t>& scratch) {
   constexpr unsigned kLowerBits = 20;
@@ -211,7 +211,7 @@ EncodedGradient GradientEncoder::encode(std::span<const float> gradient) {
     throw ShapeError(fmt::format("encoder: a gradient of {} elements, expected {}", gradient.size(),
                                  num_elements_));
   }
-  const FlushDenormals flush;  // errors can become very small
+  const FlushDenormals flush;  // carried errors can become very small
   switch (options_.codec) {
     case Codec::kF32:
       return {Codec::kF32, num_elements_, std::as_bytes(gradient)};

@@ -18,7 +18,7 @@ struct CompressionOptions {
   double fraction = 0.01;  // kTopK: of a bucket's elements, in (0, 1]; at least one is sent
 };
 
-// Reads "none", "bf16" or "topk:0.01". Throws UsageError that names `what`, such as "--compress".
+// Parses "none", "bf16" or "topk:0.01". Throws UsageError that names `what`, such as "--compress".
 CompressionOptions parse_compression(std::string_view text, std::string_view what);
 
 // An encoded gradient. The bytes are borrowed, need no alignment, and are little-endian:
@@ -31,17 +31,16 @@ struct EncodedGradient {
   std::span<const std::byte> bytes;
 };
 
-// Whether the bytes are valid for the codec: the length fits, indices ascend and are below n. A
-// shard checks every push before it keeps it, because pushes come from other processes.
+// Returns whether the bytes are valid for the codec: the length fits, indices ascend and are below
+// n. A shard checks every push on arrival, because pushes come from other processes.
 bool is_well_formed(const EncodedGradient& gradient) noexcept;
 
-// Decodes elements [begin, begin + scratch.size()) of a well-formed gradient. Returns `scratch`, or
-// a window on the gradient's bytes when they are aligned f32. Thread-safe.
+// Decodes gradient elements [begin, begin + scratch.size()) of a well-formed gradient. Returns
+// `scratch`, or a window on the gradient's bytes when they are aligned f32. Thread-safe.
 std::span<const float> decode_chunk(const EncodedGradient& gradient, std::int64_t begin,
                                     std::span<float> scratch) noexcept;
 
-// Encodes one bucket's gradients of one worker, and keeps the rounding errors. One thread at a
-// time.
+// Encodes the gradients of one bucket of a worker, and keeps rounding errors. One thread at a time.
 class GradientEncoder {
  public:
   GradientEncoder(CompressionOptions options, std::int64_t num_elements);
@@ -60,7 +59,7 @@ class GradientEncoder {
   CompressionOptions options_;
   std::int64_t num_elements_;
   std::vector<float> error_;         // [num_elements] f32: not sent so far; empty under kF32
-  std::vector<std::byte> bytes_;     // encoded
+  std::vector<std::byte> bytes_;     // the encoded gradient
   std::vector<std::uint32_t> ties_;  // scratch of kTopK
 };
 

@@ -15,14 +15,14 @@ namespace syncopate::ps {
 namespace {
 
 constexpr std::int64_t kElementBytes = sizeof(float);
-// The cost of a smaller message hardly depends on its size.
+// Bytes; the cost of a smaller message hardly depends on its size.
 constexpr std::int64_t kSmallestMessage = std::int64_t{64} << 10;
-// The number of messages per shard: several, so that they leave while backward runs and can be
-// balanced.
+// The number of messages per shard: several, so that the first leave while backward runs, and the
+// load can be balanced.
 constexpr std::int64_t kMessagesPerShard = 4;
-// Parts are joined into ranges of about equal size; small parts allow more equal ranges.
+// Variables' parts are joined into ranges of about equal size; small parts allow more equal ranges.
 constexpr std::int64_t kPartsPerRange = 8;
-// The imbalance that is good enough, and how often ranges are halved to reach it.
+// The imbalance of shards that is good enough, and how often ranges are halved to reach it.
 constexpr double kBalanced = 1.05;
 constexpr int kHalvings = 3;
 
@@ -39,7 +39,7 @@ std::int64_t range_bytes(const ArenaLayout& layout, const PlacementOptions& opti
 std::int64_t parts_of(const PlacementOptions& options, std::int64_t rows, std::int64_t row_bytes,
                       std::int64_t target) {
   if (options.partition.kind != PartitionRule::Kind::kAuto) {
-    // TensorFlow's documentation advises as many parts as there are servers for MinSizePartitioner.
+    // For MinSizePartitioner TensorFlow's documentation advises as many parts as there are servers.
     const bool is_min_size = options.partition.kind == PartitionRule::Kind::kMinSize;
     return count_parts(options.partition, rows, row_bytes, is_min_size ? options.servers : 0);
   }
@@ -52,7 +52,7 @@ std::int64_t parts_of(const PlacementOptions& options, std::int64_t rows, std::i
                      0);
 }
 
-// Returns the parts of all variables in backward order. Padding belongs to a variable's last part.
+// Returns all variables' parts in backward order. Padding belongs to a variable's last part.
 std::vector<Bucket> split_into_parts(const ArenaLayout& layout, const PlacementOptions& options,
                                      std::int64_t target) {
   std::vector<Bucket> parts;
@@ -72,9 +72,9 @@ std::vector<Bucket> split_into_parts(const ArenaLayout& layout, const PlacementO
   return parts;
 }
 
-// Joins parts into ranges of about `target` bytes, equally many per server. Each range ends at the
-// part border that is nearest to a multiple of the range size. A part that is larger than a range
-// stays alone.
+// Joins parts of variables into ranges of about `target` bytes, equally many per server. Each range
+// ends at the part border that is nearest to a multiple of the range size. A part that is larger
+// than a range stays alone.
 std::vector<Bucket> join_evenly(const std::vector<Bucket>& parts, const PlacementOptions& options,
                                 std::int64_t target) {
   const std::int64_t total = size_bytes({0, parts.empty() ? 0 : parts.front().end});
@@ -82,7 +82,7 @@ std::vector<Bucket> join_evenly(const std::vector<Bucket>& parts, const Placemen
   const std::int64_t even =
       std::max<std::int64_t>(1, ceil_div(total, options.servers * per_server));
   std::vector<Bucket> ranges;
-  std::int64_t wanted_end = 0;  // in bytes from the last element of the arena
+  std::int64_t wanted_end = 0;  // bytes from the last element of the arena
   for (const Bucket part : parts) {
     const std::int64_t before = total - size_bytes({0, part.end});
     const std::int64_t after = before + size_bytes(part);
@@ -93,13 +93,13 @@ std::vector<Bucket> join_evenly(const std::vector<Bucket>& parts, const Placemen
       continue;
     }
     ranges.push_back(part);
-    // At least half a range away, so that the range after a large part is not too short.
+    // A range ends at least half a range away, so that it is not too short after a large part.
     wanted_end = ceil_div(before + even / 2, even) * even;
   }
   return ranges;
 }
 
-// Assigns the largest range first, each to the shard with the fewest bytes. Source: longest
+// Assigns the largest range first, each range to the shard with the fewest bytes. Source: longest
 // processing time first, Graham 1969, "Bounds on multiprocessing timing anomalies", section 5.
 std::vector<int> assign(const std::vector<Bucket>& ranges, int servers) {
   std::vector<std::size_t> order(ranges.size());
@@ -138,8 +138,8 @@ Placement join_on_same_shard(const Placement& placement, std::int64_t most_bytes
       options.servers, parts, parts == 1 ? "part" : "parts"));
 }
 
-// Throws UsageError for a part that is longer than a frame may be: sending it would close the
-// connection each time.
+// Throws UsageError for a part that is longer than a message frame may be: sending it would close
+// the connection each time.
 void check_frames(const ArenaLayout& layout, const Placement& placement) {
   constexpr auto kMost = static_cast<std::int64_t>(wire::kLongestFrame);
   for (const Bucket bucket : placement.buckets) {
@@ -191,7 +191,7 @@ std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int6
       wanted = rule.value;
       break;
     case PartitionRule::Kind::kMinSize:
-      // Rounded up, as TensorFlow does: a part may be smaller than `value`.
+      // The number of parts is rounded up, as TensorFlow does: a part may be smaller than `value`.
       wanted = ceil_div(rows * row_bytes, rule.value);
       break;
     case PartitionRule::Kind::kAuto:
@@ -217,7 +217,7 @@ Placement place_variables(const ArenaLayout& layout, const PlacementOptions& opt
   for (int halvings = 0; halvings <= kHalvings + 1; ++halvings, target = (target + 1) / 2) {
     const std::vector<Bucket> parts = split_into_parts(layout, options, target);
     most_parts = parts.size();
-    // The last attempt leaves every part alone.
+    // The last attempt at balance leaves every part alone.
     if (halvings > kHalvings && !best.buckets.empty()) break;
     std::vector<Bucket> ranges =
         halvings <= kHalvings ? join_evenly(parts, options, target) : parts;
@@ -231,8 +231,8 @@ Placement place_variables(const ArenaLayout& layout, const PlacementOptions& opt
     if (imbalance(best, options.servers) <= kBalanced) break;
   }
   if (best.buckets.empty()) throw_too_few_parts(options, most_parts);
-  // Joined up to the message size of a single shard at most: the first part of a larger message
-  // would wait too long for its last part.
+  // Ranges are joined up to the message size of a single shard at most: the first part of a larger
+  // message would wait too long for its last part.
   Placement joined = join_on_same_shard(best, range_bytes(layout, options, kMessagesPerShard));
   check_frames(layout, joined);
   return joined;

@@ -16,46 +16,46 @@ namespace syncopate::ps {
 struct PartitionRule {
   enum class Kind : std::uint8_t {
     kAuto,     // splits variables that are too large for one message or for balanced shards
-    kFixed,    // `value` parts
-    kMinSize,  // at most one part per server, of about `value` bytes or more
-    kMaxSize,  // parts of at most `value` bytes
+    kFixed,    // into `value` parts
+    kMinSize,  // into at most one part per server, of about `value` bytes or more
+    kMaxSize,  // into parts of at most `value` bytes
   };
   Kind kind = Kind::kAuto;
   std::int64_t value = 0;
 };
 
-// Reads "auto", "fixed:4", "min-size:262144" or "max-size:4194304". Throws UsageError that names
-// `what`, such as "--partition".
+// Parses a partition rule: "auto", "fixed:4", "min-size:262144" or "max-size:4194304". Throws
+// UsageError that names `what`, such as "--partition".
 PartitionRule parse_partition(std::string_view text, std::string_view what);
 
-// The number of parts of a variable with `rows` rows (its axis 0) of `row_bytes` each: at least 1,
-// at most `rows` and, unless it is 0, `most_parts`. Source: as above, FixedShardsPartitioner,
-// MinSizePartitioner, MaxSizePartitioner; kAuto counts as kMaxSize does.
+// Returns the number of parts of a variable with `rows` rows (its axis 0) of `row_bytes` each: at
+// least 1, at most `rows` and, unless it is 0, `most_parts`. Source: as above,
+// FixedShardsPartitioner, MinSizePartitioner, MaxSizePartitioner; kAuto counts as kMaxSize does.
 std::int64_t count_parts(const PartitionRule& rule, std::int64_t rows, std::int64_t row_bytes,
                          std::int64_t most_parts);
 
-// The first row of part `part`. Each part has rows / parts rows, the first rows % parts parts one
-// more.
+// Returns the first row of part `part` of a variable. Each part has rows / parts rows, the first
+// rows % parts parts one more.
 std::int64_t first_row(std::int64_t rows, std::int64_t parts, std::int64_t part);
 
 struct PlacementOptions {
   int servers = 1;
   PartitionRule partition;
-  // The most bytes in one message; a single larger part is sent in one message too.
+  // The largest number of bytes in one message; a single larger part is sent in one message too.
   std::int64_t message_bytes = std::int64_t{1} << 20;
 };
 
 struct Placement {
-  // Ranges of the arena in backward order, as plan_buckets() returns them; together they cover it.
+  // Ranges of the arena in backward order, as by plan_buckets(); together they cover the arena.
   std::vector<Bucket> buckets;
-  std::vector<int> owner;  // of each bucket: a shard; shard 0 has at least one
+  std::vector<int> owner;  // by bucket: its shard; shard 0 has at least one
 };
 
-// Throws UsageError when there are more servers than parts, naming both numbers, and when a part is
-// too large for a message.
+// Computes the placement. Throws UsageError when there are more servers than parts, naming both
+// numbers, and when a part is too large for a message.
 Placement place_variables(const ArenaLayout& layout, const PlacementOptions& options);
 
-// The bytes of the largest shard divided by the mean: 1 is a perfect balance.
+// Returns the bytes of the largest shard divided by the mean: 1 is a perfect balance.
 double imbalance(const Placement& placement, int servers);
 
 }  // namespace syncopate::ps

@@ -1,5 +1,5 @@
 // Averages the workers' running statistics (the state of batch norm that is not trained) at the
-// time of a snapshot. Its owner, shard 0, reports every push that ended a step.
+// time of a snapshot. The owner of the averages, shard 0, reports every push that ended a step.
 #pragma once
 
 #include <cstdint>
@@ -13,25 +13,25 @@
 
 namespace syncopate::ps {
 
-// One thread at a time.
+// RunningStatistics is used by one thread at a time.
 class RunningStatistics {
  public:
-  // Starts with the statistics before the first step.
+  // Starts with the running statistics before the first step.
   explicit RunningStatistics(std::vector<float> first) : average_(std::move(first)) {}
 
-  // The worker's push `sequence` was applied: its statistics then, and the samples it trained in
-  // this step. `values` is empty when the push carried no statistics.
+  // Called when the worker's push `sequence` was applied: takes its statistics then, and the
+  // samples it trained in this step. `values` is empty when the push carried no statistics.
   void add(WorkerId worker, std::uint64_t sequence, std::int64_t samples,
            std::vector<float> values);
   // Removes a worker that has left or has started again as a new incarnation.
   void forget(WorkerId worker) { workers_.erase(worker); }
-  // The average at these clocks, weighted by the samples that each worker has trained so far. When
-  // no worker has sent statistics, the last average.
+  // Returns the average at these clocks, weighted by the samples that each worker has trained so
+  // far. When no worker has sent statistics, the last average.
   const std::vector<float>& average(std::span<const WorkerClock> clocks);
 
  private:
   struct Worker {
-    // The last two by sequence: a snapshot may be of the push before the newest one.
+    // A worker's last two statistics by sequence: a snapshot may be of the push before the newest.
     std::deque<std::pair<std::uint64_t, std::vector<float>>> kept;
     std::int64_t samples = 0;
   };

@@ -32,7 +32,7 @@ void check_room(std::span<const float> values, std::int64_t elements, const std:
 
 }  // namespace
 
-// A bucket of the shard: where its elements are, and its state behind a lock.
+// A bucket of the shard: the place of its elements, and its state behind a lock.
 struct Shard::Variable {
   Variable(BucketId id, Bucket bucket, const ConsistencyOptions& consistency)
       : window{.range = bucket}, shared(id, bucket.end - bucket.begin, consistency) {}
@@ -118,9 +118,9 @@ void Shard::join(WorkerId worker, std::uint32_t incarnation, std::uint64_t seque
   }
 }
 
-// A joining worker gets one clock for all buckets. If it were levelled per bucket, while some buckets
-// are in the middle of a step, two workers could each be ahead of the other on one bucket, and would
-// wait for each other.
+// A joining worker gets one clock for all buckets. If the clock were levelled per bucket, while
+// some buckets are in the middle of a step, two workers could each be ahead of the other on one
+// bucket, and would wait for each other.
 std::optional<std::int64_t> Shard::slowest_other(WorkerId worker) const {
   std::optional<std::int64_t> slowest;
   for (const auto& variable : variables_) {
@@ -245,8 +245,8 @@ std::vector<WorkerClock> Shard::freeze(std::uint64_t number) {
   }
   std::vector<WorkerClock> clocks;
   for (const auto& [worker, clock] : furthest) clocks.push_back(clock);
-  // Pushes that have begun on another bucket of this shard belong to the snapshot: they need not
-  // wait for begin_snapshot().
+  // Pushes that have begun on another bucket of this shard belong to the snapshot: such pushes need
+  // not wait for begin_snapshot().
   for (const auto& variable : variables_) {
     const std::lock_guard lock(variable->mutex);
     variable->shared.limit(clocks);
@@ -299,7 +299,7 @@ bool Shard::write(BucketId bucket, std::uint64_t version,
                   std::span<const std::span<const std::byte>> values_and_slots) {
   Variable& to = at(bucket);
   memory_->check_blocks(bucket, to.window, values_and_slots);
-  // Written under the lock, so that no work begins now. No worker trains yet, so none waits for it.
+  // Writes values under the lock, so that no work begins now. No worker trains yet, so none waits.
   const std::lock_guard lock(to.mutex);
   if (!to.shared.set_version(version)) return false;
   memory_->write(to.window, values_and_slots);

@@ -27,7 +27,7 @@ namespace syncopate::ps {
 
 class ShardMemory;
 
-// A part of the task that is under way on a bucket.
+// A piece of work: a part of the task that is under way on a bucket.
 struct Piece {
   BucketId bucket = 0;
   std::uint64_t task = 0;  // number of the task, counted per bucket
@@ -39,7 +39,7 @@ struct Piece {
 // the order in which they happened, to the thread that finished the task they belong to.
 class Shard {
  public:
-  // Bucket b of this shard is buckets[b]: any range of the arena, in any order, without overlaps.
+  // Bucket b of the shard is buckets[b]: any range of the arena, in any order, without overlaps.
   // `values`: [elements of all buckets] f32 on the host, in the order of the arena; the shard reads
   // and writes this memory. Slots begin as zeros. Throws ShapeError; UsageError for options that
   // contradict each other.
@@ -52,32 +52,32 @@ class Shard {
   const std::vector<Bucket>& buckets() const noexcept { return buckets_; }
   const Optimizer& optimizer() const noexcept;
 
-  // The worker becomes active; its clock starts at `sequence`, level with the slowest worker.
-  // Waiting requests of an earlier incarnation are dropped, and its later requests refused. An
-  // incarnation that left continues at its own sequence, or at `sequence` if the shard was restored
-  // since. For the buckets in `ahead` the worker is in the middle of a step: `sequence` + 1. Work
-  // on any bucket may become due; claim() returns it.
+  // Makes the worker active; its clock starts at `sequence`, level with the slowest worker. Waiting
+  // requests of an earlier incarnation are dropped, and its later requests refused. An incarnation
+  // that left continues at its own sequence, or at `sequence` if the shard was restored since. For
+  // the buckets in `ahead` the worker is in the middle of a step: `sequence` + 1. Work on any
+  // bucket may become due; claim() returns it.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::span<const BucketId> ahead = {});
-  // The worker has finished or failed: no worker waits for it any more, and its requests are
-  // refused. Its waiting pushes will be applied; its waiting reads are dropped. Does nothing for an
-  // unknown worker or an earlier incarnation.
+  // Called when the worker has finished or failed: no worker waits for it any more, and its
+  // requests are refused. Its waiting pushes will be applied; its waiting reads are dropped. Does
+  // nothing for an unknown worker or an earlier incarnation.
   void leave(WorkerId worker, std::uint32_t incarnation);
-  // The worker has nothing to push after `sequence` for now: no worker waits for it until its next
-  // push, when its clock moves up to the slowest one. Does nothing for an unknown worker or an
-  // earlier incarnation.
+  // Called when the worker has nothing to push after `sequence` for now: no worker waits for it
+  // until its next push, when its clock moves up to the slowest one. Does nothing for an unknown
+  // worker or an earlier incarnation.
   void rest(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence);
-  // Applies to all later decisions. Throws UsageError for options that contradict each other.
+  // Sets the rule of all later decisions. Throws UsageError for options that contradict each other.
   void set_consistency(const ConsistencyOptions& consistency);
 
-  // Returns false, and keeps nothing, for a worker that is not active or an earlier incarnation.
-  // Otherwise events follow; for a duplicate kDropped and then kAnswered. Throws ShapeError for a
-  // wrong length or bytes that are invalid for their codec; InternalError for an unknown bucket.
+  // Accepts a push. Returns false, and keeps nothing, for an inactive worker or an old incarnation.
+  // Otherwise events follow; for a duplicate kDropped, then kAnswered. Throws ShapeError for a
+  // wrong length or bytes invalid for their codec; InternalError for an unknown bucket.
   bool push(const PushRequest& request);
-  // Requests the values as soon as the rule lets this worker read. Returns and throws as push().
+  // Requests the values, when the rule lets this worker read. Returns and throws as push() does.
   bool read(const ReadRequest& request);
-  // The values in place. The caller must know that no thread writes them: it is alone with the
-  // shard, or it runs between the end of a synchronous update and its own next push.
+  // The shard's values in place. The caller must know that no thread writes them: it is alone with
+  // the shard, or it runs between the end of a synchronous update and its own next push.
   struct Reading {
     std::span<const float> values;
     std::uint64_t version = 0;
@@ -85,7 +85,7 @@ class Shard {
   Reading view(BucketId bucket) const;
 
   // Takes the next piece, of at most `most_elements`, of the bucket's task. The caller must pass
-  // every piece to update().
+  // every taken piece to update().
   std::optional<Piece> claim(BucketId bucket, std::int64_t most_elements = kPieceElements);
   // Does the work of a piece. The last piece of a task appends its events; the next task may be due
   // then. Throws InternalError for a piece that is not under way.
@@ -93,12 +93,12 @@ class Shard {
   // Calls claim() and update() until no work is due; for a single thread.
   void work(BucketId bucket, std::vector<ShardEvent>& events);
 
-  // A snapshot is consistent over several shards; it is taken in two steps, under one number
-  // from 1. freeze(): pushes that have not begun wait. Returns the furthest clock of any bucket, by
+  // A snapshot is consistent over several shards, and is taken in two steps, under one number from
+  // 1. freeze(): pushes that have not begun wait. Returns the furthest clock of any bucket, by
   // worker.
   std::vector<WorkerClock> freeze(std::uint64_t number);
-  // Copies each bucket into `target` once it has applied exactly the pushes up to `clocks`, and
-  // then lets it continue. Only waiting pushes of workers that have left are waited for. Event:
+  // Copies each bucket into `target` once the bucket has applied exactly the pushes up to `clocks`,
+  // and then lets it continue. Only waiting pushes of workers that have left are waited for. Event:
   // kSnapshotCopied. `target` holds tensors like those of snapshot(), or no slots: slots are not
   // copied then. Versions and clocks are filled in. `target` is shared because it may still be
   // written after the caller has given it up. Does nothing unless the last freeze() had this number
@@ -106,7 +106,7 @@ class Shard {
   void begin_snapshot(std::uint64_t number, std::span<const WorkerClock> clocks,
                       std::shared_ptr<ShardSnapshot> target);
   // Withdraws the snapshot: pushes wait no longer, and buckets whose copy has not begun are not
-  // copied. A copy that has begun ends with its event.
+  // copied. A copy that has begun still ends with its event.
   void thaw();
 
   // The functions below require that no other thread uses the shard, except window() and write().
@@ -121,7 +121,7 @@ class Shard {
   // InternalError for an unknown bucket.
   bool write(BucketId bucket, std::uint64_t version,
              std::span<const std::span<const std::byte>> values_and_slots);
-  // The elements of the bucket in values(), slots() and snapshots.
+  // The place of a bucket's elements in values(), slots() and snapshots.
   struct Window {
     std::int64_t begin = 0;
     std::int64_t count = 0;
@@ -130,20 +130,20 @@ class Shard {
   const Tensor& values() const noexcept;
   std::span<const Tensor> slots() const noexcept;
 
-  // The staleness of the applied pushes of all buckets, by worker. Pushes of an unknown version are
-  // left out.
+  // Returns the staleness of the applied pushes of all buckets, by worker. Pushes of an unknown
+  // version are left out.
   std::vector<StalenessHistogram> staleness() const;
 
-  // Large enough to make the lock of claim() cheap, small enough to divide a small bucket.
+  // A piece is large enough to make claim()'s lock cheap, small enough to divide a small bucket.
   static constexpr std::int64_t kPieceElements = 16384;
 
  private:
   struct Variable;
 
   void place_variables(const ConsistencyOptions& consistency);
-  // Throws InternalError for a bucket that this shard does not have.
+  // Returns a bucket's state. Throws InternalError for a bucket that this shard does not have.
   Variable& at(BucketId bucket) const;
-  // The slowest clock of all active workers but this one.
+  // Returns the slowest clock of all active workers but this one.
   std::optional<std::int64_t> slowest_other(WorkerId worker) const;
 
   const std::vector<Bucket> buckets_;

@@ -32,8 +32,8 @@ std::span<Element> part_of(std::span<Element> of, std::int64_t begin, std::size_
   return of.empty() ? of : of.subspan(static_cast<std::size_t>(begin), count);
 }
 
-// Source and target may be the same memory. std::ranges::copy of GCC 12 moves spans one float at a
-// time, which took longer than the update.
+// Copies values; source and target may be equal. std::ranges::copy of GCC 12 moves spans one float
+// at a time, which took longer than the update.
 void copy_values(std::span<const float> from, std::span<float> to) {
   std::memmove(to.data(), from.data(), from.size_bytes());
 }
@@ -48,9 +48,9 @@ Tensor copy_of(const Tensor& tensor) {
   return copy;
 }
 
-// sum[i] = sum over workers of gradients[worker][offset + i]; element 0 is element `index` of the
-// arena. The range lies within one chunk. `scratch` is as long as `sum`. Returns `sum`, or the
-// gradient itself when there is one worker and nothing to decode.
+// Sums gradients: sum[i] = sum over workers of gradients[worker][offset + i]; element 0 is element
+// `index` of the arena. The range lies within one chunk. `scratch` is as long as `sum`. Returns
+// `sum`, or the gradient itself when there is one worker and nothing to decode.
 std::span<const float> sum_gradients(const SumKernels& kernels,
                                      std::span<const EncodedGradient> gradients,
                                      std::int64_t offset, std::int64_t index, std::span<float> sum,
@@ -112,7 +112,7 @@ void ShardMemory::update_chunk(const BucketTask& task, const Window& window, Buc
   const std::int64_t position = window.position + offset;
   const std::int64_t count = chunk.end - chunk.begin;
   const auto n = static_cast<std::size_t>(count);
-  // Not initialised: both are written before they are read.
+  // The arrays are not initialised: both are written before they are read.
   alignas(kAlignmentBytes) std::array<float, kChunk> sum;
   alignas(kAlignmentBytes) std::array<float, kChunk> scratch;
   std::span<const float> gradient =

@@ -16,7 +16,7 @@
 
 namespace syncopate::ps {
 
-// Thread-safe for calls on different elements.
+// ShardMemory is thread-safe for calls on different elements.
 class ShardMemory {
  public:
   // `values`: [elements of all buckets] f32, in the order of the arena. Slots begin as zeros.
@@ -27,26 +27,26 @@ class ShardMemory {
   const Tensor& values() const noexcept { return values_; }
   std::span<const Tensor> slots() const noexcept { return slots_; }
 
-  // Where the elements of a bucket are.
+  // The place of a bucket's elements.
   struct Window {
     Bucket range;               // in the arena
     std::int64_t position = 0;  // of the first element, in the tensors
     std::int64_t elements() const noexcept { return range.end - range.begin; }
   };
 
-  // Does the task's work on elements `range` of the arena, a part of `window`: one pass over chunks
+  // Does a task's work on elements `range` of the arena, a part of `window`: one pass over chunks
   // that fit into the cache decodes the gradients, sums them, updates and copies the values.
   void run(const BucketTask& task, const Window& window, Bucket range);
 
-  // Throws ShapeError unless the tensors of the snapshot have the shapes of these; it may have no
-  // slots at all if `may_lack_slots`.
+  // Throws ShapeError unless the tensors of the snapshot have the shapes of the shard's; the
+  // snapshot may have no slots at all if `may_lack_slots`.
   void check_tensors(const ShardSnapshot& snapshot, bool may_lack_slots) const;
-  // Copies the tensors; buckets are left empty.
+  // Returns a copy of the shard's tensors; the buckets' versions and clocks are left empty.
   ShardSnapshot copy() const;
-  // The tensors of the snapshot may be the shard's own.
+  // Replaces the values and slots. The tensors of the snapshot may be the shard's own.
   void restore(const ShardSnapshot& snapshot);
-  // Throws ShapeError unless there is one block of bytes for the values of the window, or one more
-  // for each slot. Blocks: [elements] f32, of any alignment.
+  // Checks a write. Throws ShapeError unless there is one block of bytes for the values of the
+  // window, or one more for each slot. Blocks: [elements] f32, of any alignment.
   void check_blocks(BucketId bucket, const Window& window,
                     std::span<const std::span<const std::byte>> blocks) const;
   void write(const Window& window, std::span<const std::span<const std::byte>> blocks);

@@ -12,7 +12,7 @@
 
 namespace syncopate::ps {
 
-// Identifies a push of a worker. It is applied once, however often it is sent. A worker that is
+// Identifies a push of a worker. A push is applied once, however often it is sent. A worker that is
 // started again is a new incarnation; sequences ascend within one incarnation, one per step, and
 // may have gaps.
 struct PushId {
@@ -42,8 +42,8 @@ struct ReadRequest {
   std::uint64_t token = 0;
 };
 
-// A push ends in kApplied or kDropped and then, if values were asked for, in kAnswered or
-// kForgotten; or in kForgotten alone. A read ends in kAnswered or kForgotten.
+// An event of a request. A push ends in kApplied or kDropped and then, if values were asked for, in
+// kAnswered or kForgotten; or in kForgotten alone. A read ends in kAnswered or kForgotten.
 struct ShardEvent {
   enum class Kind : std::uint8_t {
     kApplied,    // the values include the push; its gradient is no longer used
@@ -61,7 +61,7 @@ struct ShardEvent {
   std::uint64_t staleness = 0;  // kApplied
   bool is_duplicate = false;    // kDropped: the push that came first has events of its own
   // Number of the event among those of the bucket, from 0. Where several threads work, events may
-  // reach the caller in another order than they happened in.
+  // reach the caller in another order.
   std::uint64_t order = 0;
 };
 

@@ -139,7 +139,7 @@ void SharedBucket::limit(std::span<const WorkerClock> clocks) {
 }
 
 void SharedBucket::begin_snapshot(std::span<const WorkerClock> clocks, const SnapshotOrder& order) {
-  // A snapshot that was withdrawn must not release a bucket that is held for the next one.
+  // A withdrawn snapshot must not release a bucket that is held for the next snapshot.
   if (order.number != held_for_) return;
   rule_.limit(clocks);
   snapshot_ = order;
@@ -171,19 +171,19 @@ bool SharedBucket::set_version(std::uint64_t version) {
   if (version == 0 || was_pushed_to_ || is_at_work() || task_.kind == TaskKind::kSnapshot)
     return false;
   version_ = version;
-  // The copies are not erased: a task that waits to be claimed may write to one of them.
+  // The copies of read values are not erased: a task that waits to be claimed may write to one.
   for (auto& [worker, copy] : read_copies_) copy.version = 0;
   return true;
 }
 
 void SharedBucket::begin_next() {
-  // A task that only delivers events gives way to real work, which delivers them too.
+  // A task that only delivers events gives way to a task with work, which delivers the events too.
   const bool is_free =
       task_.kind == TaskKind::kNone || (task_.kind == TaskKind::kDeliver && !task_.is_taken);
   if (!is_free) return;
   task_.kind = TaskKind::kNone;
   drop_late_pushes();
-  // Reads come before the next update: waiting for it would delay them.
+  // Reads come before the bucket's next update: waiting for the update would delay them.
   if (begin_snapshot_copy() || begin_copies() || begin_update()) return;
   if (!events_.empty()) begin(TaskKind::kDeliver);
 }
@@ -232,7 +232,7 @@ bool SharedBucket::begin_snapshot_copy() {
   begin(TaskKind::kSnapshot);
   task_.snapshot = std::exchange(snapshot_, {});
   held_for_ = 0;
-  // Recorded before the copy: workers may join, and the next snapshot may begin, while it is made.
+  // Records the clocks before the copy, during which workers may join and a new snapshot may begin.
   task_.snapshot.target->buckets[static_cast<std::size_t>(bucket_)] = {version_, rule_.clocks()};
   rule_.release();
   return true;
@@ -255,7 +255,7 @@ bool SharedBucket::begin_update() {
   for (auto i = chosen_.rbegin(); i != chosen_.rend(); ++i) {
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(*i));
   }
-  // Gradients are added in the order of workers, not of arrival.
+  // Gradients are added in the order of worker numbers, not of arrival.
   std::ranges::sort(task_.pushes, {}, [](const PushRequest& push) { return push.id.worker; });
   task_.gradients.clear();
   for (const PushRequest& push : task_.pushes) {

@@ -18,7 +18,7 @@
 
 namespace syncopate::ps {
 
-// A request that is answered by a copy of the values.
+// The memory for a request that is answered by a copy of the values.
 struct Destination {
   WorkerId worker = 0;
   std::uint32_t incarnation = 0;
@@ -28,8 +28,8 @@ struct Destination {
   std::span<float> read_copy{};  // the shard's copy of what the worker reads; may be empty
 };
 
-// A snapshot that is being taken. The target is shared with its owner: a snapshot that was
-// withdrawn may still be written to.
+// A snapshot that is being taken. The target is shared with the snapshot's owner: a snapshot that
+// was withdrawn may still be written to.
 struct SnapshotOrder {
   std::uint64_t number = 0;
   std::shared_ptr<ShardSnapshot> target;
@@ -48,12 +48,12 @@ struct BucketTask {
   };
   Kind kind = Kind::kNone;
   std::uint64_t id = 0;  // counted per bucket
-  // Guarded by the bucket's lock:
+  // The next three members are guarded by the bucket's lock:
   std::int64_t claimed = 0;
   std::int64_t done = 0;
   bool is_taken = false;  // a thread has claimed a part
 
-  // For kUpdate, sorted by worker:
+  // The members for kUpdate; pushes and gradients are sorted by worker:
   std::vector<PushRequest> pushes;
   std::vector<EncodedGradient> gradients;
   UpdateStep step;
@@ -68,7 +68,7 @@ struct BucketTask {
   SnapshotOrder snapshot;
 };
 
-// One thread at a time. The content of the task may be read by threads that hold a part of it.
+// One thread at a time. Threads that hold a part of the task may read the task's content.
 class SharedBucket {
  public:
   SharedBucket(BucketId bucket, std::int64_t elements, const ConsistencyOptions& consistency);
@@ -77,7 +77,7 @@ class SharedBucket {
   const BucketTask& task() const noexcept { return task_; }
   const std::map<WorkerId, StalenessHistogram>& staleness() const noexcept { return staleness_; }
 
-  // As the functions of these names in Shard, which has checked all lengths.
+  // These functions do what those of the same names in Shard do, which has checked all lengths.
   void join(WorkerId worker, std::uint32_t incarnation, std::uint64_t sequence,
             std::int64_t offset);
   ConsistencyRule::Standing standing(WorkerId worker, std::uint32_t incarnation,
@@ -92,42 +92,42 @@ class SharedBucket {
   bool push(const PushRequest& request);
   bool read(const ReadRequest& request);
 
-  // Elements [begin, end) of the bucket, a part of the work of task().id.
+  // A part of a task: elements [begin, end) of the bucket, from the work of task().id.
   struct Part {
     std::int64_t begin = 0;
     std::int64_t end = 0;
   };
   std::optional<Part> claim(std::int64_t most_elements);
-  // Whether this part of the task is under way and has been claimed.
+  // Returns whether this part of the task is under way and has been claimed.
   bool is_under_way(std::uint64_t task, Part part) const noexcept;
-  // The part is done. The last part appends all events so far and begins the next task.
+  // Called when the part is done. The last part appends all events so far and begins the next task.
   void finish(Part part, std::vector<ShardEvent>& events);
 
-  // Taking a snapshot, in this order. hold(): no push begins.
+  // A snapshot is taken in the order of these calls. hold() lets no push of the bucket begin.
   void hold(std::uint64_t number);
   std::vector<WorkerClock> clocks() const { return rule_.clocks(); }
-  // Pushes up to these clocks begin.
+  // limit() lets pushes up to these clocks begin.
   void limit(std::span<const WorkerClock> clocks);
-  // Copies the bucket when all pushes up to `clocks` have been applied. Does nothing unless the
-  // bucket is held for this snapshot.
+  // begin_snapshot() copies the bucket when all pushes up to `clocks` have been applied. Does
+  // nothing unless the bucket is held for this snapshot.
   void begin_snapshot(std::span<const WorkerClock> clocks, const SnapshotOrder& order);
   void thaw();
 
-  // The functions below require that no other thread uses the bucket.
+  // The next functions require that no other thread uses the bucket.
   bool is_at_work() const noexcept {
     return task_.kind != BucketTask::Kind::kNone && task_.is_taken;
   }
   void restore(const ShardSnapshot::Variable& snapshot);
-  // The caller is about to write the values of this version. Returns false, and changes nothing,
-  // for version 0 and after the first push.
+  // Called before the bucket's values of this version are written. Returns false, and changes
+  // nothing, for version 0 and after the first push.
   bool set_version(std::uint64_t version);
 
  private:
   struct WaitingRead {
-    std::uint64_t after = 0;  // the last of the worker's own pushes that the values must include
+    std::uint64_t after = 0;  // the worker's last push that values must include
     Destination destination;
   };
-  // The values that a worker computes with, kept where delay compensation needs them.
+  // The values that a worker computes with, of which delay compensation needs a copy.
   struct ReadCopy {
     std::uint32_t incarnation = 0;
     std::uint64_t version = 0;  // 0: no values yet
@@ -135,10 +135,10 @@ class SharedBucket {
   };
 
   void add_event(ShardEvent::Kind kind, const PushId& id, std::uint64_t token);
-  // Queues a read for a push that asks for values.
+  // Queues a read of values for a push that asks for them.
   void answer_later(const PushRequest& push);
 
-  // Begins the next task unless one is under way.
+  // Begins the bucket's next task unless one is under way.
   void begin_next();
   void begin(BucketTask::Kind kind);
   void drop_late_pushes();
@@ -147,7 +147,7 @@ class SharedBucket {
   bool begin_update();
   // Sets the learning rate and the compensation of a push that is applied alone.
   void compensate_staleness(const PushRequest& push);
-  // Moves the reads that may be answered now into the task.
+  // Moves the reads that may be answered now into the task under way.
   void take_reads();
   void end_update();
   void answer();
@@ -164,11 +164,11 @@ class SharedBucket {
   std::uint64_t version_ = 1;
   std::vector<PushRequest> waiting_;  // in order of arrival
   std::vector<WaitingRead> reads_;
-  std::vector<ShardEvent> events_;  // not delivered yet
+  std::vector<ShardEvent> events_;  // events not delivered yet
   std::uint64_t next_order_ = 0;
   BucketTask task_;
   std::uint64_t held_for_ = 0;  // number of the snapshot; 0: not held
-  SnapshotOrder snapshot_;      // not begun yet; without a target: none
+  SnapshotOrder snapshot_;      // not begun yet; no target: none
   std::map<WorkerId, StalenessHistogram> staleness_;
   std::map<WorkerId, ReadCopy> read_copies_;
   std::vector<float> mean_square_;

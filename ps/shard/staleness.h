@@ -1,5 +1,5 @@
 // Histogram of the staleness of applied gradients: the version when a gradient was applied minus
-// the version that its worker read. Exact up to a bound.
+// the version that its worker read. The counts are exact up to a bound.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace syncopate::ps {
 
-// One thread at a time.
+// A StalenessHistogram is used by one thread at a time.
 class StalenessHistogram {
  public:
   void add(std::uint64_t staleness);
@@ -20,7 +20,7 @@ class StalenessHistogram {
   // The vector ends with the largest staleness seen.
   const std::vector<std::int64_t>& counts() const noexcept { return counts_; }
 
-  // Rebuilds a histogram from its fields in a message or a file.
+  // Rebuilds a staleness histogram from its fields in a message or a file.
   static StalenessHistogram of(std::vector<std::int64_t> counts, double sum, std::uint64_t max);
   double sum() const noexcept { return sum_; }
 

@@ -11,14 +11,14 @@
 namespace syncopate::ps::wire {
 namespace {
 
-// How long a closed socket still sends its last messages.
+// How long a closed ZeroMQ socket still sends its last messages, in milliseconds.
 constexpr int kLingerMs = 1000;
-// Messages per peer and direction inside ZeroMQ. Credit (PROTOCOL.md) bounds the bytes.
+// Messages that ZeroMQ buffers per peer and direction. Credit (PROTOCOL.md) bounds the bytes.
 constexpr int kBufferedMessages = 64;
 
-// ZeroMQ allocates memory for each large frame. Kept after free(), its pages need no page faults
+// ZeroMQ allocates memory for each large frame. Kept after free(), the pages need no page faults
 // for the next message, which cost more than the copy. Source: mallopt(3); 32 MiB is the largest
-// threshold that it accepts.
+// threshold that mallopt accepts.
 void keep_freed_memory() {
   mallopt(M_MMAP_THRESHOLD, 32 << 20);
   mallopt(M_TRIM_THRESHOLD, 256 << 20);

@@ -22,12 +22,12 @@ struct SocketTraits {
 };
 using SocketHandle = UniqueHandle<SocketTraits>;
 
-// One per server or client; must outlive its sockets. Its destructor waits up to a second for
-// unsent messages and then drops them. Thread-safe. The constructor changes malloc's settings for
-// the whole process, so that freed memory is kept for later frames.
+// A ZeroMQ context: one per server or client; must outlive its sockets. Its destructor waits up to
+// a second for unsent messages and then drops them. Thread-safe. The constructor changes malloc's
+// settings for the whole process, so that freed memory is kept for later frames.
 class Context {
  public:
-  // Throws FileError when the system has no descriptors or threads left.
+  // Makes a context. Throws FileError when the system has no descriptors or threads left.
   explicit Context(int io_threads = 1);
 
   void* get() const noexcept { return context_.get(); }
@@ -42,8 +42,8 @@ class Context {
   std::atomic<std::uint64_t> names_ = 0;
 };
 
-// Throws FileError, such as "zmq_bind: Too many open files", when `result` is negative. For calls
-// that can fail only for lack of resources.
+// Checks the `result` of a ZeroMQ call that can fail only for lack of resources. Throws FileError,
+// such as "zmq_bind: Too many open files", when it is negative.
 void check_zmq(int result, const std::string& call);
 void set_option(const SocketHandle& socket, int option, int value);
 

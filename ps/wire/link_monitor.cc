@@ -20,14 +20,14 @@ using std::chrono::milliseconds;
 
 constexpr int kFirstReconnectMs = 20;
 constexpr int kLongestReconnectMs = 500;
-// ZeroMQ tries only one address family of a host name that has both. After this many failed
-// attempts the other family is tried.
+// ZeroMQ tries only one address family of a host name that has both. The other family is tried
+// after this number of failed attempts.
 constexpr int kRetriesPerFamily = 4;
-// ZeroMQ reports at once whether it will connect again; without such a report within this time it
-// has given up.
+// After a failed connection ZeroMQ reports at once whether it will connect again; without such a
+// report within this time it has given up.
 constexpr milliseconds kRetryReport(500);
 
-// Source: zmq_socket_monitor(3): a frame of event (16 bits) and value (32 bits), then the endpoint.
+// ZeroMQ's monitor sends a frame of event (16 bits) and value (32 bits), then the endpoint.
 struct MonitorEvent {
   std::uint16_t number = 0;
   std::int32_t value = 0;
@@ -56,9 +56,9 @@ std::optional<MonitorEvent> receive_event(void* socket) {
   return event;
 }
 
-// Does what prepare_tcp_socket() (ps/net/socket.h) does for other sockets. The descriptor belongs
-// to ZeroMQ, which may have closed it and opened another socket under its number: this option is
-// harmless on any socket.
+// Sets reno as congestion control, as prepare_tcp_socket() does for other sockets. The descriptor
+// is ZeroMQ's, which may have closed it and reused its number: the option is harmless on any
+// socket.
 void prefer_reno_on_this_machine(int descriptor) noexcept {
   const std::string remote = remote_address(descriptor);
   if (!is_loopback(remote) && (remote.empty() || remote != local_address(descriptor))) return;
@@ -75,7 +75,7 @@ bool is_ipv4_address(const std::string& host) {
 
 LinkMonitor::LinkMonitor(Context& context, const SocketHandle& socket)
     : watched_(socket), events_(context.make_socket(ZMQ_PAIR)) {
-  // No limit: ZeroMQ's I/O thread would block when the queue of events is full.
+  // The monitor's queue has no limit: ZeroMQ's I/O thread would block when the queue is full.
   set_option(events_, ZMQ_RCVHWM, 0);
   const std::string name = context.unused_name();
   constexpr int kEvents = ZMQ_EVENT_CONNECTED | ZMQ_EVENT_ACCEPTED | ZMQ_EVENT_DISCONNECTED |
@@ -160,7 +160,7 @@ std::optional<std::chrono::nanoseconds> Reconnector::due() const {
 void Reconnector::reconnect_if_due() {
   if (!reconnect_at_ || !reconnect_at_->passed()) return;
   reconnect_at_.reset();
-  // Fails, without harm, when ZeroMQ has dropped the connection already.
+  // zmq_disconnect() fails, without harm, when ZeroMQ has dropped the connection already.
   zmq_disconnect(socket_.get(), target_.c_str());
   connect();
 }

@@ -16,7 +16,7 @@ namespace syncopate::ps::wire {
 
 enum class LinkChange : std::uint8_t {
   kOpened,     // TCP is connected; the peer may still be any program
-  kHandshake,  // both sides use ZMTP: messages can be sent
+  kHandshake,  // the peer uses ZMTP: messages can be sent
   kClosed,
   kRetried,  // ZeroMQ will connect again by itself
 };
@@ -25,16 +25,16 @@ enum class LinkChange : std::uint8_t {
 // the monitor.
 class LinkMonitor {
  public:
-  // Call it before the socket is bound or connected.
+  // The monitor must be made before the socket is bound or connected.
   LinkMonitor(Context& context, const SocketHandle& socket);
   LinkMonitor(const LinkMonitor&) = delete;
   LinkMonitor& operator=(const LinkMonitor&) = delete;
   ~LinkMonitor();
 
-  // Returns the next change, if there is one. A connection within this machine gets reno as
-  // congestion control when it opens.
+  // Returns the next change of a connection, if there is one. A connection within this machine gets
+  // reno as congestion control when it opens.
   std::optional<LinkChange> next();
-  // Edge-triggered like ZMQ_FD: call next() until it returns nothing before waiting for it.
+  // The descriptor is edge-triggered like ZMQ_FD: before waiting for it, call next() until empty.
   int descriptor() const;
 
  private:
@@ -42,14 +42,14 @@ class LinkMonitor {
   SocketHandle events_;
 };
 
-// Keeps a DEALER connecting. One thread only, that of the socket; the socket must outlive it.
+// Keeps a DEALER socket connecting. Used by the socket's thread only; the socket must outlive it.
 class Reconnector {
  public:
-  // Starts to connect in the background.
+  // Starts to connect the DEALER in the background.
   Reconnector(const SocketHandle& socket, const Endpoint& to);
 
   void on_link_change(LinkChange change);
-  // The time until reconnect_if_due() has something to do; empty while ZeroMQ connects by itself.
+  // Returns the time until a reconnect_if_due() is due; empty while ZeroMQ connects by itself.
   std::optional<std::chrono::nanoseconds> due() const;
   void reconnect_if_due();
   std::string_view target() const noexcept { return target_; }

@@ -9,23 +9,23 @@
 namespace syncopate::ps::wire {
 namespace {
 
-// Nesting of tables: message, body, its declaration, a variable; one more for a future field.
+// Nesting of tables in a header: message, body, declaration, variable; one more for a future field.
 constexpr flatbuffers::uoffset_t kDeepest = 5;
-// The bytes of a table without fields, with the reference to it.
+// The bytes of a FlatBuffers table without fields, with the reference to it.
 constexpr std::size_t kSmallestTable = 8;
 // Checks what FlatBuffers' own verification does not. Offsets may point to one string a hundred
 // thousand times, which would decode to gigabytes of objects; and the elements of a vector may be
 // unaligned although its length is aligned.
 class Inspection final : public flatbuffers::IterationVisitor {
  public:
-  // encode() stores no two parts at one place. So all parts of a header together, with structs in
-  // vectors counted twice, take at most twice its length.
+  // The limit of Inspection: encode() stores no two parts at one place. So all parts of a header
+  // together, with structs in vectors counted twice, take at most twice its length.
   explicit Inspection(std::size_t header_bytes) : left_(2 * header_bytes) {}
   struct Failed {};
 
   void StartSequence() override { take(1); }
   void String(const flatbuffers::String* text) override { take(text->size()); }
-  // FlatBuffers calls this before it reads the elements.
+  // FlatBuffers calls Field() before it reads the elements of the field.
   void Field(std::size_t /*index*/, std::size_t /*set*/, flatbuffers::ElementaryType type,
              bool is_vector, const flatbuffers::TypeTable* table, const char* /*name*/,
              const std::uint8_t* value) override {
@@ -73,7 +73,7 @@ bool is_sound(std::span<const std::byte> aligned) {
   return true;
 }
 
-// Reads a number of the root table before anything else is verified.
+// Reads a number of the header's root table before anything else is verified.
 template <typename Number>
 std::optional<Number> root_number(const std::uint8_t* data, std::size_t size,
                                   flatbuffers::voffset_t of) {
@@ -91,12 +91,12 @@ std::optional<Number> root_number(const std::uint8_t* data, std::size_t size,
   return root->GetField<Number>(of, 0);
 }
 
-// Messages of other protocol versions may differ in everything but this number.
+// Reads the protocol version. Messages of other versions may differ in everything but this number.
 std::optional<std::uint16_t> protocol_of(const std::uint8_t* data, std::size_t size) {
   return root_number<std::uint16_t>(data, size, Message::VT_PROTOCOL);
 }
 
-// The largest size of a message of this kind.
+// Returns the largest size in bytes of a header of this kind.
 std::size_t longest(Body kind) {
   const bool has_all_workers =
       kind == Body::Exchanged || kind == Body::CutDone || kind == Body::Appointment;
@@ -111,8 +111,8 @@ std::size_t longest(std::span<const std::byte> aligned) {
 
 bool is_known(Codec codec) { return codec >= Codec::MIN && codec <= Codec::MAX; }
 
-// Verifies the header in depth. Also rejects what FlatBuffers accepts: a missing body, a body of an
-// unknown type, an unknown codec.
+// Verifies the header in depth. Also rejects headers that FlatBuffers accepts: a missing body, a
+// body of an unknown type, an unknown codec.
 bool is_valid(std::span<const std::byte> aligned) {
   const auto* data = reinterpret_cast<const std::uint8_t*>(aligned.data());
   const auto most_tables = static_cast<flatbuffers::uoffset_t>(aligned.size() / kSmallestTable);
@@ -125,7 +125,7 @@ bool is_valid(std::span<const std::byte> aligned) {
   return (push == nullptr || is_known(push->codec())) && is_sound(aligned);
 }
 
-// Returns "" for a valid header, else the reason why it is invalid.
+// Checks a header. Returns "" for a valid header, else the reason why it is invalid.
 std::string problem_of(std::span<const std::byte> aligned) {
   const auto invalid = [&] {
     return "a header of " + std::to_string(aligned.size()) + " bytes that is invalid";
@@ -144,13 +144,13 @@ std::string problem_of(std::span<const std::byte> aligned) {
   return is_valid(aligned) ? "" : invalid();
 }
 
-// Frames arrive at any address; memory from new is aligned for everything in a header.
+// Copies a header: frames arrive at any address; memory from new is aligned for all of a header.
 std::vector<std::byte> aligned_copy(std::span<const std::byte> header) {
   const std::size_t length = header.size() > kLongestFrame ? 0 : header.size();
   return {header.begin(), header.begin() + static_cast<std::ptrdiff_t>(length)};
 }
 
-// `aligned` is a copy of `header`, or empty when `header` is too long to copy.
+// Checks a header. `aligned` is a copy of it, or empty when `header` is too long to copy.
 bool check_header(std::span<const std::byte> header, std::span<const std::byte> aligned,
                   std::string* problem) {
   std::string found = problem_of(aligned.size() == header.size() ? aligned : header);

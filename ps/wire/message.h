@@ -1,5 +1,5 @@
-// The first frame of every message is a FlatBuffers header. These functions encode it, and verify
-// and decode received ones.
+// The first frame of every message is a FlatBuffers header. This file encodes such headers, and
+// verifies and decodes received ones.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ namespace syncopate::ps::wire {
 
 inline constexpr std::uint16_t kProtocol = 1;
 inline constexpr std::size_t kLongestHeader = std::size_t{1} << 20;
-// The limit of a frame of raw bytes. Also the limit of a header with data of every worker:
+// The limit in bytes of a frame of raw bytes. Also the limit of a header with data of every worker:
 // Exchanged (texts), CutDone and Appointment (staleness counts).
 inline constexpr std::size_t kLongestFrame = std::size_t{64} << 20;
 
@@ -34,20 +34,20 @@ MessageT make_message(BodyT body) {
   return message;
 }
 
-// Throws InternalError for a message without a body or longer than the limit of its kind.
+// Encodes a header. Throws InternalError for a message without a body or beyond its kind's limit.
 std::vector<std::byte> encode(const MessageT& message);
 
-// Verifies the bytes in depth and decodes them; they need no alignment. Returns nothing and sets
-// `problem` when they are not a valid header, such as "a header of 12 bytes that is invalid" or
-// "protocol 2, expected 1".
-// The decoded message takes memory in proportion to the bytes, and has a body and a known codec.
-// Any table inside the body may be missing and any number may be out of range: the caller checks.
+// Verifies the bytes of a header in depth and decodes them; no alignment is needed. Returns nothing
+// and sets `problem` when they are not a valid header, such as "a header of 12 bytes that is
+// invalid" or "protocol 2, expected 1". The decoded message takes memory in proportion to the
+// bytes, and has a body and a known codec. Any table inside the body may be missing and any number
+// may be out of range: the caller checks.
 std::optional<MessageT> decode(std::span<const std::byte> header, std::string* problem = nullptr);
 
-// Whether decode() would return a message. Creates no objects.
+// Returns whether decode() would return a message. Creates no objects.
 bool is_header(std::span<const std::byte> header, std::string* problem = nullptr);
 
-// The kind of the message as text, such as "Push".
+// Returns the kind of the message as text, such as "Push".
 std::string_view name_of(const MessageT& message) noexcept;
 
 }  // namespace syncopate::ps::wire

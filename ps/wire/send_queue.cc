@@ -16,7 +16,7 @@ std::int64_t total_bytes(const std::vector<Frame>& frames) {
   return bytes;
 }
 
-// Returns 0, or the value of errno.
+// Sends one frame. Returns 0, or the value of errno.
 int send_frame(void* socket, Frame& frame, bool more) {
   for (;;) {
     if (zmq_msg_send(&frame.content(), socket, ZMQ_DONTWAIT | (more ? ZMQ_SNDMORE : 0)) >= 0) {
@@ -45,7 +45,7 @@ bool SendQueue::send(Envelope message) {
 
 void SendQueue::flush() {
   // Sending makes ZeroMQ process its commands, which can free the pipe of a peer that was tried
-  // before: pass over the peers until nothing moves.
+  // before: passes over the peers repeat until no message is sent.
   for (bool moved = true; moved && !waiting_.empty();) {
     moved = false;
     for (auto next = waiting_.begin(); next != waiting_.end();) {
@@ -94,8 +94,8 @@ SendQueue::Outcome SendQueue::send_now(const std::string& peer, std::vector<Fram
     const int reason = send_frame(socket_.get(), frames[i], i + 1 < frames.size());
     if (reason == 0) continue;
     if (i == 0 && !is_router_) return outcome_of(reason);
-    // The connection broke in the middle of the message. Its remaining frames must still be passed
-    // to ZeroMQ, which drops them: it would else append the next message to this one.
+    // The connection broke in the middle of the message. The message's remaining frames must still
+    // be passed to ZeroMQ, which drops them: it would else append the next message to this one.
     if (reason != EAGAIN) return outcome_of(reason);
   }
   return Outcome::kSent;

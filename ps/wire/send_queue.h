@@ -12,13 +12,13 @@
 
 namespace syncopate::ps::wire {
 
-// One thread only, that of the socket; the socket must outlive the queue.
+// A SendQueue is used by the socket's thread only; the socket must outlive the queue.
 class SendQueue {
  public:
-  // `is_router`: every message begins with the routing id of its peer.
+  // `is_router`: every message on the socket begins with the routing id of its peer.
   SendQueue(const SocketHandle& socket, bool is_router) : socket_(socket), is_router_(is_router) {}
 
-  // While the queue is held, all messages wait in it.
+  // Holds the queue or releases it. While the queue is held, all messages wait in it.
   void hold(bool held) noexcept { is_held_ = held; }
 
   // Sends or queues the message, in order per peer. Returns false, and drops the message, when the
@@ -36,7 +36,7 @@ class SendQueue {
   using Messages = std::deque<std::vector<Frame>>;
 
   Outcome send_now(const std::string& peer, std::vector<Frame>& frames);
-  // Sends from the front. Returns the outcome of the last message tried; kSent: all were sent.
+  // Sends a peer's queued messages, the first one first. Returns the outcome of the last one tried.
   Outcome drain(const std::string& peer, Messages& messages);
   void append(const std::string& peer, std::vector<Frame> frames);
   void drop(std::map<std::string, Messages>::iterator entry);

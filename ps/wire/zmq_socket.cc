@@ -28,16 +28,16 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// ZeroMQ does not always report that a peer's pipe has room again.
+// The time to the next try of a send: ZeroMQ does not always report room in a peer's pipe.
 constexpr milliseconds kNextTry(5);
-// Limits the log entries about foreign messages.
+// Limits the log entries about messages that are not of this protocol.
 constexpr std::size_t kMostLoggedPeers = 20;
 constexpr std::size_t kLongestLoggedName = 64;
 
 struct BorrowedBytes {
   std::function<void()> release;
-  // Orders the writes of `release` before its call. ZeroMQ passes frames between threads in a way
-  // that ThreadSanitizer does not recognise as synchronisation.
+  // The flag orders the writes of `release` before its call. ZeroMQ passes frames between threads
+  // in a way that ThreadSanitizer does not recognise as synchronisation.
   std::atomic<bool> is_written = false;
 };
 
@@ -66,7 +66,7 @@ SocketHandle make_socket(Context& context, int type, const SocketLimits& limits)
   return socket;
 }
 
-// The routing id may hold any bytes.
+// Returns a routing id, which may hold any bytes, as printable text.
 std::string printable_name(std::string_view peer) {
   std::string text;
   for (const char c : peer.substr(0, kLongestLoggedName)) {
@@ -82,7 +82,7 @@ Frame::Frame(Frame&& other) noexcept = default;
 Frame& Frame::operator=(Frame&& other) noexcept = default;
 Frame::~Frame() = default;
 
-// A message that was sent is empty, and closing it does nothing.
+// A ZeroMQ message that was sent is empty, and closing it does nothing.
 void Frame::Close::operator()(zmq_msg_t* message) const noexcept {
   zmq_msg_close(message);
   delete message;
@@ -129,22 +129,22 @@ struct Socket::State {
         socket(make_socket(context, type, limits)),
         monitor(context, socket),
         queue(socket, is_router) {
-    // A DEALER without a connection holds its messages back: for a moment ZeroMQ would accept
-    // messages for a connection that has ended.
+    // A DEALER without a connection holds messages back: for a moment ZeroMQ would accept messages
+    // for a connection that has ended.
     queue.hold(!is_router);
   }
 
   // Handles what the monitor reports about connections. The monitor knows of a change before the
-  // socket does, so the socket is then made to process its commands.
+  // socket does, so the socket is made to process its commands.
   void process_link_changes();
   void on_link_change(LinkChange change);
-  // Whether a message can be received. Makes ZeroMQ process everything that has happened.
+  // Returns whether the socket has a message. Makes ZeroMQ process everything that has happened.
   bool is_readable() const;
-  // Called at the end of every function that may have consumed an edge of ZMQ_FD.
+  // Sets the timer for lost edges of ZMQ_FD. Called by each function that may consume an edge.
   void set_timer();
   // Receives a whole message; frames beyond `most_frames` + 1 are dropped.
   std::optional<Envelope> next_message();
-  // Returns "" for a valid message, else why it is dropped.
+  // Checks a received message. Returns "" for a valid message, else why it is dropped.
   std::string problem_of(const Envelope& message) const;
   void count_foreign_message(const std::string& peer, const std::string& problem);
 
@@ -157,7 +157,7 @@ struct Socket::State {
   std::optional<Reconnector> reconnector;  // of a DEALER
   std::uint16_t port = 0;                  // of a ROUTER
   bool is_connected = false;
-  std::deque<LinkEvent> events;  // not returned by link_event() yet
+  std::deque<LinkEvent> events;  // events that link_event() has still to return
   std::int64_t foreign_messages = 0;
   std::set<std::string> logged_peers;
 };
@@ -219,7 +219,7 @@ std::optional<Envelope> Socket::State::next_message() {
   }
   while (more) {
     more = has_more(frame);
-    // One frame beyond the limit is kept: problem_of() recognises the message by it.
+    // Keeps one frame beyond the limit: problem_of() recognises a message of too many frames by it.
     if (std::cmp_less_equal(message.frames.size(), limits.most_frames)) {
       message.frames.push_back(std::move(frame));
       frame = Frame();
@@ -263,7 +263,7 @@ std::unique_ptr<Socket> Socket::listen(Context& context, FileDescriptor listenin
   set_option(state->socket, ZMQ_ROUTER_MANDATORY, 1);
   set_option(state->socket, ZMQ_ROUTER_HANDOVER, 1);
   set_option(state->socket, ZMQ_USE_FD, listener.descriptor());
-  // ZeroMQ requires an address but does not use it: the socket is bound already.
+  // ZeroMQ requires an address for zmq_bind() but does not use it: the socket is bound already.
   check_zmq(zmq_bind(state->socket.get(), "tcp://127.0.0.1:*"), "zmq_bind");
   (void)listener.release().release();  // ZeroMQ closes the descriptor
   return std::unique_ptr<Socket>(new Socket(std::move(state)));
@@ -272,7 +272,7 @@ std::unique_ptr<Socket> Socket::listen(Context& context, FileDescriptor listenin
 std::unique_ptr<Socket> Socket::connect(Context& context, const Endpoint& to,
                                         std::string routing_id, const SocketLimits& limits) {
   auto state = std::make_unique<State>(context, ZMQ_DEALER, limits);
-  // Without a connection ZeroMQ must not queue messages itself: its queue could not be cleared.
+  // Without a connection ZeroMQ must not queue messages itself: that queue could not be cleared.
   set_option(state->socket, ZMQ_IMMEDIATE, 1);
   if (!routing_id.empty()) {
     check_zmq(

@@ -1,6 +1,6 @@
-// ZeroMQ sockets that never block and never drop a message silently, and the messages that they
-// carry. One thread owns each socket. Frames are received without a copy, and sent from memory that
-// a callback gives back.
+// ZeroMQ sockets that never block and never drop a message silently, and the messages that these
+// sockets carry. One thread owns each socket. Frames are received without a copy, and sent from
+// memory that a callback gives back.
 #pragma once
 
 #include <cstddef>
@@ -35,7 +35,7 @@ class Frame {
   Frame& operator=(Frame&& other) noexcept;
   ~Frame();
 
-  // Empty after the frame was sent or moved from.
+  // Returns the frame's bytes: empty after the frame was sent or moved from.
   std::span<const std::byte> bytes() const noexcept;
   zmq_msg_t& content() noexcept { return *content_; }
 
@@ -46,7 +46,7 @@ class Frame {
   std::unique_ptr<zmq_msg_t, Close> content_;
 };
 
-// A whole message with its routing id.
+// A whole message, as frames with the peer's routing id.
 struct Envelope {
   std::string peer;           // ROUTER: routing id of the sender or the receiver; DEALER: unused
   std::vector<Frame> frames;  // frames[0] is the header
@@ -61,7 +61,7 @@ struct SocketLimits {
 // What happens to the connection of a DEALER, as reported by ZeroMQ's monitor.
 enum class LinkEvent : std::uint8_t { kConnected, kDisconnected };
 
-// One thread only.
+// A Socket is used by one thread only.
 class Socket {
  public:
   // Returns a ROUTER that listens at `at`, with ROUTER_MANDATORY and ROUTER_HANDOVER set; port 0
@@ -86,11 +86,11 @@ class Socket {
 
   std::uint16_t port() const;  // of a listening socket
 
-  // Never blocks: messages that ZeroMQ does not take now wait in a queue per peer, in order.
-  // Returns false, and drops the message, when the peer is not connected, or when the connection
-  // broke and link_event() has not reported it yet.
+  // Sends a message. Never blocks: messages that ZeroMQ does not take now wait in a queue per peer,
+  // in order. Returns false, and drops the message, when the peer is not connected, or when the
+  // connection broke and link_event() has not reported it yet.
   bool send(Envelope message);
-  // Tries to send queued messages. Call it when a descriptor is readable, and periodically.
+  // Tries to send queued messages. Called when a descriptor is readable, and periodically.
   void flush();
   std::int64_t queued_bytes() const noexcept;
 
@@ -100,9 +100,9 @@ class Socket {
   std::optional<LinkEvent> link_event();  // always empty for a ROUTER
   std::int64_t foreign_messages() const noexcept;
 
-  // For poll(2). When one is readable, call flush(), link_event() and receive() until they return
-  // nothing. (ZMQ_FD is edge-triggered, and any call into ZeroMQ can consume the edge; the last
-  // descriptor is a timer that compensates for lost edges.)
+  // Returns the socket's descriptors for poll(2). When one is readable, call flush(), link_event()
+  // and receive() until they return nothing. (ZMQ_FD is edge-triggered, and any call into ZeroMQ
+  // can consume the edge; the last descriptor is a timer that compensates for lost edges.)
   std::vector<int> descriptors() const;
 
  private:
