@@ -8,8 +8,9 @@
 
 namespace syncopate {
 
-// Counts allocations while it lives. There is at most one object at a time. The program must be
-// linked with allocation_count.cc, and without a sanitizer, which has its own allocator.
+// An AllocationCount counts allocations while it lives. There is at most one object at a time. The
+// program must be linked with allocation_count.cc, and without a sanitizer, which has its own
+// allocator.
 class AllocationCount {
  public:
   AllocationCount();
@@ -18,7 +19,8 @@ class AllocationCount {
   AllocationCount& operator=(const AllocationCount&) = delete;
 
   std::int64_t calls() const;
-  // The addresses of the first calls, as offsets for addr2line -e.
+  // Returns the return addresses of the first calls of an allocation function, as offsets for
+  // addr2line -e.
   std::string callers() const;
 };
 

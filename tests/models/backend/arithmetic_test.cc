@@ -18,7 +18,7 @@ class BackendArithmetic : public testing::TestWithParam<SmallNetwork> {
  protected:
   const Graph& graph() const { return GetParam().graph; }
 
-  // Computes each result once, because the interpreter is slow.
+  // Computes each result of the interpreter once, because the interpreter is slow.
   const reference::Result& expected(std::int64_t batch, Mode mode) {
     const auto key = std::make_pair(batch, mode);
     const auto found = results_.find(key);
@@ -50,7 +50,7 @@ TEST_P(BackendArithmetic, AgreesWithTheInterpreterForBatchesUpToTheCompiledSize)
         const CaseOptions options{
             .lanes = lanes, .batch_size = kLargestBatch, .fuse = fuse, .winograd = winograd};
         BackendCase subject(graph(), variables_, options);
-        // A short batch follows a long one, so values left over from the long one would show.
+        // A short batch follows a long batch, so values left over from the long batch would show.
         for (const std::int64_t batch : {8, 5, 2, 1, 0, 8}) expect_right(subject, batch, options);
       }
     }
@@ -86,7 +86,7 @@ TEST_P(BackendArithmetic, AgreesWithTheInterpreterInEvaluationAndKeepsTheState) 
 
 TEST_P(BackendArithmetic, AgreesWithTheInterpreterOnOlderInstructionSets) {
   for (const Isa isa : {Isa::kV2, Isa::kV3}) {
-    if (isa >= detect_isa()) continue;  // the tests above use the instruction set of this machine
+    if (isa >= detect_isa()) continue;  // the tests above use the highest set of this machine
     for (const Mode mode : {Mode::kTrain, Mode::kEvaluate}) {
       const CaseOptions options{.lanes = 2, .isa = isa, .mode = mode};
       BackendCase subject(graph(), variables_, options);

@@ -13,12 +13,12 @@ namespace syncopate {
 namespace {
 
 constexpr std::int64_t kBatch = 5;
-constexpr std::int64_t kOneBucketPerParameter = 1;  // byte
+constexpr std::int64_t kOneBucketPerParameter = 1;  // in bytes
 constexpr std::int64_t kAcrossParameters = 0;
 constexpr float kPoison = std::numeric_limits<float>::quiet_NaN();
 
-// The parameters are the number of lanes, bucket_bytes (or kAcrossParameters), and whether groups
-// run in another order than their parameters have in the arena.
+// The test parameters are the number of lanes, bucket_bytes (or kAcrossParameters), and whether
+// groups run in another order than their parameters have in the arena.
 class BackendHooks : public testing::TestWithParam<std::tuple<int, std::int64_t, bool>> {
  protected:
   std::span<float> bucket(const Tensor& block, BucketId id) const {

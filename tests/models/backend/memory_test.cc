@@ -18,7 +18,7 @@ constexpr std::int64_t kBatch = 4;
 
 Graph mnist_network() { return mnist_cnn({{28, 28, 1}, 10, {}}); }
 
-// The parameter is the number of lanes.
+// The test parameter is the number of lanes.
 class BackendMemory : public testing::TestWithParam<int> {
  protected:
   // Runs training steps: forward, backward, update.
@@ -50,7 +50,7 @@ class BackendMemory : public testing::TestWithParam<int> {
   std::int64_t step_ = 0;
 };
 
-// Bytes that are allocated at the moment, in all of glibc's arenas and mappings.
+// Returns the bytes that are allocated at the moment, in all of glibc's arenas and mappings.
 std::int64_t live_bytes() {
   const auto heap = mallinfo2();
   return static_cast<std::int64_t>(heap.uordblks + heap.hblkhd);
@@ -84,8 +84,8 @@ TEST_P(BackendMemory, DoesNotGrowInAThousandSteps) {
   const std::int64_t live = live_bytes();
   const std::int64_t peak = peak_resident_kib();
   train(subject, batch, 1000);
-  // With a limit of 8 KiB, a leak of 16 bytes in every other step shows. The per-thread caches of
-  // glibc count as live and vary by less.
+  // The limit of 8 KiB shows a leak of 16 bytes in every other step. The per-thread caches of glibc
+  // count as live and vary by less.
   EXPECT_LE(live_bytes() - live, 8 * 1024);
   EXPECT_LE(peak_resident_kib() - peak, 1024);
 }

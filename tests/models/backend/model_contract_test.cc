@@ -19,7 +19,7 @@ bool same_bits(std::span<const float> a, std::span<const float> b) {
   return a.size() == b.size() && std::memcmp(a.data(), b.data(), a.size_bytes()) == 0;
 }
 
-// The parameter is the number of lanes.
+// The test parameter is the number of lanes.
 class BackendModel : public testing::TestWithParam<int> {
  protected:
   CaseOptions options() const {
@@ -79,8 +79,8 @@ TEST_P(BackendModel, HasTheGradientOfCentralDifferencesAlongTheGradient) {
   double norm = 0.0;
   for (const float g : gradient) norm += static_cast<double>(g) * g;
   norm = std::sqrt(norm);
-  // The difference is taken along the gradient, where the loss changes most and rounding matters
-  // least.
+  // The central difference is taken along the gradient, where the loss changes most and rounding
+  // matters least.
   const double distance = 1e-3;
   const auto loss_at = [&](double along) {
     for (std::size_t i = 0; i < values.size(); ++i) {
@@ -128,8 +128,8 @@ TEST_P(BackendModel, HasTheGradientOfCentralDifferencesOfEachElement) {
   const Batch batch = make_batch(graph, reference::random_samples(graph, kBatch, 52), kBatch);
   BackendCase subject(graph, variables, options());
   (void)subject.step(batch);
-  // With a step of 2^-7, the rounding of the f32 forward pass, 1e-7 / step, and the effect of the
-  // curvature, step^2, are both below 1e-3.
+  // The difference step is 2^-7: then the rounding of the f32 forward pass, 1e-7 / step, and the
+  // effect of the curvature, step^2, are both below 1e-3.
   constexpr float kStep = 0x1p-7F;
   for (std::size_t p = 0; p < graph.parameters.size(); ++p) {
     reference::Values slopes;

@@ -34,7 +34,7 @@ SmallNetwork map_network(std::string name, const Shape& shape, const Body& body)
   return {std::move(name), std::move(graph)};
 }
 
-// A network whose samples are f32 and are not normalised.
+// Returns a network whose samples are f32 and are not normalised.
 SmallNetwork plain_network(std::string name, Shape shape, const Body& body) {
   GraphBuilder build(name);
   const NodeId x = build.input(std::move(shape), {.dtype = DType::kF32});
@@ -58,7 +58,7 @@ Body conv_norm_relu(int channels, Conv2dOp operation) {
     return b.relu(b.batch_norm(b.conv2d(x, "conv", channels, operation), "bn"));
   };
 }
-// A block of a residual network, after a convolution.
+// Returns the body of a network with a convolution and a residual block.
 Body residual_block(int channels_in, int channels, int stride) {
   return [=](GraphBuilder& b, NodeId x) {
     const Conv2dOp same{.pad = 1};
@@ -70,7 +70,8 @@ Body residual_block(int channels_in, int channels, int stride) {
     return b.relu(b.add(y, skip));
   };
 }
-// A bottleneck of a residual network with a projection as its shortcut, after a convolution.
+// Returns the body of a network with a convolution and a bottleneck block, whose shortcut is a
+// projection.
 NodeId bottleneck(GraphBuilder& b, NodeId x) {
   const Conv2dOp pointwise{.kernel_h = 1, .kernel_w = 1};
   const Conv2dOp projection{.kernel_h = 1, .kernel_w = 1, .stride = 2};
@@ -98,7 +99,8 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
                             conv(10, {.kernel_h = 5, .kernel_w = 3, .pad = 2, .bias = true})));
   all.push_back(map_network("ConvRelu20To24", {6, 9, 20}, conv_relu(24, same)));
   all.push_back(map_network("ConvRelu32To32", {8, 8, 32}, conv_relu(32, same)));
-  // The algorithm table lists the next two, so they run with Winograd.
+  // The algorithm table lists ConvRelu64To64On8x8 and ConvTwice32On16x16, so they run with
+  // Winograd.
   all.push_back(map_network("ConvRelu64To64On8x8", {8, 8, 64}, conv_relu(64, same)));
   all.push_back(map_network("ConvTwice32On16x16", {16, 16, 3}, [=](GraphBuilder& b, NodeId x) {
     x = b.relu(b.conv2d(x, "conv1", 32, same));
@@ -116,8 +118,8 @@ void append_convolutions(std::vector<SmallNetwork>& all) {
                             conv_relu_pool(16, valid, {.window = 3, .stride = 3})));
   all.push_back(map_network("ConvReluOverlappingPool", {11, 12, 3},
                             conv_relu_pool(16, valid, {.window = 3, .stride = 2})));
-  // Padded pooling, on maps whose size is or is not a multiple of the stride. There are many ties,
-  // because the ReLU's output has many zeros.
+  // These networks have padded pooling, on maps whose size is or is not a multiple of the stride.
+  // There are many ties, because the ReLU's output has many zeros.
   const MaxPoolOp padded{.window = 3, .stride = 2, .pad = 1};
   all.push_back(map_network("ConvReluPaddedPool9x8", {9, 8, 3}, conv_relu_pool(16, same, padded)));
   all.push_back(map_network("ConvReluPaddedPool8x7", {8, 7, 3}, conv_relu_pool(10, same, padded)));
@@ -160,7 +162,7 @@ void append_normalised(std::vector<SmallNetwork>& all) {
 
 void append_joins(std::vector<SmallNetwork>& all) {
   const Conv2dOp same{.pad = 1, .bias = true};
-  // The result of the convolution is read both directly and after the ReLU.
+  // In this network the result of the convolution is read both directly and after the ReLU.
   all.push_back(map_network("ConvReadByReluAndAdd", {6, 6, 3}, [=](GraphBuilder& b, NodeId x) {
     const NodeId y = b.conv2d(x, "conv", 16, same);
     return b.add(y, b.relu(y));

@@ -1,6 +1,6 @@
-// Small graphs that together contain every operation, every pattern that a backend may fuse, and
-// sizes that are error-prone in kernels: odd maps, channels that do not fill a vector, values with
-// two readers.
+// Returns small graphs that together contain every operation, every pattern that a backend may
+// fuse, and sizes that are error-prone in kernels: odd maps, channels that do not fill a vector,
+// values with two readers.
 #pragma once
 
 #include <ostream>
@@ -17,10 +17,10 @@ struct SmallNetwork {
 };
 
 std::vector<SmallNetwork> small_networks();
-// A network with two branches. The batch norm of the left branch also computes the sum of the
-// branches, so it runs after the right branch although its parameters come first in the arena.
+// Returns a network with two branches. The batch norm of the left branch also computes the sum of
+// the branches, so it runs after the right branch although its parameters come first in the arena.
 Graph crossed_branches_network();
-// A residual network that contains every operation.
+// Returns a residual network that contains every operation.
 Graph everything_network();
 
 inline std::ostream& operator<<(std::ostream& out, const SmallNetwork& network) {

@@ -23,7 +23,7 @@ bool same_bits(const Tensor& a, const Tensor& b) {
   return std::ranges::equal(a.bytes(), b.bytes());
 }
 
-// The parameters are the number of lanes, and whether groups run in another order than their
+// The test parameters are the number of lanes, and whether groups run in another order than their
 // parameters have in the arena.
 class SplitParameters : public testing::TestWithParam<std::tuple<int, bool>> {
  protected:
@@ -66,7 +66,7 @@ TEST_P(SplitParameters, TrainToTheBitsOfWholeParameters) {
 
 TEST_P(SplitParameters, AreCurrentAfterWritesOfSomeOfTheirBuckets) {
   const std::vector<Bucket>& buckets = split_.arena.buckets();
-  constexpr std::size_t kTurns = 3;  // a parameter has up to three buckets
+  constexpr std::size_t kTurns = 3;  // the buckets of a parameter, at most
   for (std::size_t turn = 0; turn < kTurns; ++turn) {
     expect_same_step(turn);
     for (std::size_t b = turn; b < buckets.size(); b += kTurns) {

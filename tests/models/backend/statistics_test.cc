@@ -18,7 +18,7 @@ namespace {
 
 constexpr int kReplicas = 2;
 
-// Sums values over the threads of two replicas, in replica order.
+// Sums values over two replicas, which are threads, in replica order.
 class SharedSums {
  public:
   void sum(int replica, std::span<double> values) {
@@ -43,7 +43,7 @@ class ReducerOfReplica final : public StatisticsReducer {
   const int replica_;
 };
 
-// One replica of resnet20 after one step on its part of the batch.
+// A TrainedReplica is one replica of resnet20 after one step on its part of the batch.
 struct TrainedReplica {
   TrainedReplica(const Graph& network, int lanes, const Batch& part, StatisticsReducer* reducer)
       : arena(network.parameter_layout(), plan_buckets(network.parameter_layout(), 1 << 20)),
@@ -67,7 +67,8 @@ std::vector<double> in_double(std::span<const float> values) {
   return {values.begin(), values.end()};
 }
 
-// The parameter is the number of samples of replica 0. Replica 1 has the others, possibly none.
+// The test parameter is the number of samples of replica 0. Replica 1 has the others, possibly
+// none.
 class SynchronisedBatchNorm : public testing::TestWithParam<int> {};
 
 TEST_P(SynchronisedBatchNorm, AgreesWithOneModelThatHasTheWholeBatch) {

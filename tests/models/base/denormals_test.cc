@@ -5,7 +5,8 @@
 namespace syncopate {
 namespace {
 
-// A denormal product that is computed at run time: volatile operands prevent constant folding.
+// Returns a denormal product that is computed at run time: volatile operands prevent constant
+// folding.
 float tiny_product() {
   volatile float a = 1e-30F;
   volatile float b = 1e-10F;

@@ -10,7 +10,7 @@ namespace {
 
 using Words = std::array<std::uint32_t, 4>;
 
-// Source of the numbers: file kat_vectors of Random123 1.09, philox4x32 with 10 rounds.
+// Source of the expected numbers: file kat_vectors of Random123 1.09, philox4x32 with 10 rounds.
 TEST(Philox, GivesThePublishedAnswers) {
   EXPECT_EQ(philox4x32({0, 0, 0, 0}, {0, 0}),
             (Words{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
@@ -20,7 +20,7 @@ TEST(Philox, GivesThePublishedAnswers) {
             (Words{0xd16cfe09, 0x94fdcceb, 0x5001e420, 0x24126ea1}));
 }
 
-// Source of the numbers: the FNV reference vectors (isthe.com/chongo/tech/comp/fnv).
+// Source of the expected hashes: the FNV reference vectors (isthe.com/chongo/tech/comp/fnv).
 TEST(HashName, IsFnv1a) {
   EXPECT_EQ(hash_name(""), 0xcbf29ce484222325ULL);
   EXPECT_EQ(hash_name("a"), 0xaf63dc4c8601ec8cULL);
@@ -63,8 +63,8 @@ TEST(RandomStream, IsUniformInTheHalfOpenUnitInterval) {
     sum += x;
     squares += static_cast<double>(x) * x;
   }
-  // The tolerances are five standard deviations: 5 * sqrt(1/12 / 1e5) = 0.0046 for the mean, and
-  // 5 * sqrt(4/45 / 1e5) = 0.0047 for the mean square.
+  // The tolerances for 1e5 uniform numbers are five standard deviations: 5 * sqrt(1/12 / 1e5) =
+  // 0.0046 for the mean, and 5 * sqrt(4/45 / 1e5) = 0.0047 for the mean square.
   EXPECT_NEAR(sum / kDraws, 0.5, 0.0046);
   EXPECT_NEAR(squares / kDraws, 1.0 / 3.0, 0.0048);
 }

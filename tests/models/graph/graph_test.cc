@@ -29,7 +29,8 @@ Shape shape_of(const Graph& graph, std::string_view node) {
 
 TEST(MnistCnn, HasTheParametersOfTheTensorFlowGuide) {
   const Graph graph = build_network("mnist-cnn", kGreyImages);
-  // conv1: 3 * 3 * 32 + 32. fc1 has 13 * 13 * 32 = 5408 inputs: 5408 * 64 + 64. fc2: 64 * 10 + 10.
+  // The numbers of parameters are: conv1: 3 * 3 * 32 + 32. fc1 has 13 * 13 * 32 = 5408 inputs: 5408
+  // * 64 + 64. fc2: 64 * 10 + 10.
   EXPECT_EQ(graph.num_parameters(), 347'146);
   EXPECT_EQ(parameter_names(graph),
             (std::vector<std::string>{"conv1.weight", "conv1.bias", "fc1.weight", "fc1.bias",
@@ -43,7 +44,7 @@ TEST(Mlp, HasOneHiddenLayer) {
   EXPECT_EQ(build_network("mlp", kGreyImages).num_parameters(), 784 * 128 + 128 + 128 * 10 + 10);
 }
 
-// Source of the counts: He et al. 2016, table 6, has 0.27 M and 0.85 M.
+// Source of the parameter counts, 0.27 M and 0.85 M: He et al. 2016, table 6.
 TEST(ResNet, HasTheParametersOfThePaper) {
   EXPECT_EQ(build_network("resnet20", kColourImages).num_parameters(), 269'722);
   EXPECT_EQ(build_network("resnet56", kColourImages).num_parameters(), 853'018);
@@ -90,13 +91,13 @@ TEST(Networks, RefuseSamplesThatAreTooSmall) {
   EXPECT_THROW(build_network("mnist-cnn", {.sample_shape = {2, 2, 1}}), ShapeError);
 }
 
-// Provides one input node for the tests of shape rules.
+// The fixture provides one input node for the tests of shape rules.
 class GraphBuilderTest : public testing::Test {
  protected:
   GraphBuilder build_{"test"};
   NodeId x_ = build_.input({7, 5, 4}, {});
 
-  // The shape of the last node before the loss.
+  // Returns the output shape of the last node before the loss.
   Shape finished_shape(NodeId logits) {
     const Graph graph = build_.finish(logits);
     return graph.nodes.at(graph.nodes.size() - 2).shape;

@@ -17,7 +17,7 @@ std::vector<float> counting(std::size_t size) {
   return values;
 }
 
-// A parameter with K = 2, C = 2, R = 1 and S = 3.
+// Lays out a parameter with K = 2, C = 2, R = 1 and S = 3.
 Parameter small_convolution() {
   return {.name = "conv.weight",
           .shape = {2, 1, 3, 2},
@@ -63,8 +63,8 @@ TEST(InitialValue, IsAFunctionOfSeedNameAndFileIndex) {
   const Parameter parameter = small_convolution();
   const Tensor value = make_host_tensor(parameter.shape, DType::kF32);
   fill_initial_value(parameter, 5, value);
-  // Element 3 in memory is k = 0, s = 1, c = 1, which has index 4 in the file. The limit of the
-  // He distribution is sqrt(6 / fan_in) = sqrt(6 / 6) = 1.
+  // Element 3 of the parameter in memory is k = 0, s = 1, c = 1, which has index 4 in the file. The
+  // limit of the He distribution is sqrt(6 / fan_in) = sqrt(6 / 6) = 1.
   const float uniform = RandomStream(5, hash_name("conv.weight")).uniform(4);
   EXPECT_EQ(value.f32()[3], 2.0F * uniform - 1.0F);
 }

@@ -21,7 +21,8 @@ struct GoldenRun {
   std::vector<Values> slots;
 };
 
-// Used by GoogleTest, which fixes the name; without it GoogleTest prints the bytes of the object.
+// GoogleTest calls this function, whose name it prescribes; without it GoogleTest prints the bytes
+// of the object.
 // NOLINTNEXTLINE(readability-identifier-naming)
 std::ostream& operator<<(std::ostream& out, const GoldenRun& run) { return out << run.name; }
 

@@ -47,7 +47,7 @@ struct Arrays {
   }
 };
 
-// Arrays of magnitudes from 1e-30 to 1. The squares of small ones are denormal.
+// Returns arrays of magnitudes from 1e-30 to 1. The squares of small elements are denormal.
 Arrays random_arrays() {
   const RandomStream random(3, 4);
   std::uint64_t next = 0;
@@ -89,7 +89,7 @@ void update(Rule rule, const OptimizerKernels& kernels, Arrays& arrays, std::int
   }
 }
 
-// The instruction sets of this machine, lowest first.
+// Returns the instruction sets of this machine, lowest first.
 std::vector<Isa> supported_isas() {
   std::vector<Isa> isas;
   for (const Isa isa : {Isa::kV2, Isa::kV3, Isa::kV4}) {

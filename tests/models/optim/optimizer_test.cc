@@ -68,7 +68,8 @@ TEST(Nesterov, AddsTheGradientToTheScaledBuffer) {
 TEST(Adam, TakesAFirstStepOfTheLearningRateForAnyGradient) {
   for (const float gradient : {1e-3F, 1.0F, 1e3F}) {
     OneElement element({.name = "adam"}, 1.0F);
-    // The relative error of the step is 1e-5: epsilon is 1e-8 and the smallest gradient 1e-3.
+    // The first step of Adam has a relative error of 1e-5: epsilon is 1e-8 and the smallest
+    // gradient 1e-3.
     EXPECT_NEAR(element.step(gradient, 0.125F), 0.875F, 1.5e-6F);
   }
 }
@@ -155,8 +156,8 @@ TEST(Optimizers, RefuseArraysOfUnequalLength) {
 }
 
 TEST(Optimizer, FlushesDenormalAveragesToZero) {
-  // A unit that no longer learns keeps denormal averages, which make every later step many times
-  // slower.
+  // Averages must not stay denormal: a unit that no longer learns keeps denormal averages, which
+  // make every later step many times slower.
   for (const std::string name : {"momentum", "adam"}) {
     const auto optimizer = make_optimizer({.name = name});
     std::vector<float> value = {1.0F};

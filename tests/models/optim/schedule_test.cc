@@ -32,10 +32,10 @@ TEST(CosineSchedule, FallsFromTheRateToZero) {
       {.kind = ScheduleKind::kCosine, .learning_rate = 2.0, .total_epochs = 10.0});
   EXPECT_DOUBLE_EQ(schedule.learning_rate(0.0), 2.0);
   EXPECT_DOUBLE_EQ(schedule.learning_rate(5.0), 1.0);
-  // A third of the run is 60 degrees, whose cosine is a half.
+  // After a third of the run the cosine schedule is at 60 degrees, whose cosine is a half.
   EXPECT_DOUBLE_EQ(schedule.learning_rate(10.0 / 3.0), 1.5);
   EXPECT_NEAR(schedule.learning_rate(10.0), 0.0, 1e-15);
-  EXPECT_NEAR(schedule.learning_rate(11.0), 0.0, 1e-15);  // stays zero after the end
+  EXPECT_NEAR(schedule.learning_rate(11.0), 0.0, 1e-15);  // the rate stays zero after the end
 }
 
 TEST(Warmup, RisesLinearlyFromAHundredthOfTheRate) {

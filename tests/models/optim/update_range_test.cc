@@ -28,7 +28,7 @@ struct Blocks {
   std::vector<float> second_slot;
 };
 
-// Random values everywhere, including the padding.
+// Fills the whole tensor, including the padding, with random values.
 Blocks random_blocks() {
   const auto draw = [](std::uint64_t stream) {
     const RandomStream random(5, stream);

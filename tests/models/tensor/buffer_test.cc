@@ -43,7 +43,7 @@ TEST(MappedBuffer, StartsAtAnOffsetOfTheSharedMemory) {
   const SharedMapping all = mapping_of(file);
   const auto buffer = make_mapped_buffer(mapping_of(file), 256);
   EXPECT_EQ(buffer->size_bytes(), kBytes - 256);
-  Tensor(buffer, 0, {4}, DType::kF32).f32()[0] = 1.0F;  // 0x3f800000, little-endian
+  Tensor(buffer, 0, {4}, DType::kF32).f32()[0] = 1.0F;  // bytes 0x3f800000, little-endian
   EXPECT_EQ(all.data()[256 + 3], static_cast<std::byte>(0x3f));
 }
 

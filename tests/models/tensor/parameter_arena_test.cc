@@ -7,7 +7,8 @@
 namespace syncopate {
 namespace {
 
-// A 256-byte boundary is 64 elements: a starts at 0, b at 128, c at 192, and the total is 256.
+// Parameters begin at multiples of 256 bytes, or 64 elements: a at 0, b at 128, c at 192, and the
+// total is 256.
 ArenaLayout small_layout() { return ArenaLayout({{"a", {10, 10}}, {"b", {3}}, {"c", {64}}}); }
 
 TEST(ArenaLayout, StartsEveryParameterOnABoundary) {
@@ -30,7 +31,7 @@ TEST(PlanBuckets, PutsTheLastLayersFirst) {
 }
 
 TEST(PlanBuckets, FillsABucketBeforeItStartsTheNext) {
-  // c occupies 256 bytes, b and c together 512.
+  // Parameter c occupies 256 bytes, b and c together 512.
   EXPECT_EQ(plan_buckets(small_layout(), 256),
             (std::vector<Bucket>{{192, 256}, {128, 192}, {0, 128}}));
   EXPECT_EQ(plan_buckets(small_layout(), 257), (std::vector<Bucket>{{128, 256}, {0, 128}}));
@@ -67,7 +68,7 @@ TEST(ParameterArena, ReturnsViewsThatDoNotOverlap) {
   EXPECT_EQ(std::ranges::count(values, 1.0F), 100);
   EXPECT_EQ(std::ranges::count(values, 2.0F), 3);
   EXPECT_EQ(std::ranges::count(values, 3.0F), 64);
-  EXPECT_EQ(std::ranges::count(values, 0.0F), 256 - 167);  // the padding
+  EXPECT_EQ(std::ranges::count(values, 0.0F), 256 - 167);  // the padding is zero
   EXPECT_EQ(std::ranges::count(arena.gradients().f32(), -3.0F), 64);
 }
 

@@ -21,7 +21,7 @@ std::vector<Isa> supported() {
   return all;
 }
 
-// Pseudo-random bits, which include denormals, infinities and NaN.
+// Returns pseudo-random bits as floats, which include denormals, infinities and NaN.
 std::uint32_t bits_of(int rank, std::size_t i) {
   auto x = static_cast<std::uint32_t>(i) * 0x9E3779B9U + static_cast<std::uint32_t>(rank) * 77777U;
   x = (x ^ (x >> 15)) * 0x2C1B3C6DU;
@@ -32,17 +32,17 @@ float f32_of(std::uint16_t bf16) {
   return std::bit_cast<float>(static_cast<std::uint32_t>(bf16) << 16);
 }
 
-// The expected addition: denormal operands and results are zero.
+// Returns what an addition must give: denormal operands and results become zero.
 float flushed(float value) { return std::fpclassify(value) == FP_SUBNORMAL ? 0.0F * value : value; }
 float add(float a, float b) { return flushed(flushed(a) + flushed(b)); }
 
-// Rounds to the nearest bf16, ties to even.
+// Rounds a float to the nearest bf16, ties to even.
 std::uint16_t nearest_bf16(float value) {
   const auto below = static_cast<std::uint16_t>(std::bit_cast<std::uint32_t>(value) >> 16);
   if (std::isinf(value) || f32_of(below) == value) return below;
   const auto above = static_cast<std::uint16_t>(below + 1);
   const double exact = value;
-  const double limit = std::copysign(0x1p128, exact);  // stands for infinity in the distance
+  const double limit = std::copysign(0x1p128, exact);  // replaces infinity in the distance
   const double to_above = std::abs((std::isinf(f32_of(above)) ? limit : f32_of(above)) - exact);
   const double to_below = std::abs(exact - f32_of(below));
   if (to_above == to_below) return below % 2 == 0 ? below : above;
@@ -63,7 +63,7 @@ TEST_P(Sums, AddTheRanksInOrderOnEveryInstructionSet) {
         auto& values = ranks[static_cast<std::size_t>(rank)];
         for (std::size_t i = 0; i < kLength; ++i) {
           values.push_back(std::bit_cast<float>(bits_of(rank, i)));
-          // Which payload results from adding two NaN is not specified, so NaN is left out.
+          // NaN operands are left out, because the payload of the sum of two NaN is not specified.
           if (std::isnan(values.back())) values.back() = 1.0F;
         }
         pointers.push_back(values.data());

@@ -20,7 +20,7 @@ const Parameter& parameter(const Graph& graph, std::string_view name) {
   return *found;
 }
 
-// The output shape of every residual sum.
+// Returns the output shape of every residual sum of the graph.
 std::vector<Shape> maps_after_blocks(const Graph& graph) {
   std::vector<Shape> maps;
   for (const Node& node : graph.nodes) {
@@ -31,7 +31,7 @@ std::vector<Shape> maps_after_blocks(const Graph& graph) {
 
 TEST(MnistCnn, HasTheParametersOfTheTensorFlowGuide) {
   const Graph graph = mnist_cnn(grey());
-  // conv1 has 3*3*32 + 32 elements, fc1 13*13*32*64 + 64, fc2 64*10 + 10.
+  // The layer conv1 has 3*3*32 + 32 elements, fc1 13*13*32*64 + 64, fc2 64*10 + 10.
   EXPECT_EQ(graph.num_parameters(), 320 + 346176 + 650);
   EXPECT_EQ(parameter(graph, "conv1.weight").file_shape, (Shape{32, 1, 3, 3}));
   EXPECT_EQ(parameter(graph, "fc1.weight").file_shape, (Shape{64, 5408}));
@@ -43,8 +43,8 @@ TEST(Mlp, HasOneHiddenLayerOf128) {
 }
 
 TEST(Resnet20, HasTheParametersOfItsPaper) {
-  // Table 6 of He et al. 2016 has 0.27 M. The convolutions have 432 + 6*2304 + 4608 + 5*9216 +
-  // 18432 + 5*36864 elements, the batch norms 2*(7*16 + 6*32 + 6*64), the dense layer 650.
+  // Table 6 of He et al. 2016 has 0.27 M for resnet20. The convolutions have 432 + 6*2304 + 4608 +
+  // 5*9216 + 18432 + 5*36864 elements, the batch norms 2*(7*16 + 6*32 + 6*64), the dense layer 650.
   EXPECT_EQ(resnet20(colour()).num_parameters(), 269722);
 }
 
@@ -78,7 +78,7 @@ TEST(Resnet50, HasTheParametersOfTorchvision) {
   const Graph graph = resnet50(imagenet());
   EXPECT_EQ(graph.num_parameters(), 25'557'032);
   EXPECT_EQ(graph.parameters.size(), 161U);
-  // 50 layers and 4 projections have weights.
+  // ResNet-50 has weights in 50 layers and in 4 projections.
   EXPECT_EQ(std::ranges::count_if(graph.parameters, &Parameter::decays), 54);
   EXPECT_EQ(graph.state.size(), 53U * 2U);
 }

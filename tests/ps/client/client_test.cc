@@ -1,4 +1,5 @@
-// A client whose connections break, or whose caller stops waiting, in the middle of a request.
+// Tests a client whose connections break, or whose caller stops waiting, in the middle of a
+// request.
 #include "ps/client/client.h"
 
 #include <future>
@@ -17,7 +18,7 @@ TEST(Client, SendsInitialisedAgainUntilTrainingStarts) {
   EXPECT_EQ(server.await<wire::InitialisedT>(*server.control).step, 5);
   server.break_control();
   EXPECT_EQ(server.await<wire::InitialisedT>(*server.control).step, 5);
-  server.await<wire::ReadyT>(*server.control);  // it waits for the start
+  server.await<wire::ReadyT>(*server.control);  // the client waits for the start
   wire::StartT start;
   start.step = 5;
   server.send(*server.control, start);
@@ -45,7 +46,7 @@ TEST(Client, ListsItsBatchesWhenItReconnects) {
   server.send(*server.control, std::move(leases));
   const auto trained = first.get();
   EXPECT_EQ(trained->begin, 4);
-  EXPECT_EQ(client->next_lease()->begin, 6);  // a thread that reads ahead
+  EXPECT_EQ(client->next_lease()->begin, 6);  // on a thread that reads ahead
   client->begin_step({.batch = *trained, .samples = 2});
   client->push(0);
   server.await<wire::PushT>(*server.data);
@@ -81,7 +82,8 @@ TEST(Client, TellsARestartedShardWhichPushesOfTheStepAreStillToCome) {
   EXPECT_EQ(hello.ahead, std::vector<int>{1});
 }
 
-// Messages of an earlier socket may arrive later; the number tells the shard which socket is newer.
+// The client numbers its data sockets: messages of an earlier socket may arrive later, and the
+// number tells the shard which socket is newer.
 TEST(Client, UsesAHigherNumberAndAnotherRoutingIdForEachSocket) {
   ScriptedServer server;
   const auto client = server.make_client(1);
@@ -93,7 +95,8 @@ TEST(Client, UsesAHigherNumberAndAnotherRoutingIdForEachSocket) {
   EXPECT_NE(server.data_peer(), name);
 }
 
-// This happens when the shard's ROUTER has handed the routing id to another connection.
+// A connection brings no answer when the shard's ROUTER has handed its routing id to another
+// connection.
 TEST(Client, ReconnectsWhenAnOpenConnectionBringsNoAnswer) {
   ScriptedServer server;
   server.answer_timeout = std::chrono::milliseconds(100);
@@ -102,14 +105,14 @@ TEST(Client, ReconnectsWhenAnOpenConnectionBringsNoAnswer) {
   client->push(0);
   server.await<wire::PushT>(*server.data);
   const std::string name = server.data_peer();
-  server.await<wire::DataHelloT>(*server.data);  // after its probes were not answered
+  server.await<wire::DataHelloT>(*server.data);  // after the client's probe had no answer
   EXPECT_NE(server.data_peer(), name);
   server.send(*server.data, server.data_welcome);
   EXPECT_EQ(server.await<wire::PushT>(*server.data).sequence, 1U);
 }
 
-// Over a slow link the answer may only be late, behind earlier messages. Reconnecting at a constant
-// rate would send these messages again each time and never get an answer.
+// Over a slow link an answer may only be late, behind earlier messages. A client that reconnected
+// at a constant rate would send its requests again each time and never get an answer.
 TEST(Client, WaitsLongerForAShardWithEachUnansweredConnection) {
   ScriptedServer server;
   server.answer_timeout = std::chrono::milliseconds(100);
@@ -119,7 +122,7 @@ TEST(Client, WaitsLongerForAShardWithEachUnansweredConnection) {
   client->push(0);
   std::uint64_t call = 0;
   while (call < 4) call = server.await<wire::DataHelloT>(*server.data).call;
-  // Two seconds until the probe, then timeouts of 100, 200 and 400 ms.
+  // The client waits two seconds until it probes, then has timeouts of 100, 200 and 400 ms.
   EXPECT_GE(std::chrono::steady_clock::now() - pushed, std::chrono::milliseconds(2700));
 }
 
@@ -136,7 +139,7 @@ TEST(Client, DoesNotWriteASnapshotForACallerThatHasLeft) {
   client->abort("enough");
   EXPECT_THROW(read.get(), PeerError);
   server.send(*server.data, wire::CutValuesT(), std::vector<float>(8, 1.0F));
-  // A later message has arrived, so the values of the snapshot have arrived too.
+  // The client has received the values of the snapshot when it has received a later message.
   wire::ValuesT answer;
   answer.sequence = 1;
   server.send(*server.data, std::move(answer), std::vector<float>(8, 3.0F));
@@ -145,8 +148,8 @@ TEST(Client, DoesNotWriteASnapshotForACallerThatHasLeft) {
   EXPECT_EQ(copy, std::vector<float>(8, 7.0F));
 }
 
-// A bucket has 32 bytes. The client ignores an answer to a request that it has not sent, and sends
-// the request over the next connection.
+// With a segment, the client stays within the credit of 32 bytes, which is one bucket. It ignores
+// an answer to a request that it has not sent, and sends the request over the next connection.
 TEST(Client, WithASegmentWritesWithinItsCredit) {
   ScriptedServer server;
   server.data_welcome.uses_segment = true;
@@ -193,7 +196,8 @@ TEST(Client, WithASegmentSendsCompressedPushesWithinItsCredit) {
   client->abort("enough");
 }
 
-// A read of a withdrawn snapshot is never answered, and the next snapshot may wait for this push.
+// A shard never answers a read of a withdrawn snapshot, and the next snapshot may wait for this
+// push.
 TEST(Client, PushesWhileUnansweredReadsHoldAllItsCredit) {
   ScriptedServer server;
   server.data_welcome.credit_bytes = 32;

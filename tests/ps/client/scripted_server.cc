@@ -79,7 +79,7 @@ std::unique_ptr<Client> ScriptedServer::make_client(int buckets, bool initialise
   first.initialises = initialises;
   send(*control, std::move(first));
   answer_data_hello();
-  // Messages leave when their socket is flushed.
+  // wait_until() flushes the sockets, because a message leaves only when its socket is flushed.
   EXPECT_TRUE(wire::wait_until({control.get(), data.get()}, [&] {
     return client.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
   }));

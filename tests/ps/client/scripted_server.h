@@ -1,5 +1,5 @@
-// A server whose messages are scripted by a test. It uses real sockets and serves one client; the
-// test chooses when messages arrive and when connections break.
+// A ScriptedServer sends messages that a test scripts. It uses real sockets and serves one client;
+// the test chooses when messages arrive and when connections break.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ class ScriptedServer {
   // elements.
   std::unique_ptr<Client> make_client(int buckets, bool initialises = true);
 
-  // Returns the next message of this kind on the socket; skips others.
+  // Returns the next message of type T on the socket; skips messages of other types.
   template <typename BodyT>
   BodyT await(wire::Socket& socket) {
     for (;;) {
@@ -36,7 +36,7 @@ class ScriptedServer {
       return *static_cast<const BodyT*>(header->body.value);
     }
   }
-  // Sends to the peer of the last received message.
+  // Sends a message to the peer of the last received message.
   template <typename BodyT>
   void send(wire::Socket& socket, BodyT body, const std::vector<float>& behind = {}) {
     wire::Envelope message = wire::envelope(peer_of(socket), wire::make_message(std::move(body)));
@@ -45,24 +45,24 @@ class ScriptedServer {
     }
     socket.send(std::move(message));
   }
-  // Messages of server 0 as this incarnation.
+  // Return messages of server 0 as this incarnation.
   wire::WelcomeT welcome(std::uint32_t incarnation) const;
   wire::RosterT roster(std::uint32_t incarnation) const;
-  // Ends the control connection; returns the Hello of the client's next connection, and answers it.
+  // Ends the control connection. Returns the Hello of the client's next connection, and answers it.
   wire::HelloT break_control();
-  // Receives the client's DataHello and answers it.
+  // Receives a DataHello from the client and answers it.
   wire::DataHelloT answer_data_hello();
-  // The routing id of the client's data socket.
+  // Returns the routing id of the client's data socket.
   const std::string& data_peer() const noexcept { return data_peer_; }
 
   wire::DataWelcomeT data_welcome;  // the answer to DataHello
-  // Options of the clients that make_client() returns.
+  // These are the options of the clients that make_client() returns.
   CompressionOptions compression;
   std::chrono::milliseconds answer_timeout = std::chrono::seconds(6);
 
   std::unique_ptr<wire::Socket> control;
   std::unique_ptr<wire::Socket> data;
-  std::vector<float> values;  // the worker's memory
+  std::vector<float> values;  // the values that the worker reads into
   std::vector<float> gradients;
 
  private:
@@ -72,7 +72,7 @@ class ScriptedServer {
   }
   void listen();
 
-  FileDescriptor listening_;  // of the control socket; outlives it
+  FileDescriptor listening_;  // outlives the control socket, which uses it
   Endpoint rendezvous_;
   std::string control_peer_;
   std::string data_peer_;

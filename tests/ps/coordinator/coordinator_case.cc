@@ -89,7 +89,7 @@ std::string JobCase::send_hello(const wire::HelloT& hello) {
   const Coordinator::HelloAnswer answered = coordinator->on_hello(hello);
   collect();
   if (answered.task) {
-    // A server builds its shard when it receives the declaration.
+    // A server builds its shard when it receives the job's declaration.
     for (int s = 0; s < servers; ++s) {
       if (!take<wire::DeclaredT>(server(s))) continue;
       wire::DeclaredT answer;

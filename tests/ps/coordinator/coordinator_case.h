@@ -1,4 +1,5 @@
-// A coordinator in a test that plays all tasks: the messages that they send and receive.
+// A JobCase is a coordinator in a test that plays all tasks, with the messages that they send and
+// receive.
 #pragma once
 
 #include <deque>
@@ -14,10 +15,11 @@ namespace syncopate::ps {
 TaskId worker(int index);
 TaskId server(int index);
 
-// Two epochs of 12 samples in batches of 2: 12 steps; async, two workers, without checkpoints.
+// Returns a job of two epochs of 12 samples in batches of 2: 12 steps; async, two workers, without
+// checkpoints.
 wire::DeclarationT make_declaration();
 wire::DeclarationT make_declaration(Consistency consistency);
-// Conversions to types that can be compared.
+// Convert tables of messages to types that can be compared.
 std::vector<SampleRange> ranges_of(const wire::LeasesT& leases);
 std::vector<WorkerClock> entries_of(const wire::CutT& cut);
 wire::PushT make_push(std::uint64_t sequence, const SampleRange& batch);
@@ -29,7 +31,7 @@ class JobCase {
 
   wire::HelloT worker_hello(int index) const;
   wire::HelloT server_hello(int index) const;
-  // Returns the line of the refusal, or "" if the task was registered.
+  // Sends a Hello. Returns the line of the refusal, or "" if the task was registered.
   std::string send_hello(const wire::HelloT& hello);
   template <typename BodyT>
   void send(const TaskId& task, BodyT body) {
@@ -39,11 +41,11 @@ class JobCase {
   void lose(const TaskId& task, const std::string& reason = "is silent");
   void trained(int index, std::uint64_t sequence, const SampleRange& batch);
   void trained(int index, std::uint32_t incarnation, const wire::PushT& push);
-  // Sends the Ready of a worker that has received the last RollBack.
+  // Sends Ready as a worker that has received the last RollBack.
   void send_ready(int index, std::uint64_t sequence = 0);
   void dropped(int index, std::uint64_t sequence, const SampleRange& batch);
 
-  // Takes the first message of this type that was sent to the task.
+  // Removes and returns the first message of this type that was sent to the task.
   template <typename BodyT>
   std::optional<BodyT> take(const TaskId& task) {
     std::deque<wire::MessageT>& messages = received[task];
@@ -57,22 +59,22 @@ class JobCase {
   }
   void forget_messages() { received.clear(); }
 
-  // All tasks send Hello, and servers answer Declared.
+  // Sends Hello from all tasks, and Declared from the servers.
   void register_all();
-  // Like register_all(); then the initial values are written, and training begins.
+  // Registers all tasks; then the initial values are written, and training begins.
   void start(const wire::InitialisedT& from = {});
-  // Requests one batch, which must be granted.
+  // Requests one batch for a worker, which the coordinator must grant.
   SampleRange lease(int index);
-  // Leases a batch and trains it with the worker's push `sequence`.
+  // Leases a batch for a worker and trains it with the worker's push `sequence`.
   void train(int index, std::uint64_t sequence);
-  // All servers answer Freeze with `entries`, Cut with CutDone.
+  // Answers as all servers: Freeze with `entries`, Cut with CutDone.
   void freeze_all(const std::vector<WorkerClock>& entries);
   void copy_all();
-  // The server answers the RollBack that it was sent; returns the snapshot.
+  // Answers, as the server, the RollBack that it was sent; returns the number of the snapshot.
   std::uint64_t roll_back(int index);
   // Requests a snapshot and plays the servers' part; returns its number.
   std::uint64_t make_snapshot(const std::vector<WorkerClock>& entries);
-  // The server was restarted, and has these snapshot files.
+  // Restarts the server, which has these snapshot files.
   void restart_server(int index, std::vector<std::uint64_t> snapshots);
   void collect();
 

@@ -42,7 +42,7 @@ function boxes(list) {
 function overlap(a, b) {
   const wide = Math.min(a.right, b.right) - Math.max(a.left, b.left);
   const high = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
-  return wide > 1 && high > 3;  // adjacent lines of text may touch without counting as overlap
+  return wide > 1 && high > 3;  // lines of text may touch
 }
 onload = () => {
   const frame = document.getElementById('page'), page = frame.contentDocument, flaws = [];

@@ -15,7 +15,8 @@ bool is_reference(const std::string& implementation) {
 }
 
 TEST(Convolutions, UseOptimisedKernelsInEveryNetwork) {
-  // oneDNN falls back to reference loops, a hundred times slower, without reporting it.
+  // The test finds convolutions for which oneDNN falls back to reference loops, a hundred times
+  // slower, without reporting it.
   const NetworkInput input = {.sample_shape = {32, 32, 3}, .classes = 10, .input = {}};
   const NetworkInput large = {.sample_shape = {224, 224, 3}, .classes = 10, .input = {}};
   const OneDnn onednn;
@@ -47,7 +48,7 @@ TEST(Convolutions, UseOptimisedKernelsInEveryNetwork) {
           EXPECT_FALSE(
               is_reference(conv.backward_weights(onednn.engine, algorithm).impl_info_str()))
               << name;
-          if (in[2] <= 3) continue;  // the gradient of samples is not computed
+          if (in[2] <= 3) continue;  // the samples need no gradient
           EXPECT_FALSE(is_reference(conv.backward_data(onednn.engine, algorithm).impl_info_str()))
               << name;
         }
@@ -68,7 +69,7 @@ TEST(AlgorithmTable, DeterminesTheChoiceForEveryBatchSize) {
                            .stride = 1,
                            .pad = 1};
     EXPECT_EQ(choose_algorithm(problem, ConvPass::kForward), row.forward);
-    // The choice depends neither on the batch size nor, therefore, on the number of lanes.
+    // The choice of an algorithm does not depend on the batch size, nor on the number of lanes.
     problem.n = 64;
     EXPECT_EQ(choose_algorithm(problem, ConvPass::kBackwardWeights), row.backward_weights);
     problem.stride = 2;

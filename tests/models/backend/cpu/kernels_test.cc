@@ -1,5 +1,5 @@
-// Compares the kernels of different instruction sets. The number of channels per block differs; the
-// results may differ by rounding only.
+// Compares the kernels of different instruction sets. Their numbers of channels per block differ;
+// their results may differ by rounding only.
 #include "models/backend/cpu/kernels/kernels.h"
 
 #include <gtest/gtest.h>
@@ -26,7 +26,7 @@ std::vector<float> noise(std::size_t count, std::uint64_t stream, float offset =
   return values;
 }
 
-// The relative L2 distance of a from b.
+// Returns the relative L2 distance of a from b.
 double distance(const std::vector<float>& a, const std::vector<float>& b) {
   double difference = 0.0;
   double norm = 0.0;
@@ -38,7 +38,8 @@ double distance(const std::vector<float>& a, const std::vector<float>& b) {
 }
 
 TEST(BatchNormStatistics, KeepTheVarianceOfAMapWithALargeMean) {
-  // With f32 sums of squares, a variance of 1/12 around a mean of 1,000 would be lost in rounding.
+  // The variance must not be lost in rounding, as a variance of 1/12 around a mean of 1,000 would
+  // be with f32 sums of squares.
   for (const Isa isa : runnable()) {
     const CpuKernels& kernels = cpu_kernels(isa);
     const auto block = static_cast<std::size_t>(kernels.block);
@@ -93,7 +94,8 @@ TEST(ConvPoolKernels, AgreeBetweenInstructionSets) {
       gradients.push_back(gradient);
     }
     for (std::size_t i = 1; i < outputs.size(); ++i) {
-      // The tolerance of 1e-6 covers the rounding of products that are fused with sums or not.
+      // The tolerance of 1e-6 covers rounding: some instruction sets fuse a product and a sum,
+      // others do not.
       EXPECT_LE(distance(outputs[i], outputs[0]), 1e-6);
       EXPECT_LE(distance(gradients[i], gradients[0]), 1e-6);
     }
@@ -153,7 +155,7 @@ TEST(MaxPoolKernels, CountPaddingInPositionsButNeverSelectIt) {
     std::vector<std::uint8_t> winner(block);
     kernels.max_pool(x.data(), y.data(), winner.data(), shape);
     EXPECT_EQ(y, std::vector<float>(block, -2.0F));
-    EXPECT_EQ(winner, std::vector<std::uint8_t>(block, 4));  // row 1, column 1 of 3x3
+    EXPECT_EQ(winner, std::vector<std::uint8_t>(block, 4));  // maximum in row 1, column 1 of 3x3
   }
 }
 

@@ -1,4 +1,5 @@
-// A separate test program, because it limits the address space of the whole process.
+// Tests a LanePool whose threads do not all start. A test program of its own, because it limits the
+// address space of the whole process.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -11,7 +12,7 @@
 namespace syncopate {
 namespace {
 
-// The address space in use, in bytes.
+// Returns the address space in use by this process, in bytes.
 rlim_t address_space() {
   rlim_t pages = 0;
   std::ifstream("/proc/self/statm") >> pages;
@@ -21,7 +22,8 @@ rlim_t address_space() {
 TEST(LanePool, EndsItsLanesWhenTheSystemRefusesToStartMore) {
   rlimit kept{};
   ASSERT_EQ(getrlimit(RLIMIT_AS, &kept), 0);
-  // 256 MiB hold the stacks of some lanes, but not of a thousand with 8 MiB each.
+  // A limit of 256 MiB leaves room for the stacks of some lanes, but not of a thousand with 8 MiB
+  // each.
   const rlimit tight = {address_space() + (rlim_t{256} << 20), kept.rlim_max};
   ASSERT_EQ(setrlimit(RLIMIT_AS, &tight), 0);
   std::string message;

@@ -48,7 +48,7 @@ TEST(LanePool, RethrowsAFailureAndReleasesTheOtherLanesFromBarriers) {
     } catch (const std::runtime_error& error) {
       EXPECT_EQ(error.what(), "lane " + std::to_string(failing));
     }
-    // The pool can be used again after the failure.
+    // The lane pool can be used again after the failure of a task.
     int calls = 0;
     lanes.run([&](int lane) {
       lanes.barrier();

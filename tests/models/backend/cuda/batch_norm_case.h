@@ -1,4 +1,4 @@
-// A map to be normalised, its parameters, and the results that double precision gives.
+// Provides a map to be normalised, its parameters, and the results that double precision gives.
 #pragma once
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 
 namespace syncopate::cuda {
 
-inline constexpr float kEpsilon = 1e-3F;  // large enough that the deviation of one row is not tiny
+inline constexpr float kEpsilon = 1e-3F;  // so that one row's deviation is not tiny
 inline constexpr float kMomentum = 0.25F;
 
 inline BatchNormShape batch_norm_shape(const RowShape& shape, bool relu) {
@@ -24,8 +24,7 @@ inline reference::Map map_of(const RowShape& shape, const Values& values) {
   return map;
 }
 
-// Draws a map whose mean is far from zero against its deviation, as after a convolution with a
-// bias.
+// Draws a map whose mean is large compared with its deviation, as after a convolution with a bias.
 template <typename T>
 struct BatchNormCase {
   explicit BatchNormCase(const RowShape& rows)
@@ -39,7 +38,7 @@ struct BatchNormCase {
       inverse.push_back(1.0 / std::sqrt(variance + static_cast<double>(kEpsilon)));
     }
   }
-  // Returns the sums that the kernel's declaration promises.
+  // Returns, in double precision, the sums that the declaration of the kernel promises.
   Values sums() const {
     const auto channels = static_cast<std::size_t>(shape.channels);
     Values result(2 * channels + 1);

@@ -15,7 +15,7 @@ template <typename T>
 class BatchNormGradientKernels : public testing::Test {};
 TYPED_TEST_SUITE(BatchNormGradientKernels, ElementTypes);
 
-// BackwardOptions selects the optional parts of a backward pass.
+// BackwardOptions selects the optional parts of a batch norm backward pass.
 struct BackwardOptions {
   bool relu, two_gradients, wants_added, in_place;
 };
@@ -28,7 +28,7 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
   using T = TypeParam;
   for_each_row_case([](const RowShape& rows, std::int64_t offset) {
     const BatchNormCase<T> subject(rows);
-    Values outputs = draw<T>(rows.count(), 8);  // any signs, as the kernel reads only signs
+    Values outputs = draw<T>(rows.count(), 8);  // any values: the kernel reads only signs
     for (double& value : outputs) value = std::max(value, 0.0);
     const Values first = draw<T>(rows.count(), 9);
     const Values second = draw<T>(rows.count(), 10);
@@ -69,7 +69,8 @@ TYPED_TEST(BatchNormGradientKernels, GiveGradientsOfAMaskedSum) {
         return Outputs{dgamma.values(), dbeta.values(), dx.values(),
                        options.wants_added ? dadded.values() : Values(dz.size(), 0.0)};
       });
-      // Each term carries the rounding of the mean (near 4) to f32, times the inverse deviation.
+      // The error of each term is the rounding of the mean (near 4) to f32, times the inverse
+      // deviation.
       const double term = 2.0 * 4.0 * subject.largest_inverse();
       const double rows_sum = term * static_cast<double>(rows.rows);
       expect_close<float>(expected.scale, found[0], kF32Additions, rows_sum);

@@ -28,7 +28,7 @@ TYPED_TEST(BatchNormKernels, SumWhatMomentsAreMadeOf) {
       batch_norm_sums(shape, x.data(), shift.data(), sums.data(), scratch.data(), kStream);
       return Outputs{sums.values()};
     });
-    // Terms are up to 1.5 and its square.
+    // The sums have terms of up to 1.5, and squares of up to 2.25.
     expect_close<float>(subject.sums(), found[0], kF32Additions,
                         2.25 * static_cast<double>(rows.rows));
     EXPECT_EQ(found[0].back(), static_cast<double>(rows.rows));
@@ -71,21 +71,22 @@ TEST(BatchNormShiftSums, AreThoseAroundTheShift) {
                             shift.data(), sums.data(), kStream);
       return Outputs{sums.values()};
     });
-    // Sums of x (up to 4) and of its square are rounded to f32 once. The second result contains the
-    // first sum up to 3.5 twice.
+    // The sums of x (up to 4) and of its square are rounded to f32 once. The sum of squares around
+    // the shift contains the plain sum, times the shift (up to 3.5), twice.
     expect_close<float>(subject.sums(), found[0], 1,
                         (16.0 + 2.0 * 3.5 * 4.0) * static_cast<double>(rows.rows));
     EXPECT_EQ(found[0].back(), static_cast<double>(rows.rows));
   }
 }
 
-// Rows of deviation 1 whose sum of squares is wrong by `roundings` roundings of f32.
+// A LargeMean has rows of deviation 1 whose sum of squares is wrong by `roundings` roundings of
+// f32.
 struct LargeMean {
   double mean = 0.0;
   double roundings = 0.0;
   static constexpr double kRows = 1000.0;
 
-  // Returns mean, inverse deviation, running mean, running variance.
+  // Runs the kernel; returns mean, inverse deviation, running mean and running variance.
   Values finished() const {
     const double sum = mean * kRows;
     const double squares = (mean * mean + 1.0) * kRows * (1.0 + roundings * 0x1p-24);
@@ -106,15 +107,16 @@ struct LargeMean {
   }
 };
 
-// An f16 has lost as much of the variance: at a mean of 100 deviations its steps are 1/16.
+// A large mean costs the variance its accuracy. An f16 map loses as much: at a mean of 100
+// deviations the steps of f16 are 1/16 of a deviation.
 TEST(BatchNormFinish, LosesOfTheVarianceWhatSumsOfF32HaveLostOfSquares) {
   for (const double mean : {0.0, 10.0, 100.0}) {
     for (const double roundings : {-4.0, 4.0}) {
       const Values found = LargeMean{mean, roundings}.finished();
       EXPECT_NEAR(found[0], mean, mean * 0x1p-23);
       const double variance = 1.0 / (found[1] * found[1]) - static_cast<double>(kEpsilon);
-      // The error consists of the given roundings and one of each sum as it is stored (the plain
-      // sum's counts twice).
+      // The error of the variance consists of the given roundings and one rounding of each stored
+      // sum (the plain sum's counts twice).
       EXPECT_NEAR(variance, 1.0, (4.0 + 1.0 + 2.0) * 0x1p-24 * (mean * mean + 1.0) + 1e-6);
     }
   }
@@ -136,7 +138,7 @@ TEST(BatchNormFinish, GivesMomentsAndMovesTheRunningStatistics) {
                                                         operation(), rows.rows);
     const auto found = run_in_every_order([&] {
       DeviceArray<double> sums(subject.sums());
-      DeviceArray<float> running_mean(subject.shift);  // serves as the shift, too, as in training
+      DeviceArray<float> running_mean(subject.shift);  // is also the shift, as in training
       DeviceArray<float> running_variance(variance);
       DeviceArray<float> mean(rows.channels);
       DeviceArray<float> inverse(rows.channels);
@@ -146,7 +148,8 @@ TEST(BatchNormFinish, GivesMomentsAndMovesTheRunningStatistics) {
       return Outputs{mean.values(), inverse.values(), running_mean.values(),
                      running_variance.values()};
     });
-    // The kernel computes in f64 and rounds once.
+    // The update of running statistics is exact but for one rounding, since the kernel computes in
+    // f64.
     expect_close<float>(subject.moments.mean, found[0], 1);
     expect_close<float>(subject.inverse, found[1], 1);
     expect_close<float>(expected.mean, found[2], 1);
@@ -216,8 +219,8 @@ TYPED_TEST(BatchNormKernels, NormaliseScaleAddAndRectify) {
                            kStream);
           return Outputs{out.values()};
         });
-        // The mean is rounded to f32 near 4, and the inverse deviation multiplies that error by
-        // gamma.
+        // The error of y: the mean (near 4) is rounded to f32, and the inverse deviation multiplies
+        // that error by gamma.
         expect_close<T>(y.values, found[0], 4, 4.0 * 1.5 * subject.largest_inverse() + 2.0);
       }
     }

@@ -54,7 +54,7 @@ TYPED_TEST(BiasKernels, SumGradientsOverRows) {
       bias_gradient(dy.data(), db.data(), shape.rows, shape.channels, scratch.data(), kStream);
       return Outputs{db.values()};
     });
-    // The gradient is f32 for every T; a thread adds few rows in f32 before f64 takes over.
+    // The bias gradient is f32 for every T; a thread adds few rows in f32 before f64 takes over.
     expect_close<float>(expected, found[0], kF32Additions, magnitudes);
   });
 }

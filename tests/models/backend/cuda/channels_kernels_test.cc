@@ -1,4 +1,4 @@
-// Tests that channels are added to maps and removed from them.
+// Tests the kernels that add channels to maps and remove channels from maps.
 #include "models/backend/cuda/kernels/kernels.h"
 #include "tests/models/backend/cuda/device_array.h"
 #include "tests/models/backend/cuda/kernel_case.h"
@@ -16,7 +16,7 @@ struct Case {
   std::int64_t rows;
   int channels, y_channels;
 };
-// The cases have no rows, one row, and more elements than a grid has threads.
+// The numbers of rows are zero, one, and enough for more elements than a grid has threads.
 constexpr Case kCases[] = {{0, 3, 4}, {1, 1, 4}, {5, 3, 8}, {300'000, 3, 4}, {7, 8, 3}, {6, 4, 1}};
 
 // Returns element `i` of rows with y_channels channels.

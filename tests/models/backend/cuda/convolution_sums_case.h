@@ -15,8 +15,8 @@
 namespace syncopate::cuda {
 
 inline constexpr std::int64_t kBatch = 8;
-inline constexpr std::int64_t kLossDivisor = 13;  // counts the samples of the whole step
-// f16 has 11 bits; cuda_arithmetic_test has the same tolerance
+inline constexpr std::int64_t kLossDivisor = 13;  // counts all replicas' samples of a step
+// The tolerance is that of cuda_arithmetic_test: f16 has 11 bits.
 inline constexpr double kTolerance = 2e-2;
 
 struct Requests {
@@ -25,7 +25,7 @@ struct Requests {
   bool operator==(const Requests&) const = default;
 };
 
-// Records which convolutions are asked for sums.
+// Records which convolutions are asked for sums of their output.
 class NotingOperations final : public Operations {
  public:
   NotingOperations(std::unique_ptr<Operations> emulated, Requests& requests)

@@ -1,6 +1,6 @@
-// Tests fp16 convolutions that sum their output for the following batch norm: which of them are
-// asked to, that a step has the interpreter's results whatever they sum, and a library that cannot
-// sum. Runs on the emulated device only, which can imitate all these cases.
+// Tests fp16 convolutions that sum their output for the following batch norm: which convolutions
+// the program asks to sum, that a step has the interpreter's results in each case, and a library
+// that cannot sum. Runs on the emulated device only, which can imitate all these cases.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,8 @@ Requests requests_of(const Graph& graph, const SumsOptions& options = {}) {
 }
 
 TEST(ConvolutionSums, AreLeftWhereABatchNormAloneReadsTheOutput) {
-  // The first convolution reads colours; the two of the block have 16 channels.
+  // Two of three requests are granted: the first convolution reads colours, and the two of the
+  // block read 16 channels.
   EXPECT_EQ(requests_of(network("ResidualBlock16")), (Requests{.asked = 3, .granted = 2}));
   EXPECT_EQ(requests_of(network("ResidualBlock16"), {.fuse = false}),
             (Requests{.asked = 3, .granted = 2}));
@@ -71,7 +72,8 @@ TEST(ConvolutionSums, LeaveAStepNearTheInterpreterWhateverTheyAreMadeOf) {
         SCOPED_TRACE(std::to_string(static_cast<int>(sums)) + (fuse ? ", fused" : ", plain"));
         SumsSubject subject(with.graph, with.variables, {.sums = sums, .fuse = fuse});
         // A shorter batch follows a longer one, so that values left over from the longer one would
-        // show. One sample is left out, because its variance is too sensitive to roundings.
+        // show. A batch of one sample is left out, because its variance is too sensitive to
+        // roundings.
         for (const std::int64_t count : {8, 5, 8}) {
           subject.on_device.set_state(with.variables);
           subject.on_device.step(with.batch(count));
@@ -86,8 +88,8 @@ TEST(ConvolutionSums, LeaveAStepNearTheInterpreterWhateverTheyAreMadeOf) {
   }
 }
 
-// The mean is forty times the deviation, where f16 has steps of a twenty-fifth of the deviation.
-// The network has no ReLU, because a rounding could move a value across its kink.
+// Returns a network whose map has a mean of forty deviations, where f16 has steps of a twenty-fifth
+// of the deviation. The network has no ReLU, because a rounding could move a value across its kink.
 SumsCase large_mean() {
   GraphBuilder build("large mean");
   NodeId x = build.input({6, 6, 8}, {.dtype = DType::kF32});
@@ -124,7 +126,7 @@ TEST(ConvolutionSums, LeaveNoNaNWhereAllSamplesAreTheSame) {
   }
 }
 
-// Adds to the sums what a replica with equal samples would add.
+// A SamePeer adds to the sums what a second replica with equal samples would add.
 class SamePeer final : public StatisticsReducer {
  public:
   void sum(std::span<double> values) override {
@@ -138,7 +140,7 @@ TEST(ConvolutionSums, AreSummedOverReplicas) {
   of_all.x.insert(of_all.x.end(), with.samples.x.begin(), with.samples.x.end());
   of_all.labels.insert(of_all.labels.end(), with.samples.labels.begin(), with.samples.labels.end());
   reference::Result expected = with.expected(of_all);
-  // Half of the samples are this replica's.
+  // Half of the expected samples belong to this replica, the other half to its peer.
   expected.logits.resize(expected.logits.size() / 2);
   for (reference::Values& gradient : expected.gradients) {
     for (double& value : gradient) value *= 0.5;
@@ -152,7 +154,7 @@ TEST(ConvolutionSums, AreSummedOverReplicas) {
   }
 }
 
-// Returns values and running statistics after six steps.
+// Returns the parameter values and running statistics after six steps.
 std::vector<float> trained(const SumsCase& with, bool captures) {
   SumsSubject subject(with.graph, with.variables,
                       {.updates_on_device = true, .captures = captures});

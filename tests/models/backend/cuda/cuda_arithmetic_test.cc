@@ -21,9 +21,9 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr std::int64_t kLargestBatch = 8;
-constexpr std::int64_t kLossDivisor = 13;  // exceeds this replica's share of the step
+constexpr std::int64_t kLossDivisor = 13;  // exceeds the batch, as with several replicas
 
-// This class passes on to the operations under test, without the epilogues of products.
+// Passes calls on to the operations under test, but offers no epilogues of products.
 class WithoutEpilogues final : public Operations {
  public:
   explicit WithoutEpilogues(cudaStream_t stream) : operations_(operations_under_test()(stream)) {}
@@ -57,7 +57,7 @@ class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
                                  bool deterministic = true,
                                  PlanOperations operations = operations_under_test()) {
     return {.batch_size = kLargestBatch, .fuse = fuse, .mode = mode, .make_backend = [=] {
-              // With this scale no step of these networks is skipped.
+              // With an initial loss scale of 64, no step of these networks is skipped.
               return make_cuda_backend({.device = {DeviceKind::kCuda, 0},
                                         .precision = precision,
                                         .deterministic = deterministic,
@@ -83,7 +83,8 @@ class CudaArithmetic : public testing::TestWithParam<SmallNetwork> {
 TEST_P(CudaArithmetic, TrainsAsTheInterpreterDoesForEveryBatchUpToTheCompiledOne) {
   for (const bool fuse : {true, false}) {
     BackendCase subject(graph(), variables_, options_for(Precision::kF32, Mode::kTrain, fuse));
-    // Shorter batches follow longer ones, so that values left over would show.
+    // Shorter batches follow longer batches, so that values left over from the longer ones would
+    // show.
     for (const std::int64_t batch : {8, 5, 1, 0, 8}) expect_right(subject, batch, f32_tolerance());
   }
 }
@@ -114,7 +115,7 @@ TEST_P(CudaArithmetic, GivesTheSameBitsTwice) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-// Applies one step of each rule on the device and on the CPU, from equal gradients.
+// Applies one step of each optimizer on the device and on the CPU, from equal gradients.
 TEST_P(CudaArithmetic, UpdatesWithTheBitsOfTheCpu) {
   for (const OptimizerRow& row : optimizers()) {
     SCOPED_TRACE(row.name);
@@ -141,7 +142,8 @@ TEST_P(CudaArithmetic, UpdatesWithTheBitsOfTheCpu) {
   }
 }
 
-// Compares six steps, most of which start as one graph, with six that start kernel by kernel.
+// Compares six steps, most of which start as one CUDA graph, with six steps that start kernel by
+// kernel.
 TEST_P(CudaArithmetic, HasTheSameBitsWhereAStepIsCaptured) {
   std::vector<std::vector<float>> runs;
   for (const bool captures : {false, true}) {
@@ -178,7 +180,8 @@ TEST_P(CudaArithmetic, In16BitsStaysNearTheInterpreter) {
   const reference::Variables unrounded = variables_;
   for (const Precision precision : {Precision::kBf16, Precision::kF16}) {
     SCOPED_TRACE(name(precision));
-    // The thirtieth channel's deviation is nearly zero, so its normalised samples exceed an f16.
+    // The deviation of the thirtieth channel is nearly zero, so its normalised samples exceed an
+    // f16.
     if (precision == Precision::kF16 && graph().input_shape().back() > 30) continue;
     variables_ = unrounded;
     for (reference::Values& values : variables_.parameters) round_to(precision, values);
@@ -208,8 +211,8 @@ bool has_batch_norm(const Graph& graph) {
   });
 }
 
-// Returns the values after a step of plain SGD. The learning rate is large, so that the rounding of
-// a value is small beside its gradient.
+// Returns the parameter values after a step of plain SGD. The learning rate is large, so that the
+// rounding of a value is small beside its gradient.
 std::vector<float> trained(BackendCase& subject, const Batch& batch) {
   subject.step(batch);
   subject.backend->update(*make_optimizer({.name = "sgd"}), {.learning_rate = 1024.0F, .step = 1},
@@ -220,7 +223,7 @@ std::vector<float> trained(BackendCase& subject, const Batch& batch) {
   return {values.begin(), values.end()};
 }
 
-// Runs four threads on one device, each with a quarter of the samples.
+// Runs four replicas as threads on one device, each with a quarter of the samples.
 TEST_P(CudaArithmetic, ReplicasOfOneDeviceUpdateByTheGradientsOfAll) {
   if (has_batch_norm(graph())) return;  // each replica normalises by its own samples
   constexpr std::int64_t kReplicas = 4;

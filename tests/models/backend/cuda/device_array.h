@@ -1,6 +1,6 @@
-// Memory as kernels get it: aligned to 256 bytes like the device's blocks (or off by some elements)
-// and enclosed by guards. Guards and elements start as bytes 0xff, NaN in every floating-point
-// type, so that a missing write or a read beyond the end shows.
+// A DeviceArray is memory as kernels get it: aligned to 256 bytes like the device's blocks (or off
+// by some elements) and enclosed by guards. Guards and elements start as bytes 0xff, NaN in every
+// floating-point type, so that a missing write or a read beyond the end shows.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ class DeviceArray {
     start = std::align(kAlignment, 1, start, space);
     data_ = reinterpret_cast<T*>(static_cast<unsigned char*>(start) + offset_bytes(offset));
   }
-  // Rounds the values to T.
+  // Makes an array of the values, rounded to T.
   explicit DeviceArray(const reference::Values& values, std::int64_t offset = 0)
       : DeviceArray(static_cast<std::int64_t>(values.size()), offset) {
     for (std::size_t i = 0; i < count_; ++i) data_[i] = rounded(values[i]);

@@ -10,15 +10,15 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 
-// The counts are nothing, less than a pack, packs with and without a rest, several blocks.
+// The numbers of elements: none, less than a pack, packs with and without a rest, several blocks.
 constexpr std::int64_t kCounts[] = {0, 1, 7, 8, 100, 5003};
-// An offset of one element leaves nothing aligned to 16 bytes.
+// An offset of one element leaves no array aligned to 16 bytes.
 constexpr std::int64_t kOffsets[] = {0, 1};
 
 template <typename T>
 class ElementwiseKernels : public testing::Test {
  protected:
-  // Calls body(count, offset) for every pair.
+  // Calls body(count, offset) for every pair of an element count and an offset.
   template <typename Body>
   void for_each_case(const Body& body) {
     for (const std::int64_t count : kCounts) {
@@ -52,7 +52,7 @@ TYPED_TEST(ElementwiseKernels, NormaliseSamples) {
         normalise(x.data(), means.data(), stddevs.data(), y.data(), count, channels, kStream);
         return Outputs{y.values()};
       });
-      // Three operations round numbers up to 1 / 0.2.
+      // Normalising a sample takes three operations, each of which rounds a number up to 1 / 0.2.
       expect_close<T>(expected, found[0], 4, 5.0);
     });
   }
@@ -114,7 +114,7 @@ TYPED_TEST(ElementwiseKernels, ReluPassesGradientsWhereTheOutputIsPositive) {
   using T = TypeParam;
   this->for_each_case([&](std::int64_t count, std::int64_t offset) {
     Values outputs = draw<T>(count, 5);
-    for (double& value : outputs) value = std::max(value, 0.0);  // zeros pass no gradient
+    for (double& value : outputs) value = std::max(value, 0.0);  // a zero output passes no gradient
     const Values gradients = draw<T>(count, 6);
     Values expected = gradients;
     for (std::size_t i = 0; i < expected.size(); ++i) {

@@ -7,7 +7,8 @@ PlanOperations operations_under_test() {
   return [](cudaStream_t stream) { return make_emulated_operations(stream); };
 }
 
-// Sums have up to some 5,000 terms, added in different orders.
+// Emulated sums have up to some 5,000 terms, which are added in another order than the
+// interpreter's.
 double f32_tolerance() { return 1e-5; }
 
 std::optional<std::string> why_no_device() { return std::nullopt; }

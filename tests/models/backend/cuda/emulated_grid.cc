@@ -21,9 +21,9 @@ constexpr std::size_t kStackBytes = 64 * 1024;
 
 EmulatedOrder current_order = EmulatedOrder::kForward;
 
-// Runs the threads of one block. A fibre runs one thread after another until one of them waits at a
-// barrier; then another fibre continues with the next thread. Without barriers one fibre runs all
-// threads in a loop.
+// A Block runs the threads of one block. A fibre runs one thread after another until one of them
+// waits at a barrier; then another fibre continues with the next thread. Without barriers one fibre
+// runs all threads in a loop.
 class Block {
  public:
   Block(const Launch& how, const std::function<void()>& thread) : how_(how), thread_(thread) {}
@@ -102,8 +102,8 @@ void Block::take_threads() {
 void Block::resume(Fibre& fibre) {
   running_ = &fibre;
   threadIdx = {fibre.thread, 0, 0};
-  // _setjmp() replaces swapcontext(), which makes a system call for the signal mask each time; only
-  // the switch to a new stack needs swapcontext().
+  // To switch fibres, _setjmp() replaces swapcontext(), which makes a system call for the signal
+  // mask each time; only the switch to a new stack needs swapcontext().
   if (_setjmp(scheduler_) != 0) return;
   if (fibre.started) _longjmp(fibre.place, 1);
   fibre.started = true;
@@ -146,7 +146,7 @@ void throw_launch_error(const Launch& refused, cudaError_t code) {
 
 void run_emulated_grid(const Launch& how, const std::function<void()>& thread) {
   if (!fits_a_device(how)) throw_launch_error(how, cudaErrorInvalidConfiguration);
-  static std::mutex one_grid_at_a_time;  // each replica has a thread
+  static std::mutex one_grid_at_a_time;  // each replica starts grids in its own thread
   const std::lock_guard lock(one_grid_at_a_time);
   Block block(how, thread);
   current_block = &block;

@@ -29,11 +29,11 @@ void __syncthreads();
 
 namespace syncopate::cuda {
 
-// applies to the blocks, and to the threads in each
+// The order in which an emulated grid runs its blocks, and each block its threads.
 enum class EmulatedOrder { kForward, kBackward };
 
-// Sets the order of every grid started while the object lives; without one it is forward. Not
-// nested.
+// Sets the order of every grid that is started while the object lives; the default is forward.
+// Scopes must not be nested.
 class EmulatedOrderScope {
  public:
   explicit EmulatedOrderScope(EmulatedOrder order);
@@ -42,8 +42,8 @@ class EmulatedOrderScope {
   EmulatedOrderScope& operator=(const EmulatedOrderScope&) = delete;
 };
 
-// Throws DeviceError for a grid that a device would refuse, InternalError if some threads of a
-// block wait at a barrier that the others never reach.
+// Runs a kernel. Throws DeviceError for a grid that a device would refuse, InternalError if some
+// threads of a block wait at a barrier that the others never reach.
 void run_emulated_grid(const Launch& how, const std::function<void()>& thread);
 
 template <typename... Parameters, typename... Arguments>

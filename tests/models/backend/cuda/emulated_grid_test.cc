@@ -12,7 +12,8 @@ namespace {
 
 constexpr unsigned kThreads = 64;
 
-// Each thread reads what its neighbour wrote, which is correct only with the barrier.
+// In this kernel each thread reads what its neighbour wrote, which is correct only with the
+// barrier.
 void neighbour_kernel(bool barrier, unsigned* out) {
   static unsigned shared[kThreads];
   shared[threadIdx.x] = blockIdx.x * 1000 + threadIdx.x;

@@ -6,7 +6,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// The journal keeps only this number of latest calls, as most programs never take them.
+// The journal keeps only this number of latest calls, as most programs never take the calls out.
 constexpr std::size_t kMostCalls = 10'000;
 
 struct Journal {

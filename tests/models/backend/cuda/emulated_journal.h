@@ -10,11 +10,11 @@
 namespace syncopate::cuda {
 
 struct EmulatedCall {
-  std::string what;              // "record", "wait", "all-reduce", "abort", ...
-  const void* stream = nullptr;  // null if the call has none
-  const void* event = nullptr;   // of record and wait
-  const void* memory = nullptr;  // is set for an all-reduce
-  std::size_t count = 0;         // counts elements of an all-reduce
+  std::string what;              // the call: "record", "wait", "all-reduce", "abort", ...
+  const void* stream = nullptr;  // null if the call has no stream
+  const void* event = nullptr;   // set for record and wait
+  const void* memory = nullptr;  // set for an all-reduce
+  std::size_t count = 0;         // the elements of an all-reduce
   bool operator==(const EmulatedCall&) const = default;
 };
 
@@ -23,7 +23,7 @@ void note_call(EmulatedCall call);
 // Returns the calls since the previous take_calls(), or since the start of the program.
 std::vector<EmulatedCall> take_calls();
 
-// While the flag is true, cudaEventQuery reports that no event has passed.
+// While this flag is true, cudaEventQuery reports that no event has passed.
 std::atomic<bool>& emulated_device_is_stuck();
 
 }  // namespace syncopate::cuda

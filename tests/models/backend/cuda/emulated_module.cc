@@ -1,11 +1,10 @@
-// The CUDA module with emulated devices, so that `syncopate train --devices cuda` runs every
+// This CUDA module has emulated devices, so that `syncopate train --devices cuda` runs every
 // strategy without a GPU. Tests load it in place of the real module, and configure it by
-// environment variables:
-// EMULATED_GPUS=4 is the number of devices (2 by default).
+// environment variables: EMULATED_GPUS=4 is the number of devices (2 by default).
 // EMULATED_GPUS_FROM=2 is the machine's number of the first device (0 by default).
-// EMULATED_NCCL_PATIENCE=2 caps the strategy's timeout, in seconds.
-// EMULATED_NCCL=init-fails:1 injects a fault into the process of that rank; other faults are
-// never-meets:1, id-fails:0, breaks:1 (in some step), notices-the-gone:0.
+// EMULATED_NCCL_PATIENCE=2 caps the strategy's timeout, in seconds. EMULATED_NCCL=init-fails:1
+// injects a fault into the process of that rank; other faults are never-meets:1, id-fails:0,
+// breaks:1 (in some step), notices-the-gone:0.
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>

@@ -13,7 +13,7 @@
 namespace syncopate::cuda {
 namespace {
 
-// A workspace is requested and overwritten by every run, so that a program that does not provide it
+// Every run requests this workspace and overwrites it, so that a program that does not provide it
 // fails.
 constexpr std::size_t kWorkspaceBytes = 300;
 constexpr std::size_t kRowsOfTile = 64;  // is the number of rows per block
@@ -59,7 +59,7 @@ class LoopConvolution final : public Convolution {
     if (pass_ == ConvPass::kForwardWithSums) sum_output(sums, ys, arrays);
   }
 
-  // Sums in f32, tile by tile.
+  // Sums the output of a convolution per channel in f32, tile by tile.
   void sum_output(const std::vector<double>& unrounded, const T* stored,
                   const ConvArrays& arrays) const {
     const auto channels = static_cast<std::size_t>(shape_.out_channels);

@@ -11,7 +11,7 @@
 
 namespace {
 
-constexpr int kPoison = 0xFF;  // gives NaN in every type
+constexpr int kPoison = 0xFF;  // the byte of new memory; gives NaN in every type
 
 cudaError_t allocate(void** memory, size_t size) {
   constexpr std::size_t kAlignment = 256;
@@ -67,7 +67,7 @@ cudaError_t cudaStreamEndCapture(cudaStream_t /*stream*/, cudaGraph_t* graph) {
   *graph = reinterpret_cast<cudaGraph_t>(std::exchange(syncopate::cuda::recorded_work(), nullptr));
   return cudaSuccess;
 }
-// The executable is a copy, because the graph is destroyed once there is one.
+// The executable is a copy of the graph, because the caller destroys the graph after this call.
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
                                  unsigned long long /*flags*/) {  // NOLINT(google-runtime-int)
   *executable = reinterpret_cast<cudaGraphExec_t>(

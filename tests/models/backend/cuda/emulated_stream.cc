@@ -34,12 +34,12 @@ std::condition_variable_any& changed() {
 }
 
 struct Stream {
-  // All members are guarded by mutex().
+  // All members of Stream are guarded by mutex().
   std::deque<Item> pending;
   std::uint64_t num_done = 0;
 
   int pace = 0;         // 0: runs only when awaited, 1: now and then, 2: at each call
-  std::jthread worker;  // runs the items if there is no pace; started with the first one
+  std::jthread worker;  // runs the items without a pace; starts with the first item
 
   std::uint64_t end() const { return num_done + pending.size(); }
   bool can_go_on() const {
@@ -51,15 +51,15 @@ struct Stream {
     lock.unlock();
     if (work) work();
     lock.lock();
-    // The item is removed after it has run: a caller that finds nothing pending runs its work at
-    // once.
+    // A stream's item is removed after it has run: a caller that finds nothing pending runs its own
+    // work at once.
     const Item done = std::move(pending.front());
     pending.pop_front();
     ++num_done;
     changed().notify_all();
   }
-  // Waits until a stream has reached `position`. Without a worker the calling thread runs the
-  // items.
+  // Waits until a stream has reached `position`. If the stream has no worker, the calling thread
+  // runs the items.
   void finish(std::uint64_t position, std::unique_lock<std::mutex>& lock) {
     if (worker.joinable()) {
       changed().wait(lock, [&] { return num_done >= position; });
@@ -82,7 +82,7 @@ struct Stream {
 };
 
 struct Event {
-  std::shared_ptr<Stream> stream;  // null if never recorded, which counts as passed
+  std::shared_ptr<Stream> stream;  // null if the event was never recorded and so has passed
   std::uint64_t position = 0;
 };
 
@@ -117,7 +117,7 @@ std::shared_ptr<Stream>& stream_of(cudaStream_t handle) {
 
 Event& event_of(cudaEvent_t handle) { return *reinterpret_cast<Event*>(handle); }
 
-// Returns whether new work has to queue instead of running at once.
+// Returns whether new work on a stream has to queue instead of running at once.
 bool is_behind(const Stream& stream) { return pace() != nullptr || !stream.pending.empty(); }
 
 void add(const std::shared_ptr<Stream>& stream, Item item, std::unique_lock<std::mutex>& lock) {
@@ -169,7 +169,7 @@ cudaStream_t create_stream() {
 
 void destroy_stream(cudaStream_t stream) {
   finish_stream(stream);
-  stream_of(stream)->worker = {};  // stops and joins it
+  stream_of(stream)->worker = {};  // stops and joins the thread
   delete &stream_of(stream);
 }
 

@@ -17,16 +17,17 @@ namespace syncopate::cuda {
 using RecordedWork = std::vector<std::function<void()>>;
 RecordedWork*& recorded_work() noexcept;
 
-// Runs or records the work. The null stream runs everything at once.
+// Runs or records work on a stream. The null stream runs everything at once.
 void do_or_record(cudaStream_t stream, std::function<void()> work);
 
-// Adds work that may wait for other ranks, as a collective's kernel does. A thread of the stream
-// runs it and the work behind it, so that the host continues as with a device. Cannot be captured.
+// Adds work to a stream that may wait for other ranks, as a collective's kernel does. A thread of
+// the stream runs it and the work behind it, so that the host continues as with a device. Such work
+// cannot be captured.
 void add_slow_work(cudaStream_t stream, std::function<void()> work);
 
 // Varies the progress of the calling thread's streams: after each call some proceed and others do
 // not, as drawn from the seed. Work is certainly done only once it is waited for, so some seed
-// shows a missing wait. Not nested.
+// shows a missing wait. Must not be nested.
 class EmulatedPace {
  public:
   explicit EmulatedPace(std::uint64_t seed);
@@ -37,7 +38,7 @@ class EmulatedPace {
 
 // These functions implement the runtime's functions of their names (emulated_runtime.cc).
 cudaStream_t create_stream();
-void destroy_stream(cudaStream_t stream);  // runs its work first
+void destroy_stream(cudaStream_t stream);  // runs the stream's work first
 cudaEvent_t create_event();
 void destroy_event(cudaEvent_t event);
 void record_event(cudaEvent_t event, cudaStream_t stream);
@@ -45,7 +46,7 @@ bool has_passed(cudaEvent_t event);  // is thread-safe
 void let_stream_wait(cudaStream_t stream, cudaEvent_t event);
 void finish_stream(cudaStream_t stream);
 void finish_event(cudaEvent_t event);
-// Waits for the device, as every call that frees memory does.
+// Waits until all work on the device is done, as every call that frees memory does.
 void finish_all_streams();
 
 }  // namespace syncopate::cuda

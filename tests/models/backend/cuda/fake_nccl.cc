@@ -16,16 +16,16 @@ namespace {
 
 struct Communicator {
   std::shared_ptr<FakeNcclBoard> board;
-  FileDescriptor file;  // is rank 0's; the other ranks find the board by it
+  FileDescriptor file;  // rank 0's file, by which the others find the board
   int size = 1;
-  int askings = 0;  // calls since all ranks have met
+  int askings = 0;  // polls since all ranks have met
   int sums = 0;
   bool leaves = false;
 };
 
 Communicator& in(ncclComm_t handle) { return *reinterpret_cast<Communicator*>(handle); }
 
-// Boards that this process has made and rank 0 has not yet opened, by place.
+// Maps places to boards that this process has made and rank 0 has not yet opened.
 std::map<std::string, FileDescriptor>& new_boards() {
   static std::map<std::string, FileDescriptor> boards;
   return boards;

@@ -1,6 +1,6 @@
-// NCCL's functions for replicas that are threads or processes of one machine, on the CPU's memory.
-// Calls stay in progress for a while, as on a non-blocking communicator, and a sum waits on its
-// stream for the other ranks, as NCCL's kernels do, until its communicator is aborted. Sums are
+// Provides NCCL's functions for replicas that are threads or processes of one machine, on the CPU's
+// memory. Calls stay in progress for a while, as on a non-blocking communicator, and a sum waits on
+// its stream for the other ranks, as NCCL's kernels do, until its communicator is aborted. Sums are
 // added from rank 0 on. The emulated journal records the calls.
 #pragma once
 
@@ -16,8 +16,8 @@ const NcclTable& fake_nccl();
 struct FakeNcclTrouble {
   std::atomic<bool> id_fails{false};                  // makes get_unique_id() fail
   std::atomic<ncclResult_t> init_error{ncclSuccess};  // is the result of init_rank()
-  std::atomic<bool> never_meets{false};  // init_rank() stays in progress here, and so on all ranks
-  // polls that return "in progress" after all ranks have come
+  std::atomic<bool> never_meets{false};  // init_rank() stays in progress, so on all ranks
+  // The number of polls that return "in progress" after all ranks have called init_rank().
   std::atomic<int> askings_to_meet{0};
   std::atomic<ncclResult_t> async_error{ncclSuccess};  // is what polling returns
   std::atomic<int> sums_to_break{0};                   // sums before an internal error; 0: no error

@@ -21,26 +21,26 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr const char* kPurpose = "a fake NCCL";
-// A sum is made in pieces; all ranks write a piece before any rank adds it.
+// A sum is made in pieces of this size; all ranks write a piece before any rank adds it.
 constexpr std::size_t kPieceElements = std::size_t{1} << 16;
-// The timeout exceeds that of every test, and ends a job that was left behind.
+// A rank gives up a wait after this time, which exceeds the timeout of every test.
 constexpr std::chrono::minutes kMostToWait{1};
 constexpr std::chrono::milliseconds kNap{5};
 
 }  // namespace
 
-// The initial values are zero bytes.
+// The shared memory of a board; a new file consists of zero bytes, which are the initial values.
 struct FakeNcclBoard::Shared {
   struct Rank {
     std::atomic<std::int64_t> process;  // 0 until the rank has joined
     std::atomic<bool> is_gone;          // is set by release()
     std::atomic<bool> has_left;
-    std::atomic<std::uint64_t> pieces;  // counts pieces written so far
+    std::atomic<std::uint64_t> pieces;  // the number of pieces written so far
   };
   std::atomic<std::uint32_t> bell;  // is notified at every change
   std::array<Rank, kMostRanks> ranks;
-  // There are two slots, for pieces with even and with odd numbers. A rank that writes piece n + 2
-  // has seen that all ranks have written piece n + 1, so all have read piece n.
+  // Each rank has two slots, for pieces with even and with odd numbers. A rank that writes piece n
+  // + 2 has seen that all ranks have written piece n + 1, so all have read piece n.
   std::array<std::array<std::array<float, kPieceElements>, kMostRanks>, 2> slots;
 
   void ring() {
@@ -61,7 +61,7 @@ std::unique_ptr<FakeNcclBoard> FakeNcclBoard::open(const std::string& place, int
   if (size > kMostRanks || rank < 0 || rank >= size) return nullptr;
   const FileDescriptor file(::open(place.c_str(), O_RDWR | O_CLOEXEC));
   struct stat found {};
-  // The descriptor's number may have been reused for another file.
+  // The number of the closed descriptor may have been reused for another file.
   if (!file || fstat(file.get(), &found) != 0 || !is_sealed_against_shrinking(file.get()) ||
       std::cmp_not_equal(found.st_size, sizeof(Shared))) {
     return nullptr;

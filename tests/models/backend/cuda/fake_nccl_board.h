@@ -13,13 +13,13 @@
 
 namespace syncopate::cuda {
 
-// The place by which a process finds the board, valid while `file` is open in the process that made
-// it.
+// NewBoard has the place by which a process finds the board; the place is valid while `file` is
+// open in the process that made it.
 struct NewBoard {
   FileDescriptor file;
   std::string place;
 };
-// Throws FileError.
+// Makes a board. Throws FileError.
 NewBoard make_fake_nccl_board();
 
 // FakeNcclBoard is one rank's view of the board. Thread-safe.
@@ -28,13 +28,13 @@ class FakeNcclBoard {
   static constexpr int kMostRanks = 16;
   static std::size_t size_bytes();
 
-  // Returns null if there is no board at that place.
+  // Opens a board; returns null if there is no board at that place.
   static std::unique_ptr<FakeNcclBoard> open(const std::string& place, int rank, int size);
   FakeNcclBoard(const FakeNcclBoard&) = delete;
   FakeNcclBoard& operator=(const FakeNcclBoard&) = delete;
   ~FakeNcclBoard();
 
-  // Announces this rank.
+  // Announces this rank to the other ranks.
   void join();
   bool all_have_joined() const;
   // Replaces `values` by their sums over all ranks, added from rank 0 on. Every rank passes the
@@ -44,7 +44,8 @@ class FakeNcclBoard {
   void release();
   // Marks this rank as finished, so that its end is not reported as a loss.
   void leave();
-  // Returns whether a rank that has joined and not left was released, or its process has ended.
+  // Returns whether a rank is lost: it has joined and not left, but was released or its process has
+  // ended.
   bool somebody_is_gone() const;
 
  private:

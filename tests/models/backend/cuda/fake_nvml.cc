@@ -1,4 +1,4 @@
-// Replaces NVML by a library with two devices, one twice as busy as the other.
+// Replaces NVML by a library with two devices, one of which is twice as busy as the other.
 #include <cstring>
 
 namespace {
@@ -21,7 +21,7 @@ int nvmlDeviceGetHandleByPciBusId_v2(const char* bus_id, void** device) {
   } else if (std::strcmp(bus_id, "0000:2a:00.0") == 0) {
     *device = &devices[1];
   } else {
-    return 6;  // not found
+    return 6;  // NVML's "not found"
   }
   return 0;
 }

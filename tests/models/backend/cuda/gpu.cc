@@ -8,7 +8,8 @@ PlanOperations operations_under_test() {
   return [](cudaStream_t stream) { return make_nvidia_operations(stream); };
 }
 
-// cuDNN may choose transforms that add and subtract before they multiply.
+// The tolerance for f32 sums on a GPU is larger, since cuDNN may choose transforms that add and
+// subtract before they multiply.
 double f32_tolerance() { return 1e-4; }
 
 std::optional<std::string> why_no_device() {

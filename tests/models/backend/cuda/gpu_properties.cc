@@ -1,5 +1,6 @@
-// Prints a GPU's properties as cuDNN describes them, in one line of JSON. h200.json was made by it,
-// so that plans can be made for an absent GPU. It is installed beside the tests that need a GPU.
+// Prints a GPU's properties as cuDNN describes them, in one line of JSON. This program wrote
+// h200.json, so that plans can be made for an absent GPU. It is installed beside the tests that
+// need a GPU.
 #include <cuda_runtime_api.h>
 
 #include <cstdio>

@@ -24,8 +24,8 @@ namespace syncopate::cuda {
 namespace {
 
 constexpr std::int64_t kElements = 3 * kBlockElements;
-// The buckets are in the order of the backward pass; the second one's size is no multiple of a
-// pack.
+// The buckets are in the order of the backward pass; the size of the second bucket is no multiple
+// of a pack.
 constexpr std::array kBuckets = {Bucket{kBlockElements + 65, kElements},
                                  Bucket{0, kBlockElements + 65}};
 
@@ -34,7 +34,7 @@ std::vector<float> random_gradients(int rank) {
   std::vector<float> gradients;
   gradients.reserve(kElements);
   for (std::int64_t i = 0; i < kElements; ++i) {
-    // The values differ widely in size, so that another order of additions gives other bits.
+    // The gradients differ widely in size, so that another order of additions gives other bits.
     const double uniform = random.uniform(static_cast<std::uint64_t>(i));
     gradients.push_back(static_cast<float>((uniform - 0.5) / (0.01 + uniform)));
   }
@@ -69,7 +69,7 @@ class Gradients {
     for (BucketId b = 0; b < 2; ++b) sums_.start(b, compute_.get());
     sums_.finish(compute_.get());
   }
-  // Returns the gradients after a wait for the device.
+  // Waits for the device and returns the gradients.
   std::vector<float> values() const {
     std::vector<float> found(kElements);
     check_cuda(cudaMemcpyAsync(found.data(), block_->data(), found.size() * sizeof(float),
@@ -134,7 +134,7 @@ TEST_F(GpuSums, DoNotWaitForEverForAReplicaThatNeverMeets) {
   EXPECT_THROW(sums->join([](std::span<std::byte>) {}), PeerError);
 }
 
-// Runs two replicas, the second of which may stay away from the sum.
+// Runs two replicas, the second of which may not take part in the sum.
 void run_two(bool second_comes, std::chrono::nanoseconds patience) {
   ncclUniqueId id{};
   std::array<std::unique_ptr<BucketSums>, 2> sums;
@@ -160,7 +160,7 @@ void run_two(bool second_comes, std::chrono::nanoseconds patience) {
           replica.start();
           const std::vector<float> found = replica.values();
           mine.check();
-          EXPECT_EQ(found, expected);  // two numbers have only one sum
+          EXPECT_EQ(found, expected);  // the order of two addends does not matter
           EXPECT_TRUE(second_comes);
         } catch (const PeerError& error) {
           EXPECT_FALSE(second_comes) << error.what();

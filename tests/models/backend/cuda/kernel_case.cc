@@ -39,7 +39,7 @@ void expect_close(const Values& expected, const Values& found, double terms,
   ASSERT_EQ(expected.size(), found.size());
   for (std::size_t i = 0; i < expected.size(); ++i) {
     const double error = std::abs(found[i] - expected[i]);
-    // The comparison is this way round, because NaN must count as wrong.
+    // The comparison `error <= allowed` is false for NaN, which must count as wrong.
     const bool right = error <= allowed<T>(expected[i], terms, largest[i]);
     ASSERT_TRUE(right) << "element " << i << " of " << expected.size() << ": expected "
                        << expected[i] << ", found " << found[i] << ", allowed error "

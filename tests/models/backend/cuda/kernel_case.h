@@ -40,7 +40,7 @@ inline constexpr double kF32Additions = 12;
 template <typename T>
 Values draw(std::int64_t count, std::uint64_t stream, double centre = 0.0, double width = 1.0);
 
-// Returns half a unit in the last place of a value near 1.
+// Returns half a unit in the last place of a T near 1.
 template <typename T>
 constexpr double rounding() {
   return 0x1p-24;
@@ -62,16 +62,16 @@ double allowed(double expected, double terms, double largest) {
          0x1p-25;
 }
 
-// Compares two arrays. T: the type of `found`.
+// Compares two arrays element by element with the allowed error of T, the type of `found`.
 template <typename T>
 void expect_close(const Values& expected, const Values& found, double terms, double largest = 1.0);
-// Compares with a `largest` of each element.
+// Compares two arrays, where `largest` differs from element to element.
 template <typename T>
 void expect_close(const Values& expected, const Values& found, double terms, const Values& largest);
 void expect_same_bits(const Outputs& expected, const Outputs& found);
 
-// Runs it twice, then with blocks and threads in reverse order; expects equal bits and returns the
-// result.
+// Calls `run` twice, then with blocks and threads in reverse order; expects equal bits and returns
+// the outputs.
 Outputs run_in_every_order(const std::function<Outputs()>& run);
 
 }  // namespace syncopate::cuda

@@ -11,7 +11,7 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 
-// The arguments as the kernel gets them; sums and scratch are in memory of their own.
+// LossRun has the arguments as the kernel gets them; sums and scratch are in memory of their own.
 template <typename T>
 struct LossRun {
   LossRun(const Values& logits, const std::vector<std::int32_t>& labels, int classes,
@@ -43,8 +43,8 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
     std::int64_t n;
     int classes;
   };
-  // The cases have one class; fewer classes than a group of threads, as many, and more; more than a
-  // block; and many samples.
+  // The numbers of classes are one; fewer than a group of threads, as many, and more; more than a
+  // block. One case has many samples.
   for (const Case& shape :
        {Case{1, 1}, Case{3, 10}, Case{40, 32}, Case{9, 100}, Case{5, 1000}, Case{700, 10}}) {
     const std::int64_t n = shape.n;
@@ -61,8 +61,9 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
       const LossRun<T> run(logits.values, labels, classes, kDivisor, kScale, true);
       return Outputs{{run.sums.loss}, {static_cast<double>(run.sums.num_correct)}, run.dlogits};
     });
-    // exp() of numbers down to -12 is accurate to a few units, and `classes` of them are added in
-    // f32. log() turns the relative error into an absolute error of each sample.
+    // The error of the loss: exp() of numbers down to -12 is accurate to a few units, and `classes`
+    // of them are added in f32. log() turns the relative error into an absolute error of each
+    // sample.
     expect_close<float>({expected.loss}, found[0], 16 + classes / 32.0,
                         static_cast<double>(n) / kDivisor);
     EXPECT_EQ(found[1][0], static_cast<double>(expected.num_correct));
@@ -76,8 +77,8 @@ TYPED_TEST(LossKernel, GivesLossCorrectCountAndGradient) {
 }
 
 TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
-  // Different threads read the equal logits: the first one is read by the lower, then by the higher
-  // thread.
+  // Of two equal logits the first must win: different threads read them, first the lower, then the
+  // higher thread reads the first logit.
   for (const auto& [classes, first, second] :
        {std::array{100, 7, 40}, std::array{100, 30, 33}, std::array{300, 70, 250},
         std::array{300, 20, 256}}) {
@@ -92,9 +93,9 @@ TYPED_TEST(LossKernel, CountsTheFirstOfEqualLogits) {
 }
 
 TYPED_TEST(LossKernel, StandsLargeLogits) {
-  // exp(1000) overflows every type.
+  // The logits are 1000 because exp(1000) overflows every type.
   const LossRun<TypeParam> run({1000, 1000}, {0}, 2, 1.0, 1.0F, true);
-  EXPECT_NEAR(run.sums.loss, std::log(2.0), 1e-6);  // f32 roundings
+  EXPECT_NEAR(run.sums.loss, std::log(2.0), 1e-6);  // up to f32 roundings
   EXPECT_EQ(run.dlogits, (Values{-0.5, 0.5}));
 }
 

@@ -12,7 +12,7 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
-// The counts are smaller than a block, and larger than the number of threads of all blocks.
+// The numbers of gradients are smaller than a block, and larger than the threads of all blocks.
 constexpr std::int64_t kCounts[] = {1, 255, 3'000'000};
 
 LossScale found_in(const Values& gradients) {
@@ -92,7 +92,7 @@ TEST(LossScale, LeavesZerosOfAStepThatIsSkipped) {
   EXPECT_EQ(device.values(), (Values{0.0, 0.0, 0.0}));
 }
 
-// Applies one update by every rule to the arrays below.
+// Applies one update by every optimizer to the arrays below.
 struct UpdateRun {
   explicit UpdateRun(UpdateRule rule, double gradient_scale, const LossScale* scale) {
     constexpr std::int64_t kCount = 200;
@@ -127,7 +127,7 @@ struct UpdateRun {
     before = {draw<float>(kCount, 1), draw<float>(kCount, 3, 1.0), draw<float>(kCount, 4, 1.0),
               draw<__half>(kCount, 5)};
   }
-  Outputs outputs;  // are values, slots and weights
+  Outputs outputs;  // values, slots and weights
   Outputs before;
 };
 

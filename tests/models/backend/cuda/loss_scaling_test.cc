@@ -53,7 +53,7 @@ class Training {
                           slots_, {0, case_.arena.layout().total()});
     case_.arena.bump_all_versions();
   }
-  // Runs at most `most` steps while they are skipped, and returns the number of skipped ones.
+  // Runs at most `most` steps until a step is not skipped; returns the number of skipped steps.
   int skipped_steps(int most) {
     const auto before = values_and_slots();
     int skipped = -1;
@@ -68,7 +68,7 @@ class Training {
     return {copy_of(case_.arena.values()), copy_of(slots_[0])};
   }
   LossScaleState loss_scale() { return case_.backend->loss_scale(case_.arena).value(); }
-  // Continues as if from a checkpoint of `other`.
+  // Copies values and loss scale of `other`, as if resumed from a checkpoint of `other`.
   void go_on_from(Training& other) {
     const auto before = other.values_and_slots();
     std::ranges::copy(before[0], case_.arena.values().f32().begin());
@@ -112,7 +112,8 @@ TEST_P(LossScalingOf, SkipsStepsUntilTheScaleFitsAndThenTrainsAsFromThatScale) {
     if (graph().state.empty()) {
       EXPECT_EQ(found, expected);
     }
-    // Skipped steps move the running means, around which batch norm sums, so the roundings differ.
+    // The values differ by roundings: skipped steps move the running means, around which batch norm
+    // sums.
     for (std::size_t i = 0; i < expected.size(); ++i) {
       const reference::Values right(expected[i].begin(), expected[i].end());
       EXPECT_LE(reference::relative_l2(right, found[i]), 1e-2);
@@ -150,7 +151,7 @@ TEST_P(LossScalingOf, ChangesNothingButRoundingsWhereAllIsFinite) {
     gradients.push_back(run.gradients());
   }
   const reference::Values expected(gradients[0].begin(), gradients[0].end());
-  // allows for the smallest numbers
+  // The tolerance of 1e-4 allows for the smallest numbers of f16, which lose bits.
   EXPECT_LE(reference::relative_l2(expected, gradients[1]), 1e-4);
   EXPECT_LE(reference::relative_l2(expected, gradients[2]), 5e-3);  // f16 has 11 bits
 }
@@ -158,7 +159,7 @@ TEST_P(LossScalingOf, ChangesNothingButRoundingsWhereAllIsFinite) {
 TEST_P(LossScalingOf, HasTheSameBitsWhereAStepIsCaptured) {
   std::vector<std::vector<std::vector<float>>> runs;
   for (const bool captures : {true, false}) {
-    // Some steps are skipped, then the scale grows again, and falls.
+    // In this test some steps are skipped, then the loss scale grows again, and falls.
     Training run(graph(),
                  {.scaling = {.first = 0x1p20F, .growth_interval = 2}, .captures = captures});
     for (int step = 0; step < 12; ++step) run.step();
@@ -195,7 +196,7 @@ TEST_P(LossScalingOf, HasTheSameBitsWhereTheHostUpdates) {
   EXPECT_EQ(runs[0], runs[1]);
 }
 
-// Records what this replica contributes.
+// A Recorder records the statistics that this replica contributes to a sum.
 class Recorder final : public StatisticsReducer {
  public:
   void sum(std::span<double> values) override {
@@ -214,7 +215,7 @@ TEST_P(LossScalingOf, IsNotInTheStatisticsThatReplicasSum) {
   }
   ASSERT_EQ(replicas[0].sums.size(), replicas[1].sums.size());
   for (std::size_t i = 0; i < replicas[0].sums.size(); ++i) {
-    // The tolerance covers f16's smallest numbers.
+    // The tolerance of 1e-3 covers the rounding of f16's smallest numbers.
     EXPECT_NEAR(replicas[0].sums[i], replicas[1].sums[i],
                 1e-3 * std::max(1.0, std::abs(replicas[0].sums[i])));
   }

@@ -1,5 +1,5 @@
-// Tests sums by NCCL with a fake NCCL and an emulated runtime: the waits between streams and
-// replicas, and that every wait ends.
+// Tests sums of gradients by NCCL, with a fake NCCL and an emulated runtime: the waits between
+// streams and replicas, and that every wait ends.
 #include "models/backend/cuda/nccl_sums.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ using std::chrono::seconds;
 constexpr std::array kBuckets = {Bucket{64, 192}, Bucket{0, 64}};
 constexpr std::int64_t kElements = 192;
 
-// Holds rank 0's id for replicas that are threads.
+// Holds the communicator id of rank 0 for replicas that are threads.
 class SharedId {
  public:
   DeviceCollective::Broadcast as_seen_by(int rank) {
@@ -70,7 +70,7 @@ class NcclSums : public testing::Test {
         {.rank = rank, .size = size, .device = {DeviceKind::kCuda, rank}, .timeout = patience},
         fake_nccl(), milliseconds(1));
   }
-  // Returns the only rank of a job, already connected.
+  // Returns the sums of a job with only one rank, already connected.
   std::unique_ptr<BucketSums> make_joined(std::chrono::nanoseconds patience = seconds(60)) {
     auto sums = make(0, 1, patience);
     sums->join([](std::span<std::byte>) {});
@@ -82,7 +82,7 @@ class NcclSums : public testing::Test {
       sums.start(b, compute_.get());
     }
   }
-  // Polls until check() throws, and returns the reason.
+  // Polls `sums` until check() throws, and returns the reason.
   static std::string reason_of(BucketSums& sums) {
     const Deadline deadline = Deadline::after(seconds(60));
     while (!deadline.passed()) {
@@ -117,7 +117,7 @@ TEST_F(NcclSums, ReducesABucketBehindItsBackwardAndUpdatesBehindAllReductions) {
   ASSERT_EQ(names_of(calls), in_order);
   const void* const side = calls[2].stream;
   EXPECT_NE(side, compute_.get());
-  for (const std::size_t first : {0U, 3U}) {  // is the start of each bucket
+  for (const std::size_t first : {0U, 3U}) {  // the first element of each bucket
     EXPECT_EQ(calls[first].stream, compute_.get());
     EXPECT_EQ(calls[first + 1].stream, side);
     EXPECT_EQ(calls[first + 1].event, calls[first].event);
@@ -128,8 +128,8 @@ TEST_F(NcclSums, ReducesABucketBehindItsBackwardAndUpdatesBehindAllReductions) {
   EXPECT_EQ(calls[7].event, calls[6].event);
 }
 
-// NCCL_COMM_BLOCKING overrides the program's request, and a call would then not return while a peer
-// is lost.
+// A set NCCL_COMM_BLOCKING overrides the program's request, and a call would then not return while
+// a peer is lost.
 TEST_F(NcclSums, RefusesAnEnvironmentInWhichCallsWaitForEver) {
   ASSERT_EQ(setenv("NCCL_COMM_BLOCKING", "1", 1), 0);
   const auto sums = make(0, 1);
@@ -174,11 +174,11 @@ TEST_F(NcclSums, AddsWhatTheReplicasHave) {
     });
   }
   replicas.clear();
-  // The sums are 1 + 2 + 3, and three times that.
+  // The first sum is 1 + 2 + 3; the second sum adds three of these, which gives 18.
   for (const auto& found : gradients) EXPECT_EQ(found, std::vector<float>(kElements, 18.0F));
 }
 
-// The kernel waits for a peer that has connected and does not come to the sum.
+// The kernel of a sum waits for a peer that has connected and does not come to the sum.
 TEST_F(NcclSums, EndAWaitForTheDeviceWithTheVerdictOnAPeer) {
   SharedId id;
   const auto lost = make(1, 2);
@@ -204,7 +204,7 @@ TEST_F(NcclSums, AsksUntilAllHaveMet) {
   EXPECT_NO_THROW(sums->check());
 }
 
-// No peer can have caused such an error, so the others are told at once.
+// An error that no peer can have caused is reported at once as this rank's own error.
 TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
   const auto expect_own_error = [](const std::unique_ptr<BucketSums>& sums) {
     try {
@@ -224,7 +224,8 @@ TEST_F(NcclSums, TellWhatFailedHereFromWhatAPeerMayHaveCaused) {
   expect_own_error(make(0, 2));
 }
 
-// The call has begun to contact the peers by then, so a peer that died since may be the cause.
+// When init_rank() fails, it has begun to contact the peers, so a peer that died since may be the
+// cause.
 TEST_F(NcclSums, TakeForAPeersWhatAPeerMayHaveCausedWhileTheyMeet) {
   const auto error_of = [](int rank, ncclResult_t code) -> std::string {
     fake_nccl_trouble().init_error = code;
@@ -283,7 +284,7 @@ TEST_F(NcclSums, TakeNoPauseForAStall) {
   const auto sums = make_joined(milliseconds(1));
   start_all(*sums);
   sums->finish(compute_.get());
-  // Later than the deadline nothing is awaited any more.
+  // After the sums have ended, check() does not throw, even later than the deadline of a stall.
   const Deadline deadline = Deadline::after(milliseconds(50));
   while (!deadline.passed()) EXPECT_NO_THROW(sums->check());
 }
@@ -308,7 +309,8 @@ TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
   fake_nccl_trouble().sums_never_end = true;
   std::jthread watcher([&] { sums->abort("rank 1 (host b) died in step 3"); });
   try {
-    // The sum may begin before or after the verdict, and ends with it in both cases.
+    // The sum may begin before or after abort() is called with the verdict; in both cases the sum
+    // ends with the verdict.
     sums->start(0, compute_.get());
     FAIL() << "a sum without the others";
   } catch (const PeerError& error) {
@@ -316,7 +318,8 @@ TEST_F(NcclSums, WakeWhoWaitsForAPeerWhenTheMembershipSaysThatItIsDead) {
   }
 }
 
-// The kernels spin until the peers come, so the wait for the device ends only with the abort.
+// The kernels of a sum spin until the peers come, so the wait for the device ends only with the
+// abort.
 TEST_F(NcclSums, AbortTheCommunicatorWhileTheReplicaWaitsForTheDevice) {
   const auto sums = make_joined();
   start_all(*sums);

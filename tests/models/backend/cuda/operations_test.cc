@@ -19,7 +19,7 @@ namespace {
 
 constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
-// Elements on the device, in a type of its own.
+// A Block holds elements on the device, in a type of its own.
 template <typename T>
 class Block {
  public:
@@ -30,7 +30,7 @@ class Block {
     copy_to_device(memory_->data(), std::as_bytes(std::span(elements)));
   }
   T* data() const { return reinterpret_cast<T*>(memory_->data()); }
-  // Returns the current elements. The stream that wrote them must have been waited for.
+  // Returns the current elements. The caller has waited for the stream that wrote them.
   std::vector<double> values() const {
     std::vector<T> elements(size_);
     EXPECT_EQ(cudaMemcpy(elements.data(), data(), size_ * sizeof(T), cudaMemcpyDeviceToHost),
@@ -45,7 +45,7 @@ class Block {
   std::shared_ptr<Buffer> memory_;
 };
 
-// Draws numbers around `mean`, with few enough bits for every type.
+// Draws numbers around `mean` that have few enough bits to be exact in every type.
 std::vector<float> numbers(std::int64_t count, float mean, std::uint64_t seed) {
   const RandomStream random(seed, 0);
   std::vector<float> values;
@@ -129,7 +129,7 @@ TEST_P(Operation, OfAProductAddsABiasAndLetsANaNPass) {
                                                .epilogue = Epilogue::kBias},
                                               {});
     std::vector<float> inputs = numbers(kRows * kIn, 0.0F, 3);
-    inputs[0] = kNaN;  // is in the first row
+    inputs[0] = kNaN;  // is an input of the first row
     const std::vector<float> weights = numbers(kOut * kIn, 0.0F, 4);
     const std::vector<float> biases = numbers(kOut, 2.0F, 5);
     const Block<T> x(inputs);
@@ -182,7 +182,7 @@ TEST_P(ConvolutionWithSums, SumsWhatItStores) {
     const Block<float> sums(std::vector<float>(channels, kNaN));
     const Block<float> squares(std::vector<float>(channels, kNaN));
     const auto scratch = workspace(convolution->workspace_bytes());
-    for (int run = 0; run < 2; ++run) {  // the second run finds the sums of the first
+    for (int run = 0; run < 2; ++run) {  // sums of run 0 are in memory at run 1
       convolution->run({.x = x.data(),
                         .w = w.data(),
                         .y = y.data(),
@@ -198,7 +198,8 @@ TEST_P(ConvolutionWithSums, SumsWhatItStores) {
         square[i % channels] += stored[i] * stored[i];
       }
       for (std::size_t c = 0; c < channels; ++c) {
-        // The engine may sum values before they are stored, so each term may differ by a rounding.
+        // The engine may sum a convolution's values before they are stored, so each term may differ
+        // by a rounding.
         const double rounding = 0x1p-11 * std::sqrt(square[c] * static_cast<double>(rows));
         EXPECT_NEAR(sums.values()[c], sum[c], rounding) << "run " << run << ", channel " << c;
         EXPECT_NEAR(squares.values()[c], square[c], 0x1p-10 * square[c]) << "run " << run;

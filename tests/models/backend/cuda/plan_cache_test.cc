@@ -1,4 +1,4 @@
-// Tests the file of the engines that were measured as fastest.
+// Tests the cache file of the cuDNN engines that were measured as fastest.
 #include "models/backend/cuda/plan_cache.h"
 
 #include <gtest/gtest.h>
@@ -115,7 +115,7 @@ TEST_F(APlanCache, IgnoresADamagedFileWithOneWarningAndWritesItAnew) {
 TEST_F(APlanCache, GoesOnWithOneWarningWhereNothingCanBeWritten) {
   write("");
   std::filesystem::remove(file_);
-  std::filesystem::create_directories(file_);  // a folder replaces the file
+  std::filesystem::create_directories(file_);  // no file can be written there
   testing::internal::CaptureStderr();
   PlanCache cache(file_);
   EXPECT_EQ(cache.settle("a convolution", "42"), "42");

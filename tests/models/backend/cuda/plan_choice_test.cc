@@ -1,4 +1,5 @@
-// Tests the choice of an engine, with engines that are only names and a clock that is only a table.
+// Tests the choice of an engine, with engines that are only names and a clock that is only a table
+// of times.
 #include "models/backend/cuda/plan_choice.h"
 
 #include <gtest/gtest.h>
@@ -32,7 +33,7 @@ class FakeEngines final : public EngineSource {
   }
 
   std::map<std::string, nanoseconds> times;
-  std::string also_offered;  // is offered without being a candidate
+  std::string also_offered;  // an engine that is offered without being a candidate
   int asked = 0;
   int timed = 0;
 
@@ -135,7 +136,7 @@ TEST_F(SumsOfAConvolution, AreLeftByItWhereThatIsFasterThanReadingItsOutputForTh
 }
 
 TEST_F(SumsOfAConvolution, AreAKernelsWhereThatIsFasterAndThenAskNobodyAgain) {
-  // The times to compare are 20 + 2 and 5 + 16.
+  // The first comparison is between 20 + 2 ns with sums, and 5 + 16 ns with a separate kernel.
   EXPECT_EQ(chosen(Times{.summing = nanoseconds(16), .shifting = nanoseconds(2)}),
             SumsOrApart::kApart);
   with_sums_.asked = plain_.asked = with_sums_.timed = plain_.timed = 0;

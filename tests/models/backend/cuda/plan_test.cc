@@ -27,7 +27,7 @@ std::string text_of(const std::string& path) {
 struct Convolution {
   ConvShape shape;
   bool has_input_gradient = true;
-  bool is_normalised = false;  // a batch norm is the only reader of the output
+  bool is_normalised = false;  // true if only a batch norm reads the output
 };
 
 bool is_normalised(const Graph& graph, NodeId convolution) {
@@ -113,8 +113,8 @@ TEST_P(AnH200, HasAnEngineForEveryConvolutionOfResnet50) {
   expect_engines(convolutions_of(resnet50(large_images()), 256));
 }
 
-// The batches are a full one and the tail of an epoch. cuDNN has no such engine for the first
-// layers, however they are padded.
+// The batches are a full batch and the tail of an epoch. cuDNN has no engine that sums for the
+// first layers, however their channels are padded.
 TEST(AnH200s, ConvolutionsButTheFirstSumInFp16ForTheBatchNormBehindThem) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
   for (const bool deterministic : {false, true}) {
@@ -134,7 +134,7 @@ TEST(AnH200s, ConvolutionsButTheFirstSumInFp16ForTheBatchNormBehindThem) {
   }
 }
 
-// The offer is then empty, without an error.
+// For such a convolution, the list of engines on offer is empty, without an error.
 TEST(AnH200s, ConvolutionsDoNotSumInOtherTypesNorWhereChannelsFillNoPack) {
   const PlanTarget target = PlanTarget::described(text_of(SYNCOPATE_H200));
   constexpr ConvShape kShape{
@@ -185,7 +185,7 @@ TEST(AnH200s, FirstLayerNeedsNextToNoWorkspaceOncePadded) {
   }
 }
 
-// The name identifies an engine between runs (plan_cache.h).
+// The name of an engine identifies it between runs (plan_cache.h).
 TEST_P(AnH200, HasEnginesThatAreFoundAgainByTheirNames) {
   const ConvShape shape{.n = 64,
                         .height = 28,
@@ -210,7 +210,7 @@ TEST_P(AnH200, HasEnginesThatAreFoundAgainByTheirNames) {
   }
 }
 
-// Engines of different passes are kept under different keys.
+// The cache file keeps engines of different passes under different keys.
 TEST(PassesOfAConvolution, HaveNamesOfTheirOwn) {
   std::set<std::string_view> names;
   for (const ConvPass pass : {ConvPass::kForward, ConvPass::kForwardWithSums,

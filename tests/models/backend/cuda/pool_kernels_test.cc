@@ -10,9 +10,9 @@ namespace {
 
 constexpr cudaStream_t kStream = nullptr;
 
-// The shapes have windows side by side, overlapping, and with gaps; maps that they do not fill; one
-// pixel; a window that is the whole map; scalar and packed channels; and the largest padding that a
-// window allows.
+// The pooling shapes have windows side by side, overlapping, and with gaps; maps that windows do
+// not fill; one pixel; a window that is the whole map; scalar and packed channels; and the largest
+// padding that a window allows.
 constexpr PoolShape kPoolShapes[] = {
     {2, 6, 6, 8, 2, 2},    {1, 7, 5, 3, 2, 2},    {2, 7, 9, 16, 3, 2},    {3, 8, 6, 5, 3, 1},
     {1, 9, 9, 8, 2, 3},    {1, 1, 1, 1, 1, 1},    {1, 16, 16, 1, 16, 1},  {5, 16, 12, 264, 2, 2},
@@ -40,8 +40,8 @@ template <typename T>
 class PoolKernels : public testing::Test {};
 TYPED_TEST_SUITE(PoolKernels, ElementTypes);
 
-// Draws few different values, so that there are many ties, in which the first of equals takes the
-// gradient.
+// Draws few different values, so that there are many ties, in which the first of equal maxima takes
+// the gradient.
 template <typename T>
 void expect_max_pools(const PoolShape& shape, std::int64_t offset, bool ties) {
   SCOPED_TRACE(to_string(shape) + (ties ? ", ties" : ""));
@@ -67,7 +67,7 @@ void expect_max_pools(const PoolShape& shape, std::int64_t offset, bool ties) {
     return Outputs{out.values(), in_gradient.values()};
   });
   EXPECT_EQ(reference::max_pool(x, operation, out_shape(shape)).values, found[0]);
-  // A pixel lies in at most window^2 windows.
+  // The gradient of a pixel is a sum over at most window^2 windows.
   const double windows = shape.window * shape.window;
   expect_close<T>(reference::max_pool_backward(x, operation, dy).values, found[1], windows,
                   windows);
@@ -99,7 +99,7 @@ TYPED_TEST(PoolKernels, CountThePaddingInTheWindowsPlacesButNeverChooseIt) {
   DeviceArray<std::uint8_t> chosen(1);
   max_pool_forward({1, 2, 2, 1, 3, 2, 1}, x.data(), y.data(), chosen.data(), kStream);
   EXPECT_EQ(y.values(), Values{-2});
-  EXPECT_EQ(chosen.values(), Values{4});  // row 1, column 1 of 3x3
+  EXPECT_EQ(chosen.values(), Values{4});  // the maximum is at row 1, column 1 of 3x3
 }
 
 TYPED_TEST(PoolKernels, AverageOverPixels) {
@@ -122,15 +122,15 @@ TYPED_TEST(PoolKernels, AverageOverPixels) {
                               shape.channels, kStream);
         return Outputs{out.values(), in_gradient.values()};
       });
-      // A sum of `pixels` f32 numbers up to 1 is divided.
+      // The average is a sum of `pixels` f32 numbers up to 1 that is then divided.
       expect_close<T>(reference::global_average_pool(x).values, found[0], pixels + 1);
       expect_close<T>(reference::global_average_pool_backward(x, dy).values, found[1], 1);
     }
   }
 }
 
-// The number of channels grows or stays, in scalar and packed maps; some sizes are no multiple of
-// the stride.
+// The shortcut's number of channels grows or stays, in scalar and packed maps; some sizes are no
+// multiple of the stride.
 constexpr ShortcutShape kShortcutShapes[] = {{2, 8, 8, 16, 2, 32}, {1, 7, 5, 3, 2, 8},
                                              {2, 4, 4, 8, 1, 8},   {3, 9, 7, 8, 2, 12},
                                              {1, 1, 1, 1, 2, 2},   {4, 10, 8, 64, 3, 264}};

@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::int64_t kElements = 2 * kBlockElements + 77;
 
-// Returns the sums that `local` and `ring` compute.
+// Returns the sums that the collectives `local` and `ring` compute on the host.
 Values summed_on_the_host(const std::vector<Values>& replicas, std::int64_t begin,
                           std::int64_t end) {
   const int n = static_cast<int>(replicas.size());
@@ -33,7 +33,7 @@ Values summed_on_the_host(const std::vector<Values>& replicas, std::int64_t begi
   return {slices.front().begin(), slices.front().end()};
 }
 
-// offset is 1 if the arenas are not aligned to 16 bytes.
+// With an offset of 1, the arenas are not aligned to 16 bytes.
 Outputs summed_on_the_device(const std::vector<Values>& replicas, std::int64_t begin,
                              std::int64_t end, std::int64_t offset) {
   std::vector<std::unique_ptr<DeviceArray<float>>> arenas;

@@ -1,4 +1,4 @@
-// Tests sums of replicas that share a GPU, as threads on an emulated one.
+// Tests sums of replicas that share a GPU. The replicas are threads on an emulated GPU.
 #include "models/backend/cuda/shared_gpu_sums.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ TEST(SharedGpuSums, AddWhatAllReplicasHaveStepAfterStep) {
       for (int step = 0; step < 20; ++step) {
         std::ranges::fill(replica->gradients, static_cast<float>(step));
         replica->step();
-        // The other replicas may continue without changing this replica's gradients.
+        // A replica's gradients stay unchanged while the other replicas continue.
         EXPECT_EQ(replica->gradients, std::vector<float>(kElements, 3.0F * step));
       }
     });
@@ -66,7 +66,8 @@ TEST(SharedGpuSums, BeginBehindEveryBackwardAndEndBeforeEveryUpdate) {
   for (const auto& replica : replicas) replica->sums->start(0, replica->compute.get());
   for (const auto& replica : replicas) replica->sums->start(1, replica->compute.get());
   std::vector<EmulatedCall> calls = take_calls();
-  // For each bucket both replicas record, then the side stream waits for both, and records.
+  // For each bucket both replicas record an event, then the side stream waits for both events, and
+  // records one.
   ASSERT_EQ(calls.size(), 10U);
   const void* const side = calls[4].stream;
   for (const std::size_t first : {0U, 5U}) {
@@ -88,7 +89,7 @@ TEST(SharedGpuSums, BeginBehindEveryBackwardAndEndBeforeEveryUpdate) {
   }
 }
 
-// The streams progress independently, as a device's do.
+// The emulated streams progress independently, as a device's do.
 TEST(SharedGpuSums, AreThereForTheUpdateHoweverStreamsGoOn) {
   constexpr std::size_t kBytes = kElements * sizeof(float);
   const std::array<std::vector<float>, 2> computed = {std::vector<float>(kElements, 3.0F),

@@ -1,6 +1,6 @@
 // Makes the interpreter round as a device that stores 16 bits: it computes in double precision and
-// rounds stored values. Without that a value beside a kink (of a ReLU, a max-pool) would fall to
-// the other side and take its gradient along.
+// rounds stored values. Without rounding, a value beside a kink (of a ReLU, a max-pool) would fall
+// to the other side and take its gradient along.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -24,7 +24,8 @@ inline void round_to(Precision precision, reference::Values& values) {
   });
 }
 
-// Rounds products before their bias, and the outputs of groups. graph: outlives the result.
+// Returns a function that rounds products before their bias is added, and the outputs of groups.
+// `graph` must outlive the function.
 inline reference::Rounding as_stored(const Graph& graph, Precision precision) {
   const auto groups = match_groups(graph, /*fuse=*/true, /*pools_first_layer=*/false);
   return [&graph, precision, groups](int number, reference::Values& values) {

@@ -1,5 +1,5 @@
-// Tests that streams wait for each other where they must: at any progress of the streams a step has
-// the bits of synchronous execution. Runs on the emulated device only.
+// Tests that CUDA streams wait for each other where they must: at any progress of the streams a
+// step has the bits of synchronous execution. Runs on the emulated device only.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::int64_t kBatch = 4;
 constexpr std::int64_t kLossDivisor = 4;
-// Each of some five streams has one of three paces; this number of seeds meets every pair of
-// streams in each order.
+// Each of some five streams has one of three paces; with this number of seeds, every pair of
+// streams is run in each order.
 constexpr std::uint64_t kSeeds = 24;
 
 class StreamOrder : public testing::TestWithParam<SmallNetwork> {
@@ -39,7 +39,7 @@ class StreamOrder : public testing::TestWithParam<SmallNetwork> {
          }}};
   }
 
-  // Compares the bits of `run` when all work is done at once with those at every pace.
+  // Compares the bits that `run` returns when all work is done at once with the bits at every pace.
   template <typename Run>
   static void expect_the_same_bits(const Run& run) {
     const std::vector<float> expected = run();
@@ -54,8 +54,8 @@ class StreamOrder : public testing::TestWithParam<SmallNetwork> {
   reference::Samples samples_ = reference::random_samples(graph(), kBatch, 22);
 };
 
-// Values are written as under central storage and parameter servers: just before they are used, and
-// replaced as soon as the step is over.
+// The test writes values as central storage and parameter servers do: just before a step uses them,
+// and again as soon as the step is over.
 TEST_P(StreamOrder, ValuesAreThereBeforeTheyAreUsed) {
   for (const Precision precision : {Precision::kF32, Precision::kBf16}) {
     expect_the_same_bits([&] {
